@@ -12,7 +12,7 @@ import { makeConsul } from './consul/make-consul.ts';
 import { makeControllers } from './controllers/make-controllers.ts';
 import { discoveryWithEffects } from './discovery.effects.ts';
 import type { DiscoveryProgram } from './discovery-program.ts';
-import { type Distribution, makeDistribution } from './distribution/make-distribution.ts';
+import { type DistributionService, makeDistribution } from './distribution/make-distribution.ts';
 import { makeJwks } from './jwks/make-jwks.ts';
 import { makeMonitor } from './monitor/make-monitor.ts';
 import { makeNames } from './names/make-names.ts';
@@ -36,7 +36,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
   const { cluster, problem } = clusterOf(options, log.scope('cluster'));
   const authenticators: Authenticator[] = [];
   // Assigned below: some parts report to others that are created later.
-  let distribution: Distribution | undefined;
+  let distribution: DistributionService | undefined;
   let ca: Ca | undefined;
 
   const config = makeConfig({
@@ -62,7 +62,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
     ...{ keySets: jwks.keySets, responses: changes.history },
     ...(cluster && {
       secretAccess: cluster.secretAccess,
-      credentialsWanted: (node, references) => cluster.referenced.refer(node, references),
+      onCredentialsNeeded: (node, references) => cluster.referenced.refer(node, references),
       readingOf: (reference) => cluster.referenced.readingOf(reference),
     }),
     rejections: {
@@ -140,9 +140,9 @@ export function makeControlPlane(program: DiscoveryProgram) {
       options: { namespace: options.namespace, revision: options.revision, leaseMs: options.leaseMs },
       configs: () => configs.snapshot,
       proxies: () => resources.nodes,
-      made: (context, typeUrl, shape, names) => cache.made(context, typeUrl, shape, names),
+      generate: (context, typeUrl, shape, names) => cache.generate(context, typeUrl, shape, names),
       isWriter: (): boolean => controllers?.writes.writesStatuses === true,
-      replicasChanged: () => metrics.replicasChanged(),
+      onReplicasChanged: () => metrics.replicasChanged(),
     });
   const inputsChanged = (): void => controllers?.inputsChanged();
 
@@ -156,7 +156,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
   configs.onChanges(inputsChanged);
   configs.onChanges((changed, touched) => {
     metrics.configsChanged(changed);
-    distribution?.objects.joined(touched, new Set(changed.map(({ key }) => key)));
+    distribution?.objects.objectsComposed(touched, new Set(changed.map(({ key }) => key)));
   });
   state.onReported(({ events }) => {
     if (events.length === 0) return;

@@ -1,7 +1,7 @@
 /** Which clusters generated resources name, read from their bytes, as their JSON form has it (src/networking/references/). */
 import type { JsonValue } from '@bufbuild/protobuf';
 import { describe, expect, test } from 'vitest';
-import { encodeMade } from '../../src/discovery/push/cache/encode-made.ts';
+import { encodeGenerated } from '../../src/discovery/push/cache/encode-made.ts';
 import { resourceReferences } from '../../src/discovery/push/resource-references.ts';
 import type { Resource } from '../../src/networking/index.ts';
 import { asJson, caseNames, generate, readCase } from './case.ts';
@@ -27,7 +27,7 @@ describe('each cluster that a listener, route or extension names is found', () =
     const candidates = [...new Set(clusters.map((cluster) => cluster.name))];
     for (const resource of [...listeners, ...routes, ...extensions]) {
       const named = new Set(namedIn(asJson(resource)));
-      const encoded = encodeMade(resource);
+      const encoded = encodeGenerated(resource);
       const all = [...new Set([...candidates, ...named])];
       const found = all.filter((cluster) => resourceReferences.names(encoded, cluster));
       expect(found.sort(), resource.name).toEqual([...named].sort());

@@ -108,7 +108,7 @@ export class ClusterWrites {
   /** Objects that take effect only in part: their statuses report it, or Events. */
   warned(warnings: ReadonlyMap<string, ObjectWarning>): void {
     const [ofEvents, ofStatus] = partitioned(warnings, (key) => kindsWithWarningEvents.has(parseConfigKey(key).kind));
-    this.#distribution.warned(ofStatus);
+    this.#distribution.setWarnings(ofStatus);
     this.#events.warned(ofEvents);
   }
 

@@ -1,26 +1,25 @@
-/** Which objects changed with which context, as far back as it matters. */
-import type { PublishedContext } from '../push/contexts/mesh-state.ts';
+/** History of the objects that changed with each context. */
+import type { ContextPublication } from '../push/contexts/mesh-state.ts';
 import { numberOfVersion } from './proxy-progress.ts';
 
-interface Step {
+interface ContextStep {
   readonly number: number;
-  /** Objects that changed, by the names that pushes have for them. */
   readonly changed: ReadonlySet<string>;
-  /** What was not named may have changed as well. */
+  /** Other objects may have changed too. */
   readonly forced: boolean;
 }
 
-const mostSteps = 256;
+const maxSteps = 256;
 
 export class ChangedObjects {
-  #steps: Step[] = [];
+  #steps: ContextStep[] = [];
 
-  add({ context, forced, changed }: Pick<PublishedContext, 'context' | 'forced' | 'changed'>): void {
+  add({ context, forced, changed }: Pick<ContextPublication, 'context' | 'forced' | 'changed'>): void {
     this.#steps.push({ number: numberOfVersion(context.version), changed, forced });
-    if (this.#steps.length > mostSteps) this.#steps = this.#steps.slice(mostSteps / 2);
+    if (this.#steps.length > maxSteps) this.#steps = this.#steps.slice(maxSteps / 2);
   }
 
-  /** What came after one context until another; undefined: nobody knows any more. */
+  /** `undefined` if the history does not reach back. */
   between(after: number, until: number): ReadonlySet<string> | undefined {
     const [oldest] = this.#steps;
     if (oldest === undefined || after < oldest.number - 1) return undefined;

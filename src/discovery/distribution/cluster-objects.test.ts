@@ -4,19 +4,19 @@ import { ClusterObjects } from './cluster-objects.ts';
 
 const conditionsOf = (status: unknown) => {
   const object: KubernetesObject = { metadata: { name: 'web', namespace: 'shop' }, status };
-  return new ClusterObjects({ source: { onRefused: () => {} }, objectOf: () => object }).toldOf(
+  return new ClusterObjects({ source: { onRefused: () => {} }, objectOf: () => object }).statusOf(
     'VirtualService/shop/web',
   )?.conditions;
 };
 
-it('of a status are read the conditions that are ours, whatever else a stranger has put there', () => {
+it("ClusterObjects reads only the control plane's own conditions from a status, whatever else it contains", () => {
   const good = { type: 'Reconciled', status: 'True', observedGeneration: 3 };
-  const wanted = new Map([['Reconciled', { status: 'True', observedGeneration: 3 }]]);
-  expect(conditionsOf({ conditions: [good, { type: 'Ready', status: 'True' }] })).toEqual(wanted);
+  const expected = new Map([['Reconciled', { status: 'True', observedGeneration: 3 }]]);
+  expect(conditionsOf({ conditions: [good, { type: 'Ready', status: 'True' }] })).toEqual(expected);
   const ofNone = { type: 'Reconciled', status: 'True' };
   expect(conditionsOf({ conditions: [ofNone] })?.get('Reconciled')?.observedGeneration).toBeNaN();
   const strange = { toString: 1, valueOf: 1 };
-  expect(conditionsOf({ conditions: [{ type: strange }, strange, null, 'Rejected', good] })).toEqual(wanted);
+  expect(conditionsOf({ conditions: [{ type: strange }, strange, null, 'Rejected', good] })).toEqual(expected);
   const rejected = { type: 'Rejected', status: strange, observedGeneration: strange };
   expect(conditionsOf({ conditions: [rejected] })?.get('Rejected')?.status).toBe('');
   for (const status of [undefined, null, 'no', { conditions: strange }])

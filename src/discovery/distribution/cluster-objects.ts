@@ -1,4 +1,4 @@
-/** What informers know of the objects whose status is told, and what their source cannot read. */
+/** Statuses of objects from informers, and errors of objects from their configuration source. */
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { parseConfigKey } from '../../model/config/config.ts';
 import type { KindName } from '../../model/kinds/index.ts';
@@ -8,23 +8,22 @@ import type { MeshConfigs } from '../config/snapshots/mesh-configs.ts';
 import { codedMessage } from '../config/sources/config-problem.ts';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import type { ClusterSource } from '../kubernetes/readers/cluster-source.ts';
-import { type Mistake, ownConditions } from './object-verdict.ts';
+import { type ObjectError, ownConditions } from './object-verdict.ts';
 import { proxyText } from './proxy-text.ts';
-import { hasStatus, type StatusObjects, type ToldStatus } from './status-objects.ts';
+import { hasStatus, type KnownStatus, type StatusObjects } from './status-objects.ts';
 
 export interface ClusterObjectsOptions {
   readonly source: Pick<ClusterSource, 'onRefused'>;
-  /** Reports objects beyond what their namespaces may export; absent: there is no limit. */
+  /** Absent if there is no export limit. */
   readonly limits?: Pick<MeshConfigs, 'onLimited'>;
-  /** The object as it is known, which may be older than the server's. */
+  /** The cached object, which may be older than the API server's. */
   readonly objectOf: (kind: KindName, key: string) => KubernetesObject | undefined;
 }
 
-/** Mistakes of one object that are kept. */
-const mostErrors = 5;
-const longestMistake = 1_024;
-/** Conditions that are read: a stranger may have put any number there. */
-const mostConditions = 100;
+const maxErrors = 5;
+const maxErrorLength = 1_024;
+/** Other writers may have added any number of conditions. */
+const maxConditions = 100;
 
 export class ClusterObjects implements StatusObjects {
   readonly #options: ClusterObjectsOptions;
@@ -33,14 +32,14 @@ export class ClusterObjects implements StatusObjects {
     this.#options = options;
   }
 
-  toldOf(key: string): ToldStatus | undefined {
+  statusOf(key: string): KnownStatus | undefined {
     const { kind, namespace, name } = parseConfigKey(key);
     if (!hasStatus(kind)) return undefined;
     const object = this.#options.objectOf(kind as KindName, `${namespace}/${name}`);
     return object && { conditions: conditionsIn(object.status) };
   }
 
-  onMistakes(listener: (key: string, mistake: Mistake | undefined) => void): void {
+  onErrors(listener: (key: string, error: ObjectError | undefined) => void): void {
     this.#options.source.onRefused(({ kind, key, generation, errors }) => {
       if (!hasStatus(kind)) return;
       const isRefused = errors.length > 0 && generation !== undefined;
@@ -55,10 +54,10 @@ export class ClusterObjects implements StatusObjects {
   }
 }
 
-function conditionsIn(status: unknown): ToldStatus['conditions'] {
+function conditionsIn(status: unknown): KnownStatus['conditions'] {
   const list: unknown = isObject(status) ? status.conditions : undefined;
   const found = new Map<string, { status: string; observedGeneration: number }>();
-  for (const one of Array.isArray(list) ? list.slice(0, mostConditions) : []) {
+  for (const one of Array.isArray(list) ? list.slice(0, maxConditions) : []) {
     if (!isObject(one) || typeof one.type !== 'string' || !ownConditions.includes(one.type)) continue;
     found.set(one.type, {
       status: scalarText(one.status),
@@ -68,11 +67,11 @@ function conditionsIn(status: unknown): ToldStatus['conditions'] {
   return found;
 }
 
-/** Each with its field, as the log has it; fits a status or an Event. */
+/** One line that fits into a status or an Event. */
 export function problemsText(errors: readonly ConfigProblem[]): string {
   const texts = errors
-    .slice(0, mostErrors)
+    .slice(0, maxErrors)
     .map(({ field, ...problem }) => (field === '' ? '' : `${field}: `) + codedMessage(problem));
   const more = errors.length - texts.length;
-  return proxyText([...texts, ...(more > 0 ? [`and ${more} more`] : [])].join('; '), longestMistake);
+  return proxyText([...texts, ...(more > 0 ? [`and ${more} more`] : [])].join('; '), maxErrorLength);
 }

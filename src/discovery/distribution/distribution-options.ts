@@ -1,4 +1,3 @@
-/** What the distribution of objects is read from. */
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -9,21 +8,19 @@ import type { StatusObjects } from './status-objects.ts';
 
 export interface ObjectDistributionOptions {
   readonly objects: StatusObjects;
-  /** The current objects. */
   readonly configs: () => ConfigSnapshot;
-  /** All that are connected. */
   readonly proxies: () => Iterable<FollowedProxy>;
-  /** What a shape has of a type, with what it was made from. */
-  readonly made: (
+  /** Generates the resources of a type for a shape, with the objects that they depend on. */
+  readonly generate: (
     context: PushContext,
     typeUrl: string,
     shape: ProxyShape,
     names: readonly string[] | '*',
   ) => readonly { readonly name: string; readonly dependsOn: readonly ConfigKey[] }[];
-  /** Replicas whose proxies are not among `proxies`; absent: there is no other replica. */
-  readonly others?: OtherReplicaCounts;
-  /** REVISION; absent or empty: the default one. */
+  /** Absent if there is only one replica. */
+  readonly otherReplicas?: OtherReplicaCounts;
+  /** REVISION. Absent or empty: the default revision. */
   readonly revision?: string;
-  /** Milliseconds, of any beginning. */
+  /** Monotonic clock in milliseconds. */
   readonly now: () => number;
 }

@@ -11,9 +11,9 @@ export function distributionWithEffects(distribution: ObjectDistribution) {
   return distributionMachine.provide({
     actors: {
       watchFacts: fromCallback<{ type: never }, undefined>(({ sendBack }) =>
-        distribution.watch(() => sendBack({ type: 'distribution.stirred' } satisfies DistributionStirred)),
+        distribution.onChange(() => sendBack({ type: 'distribution.stirred' } satisfies DistributionStirred)),
       ),
-      look: fromPromise<DistributionLook, undefined>(() => distribution.look()),
+      look: fromPromise<DistributionLook, undefined>(() => distribution.evaluate()),
     },
   });
 }

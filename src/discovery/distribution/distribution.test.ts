@@ -9,11 +9,11 @@ import { EncodedCache } from '../push/cache/encoded-cache.ts';
 import { MeshState } from '../push/contexts/mesh-state.ts';
 import { type MeshNode, MeshResources } from '../push/mesh-resources.ts';
 import { ObjectDistribution } from './distribution.ts';
-import { conditionsOf, decidedConditions, type Mistake, type ObjectVerdict } from './object-verdict.ts';
+import { conditionsOf, decidedConditions, type ObjectError, type ObjectFindings } from './object-verdict.ts';
 import type { OtherCounts } from './replica-report.ts';
-import type { ToldStatus } from './status-objects.ts';
+import type { KnownStatus } from './status-objects.ts';
 
-const noOthers: OtherCounts = { upToDate: 0, concerned: 0, unreported: [], uncounted: [] };
+const noOtherCounts: OtherCounts = { upToDate: 0, concerned: 0, unreported: [], uncounted: [] };
 
 const entry = (name: string, generation = 1, port = 80): string => `
 apiVersion: networking.istio.io/v1
@@ -50,7 +50,7 @@ spec:
 const types = [clusterType, endpointType, listenerType, routeType];
 const cart = 'outbound|80||cart.example.com';
 
-/** What a client does with what it is sent. */
+/** A client whose ACKs and NACKs the test controls. */
 class Client {
   readonly node: MeshNode;
   watches: Watches = {};
@@ -63,18 +63,18 @@ class Client {
   }
 
   #sent(typeUrl: string): void {
-    const before = this.watches[typeUrl];
+    const previous = this.watches[typeUrl];
     const names = typeUrl === routeType ? ['80'] : typeUrl === endpointType ? [cart] : [];
     const watch: Watch = {
       ...{ wildcard: names.length === 0, names, due: { all: false, asked: [], changed: false }, ordered: 'nothing' },
       ...{ nonceAcked: '', nonceRejected: '', nonceOverdue: '', versionAcked: '', lastError: '', sentAt: 1 },
-      ...before,
+      ...previous,
       ...{ nonceSent: `${++this.#nonce}`, versionSent: this.node.context.version },
     };
     this.watches = { ...this.watches, [typeUrl]: watch };
   }
 
-  /** It is brought to the newest context, and sent what may be another by that. */
+  /** Moves the client to the newest context and sends the affected types. */
   pushed(changed: ReadonlySet<string>, forced = false): void {
     const version = 'of no matter';
     for (const typeUrl of this.node.typesToPush({ version, forced, configs: changed }, types)) this.#sent(typeUrl);
@@ -96,13 +96,13 @@ class Client {
   }
 }
 
-/** A mesh whose objects a test writes, and what is known of their distribution. */
+/** A mesh with objects written by the test, and its distribution. */
 class World {
   now = 100_000;
-  made = 0;
-  readonly told: string[] = [];
+  generations = 0;
+  readonly due: string[] = [];
   urgent = 0;
-  readonly statuses = new Map<string, ToldStatus['conditions']>();
+  readonly statuses = new Map<string, KnownStatus['conditions']>();
   readonly cache = new EncodedCache({ maxEntries: 1_000 });
   readonly directory = { snapshot: ConfigSnapshot.empty };
   readonly state = new MeshState({
@@ -118,37 +118,37 @@ class World {
       left: (node) => this.distribution.left(node),
     },
   });
-  refused: (key: string, mistake: Mistake | undefined) => void = () => {};
+  setError: (key: string, error: ObjectError | undefined) => void = () => {};
   readonly clients: Client[] = [];
-  /** Replicas whose proxies this one does not see. */
-  readonly others = {
-    look: async () => {},
+  /** Replicas with other proxies. */
+  readonly otherReplicas = {
+    refresh: async () => {},
     isWriter: true,
     readAt: Number.POSITIVE_INFINITY,
     reportedIncomplete: [] as (readonly [string, number])[],
     incomplete(): readonly (readonly [string, number])[] {
       return this.reportedIncomplete;
     },
-    counts: noOthers as OtherCounts | undefined,
+    counts: noOtherCounts as OtherCounts | undefined,
     countsOf(_key: string, _generation: number, since: number): OtherCounts | undefined {
       return this.readAt < since ? undefined : this.counts;
     },
   };
   readonly distribution = new ObjectDistribution({
     objects: {
-      toldOf: (key) =>
+      statusOf: (key) =>
         this.directory.snapshot.byKey.has(key) ? { conditions: this.statuses.get(key) ?? new Map() } : undefined,
-      onMistakes: (listener) => {
-        this.refused = listener;
+      onErrors: (listener) => {
+        this.setError = listener;
       },
     },
     configs: () => this.directory.snapshot,
     proxies: () => this.resources.nodes,
-    made: (...question) => {
-      this.made++;
-      return this.cache.made(...question);
+    generate: (...parameters) => {
+      this.generations++;
+      return this.cache.generate(...parameters);
     },
-    others: this.others,
+    otherReplicas: this.otherReplicas,
     now: () => this.now,
   });
 
@@ -158,27 +158,27 @@ class World {
       this.distribution.published(published);
     });
     this.distribution.onDue((keys, urgent) => {
-      this.told.push(...keys);
+      this.due.push(...keys);
       if (urgent) this.urgent += keys.length;
     });
   }
 
-  /** The cluster has these now. Clients are brought there, and have not answered. */
+  /** Replaces the objects of the cluster and pushes to the clients, which have not responded yet. */
   apply(...documents: string[]): void {
-    const before = this.directory.snapshot;
+    const previous = this.directory.snapshot;
     const { configs, problems } = readConfigFile('mesh.yaml', documents.join('---'), { creationTimestamp: 0 });
     expect(problems).toEqual([]);
     this.directory.snapshot = new ConfigSnapshot(configs);
-    const changes = this.directory.snapshot.changesSince(before).map(({ key }) => key);
+    const changes = this.directory.snapshot.changesSince(previous).map(({ key }) => key);
     const keys = configs.map((config) => configKeyText(config));
     const touched = keys.filter(
-      (key) => versionOf(before.byKey.get(key)) !== versionOf(this.directory.snapshot.byKey.get(key)),
+      (key) => versionOf(previous.byKey.get(key)) !== versionOf(this.directory.snapshot.byKey.get(key)),
     );
-    this.distribution.joined([...changes, ...touched], new Set(changes));
+    this.distribution.objectsComposed([...changes, ...touched], new Set(changes));
     const { changedServices, changedEndpoints } = this.state.computeServices();
     const forced = this.state.context === undefined;
-    const others = changes.filter((key) => !key.startsWith('ServiceEntry/'));
-    const changed = [...others, ...changedServices, ...changedEndpoints];
+    const changedKeys = changes.filter((key) => !key.startsWith('ServiceEntry/'));
+    const changed = [...changedKeys, ...changedServices, ...changedEndpoints];
     if (changed.length === 0 && !forced) return;
     this.state.publishContext({ forced, changed });
     for (const client of this.clients) client.pushed(new Set(changed), forced);
@@ -195,23 +195,23 @@ class World {
     return client;
   }
 
-  /** @returns what is to be written */
-  async look(): Promise<string[]> {
-    this.told.length = 0;
-    await this.distribution.look();
-    return [...this.told].sort();
+  /** @returns objects whose status must be written */
+  async evaluate(): Promise<string[]> {
+    this.due.length = 0;
+    await this.distribution.evaluate();
+    return [...this.due].sort();
   }
 
-  /** What the status of an object is to say, in short. */
-  says(key: string): string[] {
-    const conditions = conditionsOf(this.distribution.verdictOf(key));
+  /** The conditions of an object in short form. */
+  conditions(key: string): string[] {
+    const conditions = conditionsOf(this.distribution.findingsOf(key));
     return conditions.map(
       ({ type, status, message, observedGeneration }) => `${type} ${status} ${observedGeneration}: ${message}`,
     );
   }
 
-  verdict(key: string): ObjectVerdict {
-    return this.distribution.verdictOf(key);
+  findings(key: string): ObjectFindings {
+    return this.distribution.findingsOf(key);
   }
 }
 
@@ -225,7 +225,7 @@ const services = [entry('cart'), entry('user')];
 const badFilter = 'EnvoyFilter/shop/bad';
 const reason = `Error adding/updating cluster(s) ${cart}: it will not do`;
 
-/** All is acknowledged, and nothing is left to tell. */
+/** All proxies have acknowledged, and no status is due. */
 beforeEach(async () => {
   world = new World();
   world.apply(...services);
@@ -233,46 +233,46 @@ beforeEach(async () => {
   other = world.connect();
   one.acknowledges();
   other.acknowledges();
-  await world.look();
+  await world.evaluate();
 });
 
-describe('an object that changes', () => {
-  it('is told of when all proxies that it concerns have acknowledged it, and not before', async () => {
+describe('A changed object', () => {
+  it('is reported when all affected proxies have acknowledged it, and not before', async () => {
     const far = world.connect('web', 'elsewhere');
     far.acknowledges();
     world.apply(...services, filter('a', 1, 'cart'));
-    expect(await world.look()).toEqual([]);
+    expect(await world.evaluate()).toEqual([]);
     one.acknowledges();
-    expect(await world.look()).toEqual([]);
+    expect(await world.evaluate()).toEqual([]);
     other.acknowledges();
-    expect(await world.look()).toEqual(['EnvoyFilter/shop/a']);
-    expect(world.says('EnvoyFilter/shop/a')).toEqual(['Reconciled True 1: 2/2 proxies up to date']);
-    expect(await world.look()).toEqual([]);
+    expect(await world.evaluate()).toEqual(['EnvoyFilter/shop/a']);
+    expect(world.conditions('EnvoyFilter/shop/a')).toEqual(['Reconciled True 1: 2/2 proxies up to date']);
+    expect(await world.evaluate()).toEqual([]);
   });
 
-  it('is told of in between once in ten seconds, where its number is another', async () => {
+  it('is reported at most once in ten seconds before that, if its count changed', async () => {
     world.apply(...services, route('cart', 1));
-    await world.look();
+    await world.evaluate();
     world.now += 9_999;
-    expect(await world.look()).toEqual([]);
+    expect(await world.evaluate()).toEqual([]);
     world.now += 1;
-    expect(await world.look()).toEqual(['VirtualService/shop/cart']);
-    expect(world.says('VirtualService/shop/cart')).toEqual(['Reconciled False 1: 0/2 proxies up to date']);
+    expect(await world.evaluate()).toEqual(['VirtualService/shop/cart']);
+    expect(world.conditions('VirtualService/shop/cart')).toEqual(['Reconciled False 1: 0/2 proxies up to date']);
     one.acknowledges();
     world.now += 5_000;
-    expect(await world.look()).toEqual([]);
+    expect(await world.evaluate()).toEqual([]);
     world.now += 5_000;
-    expect(await world.look()).toEqual(['VirtualService/shop/cart']);
+    expect(await world.evaluate()).toEqual(['VirtualService/shop/cart']);
     world.now += 60_000;
-    expect(await world.look()).toEqual([]);
+    expect(await world.evaluate()).toEqual([]);
   });
 
-  it('is up to date by a later version, and not by an earlier one that is acknowledged late', async () => {
+  it('is up to date through a later version, but not through a late ACK of an earlier one', async () => {
     world.apply(...services, route('cart', 1));
     const sent = one.watches;
     world.apply(...services, route('cart', 2));
     other.acknowledges();
-    // The last word on the version before; the one after it is on its way.
+    // The ACK of the previous version; the next response is not acknowledged yet.
     one.watches = {
       ...one.watches,
       [routeType]: {
@@ -281,285 +281,286 @@ describe('an object that changes', () => {
         versionAcked: sent[routeType]!.versionSent,
       },
     };
-    await world.look();
-    expect(world.verdict('VirtualService/shop/cart').distribution).toEqual({
+    await world.evaluate();
+    expect(world.findings('VirtualService/shop/cart').distribution).toEqual({
       generation: 2,
       upToDate: 1,
       concerned: 2,
     });
     one.acknowledges();
-    expect(await world.look()).toEqual(['VirtualService/shop/cart']);
+    expect(await world.evaluate()).toEqual(['VirtualService/shop/cart']);
   });
 
-  it('among many that do, as when a mesh is installed, is told of in its turn', async () => {
+  it('is reported eventually if many objects change at once, as at the installation of a mesh', async () => {
     const hosts = Array.from({ length: 200 }, (_, index) => `host-${index}`);
     world.apply(...services, ...hosts.map((host) => route(host, 1)));
     one.acknowledges();
     other.acknowledges();
-    const told: string[] = [];
-    for (let look = 0; look < 200 && told.length < hosts.length; look++) told.push(...(await world.look()));
-    expect(told.sort()).toEqual(hosts.map((host) => `VirtualService/shop/${host}`).sort());
+    const reported: string[] = [];
+    for (let round = 0; round < 200 && reported.length < hosts.length; round++)
+      reported.push(...(await world.evaluate()));
+    expect(reported.sort()).toEqual(hosts.map((host) => `VirtualService/shop/${host}`).sort());
   });
 
-  it('concerns the workloads that it selects', async () => {
+  it('affects only the workloads that it selects', async () => {
     const selected = world.connect('special');
     selected.acknowledges();
     world.apply(...services, filter('a', 1, 'cart', 'shop', 'special'));
-    await world.look();
-    expect(world.verdict('EnvoyFilter/shop/a').distribution).toEqual({ generation: 1, upToDate: 0, concerned: 1 });
+    await world.evaluate();
+    expect(world.findings('EnvoyFilter/shop/a').distribution).toEqual({ generation: 1, upToDate: 0, concerned: 1 });
   });
 
-  it('is known by its services where it is a ServiceEntry', async () => {
+  it('is followed through its services if it is a ServiceEntry', async () => {
     world.apply(entry('cart', 2, 8080), entry('user'));
-    await world.look();
-    expect(world.verdict('ServiceEntry/shop/cart').distribution).toMatchObject({ generation: 2, concerned: 2 });
+    await world.evaluate();
+    expect(world.findings('ServiceEntry/shop/cart').distribution).toMatchObject({ generation: 2, concerned: 2 });
     one.acknowledges();
     other.acknowledges();
-    expect(await world.look()).toEqual(['ServiceEntry/shop/cart']);
+    expect(await world.evaluate()).toEqual(['ServiceEntry/shop/cart']);
   });
 
-  it('in nothing but its generation is up to date as it is', async () => {
+  it('is up to date at once if only its generation changed', async () => {
     world.apply(...services, route('cart', 1));
     one.acknowledges();
     other.acknowledges();
-    await world.look();
+    await world.evaluate();
     world.apply(...services, route('cart', 2, 1));
-    expect(await world.look()).toEqual(['VirtualService/shop/cart']);
-    expect(world.says('VirtualService/shop/cart')).toEqual(['Reconciled True 2: 2/2 proxies up to date']);
+    expect(await world.evaluate()).toEqual(['VirtualService/shop/cart']);
+    expect(world.conditions('VirtualService/shop/cart')).toEqual(['Reconciled True 2: 2/2 proxies up to date']);
   });
 
-  it('and was deleted and made again in one moment is told of anew', async () => {
+  it('is reported again if it was deleted and created again at once', async () => {
     const named = (uid: string): string => route('cart', 1).replace('namespace', `uid: ${uid}, namespace`);
     world.apply(...services, named('a'));
     one.acknowledges();
     one.rejects(routeType, 'route 80: no');
-    await world.look();
+    await world.evaluate();
     world.statuses.delete('VirtualService/shop/cart');
     world.apply(...services, named('b'));
-    expect(await world.look()).toEqual(['VirtualService/shop/cart']);
+    expect(await world.evaluate()).toEqual(['VirtualService/shop/cart']);
   });
 
-  it('and is gone before all have it is not told of', async () => {
+  it('is not reported if it is deleted before all proxies have it', async () => {
     world.apply(...services, route('cart', 1));
-    await world.look();
+    await world.evaluate();
     world.apply(...services);
     world.now += 20_000;
-    expect(await world.look()).toEqual([]);
-    expect(world.verdict('VirtualService/shop/cart')).toEqual({});
+    expect(await world.evaluate()).toEqual([]);
+    expect(world.findings('VirtualService/shop/cart')).toEqual({});
   });
 });
 
-describe('what Envoy rejects', () => {
-  it('comes back to the object that led to it, at once, and goes when it is mended', async () => {
+describe('A rejection by Envoy', () => {
+  it('is reported for its cause at once, and removed when the cause is corrected', async () => {
     world.apply(...services, filter('bad', 1, 'cart'), filter('good', 1, 'user'));
     one.rejects(clusterType, reason);
     other.rejects(clusterType, reason);
     for (const client of [one, other]) client.acknowledges(endpointType, listenerType, routeType);
-    expect(await world.look()).toEqual([badFilter]);
-    expect(world.says(badFilter)).toEqual([
+    expect(await world.evaluate()).toEqual([badFilter]);
+    expect(world.conditions(badFilter)).toEqual([
       'Reconciled False 1: 0/2 proxies up to date',
       `Rejected True 1: 2 of 2 proxies reject cluster ${cart}: ${reason}`,
     ]);
-    expect(world.says('ServiceEntry/shop/cart')).not.toContainEqual(expect.stringContaining('Rejected'));
+    expect(world.conditions('ServiceEntry/shop/cart')).not.toContainEqual(expect.stringContaining('Rejected'));
     world.apply(...services, filter('bad', 2, 'cart'), filter('good', 1, 'user'));
     one.acknowledges();
     other.acknowledges();
-    expect(await world.look()).toContain(badFilter);
-    expect(world.says(badFilter)).toEqual(['Reconciled True 2: 2/2 proxies up to date']);
+    expect(await world.evaluate()).toContain(badFilter);
+    expect(world.conditions(badFilter)).toEqual(['Reconciled True 2: 2/2 proxies up to date']);
   });
 
-  it('stays said while the proxies that rejected it are away', async () => {
+  it('stays reported while the proxies that sent it are disconnected', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));
     one.rejects(clusterType, reason);
     other.rejects(clusterType, reason);
-    await world.look();
+    await world.evaluate();
     one.node.close();
     other.node.close();
     world.now += 60_000;
-    expect(await world.look()).toEqual([]);
-    expect(world.says(badFilter)[1]).toContain('Rejected True 1: 2 of 2');
+    expect(await world.evaluate()).toEqual([]);
+    expect(world.conditions(badFilter)[1]).toContain('Rejected True 1: 2 of 2');
     const back = world.connect();
     back.acknowledges();
-    expect(await world.look()).toEqual([badFilter]);
-    expect(world.says(badFilter)).toEqual(['Reconciled True 1: 1/1 proxies up to date']);
+    expect(await world.evaluate()).toEqual([badFilter]);
+    expect(world.conditions(badFilter)).toEqual(['Reconciled True 1: 1/1 proxies up to date']);
   });
 
-  it('is of the object that was rejected before, whatever else changes meanwhile', async () => {
+  it('is attributed to the object that was rejected before, whatever else changes', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));
     one.rejects(clusterType, reason);
-    await world.look();
+    await world.evaluate();
     world.apply(...services, filter('bad', 1, 'cart'), filter('good', 1, 'cart'));
     one.rejects(clusterType, reason);
-    await world.look();
-    expect(world.says('EnvoyFilter/shop/good').join()).not.toContain('Rejected');
+    await world.evaluate();
+    expect(world.conditions('EnvoyFilter/shop/good').join()).not.toContain('Rejected');
   });
 
-  it('by a proxy of which nothing is known is of the patch, and of nothing that was understood', async () => {
+  it('from a new proxy is attributed to the EnvoyFilter, and not to validated objects', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));
     one.acknowledges();
     other.acknowledges();
-    await world.look();
+    await world.evaluate();
     const strange = world.connect();
     strange.rejects(clusterType, reason);
-    expect(await world.look()).toEqual([badFilter]);
-    expect(world.says(badFilter)[1]).toContain('1 of 3 proxies reject');
+    expect(await world.evaluate()).toEqual([badFilter]);
+    expect(world.conditions(badFilter)[1]).toContain('1 of 3 proxies reject');
   });
 
-  it('does not count a proxy that rejects it as up to date, though all had it before', async () => {
+  it('makes a proxy count as not up to date, even if all proxies had the object before', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));
     one.acknowledges();
     other.acknowledges();
-    await world.look();
-    expect(world.says(badFilter)).toEqual(['Reconciled True 1: 2/2 proxies up to date']);
+    await world.evaluate();
+    expect(world.conditions(badFilter)).toEqual(['Reconciled True 1: 2/2 proxies up to date']);
     world.connect().rejects(clusterType, reason);
-    await world.look();
-    expect(world.says(badFilter)[0]).toBe('Reconciled False 1: 2/3 proxies up to date');
+    await world.evaluate();
+    expect(world.conditions(badFilter)[0]).toBe('Reconciled False 1: 2/3 proxies up to date');
     expect(JSON.parse(world.distribution.report()).counts[badFilter]).toEqual([1, 2, 3]);
   });
 
-  it('without a name is of what changed since', async () => {
+  it('that names no resource is attributed to what changed since the last ACK', async () => {
     world.apply(...services, route('cart', 1));
     one.rejects(routeType, 'Only unique values for domains are permitted');
-    await world.look();
-    expect(world.says('VirtualService/shop/cart')[1]).toContain(
+    await world.evaluate();
+    expect(world.conditions('VirtualService/shop/cart')[1]).toContain(
       '1 of 2 proxies reject route configuration 80: Only unique',
     );
   });
 
-  it('without a name, by a proxy of which nothing is known, is of nobody', async () => {
+  it('that names no resource, from a new proxy, is attributed to no object', async () => {
     const strange = world.connect();
     strange.rejects(clusterType, 'no');
-    expect(await world.look()).toEqual([]);
+    expect(await world.evaluate()).toEqual([]);
   });
 });
 
-describe('an object of which another replica says something else', () => {
+describe('An object with a different status by another replica', () => {
   const key = 'VirtualService/shop/cart';
 
-  it('is told of as it is, whether anything is known of it or not', async () => {
+  it('is reported again, whether or not it is followed', async () => {
     world.apply(...services, route('cart', 1));
     world.distribution.reconsider(key);
-    expect(await world.look()).toEqual([key]);
-    expect(world.says(key)).toEqual(['Reconciled False 1: 0/2 proxies up to date']);
+    expect(await world.evaluate()).toEqual([key]);
+    expect(world.conditions(key)).toEqual(['Reconciled False 1: 0/2 proxies up to date']);
     one.acknowledges();
     other.acknowledges();
-    expect(await world.look()).toEqual([key]);
+    expect(await world.evaluate()).toEqual([key]);
     world.distribution.reconsider(key);
-    expect(await world.look()).toEqual([key]);
+    expect(await world.evaluate()).toEqual([key]);
     const again = new World();
     again.statuses.set(key, new Map([['Reconciled', { status: 'True', observedGeneration: 1 }]]));
     again.apply(...services, route('cart', 1));
     again.connect().acknowledges();
-    await again.look();
-    expect(again.says(key)).toEqual([]);
+    await again.evaluate();
+    expect(again.conditions(key)).toEqual([]);
     again.distribution.reconsider(key);
-    expect(await again.look()).toEqual([key]);
-    expect(again.says(key)).toEqual(['Reconciled True 1: 1/1 proxies up to date']);
+    expect(await again.evaluate()).toEqual([key]);
+    expect(again.conditions(key)).toEqual(['Reconciled True 1: 1/1 proxies up to date']);
   });
 
-  it('was complete, and is counted again, for the other replica may have proxies without it', async () => {
+  it('is counted again if it was complete, because the other replica may have proxies without it', async () => {
     world.apply(...services, route('cart', 1));
     one.acknowledges();
     other.acknowledges();
-    await world.look();
+    await world.evaluate();
     world.now += 60_000;
-    await world.look();
-    world.others.readAt = world.now;
+    await world.evaluate();
+    world.otherReplicas.readAt = world.now;
     world.distribution.reconsider(key);
-    expect(world.says(key)).toEqual(['Reconciled True 1: 2/2 proxies up to date']);
-    world.others.counts = { ...noOthers, upToDate: 0, concerned: 1 };
-    expect(await world.look()).toEqual([key]);
+    expect(world.conditions(key)).toEqual(['Reconciled True 1: 2/2 proxies up to date']);
+    world.otherReplicas.counts = { ...noOtherCounts, upToDate: 0, concerned: 1 };
+    expect(await world.evaluate()).toEqual([key]);
     world.now += 10_000;
-    expect(await world.look()).toEqual([key]);
-    expect(world.says(key)).toEqual(['Reconciled False 1: 2/3 proxies up to date']);
+    expect(await world.evaluate()).toEqual([key]);
+    expect(world.conditions(key)).toEqual(['Reconciled False 1: 2/3 proxies up to date']);
   });
 
-  it('and again and again is not written of each time', async () => {
+  it('is not written each time if this happens repeatedly', async () => {
     world.urgent = 0;
     for (let round = 0; round < 50; round++) {
       world.distribution.reconsider('ServiceEntry/shop/cart');
-      await world.look();
+      await world.evaluate();
       world.now += 200;
     }
-    // That it had come was one of four.
+    // One of the four urgent updates was used when the object was added.
     expect(world.urgent).toBe(3);
     world.distribution.reconsider('VirtualService/shop/none');
-    await world.look();
-    expect(world.says('VirtualService/shop/none')).toEqual([]);
+    await world.evaluate();
+    expect(world.conditions('VirtualService/shop/none')).toEqual([]);
   });
 });
 
-describe('hostile proxies', () => {
-  it('cost one thing kept for each type, however often and whatever they say', async () => {
+describe('Hostile proxies', () => {
+  it('cost one entry for each type, however many NACKs they send', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));
     for (let round = 0; round < 1_000; round++) one.rejects(clusterType, `${cart}: ${round} ${'x'.repeat(2_000)}`);
-    expect(await world.look()).toEqual([badFilter]);
-    expect(world.made).toBe(1);
-    const [, rejected] = world.says(badFilter);
+    expect(await world.evaluate()).toEqual([badFilter]);
+    expect(world.generations).toBe(1);
+    const [, rejected] = world.conditions(badFilter);
     expect(rejected!.length).toBeLessThan(700);
   });
 
-  it('write at most now and then, whatever they say one after the other', async () => {
+  it('cause few writes, however often their error text changes', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));
     let writes = 0;
     for (let round = 0; round < 100; round++) {
       one.rejects(clusterType, `${cart}: ${round}`);
-      writes += (await world.look()).length;
+      writes += (await world.evaluate()).length;
       world.now += 100;
     }
     expect(writes).toBeLessThanOrEqual(2);
   });
 
-  it('that come, reject and go again and again are not written of each time', async () => {
+  it('that repeatedly connect, reject and disconnect do not cause a write each time', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));
     one.acknowledges();
     other.acknowledges();
-    await world.look();
+    await world.evaluate();
     world.urgent = 0;
     for (let round = 0; round < 50; round++) {
       const hostile = world.connect();
       hostile.rejects(clusterType, reason);
-      await world.look();
+      await world.evaluate();
       hostile.node.close();
-      await world.look();
+      await world.evaluate();
       world.now += 200;
     }
     expect(world.urgent).toBeLessThanOrEqual(4);
   });
 
-  it('name nothing but what we gave, in a line that is plain', async () => {
+  it('cannot add names or control characters to a status', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));
     one.rejects(clusterType, `Error adding/updating cluster(s) evil-name, ${cart}: \u001b[31m red\nline\u202e`);
-    await world.look();
-    expect(world.says(badFilter)[1]).toBe(
+    await world.evaluate();
+    expect(world.conditions(badFilter)[1]).toBe(
       `Rejected True 1: 1 of 2 proxies reject cluster ${cart}: Error adding/updating cluster(s) evil-name, ${cart}: \\x1b[31m red\\nline\\u202e`,
     );
   });
 });
 
-describe('an object that is refused', () => {
+describe('An invalid object', () => {
   const key = 'VirtualService/shop/cart';
 
-  it('is told of at once, and that it is in order again', async () => {
+  it('is reported at once, and again when it is valid', async () => {
     world.apply(...services, route('cart', 1));
     one.acknowledges();
     other.acknowledges();
-    await world.look();
-    world.refused(key, { generation: 2, text: 'spec.http[0].timeout: must be a duration' });
-    expect(await world.look()).toEqual([key]);
-    expect(world.says(key)).toEqual([
+    await world.evaluate();
+    world.setError(key, { generation: 2, text: 'spec.http[0].timeout: must be a duration' });
+    expect(await world.evaluate()).toEqual([key]);
+    expect(world.conditions(key)).toEqual([
       'Reconciled False 2: The object does not apply; its last valid version applies, if there was one.',
       'Invalid True 2: spec.http[0].timeout: must be a duration',
     ]);
-    world.refused(key, undefined);
+    world.setError(key, undefined);
     world.apply(...services, route('cart', 3, 1));
-    expect(await world.look()).toEqual([key]);
-    expect(world.says(key)).toEqual(['Reconciled True 3: 2/2 proxies up to date']);
+    expect(await world.evaluate()).toEqual([key]);
+    expect(world.conditions(key)).toEqual(['Reconciled True 3: 2/2 proxies up to date']);
   });
 });
 
-describe('a control plane that begins', () => {
-  it('tells of nothing that the status says already, and of what it does not say when a proxy has it', async () => {
+describe('A control plane that has just started', () => {
+  it('reports no object with a current status, and reports others when a proxy has them', async () => {
     const again = new World();
     again.statuses.set(
       'VirtualService/shop/cart',
@@ -570,53 +571,53 @@ describe('a control plane that begins', () => {
       new Map([['Reconciled', { status: 'False', observedGeneration: 1 }]]),
     );
     again.apply(...services, route('cart', 1), route('user', 1));
-    expect(await again.look()).toEqual([]);
+    expect(await again.evaluate()).toEqual([]);
     const client = again.connect();
     client.acknowledges();
-    expect(await again.look()).toEqual([
+    expect(await again.evaluate()).toEqual([
       'ServiceEntry/shop/cart',
       'ServiceEntry/shop/user',
       'VirtualService/shop/user',
     ]);
   });
 
-  it('believes what was rejected before', async () => {
+  it('attributes a NACK to an object whose status reports a rejection', async () => {
     const again = new World();
     again.statuses.set('VirtualService/shop/cart', new Map([['Rejected', { status: 'True', observedGeneration: 1 }]]));
     again.apply(...services, route('cart', 1));
     again.connect().rejects(routeType, 'it names nothing');
-    await again.look();
-    expect(again.says('VirtualService/shop/cart')[1]).toContain('Rejected True 1: 1 of 1 proxy rejects route');
+    await again.evaluate();
+    expect(again.conditions('VirtualService/shop/cart')[1]).toContain('Rejected True 1: 1 of 1 proxy rejects route');
   });
 });
 
-describe('an object that takes effect only in part', () => {
+describe('An object that takes effect only in part', () => {
   const cartEntry = 'ServiceEntry/shop/cart';
   const warning = { generation: 1, reason: 'HostNameEndpoints', text: 'vm.internal is a host name' };
   const partial = 'PartiallyInvalid True 1: vm.internal is a host name';
 
   it('is reported once, and again when that ends', async () => {
-    world.distribution.warned(new Map([[cartEntry, warning]]));
-    expect(await world.look()).toContain(cartEntry);
-    expect(world.says(cartEntry)).toContain(partial);
-    world.distribution.warned(new Map([[cartEntry, { ...warning }]]));
-    expect(await world.look()).not.toContain(cartEntry);
-    world.distribution.warned(new Map());
-    expect(await world.look()).toContain(cartEntry);
-    expect(world.verdict(cartEntry)).toMatchObject({ warning: 'none', generation: 1 });
+    world.distribution.setWarnings(new Map([[cartEntry, warning]]));
+    expect(await world.evaluate()).toContain(cartEntry);
+    expect(world.conditions(cartEntry)).toContain(partial);
+    world.distribution.setWarnings(new Map([[cartEntry, { ...warning }]]));
+    expect(await world.evaluate()).not.toContain(cartEntry);
+    world.distribution.setWarnings(new Map());
+    expect(await world.evaluate()).toContain(cartEntry);
+    expect(world.findings(cartEntry)).toMatchObject({ warning: 'none', generation: 1 });
   });
 
-  it('has the warning beside what is known of its proxies', async () => {
-    world.distribution.warned(new Map([[cartEntry, warning]]));
-    await world.look();
+  it('has the warning in addition to its distribution', async () => {
+    world.distribution.setWarnings(new Map([[cartEntry, warning]]));
+    await world.evaluate();
     world.apply(entry('cart', 2, 81), services[1]!);
     one.acknowledges();
     other.acknowledges();
-    await world.look();
-    expect(world.says(cartEntry)).toEqual([partial, 'Reconciled True 2: 2/2 proxies up to date']);
+    await world.evaluate();
+    expect(world.conditions(cartEntry)).toEqual([partial, 'Reconciled True 2: 2/2 proxies up to date']);
   });
 
-  it('decides about no other condition while nothing is known of its proxies, and about no warning before the first diagnostics', () => {
+  it('determines no other condition before its proxies are known, and no warning before the first diagnostics', () => {
     expect(decidedConditions({ generation: 1, warning })).toEqual(['PartiallyInvalid']);
     expect(decidedConditions({ generation: 1 })).toEqual([]);
     const distribution = { generation: 1, upToDate: 1, concerned: 1 };
@@ -624,106 +625,106 @@ describe('an object that takes effect only in part', () => {
   });
 });
 
-describe('an object of which this replica has no proxy', () => {
+describe('An object without a proxy on this replica', () => {
   const key = 'EnvoyFilter/shop/a';
   const absent = 'istiod-b_22222222';
 
-  /** The proxies went to another replica, and the object changed. */
+  /** The proxies moved to another replica, and the object changed. */
   async function withoutProxies(counts: OtherCounts | undefined): Promise<void> {
     world.apply(...services, filter('a', 1, 'cart'));
     one.acknowledges();
     other.acknowledges();
-    await world.look();
+    await world.evaluate();
     world.statuses.set(key, new Map([['Reconciled', { status: 'True', observedGeneration: 1 }]]));
     one.node.close();
     other.node.close();
-    world.others.counts = counts;
+    world.otherReplicas.counts = counts;
     world.now += 60_000;
     world.apply(...services, filter('a', 2, 'cart'));
-    await world.look();
+    await world.evaluate();
     world.now += 10_000;
   }
 
-  const from = (counts: Partial<OtherCounts>): OtherCounts => ({ ...noOthers, ...counts });
+  const from = (counts: Partial<OtherCounts>): OtherCounts => ({ ...noOtherCounts, ...counts });
 
   it.each(['unreported', 'uncounted'])(
-    'is Unknown while a replica of these may serve its proxies: %s',
+    'is Unknown while one of these replicas may serve its proxies: %s',
     async (list) => {
       await withoutProxies(from({ [list]: [absent] }));
-      expect(await world.look()).toEqual([key]);
-      expect(world.says(key)).toEqual([
+      expect(await world.evaluate()).toEqual([key]);
+      expect(world.conditions(key)).toEqual([
         `Reconciled Unknown 2: 0/0 proxies up to date; replicas ${absent} have not reported yet`,
       ]);
-      expect(conditionsOf(world.verdict(key))[0]).toMatchObject({ reason: 'ReplicaNotReporting' });
+      expect(conditionsOf(world.findings(key))[0]).toMatchObject({ reason: 'ReplicaNotReporting' });
     },
   );
 
   it('is True when no other replica is left', async () => {
     await withoutProxies(from({ uncounted: [absent] }));
-    await world.look();
-    world.others.counts = noOthers;
-    expect(await world.look()).toEqual([key]);
-    expect(world.says(key)).toEqual(['Reconciled True 2: 0/0 proxies up to date']);
+    await world.evaluate();
+    world.otherReplicas.counts = noOtherCounts;
+    expect(await world.evaluate()).toEqual([key]);
+    expect(world.conditions(key)).toEqual(['Reconciled True 2: 0/0 proxies up to date']);
   });
 
   it('is True when a proxy of the other replica has reconnected and acknowledged it', async () => {
     await withoutProxies(from({ uncounted: [absent] }));
-    await world.look();
+    await world.evaluate();
     world.connect().acknowledges();
-    expect(await world.look()).toEqual([key]);
-    expect(world.says(key)).toEqual(['Reconciled True 2: 1/1 proxies up to date']);
+    expect(await world.evaluate()).toEqual([key]);
+    expect(world.conditions(key)).toEqual(['Reconciled True 2: 1/1 proxies up to date']);
   });
 
-  it('counts the proxies that other replicas report, and is False while one of them does not have it', async () => {
+  it('is False while one proxy that other replicas report has not acknowledged it', async () => {
     await withoutProxies(from({ upToDate: 2, concerned: 3 }));
-    expect(await world.look()).toEqual([key]);
-    expect(world.says(key)).toEqual(['Reconciled False 2: 2/3 proxies up to date']);
-    world.others.counts = from({ upToDate: 3, concerned: 3 });
-    expect(await world.look()).toEqual([key]);
-    expect(world.says(key)).toEqual(['Reconciled True 2: 3/3 proxies up to date']);
+    expect(await world.evaluate()).toEqual([key]);
+    expect(world.conditions(key)).toEqual(['Reconciled False 2: 2/3 proxies up to date']);
+    world.otherReplicas.counts = from({ upToDate: 3, concerned: 3 });
+    expect(await world.evaluate()).toEqual([key]);
+    expect(world.conditions(key)).toEqual(['Reconciled True 2: 3/3 proxies up to date']);
   });
 
-  it('adds proxies of this replica, and is not True while a replica that runs has not reported', async () => {
+  it("adds this replica's proxies, and is not True while a running replica has not reported", async () => {
     await withoutProxies(from({ upToDate: 2, concerned: 2, unreported: [absent] }));
     world.connect().acknowledges();
-    expect(await world.look()).toEqual([key]);
-    expect(world.says(key)).toEqual([
+    expect(await world.evaluate()).toEqual([key]);
+    expect(world.conditions(key)).toEqual([
       `Reconciled Unknown 2: 3/3 proxies up to date; replicas ${absent} have not reported yet`,
     ]);
-    world.others.counts = from({ upToDate: 4, concerned: 4 });
-    expect(await world.look()).toEqual([key]);
-    expect(world.says(key)).toEqual(['Reconciled True 2: 5/5 proxies up to date']);
+    world.otherReplicas.counts = from({ upToDate: 4, concerned: 4 });
+    expect(await world.evaluate()).toEqual([key]);
+    expect(world.conditions(key)).toEqual(['Reconciled True 2: 5/5 proxies up to date']);
   });
 
-  it('of an object that only proxies of another replica have, it is written by this one', async () => {
+  it('is written by this replica, even if only proxies of another replica are affected', async () => {
     world.apply(...services);
-    await world.look();
-    world.others.counts = from({ unreported: [absent] });
+    await world.evaluate();
+    world.otherReplicas.counts = from({ unreported: [absent] });
     world.now += 60_000;
     world.apply(...services, filter('b', 1, 'cart', 'far'));
-    expect(await world.look()).toEqual([]);
-    world.others.counts = from({ upToDate: 1, concerned: 1 });
-    expect(await world.look()).toEqual(['EnvoyFilter/far/b']);
-    expect(world.says('EnvoyFilter/far/b')).toEqual(['Reconciled True 1: 1/1 proxies up to date']);
+    expect(await world.evaluate()).toEqual([]);
+    world.otherReplicas.counts = from({ upToDate: 1, concerned: 1 });
+    expect(await world.evaluate()).toEqual(['EnvoyFilter/far/b']);
+    expect(world.conditions('EnvoyFilter/far/b')).toEqual(['Reconciled True 1: 1/1 proxies up to date']);
   });
 
-  it('has no new status while it is not known which replicas there are', async () => {
+  it('gets no new status while the other replicas are unknown', async () => {
     await withoutProxies(undefined);
-    expect(await world.look()).toEqual([]);
+    expect(await world.evaluate()).toEqual([]);
   });
 
-  it('is reported by a replica that does not write, with its own proxies, until the status says that all have it', async () => {
-    world.others.isWriter = false;
-    world.others.counts = from({ unreported: [absent] });
+  it('is reported by a replica that does not write statuses, until the status states that all proxies have it', async () => {
+    world.otherReplicas.isWriter = false;
+    world.otherReplicas.counts = from({ unreported: [absent] });
     world.apply(...services);
-    await world.look();
+    await world.evaluate();
     world.apply(...services, filter('a', 1, 'cart'));
-    await world.look();
+    await world.evaluate();
     const reported = () => JSON.parse(world.distribution.report()).counts[key];
     expect(reported()).toEqual([1, 0, 2]);
     one.acknowledges();
     other.acknowledges();
-    await world.look();
+    await world.evaluate();
     world.statuses.set(key, new Map([['Reconciled', { status: 'Unknown', observedGeneration: 1 }]]));
     world.now += 3_600_000;
     expect(reported()).toEqual([1, 2, 2]);
@@ -731,58 +732,58 @@ describe('an object of which this replica has no proxy', () => {
     expect(reported()).toBeUndefined();
   });
 
-  it('is counted again with the proxies of other replicas by a replica that begins to write', async () => {
+  it('is counted again with the proxies of other replicas when this replica starts to write statuses', async () => {
     await withoutProxies(from({ uncounted: [absent] }));
-    world.others.isWriter = false;
+    world.otherReplicas.isWriter = false;
     world.apply(...services, filter('a', 3, 'cart'));
-    expect(await world.look()).toEqual([key]);
-    expect(world.verdict(key).distribution).toEqual({ generation: 3, upToDate: 0, concerned: 0, isOwnOnly: true });
-    world.others.isWriter = true;
-    world.distribution.lookAtAll();
-    await world.look();
+    expect(await world.evaluate()).toEqual([key]);
+    expect(world.findings(key).distribution).toEqual({ generation: 3, upToDate: 0, concerned: 0, isOwnOnly: true });
+    world.otherReplicas.isWriter = true;
+    world.distribution.compareAllStatuses();
+    await world.evaluate();
     world.now += 10_000;
-    expect(await world.look()).toEqual([key]);
-    expect(world.says(key)).toEqual([
+    expect(await world.evaluate()).toEqual([key]);
+    expect(world.conditions(key)).toEqual([
       `Reconciled Unknown 3: 0/0 proxies up to date; replicas ${absent} have not reported yet`,
     ]);
   });
 
-  it('is counted again by a replica that does not write when its status lacks the counts', async () => {
-    world.others.isWriter = false;
+  it('is counted again by a replica that does not write statuses if the status lacks its counts', async () => {
+    world.otherReplicas.isWriter = false;
     world.apply(...services, filter('a', 1, 'cart'));
     one.acknowledges();
     other.acknowledges();
-    await world.look();
+    await world.evaluate();
     world.now += 3_600_000;
     const reported = () => JSON.parse(world.distribution.report()).counts[key];
     expect(reported()).toBeUndefined();
     world.distribution.recount(key);
-    await world.look();
+    await world.evaluate();
     expect(reported()).toEqual([1, 2, 2]);
   });
 
-  it('has no new status while the Leases were not listed after it changed', async () => {
+  it('gets no new status until the Leases are listed after its change', async () => {
     await withoutProxies(undefined);
-    world.others.counts = from({ upToDate: 1, concerned: 1 });
-    world.others.readAt = world.now - 10_001;
-    expect(await world.look()).toEqual([]);
-    world.others.readAt = world.now - 10_000;
-    expect(await world.look()).toEqual([key]);
+    world.otherReplicas.counts = from({ upToDate: 1, concerned: 1 });
+    world.otherReplicas.readAt = world.now - 10_001;
+    expect(await world.evaluate()).toEqual([]);
+    world.otherReplicas.readAt = world.now - 10_000;
+    expect(await world.evaluate()).toEqual([key]);
   });
 
-  it('was complete, and is pending again when a replica that had just started reports a proxy without it', async () => {
+  it('is pending again if a replica that had just started reports a proxy without it', async () => {
     await withoutProxies(undefined);
-    world.others.counts = from({ upToDate: 1, concerned: 1 });
-    world.others.readAt = world.now;
-    const looked = await world.distribution.look();
-    expect(world.says(key)).toEqual(['Reconciled True 2: 1/1 proxies up to date']);
-    expect(looked.unfinished).toBeGreaterThan(0);
-    world.others.readAt = world.now + 10_000;
-    world.others.reportedIncomplete = [[key, 2]];
-    world.others.counts = from({ upToDate: 1, concerned: 2 });
-    await world.look();
+    world.otherReplicas.counts = from({ upToDate: 1, concerned: 1 });
+    world.otherReplicas.readAt = world.now;
+    const result = await world.distribution.evaluate();
+    expect(world.conditions(key)).toEqual(['Reconciled True 2: 1/1 proxies up to date']);
+    expect(result.unfinished).toBeGreaterThan(0);
+    world.otherReplicas.readAt = world.now + 10_000;
+    world.otherReplicas.reportedIncomplete = [[key, 2]];
+    world.otherReplicas.counts = from({ upToDate: 1, concerned: 2 });
+    await world.evaluate();
     world.now += 10_000;
-    await world.look();
-    expect(world.says(key)).toEqual(['Reconciled False 2: 1/2 proxies up to date']);
+    await world.evaluate();
+    expect(world.conditions(key)).toEqual(['Reconciled False 2: 1/2 proxies up to date']);
   });
 });

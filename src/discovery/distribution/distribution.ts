@@ -1,7 +1,6 @@
 /**
- * What has become of the objects of a cluster in its proxies: which proxies have each, what Envoy rejects of it. Told of objects
- * that changed, and of what is rejected; looks when its chart says so (machines/discovery/distribution/distribution.machine.ts), and
- * says of which objects the status should be another.
+ * Computes which connected proxies have applied each object of a cluster, and what Envoy rejects of it. Collects
+ * changes and NACKs, evaluates when its chart requests it, and reports the objects whose status must be updated.
  */
 import type { DistributionLook } from '../../../machines/discovery/distribution/distribution.machine.ts';
 import { setBounded } from '../../model/collections/set-bounded.ts';
@@ -16,272 +15,262 @@ import { isNamed, typesConcerned } from './concern.ts';
 import type { ObjectDistributionOptions } from './distribution-options.ts';
 import { type DueListener, DueObjects } from './due-objects.ts';
 import { EnvoyRejections, type RejectionsOfObject } from './envoy-rejections.ts';
-import { type Followed, isSame } from './followed-object.ts';
+import { type FollowedObject, isSame } from './followed-object.ts';
 import {
-  type Distribution,
   isComplete,
-  type Mistake,
-  type ObjectVerdict,
+  type ObjectError,
+  type ObjectFindings,
+  type ObjectProgress,
   partialCondition,
   reconciledCondition,
 } from './object-verdict.ts';
 import { type ObjectWarning, ObjectWarnings } from './object-warnings.ts';
-import { type Count, type FollowedProxy, numberOfVersion, ProxyProgress } from './proxy-progress.ts';
-import { RejectionBlame } from './rejection-blame.ts';
+import { type FollowedProxy, numberOfVersion, type ProxyCount, ProxyProgress } from './proxy-progress.ts';
+import { RejectionCauseFinder } from './rejection-blame.ts';
 import { OwnCounts, totalOf } from './replica-report.ts';
 import { generationOf, hasStatus, statusKinds } from './status-objects.ts';
 
-/** Between what is not an edge. */
-const restBetweenMs = 10_000;
-/** A pushed ServiceEntry that makes no other services is named in no push. */
-const unnamedMs = 10_000;
-/** Proxies come back to a control plane that begins: that there are none means nothing yet. */
+/** For updates that are not urgent. */
+const minUpdateIntervalMs = 10_000;
+/** A push does not name a ServiceEntry whose services are unchanged, so it is evaluated after this time. */
+const unnamedWaitMs = 10_000;
+/** Time in which proxies reconnect to a new control plane. Before that, having no proxies means nothing. */
 const settlingMs = 60_000;
-/** A replica that serves proxies has its Lease, and counts in it, within this time: two renewals. */
+/** A replica that serves proxies writes its Lease and its counts within this time (two renewals). */
 const presenceMs = 4_000;
-/** What of a look is spent on finding out by whose doing something is rejected. */
-const traceMs = 20;
-/** And on objects beside those that came last, or are rejected: with many shapes of proxies one may take a millisecond. */
-const judgeMs = 50;
-const mostNewest = 64;
-const mostRejected = 1_000;
-const mostComplete = 4_096;
+const maxTraceMs = 20;
+/**
+ * CPU time for objects that are neither recent nor rejected. One may take a millisecond if there are many proxy shapes.
+ */
+const maxEvaluationMs = 50;
+const maxNewest = 64;
+const maxRejected = 1_000;
+const maxComplete = 4_096;
 
 export class ObjectDistribution {
   readonly #options: ObjectDistributionOptions;
   readonly #rejections = new EnvoyRejections<FollowedProxy>();
   readonly #steps = new ChangedObjects();
-  /** Objects that are others than in the context that was published last, with when that was heard. */
-  readonly #coming = new Map<string, number>();
-  readonly #followed = new Map<string, Followed>();
-  /** Objects that all proxies have, lately. */
-  readonly #complete = new Map<string, Distribution>();
-  readonly #mistakes = new Map<string, Mistake>();
+  /** Objects that differ from the last published context, with the time of the change. */
+  readonly #unpublished = new Map<string, number>();
+  readonly #followed = new Map<string, FollowedObject>();
+  /** Recent objects that all proxies have applied. */
+  readonly #complete = new Map<string, ObjectProgress>();
+  readonly #errors = new Map<string, ObjectError>();
   readonly #warnings = new ObjectWarnings();
   readonly #watchers = new Set<() => void>();
   readonly #due = new DueObjects();
-  readonly #own: OwnCounts;
-  readonly #blame: RejectionBlame;
-  readonly #begun: number;
+  readonly #ownCounts: OwnCounts;
+  readonly #causes: RejectionCauseFinder;
+  readonly #startedAt: number;
   #latest: PushContext | undefined;
-  /** All objects are to be looked at for whether their status says what it should. */
-  #looksAtAll = true;
-  /** Something has happened since the last look began, and the chart was told. */
-  #isStirred = false;
-  /** Reports of other replicas that are read from then on are of all that served when the last object was complete. */
+  #mustCompareAll = true;
+  /** The chart has been notified since the last evaluation started. */
+  #isNotified = false;
+  /** Reports read from this time on include all replicas that served proxies when the last object became complete. */
   #checkAt: number | undefined;
-  /** Place of the object that was looked at last, of those of which a look has a part. */
+  /** Index of the last evaluated object that is neither recent nor rejected. */
   #next = 0;
 
   constructor(options: ObjectDistributionOptions) {
     this.#options = options;
-    this.#begun = options.now();
-    this.#own = new OwnCounts(options.revision ?? '');
-    this.#blame = new RejectionBlame({
+    this.#startedAt = options.now();
+    this.#ownCounts = new OwnCounts(options.revision ?? '');
+    this.#causes = new RejectionCauseFinder({
       ...{ options, steps: this.#steps },
-      isRejected: (key) => this.#followed.get(key)?.told?.rejection !== undefined,
+      isRejected: (key) => this.#followed.get(key)?.reported?.rejection !== undefined,
     });
-    options.objects.onMistakes((key, mistake) => this.#mistaken(key, mistake));
+    options.objects.onErrors((key, error) => this.#setError(key, error));
   }
 
-  // ---- what is told
-
-  /** Objects were put together: these may be others than before. */
-  joined(touched: Iterable<string>, changed: ReadonlySet<string>): void {
+  /** Objects were composed from their sources; the touched ones may have changed. */
+  objectsComposed(touched: Iterable<string>, changed: ReadonlySet<string>): void {
     for (const key of touched) {
       if (!hasStatus(kindOf(key))) continue;
-      if (changed.has(key)) this.#coming.set(key, this.#options.now());
-      else this.#sameInEffect(key);
+      if (changed.has(key)) this.#unpublished.set(key, this.#options.now());
+      else this.#updateGeneration(key);
     }
   }
 
-  /** All proxies will be brought to a context. */
   published(published: Publication): void {
     const { context, forced, changed, configs } = published;
     const isFirst = this.#latest === undefined;
     this.#latest = context;
     const number = numberOfVersion(context.version);
     const objects = new Set<string>();
-    for (const key of this.#coming.keys()) {
+    for (const key of this.#unpublished.keys()) {
       const config = configs.byKey.get(key);
       const isIn = forced || config === undefined || isNamed(config, changed);
       if (!isIn) continue;
       objects.add(key);
-      this.#due.begin(key);
-      // What came while the context was made is in the next one, unless nothing of it is in any.
+      this.#due.resetLimit(key);
+      // A change that arrives while the context is built belongs to the next one, unless it has no effect.
       const now = this.#options.configs().byKey.get(key);
-      if (now === config || (now && config && !needsPush(config, now))) this.#coming.delete(key);
-      // Of what was there before this program nobody knows who has it: the status says so, perhaps.
-      if (!isFirst) this.#follow(key, now !== undefined && !this.#coming.has(key) ? now : config, number);
+      if (now === config || (now && config && !needsPush(config, now))) this.#unpublished.delete(key);
+      // For objects older than this process, the status may already be correct.
+      if (!isFirst) this.#follow(key, now !== undefined && !this.#unpublished.has(key) ? now : config, number);
     }
     this.#steps.add({ context, forced, changed: new Set([...changed, ...objects]) });
-    if (objects.size > 0 || this.#looksAtAll) this.#stir();
+    if (objects.size > 0 || this.#mustCompareAll) this.#notifyWatchers();
   }
 
-  /** A proxy has rejected what it was sent of a type. */
   rejected(proxy: FollowedProxy, typeUrl: string): void {
-    if (this.#rejections.add(proxy, typeUrl)) this.#stir();
+    if (this.#rejections.add(proxy, typeUrl)) this.#notifyWatchers();
   }
 
-  /** A proxy that had rejected something of a type has taken what came after it. */
+  /** A type that the proxy had rejected. */
   accepted(proxy: FollowedProxy, typeUrl: string): void {
-    if (this.#rejections.remove(proxy, typeUrl)) this.#stir();
+    if (this.#rejections.remove(proxy, typeUrl)) this.#notifyWatchers();
   }
 
-  /** A proxy is gone. */
   left(proxy: FollowedProxy): void {
-    if (this.#rejections.left(proxy)) this.#stir();
+    if (this.#rejections.left(proxy)) this.#notifyWatchers();
   }
 
-  /** Another replica says something else of it: what its status should be is told anew. */
+  /** Another replica wrote a different status: reports the desired status again. */
   reconsider(key: string): void {
     const latest = this.#latest;
     if (latest === undefined) return;
     const complete = this.#complete.get(key);
-    // The counts of other replicas may have changed as well. A replica that does not write has its own counts alone.
-    const isCounted = complete !== undefined && !this.#options.others?.isWriter;
+    // A replica that does not write statuses counts only its own proxies.
+    const isCounted = complete !== undefined && !this.#options.otherReplicas?.isWriter;
     if (!this.#followed.has(key) && !isCounted) {
       this.#follow(key, this.#options.configs().byKey.get(key), numberOfVersion(latest.version));
     }
     const followed = this.#followed.get(key);
-    // Until it is counted the last known counts are reported.
+    // Until the next count, the last known one is reported.
     if (followed !== undefined && complete !== undefined) {
       followed.distribution = complete;
-      followed.told = complete;
+      followed.reported = complete;
     }
-    if (followed !== undefined && followed.distribution === undefined) followed.mustTell = true;
-    else this.#due.note(key, true, this.#options.now());
-    this.#stir();
+    if (followed !== undefined && followed.distribution === undefined) followed.mustReport = true;
+    else this.#due.add(key, true, this.#options.now());
+    this.#notifyWatchers();
   }
 
-  /** The status misses the proxies of this replica, or has them as they were: an object that was complete is counted again. */
+  /** Counts a complete object again, because its status lacks the current counts of this replica. */
   recount(key: string): void {
     const latest = this.#latest;
-    if (latest === undefined || this.#followed.has(key) || this.#coming.has(key)) return;
+    if (latest === undefined || this.#followed.has(key) || this.#unpublished.has(key)) return;
     this.#follow(key, this.#options.configs().byKey.get(key), numberOfVersion(latest.version));
-    this.#stir();
+    this.#notifyWatchers();
   }
 
-  /** All objects that take effect only in part. */
-  warned(found: ReadonlyMap<string, ObjectWarning>): void {
-    // Statuses may have warnings of an earlier control plane.
-    if (!this.#warnings.isKnown) this.lookAtAll();
+  /** Replaces the warnings of all objects that take effect only in part. */
+  setWarnings(found: ReadonlyMap<string, ObjectWarning>): void {
+    // Statuses may contain warnings of an earlier control plane.
+    if (!this.#warnings.isKnown) this.compareAllStatuses();
     const changed = this.#warnings.replace(found);
-    for (const key of changed) this.#due.note(key, true, this.#options.now());
-    if (changed.length > 0) this.#stir();
+    for (const key of changed) this.#due.add(key, true, this.#options.now());
+    if (changed.length > 0) this.#notifyWatchers();
   }
 
-  /** Another may have written before, or nobody: what the status of each object says is looked at. */
-  lookAtAll(): void {
-    this.#looksAtAll = true;
-    this.#stir();
+  /** Another replica may have written the statuses. */
+  compareAllStatuses(): void {
+    this.#mustCompareAll = true;
+    this.#notifyWatchers();
   }
 
-  // ---- what is known
-
-  /** Tells when there is something to look at, once before each look. @returns ends it */
-  watch(stirred: () => void): () => void {
-    this.#watchers.add(stirred);
-    if (this.#isStirred) stirred();
-    return () => void this.#watchers.delete(stirred);
+  /** Calls the listener at most once before each evaluation. @returns unsubscribes */
+  onChange(listener: () => void): () => void {
+    this.#watchers.add(listener);
+    if (this.#isNotified) listener();
+    return () => void this.#watchers.delete(listener);
   }
 
-  /** Tells of objects whose status should be another. */
   onDue(listener: DueListener): void {
     this.#due.onDue(listener);
   }
 
-  verdictOf(key: string): ObjectVerdict {
+  findingsOf(key: string): ObjectFindings {
     const distribution = this.#followed.get(key)?.distribution ?? this.#complete.get(key);
-    const mistake = this.#mistakes.get(key);
+    const error = this.#errors.get(key);
     const warning = this.#warnings.isKnown ? (this.#warnings.of(key) ?? 'none') : undefined;
     const config = this.#options.configs().byKey.get(key);
     const generation = config && generationOf(config);
     return {
-      ...{ ...(distribution && { distribution }), ...(mistake && { mistake }) },
+      ...{ ...(distribution && { distribution }), ...(error && { error }) },
       ...{ ...(warning && { warning }), ...(generation !== undefined && { generation }) },
     };
   }
 
-  /** Objects that are not in all proxies, or that Envoy rejects, or that are refused, or take effect only in part. */
+  /** Includes objects that are invalid or take effect only in part. */
   get unfinished(): Iterable<string> {
-    return new Set([...this.#followed.keys(), ...this.#mistakes.keys(), ...this.#warnings.keys]);
+    return new Set([...this.#followed.keys(), ...this.#errors.keys(), ...this.#warnings.keys]);
   }
 
-  /** Proxies of this replica that have each object, for the replica that writes the statuses. */
+  /** Counts for the replica that writes the statuses. */
   report(): string {
-    return this.#own.report(this.#options.now(), this.#options.objects);
+    return this.#ownCounts.report(this.#options.now(), this.#options.objects);
   }
 
-  /** How far everything is. Tells of which objects the status should be another. */
-  async look(): Promise<DistributionLook> {
+  async evaluate(): Promise<DistributionLook> {
     const turns = new Turns();
     const start = this.#options.now();
-    this.#isStirred = false;
-    if (this.#looksAtAll && this.#latest !== undefined) await this.#followAll(turns);
+    this.#isNotified = false;
+    if (this.#mustCompareAll && this.#latest !== undefined) await this.#followAll(turns);
     const awaited = this.#followUnnamed();
-    const traceUntil = performance.now() + traceMs;
+    const traceUntil = performance.now() + maxTraceMs;
     const isTraced = this.#rejections.trace(
-      (proxy, typeUrl) => this.#blame.of(proxy, typeUrl),
+      (proxy, typeUrl) => this.#causes.causeOf(proxy, typeUrl),
       () => performance.now() < traceUntil,
     );
     await this.#checkComplete();
     if (this.#followed.size > 0 || !this.#rejections.isEmpty) await this.#compare(turns);
-    this.#due.tell();
+    this.#due.flush();
     const unfinished = this.#followed.size + awaited + (isTraced ? 0 : 1) + (this.#checkAt === undefined ? 0 : 1);
     return { unfinished, tookMs: Math.ceil(this.#options.now() - start) };
   }
 
   /**
-   * Reads the reports of other replicas, and follows a complete object again if one of them has a proxy without it: it may have begun to serve
-   * proxies a moment before its Lease was there.
+   * Follows a complete object again if another replica reports a proxy without it: that replica may have started to
+   * serve proxies just before its Lease existed.
    */
   async #checkComplete(): Promise<void> {
-    const { others } = this.#options;
-    if (!others?.isWriter) {
+    const { otherReplicas } = this.#options;
+    if (!otherReplicas?.isWriter) {
       this.#checkAt = undefined;
       return;
     }
-    if (this.#followed.size > 0 || this.#checkAt !== undefined) await others.look();
-    for (const [key, generation] of others.incomplete()) {
+    if (this.#followed.size > 0 || this.#checkAt !== undefined) await otherReplicas.refresh();
+    for (const [key, generation] of otherReplicas.incomplete()) {
       if (this.#complete.get(key)?.generation === generation) this.recount(key);
     }
-    if (this.#checkAt !== undefined && others.readAt >= this.#checkAt) this.#checkAt = undefined;
+    if (this.#checkAt !== undefined && otherReplicas.readAt >= this.#checkAt) this.#checkAt = undefined;
   }
 
-  /** ServiceEntries of which nothing is pushed are in force as they are. @returns those of which that is not known yet */
+  /** Follows changed ServiceEntries that no push names. @returns the number of those that a push may still name */
   #followUnnamed(): number {
     let awaited = 0;
-    for (const [key, since] of this.#coming) {
+    for (const [key, since] of this.#unpublished) {
       if (kindOf(key) !== 'ServiceEntry' || this.#latest === undefined) continue;
-      if (this.#options.now() - since < unnamedMs) awaited++;
+      if (this.#options.now() - since < unnamedWaitMs) awaited++;
       else {
-        this.#coming.delete(key);
+        this.#unpublished.delete(key);
         this.#follow(key, this.#options.configs().byKey.get(key), numberOfVersion(this.#latest.version));
       }
     }
     return awaited;
   }
 
-  /** What of the objects is not as their status says it. */
   async #followAll(turns: Turns): Promise<void> {
-    this.#looksAtAll = false;
+    this.#mustCompareAll = false;
     const number = numberOfVersion(this.#latest!.version);
     const { set } = this.#options.configs();
     for (const kind of statusKinds) {
       for (const config of set[kind as keyof ConfigSet] as readonly Config[]) {
         const key = configKeyText(config);
-        if (!this.#followed.has(key) && !this.#coming.has(key) && !this.#saysAll(key, config))
+        if (!this.#followed.has(key) && !this.#unpublished.has(key) && !this.#isStatusCurrent(key, config))
           this.#follow(key, config, number);
         await turns.rest();
       }
     }
-    for (const key of this.#mistakes.keys()) this.#due.note(key, false, this.#options.now());
+    for (const key of this.#errors.keys()) this.#due.add(key, false, this.#options.now());
   }
 
-  /** Whether the object's status says of this very version that all have it, and nothing else. */
-  #saysAll(key: string, config: Config): boolean {
-    const conditions = this.#options.objects.toldOf(key)?.conditions;
+  /** Whether the status states for this generation that all proxies have applied the object, and nothing else. */
+  #isStatusCurrent(key: string, config: Config): boolean {
+    const conditions = this.#options.objects.statusOf(key)?.conditions;
     if (conditions === undefined) return true;
     const reconciled = conditions.get(reconciledCondition);
     const generation = generationOf(config);
@@ -301,127 +290,133 @@ export class ObjectDistribution {
     }
     const context = this.#latest;
     if (context === undefined) return;
-    const judge = (key: string): void => {
+    const evaluateKey = (key: string): void => {
       const followed = this.#followed.get(key);
       if (followed === undefined) return;
       const { config, number } = followed;
       const count = progress.countOf((shape) => typesConcerned(config, shape, context), number);
-      this.#judge(key, followed, count, rejections.get(key));
+      this.#evaluateObject(key, followed, count, rejections.get(key));
     };
-    // What is rejected, and what came last, is looked at each time; of the rest, which may be all objects of a cluster, a part.
-    const others = [...this.#followed.keys()];
-    const first = new Set([...[...rejections.keys()].slice(0, mostRejected), ...others.splice(-mostNewest)]);
+    // Rejected and recent objects are evaluated each time, of the rest a part.
+    const rest = [...this.#followed.keys()];
+    const first = new Set([...[...rejections.keys()].slice(0, maxRejected), ...rest.splice(-maxNewest)]);
     for (const key of first) {
-      judge(key);
+      evaluateKey(key);
       await turns.rest();
     }
-    const until = performance.now() + judgeMs;
-    for (let left = others.length; left > 0 && performance.now() < until; left--) {
-      this.#next = (this.#next + 1) % others.length;
-      judge(others[this.#next]!);
+    const until = performance.now() + maxEvaluationMs;
+    for (let left = rest.length; left > 0 && performance.now() < until; left--) {
+      this.#next = (this.#next + 1) % rest.length;
+      evaluateKey(rest[this.#next]!);
       await turns.rest();
     }
   }
 
-  // ---- one object
-
   #follow(key: string, config: Config | undefined, number: number): void {
     const generation = config && generationOf(config);
-    const before = this.#followed.get(key);
+    const previous = this.#followed.get(key);
     this.#followed.delete(key);
     this.#complete.delete(key);
     if (config === undefined || generation === undefined) return;
     this.#followed.set(key, {
-      ...{ config, generation, number, mustTell: before?.mustTell ?? false },
-      ...{ followedAt: this.#options.now(), toldAt: this.#options.now() },
-      ...{ distribution: undefined, told: undefined },
+      ...{ config, generation, number, mustReport: previous?.mustReport ?? false },
+      ...{ followedAt: this.#options.now(), reportedAt: this.#options.now() },
+      ...{ distribution: undefined, reported: undefined },
     });
   }
 
-  /** The object was in all proxies, and a proxy rejects it now. By the latest context, such a proxy does not count as up to date. */
+  /**
+   * Follows a complete object that a proxy rejects now. Relative to the latest context, such a proxy is not up to date.
+   */
   #followRejected(key: string): void {
     if (this.#followed.has(key) || this.#latest === undefined) return;
     const config = this.#options.configs().byKey.get(key);
-    if (config !== undefined && !this.#coming.has(key)) {
+    if (config !== undefined && !this.#unpublished.has(key)) {
       this.#follow(key, config, numberOfVersion(this.#latest.version));
     }
   }
 
-  #judge(key: string, followed: Followed, count: Count, rejections: RejectionsOfObject | undefined): void {
-    const { generation, told } = followed;
-    const { resource, reason } = rejections?.blame ?? { resource: '', reason: '' };
+  #evaluateObject(
+    key: string,
+    followed: FollowedObject,
+    count: ProxyCount,
+    rejections: RejectionsOfObject | undefined,
+  ): void {
+    const { generation, reported } = followed;
+    const { resource, reason } = rejections?.cause ?? { resource: '', reason: '' };
     const rejection = rejections && { proxies: rejections.proxies, of: count.concerned, resource, reason };
-    const own = { generation, ...count };
-    this.#own.note(key, own, this.#options.now());
-    const total = totalOf(key, own, this.#options.others, followed.followedAt);
+    const ownCount = { generation, ...count };
+    this.#ownCounts.note(key, ownCount, this.#options.now());
+    const total = totalOf(key, ownCount, this.#options.otherReplicas, followed.followedAt);
     if (total === undefined) return;
     const isThere = total.concerned > 0;
-    const now: Distribution = { generation, ...total, ...(rejection && { rejection }) };
-    if (!isThere && now.unreported && this.#isUnmentioned(key, followed)) {
-      if (this.#options.now() - followed.toldAt >= settlingMs) this.#followed.delete(key);
+    const now: ObjectProgress = { generation, ...total, ...(rejection && { rejection }) };
+    if (!isThere && now.unreported && this.#hasNoStatus(key, followed)) {
+      if (this.#options.now() - followed.reportedAt >= settlingMs) this.#followed.delete(key);
       return;
     }
-    // Who rejected it is gone, and nobody else has taken it since: it is not mended.
-    const isUnmended = told?.rejection !== undefined && rejection === undefined && !(isThere && isComplete(now));
-    if (isUnmended && !followed.mustTell) return;
+    // The proxies that rejected it have disconnected and no other proxy has accepted it, so the problem is not
+    // resolved.
+    const isUnresolved = reported?.rejection !== undefined && rejection === undefined && !(isThere && isComplete(now));
+    if (isUnresolved && !followed.mustReport) return;
     followed.distribution = now;
-    if (isComplete(now)) this.#completed(key, followed, now);
-    else if (followed.mustTell || this.#isWorthTelling(followed, now)) {
-      this.#note(key, followed, now, followed.mustTell || now.rejection !== undefined);
+    if (isComplete(now)) this.#setComplete(key, followed, now);
+    else if (followed.mustReport || this.#isWorthReporting(followed, now)) {
+      this.#reportDue(key, followed, now, followed.mustReport || now.rejection !== undefined);
     }
   }
 
-  #completed(key: string, followed: Followed, now: Distribution): void {
+  #setComplete(key: string, followed: FollowedObject, now: ObjectProgress): void {
     if (now.concerned === 0) {
-      if (this.#options.now() - this.#begun < settlingMs && followed.told === undefined && !followed.mustTell) return;
-      if (this.#isUnmentioned(key, followed)) {
+      if (this.#options.now() - this.#startedAt < settlingMs && followed.reported === undefined && !followed.mustReport)
+        return;
+      if (this.#hasNoStatus(key, followed)) {
         this.#followed.delete(key);
         return;
       }
     }
-    if (followed.mustTell || !isSame(followed.told, now)) this.#note(key, followed, now, true);
+    if (followed.mustReport || !isSame(followed.reported, now)) this.#reportDue(key, followed, now, true);
     this.#followed.delete(key);
-    setBounded(this.#complete, key, now, mostComplete);
-    if (this.#options.others?.isWriter) this.#checkAt = this.#options.now() + presenceMs;
+    setBounded(this.#complete, key, now, maxComplete);
+    if (this.#options.otherReplicas?.isWriter) this.#checkAt = this.#options.now() + presenceMs;
   }
 
-  /** No status says anything of it: an object that no proxy here has gets none. */
-  #isUnmentioned(key: string, { told, mustTell }: Followed): boolean {
-    return (this.#options.objects.toldOf(key)?.conditions.size ?? 0) === 0 && told === undefined && !mustTell;
+  #hasNoStatus(key: string, { reported, mustReport }: FollowedObject): boolean {
+    return (this.#options.objects.statusOf(key)?.conditions.size ?? 0) === 0 && reported === undefined && !mustReport;
   }
 
-  #isWorthTelling({ told, toldAt }: Followed, now: Distribution): boolean {
-    if (now.rejection !== undefined && told?.rejection === undefined) return true;
-    return !isSame(told, now) && this.#options.now() - toldAt >= restBetweenMs;
+  #isWorthReporting({ reported, reportedAt }: FollowedObject, now: ObjectProgress): boolean {
+    if (now.rejection !== undefined && reported?.rejection === undefined) return true;
+    return !isSame(reported, now) && this.#options.now() - reportedAt >= minUpdateIntervalMs;
   }
 
-  #note(key: string, followed: Followed, now: Distribution, isEdge: boolean): void {
-    followed.told = now;
-    followed.toldAt = this.#options.now();
-    followed.mustTell = false;
-    this.#due.note(key, isEdge, this.#options.now());
+  #reportDue(key: string, followed: FollowedObject, now: ObjectProgress, isUrgent: boolean): void {
+    followed.reported = now;
+    followed.reportedAt = this.#options.now();
+    followed.mustReport = false;
+    this.#due.add(key, isUrgent, this.#options.now());
   }
 
-  #mistaken(key: string, mistake: Mistake | undefined): void {
-    const had = this.#mistakes.delete(key);
-    if (mistake !== undefined) this.#mistakes.set(key, mistake);
+  #setError(key: string, error: ObjectError | undefined): void {
+    const had = this.#errors.delete(key);
+    if (error !== undefined) this.#errors.set(key, error);
     else if (!had) return;
-    this.#due.note(key, true, this.#options.now());
+    this.#due.add(key, true, this.#options.now());
     const config = this.#options.configs().byKey.get(key);
-    if (mistake === undefined && !this.#coming.has(key) && this.#latest !== undefined) {
-      // It may be again what it was before the mistake: then nothing changes.
+    if (error === undefined && !this.#unpublished.has(key) && this.#latest !== undefined) {
+      // The object may be the same as before the error, so that nothing else changes.
       this.#follow(key, config, numberOfVersion(this.#latest.version));
     }
     const followed = this.#followed.get(key);
-    if (mistake === undefined && followed !== undefined) followed.mustTell = true;
-    this.#stir();
+    if (error === undefined && followed !== undefined) followed.mustReport = true;
+    this.#notifyWatchers();
   }
 
-  /** What is in force is what its newest version means. */
-  #sameInEffect(key: string): void {
+  /** Updates the generation of an object whose new version has the same effect. */
+  #updateGeneration(key: string): void {
     const config = this.#options.configs().byKey.get(key);
     const latest = this.#latest;
-    if (this.#coming.has(key) || config === undefined || latest === undefined || !hasStatus(config.kind)) return;
+    if (this.#unpublished.has(key) || config === undefined || latest === undefined || !hasStatus(config.kind)) return;
     const followed = this.#followed.get(key);
     const generation = generationOf(config);
     const isSame = followed?.config.uid === config.uid;
@@ -429,17 +424,15 @@ export class ObjectDistribution {
       if (followed.generation === generation) return;
       followed.generation = generation;
       followed.followedAt = this.#options.now();
-    } else if (this.#saysAll(key, config)) return;
+    } else if (this.#isStatusCurrent(key, config)) return;
     else this.#follow(key, config, numberOfVersion(latest.version));
-    this.#stir();
+    this.#notifyWatchers();
   }
 
-  // ---- telling
-
-  #stir(): void {
-    if (this.#isStirred) return;
-    this.#isStirred = true;
-    for (const stirred of this.#watchers) stirred();
+  #notifyWatchers(): void {
+    if (this.#isNotified) return;
+    this.#isNotified = true;
+    for (const listener of this.#watchers) listener();
   }
 }
 

@@ -2,14 +2,14 @@ import { expect, it } from 'vitest';
 import { clusterType, listenerType } from '../../../machines/discovery/xds/ads-types.ts';
 import { EnvoyRejections } from './envoy-rejections.ts';
 import type { FollowedProxy } from './proxy-progress.ts';
-import type { Blame } from './rejection-origin.ts';
+import type { RejectionCause } from './rejection-origin.ts';
 
 interface Named extends FollowedProxy {
   readonly name: string;
-  says: string;
+  lastError: string;
 }
 
-/** One of a shape of its own, which rejects listeners and clusters. */
+/** A proxy with its own shape that rejects listeners and clusters. */
 function proxyNamed(name: string): Named {
   const proxy = { name, says: '0' };
   const watch = { nonceSent: '1', versionSent: 'v/2', versionAcked: 'v/1', names: [] };
@@ -25,11 +25,11 @@ function proxyNamed(name: string): Named {
 function given() {
   const rejections = new EnvoyRejections<Named>();
   const traced: string[] = [];
-  /** One takes all the time that there is. */
-  const look = (): boolean => {
+  /** Has time for tracing one rejection. */
+  const trace = (): boolean => {
     let left = 1;
     return rejections.trace(
-      ({ name }): Blame => {
+      ({ name }): RejectionCause => {
         left--;
         traced.push(name);
         return { typeUrl: listenerType, resource: 'listener', reason: name, keys: [`Gateway/shop/${name}`] };
@@ -38,13 +38,13 @@ function given() {
     );
   };
   const reject = (proxy: Named): void => {
-    proxy.says += '!';
+    proxy.lastError += '!';
     rejections.add(proxy, listenerType);
   };
-  return { rejections, traced, look, reject };
+  return { rejections, traced, look: trace, reject };
 }
 
-it('proxies that reject all the time, with other words each time, do not keep what another one rejects from being found out', () => {
+it('EnvoyRejections traces the rejection of a proxy even if others reject repeatedly with new texts', () => {
   const { rejections, traced, look, reject } = given();
   const loud = ['loud-1', 'loud-2', 'loud-3'].map(proxyNamed);
   const quiet = proxyNamed('quiet');
@@ -58,7 +58,7 @@ it('proxies that reject all the time, with other words each time, do not keep wh
   expect(rejections.byObject().get('Gateway/shop/quiet')?.proxies).toBe(1);
 });
 
-it('what was found out of a proxy that goes, or takes what comes next, is kept no longer', () => {
+it('EnvoyRejections forgets the causes of a proxy that disconnects or accepts a later response', () => {
   const { rejections, look, reject } = given();
   const [one, two] = [proxyNamed('one'), proxyNamed('two')];
   reject(one);

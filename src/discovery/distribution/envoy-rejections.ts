@@ -1,50 +1,48 @@
-/** What connected proxies reject at this moment, and by whose doing. One thing for each type of each stream, whatever it says how often. */
+/**
+ * Current NACKs of connected proxies and their causes. One entry for each type of each stream, however many NACKs it
+ * sends.
+ */
 
 import { setBounded } from '../../model/collections/set-bounded.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { FollowedProxy } from './proxy-progress.ts';
-import { type Blame, isTraced } from './rejection-origin.ts';
+import { isTraced, type RejectionCause } from './rejection-origin.ts';
 
-/** What a stream rejects of a type. */
-interface Rejected {
-  /** Undefined: not found out yet, or nobody can tell. */
-  blame: Blame | undefined;
+interface TypeRejection {
+  /** `undefined` if not traced yet, or if the cause is unknown. */
+  cause: RejectionCause | undefined;
   isTraced: boolean;
 }
 
-/** What of an object is rejected. */
 export interface RejectionsOfObject {
   readonly proxies: number;
-  /** What most reject. */
-  readonly blame: Blame;
+  readonly cause: RejectionCause;
 }
 
-/** Many proxies say the same; of strangers' own texts there is no end. */
-const mostKept = 1_000;
+/** Many proxies report the same cause, but error texts are unlimited. */
+const maxCauses = 1_000;
 
 export class EnvoyRejections<Proxy extends FollowedProxy> {
-  readonly #byProxy = new Map<Proxy, Map<string, Rejected>>();
-  readonly #same = new Map<string, Blame>();
+  readonly #byProxy = new Map<Proxy, Map<string, TypeRejection>>();
+  readonly #causes = new Map<string, RejectionCause>();
 
-  /** Whether there are any. */
   get isEmpty(): boolean {
     return this.#byProxy.size === 0;
   }
 
-  /** @returns whether it has to be found out what it is about */
+  /** @returns whether its cause must be traced */
   add(proxy: Proxy, typeUrl: string): boolean {
     if (!isTraced(typeUrl)) return false;
-    const ofProxy = this.#byProxy.get(proxy) ?? new Map<string, Rejected>();
+    const ofProxy = this.#byProxy.get(proxy) ?? new Map<string, TypeRejection>();
     const known = ofProxy.get(typeUrl);
-    // Its turn was just now: who rejects all the time must not take the time of those that wait.
+    // Moves the proxy to the end, so that one that rejects repeatedly does not delay the others.
     if (known?.isTraced === true) this.#byProxy.delete(proxy);
     this.#byProxy.set(proxy, ofProxy);
-    // Until it is found out anew, what was found before holds: what is sent meanwhile is rejected for the same reason, mostly.
-    ofProxy.set(typeUrl, { blame: known?.blame, isTraced: false });
+    // Keeps the previous cause until the new one is traced, because it is usually the same.
+    ofProxy.set(typeUrl, { cause: known?.cause, isTraced: false });
     return true;
   }
 
-  /** @returns whether there was one */
   remove(proxy: Proxy, typeUrl: string): boolean {
     const ofProxy = this.#byProxy.get(proxy);
     if (ofProxy?.delete(typeUrl) !== true) return false;
@@ -52,19 +50,18 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
     return true;
   }
 
-  /** @returns whether it rejected anything */
   left(proxy: Proxy): boolean {
     return this.#byProxy.delete(proxy);
   }
 
   /**
-   * Finds out what is not known yet, as long as there is time.
+   * Traces causes while there is time.
    *
-   * @param blameOf costs what making a response costs
-   * @returns whether all of it is known
+   * @param causeOf costs as much as generating a response
+   * @returns whether all causes are traced
    */
-  trace(blameOf: (proxy: Proxy, typeUrl: string) => Blame | undefined, hasTime: () => boolean): boolean {
-    const asked = new Map<ProxyShape, Map<string, Blame | undefined>>();
+  trace(causeOf: (proxy: Proxy, typeUrl: string) => RejectionCause | undefined, hasTime: () => boolean): boolean {
+    const causesByShape = new Map<ProxyShape, Map<string, RejectionCause | undefined>>();
     for (const [proxy, types] of this.#byProxy) {
       for (const [typeUrl, rejected] of types) {
         if (rejected.isTraced) continue;
@@ -73,54 +70,52 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
           types.delete(typeUrl);
           continue;
         }
-        // Proxies of a shape that were sent the same and say the same mean the same.
-        const ofShape = asked.get(proxy.shape) ?? new Map<string, Blame | undefined>();
-        asked.set(proxy.shape, ofShape);
-        const question = [typeUrl, watch.versionSent, watch.versionAcked, watch.names.length, watch.lastError].join(
-          ' ',
-        );
-        if (!ofShape.has(question)) {
+        // Proxies of one shape with the same response and error have the same cause.
+        const ofShape = causesByShape.get(proxy.shape) ?? new Map<string, RejectionCause | undefined>();
+        causesByShape.set(proxy.shape, ofShape);
+        const key = [typeUrl, watch.versionSent, watch.versionAcked, watch.names.length, watch.lastError].join(' ');
+        if (!ofShape.has(key)) {
           if (!hasTime()) return false;
-          ofShape.set(question, this.#kept(blameOf(proxy, typeUrl)));
+          ofShape.set(key, this.#intern(causeOf(proxy, typeUrl)));
         }
-        rejected.blame = ofShape.get(question);
+        rejected.cause = ofShape.get(key);
         rejected.isTraced = true;
       }
     }
     return true;
   }
 
-  /** Rejections by the object's key. */
+  /** By key of the object. */
   byObject(): ReadonlyMap<string, RejectionsOfObject> {
-    const found = new Map<string, { proxies: Set<Proxy>; readonly counts: Map<Blame, number> }>();
+    const found = new Map<string, { proxies: Set<Proxy>; readonly counts: Map<RejectionCause, number> }>();
     for (const [proxy, types] of this.#byProxy) {
-      for (const { blame } of types.values()) {
-        for (const key of blame?.keys ?? []) {
-          const ofObject = found.get(key) ?? { proxies: new Set(), counts: new Map<Blame, number>() };
+      for (const { cause } of types.values()) {
+        for (const key of cause?.keys ?? []) {
+          const ofObject = found.get(key) ?? { proxies: new Set(), counts: new Map<RejectionCause, number>() };
           found.set(key, ofObject);
           ofObject.proxies.add(proxy);
-          ofObject.counts.set(blame!, (ofObject.counts.get(blame!) ?? 0) + 1);
+          ofObject.counts.set(cause!, (ofObject.counts.get(cause!) ?? 0) + 1);
         }
       }
     }
     return new Map(
-      [...found].map(([key, { proxies, counts }]) => [key, { proxies: proxies.size, blame: mostFrequent(counts) }]),
+      [...found].map(([key, { proxies, counts }]) => [key, { proxies: proxies.size, cause: findMostFrequent(counts) }]),
     );
   }
 
-  #kept(blame: Blame | undefined): Blame | undefined {
-    if (blame === undefined) return undefined;
-    const key = JSON.stringify(blame);
-    const same = this.#same.get(key);
+  #intern(cause: RejectionCause | undefined): RejectionCause | undefined {
+    if (cause === undefined) return undefined;
+    const key = JSON.stringify(cause);
+    const same = this.#causes.get(key);
     if (same !== undefined) return same;
-    setBounded(this.#same, key, blame, mostKept);
-    return blame;
+    setBounded(this.#causes, key, cause, maxCauses);
+    return cause;
   }
 }
 
-/** The most frequent one; the first of those that are equally frequent. */
-function mostFrequent(counts: ReadonlyMap<Blame, number>): Blame {
-  let best: [Blame, number] | undefined;
+/** Ties go to the first one. */
+function findMostFrequent(counts: ReadonlyMap<RejectionCause, number>): RejectionCause {
+  let best: [RejectionCause, number] | undefined;
   for (const entry of counts) if (best === undefined || entry[1] > best[1]) best = entry;
   return best![0];
 }

@@ -1,24 +1,21 @@
-/** An object whose distribution is not complete, with what was found and reported of it. */
 import type { Config } from '../../model/config/config.ts';
-import type { Distribution } from './object-verdict.ts';
+import type { ObjectProgress } from './object-verdict.ts';
 
-/** An object that not all proxies have, or one that Envoy rejects. */
-export interface Followed {
+/** An object that some proxies have not applied or reject. */
+export interface FollowedObject {
   readonly config: Config;
   generation: number;
-  /** Number of the first context that the object is in. */
+  /** Number of the first context that contains the object. */
   readonly number: number;
-  /** When this generation was first seen, in milliseconds. */
   followedAt: number;
-  /** The status is told whatever it is. */
-  mustTell: boolean;
-  /** When it was told last, or came. */
-  toldAt: number;
-  /** What was found at the last look, and what was told last. */
-  distribution: Distribution | undefined;
-  told: Distribution | undefined;
+  /** Report the status even if it is unchanged. */
+  mustReport: boolean;
+  /** Initially the time when the object was first followed. */
+  reportedAt: number;
+  distribution: ObjectProgress | undefined;
+  reported: ObjectProgress | undefined;
 }
 
-export function isSame(one: Distribution | undefined, other: Distribution): boolean {
+export function isSame(one: ObjectProgress | undefined, other: ObjectProgress): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }

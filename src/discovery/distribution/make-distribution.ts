@@ -1,4 +1,4 @@
-/** Distribution: which objects of a cluster the proxies have applied or rejected, and the actor that finds it out. */
+/** Composes the distribution of objects and its actor. */
 import type { Logger } from '../../runtime/output/log.ts';
 import type { MeshConfigs } from '../config/snapshots/mesh-configs.ts';
 import { clusterConfig } from '../config/sources/config-sources.ts';
@@ -12,31 +12,37 @@ import { ObjectDistribution } from './distribution.ts';
 import type { ObjectDistributionOptions } from './distribution-options.ts';
 import { OtherReplicas } from './other-replicas.ts';
 
-export interface DistributionParts extends Pick<ObjectDistributionOptions, 'configs' | 'proxies' | 'made'> {
+export interface DistributionParts extends Pick<ObjectDistributionOptions, 'configs' | 'proxies' | 'generate'> {
   readonly cluster: {
     readonly server: Pick<ApiServer, 'list'>;
     readonly informers: InformerEffects;
-    /** Sources by their address. */
+    /** Configuration sources by address. */
     readonly sources: ReadonlyMap<string, ClusterSource>;
     /** Name of this process in Leases. */
     readonly identity: string;
   };
   readonly options: { readonly namespace: string; readonly revision: string; readonly leaseMs: number };
   readonly limits: Pick<MeshConfigs, 'onLimited'>;
-  /** Whether this replica writes the statuses. */
   readonly isWriter: () => boolean;
-  /** Called when other replicas may serve proxies than before. */
-  readonly replicasChanged: () => void;
+  readonly onReplicasChanged: () => void;
   readonly log: Pick<Logger, 'warn'>;
 }
 
 export function makeDistribution(parts: DistributionParts) {
-  const { cluster, options, limits, isWriter, replicasChanged, log, ...ofObjects } = parts;
+  const { cluster, options, limits, isWriter, onReplicasChanged: replicasChanged, log, ...objectOptions } = parts;
   const { server, informers, sources, identity } = cluster;
   const now = (): number => performance.now();
-  const others = new OtherReplicas({ ...options, server, identity, isWriter, now, changed: replicasChanged, log });
+  const otherReplicas = new OtherReplicas({
+    ...options,
+    server,
+    identity,
+    isWriter,
+    now,
+    onChanged: replicasChanged,
+    log,
+  });
   const objects = new ObjectDistribution({
-    ...{ ...ofObjects, others, revision: options.revision, now },
+    ...{ ...objectOptions, otherReplicas, revision: options.revision, now },
     objects: new ClusterObjects({
       source: sources.get(clusterConfig)!,
       limits,
@@ -45,13 +51,13 @@ export function makeDistribution(parts: DistributionParts) {
   });
   return {
     objects,
-    /** Whether no other replica may serve proxies, as far as is known; starts to read the Leases again. */
+    /** As far as is known. Also starts to read the Leases again. */
     isOnlyReplica: (): boolean => {
-      void others.look();
-      return others.isAlone === true;
+      void otherReplicas.refresh();
+      return otherReplicas.isOnlyReplica === true;
     },
     actors: () => ({ distribution: distributionWithEffects(objects) }),
   };
 }
 
-export type Distribution = ReturnType<typeof makeDistribution>;
+export type DistributionService = ReturnType<typeof makeDistribution>;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { namesIn } from './named-resources.ts';
 import { proxyText } from './proxy-text.ts';
 
-describe('names in a message', () => {
+describe('Finding resource names in an error text', () => {
   it.each<readonly [string, readonly string[], readonly string[]]>([
     ['Error adding/updating listener(s) 0.0.0.0_80: no', ['0.0.0.0_80', '80', 'virtualInbound'], ['0.0.0.0_80']],
     ['cluster(s) outbound|80||a.b.c: no, outbound|80||x: no', ['outbound|80||a', 'outbound|80||x'], ['outbound|80||x']],
@@ -13,13 +13,13 @@ describe('names in a message', () => {
     expect(namesIn(message, names)).toEqual(found);
   });
 
-  it('far behind its beginning, or in a thousand of them, cost a bounded look', () => {
+  it('has a bounded cost for long texts and thousands of names', () => {
     const names = Array.from({ length: 5_000 }, (_, index) => `outbound|80||service-${index}.example.com`);
     expect(namesIn(`${'outbound|80||service-'.repeat(50_000)} ${names[7]}`, names)).toEqual([]);
   });
 });
 
-describe('text of a proxy', () => {
+describe('The sanitized text of a proxy', () => {
   it.each([
     ['a\u0000b\u001b[31mc', 'a\\x00b\\x1b[31mc'],
     ['one\r\n  two\u2028three', 'one\\r\\n  two\\u2028three'],
@@ -31,7 +31,7 @@ describe('text of a proxy', () => {
     expect(proxyText(text)).toBe(plain);
   });
 
-  it('is no longer than it may be, and is cut between characters', () => {
+  it('is limited in length and cut between characters', () => {
     expect(proxyText('x'.repeat(1_000_000))).toBe(`${'x'.repeat(511)}…`);
     expect(proxyText('😀'.repeat(400), 3)).toBe('😀…');
   });

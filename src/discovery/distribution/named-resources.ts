@@ -1,17 +1,18 @@
-/** Which of the resources that a client has are named in the message by which it rejects some of them. */
+/**
+ * Characters that continue a name: `0.0.0.0_80` does not name `80`, and `outbound|80||a.b` does not name
+ * `outbound|80||a`.
+ */
+const nameCharacter = /[\w.|/*-]/;
 
-/** What a name may go on with: `80` is not named by `0.0.0.0_80`, nor `outbound|80||a` by `outbound|80||a.b`. */
-const partOfName = /[\w.|/*-]/;
-
-/** A message is read no further; Envoy names what it is about at the beginning. */
-const longestMessage = 2_048;
+/** Envoy names the resource at the beginning, so the rest of a message is not searched. */
+const maxMessageLength = 2_048;
 
 /**
- * Envoy says of a response as a whole what is wrong with which resource: `Error adding/updating listener(s) 0.0.0.0_80: …`. A name
- * within a longer one that is there as well is not meant.
+ * Envoy reports the errors of a response in one text: `Error adding/updating listener(s) 0.0.0.0_80: …`. A name that
+ * occurs only within a longer one does not count.
  */
 export function namesIn(message: string, names: Iterable<string>): string[] {
-  const text = message.slice(0, longestMessage);
+  const text = message.slice(0, maxMessageLength);
   const found: string[] = [];
   for (const name of names) if (name !== '' && isNamed(text, name)) found.push(name);
   return found;
@@ -19,19 +20,19 @@ export function namesIn(message: string, names: Iterable<string>): string[] {
 
 function isNamed(text: string, name: string): boolean {
   for (let at = text.indexOf(name); at !== -1; at = text.indexOf(name, at + 1)) {
-    if (!isPart(text, at - 1) && !goesOn(text, at + name.length)) return true;
+    if (!isNameCharacter(text, at - 1) && !isContinued(text, at + name.length)) return true;
   }
   return false;
 }
 
-function isPart(text: string, at: number): boolean {
-  return at >= 0 && partOfName.test(text[at]!);
+function isNameCharacter(text: string, at: number): boolean {
+  return at >= 0 && nameCharacter.test(text[at]!);
 }
 
-/** A full stop may be the sentence's. */
-function goesOn(text: string, at: number): boolean {
+/** A period may end the sentence. */
+function isContinued(text: string, at: number): boolean {
   const next = text[at];
   if (next === undefined) return false;
-  if (next === '.') return isPart(text, at + 1);
-  return partOfName.test(next);
+  if (next === '.') return isNameCharacter(text, at + 1);
+  return nameCharacter.test(next);
 }

@@ -1,58 +1,54 @@
-/** What is known of an object of the cluster: how many proxies have it, what Envoy says to it, what is wrong with it. */
+/** Findings about an object, and the status conditions that report them. */
 import type { ObjectWarning } from './object-warnings.ts';
 
-/** What Envoy rejects of an object. */
-export interface Rejection {
-  /** Proxies that reject what it led to. */
+export interface ObjectRejection {
   readonly proxies: number;
-  /** Proxies of this replica that the object concerns; absent: all that are counted. */
+  /** Absent: the object affects all counted proxies. */
   readonly of?: number;
-  /** What of it, in words: `listener 0.0.0.0_80`. */
+  /** Type and name of the resource: `listener 0.0.0.0_80`. */
   readonly resource: string;
-  /** Envoy's words, made plain. */
+  /** Envoy's error text, escaped. */
   readonly reason: string;
 }
 
-export interface Distribution {
-  /** Generation of the object that is meant. */
+export interface ObjectProgress {
   readonly generation: number;
-  /** Proxies that have acknowledged it, of those that it concerns: of all replicas, where this one writes the status. */
+  /**
+   * Proxies that have acknowledged the object, and those that it affects. Counts all replicas if this one writes the
+   * status.
+   */
   readonly upToDate: number;
   readonly concerned: number;
-  /** Absent: nobody rejects anything of it. */
-  readonly rejection?: Rejection;
-  /** Replicas that may serve proxies which it concerns, and have not reported them; absent: none. */
+  readonly rejection?: ObjectRejection;
+  /** Replicas that may serve affected proxies and have not reported them. */
   readonly unreported?: readonly string[];
-  /** Proxies of other replicas are not counted: this replica did not write the status when it counted. */
+  /** This replica did not write statuses when it counted. */
   readonly isOwnOnly?: true;
 }
 
-export interface Mistake {
-  /** Generation of the object that is refused. */
+export interface ObjectError {
   readonly generation: number;
-  /** What is wrong with which field, in a line. */
+  /** Error with its field, as one line. */
   readonly text: string;
-  /** The object is valid and takes effect in part; absent: it has no effect. */
+  /** Absent: the object has no effect. */
   readonly reason?: 'LimitExceeded';
 }
 
-/** What the status of an object should say. */
-export interface ObjectVerdict {
-  /** Absent: nothing is known of it that is worth saying. */
-  readonly distribution?: Distribution;
-  readonly mistake?: Mistake;
-  /** The object is valid and takes effect only in part; `none` if it takes effect as a whole; absent: that is not known yet. */
+export interface ObjectFindings {
+  readonly distribution?: ObjectProgress;
+  readonly error?: ObjectError;
+  /** The object takes effect only in part; `none` if in full. Absent before the first diagnostics. */
   readonly warning?: ObjectWarning | 'none';
-  /** Generation of the object that is in force; absent for an object that is not one of the cluster. */
+  /** Applied generation. Absent for an object outside the cluster. */
   readonly generation?: number;
 }
 
-export function isComplete({ upToDate, concerned, rejection, unreported }: Distribution): boolean {
+export function isComplete({ upToDate, concerned, rejection, unreported }: ObjectProgress): boolean {
   return upToDate === concerned && rejection === undefined && unreported === undefined;
 }
 
-/** A condition as it should be; who writes it gives it its time. */
-export interface WantedCondition {
+/** The writer adds the time. */
+export interface ObjectCondition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';
   readonly reason: string;
@@ -60,16 +56,14 @@ export interface WantedCondition {
   readonly observedGeneration: number;
 }
 
-/** Conditions of which there is one only while it is so. */
 export const rejectedCondition = 'Rejected';
 const invalidCondition = 'Invalid';
-/** Name of the condition, as Istio calls it. */
+/** Istio's name of the condition. */
 export const reconciledCondition = 'Reconciled';
-/** Reason of {@link reconciledCondition}: counts of a replica are missing. Replicas that see it count the object again. */
+/** Counts of a replica are missing. Replicas that read this reason count the object again. */
 export const unreportedReason = 'ReplicaNotReporting';
-/** Reason of {@link reconciledCondition}: proxies have not acknowledged the object yet. */
 export const pendingReason = 'Pending';
-/** There only while the object takes effect in part; the Gateway API has it for routes. */
+/** The Gateway API defines it for routes. */
 export const partialCondition = 'PartiallyInvalid';
 
 export const ownConditions: readonly string[] = [
@@ -79,49 +73,48 @@ export const ownConditions: readonly string[] = [
   partialCondition,
 ];
 
-/** The conditions that a verdict decides about; others of {@link ownConditions} stay as they are. */
-export function decidedConditions({ distribution, mistake, warning }: ObjectVerdict): readonly string[] {
-  const isDistributionKnown = distribution !== undefined || mistake !== undefined;
+/** The other {@link ownConditions} stay unchanged. */
+export function decidedConditions({ distribution, error, warning }: ObjectFindings): readonly string[] {
+  const isDistributionKnown = distribution !== undefined || error !== undefined;
   return ownConditions.filter((type) => (type === partialCondition ? warning !== undefined : isDistributionKnown));
 }
 
 /**
- * All of {@link ownConditions} that there should be; others of {@link decidedConditions} are removed.
+ * Other {@link decidedConditions} must be removed.
  *
- * @param isRejectedElsewhere another replica says that its proxies reject the object: that stays as it is, and is no `Rejected` of ours
+ * @param isRejectedElsewhere another replica's `Rejected` condition is kept and this replica adds none
  */
 export function conditionsOf(
-  { distribution, mistake, warning }: ObjectVerdict,
+  { distribution, error, warning }: ObjectFindings,
   isRejectedElsewhere = false,
-): readonly WantedCondition[] {
-  const conditions: WantedCondition[] = [];
+): readonly ObjectCondition[] {
+  const conditions: ObjectCondition[] = [];
   if (warning !== undefined && warning !== 'none') {
     const { generation: observedGeneration, reason, text: message } = warning;
     conditions.push({ type: partialCondition, status: 'True', reason, message, observedGeneration });
   }
-  if (mistake !== undefined) {
-    const { generation: observedGeneration, text, reason } = mistake;
-    const effect = reason === undefined ? notInForce : text;
+  if (error !== undefined) {
+    const { generation: observedGeneration, text, reason } = error;
+    const effect = reason === undefined ? notApplied : text;
     conditions.push(
       { type: reconciledCondition, status: 'False', reason: reason ?? 'Invalid', message: effect, observedGeneration },
       { type: invalidCondition, status: 'True', reason: reason ?? 'InvalidObject', message: text, observedGeneration },
     );
-  } else if (distribution !== undefined) conditions.push(reconciled(distribution, isRejectedElsewhere));
-  // The rejection is one of the version in force, whatever came after it.
-  const rejection = isRejectedElsewhere ? undefined : rejectedOf(distribution);
+  } else if (distribution !== undefined) conditions.push(buildReconciled(distribution, isRejectedElsewhere));
+  // The rejection refers to the applied version, even if a later version is invalid.
+  const rejection = isRejectedElsewhere ? undefined : rejectedConditionOf(distribution);
   return rejection === undefined ? conditions : [...conditions, rejection];
 }
 
-/** What Envoy rejects of it; undefined: nothing. */
-export function rejectedOf(distribution: Distribution | undefined): WantedCondition | undefined {
-  return distribution?.rejection && rejected(distribution, distribution.rejection);
+export function rejectedConditionOf(distribution: ObjectProgress | undefined): ObjectCondition | undefined {
+  return distribution?.rejection && buildRejected(distribution, distribution.rejection);
 }
 
-const notInForce = 'The object does not apply; its last valid version applies, if there was one.';
+const notApplied = 'The object does not apply; its last valid version applies, if there was one.';
 
-const elsewhere = ', proxies of another replica reject it';
+const rejectedElsewhere = ', proxies of another replica reject it';
 
-function reconciled(distribution: Distribution, isRejectedElsewhere: boolean): WantedCondition {
+function buildReconciled(distribution: ObjectProgress, isRejectedElsewhere: boolean): ObjectCondition {
   const { upToDate, concerned, rejection, generation, unreported } = distribution;
   const counted = `${upToDate}/${concerned} proxies up to date`;
   const complete = isComplete(distribution) && !isRejectedElsewhere;
@@ -135,7 +128,7 @@ function reconciled(distribution: Distribution, isRejectedElsewhere: boolean): W
     type: reconciledCondition,
     status: complete ? 'True' : 'False',
     reason: complete ? (concerned === 0 ? 'NoProxies' : 'UpToDate') : isRejected ? 'Rejected' : pendingReason,
-    message: `${counted}${rejection === undefined && isRejected ? elsewhere : ''}`,
+    message: `${counted}${rejection === undefined && isRejected ? rejectedElsewhere : ''}`,
     observedGeneration: generation,
   };
 }
@@ -147,11 +140,11 @@ function namesText(names: readonly string[]): string {
   return `${names.slice(0, maxNamedReplicas).join(', ')}${more}`;
 }
 
-function rejected(
-  { concerned, generation }: Distribution,
-  { proxies, of: ownConcerned = concerned, resource, reason }: Rejection,
-): WantedCondition {
-  // Who rejects what somebody else's change led to is not of those that the object concerns.
+function buildRejected(
+  { concerned, generation }: ObjectProgress,
+  { proxies, of: ownConcerned = concerned, resource, reason }: ObjectRejection,
+): ObjectCondition {
+  // A proxy that rejects the consequence of another object's change may not be affected by this one.
   const of = Math.max(ownConcerned, proxies);
   return {
     type: rejectedCondition,

@@ -1,18 +1,16 @@
-/** Why objects of a cluster take effect only in part, as the diagnostics of the mesh find it (src/discovery/monitor). */
+/** Why objects of a cluster take effect only in part, as found by the mesh diagnostics (src/discovery/monitor). */
 
 export interface ObjectWarning {
-  /** Generation of the object that was looked at. */
   readonly generation: number;
-  /** Reason of a condition: `ServerNotServed`. */
+  /** Reason of the condition: `ServerNotServed`. */
   readonly reason: string;
   readonly text: string;
 }
 
 export class ObjectWarnings {
-  /** By `Kind/namespace/name`; undefined before the first diagnostics are complete. */
+  /** By `Kind/namespace/name`. `undefined` before the first diagnostics are complete. */
   #found: ReadonlyMap<string, ObjectWarning> | undefined;
 
-  /** Before that, statuses keep the warnings that they have. */
   get isKnown(): boolean {
     return this.#found !== undefined;
   }
@@ -25,13 +23,13 @@ export class ObjectWarnings {
     return this.#found?.get(key);
   }
 
-  /** @returns keys of the objects whose warning is a different one now */
+  /** @returns keys of changed warnings */
   replace(found: ReadonlyMap<string, ObjectWarning>): readonly string[] {
-    const before = this.#found ?? new Map<string, ObjectWarning>();
+    const previous = this.#found ?? new Map<string, ObjectWarning>();
     this.#found = found;
     return [
-      ...[...found].flatMap(([key, warning]) => (isSame(before.get(key), warning) ? [] : [key])),
-      ...[...before.keys()].filter((key) => !found.has(key)),
+      ...[...found].flatMap(([key, warning]) => (isSame(previous.get(key), warning) ? [] : [key])),
+      ...[...previous.keys()].filter((key) => !found.has(key)),
     ];
   }
 }

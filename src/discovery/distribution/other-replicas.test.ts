@@ -35,14 +35,14 @@ function given() {
   };
   const at = async (now: number): Promise<readonly string[] | undefined> => {
     clock.now = now;
-    await replicas.look();
+    await replicas.refresh();
     const counts = replicas.countsOf(key, 2, 0);
     return counts && [...counts.unreported, ...counts.uncounted].sort();
   };
   return { replicas, leases, script, hold, at, warnings };
 }
 
-test('a replica counts while its Lease changes, and 60 s after it expired', async () => {
+test('OtherReplicas counts a replica while its Lease changes, and for 60 s after it expired', async () => {
   const { hold, at } = given();
   hold(me, '1');
   hold(other, '1');
@@ -54,7 +54,7 @@ test('a replica counts while its Lease changes, and 60 s after it expired', asyn
   expect(await at(94_000)).toEqual([]);
 });
 
-test('a replica that released its Lease, or whose Lease was deleted, counts for 60 s', async () => {
+test('OtherReplicas counts a replica for 60 s after its Lease was released or deleted', async () => {
   for (const end of ['released', 'deleted']) {
     const { hold, leases, at } = given();
     hold(other, '1');
@@ -67,7 +67,7 @@ test('a replica that released its Lease, or whose Lease was deleted, counts for 
   }
 });
 
-test('nothing is known before the first list, and a failed one changes nothing', async () => {
+test('OtherReplicas has no counts before the first list, and keeps them after a failed one', async () => {
   const { hold, script, at } = given();
   hold(other, '1');
   script.fails = true;
@@ -78,7 +78,7 @@ test('nothing is known before the first list, and a failed one changes nothing',
   expect(await at(10_000)).toEqual([other]);
 });
 
-test('Leases are listed at most once in 2 s', async () => {
+test('OtherReplicas lists Leases at most once in 2 s', async () => {
   const { script, at } = given();
   for (let now = 0; now < 10_000; now += 500) await at(now);
   expect(script.lists).toBe(5);
@@ -87,7 +87,7 @@ test('Leases are listed at most once in 2 s', async () => {
 const third = 'istiod-c_33333333';
 const report = (counts: object, revision = ''): string => JSON.stringify({ revision, counts });
 
-test('the counts of the generation that other replicas report are added', async () => {
+test('OtherReplicas adds the counts that other replicas report for a generation', async () => {
   const { replicas, hold, at, warnings } = given();
   hold(me, '1', me, report({ [key]: [2, 9, 9] }));
   hold(other, '1', other, report({ [key]: [2, 1, 2] }));
@@ -100,7 +100,7 @@ test('the counts of the generation that other replicas report are added', async 
   expect(warnings).toEqual([]);
 });
 
-test('counts of earlier reports stay, for a report has only as many as fit', async () => {
+test('OtherReplicas keeps counts of earlier reports, because a report contains only as many as fit', async () => {
   const { replicas, hold, at } = given();
   hold(other, '1', other, report({ [key]: [2, 1, 2] }));
   await at(0);
@@ -110,7 +110,7 @@ test('counts of earlier reports stay, for a report has only as many as fit', asy
   expect(replicas.countsOf('Gateway/shop/a', 1, 0)).toMatchObject({ upToDate: 1, concerned: 1 });
 });
 
-test('nothing is known of an object that changed after the Leases were listed', async () => {
+test('OtherReplicas has no counts for an object that changed after the Leases were listed', async () => {
   const { replicas, hold, at } = given();
   hold(other, '1', other, report({ [key]: [2, 1, 1] }));
   await at(1_000);
@@ -118,7 +118,7 @@ test('nothing is known of an object that changed after the Leases were listed', 
   expect(replicas.countsOf(key, 2, 1_001)).toBeUndefined();
 });
 
-test('the counts of a replica that ended do not count', async () => {
+test('OtherReplicas ignores the counts of a replica that ended', async () => {
   const { replicas, hold, at } = given();
   hold(other, '1', other, report({ [key]: [2, 1, 2] }));
   await at(0);
@@ -128,7 +128,7 @@ test('the counts of a replica that ended do not count', async () => {
   expect([...replicas.incomplete()]).toEqual([]);
 });
 
-test('a replica of another revision is not counted', async () => {
+test('OtherReplicas does not count a replica of another revision', async () => {
   const { replicas, hold, at } = given();
   hold(other, '1', other, report({ [key]: [2, 1, 2] }, 'canary'));
   await at(0);
@@ -140,22 +140,25 @@ test.each([
   ['not JSON', '{"revision'],
   ['more than 16384 bytes', ' '.repeat(16_385)],
   ['not three counts of an object', report({ [key]: [2, 5, 1] })],
-])('an annotation that is %s is ignored and logged once, and the replica has not reported', async (reason, text) => {
-  const { replicas, hold, at, warnings } = given();
-  hold(other, '1', other, text);
-  hold(third, '1', third, report({ [key]: [2, 3, 3] }));
-  for (let now = 0; now <= 8_000; now += 2_000) await at(now);
-  expect(replicas.countsOf(key, 2, 0)).toEqual({ upToDate: 3, concerned: 3, unreported: [other], uncounted: [] });
-  expect(warnings).toEqual([`status.reportInvalid ${presenceLeaseOf(other)} ${reason}`]);
-});
+])(
+  'OtherReplicas ignores an annotation that is %s, logs it once, and treats the replica as unreported',
+  async (reason, text) => {
+    const { replicas, hold, at, warnings } = given();
+    hold(other, '1', other, text);
+    hold(third, '1', third, report({ [key]: [2, 3, 3] }));
+    for (let now = 0; now <= 8_000; now += 2_000) await at(now);
+    expect(replicas.countsOf(key, 2, 0)).toEqual({ upToDate: 3, concerned: 3, unreported: [other], uncounted: [] });
+    expect(warnings).toEqual([`status.reportInvalid ${presenceLeaseOf(other)} ${reason}`]);
+  },
+);
 
-test('a holder that is no replica is named by its Lease, so that its text reaches no status', async () => {
+test('OtherReplicas names an invalid holder by its Lease, so that its text cannot reach a status', async () => {
   const { hold, at } = given();
   hold(other, '1', 'evil\n"text"_33333333', report({}));
   expect(await at(0)).toEqual([presenceLeaseOf(other)]);
 });
 
-test('reports of more than 64 replicas are not read', async () => {
+test('OtherReplicas reads the reports of at most 64 replicas', async () => {
   const { replicas, hold, at, warnings } = given();
   for (let index = 0; index < 70; index++) {
     const identity = `istiod_${10_000_000 + index}`;

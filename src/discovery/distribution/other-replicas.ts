@@ -1,6 +1,6 @@
 /**
- * Other replicas whose proxies this one does not see, by the Leases of their presence: those that run, with the counts that they report
- * there, and those that ended so recently that their proxies may not have reconnected. Only this replica's clock counts.
+ * Other replicas, from their presence Leases: running ones with their counts, and ended ones whose proxies may not have
+ * reconnected. Times are measured with this replica's clock only.
  */
 
 import { isObject } from '../../runtime/json-object.ts';
@@ -8,7 +8,7 @@ import type { Logger } from '../../runtime/output/log.ts';
 import { presenceLeaseOf, presenceLeases } from '../election/replica-presence.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
 import {
-  mergedCounts,
+  mergeCounts,
   type OtherCounts,
   type OtherReplicaCounts,
   type ReplicaReport,
@@ -20,74 +20,65 @@ export interface OtherReplicasOptions {
   readonly server: Pick<ApiServer, 'list'>;
   /** Namespace of the Leases. */
   readonly namespace: string;
-  /** Name of this replica. */
   readonly identity: string;
-  /** REVISION; empty: the default one. Replicas of another revision are not counted. */
+  /** REVISION; empty for the default one. Replicas of other revisions are not counted. */
   readonly revision: string;
-  /** Milliseconds after which a Lease that does not change has expired. */
+  /** Milliseconds after which an unchanged Lease has expired. */
   readonly leaseMs: number;
-  /** Whether this replica writes the statuses. */
   readonly isWriter: () => boolean;
-  /** Milliseconds, of any beginning. */
+  /** Monotonic clock in milliseconds. */
   readonly now: () => number;
-  /** Is called when other replicas may serve proxies than before. */
-  readonly changed?: () => void;
+  readonly onChanged?: () => void;
   readonly log: Pick<Logger, 'warn'>;
 }
 
 interface Sighting {
   readonly version: string;
   readonly identity: string;
-  /** Counts of all reports; absent: the replica reports nothing, as one of an earlier version. */
+  /** Merged counts of all reports. Absent if the replica reports nothing, such as an earlier version. */
   readonly report?: ReplicaReport;
-  /** Why the annotation is ignored; absent: it is not. */
   readonly invalid?: string;
-  /** When this version was first seen. */
   readonly since: number;
-  /** When the replica was first seen to have ended. */
   readonly endedAt?: number;
 }
 
-/** An identity that a status may show: other text in a Lease is not from a replica. */
+/** Identities that may appear in a status. Any other text in a Lease is not from a replica. */
 const plainIdentity = /^[A-Za-z0-9][A-Za-z0-9._-]{0,300}$/;
-/** Between two requests to the API server. */
 const minRestMs = 2_000;
-/** Proxies of a replica that ended reconnect to another one within this time. */
+/** Proxies of an ended replica reconnect to another one within this time. */
 const reconnectMs = 60_000;
-/** Reports of more replicas are not read, so that Leases cannot fill the memory; the status of objects is `Unknown` then. */
+/** Further reports are ignored, so that Leases cannot fill the memory; statuses are `Unknown` then. */
 export const maxReportingReplicas = 64;
 
 export class OtherReplicas implements OtherReplicaCounts {
   readonly #options: OtherReplicasOptions;
   #sightings: ReadonlyMap<string, Sighting> | undefined;
-  #lookedAt = Number.NEGATIVE_INFINITY;
+  #requestedAt = Number.NEGATIVE_INFINITY;
   #readAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: OtherReplicasOptions) {
     this.#options = options;
   }
 
-  /** Lists the Leases, at most once in 2 s. If that fails, the last list counts. */
-  async look(): Promise<void> {
+  /** Lists the Leases, at most once in 2 s. After a failure, the last list is kept. */
+  async refresh(): Promise<void> {
     const { server, namespace, identity, now } = this.#options;
     const at = now();
-    if (at - this.#lookedAt < minRestMs) return;
-    this.#lookedAt = at;
+    if (at - this.#requestedAt < minRestMs) return;
+    this.#requestedAt = at;
     try {
       const found = await presenceLeases(server, namespace);
-      const own = presenceLeaseOf(identity);
-      const others = found.filter(({ metadata: { name } }) => name !== own);
-      const before = this.#names;
-      this.#sightings = this.#sightingsOf(others, now());
+      const ownLease = presenceLeaseOf(identity);
+      const otherLeases = found.filter(({ metadata: { name } }) => name !== ownLease);
+      const previous = this.#names;
+      this.#sightings = this.#sightingsOf(otherLeases, now());
       this.#readAt = at;
-      if (this.#names !== before) this.#options.changed?.();
-    } catch {
-      // The next look tries again.
-    }
+      if (this.#names !== previous) this.#options.onChanged?.();
+    } catch {}
   }
 
-  /** Whether no other replica, of whatever revision, may serve proxies; `undefined` before the first list. */
-  get isAlone(): boolean | undefined {
+  /** Whether no other replica, of any revision, may serve proxies. `undefined` before the first list. */
+  get isOnlyReplica(): boolean | undefined {
     return this.#sightings && this.#sightings.size === 0;
   }
 
@@ -139,14 +130,15 @@ export class OtherReplicas implements OtherReplicaCounts {
   }
 
   #sightingsOf(found: readonly KubernetesObject[], at: number): ReadonlyMap<string, Sighting> {
-    const before = this.#sightings ?? new Map<string, Sighting>();
+    const previous = this.#sightings ?? new Map<string, Sighting>();
     const seen = new Map<string, Sighting>();
     for (const lease of found) seen.set(lease.metadata.name, this.#sightingOf(lease, at, seen.size));
-    for (const [name, known] of before) if (!seen.has(name)) seen.set(name, { ...known, endedAt: known.endedAt ?? at });
+    for (const [name, known] of previous)
+      if (!seen.has(name)) seen.set(name, { ...known, endedAt: known.endedAt ?? at });
     return new Map([...seen].filter(([, { endedAt }]) => endedAt === undefined || at - endedAt < reconnectMs));
   }
 
-  #sightingOf({ metadata, spec }: KubernetesObject, at: number, place: number): Sighting {
+  #sightingOf({ metadata, spec }: KubernetesObject, at: number, index: number): Sighting {
     const { name, resourceVersion: version = '', annotations } = metadata;
     const known = this.#sightings?.get(name);
     const holder = isObject(spec) ? spec.holderIdentity : undefined;
@@ -159,25 +151,25 @@ export class OtherReplicas implements OtherReplicaCounts {
       version,
       identity,
       since,
-      ...this.#reportIn(name, annotations?.[reportAnnotation], known, place),
+      ...this.#reportIn(name, annotations?.[reportAnnotation], known, index),
       ...ended,
     };
   }
 
-  /** The report of a Lease together with earlier ones of it. What is no report is ignored. */
+  /** An invalid report is ignored. */
   #reportIn(
     lease: string,
     text: unknown,
     known: Sighting | undefined,
-    place: number,
+    index: number,
   ): Pick<Sighting, 'report' | 'invalid'> {
     if (text === undefined) return {};
-    const report = place < maxReportingReplicas ? readReport(text) : `more than ${maxReportingReplicas} replicas`;
+    const report = index < maxReportingReplicas ? readReport(text) : `more than ${maxReportingReplicas} replicas`;
     if (typeof report === 'string') {
       if (known?.invalid !== report) this.#options.log.warn('status.reportInvalid', { lease, reason: report });
       return { invalid: report };
     }
     const { revision, counts } = report;
-    return { report: { revision, counts: mergedCounts(known?.report?.counts ?? new Map(), counts) } };
+    return { report: { revision, counts: mergeCounts(known?.report?.counts ?? new Map(), counts) } };
   }
 }

@@ -1,6 +1,6 @@
 /**
- * How far proxies are, read from the records of their streams and gathered by what they have in common, so that an object is
- * looked at once for all proxies of a shape that are equally far. Nothing is counted while responses are sent and acknowledged.
+ * Progress of proxies, read from the records of their streams and grouped, so that an object is compared once for all
+ * proxies of a shape with equal progress. Nothing is counted while responses are sent and acknowledged.
  */
 import { proxyConfigType } from '../../../machines/discovery/xds/ads-types.ts';
 import {
@@ -14,41 +14,41 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { type PushedType, pushedTypeOf } from '../../model/proxy/types-to-push.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 
-/** A connected proxy, as far as it matters here. */
 export interface FollowedProxy {
   readonly shape: ProxyShape;
-  /** The context that the proxy is served from. */
   readonly context: PushContext;
   readonly watches: Watches;
 }
 
-/** Proxies of one shape that are equally far. */
-interface Level {
+/** Proxies of one shape with equal progress. */
+interface ProgressLevel {
   count: number;
-  /** By type the number of the context up to which they have acknowledged it; of types that are not in it {@link all}. */
+  /**
+   * Number of the last acknowledged context, for types with unacknowledged responses. {@link all} applies to other
+   * types.
+   */
   readonly behind: ReadonlyMap<PushedType, number>;
   readonly all: number;
   readonly types: ReadonlySet<PushedType>;
 }
 
-/** How many of the proxies that something concerns have it. */
-export interface Count {
+export interface ProxyCount {
   readonly upToDate: number;
   readonly concerned: number;
 }
 
-/** `<time>/<counter>`: the place of a context among all of this program. */
+/** Sequence number of a context, from its version `<time>/<counter>`. */
 export function numberOfVersion(version: string): number {
   return Number(version.slice(version.lastIndexOf('/') + 1)) || 0;
 }
 
 export class ProxyProgress {
-  readonly #levels = new Map<ProxyShape, Map<string, Level>>();
+  readonly #levels = new Map<ProxyShape, Map<string, ProgressLevel>>();
 
   add({ shape, context, watches }: FollowedProxy): void {
     const all = numberOfVersion(context.version);
-    const { key, behind, types } = levelOf(watches, all);
-    const ofShape = this.#levels.get(shape) ?? new Map<string, Level>();
+    const { key, behind, types } = progressLevelOf(watches, all);
+    const ofShape = this.#levels.get(shape) ?? new Map<string, ProgressLevel>();
     this.#levels.set(shape, ofShape);
     const level = ofShape.get(key);
     if (level === undefined) ofShape.set(key, { count: 1, behind, all, types });
@@ -56,16 +56,16 @@ export class ProxyProgress {
   }
 
   /**
-   * @param typesOf in which types it concerns a shape
-   * @param number of the first context that it is in
+   * @param typesOf types in which the object affects a shape
+   * @param number of the first context that contains the object
    */
-  countOf(typesOf: (shape: ProxyShape) => ReadonlySet<PushedType>, number: number): Count {
+  countOf(typesOf: (shape: ProxyShape) => ReadonlySet<PushedType>, number: number): ProxyCount {
     let [upToDate, concerned] = [0, 0];
     for (const [shape, levels] of this.#levels) {
       const types = typesOf(shape);
       if (types.size === 0) continue;
       for (const level of levels.values()) {
-        // Whoever watches nothing of it has nothing to acknowledge.
+        // A proxy that watches none of the types has nothing to acknowledge.
         if (!intersects(types, level.types)) continue;
         concerned += level.count;
         if (hasAll(level, types, number)) upToDate += level.count;
@@ -75,7 +75,10 @@ export class ProxyProgress {
   }
 }
 
-function levelOf(watches: Watches, all: number): Pick<Level, 'behind' | 'types'> & { readonly key: string } {
+function progressLevelOf(
+  watches: Watches,
+  all: number,
+): Pick<ProgressLevel, 'behind' | 'types'> & { readonly key: string } {
   const behind = new Map<PushedType, number>();
   const types = new Set<PushedType>();
   let key = `${all}`;
@@ -93,14 +96,13 @@ function levelOf(watches: Watches, all: number): Pick<Level, 'behind' | 'types'>
   return { key, behind, types };
 }
 
-/** All that there is for the client in the context that it is served from, if there is anything, it has acknowledged. */
 function isAcknowledged(watch: Watch): boolean {
   const { nonceSent, nonceAcked, due, awaits } = watch;
   if (awaits !== undefined) return false;
   return nonceSent === nonceAcked && isSettled(watch) && !isBehind(watch) && !due.all && due.asked.length === 0;
 }
 
-function hasAll({ behind, all }: Level, types: ReadonlySet<PushedType>, number: number): boolean {
+function hasAll({ behind, all }: ProgressLevel, types: ReadonlySet<PushedType>, number: number): boolean {
   if (all < number) return false;
   for (const type of types) if ((behind.get(type) ?? all) < number) return false;
   return true;

@@ -1,11 +1,11 @@
-/** A proxy's text on its way into an object's status, where other people and their terminals read it. */
+/** Sanitizes text of a proxy for an object's status, which users read in terminals. */
 import { copiedText } from '../../runtime/copied-text.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
 
-/** Characters of a proxy's text that are kept: about the part of Envoy's message that says what is wrong. */
+/** About the part of Envoy's error text that states the error. */
 const maxProxyTextLength = 512;
 
-/** The text as one escaped line of at most `maxLength` characters, in memory of its own. */
+/** One escaped line, copied so that the original can be freed. */
 export function proxyText(text: string, maxLength = maxProxyTextLength): string {
   return copiedText(visibleLine(text.trim(), maxLength));
 }

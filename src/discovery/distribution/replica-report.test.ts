@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest';
 import {
   maxReportBytes,
   maxReportedObjects,
-  mergedCounts,
+  mergeCounts,
   OwnCounts,
   type ReplicaReport,
   readReport,
 } from './replica-report.ts';
 
-const withoutStatus = { toldOf: () => ({ conditions: new Map() }) };
+const withoutStatus = { statusOf: () => ({ conditions: new Map() }) };
 
 function parsed(text: string): ReplicaReport {
   const report = readReport(text);
@@ -18,7 +18,7 @@ function parsed(text: string): ReplicaReport {
 
 const named = (index: number): string => `VirtualService/shop/route-${index}`;
 
-/** A replica with so many objects that wait for their status. */
+/** Counts of a replica with this many objects whose status is pending. */
 function pending(objects: number): OwnCounts {
   const counts = new OwnCounts('');
   for (let index = 0; index < objects; index++) {
@@ -27,8 +27,8 @@ function pending(objects: number): OwnCounts {
   return counts;
 }
 
-describe('the report of a replica', () => {
-  it('has the revision and the newest counts of each object, and is read as it was written', () => {
+describe('The report of a replica', () => {
+  it('contains the revision and the latest counts of each object, and can be read back', () => {
     const counts = new OwnCounts('canary');
     counts.note('VirtualService/shop/a', { generation: 1, upToDate: 0, concerned: 2 }, 0);
     counts.note('VirtualService/shop/"b"', { generation: 7, upToDate: 3, concerned: 3 }, 0);
@@ -41,20 +41,20 @@ describe('the report of a replica', () => {
     });
   });
 
-  it('has at most 16 KiB, and reports one after the other have all objects', () => {
+  it('is at most 16 KiB, and consecutive reports contain all objects', () => {
     const counts = pending(2_000);
-    let merged: ReturnType<typeof mergedCounts> = new Map();
+    let merged: ReturnType<typeof mergeCounts> = new Map();
     let reports = 0;
     while (merged.size < 2_000 && reports < 20) {
       const text = counts.report(0, withoutStatus);
       expect(Buffer.byteLength(text)).toBeLessThanOrEqual(maxReportBytes);
-      merged = mergedCounts(merged, parsed(text).counts);
+      merged = mergeCounts(merged, parsed(text).counts);
       reports++;
     }
     expect(reports).toBe(5);
   });
 
-  it('has changed counts before others if not all of them fit', () => {
+  it('contains changed counts first if not all of them fit', () => {
     const counts = pending(2_000);
     counts.report(0, withoutStatus);
     counts.note(named(0), { generation: 1, upToDate: 1, concerned: 1 }, 0);
@@ -64,29 +64,29 @@ describe('the report of a replica', () => {
     expect([...parsed(counts.report(0, withoutStatus)).counts.keys()][0]).toBe(named(7));
   });
 
-  it('keeps the newest 4,096 objects, of a replica as of a reader', () => {
+  it('keeps the newest 4,096 objects, on both the writing and the reading side', () => {
     const counts = pending(5_000);
-    let merged: ReturnType<typeof mergedCounts> = new Map([
+    let merged: ReturnType<typeof mergeCounts> = new Map([
       ['Gateway/shop/a', { generation: 1, upToDate: 0, concerned: 0 }],
     ]);
     for (let report = 0; report < 20; report++)
-      merged = mergedCounts(merged, parsed(counts.report(0, withoutStatus)).counts);
+      merged = mergeCounts(merged, parsed(counts.report(0, withoutStatus)).counts);
     expect(merged.size).toBe(maxReportedObjects);
     expect(
       [...merged.keys()].filter((key) => Number(key.slice(key.lastIndexOf('-') + 1)) < 5_000 - maxReportedObjects),
     ).toEqual([]);
   });
 
-  it('leaves out an object without a status of ours after 60 s', () => {
+  it('omits an object without a chartpilot status after 60 s', () => {
     const counts = new OwnCounts('');
     counts.note('Gateway/shop/a', { generation: 1, upToDate: 0, concerned: 0 }, 0);
     expect(parsed(counts.report(59_999, withoutStatus)).counts.size).toBe(1);
     expect(parsed(counts.report(60_000, withoutStatus)).counts.size).toBe(0);
   });
 
-  it('leaves out an object whose status is True, unless a proxy of the replica lacks it', () => {
-    const told = { status: 'True' as const, observedGeneration: 1 };
-    const isTrue = { toldOf: () => ({ conditions: new Map([['Reconciled', told]]) }) };
+  it("omits an object whose status is True, unless one of the replica's proxies lacks it", () => {
+    const trueCondition = { status: 'True' as const, observedGeneration: 1 };
+    const isTrue = { statusOf: () => ({ conditions: new Map([['Reconciled', trueCondition]]) }) };
     const counts = new OwnCounts('');
     counts.note('Gateway/shop/a', { generation: 1, upToDate: 1, concerned: 1 }, 0);
     counts.note('Gateway/shop/b', { generation: 1, upToDate: 1, concerned: 2 }, 0);

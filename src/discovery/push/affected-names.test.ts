@@ -17,7 +17,7 @@ const rule = (host: string, subset: object) =>
   givenObject('DestinationRule', 'a', 'rule', { host, subsets: [{ name: 'v1', labels: subset }] });
 const cluster = (name: string, subset = '') => `outbound|80|${subset}|${name}.example.com`;
 
-/** How many endpoints a node has by cluster, in the context that it is served from. */
+/** Number of endpoints by cluster in the context from which a node is served. */
 function endpointsOf(node: MeshNode, names: readonly string[]): Record<string, number> {
   const { resources } = node.get(endpointType, names)!;
   return Object.fromEntries(names.map((name) => [name, endpointsIn(resources.get(name))]));
@@ -26,7 +26,7 @@ function endpointsOf(node: MeshNode, names: readonly string[]): Record<string, n
 const givenScopedWorld = () =>
   new GivenWorld([service('a', 'near', '10.0.0.1'), service('b', 'far', '10.0.0.2'), sidecar(['./*'])]);
 
-it('what came into reach has its endpoints, also when endpoints of another service changed with it', () => {
+it("EncodedCache builds the endpoints of a service that becomes visible, even if another service's endpoints change too", () => {
   const world = givenScopedWorld();
   const node = world.connect('10.1.0.1');
   const names = [cluster('far'), cluster('near')];
@@ -35,7 +35,7 @@ it('what came into reach has its endpoints, also when endpoints of another servi
   expect(endpointsOf(node, names)).toEqual({ [cluster('far')]: 1, [cluster('near')]: 1 });
 });
 
-it('a change of the reach is not forgotten when nobody asked in between', () => {
+it('EncodedCache remembers a change of visible services until the next request', () => {
   const world = givenScopedWorld();
   const node = world.connect('10.1.0.1');
   const names = [cluster('far'), cluster('near')];
@@ -45,7 +45,7 @@ it('a change of the reach is not forgotten when nobody asked in between', () => 
   expect(endpointsOf(node, names)).toEqual({ [cluster('far')]: 1, [cluster('near')]: 1 });
 });
 
-it('a destination rule concerns the host that it is about, and the one that it was about', () => {
+it('EncodedCache rebuilds the endpoints of the host that a changed DestinationRule names, and of the host that it named', () => {
   const world = new GivenWorld([service('a', 'near', '10.0.0.1'), service('a', 'other', '10.0.0.2')]);
   const node = world.connect('10.1.0.1');
   const [near, other] = [cluster('near', 'v1'), cluster('other', 'v1')];
@@ -60,7 +60,7 @@ it('a destination rule concerns the host that it is about, and the one that it w
   expect(now()).toEqual({ [near]: 1, [other]: 1 });
 });
 
-it('another name of a service that comes back has its endpoints, and follows its own rule alone', () => {
+it("EncodedCache builds the endpoints of an alias that is created again, and applies only the alias' own rule", () => {
   const alias = givenObject('Service', 'a', 'also', {
     spec: { type: 'ExternalName', externalName: 'near.example.com', clusterIPs: [], externalIPs: [], ports: [] },
     status: { loadBalancer: { ingress: [] } },

@@ -2,13 +2,16 @@ import { parseConfigKey } from '../../model/config/config.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
 
-/** A port of a service has a cluster, a listener or a virtual host: that costs about as much as so many values of an object. */
+/**
+ * A port of a service has a cluster, a listener or a virtual host, which costs about as much as this many values of an
+ * object.
+ */
 const valuesOfPort = 20;
 
 /**
- * How much changed: values in the specs of the changed objects, and ports of changed services. Stops counting at a limit.
+ * Size of a change: values in the specs of changed objects, and ports of changed services. Stops counting at a limit.
  *
- * @param configs the objects that the context was made from; absent: only services are counted
+ * @param configs the objects from which the context was built; absent: only services are counted
  * @returns at most `max`
  */
 export function changeSize(

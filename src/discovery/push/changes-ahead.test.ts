@@ -6,7 +6,7 @@ import type { Publication } from './contexts/mesh-state.ts';
 import type { MeshNode } from './mesh-resources.ts';
 
 const types = [clusterType, endpointType, listenerType, routeType];
-const wanted: Readonly<Record<string, readonly string[]>> = {
+const requestedNames: Readonly<Record<string, readonly string[]>> = {
   [endpointType]: ['x', 'y', 'z'].flatMap((name) => [`outbound|80||${name}.test`, `outbound|80|v1|${name}.test`]),
   [routeType]: ['80', 'http.8080'],
 };
@@ -32,7 +32,7 @@ const sidecar = (hosts: readonly string[]): Config =>
 const peerAuthentication = (mode: string): Config => givenObject('PeerAuthentication', 'a', 'all', { mtls: mode });
 const policy = (kind: string, spec: object): Config => givenObject(kind, 'a', 'all', spec);
 
-/** How a proxy that takes only what is pushed to it follows its world. */
+/** State of a proxy that receives only what is pushed to it. */
 class PushedProxy {
   readonly #node: MeshNode;
   readonly has: Record<string, readonly string[]>;
@@ -51,7 +51,7 @@ class PushedProxy {
 }
 
 function versionsOf(node: MeshNode, type: string): readonly string[] {
-  const { resources } = node.get(type, wanted[type] ?? '*')!;
+  const { resources } = node.get(type, requestedNames[type] ?? '*')!;
   return [...resources].map(([name, { version }]) => `${name} ${version}`).sort();
 }
 
@@ -59,12 +59,12 @@ const keyOf = (object: Config): string => configKeyText(object);
 
 interface Case {
   readonly change: string;
-  /** Of the same kind, so that the context indexes the kind again; it changes first. */
+  /** Of the same kind, so that the context indexes the kind again. It changes first. */
   readonly first: Config;
   readonly old: Config;
-  /** Absent: the change is a removal. */
+  /** Absent: the object is removed. */
   readonly next?: Config;
-  /** Key that the context names; absent: the object's own. */
+  /** Key that the context names. Default: the object's own key. */
   readonly named?: string;
 }
 
@@ -107,11 +107,11 @@ const cases: readonly Case[] = [
   },
 ];
 
-describe('an object that changed before the context of an earlier change is published', () => {
+describe('An object that changes before the context of an earlier change is published', () => {
   for (const { change, first, old, next, named = keyOf(old) } of cases) {
     it(`is named by that context and reaches the proxies: ${change}`, () => {
-      const others = [entry('x'), entry('y')].filter((object) => keyOf(object) !== keyOf(first));
-      const world = new GivenWorld([...others, old]);
+      const otherEntries = [entry('x'), entry('y')].filter((object) => keyOf(object) !== keyOf(first));
+      const world = new GivenWorld([...otherEntries, old]);
       const proxy = new PushedProxy(world);
       const publications: Publication[] = [];
       world.state.onPublished((publication) => publications.push(publication));
@@ -120,9 +120,9 @@ describe('an object that changed before the context of an earlier change is publ
       proxy.take(world.publish(earlier));
       proxy.take(world.publish(later));
       expect([...publications[0]!.changed]).toContain(named);
-      const now = [...others, first, ...(next ? [next] : [])];
+      const now = [...otherEntries, first, ...(next ? [next] : [])];
       expect(proxy.has).toEqual(new PushedProxy(new GivenWorld(now)).has);
-      expect(proxy.has).not.toEqual(new PushedProxy(new GivenWorld([...others, first, old])).has);
+      expect(proxy.has).not.toEqual(new PushedProxy(new GivenWorld([...otherEntries, first, old])).has);
     });
   }
 
@@ -142,7 +142,7 @@ describe('an object that changed before the context of an earlier change is publ
     expect(proxy.has[listenerType]).not.toEqual(listeners);
   });
 
-  it('is named once, by the context that has it first', () => {
+  it('is named once, by the first context that contains it', () => {
     const world = new GivenWorld([entry('x'), virtualService('x', 'x')]);
     const publications: Publication[] = [];
     world.state.onPublished((publication) => publications.push(publication));

@@ -26,7 +26,7 @@ const numRuns = Number(process.env.PROPERTY_RUNS ?? sized({ quick: 10, short: 30
 const watched = [clusterType, endpointType, listenerType, routeType, secretType, extensionType, nameTableType];
 const namespaces = ['a', 'b', 'istio-system'];
 const near = 'near.a.svc.cluster.local';
-/** Where there is no Kubernetes, the short name `s` means one of the last two, as they come and go. */
+/** Without Kubernetes, the short name `s` refers to one of the last two hosts, depending on which exists. */
 const hosts = ['x.test', 'y.test', 'z.test', 'w.x.test', '*.x.test', 'db.test', 's.a', 's.a.svc.cluster.local', near];
 const subsets = ['', 'v1'];
 const ports = [80, 443, 9000];
@@ -34,12 +34,12 @@ const ports = [80, 443, 9000];
 const anyNamespace = fc.constantFrom(...namespaces);
 const anyHost = fc.constantFrom(...hosts);
 const plainHost = fc.constantFrom(...hosts.filter((host) => !host.startsWith('*')), 's', 's', 'alias');
-/** Mostly public; of the others some are for their namespace, for another, for several, and for nobody. */
+/** Mostly public; some are visible to their own namespace, to another, to several, or to none. */
 const exportTo = fc.constantFrom(undefined, ['*'], ['.'], ['b'], ['a', 'istio-system'], ['~']);
 const defined = <T extends object>(spec: T): object =>
   Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== undefined));
 
-/** Few names, so that objects meet: on one host, in one another's way, as each other's delegates. */
+/** Few names, so that objects interact: for the same host, in conflict, or as delegates. */
 const serviceEntry = fc
   .record({
     namespace: anyNamespace,
@@ -75,7 +75,7 @@ const serviceEntry = fc
     ),
   );
 
-/** A service that keeps to what is near the client, or to sessions. */
+/** A service that prefers close endpoints or uses sessions. */
 const nearService = fc
   .record({
     internalTrafficPolicy: fc.constantFrom('Cluster', 'Local'),
@@ -84,10 +84,10 @@ const nearService = fc
   })
   .map(({ labels, ...about }) => {
     const ports = [{ name: 'p', port: 80, protocol: 'TCP', targetPort: 80 }];
-    const own = { type: 'ClusterIP', clusterIP: '10.6.0.1', clusterIPs: [], ports, externalIPs: [] };
-    const spec = defined({ ...own, ...about, publishNotReadyAddresses: false });
-    const made = givenObject('Service', 'a', 'near', { spec, status: { loadBalancer: { ingress: [] } } });
-    return { ...made, labels, resourceVersion: `${made.resourceVersion}${JSON.stringify(labels)}` };
+    const ownSpec = { type: 'ClusterIP', clusterIP: '10.6.0.1', clusterIPs: [], ports, externalIPs: [] };
+    const spec = defined({ ...ownSpec, ...about, publishNotReadyAddresses: false });
+    const built = givenObject('Service', 'a', 'near', { spec, status: { loadBalancer: { ingress: [] } } });
+    return { ...built, labels, resourceVersion: `${built.resourceVersion}${JSON.stringify(labels)}` };
   });
 
 const condition = fc.constantFrom(
@@ -105,11 +105,11 @@ const nearSlice = fc
     ];
     const ports = [{ name: 'p', port: 80, protocol: 'TCP' }];
     const spec = { addressType: 'IPv4', ports, endpoints: endpoints.slice(0, both ? 2 : 1) };
-    const made = givenObject('EndpointSlice', 'a', 'near-1', spec);
-    return { ...made, labels: { 'kubernetes.io/service-name': 'near' } };
+    const built = givenObject('EndpointSlice', 'a', 'near-1', spec);
+    return { ...built, labels: { 'kubernetes.io/service-name': 'near' } };
   });
 
-/** Another name for a service, or for another name. */
+/** An alias of a service or of another alias. */
 const alias = fc
   .record({
     namespace: fc.constantFrom('a', 'b'),
@@ -117,8 +117,8 @@ const alias = fc
     externalName: fc.constantFrom('x.test', 'y.test', near, 's.a.svc.cluster.local', 'alias.a.svc.cluster.local'),
   })
   .map(({ namespace, name, externalName }) => {
-    const own = { type: 'ExternalName', externalName, clusterIP: '', clusterIPs: [], ports: [], externalIPs: [] };
-    const spec = { ...own, internalTrafficPolicy: 'Cluster', publishNotReadyAddresses: false };
+    const ownSpec = { type: 'ExternalName', externalName, clusterIP: '', clusterIPs: [], ports: [], externalIPs: [] };
+    const spec = { ...ownSpec, internalTrafficPolicy: 'Cluster', publishNotReadyAddresses: false };
     return givenObject('Service', namespace, name, { spec, status: { loadBalancer: { ingress: [] } } });
   });
 
@@ -131,7 +131,7 @@ const virtualService = fc
     subset: fc.constantFrom(...subsets),
     delegate: fc.option(fc.constantFrom('one', 'two', 'three'), { nil: undefined }),
     exportTo,
-    /** With these it has a route for some clients, or some ports, and the others have that of the next one. */
+    /** Restricts the route to some clients or ports; the next route applies to the others. */
     asks: fc.constantFrom(
       {},
       {},
@@ -192,9 +192,9 @@ const sidecar = fc
     policy: fc.constantFrom(undefined, 'REGISTRY_ONLY', 'ALLOW_ANY', 'ALLOW_ANY_DYNAMIC_DNS'),
   })
   .map(({ namespace, name, hosts: imported, workloadSelector, port, forward, policy }) => {
-    const own = { port: { number: 8080, name: 'http', protocol: 'HTTP' }, defaultEndpoint: '0.0.0.0:8081' };
+    const ownSpec = { port: { number: 8080, name: 'http', protocol: 'HTTP' }, defaultEndpoint: '0.0.0.0:8081' };
     const egress = [defined({ hosts: imported, port, captureMode: 'DEFAULT' })];
-    const ingress = forward ? [{ ...own, captureMode: 'DEFAULT' }] : undefined;
+    const ingress = forward ? [{ ...ownSpec, captureMode: 'DEFAULT' }] : undefined;
     const egressProxy = { host: 's', port: { number: 80 } };
     const outboundTrafficPolicy = policy && defined({ mode: policy, ...(policy === 'ALLOW_ANY' && { egressProxy }) });
     return givenObject(
@@ -212,7 +212,7 @@ const gateway = fc
     return givenObject('Gateway', namespace, 'gw', { selector: {}, servers });
   });
 
-/** Selected by services, which come and go, and with TLS. */
+/** Selects services that may not exist, some with TLS. */
 const gatewayOfServices = fc
   .record({
     namespace: anyNamespace,
@@ -225,14 +225,14 @@ const gatewayOfServices = fc
       { port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['*/*'] },
       { port: { number: 443, name: 'https', protocol: 'HTTPS' }, hosts: ['*/*'], tls },
     ];
-    const made = givenObject('Gateway', namespace, 'of-services', { selector: {}, servers });
+    const built = givenObject('Gateway', namespace, 'of-services', { selector: {}, servers });
     const annotations = { 'internal.istio.io/gateway-service': services };
-    return { ...made, annotations, resourceVersion: `${made.resourceVersion}${services}` };
+    return { ...built, annotations, resourceVersion: `${built.resourceVersion}${services}` };
   });
 
 const authority = createAuthority();
 const certificates = [authority.issue(['x.test']), authority.issue(['y.test'])] as const;
-/** The Gateway API's: what they become comes and goes with the Service. */
+/** A Gateway of the Gateway API: its listeners depend on the existence of the Service. */
 const kubernetesGateway = fc
   .record({
     namespace: fc.constantFrom('a', 'istio-system'),
@@ -306,7 +306,7 @@ const referenceGrant = fc.constantFrom(...granted).map(({ kind, to }) => {
   return givenObject('ReferenceGrant', 'a', 'grant', { from, to: [to] });
 });
 
-/** Its authorities come and go; the name that it is for may be another name of a service. One that is refused closes its targets. */
+/** Its CA certificates may not exist, and its target may be an alias. A rejected policy closes its targets. */
 const backendTlsPolicy = fc
   .record({
     name: fc.constantFrom('one', 'two'),
@@ -364,7 +364,7 @@ const peerAuthentication = fc
   });
 
 const scope = { namespace: anyNamespace, name: fc.constantFrom('one', 'two'), age: fc.constantFrom(0, 5) };
-/** The workloads a policy holds for: a workload, everybody, or a gateway. */
+/** The target of a policy: the namespace, a workload, or a gateway. */
 const held = fc.constantFrom(
   {},
   { selector: { app: 'web' } },
@@ -374,13 +374,13 @@ const authorizationPolicy = fc
   .record({
     ...scope,
     held,
-    // Of the mesh's providers there is none: what nobody can be asked about is refused.
+    // The mesh has no such extension provider, so CUSTOM denies all requests.
     action: fc.constantFrom({ action: 'ALLOW' }, { action: 'DENY' }, { action: 'CUSTOM', provider: 'nobody' }),
     to: fc.constantFrom(undefined, [{ methods: ['GET'] }], [{ ports: ['80'] }]),
     dryRun: fc.boolean(),
   })
   .map(({ namespace, name, age, held, action, to, dryRun }) => {
-    const made = givenObject(
+    const built = givenObject(
       'AuthorizationPolicy',
       namespace,
       name,
@@ -388,8 +388,8 @@ const authorizationPolicy = fc
       age,
     );
     return dryRun
-      ? { ...made, annotations: { 'istio.io/dry-run': 'true' }, resourceVersion: `${made.resourceVersion}d` }
-      : made;
+      ? { ...built, annotations: { 'istio.io/dry-run': 'true' }, resourceVersion: `${built.resourceVersion}d` }
+      : built;
   });
 
 const requestAuthentication = fc
@@ -467,7 +467,7 @@ const wasmPlugin = fc
   .record({
     ...scope,
     held,
-    // From a service that may be there, and from nobody.
+    // From a service that may exist, or from an unknown source.
     url: fc.constantFrom('http://x.test:80/a.wasm', 'oci://x.test/a', 'file:///a.wasm'),
     phase: fc.constantFrom(undefined, 'AUTHN'),
     type: fc.constantFrom('HTTP', 'NETWORK'),
@@ -507,7 +507,7 @@ const objects = fc.oneof(
   { weight: 3, arbitrary: backendTlsPolicy },
   { weight: 1, arbitrary: referenceGrant },
 );
-/** What makes a host mean something else to one namespace than to another. */
+/** Objects that give a host different meanings in different namespaces. */
 const meantDifferently = fc.oneof(
   { weight: 6, arbitrary: serviceEntry },
   { weight: 3, arbitrary: alias },
@@ -517,7 +517,7 @@ const meantDifferently = fc.oneof(
   { weight: 1, arbitrary: envoyFilter },
   { weight: 1, arbitrary: peerAuthentication },
 );
-/** Routes of gateways, some of which are for some clients alone. */
+/** Routes of gateways; some apply to some clients only. */
 const boundVirtualService = fc
   .record({
     routed: virtualService,
@@ -528,15 +528,15 @@ const boundVirtualService = fc
   .map(({ routed, gateways, host, sourceNamespace }): Config => {
     const { http, ...spec } = routed.spec as { http?: readonly object[] };
     const match = sourceNamespace && [{ sourceNamespace }];
-    const own = {
+    const ownSpec = {
       ...spec,
       hosts: [host],
       gateways,
       ...(http && { http: http.map((one) => ({ ...one, ...(match && { match }) })) }),
     };
-    return givenObject('VirtualService', routed.namespace, routed.name, own, routed.creationTimestamp);
+    return givenObject('VirtualService', routed.namespace, routed.name, ownSpec, routed.creationTimestamp);
   });
-/** What gateways' routes are made from. */
+/** Objects that affect the routes of gateways. */
 const ofRouters = fc.oneof(
   { weight: 6, arbitrary: boundVirtualService },
   { weight: 3, arbitrary: gateway },
@@ -546,7 +546,7 @@ const ofRouters = fc.oneof(
   { weight: 4, arbitrary: destinationRule },
   { weight: 1, arbitrary: envoyFilter },
 );
-/** What gateways' connections to Services are secured by. */
+/** Objects that affect the TLS from gateways to Services. */
 const ofBackends = fc.oneof(
   { weight: 6, arbitrary: backendTlsPolicy },
   { weight: 3, arbitrary: credential.filter(({ kind, name }) => kind === 'ConfigMap' && name === 'ca') },
@@ -555,16 +555,16 @@ const ofBackends = fc.oneof(
   { weight: 2, arbitrary: boundVirtualService },
   { weight: 1, arbitrary: gateway },
 );
-/** Mostly there is nothing but services: another object would change what rules are about. */
+/** Mostly services: other objects would change what rules apply to. */
 const serviceOfMany = fc.oneof({ weight: 12, arbitrary: serviceEntry }, { weight: 1, arbitrary: sidecar });
 
-/** Metadata of an object that is there already (by its place in the list of all that was ever put): its spec stays. */
+/** Metadata of an existing object, by its index in the list of all objects ever added. Its spec stays. */
 interface MetadataChange {
   readonly place: number;
   readonly metadata: Partial<Pick<Config, 'creationTimestamp' | 'labels' | 'annotations' | 'generation' | 'uid'>>;
 }
 
-/** What happens together: puts, removals (by place in the list of all that was ever put), and changes of metadata. */
+/** Changes that happen together. Removals are indexes in the list of all objects ever added. */
 interface Step {
   readonly puts: readonly Config[];
   readonly removals: readonly number[];
@@ -588,7 +588,7 @@ const stepOf = (put: fc.Arbitrary<Config>): fc.Arbitrary<Step> =>
     metadataChanges: fc.array(metadataChange, { maxLength: 1 }),
   });
 
-/** A store's version covers labels and annotations, and not the other metadata (config-file.ts). */
+/** A store's version covers labels and annotations, but no other metadata (config-file.ts). */
 function withMetadata(config: Config, metadata: MetadataChange['metadata']): Config {
   const changed = { ...config, ...metadata };
   const { spec, labels, annotations } = changed;
@@ -628,7 +628,7 @@ const clients: readonly Client[] = [
 
 type Client = { readonly ip: string } & GivenNodeOptions;
 
-/** Most of what they are sent is the same for all of them, or for those of a namespace. */
+/** Most of their resources are equal for all of them, or within a namespace. */
 const routers: readonly Client[] = [
   { ip: '10.9.0.4', namespace: 'istio-system' },
   { ip: '10.9.0.10', namespace: 'istio-system', labels: { app: 'web' } },
@@ -638,7 +638,7 @@ const routers: readonly Client[] = [
   { ip: '10.9.0.1', namespace: 'b', metadata: { WORKLOAD_CERTIFICATES: 'true' } },
 ].map((about) => ({ type: 'router', ...about }));
 
-/** With those of a name of its own, by what it stands for. */
+/** Includes those of aliases, by target. */
 const assignments = [...hosts, 'alias.a.svc.cluster.local|x.test', 's.a.svc.cluster.local|y.test'].flatMap((host) =>
   ports.flatMap((port) => subsets.map((subset) => `outbound|${port}|${subset}|${host}`)),
 );
@@ -665,14 +665,14 @@ const extensions = [
 
 type State = Readonly<Record<string, readonly (readonly [string, string])[]>>;
 
-/** As a stream makes them: what takes long is prepared in pieces. */
+/** As a stream does: prepares long lists in pieces. */
 function resourcesOf(node: MeshNode, type: string, names: readonly string[] | '*') {
   const preparation = type === secretType ? undefined : node.prepare(type, names);
   while (preparation?.piece());
   return (preparation?.result() ?? node.get(type, names))!.resources;
 }
 
-/** Names and versions of what a node has. */
+/** Names and versions of a node's resources. */
 function stateOfTypes(node: MeshNode, types: readonly string[]): State {
   return Object.fromEntries(
     types.map((type) => {
@@ -684,25 +684,28 @@ function stateOfTypes(node: MeshNode, types: readonly string[]): State {
       };
       const names = named[type] ?? '*';
       const all = [...resourcesOf(node, type, names)].map(([name, { version }]) => [name, version] as const);
-      // By name they come in any order.
+      // The order of named resources is undefined.
       return [type, names === '*' ? all : all.sort(([a], [b]) => (a < b ? -1 : 1))];
     }),
   );
 }
 
-/** What is common to many comes first, what is a proxy's own after it. */
+/** In a layered list, shared resources precede a proxy's own. */
 function inAnyOrder(state: State): State {
   const sorted = (list: State[string]) => list.toSorted(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(Object.entries(state).map(([type, list]) => [type, sorted(list)]));
 }
 
-/** Names that are in one of them only, or have another version in the other. */
+/** Names that only one list contains, or whose versions differ. */
 function differing(a: State[string], b: State[string]): string[] {
-  const [before, after] = [new Map(a), new Map(b)];
-  return [...new Set([...before.keys(), ...after.keys()])].filter((name) => before.get(name) !== after.get(name));
+  const [previous, after] = [new Map(a), new Map(b)];
+  return [...new Set([...previous.keys(), ...after.keys()])].filter((name) => previous.get(name) !== after.get(name));
 }
 
-/** Name of the cluster that requests an assignment: of an alias, it also contains the target, `outbound|80||alias.test|target.test`. */
+/**
+ * Name of the cluster that requests an assignment. That of an alias also contains the target,
+ * `outbound|80||alias.test|target.test`.
+ */
 function clusterOf(assignment: string): string {
   return assignment.split('|').slice(0, 4).join('|');
 }
@@ -714,14 +717,14 @@ function connectAll(world: GivenWorld, all: readonly Client[] = clients): MeshNo
 interface KeepingUp {
   readonly registries?: readonly string[] | undefined;
   readonly all?: readonly Client[];
-  /** What they watch. */
+  /** Watched types. */
   readonly types?: readonly string[];
   readonly maxChangesAtOnce?: number | undefined;
 }
 
 /**
- * Puts and removes objects step by step, and looks after each step whether every proxy has what it would have if all were built
- * anew, and was pushed to where that is another than before.
+ * Adds and removes objects step by step. After each step, each proxy must have what it would have if everything were
+ * built from scratch, and must have received a push of each type that changed.
  */
 function expectToKeepUp(
   start: readonly Config[],
@@ -730,20 +733,20 @@ function expectToKeepUp(
 ): void {
   const worldOf = (objects: Iterable<Config>) =>
     new GivenWorld([...objects], undefined, registries, {}, '', maxChangesAtOnce);
-  // Without a cache nothing is shared: each proxy's lists are made as a whole.
+  // Without a cache nothing is shared: each proxy's lists are built as a whole.
   const unsharedWorldOf = (objects: Iterable<Config>) => new GivenWorld([...objects], 0, registries);
   const present = new Map(start.map((object) => [configKeyText(object), object]));
   const world = worldOf(present.values());
   const nodes = connectAll(world, all);
   let held = nodes.map((node) => stateOfTypes(node, types));
-  // Their streams watch nothing yet; the last ones are not even told of the changes until then.
+  // Their streams watch nothing yet. The late ones are not even notified of the changes.
   const [idle, late] = [connectAll(world, all), connectAll(world, all)];
-  const told: ResourceChange[] = [];
+  const changes: ResourceChange[] = [];
   const everPut = [...present.keys()];
   for (const step of steps) {
     const edits = editsOf(step, present, everPut);
     const change = world.change(edits);
-    told.push(change);
+    changes.push(change);
     for (const node of idle) expect(node.typesToPush(change, [])).toEqual([]);
     const fresh = connectAll(worldOf(present.values()), all).map((node) => stateOfTypes(node, types));
     held = nodes.map((node, index) => {
@@ -771,14 +774,15 @@ function expectToKeepUp(
   expect(held.map(inAnyOrder)).toEqual(
     connectAll(unsharedWorldOf(present.values()), all).map((node) => inAnyOrder(stateOfTypes(node, types))),
   );
-  for (const node of late) node.typesToPush(told.at(-1)!, types);
+  for (const node of late) node.typesToPush(changes.at(-1)!, types);
   expect(idle.map((node) => stateOfTypes(node, types))).toEqual(held);
   expect(late.map((node) => stateOfTypes(node, types))).toEqual(held);
 }
 
 /**
- * Computes services before it publishes what an earlier step changed, as the program does when changes follow each other closely: a context
- * then has objects and services that its push does not name. Each proxy takes what is pushed to it, and no more.
+ * Computes services before publishing the changes of an earlier step, as the program does after changes in quick
+ * succession: the context then contains objects and services that its push does not name. Each proxy takes only what is
+ * pushed to it.
  */
 function expectToCatchUp(
   start: readonly Config[],
@@ -811,7 +815,7 @@ function expectToCatchUp(
     expect(inAnyOrder(held[index]!), `node ${index}`).toEqual(inAnyOrder(stateOfTypes(node, watched)));
 }
 
-/** What a step makes of the present objects. */
+/** Applies a step to the present objects. */
 function editsOf(
   { puts, removals, metadataChanges }: Step,
   present: Map<string, Config>,
@@ -839,8 +843,8 @@ function editsOf(
   return edits;
 }
 
-describe('contexts and caches that go on from the last ones', () => {
-  it('give every proxy what they would give if all were built anew, and leave out no proxy that a change concerns', () => {
+describe('Incremental push contexts and caches', () => {
+  it('give each proxy the same resources as a build from scratch, and push to each affected proxy', () => {
     fc.assert(
       fc.property(
         fc.array(objects, { maxLength: 10 }),
@@ -853,7 +857,7 @@ describe('contexts and caches that go on from the last ones', () => {
     );
   });
 
-  it('give every proxy all of it when a context has more than its push names, as soon as later pushes name the rest', () => {
+  it('give each proxy all resources after later pushes, if a context contains more than its push names', () => {
     fc.assert(
       fc.property(
         fc.array(objects, { maxLength: 10 }),
@@ -866,19 +870,19 @@ describe('contexts and caches that go on from the last ones', () => {
     );
   });
 
-  it('do so when nothing but destination rules change, of any namespace and for many hosts', () => {
+  it('give each proxy the same resources when only DestinationRules change, in any namespace and for many hosts', () => {
     fc.assert(
       fc.property(
         fc.array(serviceOfMany, { minLength: 4, maxLength: 10 }),
         fc.array(stepOf(destinationRule), { minLength: 2, maxLength: 6 }),
         (start, steps) => expectToKeepUp(start, steps),
       ),
-      // One costs as much as two of the others.
+      // One run costs as much as two of the others.
       { numRuns: Math.ceil(numRuns / 2) },
     );
   });
 
-  it('do so for gateways that share their routes as far as nothing tells them apart', () => {
+  it('give gateways that share routes the same resources as a build from scratch', () => {
     fc.assert(
       fc.property(
         fc.array(ofRouters, { minLength: 4, maxLength: 12 }),
@@ -889,20 +893,20 @@ describe('contexts and caches that go on from the last ones', () => {
     );
   });
 
-  it('do so for gateways whose connections to Services are secured by policies', () => {
+  it('give gateways with BackendTLSPolicies the same resources as a build from scratch', () => {
     const types = [clusterType, endpointType, listenerType, routeType];
     fc.assert(
       fc.property(
         fc.tuple(nearService, gateway),
         fc.array(ofBackends, { minLength: 2, maxLength: 6 }),
         fc.array(stepOf(ofBackends), { minLength: 1, maxLength: 5 }),
-        (first, others, steps) => expectToKeepUp([...first, ...others], steps, { all: routers, types }),
+        (first, otherObjects, steps) => expectToKeepUp([...first, ...otherObjects], steps, { all: routers, types }),
       ),
       { numRuns: Math.ceil(numRuns / 2) },
     );
   });
 
-  it('give every proxy of what is common to many, and its own, what it has when all is made for it alone', () => {
+  it('give each proxy the same shared and own resources as a build without sharing', () => {
     const few = [clusterType, endpointType];
     fc.assert(
       fc.property(fc.array(meantDifferently, { minLength: 4, maxLength: 14 }), (all) => {

@@ -1,6 +1,6 @@
 /**
- * In a fresh context everything is made for the first time: what lists of many proxies share is made a little at a time, so
- * that the first proxy keeps nobody waiting.
+ * In a fresh context everything is built for the first time. What the lists of many proxies share is built in pieces,
+ * so that the first proxy does not block others.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -58,8 +58,8 @@ spec:
     patch: {operation: MERGE, value: {response_headers_to_remove: [server]}}
 `;
 
-/** Every seventh service is of its own namespace alone. */
-function madePrivate(object: Config, index: number): Config {
+/** Makes every seventh service visible to its own namespace only. */
+function withPrivateServices(object: Config, index: number): Config {
   const isPrivate = object.kind === 'ServiceEntry' && index % 21 === 9;
   return isPrivate ? { ...object, spec: { ...(object.spec as object), exportTo: ['.'] } } : object;
 }
@@ -76,7 +76,7 @@ const cpuMs = (): number => {
   return (user + system) / 1_000;
 };
 
-/** Does all pieces, then takes what was prepared: what each of these cost, and how much was encoded in each. */
+/** Prepares all pieces, then builds the list. Measures CPU time and number of encoded resources of each step. */
 function prepared(node: MeshNode, typeUrl: string, names: readonly string[] | '*') {
   const preparation = node.prepare(typeUrl, names);
   const stretches: { ms: number; encoded: number }[] = [];
@@ -106,18 +106,20 @@ beforeEach(() => {
   world = new GivenWorld(objects);
 });
 
-describe('in a fresh context', () => {
-  it('clusters are made a few at a time, and are those that are made at once', () => {
-    const made = prepared(nodeAt('10.9.0.1', 'ns-1'), clusterType, '*');
-    expect(made.mostEncoded).toBeLessThan(20);
-    expect(made.longestMs, JSON.stringify([made.longestMs, made.sumMs])).toBeLessThan(made.sumMs / 3);
+describe('EncodedCache, in a fresh context', () => {
+  it('prepares clusters in pieces, equal to those built at once', () => {
+    const preparedList = prepared(nodeAt('10.9.0.1', 'ns-1'), clusterType, '*');
+    expect(preparedList.mostEncoded).toBeLessThan(20);
+    expect(preparedList.longestMs, JSON.stringify([preparedList.longestMs, preparedList.sumMs])).toBeLessThan(
+      preparedList.sumMs / 3,
+    );
     world = new GivenWorld(objects);
     const atOnce = nodeAt('10.9.0.1', 'ns-1').get(clusterType, '*')!;
-    expect(made.list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
-    expect(made.list.length).toBeGreaterThan(services);
+    expect(preparedList.list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
+    expect(preparedList.list.length).toBeGreaterThan(services);
   });
 
-  it('so are clusters that an EnvoyFilter changes, whoever else has come before', () => {
+  it('prepares clusters that an EnvoyFilter patches in pieces, regardless of earlier clients', () => {
     const [filter] = readConfigFile('filter.yaml', timeoutsOfOneVersion, { creationTimestamp: 0 }).configs;
     const of = (version: string): MeshNode => {
       world.connect(`10.9.0.${version}`, { namespace: 'ns-1', metadata: { ISTIO_VERSION: `1.${version}.0` } });
@@ -125,50 +127,55 @@ describe('in a fresh context', () => {
     };
     world = new GivenWorld([...objects, filter!]);
     const plain = prepared(of('28'), clusterType, '*');
-    const made = prepared(of('27'), clusterType, '*');
+    const preparedList = prepared(of('27'), clusterType, '*');
     const differing = new Map(plain.list as [string, string][]);
-    expect(made.list.filter(([name, version]) => differing.get(name!) !== version)).toHaveLength(services);
-    expect(made.longestMs, JSON.stringify([made.longestMs, made.sumMs])).toBeLessThan(made.sumMs / 3);
-    expect(made.mostEncoded).toBeLessThan(20);
+    expect(preparedList.list.filter(([name, version]) => differing.get(name!) !== version)).toHaveLength(services);
+    expect(preparedList.longestMs, JSON.stringify([preparedList.longestMs, preparedList.sumMs])).toBeLessThan(
+      preparedList.sumMs / 3,
+    );
+    expect(preparedList.mostEncoded).toBeLessThan(20);
     world = new GivenWorld([...objects, filter!]);
     const atOnce = of('27').get(clusterType, '*')!;
-    expect(made.list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
+    expect(preparedList.list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
   });
 
   it.each([
     ['public', objects],
-    ['of which some are private', objects.map(madePrivate)],
-  ])('so are routes of services %s, and another namespace takes them over but for its own', (_, mesh) => {
-    const asked = (): number => world.cache.counts.hits + world.cache.counts.misses;
+    ['of which some are private', objects.map(withPrivateServices)],
+  ])('prepares routes of services (%s) in pieces, and builds only the differences for another namespace', (_, mesh) => {
+    const lookupCount = (): number => world.cache.counts.hits + world.cache.counts.misses;
     world = new GivenWorld(mesh);
-    const made = prepared(nodeAt('10.9.0.1', 'ns-1'), routeType, ['80']);
-    expect(made.longestMs, JSON.stringify([made.longestMs, made.sumMs])).toBeLessThan(made.sumMs / 2);
-    expect(made.stretches).toBeGreaterThan(services / 10);
-    const before = asked();
+    const preparedList = prepared(nodeAt('10.9.0.1', 'ns-1'), routeType, ['80']);
+    expect(preparedList.longestMs, JSON.stringify([preparedList.longestMs, preparedList.sumMs])).toBeLessThan(
+      preparedList.sumMs / 2,
+    );
+    expect(preparedList.stretches).toBeGreaterThan(services / 10);
+    const countBefore = lookupCount();
     const next = prepared(nodeAt('10.9.0.2', 'ns-2'), routeType, ['80']);
-    // A hundred services of each of the two namespaces have other domains; of what is private to others, rules are left.
-    expect(asked() - before).toBeLessThan(services / 4);
+    // A hundred services of each of the two namespaces have other domains. For private services of others, only rules
+    // remain.
+    expect(lookupCount() - countBefore).toBeLessThan(services / 4);
     expect(next.stretches).toBeGreaterThan(3);
     expect(nodeAt('10.9.0.4', 'ns-2').prepare(routeType, ['80'])).toBeUndefined();
-    for (const [namespace, { list }] of [['ns-1', made] as const, ['ns-2', next] as const]) {
+    for (const [namespace, { list }] of [['ns-1', preparedList] as const, ['ns-2', next] as const]) {
       world = new GivenWorld(mesh);
       const atOnce = nodeAt('10.9.0.1', namespace).get(routeType, ['80'])!;
       expect(list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
     }
   });
 
-  it('namespaces whose proxies come together go on with the routes of the first, and take them over but for their own', () => {
-    const asked = (): number => world.cache.counts.hits + world.cache.counts.misses;
+  it('continues the routes of the first namespace for others that connect at the same time, and builds only their differences', () => {
+    const lookupCount = (): number => world.cache.counts.hits + world.cache.counts.misses;
     prepared(nodeAt('10.9.0.1', 'ns-0'), routeType, ['80']);
-    const ofOne = asked();
+    const ofOne = lookupCount();
     world = new GivenWorld(objects);
     const nodes = Array.from({ length: 10 }, (_, index) => nodeAt(`10.9.0.${index}`, `ns-${index}`));
     let waiting = nodes.map((node) => node.prepare(routeType, ['80'])!);
     expect(waiting.map((each) => each.piece())).not.toContain(false);
-    // The one that began leaves.
+    // The node that started the build disconnects.
     waiting = waiting.slice(1);
     while (waiting.length > 0) waiting = waiting.filter((each) => each.piece());
-    expect(asked()).toBeLessThan(ofOne + nodes.length * (services / 4));
+    expect(lookupCount()).toBeLessThan(ofOne + nodes.length * (services / 4));
     const lists = nodes.map((node) => prepared(node, routeType, ['80']).list);
     for (const index of [0, 9]) {
       const atOnce = new GivenWorld(objects).connect('10.9.0.1', { namespace: `ns-${index}` }).get(routeType, ['80'])!;
@@ -176,54 +183,56 @@ describe('in a fresh context', () => {
     }
   });
 
-  it('another proxy that comes meanwhile does not make them at once, but goes on with them', () => {
+  it('lets a proxy that connects during a build continue it instead of building all at once', () => {
     const [one, other] = [nodeAt('10.9.0.1', 'ns-1'), nodeAt('10.9.0.2', 'ns-2')];
     const first = one.prepare(clusterType, '*')!;
     first.piece();
     const second = other.prepare(clusterType, '*')!;
     while (second.piece());
     expect(first.piece()).toBe(false);
-    const before = world.encodings;
+    const countBefore = world.encodings;
     expect([first, second].map((each) => each.result()!.resources.size)).toEqual([services + 3, services + 3]);
-    expect(world.encodings - before).toBeLessThan(20);
+    expect(world.encodings - countBefore).toBeLessThan(20);
     expect(nodeAt('10.9.0.3', 'ns-3').prepare(clusterType, '*')).toBeUndefined();
   });
 });
 
-describe('what is pushed', () => {
+describe('EncodedCache, for a push', () => {
   const changed = (timeoutMs: number): Config =>
     givenObject('VirtualService', 'ns-7', 'vs-7', {
       hosts: [hostOf(7)],
       http: [{ timeoutMs, route: [{ destination: { host: hostOf(7) } }] }],
     });
 
-  it('is prepared in pieces where everything is built again, and builds only what changed where one object changed', () => {
+  it('prepares a full push in pieces, and rebuilds only what a change of one object affects', () => {
     const node = nodeAt('10.9.0.1', 'ns-1');
     for (const type of [clusterType, routeType]) prepared(node, type, type === clusterType ? '*' : ['80']);
     const change = world.change({ [configKeyText(changed(1))]: changed(2_000) });
     expect(node.typesToPush(change, [clusterType, routeType])).toContain(routeType);
     const lookups = (): number => world.cache.counts.hits + world.cache.counts.misses;
-    const before = lookups();
+    const countBefore = lookups();
     prepared(node, routeType, ['80']);
-    expect(lookups() - before).toBeLessThan(10);
+    expect(lookups() - countBefore).toBeLessThan(10);
     const { version } = world.state.publishContext({ forced: true, changed: [] });
     node.typesToPush({ version, forced: true, configs: new Set() }, [clusterType]);
     expect(node.prepare(clusterType, '*')).toBeDefined();
     expect(node.prepare(endpointType, [`outbound|80||${hostOf(1)}`])).toBeUndefined();
   });
 
-  it('is made ahead after a small change as well where a proxy asks for what none had before', () => {
+  it('builds ahead after a small change too if a proxy requests a list that no proxy had before', () => {
     const node = nodeAt('10.9.0.1', 'ns-1');
     node.typesToPush(world.change({ [configKeyText(changed(1))]: changed(2_000) }), [routeType]);
-    const made = prepared(node, routeType, ['80']);
-    expect(made.longestMs, JSON.stringify([made.longestMs, made.sumMs])).toBeLessThan(made.sumMs / 2);
-    expect(made.stretches).toBeGreaterThan(services / 10);
+    const preparedList = prepared(node, routeType, ['80']);
+    expect(preparedList.longestMs, JSON.stringify([preparedList.longestMs, preparedList.sumMs])).toBeLessThan(
+      preparedList.sumMs / 2,
+    );
+    expect(preparedList.stretches).toBeGreaterThan(services / 10);
     const next = nodeAt('10.9.0.2', 'ns-2');
     next.typesToPush(world.change({ [configKeyText(changed(1))]: changed(3_000) }), [clusterType]);
     expect(prepared(next, clusterType, '*').mostEncoded).toBeLessThan(20);
   });
 
-  it('is made ahead where one object that changed is as large as many', () => {
+  it('builds ahead if one changed object is very large', () => {
     const node = nodeAt('10.9.0.1', 'ns-1');
     prepared(node, routeType, ['80']);
     const large = givenObject('VirtualService', 'ns-7', 'vs-7', {
@@ -237,7 +246,7 @@ describe('what is pushed', () => {
     expect(node.prepare(routeType, ['80'])).toBeDefined();
   });
 
-  it('is made a few at a time of virtual services whose hosts no service has', () => {
+  it('prepares routes in pieces for VirtualServices whose hosts belong to no service', () => {
     const unknown = Array.from({ length: 30 }, (_, index) =>
       givenObject('VirtualService', 'ns-1', `unknown-${index}`, {
         hosts: [`unknown-${index}.test`],
@@ -248,12 +257,14 @@ describe('what is pushed', () => {
       }),
     );
     world = new GivenWorld([...objects.slice(0, 30), ...unknown]);
-    const made = prepared(nodeAt('10.9.0.1', 'ns-1'), routeType, ['80']);
-    expect(made.longestMs, JSON.stringify([made.longestMs, made.sumMs])).toBeLessThan(made.sumMs / 4);
-    expect(made.stretches).toBeGreaterThan(unknown.length);
+    const preparedList = prepared(nodeAt('10.9.0.1', 'ns-1'), routeType, ['80']);
+    expect(preparedList.longestMs, JSON.stringify([preparedList.longestMs, preparedList.sumMs])).toBeLessThan(
+      preparedList.sumMs / 4,
+    );
+    expect(preparedList.stretches).toBeGreaterThan(unknown.length);
   });
 
-  it('is made a few at a time of listeners: each service of TCP has one', () => {
+  it('prepares listeners in pieces, one for each TCP service', () => {
     const tcp = objects
       .filter(({ kind }) => kind === 'ServiceEntry')
       .map((entry) => ({
@@ -261,17 +272,19 @@ describe('what is pushed', () => {
         spec: { ...(entry.spec as object), ports: [{ number: 5_000, name: 'tcp', protocol: 'TCP' }] },
       }));
     world = new GivenWorld(tcp);
-    const made = prepared(nodeAt('10.9.0.1', 'ns-1'), listenerType, '*');
-    expect(made.list.length).toBeGreaterThan(services);
-    expect(made.longestMs, JSON.stringify([made.longestMs, made.sumMs])).toBeLessThan(made.sumMs / 3);
-    expect(made.mostEncoded).toBeLessThan(20);
+    const preparedList = prepared(nodeAt('10.9.0.1', 'ns-1'), listenerType, '*');
+    expect(preparedList.list.length).toBeGreaterThan(services);
+    expect(preparedList.longestMs, JSON.stringify([preparedList.longestMs, preparedList.sumMs])).toBeLessThan(
+      preparedList.sumMs / 3,
+    );
+    expect(preparedList.mostEncoded).toBeLessThan(20);
     expect(nodeAt('10.9.0.2', 'ns-1').prepare(listenerType, '*')).toBeUndefined();
     world = new GivenWorld(tcp);
     const atOnce = nodeAt('10.9.0.1', 'ns-1').get(listenerType, '*')!;
-    expect(made.list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
+    expect(preparedList.list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
   });
 
-  it('is made a few at a time of one route configuration with thousands of routes', () => {
+  it('prepares a single route configuration with thousands of routes in pieces', () => {
     const gateway = givenObject('Gateway', 'edge', 'gw', {
       selector: { istio: 'gw' },
       servers: [{ port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['*'] }],
@@ -288,20 +301,22 @@ describe('what is pushed', () => {
     const all = [...objects, gateway, routes('one', ['one.test']), routes('two', ['two.test'])];
     const edge = { namespace: 'edge', type: 'router', labels: { istio: 'gw' } } as const;
     world = new GivenWorld(all);
-    const made = prepared(world.connect('10.9.0.9', edge), routeType, ['http.80']);
-    expect(made.stretches).toBeGreaterThan(30);
-    expect(made.longestMs, JSON.stringify([made.longestMs, made.sumMs])).toBeLessThan(made.sumMs / 4);
+    const preparedList = prepared(world.connect('10.9.0.9', edge), routeType, ['http.80']);
+    expect(preparedList.stretches).toBeGreaterThan(30);
+    expect(preparedList.longestMs, JSON.stringify([preparedList.longestMs, preparedList.sumMs])).toBeLessThan(
+      preparedList.sumMs / 4,
+    );
     const atOnce = new GivenWorld(all).connect('10.9.0.9', edge).get(routeType, ['http.80'])!;
-    expect(made.list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
+    expect(preparedList.list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
     const { virtualHosts } = routesIn(atOnce.resources.get('http.80')!);
-    expect(virtualHosts.map(({ name, domains, routes: own }) => [name, domains, own.length])).toEqual([
+    expect(virtualHosts.map(({ name, domains, routes: ownRoutes }) => [name, domains, ownRoutes.length])).toEqual([
       ['one.test:80', ['one.test'], 4_000],
       ['two.test:80', ['two.test'], 4_000],
     ]);
     expect(new Set(virtualHosts[0]!.routes.map(({ match }) => match!.pathSpecifier.value)).size).toBe(4_000);
   });
 
-  it('is made a few at a time where much of one list is another: the routes of a gateway with many hosts', () => {
+  it('prepares in pieces if much of a list differs: the routes of a gateway with many hosts', () => {
     const hosts = 600;
     const gateway = givenObject('Gateway', 'edge', 'gw', {
       selector: { istio: 'gw' },
@@ -317,9 +332,9 @@ describe('what is pushed', () => {
     expect(prepared(node, routeType, names).list).toHaveLength(hosts);
     const [filter] = readConfigFile('filter.yaml', responsesWithoutServer, { creationTimestamp: 0 }).configs;
     node.typesToPush(world.put(filter!), [routeType]);
-    const made = prepared(node, routeType, names);
-    expect(made.list).toHaveLength(hosts);
-    expect(made.mostEncoded).toBeLessThan(100);
-    expect(made.stretches).toBeGreaterThan(hosts / 100);
+    const preparedList = prepared(node, routeType, names);
+    expect(preparedList.list).toHaveLength(hosts);
+    expect(preparedList.mostEncoded).toBeLessThan(100);
+    expect(preparedList.stretches).toBeGreaterThan(hosts / 100);
   });
 });

@@ -1,4 +1,4 @@
-/** Push: the state of the mesh, push contexts, and encoded resources. */
+/** Composes mesh state, push contexts and encoded resources. */
 import { messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { combinedLimit } from '../config/limits/namespace-budgets.ts';
@@ -13,11 +13,9 @@ import { resourceReferences } from './resource-references.ts';
 
 export interface PushParts
   extends Pick<MeshStateOptions, 'settings'>,
-    Pick<MeshResourcesOptions, 'secretAccess' | 'credentialsWanted' | 'readingOf' | 'rejections' | 'responses'> {
+    Pick<MeshResourcesOptions, 'secretAccess' | 'onCredentialsNeeded' | 'readingOf' | 'rejections' | 'responses'> {
   readonly options: DiscoveryOptions;
-  /** Configuration, and limits of its objects. */
   readonly directory: MeshConfigs;
-  /** Workloads of the cluster that is followed. */
   readonly cluster: MeshStateOptions['cluster'];
   readonly keySets: KeySets;
   readonly log: Logger;
@@ -33,8 +31,8 @@ export function makePush({ options, settings, directory, cluster, keySets, log, 
   const cache = new EncodedCache({
     maxEntries: options.cacheEntries,
     maxBytes: options.cacheBytes,
-    thrashing: ({ remade, entries, bytes }) => log.warn('cache.thrashing', { remade, entries, bytes }),
-    unencodable: ({ name, schema }, error) => {
+    onThrashing: ({ remade, entries, bytes }) => log.warn('cache.thrashing', { remade, entries, bytes }),
+    onUnencodable: ({ name, schema }, error) => {
       log.error('resource.unencodable', { resource: name, type: schema.typeName, error: messageOf(error) });
     },
     keepsClusters: options.keepsClusters,
@@ -53,7 +51,7 @@ export function makePush({ options, settings, directory, cluster, keySets, log, 
     cache,
     resources,
     references: resourceReferences,
-    /** Reports objects that exceed limits, of configuration and of the registries together. */
+    /** Combines the limits of configuration and registries. */
     onLimited: (listener: LimitListener): void => {
       const { objects } = state.registries;
       const report = (key: string): void => {

@@ -9,17 +9,17 @@ const [few, many] = [6, 36];
 const watched = [clusterType, endpointType, listenerType];
 
 interface Variant {
-  /** Every tenth service is of its namespace alone. */
+  /** Every tenth service is visible to its namespace only. */
   readonly isPrivate?: boolean;
-  /** Imports of the Sidecar object that each namespace has. */
+  /** Imports of the Sidecar object in each namespace. */
   readonly imports?: readonly string[];
-  /** Each namespace has a rule of its own for a service of another. */
+  /** Each namespace has its own rule for a service of another namespace. */
   readonly ownRules?: boolean;
   /** Each sidecar's workload serves a service of its namespace. */
   readonly served?: boolean;
 }
 
-/** A mesh spread over namespaces, with a sidecar in each that has all its clusters and endpoints. */
+/** A mesh of several namespaces, with a sidecar in each that subscribes to all clusters and endpoints. */
 class Mesh {
   readonly world: GivenWorld;
   readonly nodes: readonly MeshNode[];
@@ -67,23 +67,23 @@ class Mesh {
     return givenObject('DestinationRule', `ns-${space}`, `d${index}`, { host: this.#hostOf(index), trafficPolicy });
   }
 
-  /** What all sidecars take, what is asked of the memory for it, made and encoded, and how many whole lists come of it. */
+  /** Cost when all sidecars request their resources: cache lookups, misses, encodings, and the lists. */
   costOf(change: Config | undefined) {
     const { counts } = this.world.cache;
-    const before = { ...counts, encoded: this.world.encodings };
-    const told = change && this.world.put(change);
+    const countsBefore = { ...counts, encoded: this.world.encodings };
+    const resourceChange = change && this.world.put(change);
     const lists = this.nodes.map((node) => {
-      const types = told === undefined ? watched : node.typesToPush(told, watched);
+      const types = resourceChange === undefined ? watched : node.typesToPush(resourceChange, watched);
       return types.map(
         (type) => [type, node.get(type, type === endpointType ? this.#assignmentsOf(node) : '*')!] as const,
       );
     });
-    const made = counts.misses - before.misses;
-    const asked = counts.hits - before.hits + made;
-    return { asked, made, encoded: this.world.encodings - before.encoded, lists };
+    const misses = counts.misses - countsBefore.misses;
+    const lookups = counts.hits - countsBefore.hits + misses;
+    return { lookups, misses, encoded: this.world.encodings - countsBefore.encoded, lists };
   }
 
-  /** Those of its clusters, as an Envoy asks for them. */
+  /** The assignments that Envoy requests for its clusters. */
   #assignmentsOf(node: MeshNode): readonly string[] {
     return [...node.get(clusterType, '*')!.resources.keys()].filter((name) => name.startsWith('outbound|'));
   }
@@ -108,13 +108,15 @@ const variants: readonly (readonly [string, Variant])[] = [
   ['each workload serves', { served: true }],
 ];
 
-/** What a namespace costs whatever the number of services: its own of them, what is a workload's, the lists themselves. */
+/**
+ * Cost of a namespace, regardless of the number of services: its own services, its workload's resources, and the lists.
+ */
 const perNamespace = 24;
 
-describe.each(variants)('of sidecars in many namespaces, of which %s, clusters and endpoints', (_name, variant) => {
-  it('are asked for and encoded once at first: a namespace more costs what is its own', () => {
+describe.each(variants)('Clusters and endpoints of sidecars in many namespaces (%s)', (_name, variant) => {
+  it('are looked up and encoded once at first: each further namespace costs only its own resources', () => {
     const [small, large] = [few, many].map((namespaces) => new Mesh(namespaces, variant).costOf(undefined));
-    expect((large!.asked - small!.asked) / (many - few)).toBeLessThan(perNamespace);
+    expect((large!.lookups - small!.lookups) / (many - few)).toBeLessThan(perNamespace);
     expect((large!.encoded - small!.encoded) / (many - few)).toBeLessThan(8);
   });
 
@@ -122,20 +124,21 @@ describe.each(variants)('of sidecars in many namespaces, of which %s, clusters a
     ['destination rule', (mesh: Mesh) => mesh.rule(7, 20)],
     ['private service’s destination rule', (mesh: Mesh) => mesh.rule(3, 20)],
     ['service', (mesh: Mesh) => mesh.service(7, '10.2.0.1')],
-  ])('are looked at and encoded for a changed %s in proportion to what changed', (_kind, change) => {
+  ])('are looked up and encoded in proportion to the change of a %s', (_kind, change) => {
     const [small, large] = [few, many].map((namespaces) => {
       const mesh = new Mesh(namespaces, variant);
       mesh.costOf(undefined);
       mesh.costOf(mesh.rule(11, 5));
       return mesh.costOf(change(mesh));
     });
-    expect((large!.asked - small!.asked) / (many - few)).toBeLessThan(perNamespace);
-    // A cluster and its assignment, and what takes in requests where the service is served; what is other workloads' stays.
+    expect((large!.lookups - small!.lookups) / (many - few)).toBeLessThan(perNamespace);
+    // A cluster and its assignment, and the inbound resources where the service is served. Other workloads' inbound
+    // resources stay.
     expect(large!.encoded).toBeLessThanOrEqual(6);
-    expect(large!.made).toBeLessThanOrEqual(4);
+    expect(large!.misses).toBeLessThanOrEqual(4);
   });
 
-  it('are what somebody gets who asks for the first time', () => {
+  it('equal those of a client that requests them for the first time', () => {
     const [mesh, fresh] = [new Mesh(few, variant), new Mesh(few, variant)];
     mesh.costOf(undefined);
     for (const change of [mesh.rule(7, 20), mesh.rule(3, 20), mesh.service(7, '10.2.0.1'), mesh.rule(7, 21)]) {
@@ -147,12 +150,12 @@ describe.each(variants)('of sidecars in many namespaces, of which %s, clusters a
   });
 });
 
-it('listeners of requests stay when a destination rule changes', () => {
+it('Inbound listeners stay the same when a DestinationRule changes', () => {
   const mesh = new Mesh(few, { served: true });
   mesh.costOf(undefined);
-  const before = mesh.nodes.map((node) => node.get(listenerType, '*')!.resources);
+  const countsBefore = mesh.nodes.map((node) => node.get(listenerType, '*')!.resources);
   mesh.costOf(mesh.rule(7, 20));
   const after = mesh.nodes.map((node) => node.get(listenerType, '*')!.resources);
-  // The sidecar in the rule's namespace serves other services as well, none of them service 7.
-  expect(after.map((list, index) => list === before[index])).toEqual(after.map(() => true));
+  // The sidecar in the rule's namespace serves other services, but not service 7.
+  expect(after.map((list, index) => list === countsBefore[index])).toEqual(after.map(() => true));
 });

@@ -11,7 +11,7 @@ const manyServices = 300;
 const few = 5;
 const many = 30;
 
-/** A mesh whose services, rules and sidecars are spread over namespaces: a sidecar in each. */
+/** A mesh of several namespaces with services and rules, and a sidecar in each namespace. */
 class Spread {
   readonly world: GivenWorld;
   readonly nodes: readonly MeshNode[];
@@ -59,22 +59,22 @@ class Spread {
     });
   }
 
-  /** What it costs that all sidecars take their routes, in things that are asked for, and in such as are made. */
+  /** Cost when all sidecars request their routes: cache lookups, misses and encodings. */
   costOf(change: Config | undefined) {
     const { counts } = this.world.cache;
-    const before = { ...counts, encoded: this.world.encodings };
-    const told = change && this.world.put(change);
+    const countsBefore = { ...counts, encoded: this.world.encodings };
+    const resourceChange = change && this.world.put(change);
     for (const node of this.nodes) {
-      if (told !== undefined) node.typesToPush(told, [routeType]);
+      if (resourceChange !== undefined) node.typesToPush(resourceChange, [routeType]);
       node.get(routeType, ['8080']);
     }
-    const made = counts.misses - before.misses;
-    const asked = counts.hits - before.hits + made;
-    return { asked, made, encoded: this.world.encodings - before.encoded };
+    const misses = counts.misses - countsBefore.misses;
+    const lookups = counts.hits - countsBefore.hits + misses;
+    return { lookups, misses, encoded: this.world.encodings - countsBefore.encoded };
   }
 }
 
-/** What a new sidecar of each namespace gets. */
+/** Versions that a new sidecar of each namespace receives. */
 function versionsIn(mesh: Spread): readonly string[] {
   return mesh.nodes.map((_, index) => {
     const node = mesh.world.connect(`10.8.0.${index}`, { namespace: `ns-${index}` });
@@ -82,7 +82,7 @@ function versionsIn(mesh: Spread): readonly string[] {
   });
 }
 
-/** The pieces that all sidecars have their routes in, each once, and how long they are. */
+/** The distinct chunks of all sidecars' routes. */
 class Pieces {
   readonly all: ReadonlySet<Uint8Array>;
 
@@ -100,25 +100,26 @@ class Pieces {
   }
 }
 
-describe('bytes of routes', () => {
-  it('are kept once for all namespaces, and a change makes those around it again', () => {
+describe('The encoded routes of many namespaces', () => {
+  it('share their bytes, and a change only rebuilds the blocks around it', () => {
     const one = new Pieces(new Spread(1, manyServices)).bytes;
     const namespaces = 100;
     const spread = new Spread(namespaces, manyServices);
-    const before = new Pieces(spread);
-    // Services have other domains in their own namespace: the blocks that they are in are there once more for that one.
-    expect(before.bytes).toBeLessThan((namespaces / 2) * one);
+    const countsBefore = new Pieces(spread);
+    // Services have other domains in their own namespace, so that namespace has its own copy of the blocks that contain
+    // them.
+    expect(countsBefore.bytes).toBeLessThan((namespaces / 2) * one);
     spread.costOf(spread.route(7, 2000));
     const after = new Pieces(spread);
-    expect(after.newSince(before)).toBeGreaterThan(0);
-    expect(after.newSince(before)).toBeLessThan(3 * one);
+    expect(after.newSince(countsBefore)).toBeGreaterThan(0);
+    expect(after.newSince(countsBefore)).toBeLessThan(3 * one);
     const fresh = new Spread(namespaces, manyServices);
     fresh.world.put(fresh.route(7, 2000));
     expect(versionsIn(fresh)).toEqual(versionsIn(spread));
   });
 });
 
-describe('routes of sidecars in many namespaces', () => {
+describe('Routes of sidecars in many namespaces', () => {
   let small: Spread;
   let large: Spread;
   let atFirst: { readonly small: ReturnType<Spread['costOf']>; readonly large: ReturnType<Spread['costOf']> };
@@ -128,13 +129,13 @@ describe('routes of sidecars in many namespaces', () => {
     atFirst = { small: small.costOf(undefined), large: large.costOf(undefined) };
   });
 
-  it('are made once for all namespaces: each has its configuration, and what it is put together of is shared', () => {
-    const perNamespace = (atFirst.large.made - atFirst.small.made) / (many - few);
+  it('are built once: each namespace has its configuration, which consists of shared parts', () => {
+    const perNamespace = (atFirst.large.misses - atFirst.small.misses) / (many - few);
     expect(perNamespace).toBeLessThanOrEqual(2);
-    // Those of its own services, and what the others' are made from once more.
-    expect((atFirst.large.asked - atFirst.small.asked) / (many - few)).toBeLessThan(12);
+    // Those of its own services, and the plan of the shared configuration.
+    expect((atFirst.large.lookups - atFirst.small.lookups) / (many - few)).toBeLessThan(12);
     expect(atFirst.large.encoded).toBe(many);
-    // A virtual host's routes, and two things a namespace.
+    // The routes of each virtual host, and two entries for each namespace.
     expect(large.world.cache.size).toBeLessThanOrEqual(fewServices + 2 * many + 1);
   });
 
@@ -142,14 +143,14 @@ describe('routes of sidecars in many namespaces', () => {
     ['virtual service', (mesh: Spread) => mesh.route(7, 2000)],
     ['destination rule', (mesh: Spread) => mesh.rule(7, 20)],
     ['service', (mesh: Spread) => mesh.service(7, 'DNS')],
-  ])('of a changed %s are made again in one place, and the others are not looked at', (_kind, change) => {
+  ])('are rebuilt in one place after a change of a %s, and the others are not looked up', (_kind, change) => {
     const [few_, many_] = [small.costOf(change(small)), large.costOf(change(large))];
-    // One virtual host, and for each namespace what it is put together in.
-    expect(many_.made).toBeLessThanOrEqual(1 + 2 * many);
-    expect((many_.asked - few_.asked) / (many - few)).toBeLessThanOrEqual(5);
+    // One virtual host, and a configuration for each namespace.
+    expect(many_.misses).toBeLessThanOrEqual(1 + 2 * many);
+    expect((many_.lookups - few_.lookups) / (many - few)).toBeLessThanOrEqual(5);
   });
 
-  it('are the bytes that somebody gets who asks for the first time', () => {
+  it('equal those of a client that requests them for the first time', () => {
     const fresh = new Spread(many);
     for (const change of [large.route(3, 1), large.rule(3, 1), large.service(3, 'DNS')]) {
       large.costOf(change);
@@ -159,7 +160,7 @@ describe('routes of sidecars in many namespaces', () => {
     expect(versionsIn(large)).toEqual(versionsIn(fresh));
   });
 
-  it('are one configuration for namespaces of which nobody has a service', () => {
+  it('are one configuration for all namespaces without services', () => {
     const bytes = ['x', 'y'].map((namespace) => {
       const node = small.world.connect(`10.7.0.1`, { namespace });
       return node.get(routeType, ['8080'])!.resources.get('8080');
@@ -168,10 +169,10 @@ describe('routes of sidecars in many namespaces', () => {
   });
 });
 
-describe('routes that are made after those of another namespace', () => {
+describe('Routes that are derived from those of another namespace', () => {
   const spaces = ['a', 'b', 'c'];
   const hosts = spaces.flatMap((space) => [`x.${space}.svc.cluster.local`, `y.${space}.svc.cluster.local`]);
-  // What clients of a namespace call its services, taken by others.
+  // Names that clients of a namespace use for its services, used by other objects.
   const shortNames = ['x', 'x.a', 'y.b', 'x.c.svc'];
   const anySpace = fc.constantFrom(...spaces, 'istio-system');
   const anyHost = fc.constantFrom(...hosts, ...shortNames);
@@ -179,12 +180,12 @@ describe('routes that are made after those of another namespace', () => {
   const object = (kind: string, spec: fc.Arbitrary<object>) =>
     fc
       .tuple(anySpace, fc.constantFrom('one', 'two', 'three'), spec, fc.nat({ max: 3 }))
-      .map(([space, name, made, age]) => givenObject(kind, space, name, made, age));
+      .map(([space, name, misses, age]) => givenObject(kind, space, name, misses, age));
   const service = object(
     'ServiceEntry',
-    fc.record({ host: anyHost, exportTo }).map((made) => ({
-      hosts: [made.host],
-      exportTo: made.exportTo,
+    fc.record({ host: anyHost, exportTo }).map((misses) => ({
+      hosts: [misses.host],
+      exportTo: misses.exportTo,
       ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
       location: 'MESH_INTERNAL',
       resolution: 'STATIC',
@@ -210,10 +211,10 @@ describe('routes that are made after those of another namespace', () => {
   );
   const rule = object(
     'DestinationRule',
-    fc.record({ host: anyHost, exportTo, cookie: fc.constantFrom('k', 'l') }).map((made) => ({
-      host: made.host,
-      exportTo: made.exportTo,
-      trafficPolicy: { loadBalancer: { consistentHash: { httpHeaderName: made.cookie } } },
+    fc.record({ host: anyHost, exportTo, cookie: fc.constantFrom('k', 'l') }).map((misses) => ({
+      host: misses.host,
+      exportTo: misses.exportTo,
+      trafficPolicy: { loadBalancer: { consistentHash: { httpHeaderName: misses.cookie } } },
     })),
   );
   const objects = fc
@@ -239,7 +240,7 @@ describe('routes that are made after those of another namespace', () => {
     return Buffer.concat(frames).toString('latin1');
   };
 
-  it('are those that the namespace gets when it asks first', () => {
+  it('equal those that the namespace receives when it requests them first', () => {
     fc.assert(
       fc.property(objects, fc.shuffledSubarray(spaces, { minLength: 3 }), (given, inTurn) => {
         const shared = new GivenWorld(given);

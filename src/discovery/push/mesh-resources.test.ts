@@ -5,7 +5,7 @@ import { clusterType, endpointType, listenerType } from '../../networking/index.
 import { SettingsFiles } from '../config/files/settings-files.ts';
 import { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
 import type { ResourceChange } from '../xds/resource-source.ts';
-import { encodeMade } from './cache/encode-made.ts';
+import { encodeGenerated } from './cache/encode-made.ts';
 import { EncodedCache } from './cache/encoded-cache.ts';
 import { MeshState } from './contexts/mesh-state.ts';
 import { type MeshNode, MeshResources } from './mesh-resources.ts';
@@ -25,13 +25,13 @@ spec:
 
 const clusterOf = (name: string): string => `outbound|80||${name}.example.com`;
 
-/** A mesh whose files a test writes, and how often something was encoded. */
+/** A mesh with files written by the test, and a count of encodings. */
 class Mesh {
   encodings = 0;
   readonly cache = new EncodedCache({
     encode: (resource) => {
       this.encodings++;
-      return encodeMade(resource);
+      return encodeGenerated(resource);
     },
     maxEntries: 1_000,
   });
@@ -48,7 +48,7 @@ class Mesh {
     this.state.onPublished((published) => this.resources.published(published));
   }
 
-  /** The files say this now; answers what a push says. */
+  /** Replaces all files. Returns the change of the resulting push. */
   apply(...documents: string[]): ResourceChange {
     const { configs } = readConfigFile('mesh.yaml', documents.join('---\n'), { creationTimestamp: 0 });
     this.directory.snapshot = new ConfigSnapshot(configs);
@@ -76,7 +76,7 @@ beforeEach(() => {
 });
 
 describe('MeshResources', () => {
-  it('refuses a node that says nothing sensible of itself, and any before there is something to serve', () => {
+  it('rejects a node with an invalid ID, and every node before the first context', () => {
     expect(mesh.resources.open({ id: 'nonsense', cluster: '', metadata: {} })).toMatchObject({
       error: expect.stringContaining('four parts'),
     });
@@ -85,7 +85,7 @@ describe('MeshResources', () => {
     });
   });
 
-  it('gives all resources of a type, or those that are asked for', () => {
+  it('returns all resources of a type, or those with the requested names', () => {
     const node = mesh.connect();
     expect([...node.get(clusterType, '*')!.resources.keys()]).toEqual(
       expect.arrayContaining([clusterOf('cart'), clusterOf('user')]),
@@ -95,7 +95,7 @@ describe('MeshResources', () => {
     expect(node.get('type.googleapis.com/unheard.of', '*')).toBeUndefined();
   });
 
-  it('serves a node from the context that it was given until it is pushed to', () => {
+  it('serves a node from its context until the next push', () => {
     const node = mesh.connect();
     const { version } = node.get(endpointType, [clusterOf('cart')])!;
     const change = mesh.apply(service('cart', ['10.1.1.1', '10.1.1.2']), service('user', ['10.2.1.1']));
@@ -106,14 +106,14 @@ describe('MeshResources', () => {
     expect(endpointsIn(now.resources.get(clusterOf('cart')))).toBe(2);
   });
 
-  it('does not push to a node that a change does not concern', () => {
+  it('does not push to a node that a change does not affect', () => {
     const node = mesh.connect();
     const change: ResourceChange = { version: 'v', forced: false, configs: new Set(['Gateway/shop/front']) };
     mesh.state.publishContext({ forced: false, changed: [...change.configs] });
     expect(node.typesToPush(change, [clusterType, endpointType, listenerType])).toEqual([]);
   });
 
-  // A client that does not answer for a while misses any number of contexts, and not every one of them is remembered.
+  // A client that does not respond misses any number of contexts, more than the history contains.
   it.each([
     [0, 100],
     [5, 255],
@@ -121,24 +121,27 @@ describe('MeshResources', () => {
     [120, 140],
     [200, 240],
     [0, 300],
-  ])('has for a node what is in force: served after %i contexts, and again %i later', (first, behind) => {
-    const publish = (cart: string, user: string): ResourceChange =>
-      mesh.apply(service('cart', [cart]), service('user', [user]));
-    for (let i = 0; i < first; i++) publish('10.1.1.1', `10.3.${1 + (i % 9)}.1`);
-    const node = mesh.connect();
-    const names = [clusterOf('cart'), clusterOf('user')];
-    const before = node.get(endpointType, names)!.resources.get(clusterOf('cart'));
-    publish('10.1.1.2', '10.2.1.1');
-    for (let i = 2; i < behind; i++) publish('10.1.1.2', `10.2.${1 + (i % 9)}.1`);
-    node.typesToPush(publish('10.1.1.2', '10.2.77.1'), [clusterType, endpointType]);
-    const fresh = new Mesh();
-    fresh.apply(service('cart', ['10.1.1.2']), service('user', ['10.2.77.1']));
-    const [now, right] = [node, fresh.connect()].map((one) => one.get(endpointType, names)!.resources);
-    for (const name of names) expect(now!.get(name)!.version).toBe(right!.get(name)!.version);
-    expect(now!.get(clusterOf('cart'))!.version).not.toBe(before!.version);
-  });
+  ])(
+    'returns the current resources to a node that was served after %i contexts and again %i contexts later',
+    (first, behind) => {
+      const publish = (cart: string, user: string): ResourceChange =>
+        mesh.apply(service('cart', [cart]), service('user', [user]));
+      for (let i = 0; i < first; i++) publish('10.1.1.1', `10.3.${1 + (i % 9)}.1`);
+      const node = mesh.connect();
+      const names = [clusterOf('cart'), clusterOf('user')];
+      const previous = node.get(endpointType, names)!.resources.get(clusterOf('cart'));
+      publish('10.1.1.2', '10.2.1.1');
+      for (let i = 2; i < behind; i++) publish('10.1.1.2', `10.2.${1 + (i % 9)}.1`);
+      node.typesToPush(publish('10.1.1.2', '10.2.77.1'), [clusterType, endpointType]);
+      const fresh = new Mesh();
+      fresh.apply(service('cart', ['10.1.1.2']), service('user', ['10.2.77.1']));
+      const [now, right] = [node, fresh.connect()].map((one) => one.get(endpointType, names)!.resources);
+      for (const name of names) expect(now!.get(name)!.version).toBe(right!.get(name)!.version);
+      expect(now!.get(clusterOf('cart'))!.version).not.toBe(previous!.version);
+    },
+  );
 
-  it('forgets a node whose stream is gone', () => {
+  it('removes a node when its stream ends', () => {
     const node = mesh.connect();
     expect(mesh.resources.nodesOf(node.proxy.id)).toEqual([node]);
     node.close();
@@ -154,21 +157,21 @@ describe('EncodedCache', () => {
     const encodings = mesh.encodings;
     const second = mesh.connect('10.0.0.2').get(endpointType, names)!.resources;
     expect(mesh.encodings).toBe(encodings);
-    // The very same map: the ADS server then knows without comparing that two proxies were sent the same.
+    // The same map, so that the ADS server can detect equal lists without comparing them.
     expect(second).toBe(first);
     expect(mesh.connect('10.0.0.3').get(endpointType, [names[0]!])!.resources.get(names[0]!)).toBe(
       first.get(names[0]!),
     );
   });
 
-  it('makes clusters once for all proxies of a workload, whatever their addresses', () => {
+  it('builds clusters once for all proxies of a workload, regardless of their addresses', () => {
     const first = mesh.connect('10.0.0.1').get(clusterType, '*')!.resources;
     const encodings = mesh.encodings;
     expect(mesh.connect('10.0.0.2').get(clusterType, '*')!.resources).toBe(first);
     expect(mesh.encodings).toBe(encodings);
   });
 
-  it('does not mix up proxies that see different things', () => {
+  it('returns separate resources to proxies with different visible services', () => {
     const here = mesh.connect('10.0.0.1');
     const there = mesh.connect('10.0.0.2', { NAMESPACE: 'other', LABELS: {} });
     here.get(clusterType, '*');
@@ -177,28 +180,28 @@ describe('EncodedCache', () => {
     expect(mesh.cache.counts.misses).toBe(misses);
   });
 
-  it('makes the endpoints of one service anew when one service has others', () => {
+  it('rebuilds only the endpoints of the service whose endpoints change', () => {
     const node = mesh.connect();
-    const before = node.get(endpointType, names)!.resources;
+    const previous = node.get(endpointType, names)!.resources;
     const encodings = mesh.encodings;
     const change = mesh.apply(service('cart', ['10.1.1.1', '10.1.1.2']), service('user', ['10.2.1.1']));
     node.typesToPush(change, [endpointType]);
     const after = node.get(endpointType, names)!.resources;
     expect(mesh.encodings).toBe(encodings + 1);
-    expect(after.get(names[1]!)).toBe(before.get(names[1]!));
+    expect(after.get(names[1]!)).toBe(previous.get(names[1]!));
     expect(endpointsIn(after.get(names[0]!))).toBe(2);
   });
 
-  it('keeps the bytes of what is equal again after a change of something else', () => {
+  it('keeps the encoded bytes of resources that a change does not affect', () => {
     const node = mesh.connect();
-    const before = node.get(clusterType, '*')!.resources;
+    const previous = node.get(clusterType, '*')!.resources;
     node.typesToPush(mesh.apply(service('cart', ['10.1.1.1'], 81), service('user', ['10.2.1.1'])), [clusterType]);
     const after = node.get(clusterType, '*')!.resources;
-    expect(after.get(clusterOf('user'))).toBe(before.get(clusterOf('user')));
+    expect(after.get(clusterOf('user'))).toBe(previous.get(clusterOf('user')));
     expect(after.has('outbound|81||cart.example.com')).toBe(true);
   });
 
-  it('finds the endpoints of a service that comes into being under a name that meant nothing', () => {
+  it('returns the endpoints of a service that is created after its name was requested', () => {
     const node = mesh.connect();
     const late = [clusterOf('late')];
     expect(endpointsIn(node.get(endpointType, late)!.resources.get(late[0]!))).toBe(0);
@@ -211,12 +214,12 @@ describe('EncodedCache', () => {
     expect(endpointsIn(node.get(endpointType, late)!.resources.get(late[0]!))).toBe(1);
   });
 
-  it('keeps no more than it may', () => {
+  it('keeps nothing if its limit is 0', () => {
     let encodings = 0;
     const cache = new EncodedCache({
       encode: (resource) => {
         encodings++;
-        return encodeMade(resource);
+        return encodeGenerated(resource);
       },
       maxEntries: 0,
     });

@@ -1,4 +1,4 @@
-/** What each proxy of the mesh should have: push context → generators → encoded resources (spec/discovery.md §6.3–§6.7). */
+/** The desired resources of each proxy: push context → generators → encoded resources (spec/discovery.md §6.3–§6.7). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import type { Watches } from '../../../machines/discovery/xds/watch-record.ts';
@@ -29,70 +29,66 @@ import type {
 } from '../xds/resource-source.ts';
 import type { EncodedCache } from './cache/encoded-cache.ts';
 import { ContextHistory } from './contexts/context-history.ts';
-import type { Publication, PublishedContext } from './contexts/mesh-state.ts';
+import type { ContextPublication, Publication } from './contexts/mesh-state.ts';
 import { TypesToPushMemo } from './types-to-push-memo.ts';
 
 export interface MeshResourcesOptions {
-  /** What proxies are served from now; absent until there is something to serve. */
+  /** `undefined` until the first one is built. */
   readonly context: () => PushContext | undefined;
   readonly cache: EncodedCache;
   /** alias → cluster id (`--clusterAliases`). */
   readonly clusterAliases?: Readonly<Record<string, string>>;
-  /** Who may have Secrets; absent: whoever is of their namespace. */
+  /** Absent: each client may receive the Secrets of its namespace. */
   readonly secretAccess?: SecretReaders;
-  /** Is told which Secrets and ConfigMaps a node asks for and may have; of a node that has closed, none. */
-  readonly credentialsWanted?: (node: object, references: readonly CredentialReference[]) => void;
-  /** What is known of an object; absent: the objects of the context are all that there are. */
+  /** Called with the Secrets and ConfigMaps that a node requests and may receive. Empty for a closed node. */
+  readonly onCredentialsNeeded?: (node: object, references: readonly CredentialReference[]) => void;
+  /** State of an object in the API server. Absent: only the objects of the context exist. */
   readonly readingOf?: (reference: CredentialReference) => ObjectReading;
-  /** Told of what clients reject, and of what they take after that. */
   readonly rejections?: RejectionListener;
-  /** Notified of each response of a push, and of its result. */
+  /** Receives each response of a push, and its result. */
   readonly responses?: ResponseListener;
-  /** Told once of what a node (by its id) should do and cannot. */
+  /** Called once for each warning. @param node ID */
   readonly warn?: (node: string, message: string) => void;
 }
 
-/** What the control plane knows of a Secret or ConfigMap for one client. `denied`: the client may not have it, so it is not looked up. */
+/** `denied`: the client may not receive the object, so it is not read. */
 export type CredentialReading = ObjectReading | 'denied';
 
-/** Nothing is told of whoever rejects nothing. */
+/** Called only for clients that rejected a resource. */
 export interface RejectionListener {
-  /** A client rejects what it was sent of a type. */
   rejected(node: MeshNode, typeUrl: string): void;
-  /** The node has taken what it was sent of that type later. */
   accepted(node: MeshNode, typeUrl: string): void;
   left(node: MeshNode): void;
 }
 
-/** Responses of pushes, by client. Called for each response, so it must cost little. */
+/** Responses of pushes, by client. Called for each response, so it must be fast. */
 export interface ResponseListener {
-  /** A response was sent because of a push. @param version of its push context */
+  /** @param version of the push context */
   sent(node: MeshNode, typeUrl: string, version: string): void;
-  /** @param version of the acknowledged response: the next one may have been sent before this call */
+  /** @param version of the acknowledged response; the next one may have been sent already */
   acknowledged(node: MeshNode, typeUrl: string, version: string): void;
   rejected(node: MeshNode, typeUrl: string): void;
   left(node: MeshNode): void;
 }
 
-/** Whose proxies may have the Secrets of their namespaces. Others have none. */
+/** Decides which service accounts may read the Secrets of their namespaces. */
 export interface SecretReaders {
-  /** A proxy of this service account (`namespace/name`) asks for some. */
+  /** A proxy of this account (`namespace/name`) requests Secrets. */
   enter(account: string): SecretReader;
 }
 
 export interface SecretReader {
   readonly isAllowed: boolean;
-  /** It is known whether it is allowed: until then a response without Secrets would say that there are none. */
-  readonly isAnswered: boolean;
-  /** The proxy is gone. */
+  /** Whether the decision exists. A response before it would claim that there are no Secrets. */
+  readonly isDecided: boolean;
   leave(): void;
 }
 
-/** Serves the nodes of the mesh. A node is served from one context until a push brings it to the next. */
+/** Serves the nodes of the mesh. A node is served from one context until a push moves it to the next. */
 export class MeshResources implements ResourceSource {
   readonly #options: MeshResourcesOptions;
   readonly #nodes = new Set<MeshNode>();
-  readonly #shared: Shared = {
+  readonly #shared: SharedTables = {
     shapes: new ShapeTable(),
     typesToPush: new TypesToPushMemo(),
     history: new ContextHistory(),
@@ -102,8 +98,8 @@ export class MeshResources implements ResourceSource {
     this.#options = options;
   }
 
-  /** A context is there that all will be brought to; call it before anybody is told. */
-  published(published: PublishedContext & Partial<Pick<Publication, 'configs'>>): void {
+  /** Must be called before streams are notified. */
+  published(published: ContextPublication & Partial<Pick<Publication, 'configs'>>): void {
     this.#shared.history.add(published);
     this.#options.cache.carryOver(published);
   }
@@ -113,15 +109,15 @@ export class MeshResources implements ResourceSource {
     if (context === undefined) return { error: 'server is not ready to serve discovery information' };
     const parsed = parseNode(node, this.#options.clusterAliases);
     if (E.isLeft(parsed)) return { error: parsed.left };
-    const about = { ...secretsOf(node, parsed.right), closed: () => this.#nodes.delete(opened) };
-    const isOfNamespace = about.secretNamespace === parsed.right.configNamespace;
+    const details = { ...secretOwnerOf(node, parsed.right), closed: () => this.#nodes.delete(opened) };
+    const isOfNamespace = details.secretNamespace === parsed.right.configNamespace;
     const proxy = { ...parsed.right, ...(isOfNamespace && { isOfNamespace: true as const }) };
-    const opened: MeshNode = new MeshNode(proxy, context, this.#shared, this.#options, about);
+    const opened: MeshNode = new MeshNode(proxy, context, this.#shared, this.#options, details);
     this.#nodes.add(opened);
     return { resources: opened };
   }
 
-  /** The connected nodes of this id, one for each stream. */
+  /** The connected nodes with this ID, one for each stream. */
   nodesOf(id: string): readonly MeshNode[] {
     return [...this.#nodes].filter(({ proxy }) => proxy.id === id);
   }
@@ -131,68 +127,68 @@ export class MeshResources implements ResourceSource {
   }
 }
 
-/** What all nodes share. */
-interface Shared {
+interface SharedTables {
   readonly shapes: ShapeTable;
   readonly typesToPush: TypesToPushMemo;
   readonly history: ContextHistory;
 }
 
-/** Whose secrets a client may have: those of the namespace that it was found to be of. */
-function secretsOf(
+/** From the verified identity. */
+function secretOwnerOf(
   { verifiedIdentity, secretsUnverified }: NodeIdentity,
   proxy: Proxy,
-): Pick<AboutNode, 'secretNamespace' | 'account'> {
+): Pick<NodeDetails, 'secretNamespace' | 'account'> {
   if (secretsUnverified === true) return { secretNamespace: proxy.configNamespace, account: undefined };
   const { namespace, serviceAccount } = workloadIdentityOf(verifiedIdentity ?? '') ?? {};
   return { secretNamespace: namespace, account: namespace && `${namespace}/${serviceAccount}` };
 }
 
-interface AboutNode {
-  /** Undefined: it may have no secrets. */
+interface NodeDetails {
+  /** `undefined` if the node may not receive Secrets. */
   readonly secretNamespace: string | undefined;
-  /** Who it has shown to be; undefined: nobody was asked. */
+  /** Verified identity; `undefined` if clients are not authenticated. */
   readonly account: string | undefined;
   readonly closed: () => void;
 }
 
 const noWatches: Watches = {};
 
-/** Objects that a warning names. */
 const maxNamedObjects = 5;
 
-/** A connected node, and the context that it is served from. */
 export class MeshNode implements NodeResources {
   readonly proxy: Proxy;
   readonly #options: MeshResourcesOptions;
-  readonly #about: AboutNode;
-  readonly #shared: Shared;
+  readonly #details: NodeDetails;
+  readonly #shared: SharedTables;
   #context: PushContext;
   #shape: ProxyShape;
-  /** Since it has asked for a Secret. */
+  /** Set after the first request for a Secret. */
   #reader: SecretReader | undefined;
-  /** Names of Secrets and ConfigMaps that it was last known to need. */
-  #wantedCredentials: readonly string[] = [];
+  #neededCredentials: readonly string[] = [];
   #isClosed = false;
   #watches = (): Watches => noWatches;
-  /** Types of which it rejects what it was sent last; undefined: it never did. */
   #rejected: Set<string> | undefined;
-  /** What was said of it last. */
   #warning: string | undefined;
-  /** Of a gRPC client or server: what gRPC does not do of the configuration of a type, by type URL. */
+  /** Ignored by a proxyless gRPC client, by type URL. */
   readonly #limitations = new Map<string, { readonly text: string; readonly all: readonly Limitation[] }>();
 
-  constructor(proxy: Proxy, context: PushContext, shared: Shared, options: MeshResourcesOptions, about: AboutNode) {
+  constructor(
+    proxy: Proxy,
+    context: PushContext,
+    shared: SharedTables,
+    options: MeshResourcesOptions,
+    details: NodeDetails,
+  ) {
     this.proxy = proxy;
     this.#context = context;
     this.#options = options;
-    this.#about = about;
+    this.#details = details;
     this.#shared = shared;
     this.#shape = shared.shapes.shapeOf(proxy, context);
     this.#warn();
   }
 
-  /** Shared with all proxies that nothing tells apart. */
+  /** Shared by all proxies with equal properties. */
   get shape(): ProxyShape {
     return this.#shape;
   }
@@ -201,21 +197,19 @@ export class MeshNode implements NodeResources {
     return this.#context;
   }
 
-  /** Of a gRPC client or server: what of its configuration gRPC does not do, one text for each type of resource. */
+  /** One text for each type. */
   get limitations(): readonly string[] {
     return [...this.#limitations.values()].map(({ text }) => text).filter((text) => text !== '');
   }
 
-  /** The same, with the objects. */
   get grpcLimitations(): readonly Limitation[] {
     return [...this.#limitations].flatMap(([typeUrl, { all }]) => {
       const watch = this.watches[typeUrl];
-      // A client of the state of the world gets no response when it asks for less.
+      // A state-of-the-world client gets no response when it unsubscribes from a name.
       return watch === undefined ? all : grpcLimitations(typeUrl, this.#shape, this.#context, watch.names);
     });
   }
 
-  /** What its client watches, and has said to it. */
   get watches(): Watches {
     return this.#watches();
   }
@@ -241,8 +235,8 @@ export class MeshNode implements NodeResources {
   }
 
   get(typeUrl: string, names: readonly string[] | '*'): ResourceSet | undefined {
-    // The answer of the API server is followed by a push.
-    if (typeUrl === secretType && names !== '*' && this.#awaitsAccess(names)) return undefined;
+    // A push follows the decision of the API server.
+    if (typeUrl === secretType && names !== '*' && this.#isAwaitingAccess(names)) return undefined;
     return this.#getFrom(this.#context, typeUrl, this.#shape, names);
   }
 
@@ -259,70 +253,71 @@ export class MeshNode implements NodeResources {
     names: readonly string[] | '*',
   ): ResourceSet | undefined {
     const resources = this.#options.cache.get(context, typeUrl, shape, this.#permittedOf(typeUrl, names));
-    if (shape.proxyless && names !== '*') this.#reportLimitations(typeUrl, shape, context, names);
+    if (shape.proxyless && names !== '*') this.#updateLimitations(typeUrl, shape, context, names);
     return resources && { version: context.version, resources };
   }
 
   #permittedOf(typeUrl: string, names: readonly string[] | '*'): readonly string[] | '*' {
     if (names === '*') return names;
-    if (typeUrl === secretType) this.#wantCredentials(this.#permittedByNamespace(names));
+    if (typeUrl === secretType) this.#reportNeededCredentials(this.#permittedByNamespace(names));
     return this.permitted(typeUrl, names);
   }
 
-  /** Of its verified namespace, or granted to its Gateways; whether its account may read Secrets is checked separately. */
+  /**
+   * Names in the verified namespace or granted to its Gateways. Whether the account may read Secrets is checked
+   * separately.
+   */
   #permittedByNamespace(names: readonly string[]): readonly string[] {
     const { type, configNamespace } = this.proxy;
     return permittedSecrets(names, {
-      namespace: this.#about.secretNamespace,
+      namespace: this.#details.secretNamespace,
       ownNamespace: configNamespace,
       ...(type === 'router' && { grants: this.#context.referenceGrants }),
     });
   }
 
-  /** It asks for Secrets alone, and the API server has not yet said whether its account may have them. */
-  #awaitsAccess(names: readonly string[]): boolean {
+  #isAwaitingAccess(names: readonly string[]): boolean {
     this.#permittedOf(secretType, names);
     const ofNamespace = this.#permittedByNamespace(names);
     if (ofNamespace.length === 0 || withoutSecrets(ofNamespace).length > 0) return false;
-    return this.#reader !== undefined && !this.#reader.isAnswered;
+    return this.#reader !== undefined && !this.#reader.isDecided;
   }
 
-  /** The names that the client may ask for: the same list for the same list. */
+  /** The same list for the same list. */
   permitted(typeUrl: string, names: readonly string[]): readonly string[] {
     if (typeUrl !== secretType) return names;
-    const { account } = this.#about;
+    const { account } = this.#details;
     const permitted = this.#permittedByNamespace(names);
     const { secretAccess } = this.#options;
     if (secretAccess === undefined || account === undefined) return permitted;
-    const others = withoutSecrets(permitted);
-    if (others.length === permitted.length) return permitted;
-    if (this.#isClosed) return others;
+    const otherNames = withoutSecrets(permitted);
+    if (otherNames.length === permitted.length) return permitted;
+    if (this.#isClosed) return otherNames;
     this.#reader ??= secretAccess.enter(account);
-    return this.#reader.isAllowed ? permitted : others;
+    return this.#reader.isAllowed ? permitted : otherNames;
   }
 
-  /** A Secret is read from the cluster only while something needs it. */
-  #wantCredentials(wanted: readonly string[]): void {
-    const { credentialsWanted } = this.#options;
-    if (credentialsWanted === undefined || this.#isClosed || wanted === this.#wantedCredentials) return;
-    this.#wantedCredentials = wanted;
-    // A request may be about some of the names that the node watches.
+  /** A Secret is read from the cluster only while a node needs it. */
+  #reportNeededCredentials(needed: readonly string[]): void {
+    const { onCredentialsNeeded } = this.#options;
+    if (onCredentialsNeeded === undefined || this.#isClosed || needed === this.#neededCredentials) return;
+    this.#neededCredentials = needed;
     const watched = this.#permittedByNamespace(this.#watches()[secretType]?.names ?? []);
-    const names = new Set([...wanted, ...watched]);
+    const names = new Set([...needed, ...watched]);
     const { configNamespace } = this.proxy;
-    credentialsWanted(
+    onCredentialsNeeded(
       this,
       [...names].flatMap((name) => referencesOfCredential(name, configNamespace)),
     );
   }
 
-  /** What is known of the object of a credential's resource name; `undefined`: what the context has. */
+  /** State of the object behind a credential's resource name. `undefined`: the context decides. */
   credentialReading(name: string): CredentialReading | undefined {
     if (this.#permittedByNamespace([name]).length === 0) return 'denied';
     const { secretAccess, readingOf } = this.#options;
-    const needsAccess = secretAccess !== undefined && this.#about.account !== undefined;
+    const needsAccess = secretAccess !== undefined && this.#details.account !== undefined;
     if (needsAccess && withoutSecrets([name]).length === 0) {
-      if (this.#reader?.isAnswered !== true) return 'unread';
+      if (this.#reader?.isDecided !== true) return 'unread';
       if (!this.#reader.isAllowed) return 'denied';
     }
     if (readingOf === undefined) return undefined;
@@ -331,18 +326,18 @@ export class MeshNode implements NodeResources {
   }
 
   typesToPush(change: ResourceChange, watched: readonly string[]): readonly string[] {
-    const before = { context: this.#context, shape: this.#shape };
-    const context = this.#options.context() ?? before.context;
-    if (context === before.context && !change.forced) return [];
-    const shape = this.#shared.shapes.shapeOf(this.proxy, context, before.shape);
+    const previous = { context: this.#context, shape: this.#shape };
+    const context = this.#options.context() ?? previous.context;
+    if (context === previous.context && !change.forced) return [];
+    const shape = this.#shared.shapes.shapeOf(this.proxy, context, previous.shape);
     this.#context = context;
     this.#shape = shape;
     this.#warn();
-    // What an order says of changes may be less than what happened until now: the way here says it all.
+    // The order may contain less than all changes since the node's context.
     const types = change.forced
       ? everyType
-      : this.#shared.typesToPush.typesToPush({ context, shape }, before, () => {
-          const between = this.#shared.history.between(before.context, context);
+      : this.#shared.typesToPush.typesToPush({ context, shape }, previous, () => {
+          const between = this.#shared.history.between(previous.context, context);
           return between ?? { forced: false, changed: change.configs };
         });
     return watched.filter((typeUrl) => {
@@ -354,7 +349,7 @@ export class MeshNode implements NodeResources {
   #warn(): void {
     const reasons = [
       unsupportedEnvoyText(this.proxy.envoy?.version),
-      this.#withheld(),
+      this.#withheldWasmText(),
       unenforced(this.#shape, this.#context),
     ];
     const warning = reasons.filter((reason) => reason !== undefined).join('; ') || undefined;
@@ -362,8 +357,8 @@ export class MeshNode implements NodeResources {
     this.#warning = warning;
   }
 
-  /** A gRPC client reports nothing of what it ignores. */
-  #reportLimitations(typeUrl: string, shape: ProxyShape, context: PushContext, names: readonly string[]): void {
+  /** A gRPC client does not report what it ignores. */
+  #updateLimitations(typeUrl: string, shape: ProxyShape, context: PushContext, names: readonly string[]): void {
     const all = grpcLimitations(typeUrl, shape, context, names);
     const more = all.length - maxNamedObjects;
     const unchecked = names.length - maxCheckedNames;
@@ -378,8 +373,8 @@ export class MeshNode implements NodeResources {
     if (text !== '') this.#options.warn?.(this.proxy.id, `gRPC without a proxy: ${text}`);
   }
 
-  /** Bounded: a mesh may have thousands of plugins. */
-  #withheld(): string | undefined {
+  /** Bounded, because a mesh may have thousands of plugins. */
+  #withheldWasmText(): string | undefined {
     const keys = withheldWasm(this.#shape, this.#context);
     if (keys.length === 0) return undefined;
     const named = keys.slice(0, maxNamedObjects).map(({ kind, namespace, name }) => `${kind} ${namespace}/${name}`);
@@ -388,9 +383,9 @@ export class MeshNode implements NodeResources {
   }
 
   close(): void {
-    this.#about.closed();
+    this.#details.closed();
     this.#isClosed = true;
-    if (this.#wantedCredentials.length > 0) this.#options.credentialsWanted?.(this, []);
+    if (this.#neededCredentials.length > 0) this.#options.onCredentialsNeeded?.(this, []);
     if (this.#rejected !== undefined) this.#options.rejections?.left(this);
     this.#options.responses?.left(this);
     this.#reader?.leave();

@@ -9,8 +9,8 @@ const strict = givenObject('PeerAuthentication', 'a', 'own', { mtls: 'STRICT' })
 const lax = givenObject('PeerAuthentication', 'a', 'own', { mtls: 'PERMISSIVE' });
 const forced: ResourceChange = { version: '', forced: true, configs: new Set() };
 
-describe('a node that should take mutual TLS alone and has no certificates', () => {
-  it('is told of when it connects, and again only when that was no longer so', () => {
+describe('A node that must use mutual TLS and has no certificates', () => {
+  it('causes one warning when it connects, and another one only after the problem was resolved and occurs again', () => {
     const world = new GivenWorld([strict]);
     const warnings: string[] = [];
     const resources = new MeshResources({
@@ -43,7 +43,7 @@ describe('a node that should take mutual TLS alone and has no certificates', () 
   });
 });
 
-describe('a node whose Envoy cannot do all that is asked of it', () => {
+describe('A node whose Envoy does not support its configuration', () => {
   const plugin = (name: string): ReturnType<typeof givenObject> =>
     givenObject('WasmPlugin', 'a', name, { url: 'file:///a.wasm' });
 
@@ -62,12 +62,12 @@ describe('a node whose Envoy cannot do all that is asked of it', () => {
       ...(envoy && { envoy }),
     });
     if ('error' in opened) throw new Error(opened.error);
-    // A push that changes nothing of it says it no second time.
+    // A push without a relevant change does not repeat the warning.
     opened.resources.typesToPush(forced, []);
     return warnings;
   }
 
-  it('is named once with its version and the objects that it does not run', () => {
+  it('causes one warning with its version and the objects that it does not run', () => {
     expect(warningsFor({ version: [1, 36, 2], hasV8: true }, 1)).toEqual([
       expect.stringMatching(/^Wasm code of WasmPlugin a\/p0 is not sent.* Envoy 1\.36\.2 may crash/),
     ]);
@@ -82,7 +82,7 @@ describe('a node whose Envoy cannot do all that is asked of it', () => {
     ]);
   });
 
-  it('is not named without such objects, or if it can run them', () => {
+  it('causes no warning without such objects, or if it supports them', () => {
     expect(warningsFor({ version: [1, 36, 2], hasV8: true }, 0)).toEqual([]);
     expect(warningsFor({ version: [1, 40, 0], hasV8: true }, 1)).toEqual([]);
     expect(warningsFor(undefined, 1)).toEqual([]);

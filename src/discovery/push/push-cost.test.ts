@@ -39,43 +39,45 @@ function worldOf(): { world: GivenWorld; nodes: MeshNode[] } {
   return { world, nodes };
 }
 
-const wanted = (typeUrl: string): readonly string[] | '*' =>
+const requestedNames = (typeUrl: string): readonly string[] | '*' =>
   typeUrl === endpointType ? names : typeUrl === routeType ? ['8080'] : '*';
 
-/** Every node takes what it watches. */
+/** Each node requests all types that it watches. */
 function takeAll(nodes: readonly MeshNode[]): void {
-  for (const node of nodes) for (const typeUrl of watched) node.get(typeUrl, wanted(typeUrl));
+  for (const node of nodes) for (const typeUrl of watched) node.get(typeUrl, requestedNames(typeUrl));
 }
 
 interface Cost {
-  /** Single things made. */
-  readonly made: number;
+  /** Values built. */
+  readonly misses: number;
   readonly encoded: number;
-  /** Types that each of the nodes is concerned in; the same for all. */
+  /** Types pushed to each node, equal for all nodes. */
   readonly types: readonly string[];
-  /** Different lists that nodes were given. */
+  /** Number of distinct lists that the nodes received. */
   readonly lists: number;
-  /** Resources that are others than before. */
+  /** Number of resources that changed. */
   readonly differing: number;
 }
 
 function costOf(world: GivenWorld, nodes: readonly MeshNode[], change: () => ResourceChange): Cost {
-  const before = new Map(watched.map((type) => [type, nodes[0]!.get(type, wanted(type))!.resources]));
-  const counts = { made: world.cache.counts.misses, encoded: world.encodings };
-  const told = change();
+  const previous = new Map(watched.map((type) => [type, nodes[0]!.get(type, requestedNames(type))!.resources]));
+  const counts = { misses: world.cache.counts.misses, encoded: world.encodings };
+  const resourceChange = change();
   const lists = new Set<unknown>();
   const types = new Set<string>();
   for (const node of nodes) {
-    for (const type of node.typesToPush(told, watched)) {
+    for (const type of node.typesToPush(resourceChange, watched)) {
       types.add(type);
-      lists.add(node.get(type, wanted(type))!.resources);
+      lists.add(node.get(type, requestedNames(type))!.resources);
     }
   }
   const differing = [...types].flatMap((type) =>
-    [...nodes[0]!.get(type, wanted(type))!.resources].filter(([name, one]) => before.get(type)!.get(name) !== one),
+    [...nodes[0]!.get(type, requestedNames(type))!.resources].filter(
+      ([name, one]) => previous.get(type)!.get(name) !== one,
+    ),
   );
   return {
-    made: world.cache.counts.misses - counts.made,
+    misses: world.cache.counts.misses - counts.misses,
     encoded: world.encodings - counts.encoded,
     types: [...types],
     lists: lists.size,
@@ -83,7 +85,7 @@ function costOf(world: GivenWorld, nodes: readonly MeshNode[], change: () => Res
   };
 }
 
-describe(`a push to ${sidecars} sidecars of one shape`, () => {
+describe(`A push to ${sidecars} sidecars of one shape`, () => {
   const { world, nodes } = worldOf();
 
   it('generates and encodes everything once at first', () => {
@@ -96,30 +98,30 @@ describe(`a push to ${sidecars} sidecars of one shape`, () => {
     expect(new Set(nodes.map((node) => node.shape)).size).toBe(1);
   });
 
-  it('of an endpoint makes and encodes one assignment, and one list', () => {
+  it('builds and encodes one assignment and one list after a change of an endpoint', () => {
     const cost = costOf(world, nodes, () => world.put(serviceEntry(7, '10.1.1.1')));
-    expect(cost).toEqual({ made: 1, encoded: 1, types: [endpointType], lists: 1, differing: 1 });
+    expect(cost).toEqual({ misses: 1, encoded: 1, types: [endpointType], lists: 1, differing: 1 });
   });
 
-  it('of a route makes one virtual host and one configuration with its plan, and encodes one', () => {
+  it('builds one virtual host, and one configuration with its plan, after a change of a route', () => {
     const cost = costOf(world, nodes, () => world.put(virtualService(7, 2000)));
-    // Clusters and listeners are asked for, and are the very lists that there were.
-    expect(cost).toMatchObject({ made: 3, encoded: 1, lists: 3, differing: 1 });
+    // Clusters and listeners are requested, and are the same lists as before.
+    expect(cost).toMatchObject({ misses: 3, encoded: 1, lists: 3, differing: 1 });
   });
 
-  it('of a destination rule makes what is of its service', () => {
+  it('builds the resources of one service after a change of its DestinationRule', () => {
     const cost = costOf(world, nodes, () => world.put(destinationRule(7, 20)));
-    // The cluster, its assignment (equal again), the virtual host, the configuration and its plan (equal again).
-    expect(cost).toMatchObject({ made: 5, encoded: 3, differing: 1 });
+    // The cluster, its assignment (unchanged), the virtual host, the configuration, and its plan (unchanged).
+    expect(cost).toMatchObject({ misses: 5, encoded: 3, differing: 1 });
   });
 
-  it('of nothing that concerns them costs nothing', () => {
+  it('costs nothing if the change does not affect the sidecars', () => {
     const gateway = givenObject('Gateway', 'a', 'g', { selector: {}, servers: [] });
     const cost = costOf(world, nodes, () => world.put(gateway));
-    expect(cost).toEqual({ made: 0, encoded: 0, types: [], lists: 0, differing: 0 });
+    expect(cost).toEqual({ misses: 0, encoded: 0, types: [], lists: 0, differing: 0 });
   });
 
-  it('serves some from the old context and some from the new, and makes nothing again', () => {
+  it('builds nothing twice while some sidecars are served from the old context and some from the new one', () => {
     const change = world.put(serviceEntry(3, '10.1.1.3'));
     const late = nodes[0]!;
     for (const node of nodes.slice(1)) {
@@ -135,19 +137,19 @@ describe(`a push to ${sidecars} sidecars of one shape`, () => {
   });
 });
 
-describe('sidecars of different shapes', () => {
-  it('share what does not depend on the difference', () => {
+describe('Sidecars of different shapes', () => {
+  it('share all resources that do not depend on the difference', () => {
     const { world, nodes } = worldOf();
     takeAll(nodes.slice(0, 1));
     const { encodings } = world;
     takeAll([world.connect('10.8.0.1', { labels: { version: 'v2' } })]);
-    // What tells a workload's own listeners and clusters apart is made again: it is not looked up.
+    // Only a workload's own listeners and clusters are rebuilt, without a lookup.
     expect(world.encodings - encodings).toBeLessThan(10);
   });
 });
 
-describe('a memory that is too small', () => {
-  it('gives everything all the same, and keeps no more than it may', () => {
+describe('An EncodedCache that is too small', () => {
+  it('still returns all resources, and stays within its limit', () => {
     const indexes = Array.from({ length: services }, (_, index) => index);
     const small = new GivenWorld(
       indexes.map((index) => serviceEntry(index)),

@@ -1,4 +1,4 @@
-/** What encoded resources say of clusters and route configurations, found out once for each resource and shared by all streams that are sent it. */
+/** References between encoded resources, parsed once for each resource and shared by all streams that send it. */
 import { onceFor } from '../../model/collections/once-for.ts';
 import { fetchesEndpoints, isEmptyAssignment } from '../../networking/references/cluster-endpoints.ts';
 import { clustersAmong, clustersNamedIn, namesCluster } from '../../networking/references/cluster-references.ts';
@@ -8,21 +8,21 @@ import { hasHosts, routeConfigurationsOf } from '../../networking/references/rou
 import type { EncodedResource, FetchLimit, ResourceReferences } from '../xds/resource-source.ts';
 import { encodeValue, valueOf } from '../xds/responses/encoding.ts';
 
-const clustersOf = onceFor((resource: EncodedResource) => clustersNamedIn(valueOf(resource)));
+const cachedClusters = onceFor((resource: EncodedResource) => clustersNamedIn(valueOf(resource)));
 
-const usability = onceFor((cluster: EncodedResource) => {
+const cachedUsability = onceFor((cluster: EncodedResource) => {
   const { first, start } = valueOf(cluster);
   return usabilityOf(first, start);
 });
 
-const endpointsFetchedBy = onceFor((cluster: EncodedResource) => {
+const cachedEndpointFetching = onceFor((cluster: EncodedResource) => {
   const { first, start } = valueOf(cluster);
   return { fetches: fetchesEndpoints(first, start) };
 });
 
-const endpointsIn = onceFor((assignment: EncodedResource) => {
+const emptinessOf = onceFor((assignment: EncodedResource) => {
   const { first, start, rest } = valueOf(assignment);
-  return { areNone: rest.length === 0 && isEmptyAssignment(first, start) };
+  return { isEmpty: rest.length === 0 && isEmptyAssignment(first, start) };
 });
 
 const secretsOf = onceFor((cluster: EncodedResource) => {
@@ -30,7 +30,7 @@ const secretsOf = onceFor((cluster: EncodedResource) => {
   return secretsIn(first, start);
 });
 
-const limitedOf = onceFor((cluster: EncodedResource) =>
+const cachedWithFetchLimit = onceFor((cluster: EncodedResource) =>
   onceFor((limit: FetchLimit) => {
     const { typeUrl, first, start, rest } = valueOf(cluster);
     const limited = withFetchLimit(Buffer.concat([first.subarray(start), ...rest]), limit);
@@ -38,18 +38,18 @@ const limitedOf = onceFor((cluster: EncodedResource) =>
   }),
 );
 
-const routeConfigurationsIn = onceFor((listener: EncodedResource) => routeConfigurationsOf(valueOf(listener)));
+const cachedRouteConfigurations = onceFor((listener: EncodedResource) => routeConfigurationsOf(valueOf(listener)));
 
-const hostsIn = onceFor((configuration: EncodedResource) => ({ areThere: hasHosts(valueOf(configuration)) }));
+const hostPresenceOf = onceFor((configuration: EncodedResource) => ({ hasHosts: hasHosts(valueOf(configuration)) }));
 
 export const resourceReferences: ResourceReferences = {
-  names: (resource, cluster) => namesCluster(clustersOf(resource), cluster),
-  namesAmong: (resource, clusters) => clustersAmong(clustersOf(resource), clusters),
-  usabilityOf: usability,
-  fetchesEndpoints: (cluster) => endpointsFetchedBy(cluster).fetches,
-  isEmptyAssignment: (assignment) => endpointsIn(assignment).areNone,
+  names: (resource, cluster) => namesCluster(cachedClusters(resource), cluster),
+  namesAmong: (resource, clusters) => clustersAmong(cachedClusters(resource), clusters),
+  usabilityOf: cachedUsability,
+  fetchesEndpoints: (cluster) => cachedEndpointFetching(cluster).fetches,
+  isEmptyAssignment: (assignment) => emptinessOf(assignment).isEmpty,
   secretsOf,
-  routeConfigurationsOf: routeConfigurationsIn,
-  hasHosts: (configuration) => hostsIn(configuration).areThere,
-  withFetchLimit: (cluster, limit) => limitedOf(cluster)(limit),
+  routeConfigurationsOf: cachedRouteConfigurations,
+  hasHosts: (configuration) => hostPresenceOf(configuration).hasHosts,
+  withFetchLimit: (cluster, limit) => cachedWithFetchLimit(cluster)(limit),
 };

@@ -1,4 +1,4 @@
-/** Secrets as connected gateways are served them. */
+/** Secrets that connected gateways receive. */
 
 import { describe, expect, it } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
@@ -22,11 +22,11 @@ function secret(namespace: string, name: string): Config {
 
 const names = ['kubernetes://one', 'kubernetes://two', 'kubernetes://shop/one'];
 
-function served(node: MeshNode, asked: readonly string[] = names): Map<string, string> {
-  return new Map([...node.get(secretType, asked)!.resources].map(([name, { version }]) => [name, version]));
+function served(node: MeshNode, requestedNames: readonly string[] = names): Map<string, string> {
+  return new Map([...node.get(secretType, requestedNames)!.resources].map(([name, { version }]) => [name, version]));
 }
 
-describe('secrets of a namespace', () => {
+describe('The Secrets of a namespace', () => {
   const world = new GivenWorld([secret('edge', 'one'), secret('edge', 'two'), secret('shop', 'one')]);
   const gateway = (identity?: string): MeshNode => {
     const opened = world.resources.open({
@@ -39,36 +39,36 @@ describe('secrets of a namespace', () => {
     return opened.resources as MeshNode;
   };
 
-  it('are served to gateways that were found to be of it', () => {
+  it('are served to gateways with a verified identity of that namespace', () => {
     expect([...served(gateway('spiffe://cluster.local/ns/edge/sa/front')).keys()]).toEqual(names.slice(0, 2));
   });
 
-  it('are served to nobody else', () => {
+  it('are served to no other client', () => {
     expect(served(gateway()).size).toBe(0);
     expect(served(gateway('spiffe://cluster.local/ns/shop/sa/front')).size).toBe(0);
     expect(served(gateway('somebody')).size).toBe(0);
   });
 });
 
-describe('a Secret that changes', () => {
-  it('is pushed to the gateways of its namespace, and changes no other secret', () => {
+describe('A changed Secret', () => {
+  it('is pushed to the gateways of its namespace, and changes no other Secret', () => {
     const world = new GivenWorld([secret('edge', 'one'), secret('edge', 'two')]);
     const edge = world.connect('10.9.0.1', { namespace: 'edge', type: 'router', secrets: true });
     const shop = world.connect('10.9.0.2', { namespace: 'shop', type: 'router', secrets: true });
-    const before = served(edge);
+    const previous = served(edge);
     served(shop);
-    const made = world.encodings;
+    const encodingsBefore = world.encodings;
     const change = world.put(secret('edge', 'one'));
     expect(shop.typesToPush(change, [clusterType, secretType])).toEqual([]);
     expect(edge.typesToPush(change, [clusterType, secretType])).toEqual([secretType]);
     const after = served(edge);
-    expect(after.get('kubernetes://one')).not.toBe(before.get('kubernetes://one'));
-    expect(after.get('kubernetes://two')).toBe(before.get('kubernetes://two'));
-    expect(world.encodings - made).toBe(1);
+    expect(after.get('kubernetes://one')).not.toBe(previous.get('kubernetes://one'));
+    expect(after.get('kubernetes://two')).toBe(previous.get('kubernetes://two'));
+    expect(world.encodings - encodingsBefore).toBe(1);
   });
 });
 
-describe('certificates of authorities', () => {
+describe('CA certificates', () => {
   const [first, second] = [createAuthority('first'), createAuthority('second')];
   const roots = (authority: typeof first): object => ({ 'ca.crt': authority.certificate });
   const inSecret = (name: string, authority: typeof first): Config =>
@@ -79,24 +79,24 @@ describe('certificates of authorities', () => {
     return node.get(secretType, [name])!.resources.get(name)?.version;
   };
 
-  it('follow a ConfigMap, and the Secret that is made for them alone', () => {
+  it('follow their ConfigMap, and a Secret that contains only CA certificates', () => {
     const world = new GivenWorld([inConfigMap(first), inSecret('web', first)]);
     const about = { namespace: 'edge', type: 'router', secrets: true } as const;
     const node = world.connect('10.9.0.1', about);
     const names = ['configmap://ca-cacert', 'kubernetes://web-cacert'];
-    const before = names.map((name) => versionOf(node, name));
+    const previous = names.map((name) => versionOf(node, name));
     const changed = [inConfigMap(second), inSecret('web-cacert', second)];
     const after = changed.map((config, index) => {
       expect(node.typesToPush(world.put(config), [secretType])).toEqual([secretType]);
       return versionOf(node, names[index]!);
     });
-    const anew = new GivenWorld([inConfigMap(second), inSecret('web', first), inSecret('web-cacert', second)]);
-    expect(after).toEqual(names.map((name) => versionOf(anew.connect('10.9.0.1', about), name)));
-    for (const index of [0, 1]) expect(after[index]).not.toBe(before[index]);
+    const rebuilt = new GivenWorld([inConfigMap(second), inSecret('web', first), inSecret('web-cacert', second)]);
+    expect(after).toEqual(names.map((name) => versionOf(rebuilt.connect('10.9.0.1', about), name)));
+    for (const index of [0, 1]) expect(after[index]).not.toBe(previous[index]);
   });
 });
 
-describe('clusters of a gateway that has only those that are named', () => {
+describe('The clusters of a gateway with only referenced clusters', () => {
   const service = (host: string): Config =>
     givenObject('ServiceEntry', 'edge', host, {
       hosts: [host],
@@ -119,7 +119,7 @@ describe('clusters of a gateway that has only those that are named', () => {
   const clusters = (node: MeshNode): string[] =>
     [...node.get(clusterType, '*')!.resources.keys()].filter((name) => name.startsWith('outbound'));
 
-  it('follow the virtual services', () => {
+  it('follow its VirtualServices', () => {
     const world = new GivenWorld(objects, undefined, undefined, { onlyReferencedClusters: true });
     const node = world.connect('10.9.0.1', { namespace: 'edge', type: 'router' });
     expect(clusters(node)).toEqual(['outbound|80||a.test']);
@@ -128,24 +128,24 @@ describe('clusters of a gateway that has only those that are named', () => {
     expect(clusters(node)).toEqual(['outbound|80||b.test']);
   });
 
-  it('are all of them otherwise', () => {
+  it('are all clusters if the option is off', () => {
     const node = new GivenWorld(objects).connect('10.9.0.1', { namespace: 'edge', type: 'router' });
     expect(clusters(node)).toEqual(['outbound|80||a.test', 'outbound|80||b.test']);
   });
 });
 
-describe('where an API server says who may have Secrets', () => {
+describe('Access to Secrets that an API server decides', () => {
   const world = new GivenWorld([
     secret('edge', 'one'),
     givenObject('ConfigMap', 'edge', 'ca', { data: { 'ca.crt': authority.certificate }, binaryData: {} }),
   ]);
-  const asked = ['configmap://ca-cacert', 'kubernetes://one'];
+  const requestedNames = ['configmap://ca-cacert', 'kubernetes://one'];
   const access = new SecretAccess({
     server: { request: () => Promise.reject(new Error('not asked here')) },
     log: silentLogger,
   });
-  const wanted: string[][] = [];
-  access.watch((accounts) => wanted.push(accounts));
+  const requestedAccounts: string[][] = [];
+  access.watch((accounts) => requestedAccounts.push(accounts));
   const resources = new MeshResources({ context: () => world.state.context, cache: world.cache, secretAccess: access });
   const gateway = (about: object): MeshNode => {
     const opened = resources.open({
@@ -157,27 +157,27 @@ describe('where an API server says who may have Secrets', () => {
     if ('error' in opened) throw new Error(opened.error);
     return opened.resources as MeshNode;
   };
-  const namesOf = (node: MeshNode): string[] => [...node.get(secretType, asked)!.resources.keys()];
+  const namesOf = (node: MeshNode): string[] => [...node.get(secretType, requestedNames)!.resources.keys()];
   const verifiedIdentity = 'spiffe://cluster.local/ns/edge/sa/front';
 
-  it('none is served before it has, and none after it has taken that back; what is in a ConfigMap is served', () => {
+  it('is denied before the decision and after a withdrawal, while ConfigMaps are always served', () => {
     const node = gateway({ verifiedIdentity });
-    expect(namesOf(node)).toEqual([asked[0]]);
-    expect(wanted.splice(0)).toEqual([['edge/front']]);
+    expect(namesOf(node)).toEqual([requestedNames[0]]);
+    expect(requestedAccounts.splice(0)).toEqual([['edge/front']]);
     access.adopt('edge/front', true);
-    expect(namesOf(node)).toEqual(asked);
+    expect(namesOf(node)).toEqual(requestedNames);
     access.adopt('edge/front', false);
-    expect(namesOf(node)).toEqual([asked[0]]);
+    expect(namesOf(node)).toEqual([requestedNames[0]]);
     node.close();
-    expect(wanted.splice(0)).toEqual([[]]);
+    expect(requestedAccounts.splice(0)).toEqual([[]]);
   });
 
-  it('a request for Secrets alone is not answered before the API server has said whether the account may have them', () => {
+  it('delays the response to a request for Secrets alone until the API server has decided', () => {
     const references: string[][] = [];
-    const credentialsWanted = (_: object, wanted: readonly { kind: string; name: string }[]): void =>
-      void references.push(wanted.map(({ kind, name }) => `${kind} ${name}`));
+    const onCredentialsNeeded = (_: object, requestedAccounts: readonly { kind: string; name: string }[]): void =>
+      void references.push(requestedAccounts.map(({ kind, name }) => `${kind} ${name}`));
     const waiting = new MeshResources({
-      ...{ context: () => world.state.context, cache: world.cache, secretAccess: access, credentialsWanted },
+      ...{ context: () => world.state.context, cache: world.cache, secretAccess: access, onCredentialsNeeded },
     }).open({
       ...{ id: 'router~10.9.0.1~front.edge~edge.svc.cluster.local', cluster: 'front', verifiedIdentity },
       metadata: { NAMESPACE: 'edge' },
@@ -186,7 +186,7 @@ describe('where an API server says who may have Secrets', () => {
     const node = waiting.resources as MeshNode;
     const names = ['kubernetes://one', 'kubernetes://other/one'];
     expect(node.get(secretType, names)).toBeUndefined();
-    // It is read meanwhile: those of its own namespace alone.
+    // The Secret is read in the meantime, from the node's own namespace only.
     expect(references).toEqual([['Secret one']]);
     access.adopt('edge/front', false);
     expect([...node.get(secretType, names)!.resources.keys()]).toEqual([]);
@@ -194,14 +194,14 @@ describe('where an API server says who may have Secrets', () => {
     expect([...node.get(secretType, names)!.resources.keys()]).toEqual(['kubernetes://one']);
     node.close();
     expect(references).toEqual([['Secret one'], []]);
-    wanted.splice(0);
+    requestedAccounts.splice(0);
   });
 
-  it('whether a Secret exists is known only for a client that the API server allows to have it', () => {
-    const nobody = gateway({});
+  it('also decides whether a client learns that a Secret exists', () => {
+    const unauthenticated = gateway({});
     const node = gateway({ verifiedIdentity });
     const name = 'kubernetes://one';
-    expect([nobody, node].map((one) => one.credentialReading(name))).toEqual(['denied', 'unread']);
+    expect([unauthenticated, node].map((one) => one.credentialReading(name))).toEqual(['denied', 'unread']);
     namesOf(node);
     expect(node.credentialReading(name)).toBe('unread');
     access.adopt('edge/front', false);
@@ -211,31 +211,31 @@ describe('where an API server says who may have Secrets', () => {
     access.adopt('edge/front', true);
     expect(node.credentialReading(name)).toBeUndefined();
     node.close();
-    wanted.splice(0);
+    requestedAccounts.splice(0);
   });
 
-  it('an answer does not outlive the proxies of an account, nor comes one too late', () => {
+  it('ends with the last proxy of an account, and a late decision has no effect', () => {
     const [first, second] = [gateway({ verifiedIdentity }), gateway({ verifiedIdentity })];
     namesOf(first);
     namesOf(second);
     access.adopt('edge/front', true);
     first.close();
-    expect(namesOf(second)).toEqual(asked);
+    expect(namesOf(second)).toEqual(requestedNames);
     second.close();
-    expect(namesOf(second)).toEqual([asked[0]]);
+    expect(namesOf(second)).toEqual([requestedNames[0]]);
     access.adopt('edge/front', true);
-    expect(namesOf(gateway({ verifiedIdentity }))).toEqual([asked[0]]);
+    expect(namesOf(gateway({ verifiedIdentity }))).toEqual([requestedNames[0]]);
   });
 
-  it('who asks for no Secret is not asked about, nor who is not asked who it is', () => {
-    wanted.splice(0);
+  it('is not requested for a client that needs no Secret, or that is not authenticated', () => {
+    requestedAccounts.splice(0);
     gateway({ verifiedIdentity: 'spiffe://cluster.local/ns/edge/sa/quiet' }).get(secretType, ['configmap://ca-cacert']);
-    expect(namesOf(gateway({ secretsUnverified: true }))).toEqual(asked);
-    expect(wanted).toEqual([]);
+    expect(namesOf(gateway({ secretsUnverified: true }))).toEqual(requestedNames);
+    expect(requestedAccounts).toEqual([]);
   });
 });
 
-describe('a Secret of another namespace', () => {
+describe('A Secret of another namespace', () => {
   const name = 'kubernetes://certs/web';
   const grant = (to: object = {}): Config =>
     givenObject('ReferenceGrant', 'certs', 'grant', {
@@ -244,31 +244,31 @@ describe('a Secret of another namespace', () => {
     });
   const withdrawn = { 'ReferenceGrant/certs/grant': undefined };
   const about = { namespace: 'edge', type: 'router', secrets: true } as const;
-  const namesOf = (node: MeshNode, asked: readonly string[] = [name]): string[] => [
-    ...node.get(secretType, asked)!.resources.keys(),
+  const namesOf = (node: MeshNode, requestedNames: readonly string[] = [name]): string[] => [
+    ...node.get(secretType, requestedNames)!.resources.keys(),
   ];
 
-  it('is served to a gateway while a ReferenceGrant gives it to the Gateways of its namespace', () => {
+  it('is served to a gateway while a ReferenceGrant permits it to the Gateways of its namespace', () => {
     const world = new GivenWorld([secret('certs', 'web')]);
     const edge = world.connect('10.9.0.1', about);
-    const asked = [name];
-    expect(namesOf(edge, asked)).toEqual([]);
+    const requestedNames = [name];
+    expect(namesOf(edge, requestedNames)).toEqual([]);
     expect(edge.typesToPush(world.put(grant()), [clusterType, secretType])).toEqual([secretType]);
-    expect(namesOf(edge, asked)).toEqual([name]);
+    expect(namesOf(edge, requestedNames)).toEqual([name]);
     expect(edge.typesToPush(world.change(withdrawn), [clusterType, secretType])).toEqual([secretType]);
-    expect(namesOf(edge, asked)).toEqual([]);
+    expect(namesOf(edge, requestedNames)).toEqual([]);
   });
 
-  it('is pushed to a gateway that it is granted to when it changes, and to no other', () => {
+  it('is pushed after a change to a gateway with a grant, and to no other', () => {
     const world = new GivenWorld([secret('certs', 'web'), grant({ name: 'web' })]);
     const edge = world.connect('10.9.0.1', about);
     const shop = world.connect('10.9.0.2', { ...about, namespace: 'shop' });
-    const before = served(edge, [name]).get(name);
+    const previous = served(edge, [name]).get(name);
     expect(namesOf(shop)).toEqual([]);
     const change = world.put(secret('certs', 'web'));
     expect(shop.typesToPush(change, [secretType])).toEqual([]);
     expect(edge.typesToPush(change, [secretType])).toEqual([secretType]);
-    expect(served(edge, [name]).get(name)).not.toBe(before);
+    expect(served(edge, [name]).get(name)).not.toBe(previous);
   });
 
   it('is served to no sidecar, and to no gateway of another namespace', () => {
@@ -278,18 +278,18 @@ describe('a Secret of another namespace', () => {
     expect(namesOf(world.connect('10.9.0.3', { ...about, secrets: false }))).toEqual([]);
   });
 
-  it('serves the authorities of an object of their own only if the grant covers that object', () => {
+  it('contributes the CA certificates of a separate object only if the grant covers that object', () => {
     const roots = (object: string): Config =>
       givenObject('Secret', 'certs', object, {
         ...{ type: 'Opaque', data: {}, stringData: { 'ca.crt': authority.certificate } },
       });
-    const asked = ['kubernetes://certs/web-cacert'];
+    const requestedNames = ['kubernetes://certs/web-cacert'];
     const world = new GivenWorld([roots('web'), grant({ name: 'web' })]);
     const edge = world.connect('10.9.0.1', about);
-    expect(namesOf(edge, asked)).toEqual(asked);
+    expect(namesOf(edge, requestedNames)).toEqual(requestedNames);
     expect(edge.typesToPush(world.put(roots('web-cacert')), [secretType])).toEqual([secretType]);
-    expect(namesOf(edge, asked)).toEqual([]);
+    expect(namesOf(edge, requestedNames)).toEqual([]);
     expect(edge.typesToPush(world.put(grant()), [secretType])).toEqual([secretType]);
-    expect(namesOf(edge, asked)).toEqual(asked);
+    expect(namesOf(edge, requestedNames)).toEqual(requestedNames);
   });
 });

@@ -1,4 +1,4 @@
-/** A workload more that objects of its own select costs as much as each before it: counted, not timed. */
+/** Each further workload with objects of its own costs as much as those before it. Work is counted, not timed. */
 import { describe, expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import { countedWork, growthOfWork } from '../../../test/harness/counted-work.ts';
@@ -6,7 +6,7 @@ import type { Config } from '../../model/config/config.ts';
 import { clusterType, endpointType, listenerType, routeType } from '../../networking/index.ts';
 
 const [few, many] = [20, 80];
-/** Of all that is done. */
+/** Of the total work. */
 const maxExponent = 1.2;
 const services = 10;
 
@@ -24,10 +24,10 @@ function service(index: number): Config {
   });
 }
 
-/** Of a team, which all have, and of its own. */
+/** A team label that all workloads share, and one of its own. */
 const labels = (index: number): object => ({ team: 'all', app: `w${index}` });
 
-/** An object for one workload; another one with another `version`. */
+/** An object for one workload. It differs for each `version`. */
 type OwnObject = (index: number, version: number) => Config;
 
 const clusterPatch = (seconds: number): object => ({
@@ -75,7 +75,7 @@ const kinds: Readonly<Record<string, OwnObject>> = {
 
 const types = [clusterType, endpointType, listenerType, routeType];
 
-/** Every workload takes all that it has, one object changes, and everybody is brought up to date. */
+/** Each workload requests all its resources, one object changes, and all affected workloads request the pushed types again. */
 function serve(size: number, kind: string): void {
   const object = kinds[kind]!;
   const world = new GivenWorld([...times(services, service), ...times(size, (index) => object(index, 0))]);
@@ -87,21 +87,21 @@ function serve(size: number, kind: string): void {
       metadata: { ISTIO_VERSION: '1.28.0' },
     }),
   );
-  const wanted = (one: string): readonly string[] | '*' => {
+  const requestedNames = (one: string): readonly string[] | '*' => {
     if (one === routeType) return [type === 'router' ? 'http.8000' : '8080'];
     return one === endpointType ? times(services, (index) => `outbound|8080||${host(index)}`) : '*';
   };
-  for (const node of nodes) for (const one of types) node.get(one, wanted(one));
+  for (const node of nodes) for (const one of types) node.get(one, requestedNames(one));
   const change = world.put(object(0, 1));
   const concerned = nodes.filter((node) => {
     const pushed = node.typesToPush(change, types);
-    for (const one of pushed) node.get(one, wanted(one));
+    for (const one of pushed) node.get(one, requestedNames(one));
     return pushed.length > 0;
   });
   expect(concerned).toContain(nodes[0]);
 }
 
-describe('the work for workloads that are all selected by objects of their own grows no faster than they are many', () => {
+describe('The work for workloads that own objects select grows linearly with their number', () => {
   it.each(Object.keys(kinds))('%s', (kind) => {
     const { exponent, tooFast } = growthOfWork((size) => countedWork(() => serve(size, kind)), few, many);
     expect(tooFast).toEqual([]);

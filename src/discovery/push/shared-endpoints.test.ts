@@ -29,28 +29,31 @@ function clustersOf(node: MeshNode): unknown {
   return [...node.get(clusterType, '*')!.resources].map(([name, { version }]) => [name, version]);
 }
 
-/** What a proxy is pushed when the Kubernetes service's only endpoint goes, while a ServiceEntry has its host too. */
+/**
+ * What is pushed to a proxy when the Kubernetes service loses its only endpoint, while a ServiceEntry has the same
+ * host.
+ */
 function pushedBeside(resolution: string) {
   const other = entry(resolution);
   const world = new GivenWorld([service, slice(true), other]);
   const node = world.connect('10.9.0.2');
-  const before = clustersOf(node);
+  const previous = clustersOf(node);
   const types = node.typesToPush(world.put(slice(false)), watched);
-  const anew = new GivenWorld([service, slice(false), other]).connect('10.9.0.2');
-  return { types, before, now: clustersOf(node), anew: clustersOf(anew) };
+  const rebuilt = new GivenWorld([service, slice(false), other]).connect('10.9.0.2');
+  return { types, before: previous, now: clustersOf(node), rebuilt: clustersOf(rebuilt) };
 }
 
-describe('endpoints of a host that services of two registries share', () => {
-  it('are told with the clusters where one of the services is resolved by DNS: its clusters carry them', () => {
-    const { types, before, now, anew } = pushedBeside('DNS');
+describe('Endpoints of a host that two registries define', () => {
+  it('are pushed with the clusters if one of the services is resolved by DNS, because its clusters contain them', () => {
+    const { types, before: previous, now, rebuilt } = pushedBeside('DNS');
     expect(types).toContain(clusterType);
-    expect(now).toEqual(anew);
-    expect(now).not.toEqual(before);
+    expect(now).toEqual(rebuilt);
+    expect(now).not.toEqual(previous);
   });
 
-  it('are told by themselves where the endpoints of both are', () => {
-    const { types, before, now, anew } = pushedBeside('STATIC');
+  it('are pushed alone if the endpoints of both are static', () => {
+    const { types, before: previous, now, rebuilt } = pushedBeside('STATIC');
     expect(types).toEqual([endpointType]);
-    expect([now, anew]).toEqual([before, before]);
+    expect([now, rebuilt]).toEqual([previous, previous]);
   });
 });

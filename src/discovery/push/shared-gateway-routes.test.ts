@@ -1,4 +1,4 @@
-/** Gateways have one list of routes as far as nothing tells them apart, and each its own where something does. */
+/** Gateways share one list of routes if they have equal properties, and have separate lists otherwise. */
 import { describe, expect, it } from 'vitest';
 import { type GivenNodeOptions, GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import { countedWork, sumOf } from '../../../test/harness/counted-work.ts';
@@ -47,9 +47,9 @@ const objectsOf = (hosts: number): Config[] => [
   ...times(hosts, (index) => virtualService(index)),
 ];
 
-/** Gateways of so many workloads, each with labels of its own; two of each namespace. */
+/** Gateways of this many workloads, each with its own labels, two in each namespace. */
 const gateways = (count: number): GivenNodeOptions[] =>
-  times(count, (index) => ({ namespace: `ns-${index >> 1}`, labels: { app: 'gateway', own: `${index}` } }));
+  times(count, (index) => ({ namespace: `ns-${index >> 1}`, labels: { app: 'gateway', ownGateway: `${index}` } }));
 
 function served(world: GivenWorld, all: readonly GivenNodeOptions[], hosts: number) {
   const nodes = all.map((about, index) => world.connect(`10.9.0.${index}`, { type: 'router', ...about }));
@@ -58,8 +58,8 @@ function served(world: GivenWorld, all: readonly GivenNodeOptions[], hosts: numb
   return { nodes, take };
 }
 
-describe('routes of gateways', () => {
-  it('are made and encoded once for all labels and namespaces, also after a change', () => {
+describe('Routes of gateways', () => {
+  it('are built and encoded once for all labels and namespaces, also after a change', () => {
     const world = new GivenWorld(objectsOf(3));
     const { nodes, take } = served(world, gateways(6), 3);
     expect(new Set(take()).size).toBe(1);
@@ -70,11 +70,11 @@ describe('routes of gateways', () => {
     expect(world.encodings).toBe(6);
   });
 
-  const own = { namespace: 'ns-0', labels: { app: 'gateway', own: 'yes' } };
+  const ownGateway = { namespace: 'ns-0', labels: { app: 'gateway', ownGateway: 'yes' } };
   const other = { namespace: 'ns-9', labels: { app: 'gateway' } };
-  const leader = { app: 'gateway', own: 'yes' };
+  const leader = { app: 'gateway', ownGateway: 'yes' };
   const older = givenObject('Gateway', 'edge', 'more', {
-    selector: { own: 'yes' },
+    selector: { ownGateway: 'yes' },
     servers: [
       { port: { number: 443, name: 'more', protocol: 'HTTPS' }, hosts: ['*/h0.test'], tls: { mode: 'SIMPLE' } },
     ],
@@ -84,8 +84,8 @@ describe('routes of gateways', () => {
     workloadSelector: {},
     configPatches: [{ applyTo: 'HTTP_ROUTE', match: { context: 'GATEWAY' }, ...merge }],
   });
-  const tellingApart: Readonly<Record<string, readonly Config[]>> = {
-    'a match on labels of the client': [virtualService(0, 1, {}, { sourceLabels: { own: 'yes' } })],
+  const differences: Readonly<Record<string, readonly Config[]>> = {
+    'a match on labels of the client': [virtualService(0, 1, {}, { sourceLabels: { ownGateway: 'yes' } })],
     'a match on its namespace': [virtualService(0, 1, {}, { sourceNamespace: 'ns-0' })],
     'a virtual service for some namespaces': [virtualService(0, 1, { exportTo: ['ns-9'] })],
     'a rule of its namespace about a host that it leads to': [hashing('ns-0', 0)],
@@ -94,37 +94,37 @@ describe('routes of gateways', () => {
     'an older Gateway object with one of the hosts': [older],
     'an EnvoyFilter of its namespace': [filter],
   };
-  it.each(Object.entries(tellingApart))('are apart where something tells gateways apart: %s', (_, objects) => {
+  it.each(Object.entries(differences))('are separate for gateways that differ by %s', (_, objects) => {
     const world = new GivenWorld(objectsOf(2));
-    const { nodes, take } = served(world, [own, other], 2);
+    const { nodes, take } = served(world, [ownGateway, other], 2);
     const [first, second] = take();
     expect(first).toBe(second);
     for (const object of objects) {
       const change = world.put(object);
       for (const node of nodes) node.typesToPush(change, [routeType]);
     }
-    const [owned, others] = take();
-    expect(owned).not.toBe(others);
+    const [owned, otherRoutes] = take();
+    expect(owned).not.toBe(otherRoutes);
   });
 
-  it('are none where the gateway may not bind the port, whatever others of its labels have', () => {
-    const unprivileged = { ...own, metadata: { UNPRIVILEGED_POD: 'true' } };
-    const [bound, unbound] = served(new GivenWorld(objectsOf(1)), [own, unprivileged], 1).take();
+  it('are empty for a gateway that must not bind the port, whatever gateways with the same labels have', () => {
+    const unprivileged = { ...ownGateway, metadata: { UNPRIVILEGED_POD: 'true' } };
+    const [bound, unbound] = served(new GivenWorld(objectsOf(1)), [ownGateway, unprivileged], 1).take();
     expect(bound).not.toBe(unbound);
     expect(unbound!.get(routeName(0))!.version).not.toBe(bound!.get(routeName(0))!.version);
   });
 
-  it('are shared where what is told apart is not led to', () => {
+  it('are shared if the differing services are not destinations', () => {
     const world = new GivenWorld([...objectsOf(2), service(7)]);
-    const { nodes, take } = served(world, [own, other], 2);
+    const { nodes, take } = served(world, [ownGateway, other], 2);
     take();
     const change = world.put(hashing('ns-0', 7), service(8, 'ns-0', { exportTo: ['.'] }));
     for (const node of nodes) node.typesToPush(change, [routeType]);
-    const [owned, others] = take();
-    expect(owned).toBe(others);
+    const [owned, otherRoutes] = take();
+    expect(owned).toBe(otherRoutes);
   });
 
-  it('cost a gateway more the same however many hosts there are', () => {
+  it('cost the same for each further gateway, however many hosts there are', () => {
     const callsFor = (count: number, hosts: number): number => {
       const world = new GivenWorld(objectsOf(hosts));
       const { nodes, take } = served(world, gateways(count), hosts);

@@ -1,4 +1,4 @@
-/** Which proxies the changes from one context to another concern, asked once for all of a shape. */
+/** Caches which types a change between two contexts pushes, by shape. */
 
 import { type ConfigKey, parseConfigKey } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -6,44 +6,44 @@ import { type PushedType, type SeenProxy, typesToPush } from '../../model/proxy/
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ChangesBetween } from './contexts/context-history.ts';
 
-interface Asked {
-  readonly now: PushContext;
-  readonly before: PushContext;
+interface ContextPair {
+  readonly current: PushContext;
+  readonly previous: PushContext;
   readonly changes: ChangesBetween;
   readonly keys: readonly ConfigKey[];
-  /** Answers by the shape now and the shape before. */
-  readonly answers: Map<ProxyShape, Map<ProxyShape, ReadonlySet<PushedType>>>;
+  /** By the current and the previous shape. */
+  readonly resultsByShape: Map<ProxyShape, Map<ProxyShape, ReadonlySet<PushedType>>>;
 }
 
-/** Most proxies come from one context to one other; a few were left behind by earlier pushes. */
-const maxAsked = 4;
+/** Most proxies move between the same two contexts. A few were left behind by earlier pushes. */
+const maxPairs = 4;
 
 export class TypesToPushMemo {
-  /** Latest first. */
-  #asked: readonly Asked[] = [];
+  /** Most recent first. */
+  #pairs: readonly ContextPair[] = [];
 
-  /** @param changesOf what changed in between: asked for when it is not known yet. */
-  typesToPush(now: SeenProxy, before: SeenProxy, changesOf: () => ChangesBetween): ReadonlySet<PushedType> {
-    const { changes, keys, answers } = this.#askedFor(now.context, before.context, changesOf);
-    const ofShape = answers.get(now.shape) ?? new Map<ProxyShape, ReadonlySet<PushedType>>();
-    answers.set(now.shape, ofShape);
-    let types = ofShape.get(before.shape);
+  /** @param changesOf the changes between the contexts, called on a cache miss */
+  typesToPush(now: SeenProxy, earlier: SeenProxy, changesOf: () => ChangesBetween): ReadonlySet<PushedType> {
+    const { changes, keys, resultsByShape } = this.#pairFor(now.context, earlier.context, changesOf);
+    const ofShape = resultsByShape.get(now.shape) ?? new Map<ProxyShape, ReadonlySet<PushedType>>();
+    resultsByShape.set(now.shape, ofShape);
+    let types = ofShape.get(earlier.shape);
     if (types === undefined) {
-      types = typesToPush({ forced: changes.forced, keys }, now, before);
-      ofShape.set(before.shape, types);
+      types = typesToPush({ forced: changes.forced, keys }, now, earlier);
+      ofShape.set(earlier.shape, types);
     }
     return types;
   }
 
-  #askedFor(now: PushContext, before: PushContext, changesOf: () => ChangesBetween): Asked {
-    const known = this.#asked.find((asked) => asked.now === now && asked.before === before);
+  #pairFor(now: PushContext, earlier: PushContext, changesOf: () => ChangesBetween): ContextPair {
+    const known = this.#pairs.find((pair) => pair.current === now && pair.previous === earlier);
     if (known !== undefined) return known;
     const changes = changesOf();
     const keys = [...changes.changed].map(parseConfigKey);
-    const asked: Asked = { now, before, changes, keys, answers: new Map() };
-    // Answers about contexts that are past would keep them.
-    const current = this.#asked.filter((other) => other.now === now);
-    this.#asked = [asked, ...current.slice(0, maxAsked - 1)];
-    return asked;
+    const pair: ContextPair = { current: now, previous: earlier, changes, keys, resultsByShape: new Map() };
+    // Entries of past contexts would keep these in memory.
+    const remaining = this.#pairs.filter((other) => other.current === now);
+    this.#pairs = [pair, ...remaining.slice(0, maxPairs - 1)];
+    return pair;
   }
 }

@@ -18,9 +18,9 @@ function given() {
 it('whose proxies ask for Secrets is asked about, for as long as they do', () => {
   const { access, told } = given();
   const [one, other] = [access.enter('shop/gateway'), access.enter('shop/gateway')];
-  expect([told.accounts, one.isAllowed, one.isAnswered]).toEqual([['shop/gateway'], false, false]);
+  expect([told.accounts, one.isAllowed, one.isDecided]).toEqual([['shop/gateway'], false, false]);
   access.adopt('shop/gateway', true);
-  expect([one.isAllowed, other.isAllowed, other.isAnswered]).toEqual([true, true, true]);
+  expect([one.isAllowed, other.isAllowed, other.isDecided]).toEqual([true, true, true]);
   one.leave();
   expect(other.isAllowed).toBe(true);
   other.leave();

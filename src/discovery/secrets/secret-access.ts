@@ -48,7 +48,7 @@ export class SecretAccess implements SecretReaders {
     }
     const [allowed, answered] = [this.#allowed, this.#answered];
     return {
-      get isAnswered() {
+      get isDecided() {
         return answered.has(account);
       },
       get isAllowed() {

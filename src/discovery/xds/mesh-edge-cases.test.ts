@@ -9,7 +9,7 @@ import { readConfigFile } from '../../model/config/config-file.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
 import { SettingsFiles } from '../config/files/settings-files.ts';
 import { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
-import { encodeMade } from '../push/cache/encode-made.ts';
+import { encodeGenerated } from '../push/cache/encode-made.ts';
 import { EncodedCache } from '../push/cache/encoded-cache.ts';
 import { MeshState } from '../push/contexts/mesh-state.ts';
 import { MeshResources } from '../push/mesh-resources.ts';
@@ -75,7 +75,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
         domain: 'cluster.local',
         clusterId: 'Kubernetes',
       });
-      const cache = new EncodedCache({ encode: encodeMade, maxEntries: 1_000 });
+      const cache = new EncodedCache({ encode: encodeGenerated, maxEntries: 1_000 });
       const source = new MeshResources({ context: () => state.context, cache });
       state.onPublished((published) => source.published(published));
       const server: AdsServer = createAdsServer({ source, logger: silentLogger });

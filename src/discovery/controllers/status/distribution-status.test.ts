@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { isObject } from '../../../runtime/json-object.ts';
-import type { ObjectVerdict } from '../../distribution/object-verdict.ts';
+import type { ObjectFindings } from '../../distribution/object-verdict.ts';
 import { DistributionStatus, RejectionStatus } from './distribution-status.ts';
 import { ReplicaWords, signed } from './replica-words.ts';
 
@@ -9,9 +9,13 @@ const time = '2026-11-27T12:00:00Z';
 const me = 'istiod-a_11111111';
 const other = 'istiod-b_22222222';
 
-function given(verdict: ObjectVerdict, present: object = {}) {
+function given(verdict: ObjectFindings, present: object = {}) {
   const looks: string[] = [];
-  const known = { verdictOf: () => verdict, unfinished: ['EnvoyFilter/shop/ring'], lookAtAll: () => looks.push('all') };
+  const known = {
+    findingsOf: () => verdict,
+    unfinished: ['EnvoyFilter/shop/ring'],
+    compareAllStatuses: () => looks.push('all'),
+  };
   const words = new ReplicaWords(me);
   const object = { metadata: { name: 'ring', namespace: 'shop' }, status: present };
   words.read('EnvoyFilter', [{ event: 'add', key: 'shop/ring', object }]);
@@ -27,7 +31,7 @@ function short(status: unknown): string[] | undefined {
 }
 
 /** Of the next status by the one that leads. */
-function next(verdict: ObjectVerdict, present: object = {}): string[] {
+function next(verdict: ObjectFindings, present: object = {}): string[] {
   return short(
     given(verdict, present)
       .source.wanted(of)!
@@ -36,7 +40,7 @@ function next(verdict: ObjectVerdict, present: object = {}): string[] {
 }
 
 /** By one that does not lead; undefined: it writes nothing. */
-function nextOfOther(verdict: ObjectVerdict, present: object = {}): string[] | undefined {
+function nextOfOther(verdict: ObjectFindings, present: object = {}): string[] | undefined {
   return short(
     given(verdict, present)
       .own.wanted(of)
@@ -51,8 +55,8 @@ const before = [
   foreign,
   { type: 'Reconciled', status: 'False', reason: 'Rejected', observedGeneration: 1 },
 ];
-const complete: ObjectVerdict = { distribution: { generation: 2, upToDate: 3, concerned: 3 } };
-const rejecting: ObjectVerdict = { distribution: { generation: 2, upToDate: 2, concerned: 3, rejection } };
+const complete: ObjectFindings = { distribution: { generation: 2, upToDate: 3, concerned: 3 } };
+const rejecting: ObjectFindings = { distribution: { generation: 2, upToDate: 2, concerned: 3, rejection } };
 
 /** A status in which a replica says that something is rejected. */
 const wordOf = (identity: string, observedGeneration = 2, message = 'no') => ({
@@ -78,10 +82,10 @@ describe('the status of an object', () => {
   });
 
   it('has no counts from before the replica led, for they lack the proxies of other replicas', () => {
-    const own: ObjectVerdict = { distribution: { generation: 2, upToDate: 0, concerned: 0, isOwnOnly: true } };
+    const own: ObjectFindings = { distribution: { generation: 2, upToDate: 0, concerned: 0, isOwnOnly: true } };
     expect(given(own).source.wanted(of)).toBeUndefined();
     const mistake = { generation: 3, text: 'spec.a: must be a number' };
-    expect(next({ ...own, mistake })).toEqual(['Reconciled False Invalid 3', 'Invalid True InvalidObject 3']);
+    expect(next({ ...own, error: mistake })).toEqual(['Reconciled False Invalid 3', 'Invalid True InvalidObject 3']);
   });
 
   it('says what is rejected, and who says so', () => {
@@ -92,7 +96,7 @@ describe('the status of an object', () => {
   });
 
   it('says of which version it is that it speaks', () => {
-    expect(next({ ...rejecting, mistake: { generation: 3, text: 'wrong' } })).toEqual([
+    expect(next({ ...rejecting, error: { generation: 3, text: 'wrong' } })).toEqual([
       'Reconciled False Invalid 3',
       'Invalid True InvalidObject 3',
       'Rejected True RejectedByEnvoy 2',
@@ -142,7 +146,7 @@ describe('beside the word of another replica', () => {
       'Rejected True RejectedByEnvoy 2',
     ]);
     expect(nextOfOther(complete)).toBeUndefined();
-    expect(nextOfOther({ mistake: { generation: 2, text: 'wrong' } })).toBeUndefined();
+    expect(nextOfOther({ error: { generation: 2, text: 'wrong' } })).toBeUndefined();
   });
 
   it('one that does not lead takes the place of a word of an older version or a dead replica, and of no other one', () => {

@@ -11,10 +11,10 @@ import type { ObjectDistribution } from '../../distribution/distribution.ts';
 import {
   conditionsOf,
   decidedConditions,
-  type ObjectVerdict,
+  type ObjectCondition,
+  type ObjectFindings,
   rejectedCondition,
-  rejectedOf,
-  type WantedCondition,
+  rejectedConditionOf,
 } from '../../distribution/object-verdict.ts';
 import { reportAnnotation } from '../../distribution/replica-report.ts';
 import { resourceOf } from '../../kubernetes/api-resource.ts';
@@ -33,7 +33,7 @@ import {
 /** The Lease, as Istio calls the one for the same duty; all revisions share it, for their proxies may have the same objects. */
 export const statusLease = 'istio-status-leader';
 
-type Known = Pick<ObjectDistribution, 'verdictOf' | 'unfinished' | 'lookAtAll'>;
+type Known = Pick<ObjectDistribution, 'findingsOf' | 'unfinished' | 'compareAllStatuses'>;
 
 abstract class WordStatus implements StatusSource {
   protected readonly distribution: Known;
@@ -51,12 +51,12 @@ abstract class WordStatus implements StatusSource {
   }
 
   /** Whose word it is counts: that of another replica that lives stands, as long as it is of the version that is in force, or a newer one. */
-  protected stands(key: string, word: ReplicaWord | undefined, { distribution }: ObjectVerdict): boolean {
+  protected stands(key: string, word: ReplicaWord | undefined, { distribution }: ObjectFindings): boolean {
     if (word === undefined || this.words.isOwn(word) || this.words.isEnded(key, word)) return false;
     return distribution === undefined || word.generation >= distribution.generation;
   }
 
-  protected signed(condition: WantedCondition): WantedCondition {
+  protected signed(condition: ObjectCondition): ObjectCondition {
     const { type, message } = condition;
     return type === rejectedCondition ? { ...condition, message: signed(message, this.words.identity) } : condition;
   }
@@ -66,14 +66,14 @@ abstract class WordStatus implements StatusSource {
 export class DistributionStatus extends WordStatus {
   /** What the leader before has told nobody knows: all of it is looked at. */
   override all(): Iterable<StatusRef> {
-    this.distribution.lookAtAll();
+    this.distribution.compareAllStatuses();
     return super.all();
   }
 
   wanted(of: StatusRef): WantedStatus | undefined {
     const key = configKeyText(of);
-    const verdict = withoutOwnCounts(this.distribution.verdictOf(key));
-    const generation = verdict.mistake?.generation ?? verdict.distribution?.generation ?? verdict.generation;
+    const verdict = withoutOwnCounts(this.distribution.findingsOf(key));
+    const generation = verdict.error?.generation ?? verdict.distribution?.generation ?? verdict.generation;
     const decided = decidedConditions(verdict);
     if (generation === undefined || decided.length === 0) return undefined;
     return {
@@ -95,7 +95,7 @@ export class DistributionStatus extends WordStatus {
 }
 
 /** Counts from before this replica led lack the proxies of other replicas: a new leader counts again before it reports them. */
-function withoutOwnCounts({ distribution, ...verdict }: ObjectVerdict): ObjectVerdict {
+function withoutOwnCounts({ distribution, ...verdict }: ObjectFindings): ObjectFindings {
   return distribution === undefined || distribution.isOwnOnly ? verdict : { ...verdict, distribution };
 }
 
@@ -103,9 +103,9 @@ function withoutOwnCounts({ distribution, ...verdict }: ObjectVerdict): ObjectVe
 export class RejectionStatus extends WordStatus {
   wanted(of: StatusRef): WantedStatus | undefined {
     const key = configKeyText(of);
-    const verdict = this.distribution.verdictOf(key);
-    const rejected = rejectedOf(verdict.distribution);
-    const generation = verdict.mistake?.generation ?? verdict.distribution?.generation;
+    const verdict = this.distribution.findingsOf(key);
+    const rejected = rejectedConditionOf(verdict.distribution);
+    const generation = verdict.error?.generation ?? verdict.distribution?.generation;
     const known = this.words.wordOn(key);
     // The object is not read for nothing: when a word of ours is seen that was not yet, this is asked again.
     const mayWrite = rejected !== undefined || (known !== undefined && this.#isToGo(key, known));
@@ -167,7 +167,7 @@ export function statusDutiesOf(sources: StatusWriterSources): readonly [leading:
     for (const duty of [leading, own]) duty.due(refs, { urgent });
   });
   words.onChanged((key, before) => {
-    if (isToAct(words, key, before, distribution.verdictOf(key))) distribution.reconsider(key);
+    if (isToAct(words, key, before, distribution.findingsOf(key))) distribution.reconsider(key);
   });
   words.onCountNeeded((key) => {
     if (!leads(statusLease)) distribution.recount(key);
@@ -176,7 +176,7 @@ export function statusDutiesOf(sources: StatusWriterSources): readonly [leading:
 }
 
 /** What we said ourselves, and mean, is nothing to act on. */
-function isToAct(words: ReplicaWords, key: string, before: ReplicaWord | undefined, verdict: ObjectVerdict): boolean {
+function isToAct(words: ReplicaWords, key: string, before: ReplicaWord | undefined, verdict: ObjectFindings): boolean {
   const word = words.wordOn(key);
   const isOfOther = [before, word].some((one) => one !== undefined && !words.isOwn(one));
   return isOfOther || (word !== undefined) !== (verdict.distribution?.rejection !== undefined);

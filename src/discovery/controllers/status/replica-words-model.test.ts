@@ -11,7 +11,7 @@ import { isObject } from '../../../runtime/json-object.ts';
 import { silentLogger } from '../../../runtime/output/log.ts';
 import type { ObjectDistribution } from '../../distribution/distribution.ts';
 import type { DueListener } from '../../distribution/due-objects.ts';
-import type { Distribution, ObjectVerdict } from '../../distribution/object-verdict.ts';
+import type { ObjectFindings, ObjectProgress } from '../../distribution/object-verdict.ts';
 import { presenceLeaseOf } from '../../election/replica-presence.ts';
 import { WriteGate } from '../../election/write-gate.ts';
 import { ApiError } from '../../kubernetes/api-failure.ts';
@@ -66,7 +66,7 @@ class Replica {
   /** What its informer has not told yet. */
   readonly coming: KubernetesObject[] = [];
   known: KubernetesObject;
-  distribution: Distribution;
+  distribution: ObjectProgress;
   #due: DueListener = () => {};
 
   constructor(index: number, server: Server, leads: (replica: Replica) => boolean) {
@@ -77,12 +77,12 @@ class Replica {
     this.gate = new WriteGate({ server, now: () => moment, writeMs: 4_000 });
     this.gate.extend(moment, 10_000);
     const distribution = {
-      verdictOf: (): ObjectVerdict => ({ distribution: this.distribution }),
+      findingsOf: (): ObjectFindings => ({ distribution: this.distribution }),
       onDue: (listener: DueListener) => {
         this.#due = listener;
       },
       unfinished: [key],
-      ...{ lookAtAll: () => {}, reconsider: () => this.due() },
+      ...{ compareAllStatuses: () => {}, reconsider: () => this.due() },
     };
     [this.leading, this.own] = statusDutiesOf({
       ...{ distribution: distribution as unknown as ObjectDistribution, words: this.words, server, log: silentLogger },

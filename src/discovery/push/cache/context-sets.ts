@@ -1,38 +1,35 @@
-/** The lists of each context, by type, shape and names. Those of a context without readers are collected. */
+/** Resource sets by context, type, shape and names. Those of an unused context are garbage-collected. */
 import { HeldKeys } from '../../../model/collections/held-keys.ts';
 import { WeakValues } from '../../../model/collections/weak-values.ts';
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import type { NameList } from './name-list.ts';
-import { fewSets, isInUse, keep, type ResourceSet, type ResourceSets } from './resource-sets.ts';
-import type { WholeListMaking } from './whole-list-making.ts';
+import { addSet, type CachedSet, type CachedSets, isInUse, minSweptSets } from './resource-sets.ts';
+import type { WholeListBuild } from './whole-list-making.ts';
 
 export class ContextSets {
   readonly #keeps: (typeUrl: string) => boolean;
-  readonly #sets = new WeakMap<PushContext, ResourceSets>();
+  readonly #sets = new WeakMap<PushContext, CachedSets>();
   readonly #shapeKeys = new WeakMap<ProxyShape, number>();
   #lastShapeKey = 0;
-  /** Sets of the latest context. */
-  #latest: WeakRef<ResourceSets> | undefined;
-  /** Sets of shapes and names that nobody has any more, by key: their lists may be large. */
+  #latest: WeakRef<CachedSets> | undefined;
+  /** Removes the large list of a set without proxies. */
   readonly #holders = new HeldKeys((key) => {
     const byKey = this.#latest?.deref()?.byKey;
     const set = byKey?.get(key);
-    // Another set may have come in the place of this one.
+    // The key may refer to a newer set.
     if (set !== undefined && !isInUse(set)) byKey?.delete(key);
   });
 
-  /** @param keeps whether sets of a type are kept */
   constructor(keeps: (typeUrl: string) => boolean) {
     this.#keeps = keeps;
   }
 
-  /** Sets of the latest context. */
-  get latest(): Iterable<ResourceSet> {
+  get latest(): Iterable<CachedSet> {
     return this.#latest?.deref()?.byKey.values() ?? [];
   }
 
-  known(context: PushContext): ResourceSets | undefined {
+  known(context: PushContext): CachedSets | undefined {
     return this.#sets.get(context);
   }
 
@@ -40,32 +37,32 @@ export class ContextSets {
     this.#sets.delete(context);
   }
 
-  set(context: PushContext, typeUrl: string, shape: ProxyShape, names: NameList | undefined): ResourceSet {
+  set(context: PushContext, typeUrl: string, shape: ProxyShape, names: NameList | undefined): CachedSet {
     const sets = this.of(context);
     const key = this.key(typeUrl, shape, names);
     const known = sets.byKey.get(key);
     if (known !== undefined) return known;
-    const set: ResourceSet = {
+    const set: CachedSet = {
       typeUrl,
       shape: new WeakRef(shape),
       names: names && new WeakRef(names),
       list: undefined,
       base: undefined,
       baseOf: 0,
-      reachChanged: false,
+      visibilityChanged: false,
     };
     if (!this.#keeps(typeUrl)) return set;
-    keep(sets, key, set);
+    addSet(sets, key, set);
     this.#holders.hold(key, names === undefined ? [shape] : [shape, names]);
     return set;
   }
 
-  of(context: PushContext, makesAhead = true): ResourceSets {
+  of(context: PushContext, buildsAhead = true): CachedSets {
     let sets = this.#sets.get(context);
     if (sets === undefined) {
       sets = {
-        ...{ byKey: new Map(), sweepAt: fewSets, lists: new WeakValues(), makings: new WeakValues() },
-        ...{ makesAhead, ahead: new Map(), wholeMakings: new WeakValues<WholeListMaking>() },
+        ...{ byKey: new Map(), sweepAt: minSweptSets, lists: new WeakValues(), builds: new WeakValues() },
+        ...{ buildsAhead, ahead: new Map(), wholeBuilds: new WeakValues<WholeListBuild>() },
       };
       this.#sets.set(context, sets);
       this.#latest = new WeakRef(sets);

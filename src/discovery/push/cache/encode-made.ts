@@ -5,8 +5,8 @@ import { ResourceOfParts } from '../../../networking/messages/resource.ts';
 import type { EncodedResource } from '../../xds/resource-source.ts';
 import { encodeValue, versionOf } from '../../xds/responses/encoding.ts';
 
-/** Frames a generated resource. From then on its bytes lie in the frame and nowhere else, but for blocks that it shares. */
-export function encodeMade(resource: Resource): EncodedResource {
+/** Encodes a generated resource. Afterwards its bytes exist only in the encoded frame and in shared blocks. */
+export function encodeGenerated(resource: Resource): EncodedResource {
   const { name, schema, chunks } = resource;
   const typeUrl = `type.googleapis.com/${schema.typeName}`;
   const [bytes, ...rest] = chunks;
@@ -18,7 +18,6 @@ export function encodeMade(resource: Resource): EncodedResource {
   return encoded;
 }
 
-/** Blocks are looked through once, however many resources they are in. */
 function versionOfAll(chunks: readonly Uint8Array[]): string {
   return versionOf(chunks.map(digestOf).join());
 }

@@ -8,16 +8,16 @@ import { SecretSchema } from '../../../gen/envoy/extensions/transport_sockets/tl
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { clusterType, type Generator, Resource } from '../../../networking/index.ts';
 import { messageOf } from '../../../runtime/errors.ts';
-import { encodeMade } from './encode-made.ts';
+import { encodeGenerated } from './encode-made.ts';
 import { EncodedCache } from './encoded-cache.ts';
 
 const names = ['secret://one', 'secret://one-cacert', 'secret://two', 'secret://three'];
 
-/** Things of a type that are there or not, asked for by name. */
+/** A type of named resources that may not exist. */
 class Secrets {
-  /** What there is in each context, and its content. */
+  /** Existing secrets of each context, with their content. */
   readonly #contents = new Map<PushContext, Readonly<Record<string, string>>>();
-  /** The names of each building. */
+  /** The names of each build. */
   readonly built: (readonly string[])[] = [];
   readonly cache: EncodedCache;
   #context: PushContext | undefined;
@@ -30,10 +30,10 @@ class Secrets {
         subjectOfName: (name) => name.replace('secret://', '').replace('-cacert', ''),
         subjectOfKey: ({ name }) => name,
       },
-      build: (_shape, push, asked) => {
-        this.built.push(asked);
+      build: (_shape, push, requested) => {
+        this.built.push(requested);
         const contents = this.#contents.get(push)!;
-        return asked.flatMap((name) => (name in contents ? [secret(name, contents[name]!)] : []));
+        return requested.flatMap((name) => (name in contents ? [secret(name, contents[name]!)] : []));
       },
     };
     this.cache = new EncodedCache({ maxEntries: 100, generators: new Map([[secretType, generator]]) });
@@ -51,8 +51,8 @@ class Secrets {
     });
   }
 
-  get(wanted: readonly string[] | '*' = names): ReadonlyMap<string, unknown> {
-    return this.cache.get(this.#context!, secretType, shape, wanted)!;
+  get(requestedNames: readonly string[] | '*' = names): ReadonlyMap<string, unknown> {
+    return this.cache.get(this.#context!, secretType, shape, requestedNames)!;
   }
 }
 
@@ -63,7 +63,7 @@ function secret(name: string, text: string): Resource {
   return new Resource(name, SecretSchema, create(SecretSchema, { name, type: { case: 'genericSecret', value } }));
 }
 
-describe('what is asked for by name and may not exist', () => {
+describe('EncodedCache, for named resources that may not exist', () => {
   let secrets: Secrets;
 
   beforeEach(() => {
@@ -71,12 +71,12 @@ describe('what is asked for by name and may not exist', () => {
     secrets.publish({ 'secret://one': '1', 'secret://one-cacert': '1', 'secret://two': '1' });
   });
 
-  it('is not in the list, and nothing is for those who ask for all', () => {
+  it('omits missing names, and returns nothing for a wildcard', () => {
     expect([...secrets.get().keys()].sort()).toEqual(['secret://one', 'secret://one-cacert', 'secret://two']);
     expect(secrets.get('*').size).toBe(0);
   });
 
-  it('leaves the list when its object goes, and comes when it comes', () => {
+  it('removes a resource from the list with its object, and adds it when the object is created', () => {
     const two = secrets.get().get('secret://two');
     secrets.publish({ 'secret://two': '1' }, 'Secret/n/one');
     expect([...secrets.get()]).toEqual([['secret://two', two]]);
@@ -84,7 +84,7 @@ describe('what is asked for by name and may not exist', () => {
     expect([...secrets.get().keys()]).toEqual(['secret://two', 'secret://three']);
   });
 
-  it('is made again for the names that a change is about, whatever else changed that the type has nothing of', () => {
+  it('rebuilds only the names that a change affects, and ignores kinds that the type does not depend on', () => {
     secrets.get();
     secrets.built.length = 0;
     secrets.publish({ 'secret://one': '2', 'secret://two': '2' }, 'Secret/n/one', 'ServiceEntry/n/two');
@@ -92,7 +92,7 @@ describe('what is asked for by name and may not exist', () => {
     expect(secrets.built).toEqual([['secret://one', 'secret://one-cacert']]);
   });
 
-  it('is made again for all names when a kind changed that nobody can narrow down', () => {
+  it('rebuilds all names after a change of a kind that cannot be narrowed down', () => {
     secrets.get();
     secrets.built.length = 0;
     secrets.publish({ 'secret://one': '2' }, 'ConfigMap/n/one');
@@ -100,17 +100,17 @@ describe('what is asked for by name and may not exist', () => {
     expect(secrets.built[0]).toHaveLength(names.length);
   });
 
-  it('is the same list when nothing of it is another', () => {
-    const before = secrets.get();
+  it('returns the same list if no resource in it differs', () => {
+    const earlier = secrets.get();
     secrets.publish({ 'secret://one': '1', 'secret://one-cacert': '1', 'secret://two': '1' }, 'Secret/n/three');
-    expect(secrets.get()).toBe(before);
+    expect(secrets.get()).toBe(earlier);
   });
 });
 
-it('a list that nobody wants any more is not kept, however few there are', async () => {
+it('EncodedCache releases a list that no client requests any more, even if there are few lists', async () => {
   const generator: Generator = {
     scope: 'named',
-    build: (_shape, _push, asked) => asked.map((name) => secret(name, 'content')),
+    build: (_shape, _push, requested) => requested.map((name) => secret(name, 'content')),
   };
   const cache = new EncodedCache({ maxEntries: 100, generators: new Map([[secretType, generator]]) });
   const { context } = givenMesh('');
@@ -118,8 +118,8 @@ it('a list that nobody wants any more is not kept, however few there are', async
   const kept = ['kept'];
   cache.get(context, secretType, shape, kept);
   for (let i = 0; i < 50; i++) {
-    const wanted = Array.from({ length: 100 }, (_, j) => `${i}-${j}`);
-    cache.get(context, secretType, shape, wanted);
+    const requestedNames = Array.from({ length: 100 }, (_, j) => `${i}-${j}`);
+    cache.get(context, secretType, shape, requestedNames);
   }
   await eventually('the others are gone', async () => {
     await collectGarbage();
@@ -128,12 +128,12 @@ it('a list that nobody wants any more is not kept, however few there are', async
   expect(cache.get(context, secretType, shape, kept)?.has('kept')).toBe(true);
 });
 
-describe('a resource that cannot be encoded', () => {
+describe('EncodedCache, for a resource that cannot be encoded', () => {
   const failed: string[] = [];
   let contents: Record<string, string>;
   let cache: EncodedCache;
   let context: PushContext | undefined;
-  const wanted = ['one', 'two'];
+  const requestedNames = ['one', 'two'];
 
   beforeEach(() => {
     failed.length = 0;
@@ -149,9 +149,9 @@ describe('a resource that cannot be encoded', () => {
       encode: (resource) => {
         const bytes = resource.chunks[0]!;
         if (Buffer.from(bytes).includes('bad')) throw new RangeError('no such number');
-        return encodeMade(resource);
+        return encodeGenerated(resource);
       },
-      unencodable: ({ name }, error) => failed.push(`${name}: ${messageOf(error)}`),
+      onUnencodable: ({ name }, error) => failed.push(`${name}: ${messageOf(error)}`),
     });
   });
 
@@ -164,9 +164,9 @@ describe('a resource that cannot be encoded', () => {
   }
 
   it.each([
-    ['asked for by name', secretType, wanted],
+    ['asked for by name', secretType, requestedNames],
     ['of a list of all', clusterType, '*'],
-  ] as const)('costs itself and nobody else, and is told of: %s', (_, type, names) => {
+  ] as const)('omits only that resource and reports it once: %s', (_, type, names) => {
     publish({ one: 'bad', two: 'good' });
     for (let i = 0; i < 3; i++) expect([...cache.get(context!, type, shape, names)!.keys()]).toEqual(['two']);
     expect(failed).toEqual(['one: no such number']);

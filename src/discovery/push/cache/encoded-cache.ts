@@ -1,13 +1,11 @@
 /**
- * Encoded resources, made once and shared by every proxy that gets the same (spec/discovery.md §6.7).
+ * Encoded resources, built once and shared by all proxies that receive the same ones (spec/discovery.md §6.7).
  *
- * Two layers. A {@link ResourceMemory} keeps single things (a service's clusters, an assignment, a virtual host) across
- * contexts. Above it are whole lists: what a shape has of a type, by context. To the next context a list goes over by
- * reference when the change cannot concern it; otherwise it is the base from which the new one is made when somebody
- * asks. A list is another one with a few differences where proxies of many namespaces have most of it in common
- * ({@link LayeredResources}): the common one is listed, encoded and compared once. So publishing costs a step for each
- * shape and type, however much is in the lists, and proxies that are served from an older context for a moment still find
- * theirs.
+ * Two layers: a {@link ResourceMemory} keeps single values (a service's clusters, an assignment, a virtual host) across
+ * contexts. Above it are whole lists by context, type and shape. The next context takes over a list by reference if the
+ * change cannot affect it; otherwise the list is the base of a new one, built on the first request. Lists that differ
+ * little from a common one store only the differences ({@link LayeredResources}). So publishing costs one step for each
+ * shape and type, however long the lists are.
  */
 
 import { WeakValues } from '../../../model/collections/weak-values.ts';
@@ -24,49 +22,48 @@ import {
   routeType,
 } from '../../../networking/index.ts';
 import { frameOf } from '../../xds/responses/ads-response.ts';
-import { affectedNames, changesReach, hostsOfRules, mayTouch } from '../affected-names.ts';
+import { affectedNames, changesVisibleServices, hostsOfRules, mayAffectType } from '../affected-names.ts';
 import { changeSize } from '../change-size.ts';
 import { ContextHistory } from '../contexts/context-history.ts';
-import type { Publication, PublishedContext } from '../contexts/mesh-state.ts';
+import type { ContextPublication, Publication } from '../contexts/mesh-state.ts';
 import { ContextSets } from './context-sets.ts';
 import { layerOf } from './layer.ts';
-import { ListMaking, type ResourceMap } from './list-making.ts';
-import { some } from './list-selection.ts';
+import { ListBuild, type ResourceMap } from './list-making.ts';
+import { selectFrom } from './list-selection.ts';
 import { ListsAhead } from './lists-ahead.ts';
-import { ModelLists, type NameList, NameLists } from './name-list.ts';
+import { InternedNameLists, ModelLists, type NameList } from './name-list.ts';
 import { type Encode, ResourceEncoder } from './resource-encoder.ts';
 import { type MemoryCounts, ResourceMemory, type ThrashingFigures } from './resource-memory.ts';
-import { isInUse, outdated, type ResourceSet } from './resource-sets.ts';
-import { WholeListMaking } from './whole-list-making.ts';
+import { type CachedSet, isInUse, outdatedSet } from './resource-sets.ts';
+import { WholeListBuild } from './whole-list-making.ts';
 
 export interface EncodedCacheOptions {
-  /** How a resource is framed; a test may count. */
   readonly encode?: Encode;
-  /** Who makes the resources of a type; a test may bring its own. */
   readonly generators?: ReadonlyMap<string, Generator>;
-  /** Most things kept, whole lists not counted (PILOT_XDS_CACHE_SIZE). 0: nothing is kept (PILOT_ENABLE_XDS_CACHE). */
+  /**
+   * Maximum number of cached values, without whole lists (PILOT_XDS_CACHE_SIZE). 0 disables the cache
+   * (PILOT_ENABLE_XDS_CACHE).
+   */
   readonly maxEntries: number;
-  /** About how many bytes they may hold (PILOT_XDS_CACHE_BYTES); without a limit when absent. */
+  /** Approximate maximum size of the cached values in bytes (PILOT_XDS_CACHE_BYTES). Unlimited if absent. */
   readonly maxBytes?: number;
-  /** Told when the cache is so small that much is made again and again. */
-  readonly thrashing?: (figures: ThrashingFigures) => void;
-  /** Told of a resource that cannot be encoded, once. */
-  readonly unencodable?: (resource: Resource, error: unknown) => void;
-  /** PILOT_ENABLE_CDS_CACHE, PILOT_ENABLE_RDS_CACHE: true when absent. */
+  /** Called when the cache is so small that many values are built repeatedly. */
+  readonly onThrashing?: (figures: ThrashingFigures) => void;
+  /** Called once for each resource that cannot be encoded. */
+  readonly onUnencodable?: (resource: Resource, error: unknown) => void;
+  /** PILOT_ENABLE_CDS_CACHE and PILOT_ENABLE_RDS_CACHE (default true). */
   readonly keepsClusters?: boolean;
   readonly keepsRoutes?: boolean;
-  /** A test may build everything ahead. */
   readonly maxChangesAtOnce?: number;
 }
 
 type AllGenerator = Extract<Generator, { scope: 'all' }>;
 type NamedGenerator = Extract<Generator, { scope: 'named' }>;
 
-/** Resources of a list of everything that are made at once. */
-const longWholeList = 64;
-/** Changed objects, services among them, after which lists are built at once; after more they are built ahead, in pieces. */
+const maxShortWholeList = 64;
+/** After larger changes, lists are built ahead in pieces. Services count as objects. */
 const defaultMaxChangesAtOnce = 64;
-/** Values in changed objects after which lists are built at once: a few objects may be as large as many. */
+/** As above, for the number of values in changed objects. */
 const maxChangeSizeAtOnce = 10_000;
 
 export class EncodedCache {
@@ -77,15 +74,15 @@ export class EncodedCache {
   readonly #notKept: ReadonlySet<string>;
   readonly #sets = new ContextSets((typeUrl) => this.#keeps(typeUrl));
   readonly #history = new ContextHistory();
-  /** Lists made from a context, by what of a shape they depend on. */
-  readonly #shared = new WeakMap<PushContext, WeakValues<ResourceMap>>();
-  readonly #names = new NameLists();
+  /** Lists of a context that several shapes share, by the part of the shape that they depend on. */
+  readonly #sharedLists = new WeakMap<PushContext, WeakValues<ResourceMap>>();
+  readonly #names = new InternedNameLists();
   readonly #ahead: ListsAhead;
   readonly #models = new ModelLists();
   constructor(options: EncodedCacheOptions) {
-    const { maxEntries, maxBytes, thrashing, keepsClusters = true, keepsRoutes = true } = options;
+    const { maxEntries, maxBytes, onThrashing: thrashing, keepsClusters = true, keepsRoutes = true } = options;
     this.#options = options;
-    this.#encoder = new ResourceEncoder(options.encode, options.unencodable);
+    this.#encoder = new ResourceEncoder(options.encode, options.onUnencodable);
     this.#generators = options.generators ?? generators;
     const types: [string, RememberedType, boolean][] = [
       [clusterType, 'CDS', keepsClusters],
@@ -96,7 +93,7 @@ export class EncodedCache {
     this.#memory = new ResourceMemory({
       maxEntries,
       ...(maxBytes !== undefined && { maxBytes }),
-      ...(thrashing && { thrashing }),
+      ...(thrashing && { onThrashing: thrashing }),
       notKept: new Set(off.map(([, type]) => type)),
     });
     this.#ahead = new ListsAhead({
@@ -105,33 +102,31 @@ export class EncodedCache {
     });
   }
 
-  /** Reads of single things; a list that was there counts as one. */
+  /** A cached list counts as one hit. */
   get counts(): Readonly<MemoryCounts> {
     return this.#memory.counts;
   }
 
-  /** Single things kept. */
   get size(): number {
     return this.#memory.size;
   }
 
-  /** About what single things hold, as of the last change. */
+  /** Approximate, updated on each publication. */
   get bytes(): number {
     return this.#memory.bytes;
   }
 
-  /** How many objects anything that is kept depends on. */
   get dependentConfigs(): number {
     return this.#memory.dependentConfigs;
   }
 
-  /** Encoded resources in the lists of the latest context, each once however many lists it is in, by type. */
+  /** By type, for the latest context. A resource in several lists counts once. */
   sizes(): Readonly<Record<string, { readonly entries: number; readonly bytes: number }>> {
     const byType = Map.groupBy(this.#sets.latest, ({ typeUrl }) => typeUrl);
     return Object.fromEntries(
       [...byType].map(([typeUrl, sets]) => {
         const all = new Set(sets.flatMap(({ list, base }) => [...(list ?? base ?? new Map()).values()]));
-        // Resources may have pieces in common.
+        // Resources may share chunks.
         const pieces = new Set([...all].flatMap((one) => frameOf(one, true)));
         return [typeUrl, { entries: all.size, bytes: [...pieces].reduce((sum, { length }) => sum + length, 0) }];
       }),
@@ -142,7 +137,7 @@ export class EncodedCache {
     return (proxyless ? grpcGenerators : this.#generators).get(typeUrl);
   }
 
-  /** What a shape has of a type in a context, by name. Undefined for a type that nothing makes. */
+  /** Resources of a type for a shape, by name. `undefined` if no generator exists for the type. */
   get(
     context: PushContext,
     typeUrl: string,
@@ -152,15 +147,20 @@ export class EncodedCache {
     const generator = this.#generatorOf(typeUrl, shape);
     if (generator === undefined) return undefined;
     if (generator.scope === 'all') {
-      const all = this.#all(context, typeUrl, shape, generator);
-      return names === '*' ? all : some(all, names);
+      const all = this.#getAll(context, typeUrl, shape, generator);
+      return names === '*' ? all : selectFrom(all, names);
     }
-    // What is asked for by name is not listed: a proxy learns the names from other resources.
-    return names === '*' ? nothing : this.#named(context, typeUrl, shape, this.#names.of(names), generator);
+    // Wildcards do not apply to named types: a proxy learns the names from other resources.
+    return names === '*' ? noResources : this.#getNamed(context, typeUrl, shape, this.#names.intern(names), generator);
   }
 
-  /** What a shape has of a type with what each is made from, for whoever asks why: made for the question, with what is kept. */
-  made(context: PushContext, typeUrl: string, shape: ProxyShape, names: readonly string[] | '*'): readonly Resource[] {
+  /** For debug pages that show the sources of resources. */
+  generate(
+    context: PushContext,
+    typeUrl: string,
+    shape: ProxyShape,
+    names: readonly string[] | '*',
+  ): readonly Resource[] {
     const generator = this.#generatorOf(typeUrl, shape);
     if (generator?.scope === 'all') {
       const all = generator.build(shape, context, this.#memory);
@@ -169,7 +169,10 @@ export class EncodedCache {
     return names === '*' ? [] : (generator?.build(shape, context, names, this.#memory) ?? []);
   }
 
-  /** Makes what `get` would take long for, piece by piece; undefined when it takes little. */
+  /**
+   * Steps that build the list which `get` needs; each call returns whether there are more. `undefined` if building it
+   * is fast.
+   */
   prepare(
     context: PushContext,
     typeUrl: string,
@@ -178,10 +181,10 @@ export class EncodedCache {
   ): (() => boolean) | undefined {
     const generator = this.#generatorOf(typeUrl, shape);
     const ahead =
-      generator && this.#keeps(typeUrl) ? this.#ahead.making(context, typeUrl, shape, names, generator) : undefined;
+      generator && this.#keeps(typeUrl) ? this.#ahead.buildFor(context, typeUrl, shape, names, generator) : undefined;
     const rest = this.#prepareList(context, typeUrl, shape, names) ?? this.#prepareWhole(context, typeUrl, shape);
     if (ahead === undefined) return rest;
-    return () => ahead.piece() || rest?.() === true;
+    return () => ahead.buildPiece() || rest?.() === true;
   }
 
   #prepareList(
@@ -192,45 +195,45 @@ export class EncodedCache {
   ): (() => boolean) | undefined {
     const generator = this.#generatorOf(typeUrl, shape);
     if (generator?.scope !== 'named' || names === '*' || !this.#keeps(typeUrl)) return undefined;
-    const making = this.#makingOf(context, typeUrl, shape, this.#names.of(names), generator);
-    return making?.isLong ? () => making.step() : undefined;
+    const listBuild = this.#pendingBuildOf(context, typeUrl, shape, this.#names.intern(names), generator);
+    return listBuild?.isLong ? () => listBuild.step() : undefined;
   }
 
-  /** What takes long of a list: where it is made from another one, that is. */
-  #makingOf(
+  /** The unfinished list build on which this list depends. For a layered list, that of the common list. */
+  #pendingBuildOf(
     context: PushContext,
     typeUrl: string,
     shape: ProxyShape,
-    wanted: NameList,
+    nameList: NameList,
     generator: NamedGenerator,
-  ): ListMaking | undefined {
-    const set = this.#sets.set(context, typeUrl, shape, wanted);
+  ): ListBuild | undefined {
+    const set = this.#sets.set(context, typeUrl, shape, nameList);
     if (set.list !== undefined) return undefined;
     const layer = layerOf(context, shape, generator);
-    if (layer === undefined) return this.#making(context, typeUrl, shape, wanted, set, generator);
-    return this.#makingOf(context, typeUrl, layer.common, this.#models.of(wanted).model, generator);
+    if (layer === undefined) return this.#listBuildFor(context, typeUrl, shape, nameList, set, generator);
+    return this.#pendingBuildOf(context, typeUrl, layer.common, this.#models.modelFor(nameList).model, generator);
   }
 
-  /** Takes over to a new context what it cannot have changed. */
-  carryOver(published: PublishedContext & Partial<Pick<Publication, 'configs'>>): void {
+  /** Takes over all lists that the change cannot affect. */
+  carryOver(published: ContextPublication & Partial<Pick<Publication, 'configs'>>): void {
     const { context, previous, forced, configs } = published;
     const changed = withGateways(published);
     if (forced) this.#memory.clear();
     else this.#memory.forget(changed);
     this.#history.add({ ...published, changed: new Set([...changed, ...hostsOfRules(published)]) });
     const { maxChangesAtOnce = defaultMaxChangesAtOnce } = this.#options;
-    const isMuch = (): boolean =>
+    const isLargeChange = (): boolean =>
       changed.size > maxChangesAtOnce ||
       changeSize(changed, context, configs, maxChangeSizeAtOnce) >= maxChangeSizeAtOnce;
-    const sets = this.#sets.of(context, forced || previous === undefined || isMuch());
+    const sets = this.#sets.of(context, forced || previous === undefined || isLargeChange());
     const old = previous === undefined ? undefined : this.#sets.known(previous);
     if (old === undefined || previous === undefined || forced) return;
     const number = this.#history.numberOf(previous)!;
     const keys = [...changed].map(parseConfigKey);
-    const reach = new Map<ProxyShape, boolean>();
-    const reachChangedFor = (shape: ProxyShape): boolean => {
-      const known = reach.get(shape) ?? changesReach(keys, shape, context, previous);
-      reach.set(shape, known);
+    const visibilityByShape = new Map<ProxyShape, boolean>();
+    const visibilityChangedFor = (shape: ProxyShape): boolean => {
+      const known = visibilityByShape.get(shape) ?? changesVisibleServices(keys, shape, context, previous);
+      visibilityByShape.set(shape, known);
       return known;
     };
     for (const [key, set] of old.byKey) {
@@ -239,187 +242,193 @@ export class EncodedCache {
       const { typeUrl } = set;
       const isKept =
         set.list !== undefined &&
-        (!keys.some(({ kind }) => mayTouch(kind, typeUrl, shape.type)) ||
+        (!keys.some(({ kind }) => mayAffectType(kind, typeUrl, shape.type)) ||
           this.#generatorOf(typeUrl, shape)?.isUntouched?.(keys, shape, context, previous));
-      const next = isKept ? set : outdated(set, number, () => reachChangedFor(shape));
+      const next = isKept ? set : outdatedSet(set, number, () => visibilityChangedFor(shape));
       if (next !== undefined) sets.byKey.set(key, next);
     }
   }
 
-  /** Forgets everything (`/debug/cachez?clear=true`); what was made for the present context is made again. */
+  /** Clears the cache (`/debug/cachez?clear=true`), including the lists of the given context. */
   clear(context: PushContext | undefined): void {
     this.#memory.clear();
     if (context === undefined) return;
     this.#sets.delete(context);
-    this.#shared.delete(context);
+    this.#sharedLists.delete(context);
   }
 
-  #all(context: PushContext, typeUrl: string, shape: ProxyShape, generator: AllGenerator): ResourceMap {
+  #getAll(context: PushContext, typeUrl: string, shape: ProxyShape, generator: AllGenerator): ResourceMap {
     const set = this.#sets.set(context, typeUrl, shape, undefined);
-    if (set.list !== undefined) return this.#hit(set.list);
-    set.list = this.#layeredOfAll(context, typeUrl, shape, generator, set.base);
+    if (set.list !== undefined) return this.#countHit(set.list);
+    set.list = this.#buildLayeredOfAll(context, typeUrl, shape, generator, set.base);
     if (set.list !== undefined) return set.list;
-    this.#wholeMaking(context, typeUrl, shape, generator, set).finish();
+    this.#wholeListBuildFor(context, typeUrl, shape, generator, set).finish();
     return set.list!;
   }
 
-  #wholeMaking(
+  #wholeListBuildFor(
     context: PushContext,
     typeUrl: string,
     shape: ProxyShape,
     generator: AllGenerator,
-    set: ResourceSet,
-  ): WholeListMaking {
-    const { wholeMakings } = this.#sets.of(context);
+    set: CachedSet,
+  ): WholeListBuild {
+    const { wholeBuilds } = this.#sets.of(context);
     const key = this.#sets.key(typeUrl, shape, undefined);
-    const begun = wholeMakings.get(key);
-    if (begun !== undefined && !begun.hasFailed) return begun;
+    const running = wholeBuilds.get(key);
+    if (running !== undefined && !running.hasFailed) return running;
     const { build, building } = generator;
-    const making = new WholeListMaking({
+    const listBuild = new WholeListBuild({
       base: set.base,
       build: () => build(shape, context, this.#memory),
-      building: building?.(shape, context, this.#memory),
-      encode: (resource, before) => this.#encoder.encode(resource, before),
-      made: (list) => {
+      buildSteps: building?.(shape, context, this.#memory),
+      encode: (resource, earlier) => this.#encoder.encode(resource, earlier),
+      onComplete: (list) => {
         set.list = list;
       },
     });
-    if (this.#keeps(typeUrl)) wholeMakings.set(key, making);
-    return making;
+    if (this.#keeps(typeUrl)) wholeBuilds.set(key, listBuild);
+    return listBuild;
   }
 
-  /** Makes a long list of everything in pieces; undefined: it is there, or it is short. */
+  /** Steps that build a long list of all resources. `undefined` if the list exists or is short. */
   #prepareWhole(context: PushContext, typeUrl: string, shape: ProxyShape): (() => boolean) | undefined {
     const generator = this.#generatorOf(typeUrl, shape);
     if (generator?.scope !== 'all' || generator.building === undefined || !this.#keeps(typeUrl)) return undefined;
     if (this.#sets.set(context, typeUrl, shape, undefined).list !== undefined) return undefined;
-    // Mostly it is the list of a common shape with a few differences.
     const listed = layerOf(context, shape, generator)?.common ?? shape;
     const set = this.#sets.set(context, typeUrl, listed, undefined);
     if (set.list !== undefined) return undefined;
-    const isLong = this.#sets.of(context).makesAhead || set.base === undefined || set.base.size > longWholeList;
+    const isLong = this.#sets.of(context).buildsAhead || set.base === undefined || set.base.size > maxShortWholeList;
     if (!isLong) return undefined;
-    const making = this.#wholeMaking(context, typeUrl, listed, generator, set);
-    return () => making.step();
+    const listBuild = this.#wholeListBuildFor(context, typeUrl, listed, generator, set);
+    return () => listBuild.step();
   }
 
-  #layeredOfAll(
+  #buildLayeredOfAll(
     context: PushContext,
     typeUrl: string,
     shape: ProxyShape,
     generator: AllGenerator,
-    before: ResourceMap | undefined,
+    earlier: ResourceMap | undefined,
   ): ResourceMap | undefined {
     const layer = this.#keeps(typeUrl) ? layerOf(context, shape, generator) : undefined;
     if (layer === undefined) return undefined;
     const { common, subjects } = layer;
-    const own = generator.sharing!.own(shape, common, context, subjects, this.#memory);
-    if (own === undefined) return undefined;
-    const base = this.#all(context, typeUrl, common, generator);
-    return this.#encoder.layered(base, own.resources, own.without, before);
+    const ownResources = generator.sharing!.own(shape, common, context, subjects, this.#memory);
+    if (ownResources === undefined) return undefined;
+    const base = this.#getAll(context, typeUrl, common, generator);
+    return this.#encoder.buildLayered(base, ownResources.resources, ownResources.without, earlier);
   }
 
-  #layeredOfNamed(
+  #buildLayeredOfNamed(
     context: PushContext,
     typeUrl: string,
     shape: ProxyShape,
-    wanted: NameList,
+    nameList: NameList,
     generator: NamedGenerator,
-    before: ResourceMap | undefined,
+    earlier: ResourceMap | undefined,
   ): ResourceMap | undefined {
     const layer = this.#keeps(typeUrl) ? layerOf(context, shape, generator) : undefined;
     if (layer === undefined) return undefined;
-    const { model, added, missing } = this.#models.of(wanted);
+    const { model, added, missing } = this.#models.modelFor(nameList);
     const { subjectOfName } = generator.narrowing!;
-    const differing = [...layer.subjects].flatMap((subject) => wanted.namesOf(subject, subjectOfName));
-    const names = [...new Set([...added, ...differing, ...generator.sharing!.alsoAbout(layer.subjects, wanted.names)])];
-    const base = this.#named(context, typeUrl, layer.common, model, generator);
-    const own = names.length === 0 ? [] : generator.build(shape, context, names, this.#memory);
-    const made = new Set(own.map(({ name }) => name));
-    return this.#encoder.layered(base, own, [...missing, ...names.filter((name) => !made.has(name))], before);
+    const differingNames = [...layer.subjects].flatMap((subject) => nameList.namesOf(subject, subjectOfName));
+    const names = [
+      ...new Set([...added, ...differingNames, ...generator.sharing!.alsoAbout(layer.subjects, nameList.names)]),
+    ];
+    const base = this.#getNamed(context, typeUrl, layer.common, model, generator);
+    const ownResources = names.length === 0 ? [] : generator.build(shape, context, names, this.#memory);
+    const builtNames = new Set(ownResources.map(({ name }) => name));
+    return this.#encoder.buildLayered(
+      base,
+      ownResources,
+      [...missing, ...names.filter((name) => !builtNames.has(name))],
+      earlier,
+    );
   }
 
-  #named(
+  #getNamed(
     context: PushContext,
     typeUrl: string,
     shape: ProxyShape,
-    wanted: NameList,
+    nameList: NameList,
     generator: NamedGenerator,
   ): ResourceMap {
-    const set = this.#sets.set(context, typeUrl, shape, wanted);
-    if (set.list !== undefined) return this.#hit(set.list);
+    const set = this.#sets.set(context, typeUrl, shape, nameList);
+    if (set.list !== undefined) return this.#countHit(set.list);
     set.list =
-      this.#layeredOfNamed(context, typeUrl, shape, wanted, generator, set.base) ??
-      this.#making(context, typeUrl, shape, wanted, set, generator)?.list() ??
-      this.#hit(set.list!);
+      this.#buildLayeredOfNamed(context, typeUrl, shape, nameList, generator, set.base) ??
+      this.#listBuildFor(context, typeUrl, shape, nameList, set, generator)?.finish() ??
+      this.#countHit(set.list!);
     return set.list;
   }
 
-  /** Makes a set's list; undefined when it is there. Shapes that share a list share its making. */
-  #making(
+  /** The build of a set's list; `undefined` if the list exists. Shapes that share a list share its build. */
+  #listBuildFor(
     context: PushContext,
     typeUrl: string,
     shape: ProxyShape,
-    wanted: NameList,
-    set: ResourceSet,
+    nameList: NameList,
+    set: CachedSet,
     generator: NamedGenerator,
-  ): ListMaking | undefined {
+  ): ListBuild | undefined {
     if (set.list !== undefined) return undefined;
-    const projected = this.#projected(context, typeUrl, shape, wanted, generator);
-    const shared = projected?.get();
+    const sharedList = this.#sharedListFor(context, typeUrl, shape, nameList, generator);
+    const shared = sharedList?.get();
     if (shared !== undefined) {
       set.list = shared;
       return undefined;
     }
-    const { lists, makings, makesAhead } = this.#sets.of(context);
-    const key = projected?.key ?? this.#sets.key(typeUrl, shape, wanted);
-    const begun = makings.get(key);
-    if (begun !== undefined) return begun;
+    const { lists, builds, buildsAhead } = this.#sets.of(context);
+    const key = sharedList?.key ?? this.#sets.key(typeUrl, shape, nameList);
+    const running = builds.get(key);
+    if (running !== undefined) return running;
     const { base } = set;
-    const ofShape = this.#sets.key(typeUrl, shape, undefined);
+    const shapeKey = this.#sets.key(typeUrl, shape, undefined);
     const since = base === undefined ? undefined : this.#history.since(set.baseOf, context);
     const affected =
-      // Of a base that is further behind than what is remembered nobody knows what is another.
+      // The history does not reach back to the base, so any name may be affected.
       since === undefined || since.forced
-        ? wanted.names
+        ? nameList.names
         : affectedNames(
             since.changed,
-            wanted,
-            { typeUrl, nodeType: shape.type, reachChanged: set.reachChanged },
+            nameList,
+            { typeUrl, nodeType: shape.type, visibilityChanged: set.visibilityChanged },
             generator,
           );
-    const making = new ListMaking({
+    const listBuild = new ListBuild({
       names: affected,
       base,
-      known: base === undefined ? lists.get(ofShape) : undefined,
+      sibling: base === undefined ? lists.get(shapeKey) : undefined,
       build: (some) => generator.build(shape, context, some, this.#memory),
       ...(generator.building && {
-        building: (some) => generator.building!(shape, context, some, this.#memory),
-        isHeavy: makesAhead || base === undefined || shape.type === 'router',
+        buildInSteps: (some) => generator.building!(shape, context, some, this.#memory),
+        isHeavy: buildsAhead || base === undefined || shape.type === 'router',
       }),
-      encode: (resource, before) => this.#encoder.encode(resource, before) ?? before,
-      made: (list) => {
+      encode: (resource, earlier) => this.#encoder.encode(resource, earlier) ?? earlier,
+      onComplete: (list) => {
         set.list = list;
-        projected?.set(list);
-        if (this.#keeps(typeUrl)) lists.set(ofShape, list);
+        sharedList?.set(list);
+        if (this.#keeps(typeUrl)) lists.set(shapeKey, list);
       },
     });
-    if (this.#keeps(typeUrl)) makings.set(key, making);
-    return making;
+    if (this.#keeps(typeUrl)) builds.set(key, listBuild);
+    return listBuild;
   }
 
-  /** The list that shapes share of which the type reads the same. */
-  #projected(context: PushContext, typeUrl: string, shape: ProxyShape, names: NameList, generator: Generator) {
+  /** The list shared by all shapes for which the type reads the same. */
+  #sharedListFor(context: PushContext, typeUrl: string, shape: ProxyShape, names: NameList, generator: Generator) {
     if (!this.#keeps(typeUrl)) return undefined;
     const projection = generator.projection?.(shape, context);
     if (projection === undefined) return undefined;
-    const lists = this.#shared.get(context) ?? new WeakValues<ResourceMap>();
-    this.#shared.set(context, lists);
+    const lists = this.#sharedLists.get(context) ?? new WeakValues<ResourceMap>();
+    this.#sharedLists.set(context, lists);
     const key = `${typeUrl} ${projection} ${names.key}`;
     return { key, get: () => lists.get(key), set: (list: ResourceMap) => void lists.set(key, list) };
   }
 
-  #hit(list: ResourceMap): ResourceMap {
+  #countHit(list: ResourceMap): ResourceMap {
     this.#memory.counts.hits++;
     return list;
   }
@@ -429,10 +438,10 @@ export class EncodedCache {
   }
 }
 
-/** Every assignment depends on the gateways of networks, whatever made them others. */
-function withGateways({ context, previous, changed }: PublishedContext): ReadonlySet<string> {
+/** Every assignment depends on the gateways of networks. */
+function withGateways({ context, previous, changed }: ContextPublication): ReadonlySet<string> {
   if (previous === undefined || context.networkGateways === previous.networkGateways) return changed;
   return new Set([...changed, configKeyText({ kind: 'NetworkGateways', namespace: '', name: '' })]);
 }
 
-const nothing: ResourceMap = new Map();
+const noResources: ResourceMap = new Map();

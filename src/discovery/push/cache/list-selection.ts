@@ -1,10 +1,9 @@
-/** Some resources of a list of everything. */
 import type { ResourceMap } from './list-making.ts';
 
 const selections = new WeakMap<ResourceMap, WeakMap<readonly string[], ResourceMap>>();
 
-/** Some of a list, the same map for those who ask with the same array. */
-export function some(all: ResourceMap, names: readonly string[]): ResourceMap {
+/** Returns the same map for the same list and the same array. */
+export function selectFrom(all: ResourceMap, names: readonly string[]): ResourceMap {
   const ofList = selections.get(all) ?? new WeakMap<readonly string[], ResourceMap>();
   selections.set(all, ofList);
   let chosen = ofList.get(names);

@@ -1,23 +1,23 @@
-/** Builds parts of long lists before the lists, piece by piece, so that other work has its turns. */
+/** Builds shared parts of long lists in pieces before the lists. */
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { type Generator, Resource } from '../../../networking/index.ts';
 import type { ContextSets } from './context-sets.ts';
 import { layerOf } from './layer.ts';
 import { encodeAhead } from './list-making.ts';
-import { MakingAhead } from './making-ahead.ts';
-import type { NameLists } from './name-list.ts';
+import { AheadBuild } from './making-ahead.ts';
+import type { InternedNameLists } from './name-list.ts';
 import type { ResourceMemory } from './resource-memory.ts';
 
-/** Chunks of an encoded resource, of some twenty parts each: what has more is not made at once. */
+/** A chunk has about twenty parts. */
 const manyChunks = 64;
 
-/** Types, namespaces of proxies, names of route configurations. */
-const mostAhead = 1_024;
+/** One for each type, namespace of proxies, and set of route configuration names. */
+const maxAheadBuilds = 1_024;
 
 export interface ListsAheadParts {
   readonly sets: ContextSets;
-  readonly names: NameLists;
+  readonly names: InternedNameLists;
   readonly memory: ResourceMemory;
   readonly encode: (resource: Resource) => unknown;
 }
@@ -29,37 +29,36 @@ export class ListsAhead {
     this.#parts = parts;
   }
 
-  /** @returns `undefined` if nothing of the list is worth building ahead, or it is built */
-  making(
+  /** @returns `undefined` if nothing is left to build ahead */
+  buildFor(
     context: PushContext,
     typeUrl: string,
     shape: ProxyShape,
     names: readonly string[] | '*',
     generator: Generator,
-  ): MakingAhead | undefined {
+  ): AheadBuild | undefined {
     const { sets, memory, encode } = this.#parts;
-    const { makesAhead, ahead } = sets.of(context);
+    const { buildsAhead, ahead } = sets.of(context);
     if (generator.ahead === undefined) return undefined;
     if (generator.scope === 'named' && names === '*') return undefined;
-    const isLong = makesAhead || this.#isNew(context, typeUrl, shape, names, generator);
+    const isLong = buildsAhead || this.#isNew(context, typeUrl, shape, names, generator);
     if (!isLong && !this.#hasManyChunks(context, typeUrl, shape, names, generator)) return undefined;
     const projection = generator.projection?.(shape, context) ?? '';
     const key = `${shape.type} ${typeUrl} ${projection} ${names === '*' ? '' : names.join()}`;
-    let making = ahead.get(key);
-    if (making === undefined) {
-      // Names of clients are without end, what they share is not.
-      if (ahead.size >= mostAhead) return undefined;
+    let build = ahead.get(key);
+    if (build === undefined) {
+      if (ahead.size >= maxAheadBuilds) return undefined;
       const parts = generator.ahead(shape, context, memory, names === '*' ? [] : names);
-      making = new MakingAhead(parts, (part) => {
+      build = new AheadBuild(parts, (part) => {
         if (part instanceof Resource) encode(part);
         else encodeAhead(part);
       });
-      ahead.set(key, making);
+      ahead.set(key, build);
     }
-    return making.isDone ? undefined : making;
+    return build.isDone ? undefined : build;
   }
 
-  /** Whether the whole list has to be made, rather than what is another than in an earlier context. */
+  /** Whether no earlier context has the list. */
   #isNew(
     context: PushContext,
     typeUrl: string,
@@ -68,16 +67,15 @@ export class ListsAhead {
     generator: Generator,
   ): boolean {
     const isNewFor = (of: ProxyShape): boolean => {
-      const list = generator.scope === 'all' || names === '*' ? undefined : this.#parts.names.of(names);
-      const { list: made, base } = this.#parts.sets.set(context, typeUrl, of, list);
-      return made === undefined && base === undefined;
+      const list = generator.scope === 'all' || names === '*' ? undefined : this.#parts.names.intern(names);
+      const { list: builtList, base } = this.#parts.sets.set(context, typeUrl, of, list);
+      return builtList === undefined && base === undefined;
     };
     if (!isNewFor(shape)) return false;
     const layer = generator.scope === 'all' ? layerOf(context, shape, generator) : undefined;
     return layer === undefined || isNewFor(layer.common);
   }
 
-  /** Whether a resource that is asked for by name, and is another now, is made of very many parts: a route configuration. */
   #hasManyChunks(
     context: PushContext,
     typeUrl: string,
@@ -86,7 +84,7 @@ export class ListsAhead {
     generator: Generator,
   ): boolean {
     if (generator.scope !== 'named' || names === '*') return false;
-    const { list, base } = this.#parts.sets.set(context, typeUrl, shape, this.#parts.names.of(names));
+    const { list, base } = this.#parts.sets.set(context, typeUrl, shape, this.#parts.names.intern(names));
     return list === undefined && [...(base?.values() ?? [])].some(({ rest }) => rest.length > manyChunks);
   }
 }

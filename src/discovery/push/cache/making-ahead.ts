@@ -1,18 +1,17 @@
 import type { AheadPart } from '../../../networking/messages/resource.ts';
 
-/** How many are made and encoded at a time, at the most. */
-const atATime = 8;
-/** No further one begins after this time: one virtual host may have thousands of routes. */
+const maxPartsPerPiece = 8;
+/** One virtual host may have thousands of routes. */
 const maxPieceMs = 2;
 
-/** What lists of many proxies share, made a little at a time by whichever of them has its turn. */
-export class MakingAhead {
+/** Builds what the lists of many proxies share, in the turn of any of these proxies. */
+export class AheadBuild {
   readonly #parts: Iterator<AheadPart | undefined>;
   readonly #encode: (part: AheadPart) => void;
   readonly #now: () => number;
   #isDone = false;
 
-  /** @param now milliseconds, of any beginning */
+  /** @param now monotonic clock in milliseconds */
   constructor(
     parts: Iterator<AheadPart | undefined>,
     encode: (part: AheadPart) => void,
@@ -28,15 +27,15 @@ export class MakingAhead {
   }
 
   /**
-   * Makes some, or as much of what takes long as there is until it rests (undefined). May throw: then there is no more of it, and
-   * whoever makes a list meets the same.
+   * Runs until a limit or a pause (`undefined`). After an error, no further parts are built, and building the list
+   * reports it.
    *
-   * @returns whether there is more to make
+   * @returns whether there is more to build
    */
-  piece(): boolean {
-    const began = this.#now();
-    for (let made = 0; made < atATime && !this.#isDone; made++) {
-      if (made > 0 && this.#now() - began > maxPieceMs) break;
+  buildPiece(): boolean {
+    const startedAt = this.#now();
+    for (let built = 0; built < maxPartsPerPiece && !this.#isDone; built++) {
+      if (built > 0 && this.#now() - startedAt > maxPieceMs) break;
       try {
         const { done, value } = this.#parts.next();
         if (done) this.#isDone = true;

@@ -1,12 +1,11 @@
-/** The names that a client asked for, so that clients that ask for the same ones are known to. */
 import { hash } from 'node:crypto';
 import { WeakValues } from '../../../model/collections/weak-values.ts';
 
-/** Names in alphabetical order; equal lists are one object. */
+/** Names in alphabetical order. Equal lists are one object. */
 export class NameList {
   readonly key: string;
   readonly names: readonly string[];
-  /** Places of the names in the order of their subjects: there may be many lists, of thousands of names each. */
+  /** Indexes of names sorted by subject, compact because lists may have thousands of names. */
   #bySubject: Uint32Array | undefined;
 
   constructor(key: string, names: readonly string[]) {
@@ -14,12 +13,12 @@ export class NameList {
     this.names = names;
   }
 
-  /** @param subjectOf always the same function for a list. */
+  /** @param subjectOf must be the same function in every call */
   namesOf(subject: string, subjectOf: (name: string) => string): readonly string[] {
     this.#bySubject ??= inOrderOf(this.names.map(subjectOf));
     const places = this.#bySubject;
     const found: string[] = [];
-    for (let at = this.#firstOf(subject, places, subjectOf); at < places.length; at++) {
+    for (let at = this.#lowerBound(subject, places, subjectOf); at < places.length; at++) {
       const name = this.names[places[at]!]!;
       if (subjectOf(name) !== subject) break;
       found.push(name);
@@ -27,8 +26,7 @@ export class NameList {
     return found;
   }
 
-  /** Where the subject is, or would be. */
-  #firstOf(subject: string, places: Uint32Array, subjectOf: (name: string) => string): number {
+  #lowerBound(subject: string, places: Uint32Array, subjectOf: (name: string) => string): number {
     let [low, high] = [0, places.length];
     while (low < high) {
       const middle = (low + high) >>> 1;
@@ -44,12 +42,12 @@ function inOrderOf(subjects: readonly string[]): Uint32Array {
   return places.sort((a, b) => (subjects[a]! < subjects[b]! ? -1 : subjects[a]! > subjects[b]! ? 1 : a - b));
 }
 
-/** Finds the list of an array of names: arrays are known by identity, so that this costs nothing the second time. */
-export class NameLists {
+/** Interns lists. An array is looked up by identity, so a repeated lookup does not read its names. */
+export class InternedNameLists {
   readonly #ofArrays = new WeakMap<readonly string[], NameList>();
   readonly #lists = new WeakValues<NameList>();
 
-  of(names: readonly string[]): NameList {
+  intern(names: readonly string[]): NameList {
     const known = this.#ofArrays.get(names);
     if (known !== undefined) return known;
     const sorted = isSorted(names) ? names : names.toSorted();
@@ -64,63 +62,63 @@ export class NameLists {
   }
 }
 
-/** Lists that a new one is compared with. */
 const maxModels = 8;
-/** Names that may differ however short the lists are; in longer ones a sixteenth of the names may. */
-const fewNames = 4;
+/** In long lists, a sixteenth of the names may differ. */
+const minAllowedDifferences = 4;
 
-/** A list as another one with a few differences. */
 export interface ModelledList {
   readonly model: NameList;
-  /** Names that the model has not. */
   readonly added: readonly string[];
-  /** Names that only the model has. */
   readonly missing: readonly string[];
 }
 
 /**
- * Finds for a list one of those that were there before which is nearly the same: what is made of the names is made for that
- * list, and shared by all that are like it.
+ * Finds a recent list (the model) that a list nearly equals. Resources are built for the model and shared by all
+ * similar lists.
  */
 export class ModelLists {
   readonly #modelled = new WeakMap<NameList, ModelledList>();
-  /** Latest first; held by the lists that are like them. */
+  /** Most recent first. A model stays alive through the lists that refer to it. */
   #models: readonly WeakRef<NameList>[] = [];
 
-  /** The same each time for a list; its own model if it is like no other. */
-  of(list: NameList): ModelledList {
+  /** A list without a similar one is its own model. */
+  modelFor(list: NameList): ModelledList {
     const known = this.#modelled.get(list);
     if (known !== undefined) return known;
     const models = this.#models.map((model) => model.deref()).filter((model) => model !== undefined);
-    const modelled = firstAlike(list, models) ?? { model: list, added: [], missing: [] };
-    const others = models.filter((model) => model !== modelled.model);
-    this.#models = [modelled.model, ...others].slice(0, maxModels).map((model) => new WeakRef(model));
+    const modelled = findSimilar(list, models) ?? { model: list, added: [], missing: [] };
+    const otherModels = models.filter((model) => model !== modelled.model);
+    this.#models = [modelled.model, ...otherModels].slice(0, maxModels).map((model) => new WeakRef(model));
     this.#modelled.set(list, modelled);
     return modelled;
   }
 }
 
-function firstAlike(list: NameList, models: readonly NameList[]): ModelledList | undefined {
+function findSimilar(list: NameList, models: readonly NameList[]): ModelledList | undefined {
   for (const model of models) {
     const longer = Math.max(list.names.length, model.names.length);
-    const difference = nameDifference(list, model, Math.max(fewNames, longer / 16));
+    const difference = nameDifference(list, model, Math.max(minAllowedDifferences, longer / 16));
     if (difference !== undefined) return { model, ...difference };
   }
   return undefined;
 }
 
-/** Undefined when more differ than `most`. */
-function nameDifference(list: NameList, model: NameList, most: number): Omit<ModelledList, 'model'> | undefined {
-  const [names, others] = [list.names, model.names];
+/** `undefined` if there are more than `maxDifferences` differences. */
+function nameDifference(
+  list: NameList,
+  model: NameList,
+  maxDifferences: number,
+): Omit<ModelledList, 'model'> | undefined {
+  const [names, otherModels] = [list.names, model.names];
   const added: string[] = [];
   const missing: string[] = [];
-  for (let [i, j] = [0, 0]; i < names.length || j < others.length; ) {
-    const [name, other] = [names[i], others[j]];
+  for (let [i, j] = [0, 0]; i < names.length || j < otherModels.length; ) {
+    const [name, other] = [names[i], otherModels[j]];
     const isAdded = other === undefined || (name !== undefined && name < other);
     const isMissing = !isAdded && (name === undefined || other < name);
     if (isAdded) added.push(name!);
     if (isMissing) missing.push(other);
-    if (added.length + missing.length > most) return undefined;
+    if (added.length + missing.length > maxDifferences) return undefined;
     if (!isMissing) i++;
     if (!isAdded) j++;
   }

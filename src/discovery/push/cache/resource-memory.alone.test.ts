@@ -1,4 +1,4 @@
-/** What was replaced or dropped is held by nothing: counted after full collections. */
+/** Replaced and evicted values are garbage-collected: counts the rest after full collections. */
 import { setImmediate as turn } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
 import { expect, test } from 'vitest';
@@ -20,46 +20,46 @@ function thing(key: string): { dependsOn: ConfigKey[] } {
   return { dependsOn: [parseConfigKey(key)] };
 }
 
-/** Twenty things, each made again and again from other inputs. */
+/** Twenty values, each built repeatedly from new inputs. */
 async function replaced(memory: ResourceMemory): Promise<readonly WeakRef<object>[]> {
-  const made: WeakRef<object>[] = [];
+  const builtRefs: WeakRef<object>[] = [];
   for (let round = 0; round < 200; round++) {
     for (let key = 0; key < 20; key++) {
-      made.push(new WeakRef(memory.recall('RDS', `${key}`, [{}], () => thing(`VirtualService/n/${key}`))));
+      builtRefs.push(new WeakRef(memory.recall('RDS', `${key}`, [{}], () => thing(`VirtualService/n/${key}`))));
     }
     memory.forget([]);
     await turn();
   }
-  return made;
+  return builtRefs;
 }
 
-test('a thing that another was made in place of goes, whether or not anything was ever dropped for want of room', async () => {
+test('ResourceMemory releases a replaced value, whether or not it has evicted one before', async () => {
   const roomy = new ResourceMemory({ maxEntries: 1_000 });
   const full = new ResourceMemory({ maxEntries: 1_000 });
   for (let index = 0; index < 1_001; index++) full.recall('CDS', `${index}`, [], () => thing('ServiceEntry/n/gone'));
   full.forget(['ServiceEntry/n/gone']);
   for (const memory of [roomy, full]) {
-    const made = await replaced(memory);
+    const builtRefs = await replaced(memory);
     await collectGarbage();
-    expect(living(made)).toBe(20);
+    expect(living(builtRefs)).toBe(20);
     expect(memory.size).toBe(20);
   }
 });
 
-test('an evicted thing goes, and holds nothing that came before or after it', async () => {
+test('ResourceMemory releases an evicted value and its neighbors in the eviction queue', async () => {
   const memory = new ResourceMemory({ maxEntries: 50 });
-  const made: WeakRef<object>[] = [];
+  const builtRefs: WeakRef<object>[] = [];
   for (let key = 0; key < 5_000; key++) {
-    made.push(new WeakRef(memory.recall('EDS', `${key}`, [], () => thing('ServiceEntry/n/s'))));
+    builtRefs.push(new WeakRef(memory.recall('EDS', `${key}`, [], () => thing('ServiceEntry/n/s'))));
     if (key % 500 === 0) await turn();
   }
   memory.forget([]);
   await collectGarbage();
-  expect(living(made)).toBe(50);
-  expect(living(made.slice(-50))).toBe(50);
+  expect(living(builtRefs)).toBe(50);
+  expect(living(builtRefs.slice(-50))).toBe(50);
 });
 
-test('which things were dropped is known of so many, however often they come again', async () => {
+test('ResourceMemory remembers a bounded number of evicted keys, however often they are requested again', async () => {
   const memory = new ResourceMemory({ maxEntries: 1_000 });
   const rounds = (times: number): void => {
     for (let at = 0; at < times * 1_500; at++)
@@ -67,10 +67,10 @@ test('which things were dropped is known of so many, however often they come aga
     memory.forget([]);
   };
   rounds(20);
-  const before = await heapMb();
+  const heapBefore = await heapMb();
   rounds(400);
   expect(memory.counts.remade).toBeGreaterThan(500_000);
-  expect((await heapMb()) - before).toBeLessThan(1.5);
+  expect((await heapMb()) - heapBefore).toBeLessThan(1.5);
 });
 
 const namespaces = 5;
@@ -92,17 +92,17 @@ function route(index: number, timeoutMs: number): Config {
   return givenObject('VirtualService', space(index), `v${index}`, { hosts: [host(index)], http });
 }
 
-test('after 200 changes of routes the configurations of the last few are all that is left', async () => {
+test('EncodedCache keeps only the latest route configurations after 200 changes of routes', async () => {
   const all = Array.from({ length: 40 }, (_, index) => index);
   const world = new GivenWorld(all.flatMap((index) => [service(index), route(index, 1)]));
   const nodes = Array.from({ length: namespaces }, (_, index) =>
     world.connect(`10.9.0.${index}`, { namespace: `ns-${index}` }),
   );
   const sent: WeakRef<object>[] = [];
-  for (let change = 0; change < 200; change++) {
-    const told = world.put(route(change % 40, 10 + change));
+  for (let round = 0; round < 200; round++) {
+    const change = world.put(route(round % 40, 10 + round));
     for (const node of nodes) {
-      node.typesToPush(told, [routeType]);
+      node.typesToPush(change, [routeType]);
       sent.push(new WeakRef(node.get(routeType, ['8080'])!.resources.get('8080')!));
     }
     await turn();
@@ -110,6 +110,6 @@ test('after 200 changes of routes the configurations of the last few are all tha
   expect(living(sent)).toBeGreaterThan(0);
   await collectGarbage();
   await collectGarbage();
-  // Those of the last context, of the one before, and what those of that one were made from.
+  // Those of the last context and of the previous one, and the bases of the latter.
   expect(living(sent)).toBeLessThanOrEqual(3 * namespaces);
 });

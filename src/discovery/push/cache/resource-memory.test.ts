@@ -11,21 +11,21 @@ import { ResourceMemory } from './resource-memory.ts';
 
 const thing = (...keys: string[]): { dependsOn: ConfigKey[] } => ({ dependsOn: keys.map(parseConfigKey) });
 
-describe('a memory of resources', () => {
-  it('gives what was made from the very same inputs, and nothing else', () => {
+describe('ResourceMemory', () => {
+  it('returns a value only for exactly the inputs it was built from', () => {
     const memory = new ResourceMemory({ maxEntries: 10 });
     const [input, other] = [{}, {}];
     const first = memory.recall('CDS', 'a', [input], () => thing());
     expect(memory.recall('CDS', 'a', [input], () => thing())).toBe(first);
     expect(memory.recall('EDS', 'a', [input], () => thing())).not.toBe(first);
-    // An older context that is still served gets what is its own, and leaves nothing behind that the newer one would take.
+    // An older context that is still served receives its own value, and the newer context does not receive that one.
     const old = memory.recall('CDS', 'a', [other], () => thing());
     expect(old).not.toBe(first);
     expect(memory.recall('CDS', 'a', [input], () => thing())).not.toBe(old);
     expect(memory.counts).toEqual({ hits: 1, misses: 4, evictions: 0, remade: 0 });
   });
 
-  it('forgets what depends on a changed object, and only that', () => {
+  it('removes the entries that depend on a changed object, and only those', () => {
     const memory = new ResourceMemory({ maxEntries: 10 });
     memory.recall('CDS', 'a', [], () => thing('ServiceEntry/n/a', 'DestinationRule/n/r'));
     const kept = memory.recall('CDS', 'b', [], () => thing('ServiceEntry/n/b'));
@@ -35,7 +35,7 @@ describe('a memory of resources', () => {
     expect(memory.recall('CDS', 'b', [], () => thing())).toBe(kept);
   });
 
-  it('drops what was not asked for lately when there is too much', () => {
+  it('evicts the least recently used entry when it is full', () => {
     const memory = new ResourceMemory({ maxEntries: 3 });
     const make = (key: string): object => memory.recall('CDS', key, [], () => thing(`ServiceEntry/n/${key}`));
     const used = make('used');
@@ -46,7 +46,7 @@ describe('a memory of resources', () => {
     expect([memory.size, memory.dependentConfigs, memory.counts.evictions]).toEqual([3, 3, 3]);
   });
 
-  it('drops one at the same cost, however many there are', () => {
+  it('evicts an entry at the same cost, however many entries there are', () => {
     const costOf = (maxEntries: number): number => {
       const memory = new ResourceMemory({ maxEntries });
       let next = 0;
@@ -62,13 +62,13 @@ describe('a memory of resources', () => {
     expect(growth).toBeLessThan(15);
   });
 
-  it('holds no more bytes than it may, whatever the number of things, and counts them once they are encoded', () => {
+  it('keeps its size within the limit in bytes, measured after encoding', () => {
     const memory = new ResourceMemory({ maxEntries: 1_000, maxBytes: 1_000_000 });
-    const made = Array.from({ length: 100 }, (_, index) => {
+    const built = Array.from({ length: 100 }, (_, index) => {
       const secret = create(SecretSchema, { name: 'x'.repeat(100_000) });
       return memory.recall('SDS', `${index}`, [], () => new Resource(`${index}`, SecretSchema, secret));
     });
-    for (const { bytes } of made) expect(bytes.length).toBeGreaterThan(100_000);
+    for (const { bytes } of built) expect(bytes.length).toBeGreaterThan(100_000);
     memory.forget([]);
     expect(memory.bytes).toBeGreaterThan(800_000);
     expect(memory.bytes).toBeLessThanOrEqual(1_000_000);
@@ -77,7 +77,7 @@ describe('a memory of resources', () => {
     expect([memory.size, memory.bytes]).toEqual([0, 0]);
   });
 
-  it('counts a block once, however many hold it, until the last of them is gone', () => {
+  it('counts a shared block once, until its last holder is removed', () => {
     const memory = new ResourceMemory({ maxEntries: 1_000 });
     const secret = new Resource('x', SecretSchema, create(SecretSchema, { name: 'x'.repeat(100_000) }));
     const block = new PartBlock(1, [secret]);
@@ -96,7 +96,7 @@ describe('a memory of resources', () => {
     expect(memory.bytes).toBe(0);
   });
 
-  it('counts nothing twice that comes in the place of another, or is forgotten', () => {
+  it('counts no bytes twice for an entry that was replaced or removed', () => {
     const memory = new ResourceMemory({ maxEntries: 1_000, maxBytes: 1_000_000 });
     const keep = (input: object) => memory.recall('CDS', 'a', [input], () => thing('ServiceEntry/n/a'));
     keep({});
@@ -109,7 +109,7 @@ describe('a memory of resources', () => {
     expect(memory.bytes).toBe(0);
   });
 
-  it('may drop what it is about to replace while that is being made', () => {
+  it('supports the eviction of an entry while its replacement is built', () => {
     const memory = new ResourceMemory({ maxEntries: 3 });
     const make = (key: string): unknown => memory.recall('RDS', key, [], () => thing(`ServiceEntry/n/${key}`));
     const whole = (input: object): unknown =>
@@ -128,7 +128,7 @@ describe('a memory of resources', () => {
     expect([memory.size, memory.bytes]).toEqual([0, 0]);
   });
 
-  it('may drop the very thing that was made last, where there is room for none', () => {
+  it('evicts even the newest entry if it exceeds the limit', () => {
     const memory = new ResourceMemory({ maxEntries: 10_000, maxBytes: 1 });
     for (let index = 0; index < 10_000; index++) memory.recall('EDS', `${index}`, [], () => thing('ServiceEntry/n/s'));
     expect(memory.size).toBeLessThan(2_000);
@@ -136,25 +136,29 @@ describe('a memory of resources', () => {
     expect([memory.size, memory.bytes, memory.dependentConfigs]).toEqual([0, 0, 0]);
   });
 
-  it('counts what was dropped and is asked for again, and says that it is too small', () => {
-    const said: object[] = [];
-    const thrashing = (figures: object): void => void said.push(figures);
-    const memory = new ResourceMemory({ maxEntries: 1_500, maxBytes: Number.POSITIVE_INFINITY, thrashing });
+  it('counts evicted entries that are requested again, and reports thrashing', () => {
+    const reports: object[] = [];
+    const thrashing = (figures: object): void => void reports.push(figures);
+    const memory = new ResourceMemory({
+      maxEntries: 1_500,
+      maxBytes: Number.POSITIVE_INFINITY,
+      onThrashing: thrashing,
+    });
     const round = (size: number): void => {
       for (let index = 0; index < size; index++) memory.recall('CDS', `${index}`, [], () => thing());
       memory.forget([]);
     };
     for (let times = 0; times < 5; times++) round(1_500);
-    expect([memory.counts.remade, said]).toEqual([0, []]);
+    expect([memory.counts.remade, reports]).toEqual([0, []]);
     for (let times = 0; times < 8; times++) round(3_000);
     expect(memory.counts.remade).toBeGreaterThan(15_000);
-    // Each time twice as much as before: a cache that is too small for long does not fill the log.
-    expect(said.length).toBeGreaterThan(1);
-    expect(said.length).toBeLessThan(7);
-    expect(said[0]).toMatchObject({ entries: 1_500 });
+    // The threshold doubles with each report, so that a small cache does not fill the log.
+    expect(reports.length).toBeGreaterThan(1);
+    expect(reports.length).toBeLessThan(7);
+    expect(reports[0]).toMatchObject({ entries: 1_500 });
   });
 
-  it('keeps nothing of types that are not to be kept', () => {
+  it('keeps no entry of a type that is not cached', () => {
     const memory = new ResourceMemory({ maxEntries: 10, notKept: new Set(['RDS']) });
     expect(memory.recall('RDS', 'a', [], () => thing())).not.toBe(memory.recall('RDS', 'a', [], () => thing()));
     expect(memory.size).toBe(0);

@@ -1,4 +1,4 @@
-/** What generators made, kept for all contexts as long as it is of use (spec/discovery.md §6.7). */
+/** Cache of generated values across push contexts (spec/discovery.md §6.7). */
 
 import { type Linked, LinkedQueue } from '../../../model/collections/linked-queue.ts';
 import { hashOf } from '../../../model/collections/persistent-map.ts';
@@ -8,18 +8,18 @@ import { PartBlock } from '../../../networking/messages/part-block.ts';
 import { Encodable, ResourceOfParts } from '../../../networking/messages/resource.ts';
 
 export interface ResourceMemoryOptions {
-  /** PILOT_XDS_CACHE_SIZE: most things kept. 0: nothing is. */
+  /** PILOT_XDS_CACHE_SIZE: maximum number of entries. 0 disables the cache. */
   readonly maxEntries: number;
-  /** PILOT_XDS_CACHE_BYTES: about as much is kept; without a limit when absent. */
+  /** PILOT_XDS_CACHE_BYTES: approximate maximum size. Unlimited if absent. */
   readonly maxBytes?: number;
-  /** Told when much that was dropped is asked for again; each time after twice as much as before. */
-  readonly thrashing?: (figures: ThrashingFigures) => void;
-  /** Types that are made anew each time (PILOT_ENABLE_CDS_CACHE, PILOT_ENABLE_RDS_CACHE). */
+  /** The threshold doubles after each call. */
+  readonly onThrashing?: (figures: ThrashingFigures) => void;
+  /** Types that are not cached (PILOT_ENABLE_CDS_CACHE, PILOT_ENABLE_RDS_CACHE). */
   readonly notKept?: ReadonlySet<RememberedType>;
 }
 
 export interface ThrashingFigures {
-  /** Things that were dropped and made again since the last time. */
+  /** Since the last call. */
   readonly remade: number;
   readonly entries: number;
   readonly bytes: number;
@@ -29,69 +29,63 @@ export interface MemoryCounts {
   hits: number;
   misses: number;
   evictions: number;
-  /** Misses of what had been dropped for want of room. */
+  /** Misses of evicted entries. */
   remade: number;
 }
 
-/** An entry with its key, without what it holds. */
 const entryBytes = 300;
-/** Entries that wait to be measured: their resources are encoded after they were made. */
+/** Entries are measured later, because their resources are encoded after they are built. */
 const maxUnmeasured = 8_192;
-/** Dropped things of which is known that they were there: so many, and up to as many again that were dropped before them. */
+/** Up to as many older keys are kept too. */
 const maxDropped = 32_768;
-/** Objects that a thing may depend on to be forgotten when one of them changes: a listener may depend on all services. */
+/** A listener may depend on all services. */
 const maxDependencies = 256;
 const noKeys: readonly string[] = [];
-/** Before so much was made again nobody is told. */
-const fewRemade = 1_000;
+const minReportedRemade = 1_000;
 
 interface Entry extends Linked<Entry> {
   readonly id: string;
   readonly inputs: readonly unknown[];
   readonly value: unknown;
   readonly dependsOn: readonly string[];
-  /** Asked for since eviction last passed by. */
+  /** Requested since the last eviction pass. */
   used: boolean;
-  /** About what it holds, and nobody else does; 0 until it is measured. */
+  /** Approximate size of what only this entry holds. 0 until measured, -1 after removal. */
   bytes: number;
-  /** What it shares with others, from when it is measured. */
+  /** Set when measured. */
   blocks: readonly PartBlock[];
 }
 
-/** What several entries hold counts once. */
 interface SharedBytes {
   holders: number;
   readonly bytes: number;
 }
 
 /**
- * An entry is given out only for the very inputs that it was made from, so an old context that is still being served
- * can neither be given what is too new nor leave behind what is too old (§6.7, token rule). What depends on a changed
- * object is forgotten when the change is published; of the rest the least recently used goes when there is too much.
+ * An entry is returned only for exactly the inputs it was built from, so an old context that is still served neither
+ * receives newer values nor leaves outdated ones behind (§6.7, token rule). When a change is published, entries that
+ * depend on the changed objects are removed. If the cache is full, the least recently used entry is evicted.
  */
 export class ResourceMemory implements Memory {
   readonly counts: MemoryCounts = { hits: 0, misses: 0, evictions: 0, remade: 0 };
   readonly #options: ResourceMemoryOptions;
   readonly #entries = new Map<string, Entry>();
-  /** Entries in the order in which they come up for eviction. */
   readonly #queue = new LinkedQueue<Entry>();
-  /** Keys of entries by the object that they depend on. */
+  /** By key of the object. */
   readonly #dependants = new Map<string, Set<string>>();
 
   #bytes = 0;
   readonly #blocks = new Map<PartBlock, SharedBytes>();
   #unmeasured: Entry[] = [];
-  /** Hashes of the keys of what was dropped lately. */
-  #dropped = new Set<number>();
-  #droppedBefore = new Set<number>();
-  #toldAt = 0;
-  #tellFrom = fewRemade;
+  #recentlyDropped = new Set<number>();
+  #previouslyDropped = new Set<number>();
+  #reportedRemade = 0;
+  #reportThreshold = minReportedRemade;
 
   constructor(options: ResourceMemoryOptions) {
     this.#options = options;
   }
 
-  /** About what all things hold that are kept. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -100,7 +94,6 @@ export class ResourceMemory implements Memory {
     return this.#entries.size;
   }
 
-  /** How many objects anything that is kept depends on. */
   get dependentConfigs(): number {
     return this.#dependants.size;
   }
@@ -109,10 +102,10 @@ export class ResourceMemory implements Memory {
     type: RememberedType,
     key: string,
     inputs: readonly unknown[],
-    make: (before: T | undefined) => T,
+    build: (previous: T | undefined) => T,
   ): T {
     const { maxEntries, notKept } = this.#options;
-    if (maxEntries === 0 || notKept?.has(type)) return make(undefined);
+    if (maxEntries === 0 || notKept?.has(type)) return build(undefined);
     const id = `${type} ${key}`;
     const known = this.#entries.get(id);
     if (known !== undefined && sameInputs(known.inputs, inputs)) {
@@ -122,15 +115,15 @@ export class ResourceMemory implements Memory {
     }
     this.counts.misses++;
     if (known === undefined && this.#wasDropped(id)) this.counts.remade++;
-    const value = make(known?.value as T | undefined);
-    // What was made on the way may have taken its place, or its room.
-    const there = this.#entries.get(id);
-    if (there !== undefined) this.#remove(there);
+    const value = build(known?.value as T | undefined);
+    // The build may have added an entry with this ID.
+    const existing = this.#entries.get(id);
+    if (existing !== undefined) this.#remove(existing);
     this.#add({
       id,
       inputs,
       value,
-      // Of so many objects one changes soon, and the next thing under the key takes its place.
+      // One of so many objects changes soon, and the next value replaces this one.
       dependsOn: value.dependsOn.length > maxDependencies ? noKeys : value.dependsOn.map(configKeyText),
       used: false,
       bytes: 0,
@@ -145,10 +138,10 @@ export class ResourceMemory implements Memory {
     return this.#entries.get(`${type} ${key}`)?.value;
   }
 
-  /** Forgets what depends on any of these objects, and sees to it that the rest is no more than may be kept. */
+  /** Also evicts entries until the limits are kept. */
   forget(changed: Iterable<string>): void {
     this.#measure();
-    this.#tell();
+    this.#reportThrashing();
     for (const key of changed) {
       for (const id of this.#dependants.get(key) ?? []) this.#remove(this.#entries.get(id)!);
     }
@@ -158,8 +151,8 @@ export class ResourceMemory implements Memory {
     this.#entries.clear();
     this.#queue.clear();
     this.#dependants.clear();
-    this.#dropped.clear();
-    this.#droppedBefore.clear();
+    this.#recentlyDropped.clear();
+    this.#previouslyDropped.clear();
     this.#unmeasured = [];
     this.#blocks.clear();
     this.#bytes = 0;
@@ -167,7 +160,6 @@ export class ResourceMemory implements Memory {
 
   #measure(): void {
     for (const entry of this.#unmeasured) {
-      // Gone meanwhile.
       if (entry.bytes < 0) continue;
       entry.bytes = entryBytes + 8 * entry.inputs.length + bytesIn(entry.value);
       entry.blocks = blocksIn(entry.value);
@@ -196,13 +188,13 @@ export class ResourceMemory implements Memory {
     this.#bytes -= shared.bytes;
   }
 
-  /** What is dropped because something changed, or is seldom wanted, is made again now and then; this is more. */
-  #tell(): void {
-    const remade = this.counts.remade - this.#toldAt;
-    if (remade < this.#tellFrom) return;
-    this.#toldAt = this.counts.remade;
-    this.#tellFrom *= 2;
-    this.#options.thrashing?.({ remade, entries: this.size, bytes: this.bytes });
+  /** Ignores few repeated builds, which changes and rare use explain. */
+  #reportThrashing(): void {
+    const remade = this.counts.remade - this.#reportedRemade;
+    if (remade < this.#reportThreshold) return;
+    this.#reportedRemade = this.counts.remade;
+    this.#reportThreshold *= 2;
+    this.#options.onThrashing?.({ remade, entries: this.size, bytes: this.bytes });
   }
 
   #add(entry: Entry): void {
@@ -215,12 +207,12 @@ export class ResourceMemory implements Memory {
       if (ids === undefined) this.#dependants.set(key, new Set([id]));
       else ids.add(id);
     }
-    // From here on the entry may be evicted again.
+    // From here on the entry may be evicted.
     if (this.#unmeasured.length >= maxUnmeasured) this.#measure();
     while (this.#entries.size > this.#options.maxEntries) this.#evict();
   }
 
-  /** The second time that eviction comes to an entry that nobody asked for meanwhile, it goes. */
+  /** Second-chance eviction: an entry is evicted on the second pass if it was not used since the first. */
   #evict(): void {
     const entry = this.#queue.oldest!;
     if (entry.used) {
@@ -231,17 +223,16 @@ export class ResourceMemory implements Memory {
     }
     this.counts.evictions++;
     this.#remove(entry);
-    this.#dropped.add(hashOf(entry.id));
-    if (this.#dropped.size < maxDropped) return;
-    this.#droppedBefore = this.#dropped;
-    this.#dropped = new Set();
+    this.#recentlyDropped.add(hashOf(entry.id));
+    if (this.#recentlyDropped.size < maxDropped) return;
+    this.#previouslyDropped = this.#recentlyDropped;
+    this.#recentlyDropped = new Set();
   }
 
-  /** Whether what is there again now was dropped before. */
   #wasDropped(id: string): boolean {
-    if (this.#dropped.size === 0 && this.#droppedBefore.size === 0) return false;
+    if (this.#recentlyDropped.size === 0 && this.#previouslyDropped.size === 0) return false;
     const hash = hashOf(id);
-    return this.#dropped.delete(hash) || this.#droppedBefore.delete(hash);
+    return this.#recentlyDropped.delete(hash) || this.#previouslyDropped.delete(hash);
   }
 
   #remove(entry: Entry): void {
@@ -260,7 +251,7 @@ export class ResourceMemory implements Memory {
   }
 }
 
-/** Bytes of a value: of an encoded one without its blocks, of a list what it takes to have it. */
+/** Without shared blocks; for a list, including its elements. */
 function bytesIn(value: unknown): number {
   if (value instanceof Encodable) return value.bytesKept;
   let sum = 0;

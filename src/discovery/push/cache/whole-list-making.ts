@@ -2,32 +2,31 @@ import type { Resource } from '../../../networking/index.ts';
 import type { EncodedResource } from '../../xds/resource-source.ts';
 import type { ResourceMap } from './list-making.ts';
 
-export interface WholeListMakingOptions {
+export interface WholeListBuildOptions {
   readonly base: ResourceMap | undefined;
   readonly build: () => readonly Resource[];
-  /** The same with rests; absent: it takes little. */
-  readonly building: Iterator<undefined, readonly Resource[]> | undefined;
-  /** Undefined: there is nothing to stand for its name. */
-  readonly encode: (resource: Resource, before: EncodedResource | undefined) => EncodedResource | undefined;
-  /** The list is whole: the base, if nothing in it is another. */
-  readonly made: (list: ResourceMap) => void;
+  /** As `build`, in steps. Absent if building is fast. */
+  readonly buildSteps: Iterator<undefined, readonly Resource[]> | undefined;
+  /** `undefined` if the name has no valid version. */
+  readonly encode: (resource: Resource, previous: EncodedResource | undefined) => EncodedResource | undefined;
+  /** The base if nothing differs. */
+  readonly onComplete: (list: ResourceMap) => void;
 }
 
-/** A list of all resources of a type, made and encoded one by one so that other work has its turns meanwhile. */
-export class WholeListMaking {
+/** Builds a list of all resources of a type in steps, so that other work can run in between. */
+export class WholeListBuild {
   readonly #steps: Iterator<void, void>;
   #hasFailed = false;
 
-  constructor(options: WholeListMakingOptions) {
-    this.#steps = making(options);
+  constructor(options: WholeListBuildOptions) {
+    this.#steps = listSteps(options);
   }
 
-  /** It threw, and makes no list any more. */
   get hasFailed(): boolean {
     return this.#hasFailed;
   }
 
-  /** Makes some. @returns whether there is more to make */
+  /** @returns whether there is more to build */
   step(): boolean {
     try {
       return this.#steps.next().done !== true;
@@ -37,26 +36,24 @@ export class WholeListMaking {
     }
   }
 
-  /** Makes what is left of it. */
   finish(): void {
     while (this.step());
   }
 }
 
-/** Resources that are as they were between two rests. */
-const keptAtATime = 64;
+const unchangedPerStep = 64;
 
-function* making({ base, build, building, encode, made }: WholeListMakingOptions): Generator<void, void> {
+function* listSteps({ base, build, buildSteps, encode, onComplete }: WholeListBuildOptions): Generator<void, void> {
   const list = new Map<string, EncodedResource>();
-  let kept = 0;
-  for (const resource of building === undefined ? build() : yield* withRests(building)) {
-    const before = base?.get(resource.name);
-    const encoded = encode(resource, before) ?? before;
+  let unchanged = 0;
+  for (const resource of buildSteps === undefined ? build() : yield* withRests(buildSteps)) {
+    const previous = base?.get(resource.name);
+    const encoded = encode(resource, previous) ?? previous;
     if (encoded !== undefined) list.set(resource.name, encoded);
-    // What is as it was takes little.
-    if (encoded !== before || ++kept % keptAtATime === 0) yield;
+    // Unchanged resources cost little.
+    if (encoded !== previous || ++unchanged % unchangedPerStep === 0) yield;
   }
-  made(isSameMap(base, list) ? base! : list);
+  onComplete(isSameMap(base, list) ? base! : list);
 }
 
 function* withRests<Result>(steps: Iterator<undefined, Result>): Generator<void, Result> {

@@ -5,7 +5,7 @@ import { eventually } from '../../../../test/harness/eventually.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { ContextHistory } from './context-history.ts';
 
-/** A history of so many steps, of which the tenth was forced; step i changed key i. */
+/** A history of this many steps, of which the tenth was forced. Step i changed key i. */
 function walked(steps: number): { history: ContextHistory; contexts: PushContext[] } {
   const history = new ContextHistory();
   const contexts = Array.from({ length: steps + 1 }, (_, i) => ({ version: `v${i}` }) as PushContext);
@@ -16,7 +16,7 @@ function walked(steps: number): { history: ContextHistory; contexts: PushContext
   return { history, contexts };
 }
 
-test('the way from one context to another has every change on it', () => {
+test('ContextHistory returns all changes between two contexts', () => {
   const { history, contexts } = walked(12);
   expect(history.between(contexts[2]!, contexts[3]!)).toEqual({ forced: false, changed: new Set(['key/3']) });
   expect(history.between(contexts[2]!, contexts[5]!)).toEqual({
@@ -27,7 +27,7 @@ test('the way from one context to another has every change on it', () => {
   expect(history.between(contexts[0]!, contexts[12]!)?.changed.size).toBe(12);
 });
 
-test('who is too far behind is told that everything may differ; who is near is not', () => {
+test('ContextHistory reports that anything may differ from a context before the history, but not from a recent one', () => {
   const { history, contexts } = walked(3_000);
   expect(history.between(contexts[20]!, contexts[3_000]!)).toMatchObject({ forced: true });
   const near = history.between(contexts[2_900]!, contexts[3_000]!);
@@ -35,12 +35,12 @@ test('who is too far behind is told that everything may differ; who is near is n
   expect([...near!.changed]).toEqual(Array.from({ length: 100 }, (_, i) => `key/${2_901 + i}`));
 });
 
-test('a context that was never told of has no way', () => {
+test('ContextHistory returns no changes for a context that was never added', () => {
   const { history, contexts } = walked(2);
   expect(history.between({} as PushContext, contexts[2]!)).toBeUndefined();
 });
 
-test('contexts that came and went are kept by nobody', async () => {
+test('ContextHistory keeps no context in memory', async () => {
   const history = new ContextHistory();
   const first = {} as PushContext;
   let previous = first;
@@ -56,7 +56,7 @@ test('contexts that came and went are kept by nobody', async () => {
   expect(history.between(first, previous)).toBeDefined();
 });
 
-test('a context holds none of those before it, whatever it has taken over from them', async () => {
+test('A push context keeps no earlier context in memory, whatever it has taken over from it', async () => {
   const entry = (host: string) =>
     givenObject('ServiceEntry', 'a', 'web', {
       hosts: [host],
@@ -67,18 +67,18 @@ test('a context holds none of those before it, whatever it has taken over from t
   const node = world.connect('10.0.0.1');
   const seen: WeakRef<PushContext>[] = [];
   for (let i = 0; i < 20; i++) {
-    const made = [
+    const built = [
       entry(`web-${i}`),
       givenObject('Gateway', 'a', 'in', { selector: {}, servers: [] }, i),
       givenObject('Sidecar', 'a', 'default', { egress: [{ hosts: ['*/*'] }] }, i),
       givenObject('PeerAuthentication', 'a', 'strict', { mtls: 'STRICT' }, i),
     ];
-    const change = world.put(made[i % made.length]!);
+    const change = world.put(built[i % built.length]!);
     node.typesToPush(change, []);
     node.context.policiesFor(node.shape);
     seen.push(new WeakRef(world.state.context!));
   }
-  // What others of this process hold on to for a moment is let go; what a context holds is not.
+  // Other references in this process are temporary. References held by a context are not.
   await eventually('few are left', async () => {
     await collectGarbage();
     return seen.filter((context) => context.deref() !== undefined).length < 5;

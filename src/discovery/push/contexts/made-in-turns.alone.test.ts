@@ -1,6 +1,6 @@
 /**
- * Services and contexts of a large mesh are made in turns: others have theirs in between, nobody sees them half done, and
- * what is asked for meanwhile comes after it.
+ * Services and contexts of a large mesh are built in steps: other work runs in between, no reader sees a partial
+ * result, and requests during the build are processed after it.
  */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../../test/fixtures/given-world.ts';
@@ -41,13 +41,13 @@ const mesh = new Map(
 let world: GivenWorld;
 let state: MeshState;
 
-/** What the configuration has is this from now on. */
+/** Replaces objects of the configuration. */
 function put(objects: ReadonlyMap<string, Config>): { key: string; event: 'update' }[] {
   world.directory.snapshot = world.directory.snapshot.edited(objects);
   return [...objects.keys()].map((key) => ({ key, event: 'update' as const }));
 }
 
-const others = (count: number, addresses: number): Map<string, Config> =>
+const changedEntries = (count: number, addresses: number): Map<string, Config> =>
   new Map(
     all.slice(0, count).map((index) => [`ServiceEntry/${namespaceOf(index)}/se-${index}`, entry(index, addresses)]),
   );
@@ -60,25 +60,25 @@ beforeEach(() => {
   state = world.state;
 });
 
-describe('5,000 services in 300 namespaces', () => {
-  it('are made in short turns, and are there all at once', async () => {
+describe('MeshState with 5,000 services in 300 namespaces', () => {
+  it('computes services in short turns and shows them all at once', async () => {
     put(mesh);
     const seen = new Set<string>();
-    const look = (): void => {
+    const observe = (): void => {
       const { registry } = state;
       seen.add(`${registry.services.length} services, endpoints of ${[...registry.endpoints.keys()].length}`);
     };
-    const first = await measuredTurns(() => state.computeServicesInTurns(), look);
+    const first = await measuredTurns(() => state.computeServicesInTurns(), observe);
     expect([...seen]).toEqual(['0 services, endpoints of 0', '5000 services, endpoints of 5000']);
     expect(first.result).toMatchObject({ services, endpoints: 10 * services });
-    // Turns of 10 ms; one may have memory collected.
+    // Turns last 10 ms; one may include a garbage collection.
     expect(first.longestMs, JSON.stringify(first.longestMs)).toBeLessThan(first.sumMs / 4);
   });
 
-  it('change all together in short turns, and a context has all of them in short turns', async () => {
+  it('applies a change of all services in short turns, and builds a context of them in short turns', async () => {
     put(mesh);
     state.computeServices();
-    const changes = put(others(services, 9));
+    const changes = put(changedEntries(services, 9));
     const seen = new Set<number>();
     const changed = await measuredTurns(
       () => state.computeServicesInTurns(changes),
@@ -88,18 +88,18 @@ describe('5,000 services in 300 namespaces', () => {
     expect(changed.result.changedEndpoints).toHaveLength(services);
     expect(changed.longestMs, JSON.stringify(changed.longestMs)).toBeLessThan(changed.sumMs / 4);
     const contexts = new Set<number | undefined>();
-    const before = state.context;
+    const previous = state.context;
     const built = await measuredTurns(
       () => state.publishContextInTurns({ forced: true, changed: [] }),
-      () => contexts.add(state.context === before ? 0 : state.context?.services.length),
+      () => contexts.add(state.context === previous ? 0 : state.context?.services.length),
     );
     expect([...contexts]).toEqual([0, services]);
     expect(built.longestMs, JSON.stringify(built.longestMs)).toBeLessThan(0.7 * built.sumMs);
   });
 });
 
-describe('what is asked for while services are made', () => {
-  it('a context comes after them, and has them', async () => {
+describe('MeshState, while services are computed', () => {
+  it('builds a requested context afterwards, with these services', async () => {
     put(mesh);
     const computing = state.computeServicesInTurns();
     const context = await state.publishContextInTurns({ forced: true, changed: [] });
@@ -107,33 +107,33 @@ describe('what is asked for while services are made', () => {
     expect((await computing).services).toBe(services);
   });
 
-  it('the next change of the same objects comes after the one under way, which is not lost', async () => {
+  it('applies the next change of the same objects afterwards, and loses neither change', async () => {
     put(mesh);
     state.computeServices();
-    const two = state.computeServicesInTurns(put(others(1_000, 2)));
-    const three = state.computeServicesInTurns(put(others(500, 3)));
+    const two = state.computeServicesInTurns(put(changedEntries(1_000, 2)));
+    const three = state.computeServicesInTurns(put(changedEntries(500, 3)));
     expect((await two).changedEndpoints).toHaveLength(1_000);
-    // The objects in force are those of the moment when its turn comes.
+    // A computation uses the objects that exist when it starts.
     expect((await three).changedEndpoints).toHaveLength(0);
     expect([endpointsOf(0), endpointsOf(500), endpointsOf(1_000)]).toEqual([3, 2, 10]);
   });
 
-  it('what nobody hears the answer of is done all the same, and is in the next answer', async () => {
+  it('completes an aborted computation, and reports its changes with the next one', async () => {
     put(mesh);
     state.computeServices();
     const given = new AbortController();
-    const unheard = state.computeServicesInTurns(put(others(1_000, 2)), undefined, given.signal);
-    const heard = state.computeServicesInTurns([]);
+    const unheard = state.computeServicesInTurns(put(changedEntries(1_000, 2)), undefined, given.signal);
+    const completed = state.computeServicesInTurns([]);
     given.abort();
     await expect(unheard).rejects.toThrow('aborted');
-    expect((await heard).changedEndpoints).toHaveLength(1_000);
+    expect((await completed).changedEndpoints).toHaveLength(1_000);
     expect([endpointsOf(0), endpointsOf(1_000)]).toEqual([2, 10]);
   });
 
-  it('one that fails is made good by the next', async () => {
+  it('recovers from a failed computation with the next one', async () => {
     put(mesh);
     state.computeServices();
-    const changes = put(others(1_000, 2));
+    const changes = put(changedEntries(1_000, 2));
     const { directory } = world;
     const { snapshot } = directory;
     const broken = new Map(snapshot.byKey);

@@ -11,20 +11,20 @@ const entry = (endpoints: readonly string[]) =>
     endpoints: endpoints.map((address) => ({ address })),
   });
 
-it('says of services and endpoints that changed why they did, as their registries count it', () => {
+it('MeshState reports the reasons for changes of services and endpoints, as counted by their registries', () => {
   const world = new GivenWorld([]);
   const reasons = (endpoints: readonly string[]): unknown => {
     const key = 'ServiceEntry/a/x';
     world.directory.snapshot = world.directory.snapshot.edited(new Map([[key, entry(endpoints)]]));
     return world.state.computeServices([{ key, event: 'update' }]).reasons;
   };
-  // The service came, and so did the first endpoints of it.
+  // Both the service and its first endpoints are new.
   expect(reasons(['10.0.0.1'])).toEqual({ service: 2 });
   expect(reasons(['10.0.0.1', '10.0.0.2'])).toEqual({ endpoint: 1 });
   expect(reasons(['10.0.0.1', '10.0.0.2'])).toEqual({});
 });
 
-it('names services in the next context if their computation was cancelled before it reported them', async () => {
+it('MeshState names services in the next context if their computation was cancelled before it reported them', async () => {
   const world = new GivenWorld([]);
   const changes: (readonly string[])[] = [];
   world.state.onPublished(({ changed }) => changes.push([...changed]));
@@ -36,11 +36,11 @@ it('names services in the next context if their computation was cancelled before
   expect(changes).toEqual([expect.arrayContaining(['ServiceEntry/a/x.test'])]);
 });
 
-it('builds no context before the computation of services that follows the one under way', async () => {
+it('MeshState builds no context before the computation of services that follows the running one', async () => {
   const world = new GivenWorld([]);
   const key = 'ServiceEntry/a/x';
   const first = world.state.computeServicesInTurns([]);
-  // As the chart does it: a change during a computation begins the next one when that has ended.
+  // As in the chart: a change during a computation starts the next one afterwards.
   const next = first.then(() => world.state.computeServicesInTurns([{ key, event: 'add' }]));
   const published = world.state.publishContextInTurns({ forced: false, changed: [] });
   world.directory.snapshot = world.directory.snapshot.edited(new Map([[key, entry(['10.0.0.1'])]]));

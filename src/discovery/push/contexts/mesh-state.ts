@@ -1,6 +1,6 @@
 /**
- * What the control plane knows at one moment: settings, objects, services, and the push context made of them. The
- * statecharts say when each of these moves on; they know them by version only.
+ * Current state of the mesh: settings, objects, services, and the push context built from them. The statecharts decide
+ * when each of these changes, and know them by version only.
  */
 import type { ServicesReading } from '../../../../machines/discovery/registry/service-registry.setup.ts';
 import { type Config, configKeyText, parseConfigKey } from '../../../model/config/config.ts';
@@ -29,78 +29,70 @@ import { ServiceComputations } from './service-computations.ts';
 
 export interface MeshStateOptions {
   readonly settings: SettingsFiles;
-  /** Absent: nothing is configured. */
   readonly directory?: {
     readonly snapshot: ConfigSnapshot;
     readonly unreadable?: ReadonlyMap<string, string>;
     readonly limitedCount?: number;
     readonly translationProblems?: Iterable<Problem>;
   };
-  /** `--domain`. */
   readonly domain: string;
-  /** `--clusterID`. */
   readonly clusterId: string;
-  /** Words of `--registries`: `Mock` and `Memory` make registries of their own. */
+  /** Values of `--registries`. `Mock` and `Memory` create registries of their own. */
   readonly registries?: readonly string[];
-  /** What the environment says of registries; the rest is as without a flag. */
+  /** From environment variables. */
   readonly registryOptions?: Partial<RegistryOptions>;
-  /** What the environment says of what is generated; absent: as without any variable. */
+  /** From environment variables. */
   readonly features?: Features;
   readonly observer?: RegistryObserver;
-  /** What only the registry reads of the followed cluster; absent: there is none, or no registry of it. */
+  /** Objects of the watched cluster that only the registry reads. Absent without a Kubernetes registry. */
   readonly cluster?: FollowedObjects;
-  /** As for `ServiceObjects`. */
   readonly maxEndpointsPerNamespace?: number;
-  /** Puts keys that were fetched into the objects that ask for them; absent: none are fetched. */
+  /** Absent if no keys are fetched. */
   readonly keySets?: { resolve(set: ConfigSet): ConfigSet };
 }
 
-/** A context, and what it was built for. */
-export interface PublishedContext {
+export interface ContextPublication {
   readonly context: PushContext;
-  /** The one before. */
   readonly previous: PushContext | undefined;
-  /** Everything may differ from the one before. */
+  /** Anything may differ. */
   readonly forced: boolean;
-  /** Keys of what differs from the one before. */
+  /** Keys of changed objects. */
   readonly changed: ReadonlySet<string>;
 }
 
-export interface Publication extends PublishedContext {
-  /** The objects that it was made from. */
+export interface Publication extends ContextPublication {
   readonly configs: ConfigSnapshot;
-  /** The same, except that a RequestAuthentication that waits for keys is the previous one. */
+  /** The same, but a RequestAuthentication that waits for keys has its previous version. */
   readonly shown: ConfigSnapshot;
-  /** Keys of objects that differ from the previous publication; empty for the first one. */
+  /** Keys of changed objects. Empty in the first publication. */
   readonly objects: readonly string[];
 }
 
 export interface ContextOrder {
   readonly forced: boolean;
-  /** Keys of everything that may differ from the last context; without effect when `forced`. */
+  /** Ignored if `forced`. */
   readonly changed: readonly string[];
 }
 
-interface ShownObjects {
+interface NextObjects {
   readonly shown: ConfigSnapshot;
-  /** Keys of objects that differ from the previous context and that the order does not name. */
+  /** Keys of changed objects that the order does not name. */
   readonly differing: readonly string[];
-  /** Keys of all objects that differ. */
+  /** Keys of all changed objects. */
   readonly objects: readonly string[];
 }
 
-/** A kind's list is made when it is read. */
+/** A kind's list is built on first access. */
 function withWorkloads(set: ConfigSet, pods: readonly Config[], nodes: readonly Config[]): ConfigSet {
   const workloads = { Pod: { value: pods, enumerable: true }, Node: { value: nodes, enumerable: true } };
   return Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(set), ...workloads }) as ConfigSet;
 }
 
-/** Kinds that services are computed from: a push names the services. */
-const kindsOfServices: ReadonlySet<string> = new Set(serviceKinds);
+/** Pushes name services instead of these. */
+const serviceSourceKinds: ReadonlySet<string> = new Set(serviceKinds);
 
 export class MeshState {
   readonly settings: SettingsFiles;
-  /** Whatever services come from. */
   readonly registries: MeshRegistries;
   readonly #options: MeshStateOptions;
   readonly #listeners: ((published: Publication) => void)[] = [];
@@ -109,13 +101,12 @@ export class MeshState {
   #objects:
     | { readonly of: ConfigSet; readonly pods: unknown; readonly nodes: unknown; readonly set: ConfigSet }
     | undefined;
-  /** Services and contexts are made of one another: while one is made in steps, nothing that it is made of changes. */
-  readonly #making = new OneByOne();
+  /** The input of a running build must not change. */
+  readonly #builds = new OneByOne();
   readonly #computations = new ServiceComputations();
-  /** The registries were told of all objects once. */
+  /** The registries have received all objects once. */
   #hasApplied = false;
   #context: PushContext | undefined;
-  /** Objects of {@link #context}. */
   #contextConfigs: ConfigSnapshot | undefined;
   #counter = 0;
 
@@ -132,12 +123,11 @@ export class MeshState {
     });
   }
 
-  /** The current objects. */
   get configs(): ConfigSnapshot {
     return this.#options.directory?.snapshot ?? ConfigSnapshot.empty;
   }
 
-  /** The current objects by kind, with the Pods and Nodes that only the registry reads. The same set until one changes. */
+  /** Includes the Pods and Nodes that only the registry reads. The same set until an object changes. */
   get objects(): ConfigSet {
     const { set } = this.configs;
     if (this.#options.cluster === undefined) return set;
@@ -147,32 +137,30 @@ export class MeshState {
     return this.#objects.set;
   }
 
-  /** All current objects: those of {@link configs}, and those that only the registry reads. */
+  /** Includes objects that only the registry reads. */
   get allObjects(): readonly Config[] {
     return [...this.configs.byKey.values(), ...this.registries.objects.ofCluster()];
   }
 
-  /** How many objects are beyond a limit of their namespaces. */
   get limitedCount(): number {
     return (this.#options.directory?.limitedCount ?? 0) + this.registries.objects.limitedCount;
   }
 
-  /** What of the Gateway API's objects has no effect, and why. */
+  /** Parts of Gateway API objects that have no effect, with the reason. */
   get translationProblems(): Iterable<Problem> {
     return this.#options.directory?.translationProblems ?? [];
   }
 
-  /** Files of configuration that cannot be read, with the reason. */
+  /** Configuration files that cannot be read, with the reason. */
   get unreadable(): ReadonlyMap<string, string> {
     return this.#options.directory?.unreadable ?? new Map();
   }
 
-  /** What the registries know at this moment. */
   get registry(): ServiceRegistry {
     return this.registries.snapshot;
   }
 
-  /** What proxies are served from; absent until the first one was built. */
+  /** `undefined` until the first one is built. */
   get context(): PushContext | undefined {
     return this.#context;
   }
@@ -181,36 +169,39 @@ export class MeshState {
     return this.settings.mesh;
   }
 
-  /** Called with each new context before anybody is told of it. */
+  /** Called before any proxy is notified. */
   onPublished(listener: (published: Publication) => void): void {
     this.#listeners.push(listener);
   }
 
-  /** Calls the listener with what happened to objects of services, after {@link computeServices}. */
+  /** Called after each {@link computeServices}. */
   onReported(listener: (report: ObjectReport) => void): void {
     this.#reportListeners.push(listener);
   }
 
-  /** Called when names of gateways have other addresses: {@link computeServices} then says so. Returns how to end that. */
+  /**
+   * Called when host names of gateways resolve to new addresses. {@link computeServices} then reports the change.
+   * @returns unsubscribes
+   */
   onGatewaysResolved(listener: () => void): () => void {
     this.#gatewayListeners.add(listener);
     return () => void this.#gatewayListeners.delete(listener);
   }
 
   /**
-   * Brings services and endpoints to the objects in force, and says what changed since the last time.
+   * Returns what changed since the last call.
    *
-   * @param changes objects that changed since; absent: whichever did
-   * @param registries `Provider/cluster` of those that there are; absent: none is taken away
+   * @param changes absent: all objects may have changed
+   * @param registries `Provider/cluster` of the existing registries; absent: none is removed
    */
   computeServices(changes?: readonly ChangedObject[], registries?: readonly string[]): ServicesReading {
-    return atOnce(this.#computingServices(changes, registries));
+    return atOnce(this.#computeServicesInSteps(changes, registries));
   }
 
   /**
-   * The same with rests, after whatever is being made already.
+   * As {@link computeServices}, in steps, after the running build.
    *
-   * @param signal nobody hears the answer any more: what it would have said is said by the next
+   * @param signal aborts: the next call reports these changes too
    */
   computeServicesInTurns(
     changes?: readonly ChangedObject[],
@@ -218,11 +209,11 @@ export class MeshState {
     signal?: AbortSignal,
   ): Promise<ServicesReading> {
     return this.#computations.run(
-      this.#making.do(() => new Turns().through(this.#computingServices(changes, registries, signal))),
+      this.#builds.do(() => new Turns().through(this.#computeServicesInSteps(changes, registries, signal))),
     );
   }
 
-  *#computingServices(
+  *#computeServicesInSteps(
     changes?: readonly ChangedObject[],
     registries?: readonly string[],
     signal?: AbortSignal,
@@ -235,7 +226,7 @@ export class MeshState {
       else yield* this.registries.loading(byKey);
       this.#hasApplied = true;
     } catch (error) {
-      // Half of a change may be in them.
+      // Only a part of the change may be applied.
       this.#hasApplied = false;
       yield* this.registries.remaking();
       throw error;
@@ -258,34 +249,30 @@ export class MeshState {
   }
 
   /**
-   * Builds the context of the moment at which it begins, and publishes it. Objects and services may have changed since the order was
-   * given: the context names them, too. Otherwise a later order names an object that is in neither of the contexts before and after
-   * it, and no proxy that had it is updated.
+   * The publication also names objects and services that changed since the order. Otherwise a later order would name an
+   * object that equals that in the contexts before and after it, and proxies would not receive its change.
    */
   publishContext(order: ContextOrder): PushContext {
-    return atOnce(this.#publishingContext(order));
+    return atOnce(this.#publishContextInSteps(order));
   }
 
-  /** The same with rests, after the services reflect the objects that have changed before this call. */
+  /** As {@link publishContext}, in steps, after services reflect all earlier changes. */
   async publishContextInTurns(order: ContextOrder): Promise<PushContext> {
     await this.#computations.settled();
-    return await this.#making.do(() => new Turns().through(this.#publishingContext(order)));
+    return await this.#builds.do(() => new Turns().through(this.#publishContextInSteps(order)));
   }
 
-  *#publishingContext({ forced, changed }: ContextOrder): Steps<PushContext> {
+  *#publishContextInSteps({ forced, changed }: ContextOrder): Steps<PushContext> {
     const previous = this.#context;
     const { mesh } = this.settings;
-    // Services depend on mesh settings: on the trust domain, on who sees them.
+    // Services depend on mesh settings, such as the trust domain and the default visibility.
     const everything = forced || previous?.mesh !== mesh;
     if (everything) yield* this.registries.configuring(this.registrySettings);
     const { services, endpoints, workloads, gateways } = this.registry;
     const { registries, features } = this.#options;
     const { configs } = this;
-    const { shown, differing, objects } = yield* this.#objectsToShow(
-      configs,
-      everything ? undefined : new Set(changed),
-    );
-    // What is known of one proxy's workload is in no resource that it shares with others.
+    const { shown, differing, objects } = yield* this.#nextObjects(configs, everything ? undefined : new Set(changed));
+    // Properties of a single proxy's workload are not part of shared resources.
     const named = changed.filter((key) => !key.startsWith('Proxy/'));
     const shared = [...new Set([...named, ...differing, ...this.registries.unpublished])];
     const context = yield* buildingPushContext(
@@ -316,23 +303,23 @@ export class MeshState {
   }
 
   /**
-   * The objects for the next context, and keys of those that differ from the previous one. A RequestAuthentication that the order does
-   * not name stays as it was: its push waits for the keys of its issuers.
+   * A RequestAuthentication that the order does not name keeps its previous version, because its push waits for the
+   * keys of its issuers.
    *
-   * @param named keys of the order; `undefined`: everything may differ
+   * @param named keys of the order; `undefined`: anything may differ
    */
-  *#objectsToShow(configs: ConfigSnapshot, named: ReadonlySet<string> | undefined): Steps<ShownObjects> {
-    const before = this.#contextConfigs;
+  *#nextObjects(configs: ConfigSnapshot, named: ReadonlySet<string> | undefined): Steps<NextObjects> {
+    const earlier = this.#contextConfigs;
     const differing: string[] = [];
     const objects: string[] = [];
-    if (before === undefined) return { shown: configs, differing, objects };
+    if (earlier === undefined) return { shown: configs, differing, objects };
     const waiting = new Map<string, Config | undefined>();
-    for (const key of configs.differingKeys(before)) {
+    for (const key of configs.differingKeys(earlier)) {
       yield;
       objects.push(key);
       const kind = key.slice(0, key.indexOf('/'));
-      if (named === undefined || named.has(key) || kindsOfServices.has(kind)) continue;
-      const [old, current] = [before.byKey.get(key), configs.byKey.get(key)];
+      if (named === undefined || named.has(key) || serviceSourceKinds.has(kind)) continue;
+      const [old, current] = [earlier.byKey.get(key), configs.byKey.get(key)];
       if (old !== undefined && current !== undefined && !needsPush(old, current)) continue;
       if (kind === 'RequestAuthentication') waiting.set(key, old);
       else differing.push(key);
@@ -340,7 +327,6 @@ export class MeshState {
     return { shown: waiting.size === 0 ? configs : yield* configs.editing(waiting), differing, objects };
   }
 
-  /** What registries are told beside their objects. */
   get registrySettings(): RegistryOptions {
     const { domain, clusterId, registryOptions, features = defaultFeatures } = this.#options;
     const { trustDomain, defaultServiceExportTo, exportingNamespaces, rootNamespace, discoverySelectors } = this.mesh;
@@ -348,7 +334,7 @@ export class MeshState {
     return {
       ...defaultRegistryOptions,
       ...registryOptions,
-      // Whether they are sent of a service is decided when they are; here it is whether anybody could see them.
+      // Whether a service's unhealthy endpoints are sent is decided when they are generated.
       sendUnhealthy: features.sendUnhealthy || features.autoSendUnhealthy,
       persistentSessionLabel: features.persistentSessionLabel,
       ...{ domain, clusterId, trustDomain, defaultServiceExportTo, discoverySelectors, networks },

@@ -7,12 +7,12 @@ import { eventually } from '../../../../test/harness/eventually.ts';
 import { ClusterSchema } from '../../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ServiceComputations } from './service-computations.ts';
 
-describe('a wait for services', () => {
-  test('ends at once when none are computed', async () => {
+describe('ServiceComputations.settled', () => {
+  test('resolves at once if no computation runs', async () => {
     await new ServiceComputations().settled();
   });
 
-  test('ends with the computation after the one that runs, whatever comes of them, and not later', async () => {
+  test('resolves after the computation that follows the running one, whether they succeed or fail', async () => {
     const computations = new ServiceComputations();
     const [first, second, third] = [
       Promise.withResolvers<void>(),
@@ -34,7 +34,7 @@ describe('a wait for services', () => {
   });
 });
 
-describe('a file with a service and routes to it', () => {
+describe('A configuration file with a service and routes to it', () => {
   afterEach(stopControlPlanes);
 
   const serviceEntries = (count: number): string =>
@@ -77,7 +77,7 @@ spec:
   ports: [{number: 8080, name: http, protocol: HTTP}]
 `;
 
-  test('is one push context, however long the services take', async () => {
+  test('becomes one push context, however long the computation of services takes', async () => {
     const files = { 'many.yaml': serviceEntries(3_000), 'front.yaml': front, 'moved.yaml': moved(0) };
     const plane = new ControlPlane({}, files, undefined, {
       PILOT_DEBOUNCE_AFTER: '1ms',
@@ -101,12 +101,12 @@ spec:
     const node = { ...sidecar, metadata: { ...sidecar.metadata, INTERCEPTION_MODE: 'REDIRECT' } };
     stream.send({ node, typeUrl: typeUrls.CDS });
     stream.send({ typeUrl: typeUrls.RDS, resourceNames: ['8080'] });
-    // A request that is answered from a newer context than clusters were sent from is held back by make before break only.
+    // Only make-before-break holds back a response that is newer than the clusters.
     await eventually('the first routes are served', () => routeResponses > 0);
     for (let generation = 1; generation <= 5; generation++) {
       plane.write('moved.yaml', moved(generation));
       await eventually(`routes lead to generation ${generation}`, () => seen.includes(`target-${generation}.`));
-      // The file is read as a whole; what comes late of it has come with the next file.
+      // The file is read as a whole, so all of it has arrived before the next file.
       plane.write('after.yaml', front.replaceAll('front', `after-${generation}`));
       const after = `outbound|8080||after-${generation}.shop.test`;
       await eventually('the next file is served', () => clusters.has(after));

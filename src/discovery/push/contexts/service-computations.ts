@@ -1,11 +1,10 @@
-/** Keeps push contexts from showing objects of which the services are not computed yet: both may come in one file. */
+/** Ensures that a push context contains no objects whose services are not computed yet: one file may define both. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Computations of services, one at a time. A change during one begins the next one when it ends. */
+/** Runs one computation at a time. After a change during one, another follows. */
 export class ServiceComputations {
   #running: Promise<unknown> | undefined;
 
-  /** Runs a computation, or follows one. @returns its result */
   run<Result>(computation: Promise<Result>): Promise<Result> {
     this.#running = computation;
     const ended = (): void => {
@@ -16,13 +15,13 @@ export class ServiceComputations {
   }
 
   /**
-   * Resolves when services reflect the objects that changed before this call, or could not be computed. At most two computations are
-   * waited for: the one that runs, and the next one, which takes all changes so far.
+   * Resolves when the services reflect all objects changed before this call, or computing them failed: after the
+   * running computation and the next one.
    */
   async settled(): Promise<void> {
     for (let waits = 0; waits < 2 && this.#running !== undefined; waits++) {
       await this.#running.catch(() => {});
-      // The chart begins the next one when it is told of the result.
+      // The chart starts the next computation when it receives the result.
       await nextTurn();
     }
   }
