@@ -39,7 +39,7 @@ const sides: readonly Side[] = [
       'xds-protocol.ts',
     ],
     catalogue: ofAgent,
-    inner: ['readiness.settled'],
+    inner: ['readiness.responded'],
   },
   {
     name: 'pilot-discovery',

@@ -8,16 +8,16 @@ import { agentTimeline } from './timeline.ts';
 
 export type { AgentInput, AgentOutput } from './agent.setup.ts';
 
-const end = '#agent.releasing the base ids';
+const end = '#agent.releasing base ids';
 
 /** Why the agent ends, as it was said. */
 const rememberReason = {
-  type: 'rememberTrouble' as const,
+  type: 'recordFailure' as const,
   params: ({ event }: { event: { reason: string } }) => ({ trouble: [event.reason] }),
 };
 /** Or as an effect was rejected with it. */
 const rememberFault = {
-  type: 'rememberTrouble' as const,
+  type: 'recordFailure' as const,
   params: ({ event }: { event: { error: unknown } }) => ({ trouble: [reasonOf(event.error)] }),
 };
 
@@ -33,14 +33,14 @@ const broken = { target: end, actions: rememberFault };
 function notOpen(what: string, limitMs: number) {
   return {
     target: end,
-    actions: { type: 'addTrouble' as const, params: { trouble: `${what} not open after ${limitMs} ms` } },
+    actions: { type: 'addFailure' as const, params: { trouble: `${what} not open after ${limitMs} ms` } },
   };
 }
 
 /** What runs is this agent's from now on. */
 const rememberTaken = [
   {
-    type: 'rememberClaim' as const,
+    type: 'recordClaim' as const,
     params: ({ event }: { event: SuccessionTaken | SuccessionFailed }) => event.claimed,
   },
   // Another one listens when there is something to give way with again.
@@ -49,36 +49,36 @@ const rememberTaken = [
 const taken = [
   {
     guard: {
-      type: 'areThere' as const,
+      type: 'hasAdoptedEpochs' as const,
       params: ({ event }: { event: SuccessionTaken | SuccessionFailed }) => event.claimed,
     },
-    target: '#agent.at work.supervising.taking over',
+    target: '#agent.active.supervising.adopting',
     actions: rememberTaken,
   },
-  { guard: 'mustEndByNow' as const, target: end, actions: [...rememberTaken, 'tellComplete' as const] },
-  { target: '#agent.at work.supervising', actions: rememberTaken },
+  { guard: 'isStopDue' as const, target: end, actions: [...rememberTaken, 'reportComplete' as const] },
+  { target: '#agent.active.supervising', actions: rememberTaken },
 ];
 
 /** What ends the agent where nothing was started that has to be drained. */
 const endings = {
   'status.failed': failed,
   'quit.requested': end,
-  'signal.received': { guard: 'endsUs' as const, target: end },
+  'signal.received': { guard: 'isStopSignal' as const, target: end },
 };
 /** While it opens what Envoy will need: one may run already. */
 const earlyEndings = {
   ...endings,
-  'quit.requested': [{ guard: 'hasEnvoysToDrain' as const, actions: 'noteEnd' as const }, { target: end }],
+  'quit.requested': [{ guard: 'hasEnvoysToDrain' as const, actions: 'recordStop' as const }, { target: end }],
   'signal.received': [
-    { guard: and(['endsUs', 'hasEnvoysToDrain']), actions: 'noteEnd' as const },
-    { guard: 'endsUs' as const, target: end },
+    { guard: and(['isStopSignal', 'hasEnvoysToDrain']), actions: 'recordStop' as const },
+    { guard: 'isStopSignal' as const, target: end },
   ],
 };
 
 /** It is to end, and what is under way comes first. */
 const endIsNoted = {
-  'signal.received': { guard: 'endsUs' as const, actions: 'noteEnd' as const },
-  'quit.requested': { actions: 'noteEnd' as const },
+  'signal.received': { guard: 'isStopSignal' as const, actions: 'recordStop' as const },
+  'quit.requested': { actions: 'recordStop' as const },
 };
 
 /** The root of pilot-agent: brings the others up in order, passes signals on, and takes everything down. */
@@ -100,7 +100,7 @@ export const agentMachine = agentSetup.createMachine({
   invoke: { id: 'signals', src: 'signals' },
   on: {
     // Ignored where no state has a use for them: SIGHUP where no Envoy can be there yet, SIGUSR2, a signal when everything is over.
-    'signal.received': { guard: 'isForLater', actions: 'noteOrder' },
+    'signal.received': { guard: 'isDeferrable', actions: 'deferOrder' },
     'status.failed': {},
     'quit.requested': {},
     'upgrade.requested': {},
@@ -124,25 +124,25 @@ export const agentMachine = agentSetup.createMachine({
     'dns.failed': {},
     'succession.taken': {},
     'succession.refused': {},
-    'succession.due': { actions: 'refuseSuccession' },
+    'succession.due': { actions: 'rejectSuccession' },
     'succession.done': {},
     'succession.failed': {},
   },
   initial: 'claiming base ids',
   states: {
     'claiming base ids': {
-      description: 'Several agents share a host: each needs names of its own for shared memory and sockets.',
+      description: 'Agents on one host need different names for shared memory and sockets.',
       invoke: {
         id: 'claim',
         src: 'claimBaseIds',
         input: ({ context }) => ({ succeeds: context.settings.succeeds }),
         onDone: [
           {
-            guard: { type: 'endsAtOnce', params: ({ event }) => event.output },
-            target: 'releasing the base ids',
-            actions: [{ type: 'rememberClaim', params: ({ event }) => event.output }, 'tellComplete'],
+            guard: { type: 'exitsImmediately', params: ({ event }) => event.output },
+            target: 'releasing base ids',
+            actions: [{ type: 'recordClaim', params: ({ event }) => event.output }, 'reportComplete'],
           },
-          { target: 'at work', actions: { type: 'rememberClaim', params: ({ event }) => event.output } },
+          { target: 'active', actions: { type: 'recordClaim', params: ({ event }) => event.output } },
         ],
         onError: {
           target: 'ended',
@@ -152,17 +152,17 @@ export const agentMachine = agentSetup.createMachine({
       after: {
         claimLimit: {
           target: 'ended',
-          actions: { type: 'addTrouble', params: { trouble: `no base ID after ${claimLimitMs} ms` } },
+          actions: { type: 'addFailure', params: { trouble: `no base ID after ${claimLimitMs} ms` } },
         },
       },
       on: {
         'signal.received': [
-          { guard: and(['endsUs', 'mayFindEnvoys']), actions: 'noteEnd' },
-          { guard: 'endsUs', target: 'ended' },
+          { guard: and(['isStopSignal', 'mayAdoptEpochs']), actions: 'recordStop' },
+          { guard: 'isStopSignal', target: 'ended' },
         ],
       },
     },
-    'at work': {
+    active: {
       description: 'The status port is open or about to be.',
       invoke: [
         {
@@ -197,32 +197,32 @@ export const agentMachine = agentSetup.createMachine({
       initial: 'preparing',
       states: {
         preparing: {
-          description: 'What Envoy will need is there before it is started, one after the other.',
+          description: 'Opens what Envoy needs before it starts, one after the other.',
           on: earlyEndings,
           initial: 'status port',
           states: {
             'status port': {
-              description: 'Nothing else is done before somebody can ask.',
+              description: 'Opened first, so that readiness can be probed.',
               after: {
                 openLimit: notOpen('the status port', openLimitMs),
               },
               on: {
                 'status.listening': [
                   { guard: 'servesSecrets', target: 'secret server' },
-                  { guard: 'answersNames', target: 'DNS port' },
+                  { guard: 'servesDns', target: 'DNS port' },
                   { target: 'xds socket' },
                 ],
               },
             },
             'secret server': {
-              description: 'An Envoy that asks for secrets before somebody answers waits for them for ever.',
+              description: 'An Envoy that requests secrets before the server is open waits for them forever.',
               entry: ['spawnSecrets', 'startSecrets'],
               after: {
                 secretsLimit: notOpen('the secret server', secretsLimitMs),
               },
               on: {
                 'secrets.ready': [
-                  { guard: 'answersNames', target: 'DNS port', actions: 'spawnGrpcBootstrap' },
+                  { guard: 'servesDns', target: 'DNS port', actions: 'spawnGrpcBootstrap' },
                   { target: 'xds socket', actions: 'spawnGrpcBootstrap' },
                 ],
                 'secrets.failed': failed,
@@ -230,7 +230,7 @@ export const agentMachine = agentSetup.createMachine({
             },
             'DNS port': {
               description:
-                'The workload may ask for names as soon as its container runs, which is when Envoy is ready at the latest.',
+                'The workload may query names as soon as its container runs, which is no later than the readiness of Envoy.',
               entry: ['spawnDns', 'startDns'],
               after: {
                 openLimit: notOpen('the DNS port', openLimitMs),
@@ -241,33 +241,33 @@ export const agentMachine = agentSetup.createMachine({
               },
             },
             'xds socket': {
-              description: 'Envoy is to find somebody there when it asks for its configuration.',
+              description: 'Envoy connects to this socket for its configuration.',
               entry: 'startXds',
               after: {
                 openLimit: notOpen('the xDS socket', openLimitMs),
               },
               on: {
                 'xds.listening': [
-                  { guard: 'succeedsAnother', target: 'standing by', actions: 'spawnSuccessor' },
+                  { guard: 'replacesAgent', target: 'standing by', actions: 'spawnSuccessor' },
                   // Whoever started them has left what the control plane patches.
-                  { guard: and(['runsEnvoy', 'findsEnvoys']), target: '#agent.at work.supervising.taking over' },
-                  { guard: 'asksForPatches', target: 'bootstrap patches' },
-                  { guard: 'runsEnvoy', target: '#agent.at work.supervising' },
-                  { target: '#agent.at work.without Envoy' },
+                  { guard: and(['runsEnvoy', 'hasAdoption']), target: '#agent.active.supervising.adopting' },
+                  { guard: 'requestsPatches', target: 'bootstrap patches' },
+                  { guard: 'runsEnvoy', target: '#agent.active.supervising' },
+                  { target: '#agent.active.without Envoy' },
                 ],
                 'xds.failed': failed,
               },
             },
             'standing by': {
               meta: {
-                waitsFor: 'the successor, which has its turn in 5 s, or the predecessor, which has an answer in 2 s',
+                waitsFor: 'the successor, which is granted within 5 s, or the predecessor, which responds within 2 s',
               },
-              description: 'An older agent decides here, and gives way to this one; or this one has given way.',
+              description: 'Another agent is active: a previous one that hands over, or a newer one that took over.',
               on: {
                 'succession.taken': taken,
                 'succession.failed': taken,
                 'succession.refused': failed,
-                'succession.done': { target: end, actions: 'noteGivenWay' },
+                'succession.done': { target: end, actions: 'recordSuccession' },
                 ...endIsNoted,
                 'status.failed': {
                   actions: rememberReason,
@@ -275,18 +275,18 @@ export const agentMachine = agentSetup.createMachine({
               },
             },
             'bootstrap patches': {
-              meta: { waitsFor: 'the control plane, without which Envoy would have no configuration anyway' },
+              meta: { waitsFor: 'the control plane, without which Envoy has no configuration' },
               invoke: {
                 id: 'bootstrap-patches',
                 src: 'bootstrapPatches',
                 systemId: 'bootstrap-patches',
                 onDone: [
                   {
-                    guard: { type: 'areUnusable', params: ({ event }) => event.output },
+                    guard: { type: 'arePatchesUnusable', params: ({ event }) => event.output },
                     target: end,
-                    actions: { type: 'rememberTrouble', params: ({ event }) => ({ trouble: [event.output.unusable] }) },
+                    actions: { type: 'recordFailure', params: ({ event }) => ({ trouble: [event.output.unusable] }) },
                   },
-                  { target: '#agent.at work.supervising' },
+                  { target: '#agent.active.supervising' },
                 ],
                 onError: broken,
               },
@@ -294,13 +294,12 @@ export const agentMachine = agentSetup.createMachine({
           },
         },
         'without Envoy': {
-          meta: { waitsFor: 'a signal: this is the work' },
-          description:
-            'Applications speak xDS themselves: the agent is their way to the control plane, and to certificates.',
+          meta: { waitsFor: 'a signal: normal operation' },
+          description: 'Applications are xDS clients: the agent proxies xDS and serves certificates.',
           on: endings,
         },
         supervising: {
-          description: 'The supervisor has the word.',
+          description: 'The supervisor manages Envoy.',
           invoke: {
             id: 'supervisor',
             src: 'supervisor',
@@ -312,13 +311,13 @@ export const agentMachine = agentSetup.createMachine({
             }),
             onDone: [
               {
-                guard: { type: 'wasOrdered', params: ({ event }) => ({ output: event.output }) },
-                target: '#agent.releasing the base ids',
+                guard: { type: 'isOrderedStop', params: ({ event }) => ({ output: event.output }) },
+                target: '#agent.releasing base ids',
               },
               {
-                target: '#agent.releasing the base ids',
+                target: '#agent.releasing base ids',
                 actions: {
-                  type: 'rememberTrouble',
+                  type: 'recordFailure',
                   params: ({ event }) => ({
                     trouble: ['giving up after repeated Envoy failures', ...event.output.attempts],
                   }),
@@ -330,23 +329,23 @@ export const agentMachine = agentSetup.createMachine({
           entry: 'startSupervisor',
           initial: 'running',
           states: {
-            'taking over': {
-              meta: { waitsFor: 'the supervisor, which has taken over each Envoy in 10 s or fails' },
-              description: 'Envoys run that another agent has started.',
+            adopting: {
+              meta: { waitsFor: 'the supervisor, which adopts each Envoy within 10 s or fails' },
+              description: 'Envoys of a previous agent are running.',
               on: {
                 'epochs.adopted': [
-                  { guard: 'mustEndByNow' as const, target: 'stopping', actions: 'tellComplete' },
+                  { guard: 'isStopDue' as const, target: 'stopping', actions: 'reportComplete' },
                   { target: 'running' },
                 ],
                 ...endIsNoted,
                 'status.failed': {
-                  actions: ['noteEnd', rememberReason],
+                  actions: ['recordStop', rememberReason],
                 },
               },
             },
             running: {
-              meta: { waitsFor: 'a signal, or the end of the supervisor: this is the work' },
-              description: 'Envoy should run.',
+              meta: { waitsFor: 'a signal, or the end of the supervisor: normal operation' },
+              description: 'Envoy must run.',
               invoke: {
                 id: 'cert-watcher',
                 src: 'certWatcher',
@@ -357,18 +356,18 @@ export const agentMachine = agentSetup.createMachine({
                   actions: rememberFault,
                 },
               },
-              entry: ['tellComplete', 'startWatcher', 'catchUp', 'watchBinary', 'spawnPredecessor'],
-              exit: 'leaveBinary',
+              entry: ['reportComplete', 'startWatcher', 'runDeferredOrders', 'watchBinary', 'spawnPredecessor'],
+              exit: 'unwatchBinary',
               on: {
-                'upgrade.requested': { actions: 'lookAtBinary' },
-                'restart.ended': { actions: 'catchUp' },
+                'upgrade.requested': { actions: 'checkBinary' },
+                'restart.ended': { actions: 'runDeferredOrders' },
                 'signal.received': [
-                  { guard: 'endsUs', target: 'stopping' },
-                  { guard: 'asksForRestart', actions: 'restart' },
-                  { guard: 'asksForNewLogs', actions: 'reopenLogs' },
+                  { guard: 'isStopSignal', target: 'stopping' },
+                  { guard: 'isRestartSignal', actions: 'restart' },
+                  { guard: 'isReopenSignal', actions: 'reopenLogs' },
                 ],
                 'quit.requested': 'stopping',
-                'succession.due': { target: '#agent.at work.preparing.standing by', actions: 'beginSuccession' },
+                'succession.due': { target: '#agent.active.preparing.standing by', actions: 'beginSuccession' },
                 'status.failed': {
                   target: 'stopping',
                   actions: rememberReason,
@@ -381,8 +380,8 @@ export const agentMachine = agentSetup.createMachine({
               entry: ['drainStatus', 'stopSupervisor'],
               on: {
                 'signal.received': [
-                  { guard: 'endsUs', actions: 'stopSupervisorNow' },
-                  { guard: 'asksForNewLogs', actions: 'reopenLogs' },
+                  { guard: 'isStopSignal', actions: 'stopSupervisorNow' },
+                  { guard: 'isReopenSignal', actions: 'reopenLogs' },
                 ],
               },
             },
@@ -390,9 +389,9 @@ export const agentMachine = agentSetup.createMachine({
         },
       },
     },
-    'releasing the base ids': {
+    'releasing base ids': {
       tags: 'leaving',
-      description: 'Every Envoy is gone; its shared memory is removed.',
+      description: 'Every Envoy has exited. Removes their shared memory.',
       invoke: {
         id: 'release',
         src: 'releaseBaseIds',
@@ -404,7 +403,7 @@ export const agentMachine = agentSetup.createMachine({
         releaseLimit: {
           target: 'ended',
           actions: {
-            type: 'addTrouble',
+            type: 'addFailure',
             params: {
               trouble: `Envoy process did not exit within ${releaseLimitMs} ms after SIGKILL, its base ID stays in use`,
             },
@@ -412,7 +411,7 @@ export const agentMachine = agentSetup.createMachine({
         },
       },
       // Told once more: who is left is killed already, and is not waited for.
-      on: { 'signal.received': { guard: 'endsUs', target: 'ended' } },
+      on: { 'signal.received': { guard: 'isStopSignal', target: 'ended' } },
     },
     ended: { type: 'final', tags: 'leaving' },
   },

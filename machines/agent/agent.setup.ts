@@ -170,33 +170,33 @@ export const agentSetup = setup({
     releaseLimit: releaseLimitMs,
   },
   guards: {
-    endsUs: ({ event }) => event.type === 'signal.received' && endingSignals.has(event.signal),
+    isStopSignal: ({ event }) => event.type === 'signal.received' && endingSignals.has(event.signal),
     /** What is told to end once more ends at once. */
     hasEnvoysToDrain: ({ context }) => context.adoption !== undefined && !context.endIsDue,
     /** An order about Envoys that may run: they are being taken over, or are another agent's at the moment. */
-    isForLater: ({ context, event }) =>
+    isDeferrable: ({ context, event }) =>
       context.settings.liveRestore && event.type === 'signal.received' && isDueOrder(event.signal),
-    areThere: (_, { adoption }: ClaimedIds) => adoption !== undefined,
-    findsEnvoys: ({ context }) => context.adoption !== undefined,
-    mayFindEnvoys: ({ context }) => context.settings.liveRestore && !context.endIsDue,
-    mustEndByNow: ({ context }) => context.endIsDue || context.trouble.length > 0,
+    hasAdoptedEpochs: (_, { adoption }: ClaimedIds) => adoption !== undefined,
+    hasAdoption: ({ context }) => context.adoption !== undefined,
+    mayAdoptEpochs: ({ context }) => context.settings.liveRestore && !context.endIsDue,
+    isStopDue: ({ context }) => context.endIsDue || context.trouble.length > 0,
     /** Another agent has what there is, or somebody has asked for the end and nothing has to be drained. */
-    endsAtOnce: ({ context }, { adoption, isAnothers }: ClaimedIds) =>
+    exitsImmediately: ({ context }, { adoption, isAnothers }: ClaimedIds) =>
       isAnothers === true || (context.endIsDue && adoption === undefined),
-    asksForRestart: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGHUP',
-    asksForNewLogs: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGUSR1',
-    answersNames: ({ context }) => context.settings.dns,
+    isRestartSignal: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGHUP',
+    isReopenSignal: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGUSR1',
+    servesDns: ({ context }) => context.settings.dns,
     runsEnvoy: ({ context }) => context.settings.runsEnvoy,
-    asksForPatches: ({ context }) => context.settings.runsEnvoy && context.settings.patchedBootstrap,
-    areUnusable: (_, { unusable }: { unusable: string }) => unusable !== '',
+    requestsPatches: ({ context }) => context.settings.runsEnvoy && context.settings.patchedBootstrap,
+    arePatchesUnusable: (_, { unusable }: { unusable: string }) => unusable !== '',
     servesSecrets: ({ context }) => context.settings.identity.source !== 'nowhere',
-    succeedsAnother: ({ context }) => context.settings.succeeds,
-    wasOrdered: (_, params: { output: SupervisorOutput }) => params.output.ordered,
+    replacesAgent: ({ context }) => context.settings.succeeds,
+    isOrderedStop: (_, params: { output: SupervisorOutput }) => params.output.ordered,
   },
   actions: {
     spawnSuccessor: spawnChild('successor', { id: 'successor', systemId: 'successor' }),
     /** Told once: from then on this agent ends what it has when it ends. */
-    tellComplete: enqueueActions(({ context, enqueue }) => {
+    reportComplete: enqueueActions(({ context, enqueue }) => {
       if (!context.settings.succeeds || !context.isAnothers) return;
       enqueue.assign({ isAnothers: false });
       enqueue.sendTo('successor', { type: 'succession.complete' });
@@ -208,30 +208,30 @@ export const agentSetup = setup({
     }),
     stopPredecessor: stopChild('predecessor'),
     beginSuccession: sendTo('predecessor', { type: 'succession.begin' }),
-    refuseSuccession: sendTo('predecessor', {
+    rejectSuccession: sendTo('predecessor', {
       type: 'succession.refuse',
       reason: 'previous agent is itself taking over, or stopping',
     }),
-    noteGivenWay: assign({ isAnothers: true }),
-    rememberClaim: assign((_, { baseIds, adoption, isAnothers }: ClaimedIds) => ({
+    recordSuccession: assign({ isAnothers: true }),
+    recordClaim: assign((_, { baseIds, adoption, isAnothers }: ClaimedIds) => ({
       ...{ baseIds, adoption },
       ...(isAnothers && { isAnothers }),
       awaitsRestart: adoption !== undefined && restartUnderWay(adoption) !== undefined,
     })),
-    noteOrder: assign({
+    deferOrder: assign({
       ordersDue: ({ context: { ordersDue }, event }) =>
         event.type === 'signal.received' && isDueOrder(event.signal) ? withOrder(ordersDue, event.signal) : ordersDue,
     }),
     /** What is due is done; not while an adopted Envoy is on its way to live: nobody knows yet whether it is. */
-    catchUp: enqueueActions(({ context: { ordersDue, awaitsRestart }, event, enqueue }) => {
+    runDeferredOrders: enqueueActions(({ context: { ordersDue, awaitsRestart }, event, enqueue }) => {
       if (awaitsRestart && event.type !== 'restart.ended') return;
       if (ordersDue.includes('SIGUSR1')) enqueue.sendTo('supervisor', { type: 'logs.reopen' });
       if (ordersDue.includes('SIGHUP')) enqueue.sendTo('supervisor', { type: 'supervisor.restart', reason: 'SIGHUP' });
       enqueue.assign({ ordersDue: [], awaitsRestart: false });
     }),
-    noteEnd: assign({ endIsDue: true }),
-    rememberTrouble: assign({ trouble: (_, params: { trouble: string[] }) => params.trouble }),
-    addTrouble: assign({ trouble: ({ context }, params: { trouble: string }) => [...context.trouble, params.trouble] }),
+    recordStop: assign({ endIsDue: true }),
+    recordFailure: assign({ trouble: (_, params: { trouble: string[] }) => params.trouble }),
+    addFailure: assign({ trouble: ({ context }, params: { trouble: string }) => [...context.trouble, params.trouble] }),
     startStatus: sendTo('status', { type: 'status.start' }),
     spawnDns: spawnChild('dns', { id: 'dns', systemId: 'dns' }),
     startDns: sendTo('dns', { type: 'dns.start' }),
@@ -269,9 +269,9 @@ export const agentSetup = setup({
         input: { ...binary, directory },
       });
     }),
-    leaveBinary: stopChild('binary-watcher'),
-    lookAtBinary: enqueueActions(({ context, enqueue }) => {
-      if (context.settings.binary.path !== '') enqueue.sendTo('binary-watcher', { type: 'binary.look' });
+    unwatchBinary: stopChild('binary-watcher'),
+    checkBinary: enqueueActions(({ context, enqueue }) => {
+      if (context.settings.binary.path !== '') enqueue.sendTo('binary-watcher', { type: 'binary.check' });
     }),
     startWatcher: sendTo('cert-watcher', { type: 'watch.start' }),
     restart: sendTo('supervisor', { type: 'supervisor.restart', reason: 'SIGHUP' }),

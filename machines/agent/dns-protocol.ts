@@ -5,23 +5,25 @@
 
 // ---- agent ↔ dns, dns → status
 
-/** agent → dns. Open the port that the workload's questions are redirected to. */
+/** agent → dns. Open the port to which DNS queries of the workload are redirected. */
 export type DnsStart = { type: 'dns.start' };
-/** dns → agent. Questions are answered from now on. */
+/** dns → agent. Queries are answered. */
 export type DnsListening = { type: 'dns.listening'; addresses: string[]; port: number };
-/** dns → status. The control plane's names can be asked for: the first table has come, or is there again with the port. */
-export type NamesKnown = { type: 'names.known' };
-/** dns → agent. The port cannot be had: whoever asks would get no answer for as long as this pod lives. */
+/**
+ * dns → status. The names of the control plane can be resolved: the first table was received, or the port was reopened with it.
+ */
+export type NamesKnown = { type: 'names.available' };
+/** dns → agent. The port cannot be opened: redirected queries would fail for the life of the pod. */
 export type DnsFailed = { type: 'dns.failed'; reason: string };
 
 // ---- dns/server → dns
 
 /** dns/server → dns. All addresses are open, for UDP and TCP. */
 export type DnsPortListening = { type: 'dns-port.listening'; addresses: string[]; port: number };
-/** dns/server → dns. An address cannot be opened, or a socket that was open has failed; none is open any more. */
+/** dns/server → dns. An address cannot be opened, or an open socket failed; no socket is open any more. */
 export type DnsPortFailed = { type: 'dns-port.failed'; reason: string };
 /**
- * dns/server → dns. The control plane's table has taken the place of the one before. `names`: so many can be asked for; `skipped`:
- * hosts of the table that have no valid address or name.
+ * dns/server → dns. The name table of the control plane replaced the previous one. `names`: number of names; `skipped`: hosts
+ * without a valid address or name.
  */
 export type NameTableReceived = { type: 'name-table.received'; names: number; skipped: number };

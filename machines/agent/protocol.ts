@@ -18,71 +18,72 @@ export type SignalReceived = { type: 'signal.received'; signal: Signal };
 
 /** agent → status. Open the port. */
 export type StatusStart = { type: 'status.start' };
-/** status → agent. The port is open; 0 when the status server is switched off. */
+/** status → agent. The port is open; 0 if the status server is disabled. */
 export type StatusListening = { type: 'status.listening'; port: number };
-/** status → agent. The port cannot be opened, or its server broke. */
+/** status → agent. The port cannot be opened, or its server failed. */
 export type StatusFailed = { type: 'status.failed'; reason: string };
 /** status → agent. POST /quitquitquit from loopback. */
 export type QuitRequested = { type: 'quit.requested' };
-/** status → agent. POST /upgrade from loopback: is there another Envoy at the path of its binary? */
+/** status → agent. POST /upgrade from loopback: check the Envoy binary for a new version. */
 export type UpgradeRequested = { type: 'upgrade.requested' };
-/** agent → status. The agent is stopping: not ready from now on, whatever Envoy says. */
+/** agent → status. The agent is stopping: report not ready from now on. */
 export type StatusDrain = { type: 'status.drain' };
 
 // ---- agent ↔ supervisor
 
-/** agent → supervisor. Begin: Envoy is started when it is known what with. */
+/** agent → supervisor. Start Envoy as soon as its configuration is known. */
 export type SupervisorStart = { type: 'supervisor.start' };
-/** agent → supervisor. Restart Envoy although its configuration is the same (SIGHUP). */
+/** agent → supervisor. Restart Envoy although its configuration is unchanged (SIGHUP). */
 export type SupervisorRestart = { type: 'supervisor.restart'; reason: string };
-/** agent → supervisor. Drain, then end every Envoy. */
+/** agent → supervisor. Drain, then terminate every Envoy. */
 export type SupervisorStop = { type: 'supervisor.stop'; reason: string };
-/** agent → supervisor. End every Envoy at once. */
+/** agent → supervisor. Terminate every Envoy at once. */
 export type SupervisorStopNow = { type: 'supervisor.stop-now' };
 /** agent → supervisor → every epoch. Reopen access logs (SIGUSR1). */
 export type LogsReopen = { type: 'logs.reopen' };
 
 // ---- cert-watcher → supervisor
 
-/** agent → cert-watcher. Begin: wait for files, send the first configuration, then watch. */
+/** agent → cert-watcher. Wait for the required files, send the first configuration, then watch. */
 export type WatchStart = { type: 'watch.start' };
 /**
- * cert-watcher → supervisor. What Envoy should run with is this. Sent once at start whatever the files are: it is what
- * starts Envoy.
- *
- * `digest` is the SHA-256 of the watched files' contents in hexadecimal; of nothing when there are none.
+ * cert-watcher → supervisor. Configuration that Envoy must run with. Sent once at start even without files, because it starts
+ * Envoy. `digest` is the SHA-256 of the contents of the watched files in hexadecimal (of no data if there are none).
  */
 export type ConfigChanged = { type: 'config.changed'; digest: string; files: number };
 
 /**
- * cert-watcher → supervisor. The files changed, and what they are now would not do: Envoy goes on with what it has.
- * For people to read; the next change brings another look.
+ * cert-watcher → supervisor. The files changed and are invalid: Envoy keeps its configuration. Recorded in trace and log only; the
+ * next change is read again.
  */
 export type ConfigRejected = { type: 'config.rejected'; reason: string; code?: string };
 
 /**
- * cert-watcher → agent. Files that the first start needs are not there. `awaited`: it is still held up for them; else Envoy is
- * started without them. `waitedMs`: for so long at least.
+ * cert-watcher → agent. Files that the first start needs do not exist. `awaited`: the start still waits for them; otherwise Envoy
+ * starts without them. `waitedMs` is a lower bound of the wait.
  */
 export type FilesMissing = { type: 'files.missing'; files: string[]; waitedMs: number; awaited: boolean };
 
 // ---- binary-watcher: another Envoy at the path of its binary
 
-/** agent → binary-watcher. Look now, and offer what is there even if it was given up before. */
-export type BinaryLook = { type: 'binary.look' };
+/** agent → binary-watcher. Check the binary now and offer it, even if it was rejected before. */
+export type BinaryLook = { type: 'binary.check' };
 /**
- * binary-watcher → supervisor. Another Envoy is there, and was found to fit. `binary`: the name by which effects know the file,
- * whatever lies at its path later; `description`: version, digest and real path, for people.
+ * binary-watcher → supervisor. A different, compatible Envoy binary was found. `binary` is the name by which effects identify the
+ * file, even if the path has another file later. `description` has version, digest and real path.
  */
 export type BinaryChanged = { type: 'binary.changed'; binary: string; description: string };
-/** binary-watcher → supervisor. What is there would not do, or could not be checked: Envoy goes on with what it has. For people. */
+/**
+ * binary-watcher → supervisor. The new binary is incompatible or could not be checked: Envoy keeps the current one. Recorded in
+ * trace and log only.
+ */
 export type BinaryRejected = { type: 'binary.rejected'; reason: string };
 /**
- * supervisor → agent. The new Envoy has not become live, or did not live long: the one before it is the wanted one again. The new one is tried
- * again when another file is there, or when it is ordered.
+ * supervisor → agent. The new binary did not become live or exited too early, so the previous one is restored. The new one is
+ * tried again after a change of the file or by order.
  */
 export type BinaryWithdrawn = { type: 'binary.withdrawn'; binary: string; reason: string };
-/** supervisor → agent. The new Envoy has served for the time in which it would be taken back. */
+/** supervisor → agent. The new binary has served for the time after which it is no longer withdrawn. */
 export type BinaryProven = { type: 'binary.proven'; binary: string };
 
 // ---- supervisor → agent: each decision, for logs and metrics
@@ -116,8 +117,8 @@ export type RestartOutcome =
   | 'called off';
 
 /**
- * supervisor → agent. The Envoys that an agent before this one had started, and that outlived it, are this one's now. One that was still on its
- * way to live is watched as if this agent had started it. `handOver` is absent if the agent before this one was killed.
+ * supervisor → agent. The Envoys of a previous agent belong to this agent now. One that was still starting is watched as if this
+ * agent had started it. `handOver` is absent if the previous agent was killed.
  */
 export type EpochsAdopted = { type: 'epochs.adopted'; names: string[]; handOver?: HandOver };
 /** How an agent got Envoys that it has not started: from an agent that gave way, or back from a newer one that failed. */
@@ -132,7 +133,7 @@ export type RestartDecided = {
   /** 1 for the first try, 2 for the second, … */
   attempt: number;
 };
-/** supervisor → agent. The start that was decided last is over, one way or the other. */
+/** supervisor → agent. The start that was decided last has ended, with its outcome. */
 export type RestartEnded = {
   type: 'restart.ended';
   name: string;
@@ -146,9 +147,9 @@ export type RestartEnded = {
 
 // ---- supervisor ↔ start-limiter
 
-/** supervisor → start-limiter. May an Envoy be started? Answered now or when a token is there. */
+/** supervisor → start-limiter. Requests a start of Envoy. Granted now or when a token is available. */
 export type StartRequest = { type: 'start.request' };
-/** supervisor → start-limiter. No longer wanted. */
+/** supervisor → start-limiter. The start is no longer needed. */
 export type StartWithdraw = { type: 'start.withdraw' };
 /** start-limiter → supervisor. One start is granted. */
 export type StartGranted = { type: 'start.granted' };
@@ -156,14 +157,14 @@ export type StartGranted = { type: 'start.granted' };
 // ---- supervisor → epoch-N
 
 /**
- * Its successor is live: this epoch is a draining parent now, and Envoy ends it when the parent-shutdown time is over: `parentShutdownMs`, of
- * which an agent that has taken it over says what is left. `unseenMs`: it may have begun so much earlier, as nobody saw the successor become
- * live.
+ * Its child is live: the epoch is a draining parent, and Envoy ends it after the parent-shutdown time. `parentShutdownMs`: the
+ * remaining time if another agent started it. `unseenMs`: upper bound of the time that the child was live before the probe
+ * detected it.
  */
 export type EpochSupersede = { type: 'epoch.supersede'; parentShutdownMs: number; unseenMs: number };
 /**
- * An epoch of the other base id has taken its place: drain, and end after `lingerMs` at the latest. Envoy knows nothing of
- * its replacement, so nobody else does this.
+ * An epoch of the other base ID replaces this one: drain, and terminate after at most `lingerMs`. Envoy does not know of its
+ * replacement, so the agent must end it.
  */
 export type EpochRetire = {
   type: 'epoch.retire';
@@ -171,38 +172,41 @@ export type EpochRetire = {
   /** Its parent died before its time, so it will not hear a SIGTERM. */
   doomed: boolean;
 };
-/** A draining parent may leave at any time from now on: its child is being ended, and takes it along. */
+/** A draining parent may exit from now on: its child is being terminated and ends it. */
 export type EpochDismiss = { type: 'epoch.dismiss' };
-/** Stop accepting and let requests finish. */
+/** Stop accepting connections and finish requests. */
 export type EpochDrain = { type: 'epoch.drain' };
-/** Say once more whether this epoch is live: it is given up if it is not. */
-export type EpochLook = { type: 'epoch.look' };
-/** End in good order (SIGTERM). Only for the newest, live epoch. */
+/** Probe once more whether this epoch is live; it is aborted if it is not. */
+export type EpochLook = { type: 'epoch.probe' };
+/** Terminate gracefully (SIGTERM). Only for the newest, live epoch. */
 export type EpochTerminate = { type: 'epoch.terminate' };
-/** End at once (SIGKILL). The only way to end a child that is not live. */
+/** Kill at once (SIGKILL): the only way to end a child that is not live. */
 export type EpochAbort = { type: 'epoch.abort' };
 
 // ---- epoch-N → supervisor: `name` is the actor's, `epoch` is Envoy's --restart-epoch
 
-/** The process exists. `adminPort`: where its admin interface is, or will be. */
+/** The process exists. `adminPort`: port of its admin interface. */
 export type EpochStarted = { type: 'epoch.started'; name: string; epoch: number; pid: number; adminPort: number };
-/** This epoch serves. `timeToLiveMs` counts from the start of the process. `unseenMs`: it may have done so for so long. */
+/**
+ * The epoch serves. `timeToLiveMs` is counted from the start of the process. `unseenMs`: upper bound of the time that it was live
+ * before the probe detected it.
+ */
 export type EpochLive = { type: 'epoch.live'; name: string; epoch: number; timeToLiveMs: number; unseenMs: number };
-/** The answer to `epoch.look` of an epoch that is not live. */
+/** Response to `epoch.probe` if the epoch is not live. */
 export type EpochNotLive = { type: 'epoch.not-live'; name: string; epoch: number; reason: string };
-/** Still not live, and why: sent now and then, for people. */
+/** Not live yet, with the reason. Sent at intervals; recorded in trace and log only. */
 export type EpochWaiting = { type: 'epoch.waiting'; name: string; epoch: number; reason: string };
-/** Live for the time that renews the retry budget. */
+/** Live for the time that resets the retry budget. */
 export type EpochHealthy = { type: 'epoch.healthy'; name: string; epoch: number };
-/** The admin interface took the drain orders. */
+/** The admin interface accepted the drain requests. */
 export type EpochDrained = { type: 'epoch.drained'; name: string; epoch: number };
-/** The drain orders did not reach Envoy: it goes on accepting until it is ended. */
+/** The drain requests failed: Envoy accepts connections until it is terminated. */
 export type EpochDrainFailed = { type: 'epoch.drain-failed'; name: string; epoch: number; reason: string };
-/** A draining parent has not left in time. */
+/** A draining parent did not exit in time. */
 export type EpochOverdue = { type: 'epoch.overdue'; name: string; epoch: number };
-/** SIGKILL has not ended the process: the kernel is not done with it, and it keeps its names. It may still exit some day. */
+/** SIGKILL had no effect: the process is blocked in the kernel and its base ID stays in use. It may still exit later. */
 export type EpochUnkillable = { type: 'epoch.unkillable'; name: string; epoch: number; reason: string };
-/** The process is gone, as ordered or as a parent leaves. */
+/** The process exited, by order or as a parent after its child took over. */
 export type EpochExited = {
   type: 'epoch.exited';
   name: string;
@@ -210,7 +214,7 @@ export type EpochExited = {
   code: number | null;
   signal: string | null;
 };
-/** The epoch came to an end that nobody ordered. */
+/** The epoch ended without an order. */
 export type EpochFailed = {
   type: 'epoch.failed';
   name: string;
@@ -237,21 +241,21 @@ export type EpochFailed = {
 
 // ---- supervisor ↔ restart: one Envoy on its way to live
 
-/** supervisor → restart. It was asked once more, and is not live. */
+/** supervisor → restart. The second probe found that the candidate is not live. */
 export type ChildNotLive = { type: 'child.not-live' };
-/** supervisor → restart. Its process is gone, or nothing ends it. */
-export type ChildGone = { type: 'child.gone' };
-/** supervisor → restart. The epoch that served is gone. */
+/** supervisor → restart. The process of the candidate exited, or SIGKILL has no effect on it. */
+export type ChildGone = { type: 'child.ended' };
+/** supervisor → restart. The serving epoch exited. */
 export type ServingLost = { type: 'serving.lost' };
-/** supervisor → restart. Its parent is gone, and nobody else serves. */
+/** supervisor → restart. The parent of the candidate exited, and no epoch serves. */
 export type ParentLost = { type: 'parent.lost' };
-/** supervisor → restart. Its parent should have left long ago, and nobody else serves. */
+/** supervisor → restart. The parent of the candidate should have exited, and no epoch serves. */
 export type ParentOverdue = { type: 'parent.overdue' };
-/** supervisor → restart. `isOutdated`: other than what it was started for, and nobody would miss it. */
-export type WantedChanged = { type: 'wanted.changed'; isOutdated: boolean };
-/** restart → supervisor. Ask it once more whether it is live. */
-export type ChildLook = { type: 'child.look' };
-/** restart → supervisor. It is given up: end it. */
+/** supervisor → restart. `isOutdated`: the candidate was started for another state than the desired one, and no client uses it. */
+export type WantedChanged = { type: 'desired.changed'; isOutdated: boolean };
+/** restart → supervisor. Probe the candidate once more. */
+export type ChildLook = { type: 'child.probe' };
+/** restart → supervisor. The start is aborted: kill the candidate. */
 export type ChildAbort = {
   type: 'child.abort';
   why: 'not live in time' | 'something newer is wanted' | 'its parent hangs' | 'its parent is gone';
@@ -259,20 +263,20 @@ export type ChildAbort = {
 
 // ---- supervisor ↔ shutdown: the end of every Envoy
 
-/** supervisor → shutdown. Others are left than before: `adminPort` is that of the Envoy whose requests count. */
+/** supervisor → shutdown. The set of running epochs changed. `adminPort`: admin port of the Envoy whose active requests count. */
 export type EpochsChanged = { type: 'epochs.changed'; nothingToDrain: boolean; adminPort: number };
-/** supervisor → shutdown. No more waiting for requests. */
+/** supervisor → shutdown. Do not wait for requests any longer. */
 export type StopHurry = { type: 'stop.now' };
-/** shutdown → supervisor. What serves is to let its requests finish, what is not live yet is to go. */
+/** shutdown → supervisor. Drain serving epochs, and kill epochs that are not live yet. */
 export type EpochsDrain = { type: 'epochs.drain' };
-/** shutdown → supervisor. SIGTERM to the newest epoch of each base id. */
-export type EpochsEnd = { type: 'epochs.end' };
-/** shutdown → supervisor. SIGKILL to whoever is left. */
+/** shutdown → supervisor. Send SIGTERM to the newest epoch of each base ID. */
+export type EpochsEnd = { type: 'epochs.terminate' };
+/** shutdown → supervisor. Send SIGKILL to the remaining epochs. */
 export type EpochsKill = { type: 'epochs.kill' };
 
 // ---- supervisor → status
 
-/** An epoch serves: this process, whose admin interface is at this port. */
+/** An epoch serves: its process and the port of its admin interface. */
 export type ServingBegan = {
   type: 'serving.began';
   name: string;
@@ -284,17 +288,17 @@ export type ServingBegan = {
 /** No epoch serves. */
 export type ServingEnded = { type: 'serving.ended'; reason: string };
 /**
- * An epoch starts beside the serving one. A child takes over the admin port: what that port says is the child's state then;
- * and who has to be replaced may have lost it.
+ * An epoch starts beside the serving one. A child takes over the admin port, so that the port reports the state of the child; an
+ * epoch that is being replaced may have lost it.
  */
 export type HandoverBegan = { type: 'handover.began'; name: string };
-/** The child is gone without having taken over. The admin port may be gone with it. */
+/** The child exited without having taken over. The admin port may be closed. */
 export type HandoverEnded = { type: 'handover.ended' };
 
 // ---- machines ↔ their effects
 
-/** bootstrap-patches/ask → bootstrap-patches. The control plane has the question what it patches in the bootstrap. */
-export type PatchesAsked = { type: 'patches.asked' };
+/** bootstrap-patches/ask → bootstrap-patches. The control plane has received the request for bootstrap patches. */
+export type PatchesAsked = { type: 'patches.requested' };
 /** What comes of asking the control plane what it patches in the bootstrap. */
 export type PatchesAnswer =
   | { readonly is: 'patched' | 'unpatched' }
@@ -310,25 +314,25 @@ export type PatchesAnswer =
       /** From 0 to 1. */
       readonly chance: number;
     };
-/** bootstrap-patches/ask → bootstrap-patches. What came of the question. */
-export type PatchesAnswered = { type: 'patches.answered'; answer: PatchesAnswer };
-/** bootstrap-patches → bootstrap-patches/ask. Nothing is expected of the control plane any more: it has kept silent so long. */
-export type PatchesWithdraw = { type: 'patches.withdraw'; waitedMs: number };
+/** bootstrap-patches/ask → bootstrap-patches. Result of the request for bootstrap patches. */
+export type PatchesAnswered = { type: 'patches.completed'; answer: PatchesAnswer };
+/** bootstrap-patches → bootstrap-patches/ask. Cancel the request: the control plane did not respond within the limit. */
+export type PatchesWithdraw = { type: 'patches.cancel'; waitedMs: number };
 /**
- * cert-watcher/wait → cert-watcher. Of the files that the first start needs, those that may still come, and those that can
- * never be seen, with why. Told at once, and whenever that changes.
+ * cert-watcher/wait → cert-watcher. Files that the first start needs: those that may still appear, and those that cannot be read,
+ * with the reason. Sent at once and after each change.
  */
-export type FilesAwaited = { type: 'files.awaited'; missing: string[]; unreachable: string[] };
-/** directory-N/watch → directory-N → cert-watcher. Something happened in a watched directory. */
+export type FilesAwaited = { type: 'files.pending'; missing: string[]; unreachable: string[] };
+/** directory-N/watch → directory-N → cert-watcher. A file in a watched directory changed. */
 export type FilesChanged = { type: 'files.changed'; path: string };
 
-/** directory-N/watch → directory-N. The kernel tells of changes from now on. */
+/** directory-N/watch → directory-N. The kernel reports changes from now on. */
 export type WatchBegan = { type: 'watch.began' };
-/** directory-N/watch → directory-N. The directory cannot be watched. `seen`: what was there last, as a hash; null: not known. */
+/** directory-N/watch → directory-N. The directory cannot be watched. `seen`: hash of its last known content; null if unknown. */
 export type WatchFailed = { type: 'watch.failed'; reason: string; seen: string | null };
-/** directory-N/watch → directory-N. There is no directory at the path. */
+/** directory-N/watch → directory-N. The path has no directory. */
 export type DirectoryMissing = { type: 'directory.missing' };
-/** directory-N/watch → directory-N. There is one again, or another one than before. Nobody watches it yet. */
+/** directory-N/watch → directory-N. The path has a directory again, or a different one. It is not watched yet. */
 export type DirectoryFound = { type: 'directory.found' };
 
 /** epoch-N → epoch-N/process. Send Envoy this signal. */
@@ -336,8 +340,8 @@ export type ProcessSignal = { type: 'process.signal'; signal: 'SIGTERM' | 'SIGKI
 /** epoch-N/process → epoch-N. Envoy's process exists. `startedAtMs`: when its start was ordered, by the clock of the host. */
 export type ProcessSpawned = { type: 'process.spawned'; pid: number; startedAtMs: number };
 /**
- * epoch-N/process → epoch-N. Envoy's process is gone. `lastWords` is the last line that Envoy wrote. `tookOverWithinMs`: it was live, and its parent
- * has closed its listeners for it, at most this long after its start; absent where it did not take over, or nobody can tell.
+ * epoch-N/process → epoch-N. Envoy's process exited. `lastWords` is the last line of its output. `tookOverWithinMs`: it was live
+ * and had taken over its parent's listeners at most this long after its start; absent if it did not take over or this is unknown.
  */
 export type ProcessExited = {
   type: 'process.exited';
@@ -348,22 +352,24 @@ export type ProcessExited = {
   outOfMemory: boolean;
   tookOverWithinMs?: number;
 };
-/** epoch-N/process → epoch-N. The process could not be started at all. */
+/** epoch-N/process → epoch-N. The process could not be started. */
 export type ProcessFailed = { type: 'process.failed'; reason: string };
 /**
- * epoch-N/probe → epoch-N. The admin interface answers for this epoch, it is live, and it has each listener that was asked for. `unseenMs`:
- * since the last look that found it not live, or since its start.
+ * epoch-N/probe → epoch-N. The admin interface responds for this epoch, which is live and has every listener that was requested.
+ * `unseenMs`: time since the last probe that found it not live, or since its start.
  */
 export type ProbePassed = { type: 'probe.passed'; timeToLiveMs: number; unseenMs: number };
-/** epoch-N/probe → epoch-N. It is live without listeners that it refused: which, and why. Told again when that changes. */
-export type ProbeLacking = { type: 'probe.lacking'; reason: string };
-/** epoch-N → epoch-N/probe. Look now, and say what comes of it. `asItIs`: whatever listeners it refused. */
-export type ProbeLook = { type: 'probe.look'; asItIs: boolean };
-/** epoch-N/probe → epoch-N. It was asked to look, and the epoch is not live, or lacks listeners that were asked for. */
+/**
+ * epoch-N/probe → epoch-N. Live without listeners that it rejected; `reason` has names and causes. Sent again after each change.
+ */
+export type ProbeLacking = { type: 'probe.incomplete'; reason: string };
+/** epoch-N → epoch-N/probe. Probe now and report the result. `asItIs`: also without listeners that the epoch rejected. */
+export type ProbeLook = { type: 'probe.run'; asItIs: boolean };
+/** epoch-N/probe → epoch-N. The requested probe found that the epoch is not live, or lacks listeners. */
 export type ProbeFailed = { type: 'probe.failed'; reason: string };
-/** epoch-N → epoch-N/probe. Find out what keeps the epoch from being live. */
+/** epoch-N → epoch-N/probe. Find out why the epoch is not live. */
 export type ProbeExplain = { type: 'probe.explain' };
-/** epoch-N/probe → epoch-N. What keeps the epoch from being live, as far as that shows from outside. */
+/** epoch-N/probe → epoch-N. Why the epoch is not live, as far as it can be observed. */
 export type ProbeWaiting = { type: 'probe.waiting'; reason: string };
 
 /** What an epoch tells its supervisor. */

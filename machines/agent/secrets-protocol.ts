@@ -5,35 +5,35 @@
 
 // ---- agent ↔ secrets
 
-/** agent → secrets. Open the secret server, and obtain what Envoy will ask for. */
+/** agent → secrets. Open the secret server, and obtain the secrets that Envoy will request. */
 export type SecretsStart = { type: 'secrets.start' };
-/** secrets → agent. Envoy may be started: we answer at the socket, or `another` server does. */
+/** secrets → agent. Envoy may be started: this agent serves the socket, or `another` server does. */
 export type SecretsReady = { type: 'secrets.ready'; by: 'us' | 'another'; reason: string };
-/** secrets → agent. The socket cannot be had. */
+/** secrets → agent. The socket cannot be opened. */
 export type SecretsFailed = { type: 'secrets.failed'; reason: string };
 
 // ---- secrets ↔ secrets/server
 
 /** secrets → secrets/server. Open the socket. */
 export type SdsOpen = { type: 'sds.open' };
-/** secrets/server → secrets. The socket answers from now on. */
+/** secrets/server → secrets. The socket is open. */
 export type SdsListening = { type: 'sds.listening' };
-/** secrets/server → secrets. The socket cannot be opened, or its server broke. */
+/** secrets/server → secrets. The socket cannot be opened, or its server failed. */
 export type SdsFailed = { type: 'sds.failed'; reason: string };
-/** secrets/server → secrets. Somebody wants a secret that nobody else wants. */
-export type SdsAsked = { type: 'sds.asked'; name: string };
-/** secrets/server → secrets. Nobody wants it any more. */
-export type SdsLeft = { type: 'sds.left'; name: string };
-/** secrets/server → secrets. Everybody who wants it has taken this version. */
+/** secrets/server → secrets. The first client subscribed to this secret. */
+export type SdsAsked = { type: 'sds.subscribed'; name: string };
+/** secrets/server → secrets. No client is subscribed to this secret any more. */
+export type SdsLeft = { type: 'sds.unsubscribed'; name: string };
+/** secrets/server → secrets. Every subscribed client has acknowledged this version. */
 export type SdsAcknowledged = { type: 'sds.acknowledged'; name: string; version: string };
-/** secrets/server → secrets. Somebody refused this version, in Envoy's words: it goes on with what it had. */
+/** secrets/server → secrets. A client rejected this version, with Envoy's reason, and keeps the previous one. */
 export type SdsRejected = { type: 'sds.rejected'; name: string; version: string; reason: string };
-/** secrets → secrets/server. This version is what everybody who wants the secret gets, now and later. */
+/** secrets → secrets/server. Send this version to every subscribed client, now and later. */
 export type SdsServe = { type: 'sds.serve'; name: string; version: string };
-/** secrets → secrets/server. Its certificate has ended: nobody who comes gets it. */
+/** secrets → secrets/server. The certificate has expired: do not send it to new clients. */
 export type SdsWithdraw = { type: 'sds.withdraw'; name: string };
-/** secrets → secrets/server. There is no secret of this name, and there will be none: whoever wants nothing else is told. */
-export type SdsRefuse = { type: 'sds.refuse'; name: string; reason: string };
+/** secrets → secrets/server. The name is not a secret: reject clients that request nothing else. */
+export type SdsRefuse = { type: 'sds.reject'; name: string; reason: string };
 
 // ---- secrets ↔ secret-N
 
@@ -45,14 +45,14 @@ export interface RootParts {
   bundle: string;
 }
 
-/** secrets → secret-N. What it is made of is another: obtain it anew. */
+/** secrets → secret-N. Its source changed: obtain it again. */
 export type SecretRefresh = { type: 'secret.refresh'; parts: RootParts };
-/** secrets → secret-N. These roots are no longer only their owner's: a certificate of one of them is renewed now. */
+/** secrets → secret-N. These roots are compromised: renew a certificate of one of them now. */
 export type SecretTaint = { type: 'secret.taint'; roots: readonly string[] };
 /**
- * secret-N → secrets. It is there, whole and checked. `authorities`: hash of the
- * roots that came with it; `root`: of the one that it leads to; both empty where none came. `serialNumber`: of a certificate that an
- * authority has signed; else empty. `endsAtMs`: since 1970; null: it does not end.
+ * secret-N → secrets. A complete and valid version was obtained. `authorities`: hash of the roots that came with it; `root`: of
+ * its own root; both empty if none came. `serialNumber`: of a certificate signed by an authority; otherwise empty. `endsAtMs`:
+ * expiry since 1970; null without expiry.
  */
 export type SecretObtained = {
   type: 'secret.obtained';
@@ -64,9 +64,9 @@ export type SecretObtained = {
   parts: RootParts;
   endsAtMs: number | null;
 };
-/** secret-N → secrets. It could not be obtained. `pauseMs`: until the next try. What was obtained before stays in force. */
+/** secret-N → secrets. The attempt failed. `pauseMs`: until the next attempt. The previous version is still served. */
 export type SecretLacking = {
-  type: 'secret.lacking';
+  type: 'secret.unavailable';
   name: string;
   reason: string;
   /** Of an error that has one. */
@@ -74,14 +74,15 @@ export type SecretLacking = {
   attempts: number;
   pauseMs: number;
 };
-/** secret-N → secrets. The certificate in force has ended, and there is no other. */
-export type SecretEnded = { type: 'secret.ended'; name: string };
+/** secret-N → secrets. The current certificate has expired, and there is no other. */
+export type SecretEnded = { type: 'secret.expired'; name: string };
 
 // ---- secrets ↔ xds-proxy
 
 /**
- * xds-proxy → secrets; xds-proxy/server → xds-proxy, of an agent before this one. The control plane sent roots that peers' certificates may lead to, in PEM; `hash` is the set's, `members` are
- * those of each. `tainted`: hashes of those whose certificates are to be renewed now.
+ * xds-proxy → secrets; xds-proxy/server → xds-proxy, of an agent before this one. The control plane sent roots of peers in PEM.
+ * `hash` is the hash of the set, `members` are those of each root. `tainted`: hashes of roots whose certificates must be renewed
+ * now.
  */
 export type TrustBundleReceived = {
   type: 'trust-bundle.received';
@@ -90,12 +91,12 @@ export type TrustBundleReceived = {
   members: readonly string[];
   tainted: readonly string[];
 };
-/** secrets → xds-proxy. Every Envoy of this workload that asks for roots trusts this set; or none asks. */
+/** secrets → xds-proxy. Every Envoy of this workload that is subscribed to roots trusts this set, or none is subscribed. */
 export type TrustBundleServed = { type: 'trust-bundle.served'; hash: string };
 
 /**
- * secrets → xds-proxy. Every Envoy of this workload has this certificate, by its own word, and none from before it; or none has ever asked
- * for one, and whoever does gets this. A rotation of the root waits for that word, and not for the signature.
+ * secrets → xds-proxy. Every Envoy of this workload has acknowledged this certificate, or none has subscribed yet and new ones
+ * receive it. A rotation of the root waits for this, not for the signature.
  */
 export type CertificateServed = { type: 'certificate.served'; serialNumber: string };
 
@@ -103,7 +104,7 @@ export type CertificateServed = { type: 'certificate.served'; serialNumber: stri
 
 /** secrets → secrets/output. Write the certificate, its key and its roots to the directory of OUTPUT_CERTS. */
 export type OutputWrite = { type: 'output.write'; certificate: string; roots: string };
-/** secrets/output → secrets. They could not be written; the next attempt is after a pause, or with the next certificate. */
+/** secrets/output → secrets. The files could not be written; the next attempt is after a pause, or with the next certificate. */
 export type OutputFailed = { type: 'output.failed'; reason: string };
 
 /** What a secret tells. */

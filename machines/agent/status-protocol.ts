@@ -3,26 +3,26 @@ import type { QuitRequested, UpgradeRequested } from './protocol.ts';
 
 /** status/http → status. The port is open. */
 export type HttpListening = { type: 'http.listening'; port: number };
-/** status/http → status. The port cannot be opened, or its server broke. */
+/** status/http → status. The port cannot be opened, or its server failed. */
 export type HttpFailed = { type: 'http.failed'; reason: string };
 /**
- * status → status/http. The Envoy that counts from now on, for readiness and metrics: the serving epoch's. What was asked of the
- * one before it is answered no more.
+ * status → status/http. The serving Envoy, used for readiness and metrics from now on. Pending probes of the previous one are
+ * cancelled.
  */
 export type AdminUse = { type: 'admin.use'; epoch: number; baseId: number; adminPort: number; pid: number };
-/** status/http → status. Somebody on this host orders /drain: Envoy is to let its connections go, and the agent stays. */
+/** status/http → status. POST /drain from this host: Envoy drains its connections, and the agent keeps running. */
 export type DrainRequested = { type: 'drain.requested' };
-/** status → status/http. Have the Envoy that serves drain, and live on. */
+/** status → status/http. Drain the serving Envoy without stopping it. */
 export type EnvoyDrain = { type: 'envoy.drain' };
-/** status/http → status. Whether the Envoy that serves has taken the order; `reason` is empty where it has. */
+/** status/http → status. Whether the serving Envoy accepted the drain; `reason` is empty if it did. */
 export type DrainOrdered = { type: 'drain.ordered'; reason: string };
-/** status/http → status. Somebody asks /healthz/ready; `request` names the call. */
-export type ReadinessAsked = { type: 'readiness.asked'; request: number };
+/** status/http → status. GET /healthz/ready; `request` identifies the request. */
+export type ReadinessAsked = { type: 'readiness.requested'; request: number };
 /**
- * status → status/http. Ask the serving Envoy first: by its admin interface; or, where that may be another one's or nobody's,
- * whether its process lives and one of its ports answers. `admin or port`: the admin's word counts where there is one.
+ * status → status/http. Probe the serving Envoy: by its admin interface, or, if the admin port may not be its own, by its process
+ * and one of its ports. `admin or port`: the admin interface has precedence if it responds.
  */
-export type EnvoyAsk = { type: 'envoy.ask'; request: number; at: 'admin' | 'port' | 'admin or port' };
+export type EnvoyAsk = { type: 'envoy.probe'; request: number; at: 'admin' | 'port' | 'admin or port' };
 /** `why`: in Envoy's words; empty where there are very many. */
 export type RefusedListener = { readonly name: string; readonly why: string };
 /**
@@ -31,11 +31,11 @@ export type RefusedListener = { readonly name: string; readonly why: string };
  */
 export type ListenersChecked = { type: 'listeners.checked'; listeners: readonly RefusedListener[] };
 /**
- * status/http → status. What Envoy answered; `by` the agent: Envoy is live, and this proxy is not ready all the same. `unserved`: why none of the ports that the application was said to have is served;
- * empty where one is, where it was said to have none, and where no live admin interface could be asked.
+ * status/http → status. Result of the probe. `by` the agent: Envoy is live, and the proxy is not ready for another reason.
+ * `unserved`: why no application port is served; empty if one is, if none was configured, or if no live admin interface responded.
  */
 export type EnvoyAnswered = {
-  type: 'envoy.answered';
+  type: 'envoy.responded';
   request: number;
   by: 'admin' | 'port' | 'agent';
   live: boolean;
@@ -43,22 +43,22 @@ export type EnvoyAnswered = {
   unserved: string;
 };
 /**
- * status → status/http. The answer to a readiness call. `heldMs`: so long it is the answer to any other call, and for as long
- * again each time that Envoy's admin interface says the same; 0: each call is asked for. `listenersHeldMs`: so long Envoy is not
- * asked for the listeners that it refuses when it is asked whether it says the same.
+ * status → status/http. Response to a readiness request. `heldMs`: how long it is reused for other requests, extended each time
+ * that the admin interface confirms it; 0: not reused. `listenersHeldMs`: how long the rejected listeners are not read again
+ * during such confirmations.
  */
 export type ReadinessAnswer = {
-  type: 'readiness.answer';
+  type: 'readiness.respond';
   request: number;
   ready: boolean;
   reason: string;
   heldMs: number;
   listenersHeldMs: number;
 };
-/** status → status/http. Another Envoy counts, or none, or another port of it: no answer is held any more. */
-export type ReadinessOutdated = { type: 'readiness.outdated' };
-/** Within status. The call that was open is answered. */
-export type ReadinessSettled = { type: 'readiness.settled' };
+/** status → status/http. The serving Envoy or its admin port changed: do not reuse responses. */
+export type ReadinessOutdated = { type: 'readiness.invalidate' };
+/** Within status. The pending request has a response. */
+export type ReadinessSettled = { type: 'readiness.responded' };
 
 /** What the status actor orders of the http effect. */
 export type HttpOrder = AdminUse | EnvoyAsk | EnvoyDrain | ReadinessAnswer | ReadinessOutdated;

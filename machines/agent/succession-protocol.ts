@@ -6,51 +6,54 @@ import type { ClaimedIds } from './envoy/adoption.ts';
 
 // ---- predecessor/link → predecessor, and back: what a newer agent says, and what it is told
 
-/** predecessor/link → predecessor. A newer agent is there, and could take over now. */
+/** predecessor/link → predecessor. A newer agent is connected and can take over now. */
 export type SuccessorReady = { type: 'successor.ready'; pid: number };
-/** predecessor/link → predecessor. The newer agent has taken over what this one had. */
-export type SuccessorHolds = { type: 'successor.holds' };
-/** predecessor/link → predecessor. The newer agent has ended, or says nothing any more. */
-export type SuccessorGone = { type: 'successor.gone'; reason: string };
-/** predecessor/link → predecessor. No newer agent could be heard: the socket cannot be opened. */
+/** predecessor/link → predecessor. The newer agent has taken over. */
+export type SuccessorHolds = { type: 'successor.confirmed' };
+/** predecessor/link → predecessor. The newer agent exited, or no longer responds. */
+export type SuccessorGone = { type: 'successor.lost'; reason: string };
+/** predecessor/link → predecessor. The socket for newer agents cannot be opened. */
 export type LinkFailed = { type: 'link.failed'; reason: string };
 export type LinkReport = SuccessorReady | SuccessorHolds | SuccessorGone | LinkFailed;
-/** predecessor → predecessor/link. This agent decides nothing any more: the newer one may take over. */
+/** predecessor → predecessor/link. This agent has released control: the newer one may take over. */
 export type SuccessorGrant = { type: 'successor.grant' };
-/** predecessor → predecessor/link. This agent goes on, and the newer one is to end. */
+/** predecessor → predecessor/link. This agent keeps control, and the newer one must exit. */
 export type SuccessorRefuse = { type: 'successor.refuse'; reason: string };
 export type LinkOrder = SuccessorGrant | SuccessorRefuse;
 
 // ---- predecessor ↔ agent
 
-/** predecessor → agent. The record is written: nothing is lost if this agent decides nothing from now on. */
+/** predecessor → agent. The record is written: control can be released without losing state. */
 export type SuccessionDue = { type: 'succession.due' };
-/** agent → predecessor. The supervisor is stopped; its Envoys run on. */
+/** agent → predecessor. The supervisor is stopped; its Envoys keep running. */
 export type SuccessionBegin = { type: 'succession.begin' };
-/** agent → predecessor. This agent is starting, or ending: not now. */
+/** agent → predecessor. This agent is starting or stopping and cannot hand over now. */
 export type SuccessionRefuse = { type: 'succession.refuse'; reason: string };
-/** predecessor → agent. The newer agent has it all: this one ends, and ends nothing else. */
+/** predecessor → agent. The newer agent has taken over: this agent exits and leaves the Envoys running. */
 export type SuccessionDone = { type: 'succession.done' };
-/** predecessor → agent. The newer agent has not taken over, and is gone: this one has the right to decide again, and what runs by now. */
+/**
+ * predecessor → agent. The newer agent failed to take over and exited: this agent has control again. `claimed`: what is running
+ * now.
+ */
 export type SuccessionFailed = { type: 'succession.failed'; reason: string; claimed: ClaimedIds };
 
 // ---- successor/link → successor, and back
 
-/** successor/link → successor. The older agent decides nothing any more. */
+/** successor/link → successor. The older agent has released control. */
 export type PredecessorGranted = { type: 'predecessor.granted' };
-/** successor/link → successor. The older agent goes on. */
+/** successor/link → successor. The older agent keeps control. */
 export type PredecessorRefused = { type: 'predecessor.refused'; reason: string };
-/** successor/link → successor. The older agent has ended, or cannot be reached. */
-export type PredecessorGone = { type: 'predecessor.gone'; reason: string };
+/** successor/link → successor. The older agent exited, or cannot be reached. */
+export type PredecessorGone = { type: 'predecessor.lost'; reason: string };
 export type PredecessorReport = PredecessorGranted | PredecessorRefused | PredecessorGone;
-/** successor → successor/link. Tell the older agent that this one has taken over. */
-export type HoldTell = { type: 'hold.tell' };
+/** successor → successor/link. Notify the older agent that this one has taken over. */
+export type HoldTell = { type: 'takeover.confirm' };
 
 // ---- successor ↔ agent
 
-/** successor → agent. The older agent has given way, or has ended: what it had is this one's to take over. */
+/** successor → agent. The older agent released control or exited: this agent adopts what it had. */
 export type SuccessionTaken = { type: 'succession.taken'; claimed: ClaimedIds };
-/** successor → agent. The older agent goes on, or what it had is not to be had: this one is not needed. */
+/** successor → agent. The older agent keeps control, or its base IDs are unavailable: this agent is not needed. */
 export type SuccessionRefused = { type: 'succession.refused'; reason: string };
-/** agent → successor. What was running is this agent's, and its ports are open. */
+/** agent → successor. This agent has adopted the Envoys, and its ports are open. */
 export type SuccessionComplete = { type: 'succession.complete' };

@@ -56,8 +56,8 @@ export const secretsTimeline: Timeline = {
   lane: 'none',
   marks: [
     { event: 'secret.obtained', kind: 'change', text: 'Certificate {name} obtained', unlessSame: 'version' },
-    { event: 'secret.lacking', kind: 'failure', text: 'Certificate {name} unavailable: {reason}' },
-    { event: 'secret.ended', kind: 'failure', text: 'Certificate {name} expired' },
+    { event: 'secret.unavailable', kind: 'failure', text: 'Certificate {name} unavailable: {reason}' },
+    { event: 'secret.expired', kind: 'failure', text: 'Certificate {name} expired' },
     { event: 'sds.rejected', kind: 'rejected', text: 'Envoy rejected certificate {name}: {reason}' },
     failed('sds.failed'),
     failed('output.failed'),
@@ -107,7 +107,7 @@ export const xdsStreamTimeline: Timeline = {
   marks: [{ event: 'resources.rejected', kind: 'rejected', text: 'Envoy rejected {typeUrl}: {reason}' }],
   // Nonces of pilot-discovery are its own for ever.
   links: [
-    { event: 'response.passed', side: 'receives', key: 'push {nonce}', text: 'xds.push' },
-    { event: 'request.passed', side: 'sends', key: 'answer to {nonce}', text: 'xds.answer' },
+    { event: 'response.forwarded', side: 'receives', key: 'push {nonce}', text: 'xds.push' },
+    { event: 'request.forwarded', side: 'sends', key: 'answer to {nonce}', text: 'xds.answer' },
   ],
 };

@@ -8,21 +8,21 @@ import type { ModuleFailed, ModuleFetched, ModuleReleased, ModuleRequired } from
 
 // ---- agent ↔ xds-proxy
 
-/** agent → xds-proxy. Open the socket that Envoy has its configuration from. */
+/** agent → xds-proxy. Open the socket from which Envoy receives its configuration. */
 export type XdsStart = { type: 'xds.start' };
-/** xds-proxy → agent. Envoy may be started; the socket is empty where none is wanted. */
+/** xds-proxy → agent. Envoy may be started; `socket` is empty if no proxy is needed. */
 export type XdsListening = { type: 'xds.listening'; socket: string };
-/** xds-proxy → agent. The socket cannot be had. */
+/** xds-proxy → agent. The socket cannot be opened. */
 export type XdsFailed = { type: 'xds.failed'; reason: string };
 // ---- xds-proxy ↔ xds-proxy/server
 
-/** xds-proxy/server → xds-proxy. The socket answers from now on. */
+/** xds-proxy/server → xds-proxy. The socket is open. */
 export type SocketListening = { type: 'socket.listening'; socket: string };
 /** xds-proxy/server → xds-proxy. The socket cannot be opened. */
 export type SocketFailed = { type: 'socket.failed'; reason: string };
 /**
- * xds-proxy/server → xds-proxy. Somebody opened a stream. `envoy` tells Envoys of a hot restart apart: theirs live at the same
- * time. `chance`, drawn from 0 to 1, spreads pauses.
+ * xds-proxy/server → xds-proxy. A client opened a stream. `envoy` distinguishes Envoys of a hot restart, whose streams exist at
+ * the same time. `chance`, drawn from 0 to 1, spreads pauses.
  */
 export type DownstreamOpened = {
   type: 'downstream.opened';
@@ -34,22 +34,22 @@ export type DownstreamOpened = {
 
 // ---- xds-proxy ↔ xds-stream-N
 
-/** xds-proxy → xds-stream-N. This set of roots is not going to be trusted. */
+/** xds-proxy → xds-stream-N. This set of roots will not be trusted. */
 export type TrustBundleRefused = { type: 'trust-bundle.refused'; hash: string; reason: string };
 
-/** xds-proxy → xds-stream-N → xds-stream-N/upstream. The control plane is to be told that Envoy has this certificate. */
-export type CertificateTell = { type: 'certificate.tell'; serialNumber: string };
-/** workload-health → xds-proxy. The workload can serve, or cannot any more; `message` says why not. */
+/** xds-proxy → xds-stream-N → xds-stream-N/upstream. Report to the control plane that Envoy has this certificate. */
+export type CertificateTell = { type: 'certificate.report'; serialNumber: string };
+/** workload-health → xds-proxy. The health of the workload changed; `message` has the reason if it is unhealthy. */
 export type HealthChanged = { type: 'health.changed'; healthy: boolean; message: string };
-/** xds-proxy → xds-stream-N → xds-stream-N/upstream. The control plane is to be told that the workload is so. */
-export type HealthTell = { type: 'health.tell'; healthy: boolean; message: string };
-/** xds-proxy → xds-stream-N. A newer stream of the same Envoy has taken its place, or there are too many. */
+/** xds-proxy → xds-stream-N → xds-stream-N/upstream. Report the health of the workload to the control plane. */
+export type HealthTell = { type: 'health.report'; healthy: boolean; message: string };
+/** xds-proxy → xds-stream-N. A newer stream of the same Envoy replaces this one, or the limit of streams is reached. */
 export type StreamSupersede = { type: 'stream.supersede'; reason: string };
-/** xds-stream-N → xds-proxy. The control plane answers, and has for a while: the next pause is the first one again. */
+/** xds-stream-N → xds-proxy. The control plane has served for some time: the pause is reset. */
 export type UpstreamServed = { type: 'upstream.served'; stream: number };
 /**
- * xds-stream-N → xds-proxy. The control plane cannot be had, or is gone. `isRefusal`: it answers, and does not want this agent.
- * `retryAfterMs`: so long it asks to be left alone.
+ * xds-stream-N → xds-proxy. The control plane is unavailable or ended the stream. `isRefusal`: it responded and rejected this
+ * agent. `retryAfterMs`: pause that it requested.
  */
 export type UpstreamFailed = {
   type: 'upstream.failed';
@@ -58,54 +58,61 @@ export type UpstreamFailed = {
   isRefusal: boolean;
   retryAfterMs: number;
 };
-/** xds-stream-N → xds-proxy. Its Envoy's stream is over. */
+/** xds-stream-N → xds-proxy. Envoy's stream ended. */
 export type StreamEnded = { type: 'stream.ended'; stream: number; reason: string };
 
 // ---- xds-stream-N ↔ its effects
 
 /** xds-stream-N → xds-stream-N/downstream. End Envoy's stream with this status. */
 export type DownstreamEnd = { type: 'downstream.end'; code: StreamCode; reason: string };
-/** xds-stream-N/downstream → xds-stream-N. Envoy's stream is gone, whoever ended it. */
+/** xds-stream-N/downstream → xds-stream-N. Envoy's stream is closed, by either side. */
 export type DownstreamClosed = { type: 'downstream.closed'; reason: string };
-/** xds-stream-N/upstream → xds-stream-N. The control plane is connected, and what Envoy said is on its way. */
+/** xds-stream-N/upstream → xds-stream-N. The control plane is connected, and Envoy's requests are being forwarded. */
 export type UpstreamOpened = { type: 'upstream.opened'; shown: string };
-/** xds-stream-N/upstream → xds-stream-N. Nobody is there, or not whom it should be; of Envoy's stream nothing was read. */
+/**
+ * xds-stream-N/upstream → xds-stream-N. No server responded, or its certificate is not valid; nothing was read from Envoy's
+ * stream.
+ */
 export type UpstreamUnreachable = { type: 'upstream.unreachable'; reason: string; chance: number };
-/** xds-stream-N/upstream → xds-stream-N. The first answer has come. */
-export type UpstreamAnswered = { type: 'upstream.answered' };
-/** xds-stream-N/upstream → xds-stream-N. The control plane ended the stream, or is gone. */
+/** xds-stream-N/upstream → xds-stream-N. The first response was received. */
+export type UpstreamAnswered = { type: 'upstream.responded' };
+/** xds-stream-N/upstream → xds-stream-N. The control plane ended the stream, or the connection failed. */
 export type UpstreamLost = { type: 'upstream.lost'; code: StreamCode; reason: string; retryAfterMs: number };
-/** xds-stream-N/upstream → xds-stream-N. What came from Envoy's side is no discovery request. */
+/** xds-stream-N/upstream → xds-stream-N. A message of Envoy is not a discovery request. */
 export type DownstreamInvalid = { type: 'downstream.invalid'; reason: string };
-/** xds-stream-N/upstream → xds-stream-N. This side takes no more bytes for now, so the other one is not read either. */
+/** xds-stream-N/upstream → xds-stream-N. Envoy does not accept more bytes, so reading from the control plane is paused. */
 export type DownstreamCongested = { type: 'downstream.congested' };
 /** As {@link DownstreamCongested}, of the control plane. */
 export type UpstreamCongested = { type: 'upstream.congested' };
-/** xds-stream-N/upstream → xds-stream-N. Envoy has read on. */
+/** xds-stream-N/upstream → xds-stream-N. Envoy reads again. */
 export type DownstreamRelieved = { type: 'downstream.relieved' };
 /** As {@link DownstreamRelieved}, of the control plane. */
 export type UpstreamRelieved = { type: 'upstream.relieved' };
 /**
- * xds-stream-N/upstream → xds-stream-N. Envoy rejects what the control plane sent. `reason` is Envoy's, cut at 1,000 characters.
+ * xds-stream-N/upstream → xds-stream-N. Envoy rejected resources of the control plane. `reason` is Envoy's, at most 1,000
+ * characters.
  */
 export type ResourcesRejected = { type: 'resources.rejected'; typeUrl: string; nonce: string; reason: string };
-/** xds-stream-N/upstream → xds-stream-N. A response went to Envoy. Told when all is recorded (`--traceLevel full`): it passes for every push. */
-export type ResponsePassed = { type: 'response.passed'; typeUrl: string; nonce: string };
 /**
- * xds-stream-N/upstream → xds-stream-N. A request went to the control plane; its nonce is empty where it answers nothing. Told as
- * {@link ResponsePassed}.
+ * xds-stream-N/upstream → xds-stream-N. A response was forwarded to Envoy. Recorded only with `--traceLevel full`, because it
+ * occurs for every push.
  */
-export type RequestPassed = { type: 'request.passed'; typeUrl: string; nonce: string };
-/** xds-stream-N/upstream → xds-stream-N. Roots to trust have come, and wait for their acknowledgement. */
+export type ResponsePassed = { type: 'response.forwarded'; typeUrl: string; nonce: string };
+/**
+ * xds-stream-N/upstream → xds-stream-N. A request was forwarded to the control plane; `nonce` is empty if it acknowledges nothing.
+ * Recorded as {@link ResponsePassed}.
+ */
+export type RequestPassed = { type: 'request.forwarded'; typeUrl: string; nonce: string };
+/** xds-stream-N/upstream → xds-stream-N. New roots were received and wait for their acknowledgement. */
 export type BundleArrived = {
-  type: 'bundle.arrived';
+  type: 'bundle.received';
   roots: readonly string[];
   hash: string;
   members: readonly string[];
   tainted: readonly string[];
 };
-/** xds-stream-N → xds-stream-N/upstream. Acknowledge these roots; refuse them where there is a reason. */
-export type BundleAnswer = { type: 'bundle.answer'; hash: string; refusal: string };
+/** xds-stream-N → xds-stream-N/upstream. Acknowledge these roots, or reject them if `refusal` is not empty. */
+export type BundleAnswer = { type: 'bundle.respond'; hash: string; refusal: string };
 
 /** What a stream may end with, by gRPC's names. */
 export type StreamCode = string;

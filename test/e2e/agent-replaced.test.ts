@@ -165,7 +165,7 @@ test(`SIGUSR2 in ${instants} instants after an agent has given way: a third one 
   const agent = await readyAgent([], { env });
   const { program } = agent.container;
   const envoys = envoysIn(agent);
-  const heldTimes = (): number => timesInAll(agent, 'successor.holds');
+  const heldTimes = (): number => timesInAll(agent, 'successor.confirmed');
   const isAlone = async (): Promise<boolean> => nodesIn(agent).length === 1 && (await agent.ready());
   let thirds = 0;
   for (let instant = 0; instant < instants; instant++) {
@@ -236,14 +236,14 @@ test('an older agent that was not run while the newer one took over gives way al
   /** @returns the newer agent, and the older one that is stopped once it has given way; undefined where that was gone before it could be */
   const replace = async () => {
     const [older] = nodesIn(agent);
-    const [granted, held] = [sent('successor.grant'), sent('hold.tell')];
+    const [granted, held] = [sent('successor.grant'), sent('takeover.confirm')];
     agent.container.signal('SIGUSR2');
     const newer = await eventually('there is a newer agent', () => nodesIn(agent).find((pid) => pid !== older), {
       everyMs: 1,
     });
     await eventually('the older one has given way', () => sent('successor.grant') > granted, { everyMs: 1 });
     const isStopped = await stops(agent, older!);
-    await eventually('the newer one holds', () => sent('hold.tell') > held);
+    await eventually('the newer one holds', () => sent('takeover.confirm') > held);
     return isStopped ? { older: older!, newer: newer! } : undefined;
   };
   const { older, newer } = await eventually('an older one is stopped', async () => {
@@ -375,8 +375,8 @@ const allSteps = [
   ['newer', 'epochs.adopted'],
   ['older', 'succession.due'],
   ['newer', 'succession.complete'],
-  ['older', 'successor.holds'],
-  ['newer', 'hold.tell'],
+  ['older', 'successor.confirmed'],
+  ['newer', 'takeover.confirm'],
 ] as const;
 const sides = ['older', 'newer'] as const;
 const kills = sized({

@@ -101,8 +101,8 @@ test('on one axis, each push leads to the Envoy it is for, and its answer back; 
   const toldOf = (type: string) => events.filter(({ event }) => event.type === type);
   const pushes = toldOf('xds.push');
   expect(pushes.length).toBeGreaterThan(8);
-  expect(pushes).toHaveLength(toldOf('response.passed').length);
-  const answers = toldOf('request.passed').filter(({ event }) => event.nonce !== '');
+  expect(pushes).toHaveLength(toldOf('response.forwarded').length);
+  const answers = toldOf('request.forwarded').filter(({ event }) => event.nonce !== '');
   // But for what was on its way when an Envoy was killed, or at the end.
   expect(answers.length - toldOf('xds.answer').length).toBeLessThan(3);
   expect(answers.length).toBeGreaterThan(8);

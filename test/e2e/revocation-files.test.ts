@@ -102,9 +102,9 @@ test('a list that cannot be used changes nothing for clients; the next usable on
     'garbage',
     issueRevocationList(rootOf('another'), { number: 2, thisUpdate: hours(-1), nextUpdate: hours(9), revoked: [] }),
   ]) {
-    const before = secrets.events('secret.lacking').length;
+    const before = secrets.events('secret.unavailable').length;
     write(listFile, bad);
-    await eventually('it is reported', () => secrets.events('secret.lacking').length > before);
+    await eventually('it is reported', () => secrets.events('secret.unavailable').length > before);
     expect(await both()).toBe('refused 200');
   }
   write(listFile, list(3, second.serialNumber));

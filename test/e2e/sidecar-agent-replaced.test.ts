@@ -220,8 +220,8 @@ const allSteps = [
   'succession.taken',
   'epochs.adopted',
   'succession.complete',
-  'hold.tell',
-  'successor.holds',
+  'takeover.confirm',
+  'successor.confirmed',
 ] as const;
 const both = (steps: readonly (typeof allSteps)[number][]) =>
   steps.flatMap((step) => [['newer', step] as const, ['older', step] as const]);

@@ -96,7 +96,7 @@ function waysOf(company: Company, host: Host): Pick<Ways, 'bring' | 'ignores'> {
           return host.live(name);
         case 'probe.waiting':
           return host.waits(name);
-        case 'probe.lacking':
+        case 'probe.incomplete':
           return host.lacks(name);
         default:
           // Nothing is awaited that need not be: an order that crosses with a fact must not come late.
@@ -124,7 +124,7 @@ const isLive = ({ machine }: Company): boolean =>
 /** Whoever was told to end does; a parent that its child sends away may also die of something else. */
 function endOf({ machine }: Company, { code, tookOverWithinMs }: AnyEventObject): End {
   const snapshot = machine.getSnapshot() as { matches(state: unknown): boolean };
-  if (snapshot.matches({ running: 'ending' }) || snapshot.matches({ running: { retiring: 'told to end' } })) {
+  if (snapshot.matches({ running: 'ending' }) || snapshot.matches({ running: { retiring: 'terminating' } })) {
     return 'as told';
   }
   // Whoever was seen to be live has taken over, and nobody has to find out afterwards.

@@ -40,7 +40,7 @@ async function beginRestart(
 ): Promise<void> {
   const { company, host } = supervised;
   const labels = steps.map((each) => stepLabel(each.do));
-  const news = steps.map((each) => each.do).find((step) => stepLabel(step) === 'wanted.changed');
+  const news = steps.map((each) => each.do).find((step) => stepLabel(step) === 'desired.changed');
   const becomesOutdated = news?.kind === 'event' && news.event.isOutdated === true;
   if (beside && (becomesOutdated || (needsNobody && labels.includes('serving.lost'))))
     await startReplacement(supervised);
@@ -93,7 +93,7 @@ function waysOf(supervised: Supervised): Pick<Ways, 'bring' | 'ignores' | 'after
       if (step.kind === 'delay') return company.pass(step.ms);
       if (step.kind !== 'event') return;
       switch (step.event.type) {
-        case 'wanted.changed': {
+        case 'desired.changed': {
           const { newest } = supervised;
           // A child is never outdated: its parent cannot do without one.
           const isWhatItHas = step.event.isOutdated === false && newest?.epoch === 0;
@@ -105,7 +105,7 @@ function waysOf(supervised: Supervised): Pick<Ways, 'bring' | 'ignores' | 'after
           return endOf(supervised.epochs.find(({ phase }) => phase === 'leaving')?.name);
         case 'parent.overdue':
           return company.pass(parentOverdueMs);
-        case 'child.gone': {
+        case 'child.ended': {
           const { newest } = supervised;
           return newest === undefined ? undefined : host.end(newest.name, 'killed');
         }

@@ -74,7 +74,7 @@ function open(plan: HostPlan): Host {
       if (input.asked) foundInitializing(self);
     },
     receive: ({ self }, { type }) => {
-      if (type === 'probe.look') foundInitializing(self);
+      if (type === 'probe.run') foundInitializing(self);
     },
   });
   return {
@@ -111,7 +111,7 @@ function open(plan: HostPlan): Host {
     prepare: () => prepared(),
     live: async (name) => report(await probe(name), { type: 'probe.passed', timeToLiveMs: 300, unseenMs: 50 }),
     waits: async (name) => report(await probe(name), { type: 'probe.waiting', reason: '503 INITIALIZING' }),
-    lacks: async (name) => report(await probe(name), { type: 'probe.lacking', reason: 'LIVE without tls' }),
+    lacks: async (name) => report(await probe(name), { type: 'probe.incomplete', reason: 'LIVE without tls' }),
     holdBack: () => {},
     running: () => [...running],
     end: (name, how) => {

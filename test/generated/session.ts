@@ -143,7 +143,7 @@ function tellsTheSame(step: Step, { event }: Occurrence): boolean {
 const decisive: Readonly<Record<string, readonly string[]>> = {
   'child.abort': ['why'],
   'epoch.failed': ['refusedByParent'],
-  'wanted.changed': ['isOutdated'],
+  'desired.changed': ['isOutdated'],
   'epochs.changed': ['nothingToDrain', 'adminPort'],
 };
 

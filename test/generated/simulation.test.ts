@@ -64,7 +64,7 @@ test.each([
   };
   const suite = await suiteOf(name);
   // What waits for an end that never comes is only waited for.
-  const tests = suite.tests.filter(({ steps }) => !steps.some((each) => stepLabel(each.do) === 'child.gone'));
+  const tests = suite.tests.filter(({ steps }) => !steps.some((each) => stepLabel(each.do) === 'child.ended'));
   const { departures } = await runSuite({ ...suite, tests }, driver({ ...scriptedHost, open }));
   expect(departures).toContainEqual(expect.stringMatching(/after its last step epoch-\d is there$/));
 });

@@ -151,7 +151,7 @@ test('a parent whose child died has all of its time from the next one on, also w
 test('one that takes each parent that has left for one that died would be noticed', () => {
   const distrustful = supervisorMachine.provide({
     guards: {
-      ofAwaitedOrphan: ({ context, event }) =>
+      isOrphanedCandidate: ({ context, event }) =>
         event.type === 'epoch.live' && context.epochs.length === 1 && event.epoch > 0,
     },
   });

@@ -51,14 +51,18 @@ describe('another Envoy at the path', () => {
     [
       'a supervisor to whom nothing is news',
       servedIsWanted,
-      { supervisor: supervisorMachine.provide({ guards: { isNews: ({ event }) => event.type === 'config.changed' } }) },
+      {
+        supervisor: supervisorMachine.provide({
+          guards: { changesDesired: ({ event }) => event.type === 'config.changed' },
+        }),
+      },
       bounds(1, 0, 0),
       ['binary'],
     ],
     [
       'a watcher that takes up what does not fit',
       checkedAlone,
-      { binaryWatcher: binaryWatcherMachine.provide({ guards: { isRefused: () => false } }) },
+      { binaryWatcher: binaryWatcherMachine.provide({ guards: { isRejected: () => false } }) },
       bounds(0, 1, 0),
       ['misfit'],
     ],

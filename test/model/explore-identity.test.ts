@@ -80,7 +80,7 @@ describe('a rotation of the root', () => {
       {
         secrets: secretsMachine.provide({
           actions: {
-            tellCertificateTaken: sendTo(peer('xds-proxy'), ({ context: { held } }) => ({
+            reportCertificateAcknowledged: sendTo(peer('xds-proxy'), ({ context: { held } }) => ({
               type: 'certificate.served' as const,
               serialNumber: held.find(({ name }) => name === identityName)?.serialNumber ?? '',
             })),
@@ -92,7 +92,7 @@ describe('a rotation of the root', () => {
     ],
     [
       'hands a certificate out before its root is trusted',
-      { secrets: secretsMachine.provide({ guards: { isAheadOfItsRoots: () => false, mayBeHandedOut: () => true } }) },
+      { secrets: secretsMachine.provide({ guards: { awaitsRoots: () => false, canDistribute: () => true } }) },
       bounds(1, 0),
       'nobody has a certificate before its root is trusted',
     ],
@@ -117,7 +117,7 @@ describe('a rotation of the root', () => {
       'never renews what is tainted, nor anything else',
       {
         secret: secretMachine.provide({
-          guards: { isDue: () => false, isTainted: () => false, isTaintedBy: () => false },
+          guards: { isRenewalDue: () => false, isTainted: () => false, isTaintedBy: () => false },
         }),
       },
       bounds(1, 1, 1),

@@ -55,7 +55,7 @@ describe('an agent that is replaced', () => {
     [
       'takes over before the older one has given up',
       {
-        successor: successorMachine.provide({ delays: { turnLimit: 10_000 } }),
+        successor: successorMachine.provide({ delays: { grantLimit: 10_000 } }),
         takesAtOnce: true,
         locksNothing: true,
       },
@@ -70,7 +70,7 @@ describe('an agent that is replaced', () => {
     ],
     [
       'waits for ever for one that has said that it is ready',
-      { predecessor: predecessorMachine.provide({ delays: { holdLimit: 3_600_000 } }) },
+      { predecessor: predecessorMachine.provide({ delays: { takeoverLimit: 3_600_000 } }) },
       bounds(1, 1, 0, 0),
       'never 2 s without one that decides',
     ],

@@ -152,7 +152,7 @@ describe('files that the first start needs', () => {
     () => {
       const unlimited = chartWithout(certWatcherMachine, 'waiting for files', 'after', 'requiredFilesLimit');
       // The pauses of what people are told double without an end, too: ten thousand states that differ in nothing else.
-      const certWatcher = chartWithout(unlimited, 'waiting for files.quiet', 'after', 'notice');
+      const certWatcher = chartWithout(unlimited, 'waiting for files.unchanged', 'after', 'notice');
       const agent = exploreAgent(bounds(0, 0, 0), { ...late, machines: { certWatcher }, invariants: [] });
       const { found } = findShortest(() => agent.begin());
       expect(found).toMatchObject({ path: [], violations: [{ invariant: whatIsWantedIsReached }] });
@@ -197,7 +197,7 @@ describe('a reading of the certificate files', () => {
 
   test.skipIf(isQuick).each([
     ['that is waited for without a limit', 'watching.reading', 'readingLimit', bounds(0, 1, 0), ['unread']],
-    ['that is not asked for again', 'watching.waiting to read again', 'readAgain', bounds(1, 1, 0), ['cert', 'unread']],
+    ['that is not asked for again', 'watching.read backoff', 'readRetry', bounds(1, 1, 0), ['cert', 'unread']],
   ])('%s is noticed: what is wanted is out of reach', (_, state, delay, within, path) => {
     const machines = { certWatcher: chartWithout(certWatcherMachine, state, 'after', delay) };
     const agent = exploreAgent(within, { ...readingHangs, faults: ['unread'], machines, invariants: [] });
@@ -216,15 +216,15 @@ describe('a watched directory', () => {
   });
 
   const forgetful = directoryWatchMachine.provide({
-    actions: { rememberSeen: assign({ seen: null }) },
-    guards: { nothingIsKnown: () => false },
+    actions: { recordSnapshot: assign({ seen: null }) },
+    guards: { hasNoSnapshot: () => false },
   });
   test.skipIf(isQuick).each([
     ['a pause that does not remember what was there before it', 'unseen', forgetful],
     [
       'a failed watch that nobody sets up again',
       'unseen',
-      chartWithout(directoryWatchMachine, 'pausing', 'after', 'pause'),
+      chartWithout(directoryWatchMachine, 'backing off', 'after', 'pause'),
     ],
     [
       'a kernel that is waited for without a limit',
@@ -372,23 +372,23 @@ const broken: Record<string, Broken> = {
     finds: noGap,
     within: bounds(1, 1, 0),
     machines: supervisor({
-      actions: { forgetEpoch: enqueueActions(({ enqueue }) => enqueue.stopChild('epoch-1')) },
+      actions: { removeEpoch: enqueueActions(({ enqueue }) => enqueue.stopChild('epoch-1')) },
     }),
   },
   'F4: one failure, and the supervisor forgets all epochs': {
     finds: noSecondBeginning,
     within: bounds(1, 1, 0),
-    machines: supervisor({ actions: { forgetEpoch: assign({ epochs: [] }) } }),
+    machines: supervisor({ actions: { removeEpoch: assign({ epochs: [] }) } }),
   },
   'a supervisor that does not wait for the parent to leave': {
     finds: noDrainCutByStart,
     within: bounds(2, 0, 0),
-    machines: supervisor({ guards: { parentStillLeaving: () => false } }),
+    machines: supervisor({ guards: { isParentDraining: () => false } }),
   },
   'a supervisor that starts a third epoch while the first one leaves': {
     finds: fewProcesses,
     within: bounds(2, 0, 0),
-    machines: supervisor({ guards: { parentStillLeaving: () => false } }),
+    machines: supervisor({ guards: { isParentDraining: () => false } }),
   },
   'an epoch that ends as soon as it is replaced': {
     finds: replacedHasItsTime,
@@ -399,12 +399,12 @@ const broken: Record<string, Broken> = {
   'a supervisor that drains the serving epoch instead of replacing it': {
     finds: servingIsKept,
     within: bounds(1, 1, 0),
-    machines: supervisor({ guards: { mustRestartInFull: ({ context }) => context.epochs.some((e) => e.doomed) } }),
+    machines: supervisor({ guards: { requiresFullRestart: ({ context }) => context.epochs.some((e) => e.doomed) } }),
   },
   'a supervisor that thinks nothing of the early death of a parent': {
     finds: doomedIsReplaced,
     within: bounds(1, 1, 0),
-    machines: { ...supervisor({ guards: { ofParentOfServing: () => false } }), faults: ['crash'] },
+    machines: { ...supervisor({ guards: { isParentOfServingEpoch: () => false } }), faults: ['crash'] },
   },
   'an epoch that sends SIGUSR1 to a parent that shuts down, and takes its end for a crash': {
     finds: servingIsKept,
@@ -412,9 +412,11 @@ const broken: Record<string, Broken> = {
     machines: {
       ...{ orders: ['hup', 'reopen'], baseIds: [7] },
       machines: {
-        epoch: chartWith(epochMachine, 'running.draining parent.due', 'logs.reopen', {
+        epoch: chartWith(epochMachine, 'running.draining parent.exit due', 'logs.reopen', {
           actions: { type: 'signal', params: { signal: 'SIGUSR1' } },
-        }).provide({ guards: { wasNotTold: ({ event }) => event.type === 'process.exited' && event.code !== 0 } }),
+        }).provide({
+          guards: { exitedUnexpectedly: ({ event }) => event.type === 'process.exited' && event.code !== 0 },
+        }),
       },
     },
   },
@@ -423,13 +425,13 @@ const broken: Record<string, Broken> = {
     within: bounds(1, 1, 0),
     machines: {
       ...{ faults: ['usr1'], baseIds: [7] },
-      ...epoch({ guards: { wasNotTold: ({ event }) => event.type === 'process.exited' && event.code !== 0 } }),
+      ...epoch({ guards: { exitedUnexpectedly: ({ event }) => event.type === 'process.exited' && event.code !== 0 } }),
     },
   },
   'a supervisor that does not tell how a start ended': {
     finds: eachStartIsReportedOnce,
     within: bounds(0, 1, 0),
-    machines: supervisor({ actions: { reportRestart: () => {} } }),
+    machines: supervisor({ actions: { reportRestartEnded: () => {} } }),
   },
   'an epoch that does not wait for a draining parent': {
     finds: noSignalToDrainingParent,
@@ -439,7 +441,9 @@ const broken: Record<string, Broken> = {
   'a supervisor that ends the parent a moment after its child has started': {
     finds: noSignalToNeededParent,
     within: bounds(1, 0, 0),
-    machines: supervisor({ actions: { tellHandover: sendTo('epoch-0', { type: 'epoch.abort' }, { delay: 500 }) } }),
+    machines: supervisor({
+      actions: { reportHandoverBegan: sendTo('epoch-0', { type: 'epoch.abort' }, { delay: 500 }) },
+    }),
   },
   'an epoch that ends whatever it ends by SIGTERM': {
     finds: onlyKillTheUnborn,
@@ -449,13 +453,13 @@ const broken: Record<string, Broken> = {
   'a supervisor that ends the serving epoch to start the next one': {
     finds: servingIsKept,
     within: bounds(1, 0, 0),
-    machines: supervisor({ actions: { tellHandover: sendTo('epoch-0', { type: 'epoch.abort' }) } }),
+    machines: supervisor({ actions: { reportHandoverBegan: sendTo('epoch-0', { type: 'epoch.abort' }) } }),
   },
   'a supervisor that drops a superseded epoch': {
     finds: nobodyForgotten,
     within: bounds(1, 0, 0),
     machines: supervisor({
-      actions: { supersedeOthers: enqueueActions(({ enqueue }) => enqueue.stopChild('epoch-0')) },
+      actions: { supersedePrevious: enqueueActions(({ enqueue }) => enqueue.stopChild('epoch-0')) },
     }),
   },
   'an agent that does not wait for the last exit': {
@@ -472,17 +476,17 @@ const broken: Record<string, Broken> = {
   'an agent that gives up at the first failure': {
     finds: agentEndsForAReason,
     within: bounds(0, 1, 0),
-    machines: supervisor({ guards: { budgetExhausted: () => true } }),
+    machines: supervisor({ guards: { isRetryBudgetExhausted: () => true } }),
   },
   'a supervisor that takes no configuration for news': {
     finds: triggersAreApplied,
     within: bounds(1, 0, 0),
-    machines: supervisor({ guards: { isNews: () => false } }),
+    machines: supervisor({ guards: { changesDesired: () => false } }),
   },
   'an agent that does not listen to SIGTERM': {
     finds: stopEnds,
     within: bounds(0, 0, 1),
-    machines: { change: (agent) => agent.provide({ guards: { endsUs: () => false } }) },
+    machines: { change: (agent) => agent.provide({ guards: { isStopSignal: () => false } }) },
   },
   'C15: readiness that is not asked for while an Envoy hands over': {
     finds: readyIsTrue,
@@ -491,10 +495,10 @@ const broken: Record<string, Broken> = {
       machines: {
         status: statusMachine.provide({
           actions: {
-            askEnvoy: sendTo('http', (_, { request, at }) =>
+            probeEnvoy: sendTo('http', (_, { request, at }) =>
               at === 'admin'
-                ? { type: 'envoy.ask', request, at }
-                : { type: 'readiness.answer', request, ready: true, reason: '' },
+                ? { type: 'envoy.probe', request, at }
+                : { type: 'readiness.respond', request, ready: true, reason: '' },
             ),
           },
         }),
@@ -512,8 +516,8 @@ const broken: Record<string, Broken> = {
     machines: {
       machines: {
         status: statusMachine.provide({
-          guards: { lacksFromStart: () => false },
-          actions: { noteListeners: () => {} },
+          guards: { lacksListenersFromStart: () => false },
+          actions: { recordListeners: () => {} },
         }),
       },
     },
@@ -523,7 +527,7 @@ const broken: Record<string, Broken> = {
     within: bounds(1, 0, 0),
     machines: supervisor({
       actions: {
-        lookOnceMore: enqueueActions(({ context, enqueue }) => {
+        probeCandidate: enqueueActions(({ context, enqueue }) => {
           enqueue.sendTo(newestOf(context.epochs)!.name, { type: 'epoch.abort' });
         }),
       },
@@ -575,7 +579,7 @@ describe.skipIf(isQuick)('caught by a shortest run:', () => {
   });
 
   describe('C18: an Envoy that lives without a listener that it refused', () => {
-    const lives = 'lack:0 admin:0 live:0 seen:0 tick:start-limiter.refill tick:epoch-0.holdBack looked:0';
+    const lives = 'lack:0 admin:0 live:0 seen:0 tick:start-limiter.refill tick:epoch-0.missingListenersLimit looked:0';
     const from = (run: string, triggers: number, machines: Broken['machines'] = {}) => {
       const agent = exploreAgent(bounds(triggers, 1, 0), machines);
       return findShortest(() => {
@@ -588,7 +592,9 @@ describe.skipIf(isQuick)('caught by a shortest run:', () => {
     test('and is held back is taken as it is at last, if its chart has a limit for that', () => {
       const held = explore(() => exploreAgent(bounds(0, 1, 1), { faults: ['lack'] }).begin());
       expect(figures(held)).toMatchObject({ outcome: 'complete', found: undefined });
-      const machines = { epoch: chartWithout(epochMachine, 'running.initializing.held back', 'after', 'holdBack') };
+      const machines = {
+        epoch: chartWithout(epochMachine, 'running.initializing.missing listeners', 'after', 'missingListenersLimit'),
+      };
       const agent = exploreAgent(bounds(0, 1, 0), { faults: ['lack'], machines, invariants: [] });
       const { found } = findShortest(() => agent.begin());
       expect(found).toMatchObject({
@@ -602,13 +608,13 @@ describe.skipIf(isQuick)('caught by a shortest run:', () => {
     });
 
     test('never, if that is no news to its supervisor', () => {
-      const { found } = from(lives, 1, { ...supervisor({ guards: { isNews: () => false } }), invariants: [] });
+      const { found } = from(lives, 1, { ...supervisor({ guards: { changesDesired: () => false } }), invariants: [] });
       expect(found?.violations[0]?.invariant).toBe(whatIsWantedIsReached);
     });
 
     test('is held against its successor, if that does not begin anew', () => {
       const status = chartWithout(statusMachine, 'open.listeners', 'on', 'serving.began').provide({
-        actions: { noteListenersAgain: () => {} },
+        actions: { updateListeners: () => {} },
       });
       const replaced = `${lives} cert tick:cert-watcher.watchDelay prepared:1 admin:1 live:1 seen:1`;
       const { found } = from(replaced, 2, { machines: { status }, invariants: [readyIsSaid] });
@@ -618,7 +624,7 @@ describe.skipIf(isQuick)('caught by a shortest run:', () => {
 
   test('a supervisor that never counts its tries: for ever, with nothing to disturb it', () => {
     const never = supervisor({
-      guards: { budgetExhausted: () => false },
+      guards: { isRetryBudgetExhausted: () => false },
       actions: { countFailure: () => {}, countAbort: () => {} },
     });
     const agent = exploreAgent(bounds(1, 0, 0), { ...never, invariants: [] });

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { createActor, sendTo, setup } from 'xstate';
 import { peersOf } from '../../machines/peers.ts';
 
-type Asked = { type: 'readiness.asked' };
+type Asked = { type: 'readiness.requested' };
 type Told = { type: 'config.changed'; digest: string };
 
 const peer = peersOf<{ status: Asked; supervisor: Told }>();
@@ -11,14 +11,14 @@ const peer = peersOf<{ status: Asked; supervisor: Told }>();
 test('an event goes to the actor that has the name in the same system', () => {
   const seen: string[] = [];
   const status = setup({ types: { events: {} as Asked } }).createMachine({
-    on: { 'readiness.asked': { actions: ({ event }) => seen.push(event.type) } },
+    on: { 'readiness.requested': { actions: ({ event }) => seen.push(event.type) } },
   });
   const system = setup({ actors: { status } }).createMachine({
     invoke: { src: 'status', systemId: 'status' },
-    on: { ask: { actions: sendTo(peer('status'), { type: 'readiness.asked' }) } },
+    on: { ask: { actions: sendTo(peer('status'), { type: 'readiness.requested' }) } },
   });
   createActor(system).start().send({ type: 'ask' });
-  expect(seen).toEqual(['readiness.asked']);
+  expect(seen).toEqual(['readiness.requested']);
 });
 
 test('neither another actor’s event nor a name that nobody has compiles', () => {

@@ -138,12 +138,12 @@ const broken: Record<string, Broken> = {
   'F1: a failed epoch counts': {
     finds: noGap,
     steps: 2,
-    machines: supervisor({ actions: { forgetEpoch: enqueueActions(({ enqueue }) => enqueue.stopChild('epoch-1')) } }),
+    machines: supervisor({ actions: { removeEpoch: enqueueActions(({ enqueue }) => enqueue.stopChild('epoch-1')) } }),
   },
   'a supervisor that does not wait for the parent to leave': {
     finds: noDrainCutByStart,
     steps: 3,
-    machines: supervisor({ guards: { parentStillLeaving: () => false } }),
+    machines: supervisor({ guards: { isParentDraining: () => false } }),
   },
   'an epoch that does not wait for a draining parent': {
     finds: noSignalToDrainingParent,
@@ -158,18 +158,18 @@ const broken: Record<string, Broken> = {
   'a supervisor that ends the serving epoch to start the next one': {
     finds: servingIsKept,
     steps: 2,
-    machines: supervisor({ actions: { tellHandover: sendTo('epoch-0', { type: 'epoch.abort' }) } }),
+    machines: supervisor({ actions: { reportHandoverBegan: sendTo('epoch-0', { type: 'epoch.abort' }) } }),
   },
   'an agent that gives up at the third failure': {
     finds: agentEndsForAReason,
     steps: 4,
-    machines: supervisor({ guards: { budgetExhausted: ({ context }) => context.failures > 2 } }),
+    machines: supervisor({ guards: { isRetryBudgetExhausted: ({ context }) => context.failures > 2 } }),
   },
   'a supervisor that takes no configuration for news': {
     finds: triggersAreApplied,
     steps: 2,
     seed: 2,
-    machines: supervisor({ guards: { isNews: () => false } }),
+    machines: supervisor({ guards: { changesDesired: () => false } }),
   },
   'an action that throws after a repair': {
     finds: noChartFails,
@@ -177,7 +177,7 @@ const broken: Record<string, Broken> = {
     seed: 2,
     machines: supervisor({
       actions: {
-        rememberRepair: () => {
+        recordRepair: () => {
           throw new Error('a bug');
         },
       },
@@ -188,7 +188,7 @@ const broken: Record<string, Broken> = {
     steps: 3,
     machines: supervisor({
       actions: {
-        forgetEpoch: enqueueActions(({ context, event, enqueue }) => {
+        removeEpoch: enqueueActions(({ context, event, enqueue }) => {
           if (event.type === 'epoch.failed' && event.during === 'writing the bootstrap') {
             enqueue.sendTo('epoch-0', { type: 'epoch.abort' });
           }
@@ -203,9 +203,11 @@ const broken: Record<string, Broken> = {
     finds: givingUpPasses,
     steps: 4,
     machines: supervisor({
-      guards: { budgetExhausted: ({ context }) => context.attempts.at(-1)?.includes('writing the bootstrap') === true },
+      guards: {
+        isRetryBudgetExhausted: ({ context }) => context.attempts.at(-1)?.includes('writing the bootstrap') === true,
+      },
       actions: {
-        renewBudget: assign(({ context, event }) => ({
+        resetRetryBudget: assign(({ context, event }) => ({
           failures: 0,
           attempts: [],
           // A minute of health, and it wants no more than what it has.
@@ -232,7 +234,7 @@ const broken: Record<string, Broken> = {
   'a supervisor that forgets all epochs when one has failed': {
     finds: triggersAreApplied,
     steps: 3,
-    machines: supervisor({ actions: { forgetEpoch: assign({ epochs: [] }) } }),
+    machines: supervisor({ actions: { removeEpoch: assign({ epochs: [] }) } }),
   },
 };
 
@@ -267,7 +269,7 @@ describe.skipIf(isQuick)('caught by a short schedule:', () => {
 });
 
 describe.skipIf(isQuick)('a finding', () => {
-  const agent = randomAgent(supervisor({ guards: { parentStillLeaving: () => false } }));
+  const agent = randomAgent(supervisor({ guards: { isParentDraining: () => false } }));
   const options = { seed: 7, runs: 3_000, agent, invariants: [noDrainCutByStart], checkEvery: 0 };
   let finding: Finding;
   beforeAll(() => {

@@ -65,7 +65,7 @@ test('a machine that takes the place of another is replayed: here it knows no ne
     ...{ settings: 'short times', beginning: 'in order', nature: 0, ending: 'in trouble' },
     steps: [certificate, { gap: { ms: 20_000 }, happens: { what: 'ready?' } }],
   });
-  const changed = supervisorMachine.provide({ guards: { isNews: () => false } });
+  const changed = supervisorMachine.provide({ guards: { changesDesired: () => false } });
   const { difference } = replay(header, records, [agentMachine, changed]);
   expect(difference?.recorded).toMatchObject({ kind: 'transition', actor: 'supervisor', from: 'running.settled' });
   expect(difference?.replayed).toBeUndefined();

@@ -71,7 +71,7 @@ describe('a stream', () => {
     expect(pauses).toEqual([200, 400, 800, 1_500, 1_500, 1_500]);
     expect(world.of(stream).ends).toEqual([]);
     world.answers(stream);
-    expect(world.state(stream)).toMatchObject({ joined: { relaying: { answers: 'on trial' } } });
+    expect(world.state(stream)).toMatchObject({ joined: { relaying: { answers: 'verifying' } } });
   });
 
   test('is ended when its control plane goes, and the next one is held; what failed is forgotten when it serves', () => {
@@ -82,14 +82,14 @@ describe('a stream', () => {
     expect(world.of(one).ends).toEqual([{ code: 'UNAVAILABLE', reason: 'gone' }]);
     expect(world.alive()).toEqual([]);
     const two = world.opens();
-    expect(world.state(two)).toBe('held back');
+    expect(world.state(two)).toBe('backing off');
     world.pass(200);
     world.answers(two);
     world.pass(10_000);
-    expect(world.state(two)).toMatchObject({ joined: { relaying: { answers: 'good' } } });
+    expect(world.state(two)).toMatchObject({ active: { relaying: { responses: 'established' } } });
     world.closes(two);
     const three = world.opens();
-    expect(world.state(three)).toEqual({ joined: 'dialing' });
+    expect(world.state(three)).toEqual({ active: 'connecting' });
   });
 
   test('of a control plane that refuses is held for longer, and as long as it asks for', () => {
@@ -99,9 +99,9 @@ describe('a stream', () => {
     world.upstream(one, lost('RESOURCE_EXHAUSTED', 60_000));
     const two = world.opens('0@7', 0);
     world.pass(59_999);
-    expect(world.state(two)).toBe('held back');
+    expect(world.state(two)).toBe('backing off');
     world.pass(1);
-    expect(world.state(two)).toEqual({ joined: 'dialing' });
+    expect(world.state(two)).toEqual({ active: 'connecting' });
   });
 
   test('gives way to a newer one of the same Envoy, and not to one of its child', () => {
@@ -190,7 +190,7 @@ describe('the certificate that Envoy has', () => {
 
 describe('roots to trust', () => {
   const arrived = (hash: string): StreamReport => ({
-    type: 'bundle.arrived',
+    type: 'bundle.received',
     members: [],
     tainted: [],
     roots: ['pem'],
@@ -347,17 +347,17 @@ function play(schedule: readonly (readonly [(typeof happenings)[number], number]
         const isDialing = JSON.stringify(world.state(stream)) === '{"joined":"dialing"}';
         if (isDialing !== (what === 'opened' || what === 'unreachable')) continue;
         // The first answer comes once.
-        if (what === 'answered' && !JSON.stringify(world.state(stream)).includes('awaited')) continue;
+        if (what === 'answered' && !JSON.stringify(world.state(stream)).includes('pending')) continue;
         const events: Partial<Record<typeof what, StreamReport>> = {
           opened: { type: 'upstream.opened', shown: '' },
           unreachable: { type: 'upstream.unreachable', reason: 'ECONNREFUSED', chance: (pick % 11) / 10 },
-          answered: { type: 'upstream.answered' },
+          answered: { type: 'upstream.responded' },
           lost: lost('UNAVAILABLE'),
           refused: lost('UNAUTHENTICATED'),
           invalid: { type: 'downstream.invalid', reason: 'x' },
           congested: { type: 'downstream.congested' },
           relieved: { type: 'downstream.relieved' },
-          bundle: { type: 'bundle.arrived', members: [], tainted: [], roots: ['r'], hash: String(++bundles) },
+          bundle: { type: 'bundle.received', members: [], tainted: [], roots: ['r'], hash: String(++bundles) },
         };
         world.upstream(stream, events[what]!);
       }
@@ -412,7 +412,7 @@ describe('the same finds out', () => {
   };
 
   test('a proxy that lets older streams live', () => {
-    const proxy = xdsProxyMachine.provide({ actions: { supersede: () => {} } });
+    const proxy = xdsProxyMachine.provide({ actions: { supersedeStreams: () => {} } });
     const machines = { proxy, stream: xdsStreamMachine };
     const { failed } = fc.check(
       fc.property(schedules, (schedule) => play(schedule, machines).length === 0),
@@ -422,7 +422,7 @@ describe('the same finds out', () => {
   });
 
   test('a stream that acknowledges roots that others have trusted', () => {
-    const stream = xdsStreamMachine.provide({ guards: { isAwaited: () => true } });
+    const stream = xdsStreamMachine.provide({ guards: { isPendingBundle: () => true } });
     const schedule = [
       ...(['open 0', 'open 1'] as const).map((what) => [what, 0] as const),
       ...(['opened', 'bundle'] as const).flatMap((what) => [0, 1].map((pick) => [what, pick] as const)),

@@ -342,7 +342,7 @@ export class AgentWorld {
 
   /** What is seen of the files that the first start needs. */
   filesAre(missing: string[], unreachable: string[] = []): void {
-    this.#sendAwaited({ type: 'files.awaited', missing, unreachable });
+    this.#sendAwaited({ type: 'files.pending', missing, unreachable });
   }
 
   /** The watch of the directory says so. */
@@ -351,7 +351,7 @@ export class AgentWorld {
   }
 
   async ask(): Promise<{ ready: boolean; reason: string }> {
-    this.#sendHttp({ type: 'readiness.asked', request: this.#asked++ });
+    this.#sendHttp({ type: 'readiness.requested', request: this.#asked++ });
     await this.settle();
     return this.readiness.at(-1)!;
   }
@@ -428,7 +428,7 @@ export class AgentWorld {
         waits: (reason) => {
           this.waitsFor = reason;
         },
-        lacks: (reason) => this.#probes.get(keyOf(input))?.({ type: 'probe.lacking', reason }),
+        lacks: (reason) => this.#probes.get(keyOf(input))?.({ type: 'probe.incomplete', reason }),
         exit: (end = {}) => {
           this.alive.delete(scripted);
           const defaults = { code: 0, signal: null, lastWords: '', refusedByParent: false, outOfMemory: false };
@@ -443,7 +443,7 @@ export class AgentWorld {
     const probe = fromCallback<ProbeLook | ProbeExplain, ProbeOrder>(({ input, sendBack, receive }) => {
       this.#probes.set(keyOf(input), sendBack);
       receive(async (order) => {
-        if (order.type === 'probe.look') this.looks.push(`${keyOf(input)}${order.asItIs ? ' as it is' : ''}`);
+        if (order.type === 'probe.run') this.looks.push(`${keyOf(input)}${order.asItIs ? ' as it is' : ''}`);
         // No probe answers in the turn in which it is asked.
         await Promise.resolve();
         if (order.type === 'probe.explain') {
@@ -535,14 +535,14 @@ export class AgentWorld {
               this.#servings++;
               this.adminOf = order.baseId;
               tellListeners();
-            } else if (order.type === 'readiness.answer') {
+            } else if (order.type === 'readiness.respond') {
               this.readiness.push({ ready: order.ready, reason: order.reason });
-            } else if (order.type === 'envoy.ask') {
+            } else if (order.type === 'envoy.probe') {
               const asked = this.#servings;
               this.answer = () => {
                 if (this.#servings !== asked) return;
                 if (order.at === 'admin') tellListeners();
-                sendBack({ type: 'envoy.answered', request: order.request, ...this.#word(order.at) });
+                sendBack({ type: 'envoy.responded', request: order.request, ...this.#word(order.at) });
               };
               if (!this.answersLate) this.answer();
             }
@@ -609,8 +609,8 @@ export class AgentWorld {
               receive(({ waitedMs }) => void this.questionsWithdrawn.push(waitedMs));
               this.patchesAsked.push(input.shows);
               const answer = this.patchesAnswer;
-              if (this.takesQuestion && answer?.is !== 'unreachable') sendBack({ type: 'patches.asked' });
-              if (answer !== undefined) sendBack({ type: 'patches.answered', answer });
+              if (this.takesQuestion && answer?.is !== 'unreachable') sendBack({ type: 'patches.requested' });
+              if (answer !== undefined) sendBack({ type: 'patches.completed', answer });
             }),
           },
         }),

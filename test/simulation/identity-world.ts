@@ -98,7 +98,7 @@ const lost = '!';
 const mayBeSigned = (issued: readonly string[]): boolean => issued.filter((one) => !one.endsWith(lost)).length < 2;
 const rootOf = (certificate: string): string => certificate.split('~')[0]!;
 /** What an Envoy, a disk or a clock does at once, or never: bounds of this world. */
-const silent = /\.(checkInterval|settleTime|trustLimit|obtainLimit|clockLimit|openLimit|lookLimit|settle)$/;
+const silent = /\.(checkInterval|settleTime|trustLimit|obtainLimit|clockLimit|openLimit|detectLimit|debounce)$/;
 
 export class IdentityWorld implements World {
   readonly spawned = 0;
@@ -490,7 +490,7 @@ export class IdentityWorld implements World {
   #serve(index: number, server: AnyActorRef, order: SdsOrder): void {
     if (order.type === 'sds.open') {
       report(server, { type: 'sds.listening' });
-      for (const name of [rootsName, identityName]) report(server, { type: 'sds.asked', name });
+      for (const name of [rootsName, identityName]) report(server, { type: 'sds.subscribed', name });
     }
     if (order.type !== 'sds.serve') return;
     if (order.name === identityName) this.#change(index, { certificate: order.version });

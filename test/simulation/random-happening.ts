@@ -48,7 +48,7 @@ function happen(happening: Happening, world: RandomWorld): void {
       endByHttp({ type: 'http.failed', reason: 'EBADF' }, world);
       break;
     case 'ready?':
-      world.http({ type: 'readiness.asked', request: 1 });
+      world.http({ type: 'readiness.requested', request: 1 });
       break;
     case 'crash':
     case 'oom':

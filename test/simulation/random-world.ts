@@ -269,13 +269,13 @@ export class RandomWorld implements RandomEffectWorld {
       this.#servings++;
       this.#adminOf = order.baseId;
     }
-    if (order.type !== 'envoy.ask') return;
+    if (order.type !== 'envoy.probe') return;
     const ms = this.#nature.upTo(20, this.#occasion('ask'));
     const asked = this.#servings;
     this.clock.setTimeout(() => {
       if (this.#servings !== asked) return;
       const event = {
-        type: 'envoy.answered',
+        type: 'envoy.responded',
         request: order.request,
         ...this.host.word(order.at ?? 'admin', this.#adminOf),
       };

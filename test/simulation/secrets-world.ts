@@ -176,22 +176,22 @@ export class SecretsWorld {
     if (this.wantsRoots) return;
     this.wantsRoots = true;
     this.#takenRoots = '';
-    this.#report({ type: 'sds.asked', name: rootsName });
+    this.#report({ type: 'sds.subscribed', name: rootsName });
   }
 
   leave(): void {
     if (!this.wantsRoots) return;
     this.wantsRoots = false;
-    this.#report({ type: 'sds.left', name: rootsName });
+    this.#report({ type: 'sds.unsubscribed', name: rootsName });
   }
 
   /** Envoy asks for its certificate, leaves, and takes what it is served. */
   askForCertificate(): void {
-    this.#report({ type: 'sds.asked', name: identityName });
+    this.#report({ type: 'sds.subscribed', name: identityName });
   }
 
   leaveCertificate(): void {
-    this.#report({ type: 'sds.left', name: identityName });
+    this.#report({ type: 'sds.unsubscribed', name: identityName });
   }
 
   takeCertificate(version = this.served.get(identityName) ?? ''): void {

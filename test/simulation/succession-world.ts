@@ -345,15 +345,15 @@ export class SuccessionWorld implements World {
     return launcherMachine.provide({
       actions: {
         startAgent: () => this.#set({ agent: this.#startProcess(false) }),
-        startNewcomer: () => this.#set({ newcomer: this.#startProcess(true) }),
-        takeNewcomer: () => this.#set({ agent: this.#state.newcomer!, newcomer: undefined }),
-        endNewcomer: () => this.#kill(this.#state.newcomer!),
-        tellEnd: () => this.#tellEnd(this.#state.agent),
-        pass: () => {
+        startNewAgent: () => this.#set({ newcomer: this.#startProcess(true) }),
+        promoteNewAgent: () => this.#set({ agent: this.#state.newcomer!, newcomer: undefined }),
+        killNewAgent: () => this.#kill(this.#state.newcomer!),
+        stopAgent: () => this.#tellEnd(this.#state.agent),
+        forwardSignal: () => {
           if (this.#canPass) this.#pass();
           else if (this.#machines.dropsWhatNobodyHears === true) this.#set({ owedBy: noOne });
         },
-        passWhatIsLeft: (_, { leaves }) => {
+        forwardDeferredSignals: (_, { leaves }) => {
           if (leaves && this.#machines.forgetsWhatIsLeft !== true) this.#set({ owedBy: 'launcher' });
         },
       },
@@ -452,7 +452,7 @@ export class SuccessionWorld implements World {
     if (link !== undefined && [link.older, link.newer].every((end) => !this.#isThere(end)))
       this.#set({ link: undefined });
     const { how, leaves } = this.#process(number);
-    this.#launcher.send(number === agent ? { type: 'agent.ended', how, leaves } : { type: 'newcomer.ended' });
+    this.#launcher.send(number === agent ? { type: 'agent.ended', how, leaves } : { type: 'new-agent.ended' });
   }
 
   #isThere(number: number): boolean {
@@ -679,15 +679,15 @@ const toOlder = (word: string): AnyEventObject =>
   word === 'ready'
     ? { type: 'successor.ready', pid: 2 }
     : word === 'holds'
-      ? { type: 'successor.holds' }
-      : { type: 'successor.gone', reason: 'it has ended' };
+      ? { type: 'successor.confirmed' }
+      : { type: 'successor.lost', reason: 'it has ended' };
 
 const toNewer = (word: string): AnyEventObject =>
   word === 'granted'
     ? { type: 'predecessor.granted' }
     : word === 'refused'
       ? { type: 'predecessor.refused', reason: 'not now' }
-      : { type: 'predecessor.gone', reason: 'it has ended' };
+      : { type: 'predecessor.lost', reason: 'it has ended' };
 
 type SupervisorStandIn = Parameters<typeof supervisorMachine.provide>[0] extends never
   ? never

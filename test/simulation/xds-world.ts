@@ -113,9 +113,9 @@ export class XdsWorld {
               this.of(n).certificates.push(certificate);
               this.of(n).healths.push(health?.healthy);
               receive((order) => {
-                if (order.type === 'certificate.tell') this.of(n).certificates.push(order.serialNumber);
-                else if (order.type === 'health.tell') this.of(n).healths.push(order.healthy);
-                else if (order.type === 'bundle.answer')
+                if (order.type === 'certificate.report') this.of(n).certificates.push(order.serialNumber);
+                else if (order.type === 'health.report') this.of(n).healths.push(order.healthy);
+                else if (order.type === 'bundle.respond')
                   this.of(n).bundleAnswers.push({ hash: order.hash, refusal: order.refusal });
               });
               return () => {
@@ -202,7 +202,7 @@ export class XdsWorld {
   /** It is connected and has answered. */
   answers(stream: number): void {
     this.upstream(stream, { type: 'upstream.opened', shown: 'nothing' });
-    this.upstream(stream, { type: 'upstream.answered' });
+    this.upstream(stream, { type: 'upstream.responded' });
   }
 
   /** Of a stream's actor; undefined: it is over. */

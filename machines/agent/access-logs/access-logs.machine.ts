@@ -138,7 +138,7 @@ export const accessLogsMachine = setup({
               },
             },
             receiving: {
-              meta: { waitsFor: 'entries: this is the work' },
+              meta: { waitsFor: 'entries: normal operation' },
               description: 'Entries are read as they arrive.',
               on: {
                 'access-log-stream.opened': { actions: { type: 'recordStreams', params: ({ event }) => event } },

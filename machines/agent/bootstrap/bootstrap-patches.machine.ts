@@ -28,73 +28,73 @@ export const bootstrapPatchesMachine = setup({
     ask: callbackEffect<PatchesWithdraw, { shows: Shown }>('ask'),
   },
   delays: {
-    askingLimit: askingLimitMs,
-    answerLimit: answerLimitMs,
-    patchesPause: ({ context }) => context.pauseMs,
+    requestLimit: askingLimitMs,
+    responseLimit: answerLimitMs,
+    retryPause: ({ context }) => context.pauseMs,
   },
   guards: {
     isKnown: (_, { answer: { is } }: PatchesAnswered) => is === 'patched' || is === 'unpatched',
     isUnusable: (_, { answer: { is } }: PatchesAnswered) => is === 'unusable',
   },
   actions: {
-    rememberWhy: assign({
+    recordReason: assign({
       unusable: (_, { answer }: PatchesAnswered) => (answer.is === 'unusable' ? answer.reason : ''),
     }),
     countFailure: assign(({ context }, { answer }: Partial<PatchesAnswered>) => waitAfter(context, answer)),
-    withdraw: sendTo('ask', (): PatchesWithdraw => ({ type: 'patches.withdraw', waitedMs: answerLimitMs })),
+    cancelRequest: sendTo('ask', (): PatchesWithdraw => ({ type: 'patches.cancel', waitedMs: answerLimitMs })),
   },
 }).createMachine({
   id: 'bootstrap-patches',
   description:
-    'The control plane patches the bootstrap, so it is asked until it answers: without it Envoy would have no configuration anyway.',
+    'Requests the bootstrap patches of the control plane until it responds: without it Envoy has no configuration.',
   meta: { timeline: noLane },
   context: { failures: noFailures, pauseMs: 0, unusable: '' },
-  initial: 'asking',
+  initial: 'requesting',
   states: {
-    asking: {
+    requesting: {
       invoke: {
         id: 'ask',
         src: 'ask',
         input: ({ context }) => ({ shows: context.failures.shows }),
-        onError: { target: 'pausing', actions: { type: 'countFailure', params: {} } },
+        onError: { target: 'backing off', actions: { type: 'countFailure', params: {} } },
       },
       on: {
-        'patches.answered': [
-          { guard: { type: 'isKnown', params: ({ event }) => event }, target: 'settled' },
+        'patches.completed': [
+          { guard: { type: 'isKnown', params: ({ event }) => event }, target: 'completed' },
           {
             guard: { type: 'isUnusable', params: ({ event }) => event },
-            target: 'settled',
-            actions: { type: 'rememberWhy', params: ({ event }) => event },
+            target: 'completed',
+            actions: { type: 'recordReason', params: ({ event }) => event },
           },
-          { target: 'pausing', actions: { type: 'countFailure', params: ({ event }) => event } },
+          { target: 'backing off', actions: { type: 'countFailure', params: ({ event }) => event } },
         ],
       },
-      onDone: 'settled',
-      initial: 'on the way',
+      onDone: 'completed',
+      initial: 'sending',
       states: {
-        'on the way': {
-          description: 'The control plane has not taken the question yet.',
-          on: { 'patches.asked': 'taken' },
+        sending: {
+          description: 'The request has not been sent yet.',
+          on: { 'patches.requested': 'sent' },
           after: {
-            askingLimit: { target: '#bootstrap-patches.pausing', actions: { type: 'countFailure', params: {} } },
+            requestLimit: { target: '#bootstrap-patches.backing off', actions: { type: 'countFailure', params: {} } },
           },
         },
-        taken: {
-          description: 'The control plane has the question.',
-          after: { answerLimit: 'unanswered' },
+        sent: {
+          description: 'The control plane has the request.',
+          after: { responseLimit: 'no response' },
         },
-        unanswered: {
+        'no response': {
           type: 'final',
-          description: 'It does not patch bootstraps, and has no word for that: silence is an answer.',
-          entry: 'withdraw',
+          description: 'A control plane that does not patch bootstraps does not respond.',
+          entry: 'cancelRequest',
         },
       },
     },
-    pausing: {
-      description: 'It could not be asked; the log says why.',
-      after: { patchesPause: 'asking' },
+    'backing off': {
+      description: 'The request failed; the log has the reason.',
+      after: { retryPause: 'requesting' },
     },
-    settled: { type: 'final', description: 'It has said what it patches, or what cannot be made use of.' },
+    completed: { type: 'final', description: 'The patches are known, or unusable.' },
   },
   output: ({ context: { unusable } }) => ({ unusable }),
 });

@@ -69,7 +69,7 @@ export const grpcBootstrapMachine = setup({
             actions: { type: 'notifyStatus', params: ({ event }) => event.output },
           },
           {
-            target: 'pausing',
+            target: 'backing off',
             actions: [
               'lengthenPause',
               {
@@ -80,7 +80,7 @@ export const grpcBootstrapMachine = setup({
           },
         ],
         onError: {
-          target: 'pausing',
+          target: 'backing off',
           actions: [
             'lengthenPause',
             { type: 'reportFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
@@ -89,7 +89,7 @@ export const grpcBootstrapMachine = setup({
       },
       after: {
         writeLimit: {
-          target: 'pausing',
+          target: 'backing off',
           actions: [
             'lengthenPause',
             { type: 'reportFailed', params: { reason: `gRPC bootstrap file not written within ${writeLimitMs} ms` } },
@@ -97,7 +97,7 @@ export const grpcBootstrapMachine = setup({
         },
       },
     },
-    pausing: {
+    'backing off': {
       description: 'The last attempt failed.',
       after: { pause: 'writing' },
     },

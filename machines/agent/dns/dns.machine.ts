@@ -42,11 +42,11 @@ export const dnsMachine = setup({
   delays: { openLimit: openLimitMs, pause: ({ context }) => context.pauseMs, trial: trialMs },
   guards: { hasListened: ({ context }) => context.hasListened },
   actions: {
-    rememberListening: assign({ hasListened: true }),
+    recordListening: assign({ hasListened: true }),
     lengthenPause: assign({
       pauseMs: ({ context }) => Math.min(longestPauseMs, Math.max(firstPauseMs, context.pauseMs * 2)),
     }),
-    forgetPauses: assign({ pauseMs: 0 }),
+    resetPause: assign({ pauseMs: 0 }),
     reportListening: sendParent(
       (_, { addresses, port }: Omit<DnsPortListening, 'type'>): DnsListening => ({
         type: 'dns.listening',
@@ -55,7 +55,7 @@ export const dnsMachine = setup({
       }),
     ),
     /** The status actor does not say that this proxy is ready before the first table is there. */
-    tellNames: sendTo(peer('status'), { type: 'names.known' }),
+    reportNames: sendTo(peer('status'), { type: 'names.available' }),
     reportFailed: sendParent((_, { reason }: { reason: string }): DnsFailed => ({ type: 'dns.failed', reason })),
   },
 }).createMachine({
@@ -70,12 +70,12 @@ export const dnsMachine = setup({
       on: { 'dns.start': 'open' },
     },
     open: {
-      description: 'The port is open, or about to be.',
+      description: 'The port is open or being opened.',
       invoke: {
         id: 'server',
         src: 'server',
         onError: [
-          { guard: 'hasListened', target: 'pausing', actions: 'lengthenPause' },
+          { guard: 'hasListened', target: 'backing off', actions: 'lengthenPause' },
           {
             target: 'failed',
             actions: { type: 'reportFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
@@ -84,17 +84,17 @@ export const dnsMachine = setup({
       },
       on: {
         'dns-port.failed': [
-          { guard: 'hasListened', target: 'pausing', actions: 'lengthenPause' },
+          { guard: 'hasListened', target: 'backing off', actions: 'lengthenPause' },
           { target: 'failed', actions: { type: 'reportFailed', params: ({ event }) => ({ reason: event.reason }) } },
         ],
       },
       initial: 'opening',
       states: {
         opening: {
-          description: 'Nobody is answered yet.',
+          description: 'No query is answered yet.',
           after: {
             openLimit: [
-              { guard: 'hasListened', target: '#dns.pausing', actions: 'lengthenPause' },
+              { guard: 'hasListened', target: '#dns.backing off', actions: 'lengthenPause' },
               {
                 target: '#dns.failed',
                 actions: { type: 'reportFailed', params: { reason: `DNS port not open after ${openLimitMs} ms` } },
@@ -103,38 +103,38 @@ export const dnsMachine = setup({
           },
           on: {
             'dns-port.listening': {
-              target: 'answering',
-              actions: ['rememberListening', { type: 'reportListening', params: ({ event }) => event }],
+              target: 'serving',
+              actions: ['recordListening', { type: 'reportListening', params: ({ event }) => event }],
             },
-            'name-table.received': { actions: 'tellNames' },
+            'name-table.received': { actions: 'reportNames' },
           },
         },
-        answering: {
-          description: 'Questions are answered.',
-          after: { trial: { actions: 'forgetPauses' } },
+        serving: {
+          description: 'Queries are answered.',
+          after: { trial: { actions: 'resetPause' } },
           initial: 'without names',
           states: {
             'without names': {
-              meta: { waitsFor: 'the control plane, which may have nothing to say for long' },
-              description: 'No table has come yet: no name is known here.',
-              on: { 'name-table.received': { target: 'with names', actions: 'tellNames' } },
+              meta: { waitsFor: 'the name table of the control plane, which may be late' },
+              description: 'No name table has been received.',
+              on: { 'name-table.received': { target: 'with names', actions: 'reportNames' } },
             },
             'with names': {
-              meta: { waitsFor: 'questions: this is the work' },
-              description: "The control plane's names are known.",
+              meta: { waitsFor: 'queries: normal operation' },
+              description: 'The name table of the control plane is served.',
               on: { 'name-table.received': { description: 'Another table, whole, in the place of the last one.' } },
             },
           },
         },
       },
     },
-    pausing: {
-      description: 'The port was lost: it is tried again, after longer each time.',
+    'backing off': {
+      description: 'The port was lost. Retries at increasing intervals.',
       after: { pause: 'open' },
     },
     failed: {
-      meta: { waitsFor: 'the end of the agent, which has been told' },
-      description: 'The port could not be had.',
+      meta: { waitsFor: 'the end of the agent, which has been notified' },
+      description: 'The port could not be opened.',
     },
   },
 });

@@ -31,7 +31,7 @@ const needsItsListeners = ({ epoch }: Pick<EpochInput, 'epoch'>): boolean => epo
 const notPrepared = (guard: 'isOutdated' | 'isUnwritable' | 'isUnreachable') =>
   ({
     guard: { type: guard, params: ({ event }: { event: { output: Prepared } }) => event.output },
-    target: 'over',
+    target: 'exited',
     actions: {
       type: 'reportFailed',
       params: ({ event }: { event: { output: Prepared } }) => whyNotPrepared(event.output),
@@ -40,7 +40,7 @@ const notPrepared = (guard: 'isOutdated' | 'isUnwritable' | 'isUnreachable') =>
 
 /** Told to end before it had a process. */
 const neverStarted = {
-  target: 'over',
+  target: 'exited',
   actions: { type: 'reportExited', params: { code: null, signal: null } },
 } as const;
 
@@ -48,13 +48,13 @@ const neverStarted = {
  * SIGUSR1 ends an Envoy that has no handler for it: in its first moments, and once its main loop has ended. It is sent where neither can be, and
  * remembered before that; an Envoy that may shut down at any time has no use for its logs any more.
  */
-const reopensLater = { actions: 'reopenLater' } as const;
+const reopensLater = { actions: 'deferReopen' } as const;
 const reopen = { type: 'signal', params: { signal: 'SIGUSR1' } } as const;
 const reopensNow = { 'logs.reopen': { actions: reopen } } as const;
 
 /** The process is gone, as ordered or as a parent leaves. */
 const exits = {
-  target: '#epoch.over',
+  target: '#epoch.exited',
   actions: {
     type: 'reportExited',
     params: ({ event: { code, signal } }: { event: ProcessExited }) => ({ code, signal }),
@@ -64,7 +64,7 @@ const exits = {
 /** The process is gone, and nobody ordered it. */
 const fails = (during: Failure['during']) =>
   ({
-    target: '#epoch.over',
+    target: '#epoch.exited',
     actions: {
       type: 'reportFailed',
       params: ({ event }: { event: ProcessExited }) => failure(during, event),
@@ -75,8 +75,8 @@ const fails = (during: Failure['during']) =>
 const endsEarly = [
   {
     // Between two looks: its parent has closed its listeners for it, and nobody serves.
-    guard: 'hadTakenOver',
-    target: '#epoch.over',
+    guard: 'hasTakenOver',
+    target: '#epoch.exited',
     actions: [
       {
         type: 'reportLive',
@@ -125,7 +125,7 @@ export const epochMachine = epochSetup.createMachine({
     'epoch.drain': {},
     'epoch.terminate': {},
     // It was live already, or it is over: its report is on its way.
-    'epoch.look': {},
+    'epoch.probe': {},
     // Nothing is open yet, or Envoy may be shutting down.
     'logs.reopen': {},
   },
@@ -133,7 +133,7 @@ export const epochMachine = epochSetup.createMachine({
   states: {
     preparing: {
       tags: 'starting',
-      description: 'The bootstrap is written and, where it is not known to be good, checked by Envoy. No process yet.',
+      description: 'Writes the bootstrap; Envoy validates it unless it is known to be valid. No process yet.',
       invoke: {
         id: 'prepare',
         src: 'prepare',
@@ -151,11 +151,11 @@ export const epochMachine = epochSetup.createMachine({
           notPrepared('isUnreachable'),
           {
             target: 'running',
-            actions: { type: 'rememberPrepared', params: ({ event }) => event.output },
+            actions: { type: 'recordPrepared', params: ({ event }) => event.output },
           },
         ],
         onError: {
-          target: 'over',
+          target: 'exited',
           actions: {
             type: 'reportFailed',
             params: ({ event }) => failure('preparing', { reason: reasonOf(event.error) }),
@@ -164,7 +164,7 @@ export const epochMachine = epochSetup.createMachine({
       },
       after: {
         prepareLimit: {
-          target: 'over',
+          target: 'exited',
           actions: {
             type: 'reportFailed',
             params: failure('preparing', {
@@ -176,11 +176,11 @@ export const epochMachine = epochSetup.createMachine({
       on: {
         'epoch.abort': neverStarted,
         'epoch.terminate': neverStarted,
-        'epoch.look': { actions: { type: 'reportNotLive', params: { reason: 'bootstrap is being prepared' } } },
+        'epoch.probe': { actions: { type: 'reportNotLive', params: { reason: 'bootstrap is being prepared' } } },
       },
     },
     running: {
-      description: 'There is a process, or there will be one in a moment.',
+      description: 'The process is running or being spawned.',
       invoke: {
         id: 'process',
         src: 'process',
@@ -193,10 +193,10 @@ export const epochMachine = epochSetup.createMachine({
       },
       exit: 'removeConfigFile',
       on: {
-        'epoch.abort': '.ending.killed',
+        'epoch.abort': '.ending.killing',
         'process.exited': endsEarly,
         'process.failed': {
-          target: 'over',
+          target: 'exited',
           actions: {
             type: 'reportFailed',
             params: ({ event }) => failure('starting', { reason: event.reason }),
@@ -207,16 +207,16 @@ export const epochMachine = epochSetup.createMachine({
       states: {
         starting: {
           tags: 'starting',
-          meta: { waitsFor: 'the operating system, which gives a process or refuses it at once' },
-          description: 'The operating system was asked for a process.',
+          meta: { waitsFor: 'the operating system, which spawns the process or fails at once' },
+          description: 'The process is being spawned.',
           on: {
             // Envoy may serve already, and nobody has told us: whoever kills it on our word would lose requests.
-            'epoch.look': { actions: 'lookLater' },
+            'epoch.probe': { actions: 'deferProbe' },
             'logs.reopen': reopensLater,
             'process.spawned': {
               target: 'initializing',
               actions: [
-                { type: 'rememberStart', params: ({ event }) => ({ startedAtMs: event.startedAtMs }) },
+                { type: 'recordStart', params: ({ event }) => ({ startedAtMs: event.startedAtMs }) },
                 { type: 'reportStarted', params: ({ event }) => ({ pid: event.pid }) },
               ],
             },
@@ -224,7 +224,7 @@ export const epochMachine = epochSetup.createMachine({
         },
         initializing: {
           tags: 'starting',
-          meta: { waitsFor: 'whatever Envoy waits for (epoch.waiting says what); the supervisor has the limit' },
+          meta: { waitsFor: 'the dependencies of Envoy (see epoch.waiting); the supervisor has the limit' },
           description: 'Envoy reads its bootstrap and waits for its first configuration.',
           invoke: {
             id: 'probe',
@@ -239,10 +239,10 @@ export const epochMachine = epochSetup.createMachine({
           },
           on: {
             'probe.passed': [
-              { guard: 'reopens', target: 'live', actions: [tellLive, reopen] },
+              { guard: 'isReopenPending', target: 'live', actions: [tellLive, reopen] },
               { target: 'live', actions: tellLive },
             ],
-            'epoch.look': { actions: 'lookNow' },
+            'epoch.probe': { actions: 'runProbe' },
             'logs.reopen': reopensLater,
             'probe.failed': {
               actions: tell('reportNotLive'),
@@ -250,40 +250,40 @@ export const epochMachine = epochSetup.createMachine({
             'probe.waiting': {
               actions: tell('reportWaiting'),
             },
-            'probe.lacking': {
-              target: '.held back',
+            'probe.incomplete': {
+              target: '.missing listeners',
               actions: tell('reportWaiting'),
             },
           },
           initial: 'just started',
           states: {
             'just started': {
-              description: 'Most are live within a second.',
-              after: { firstNotice: { target: 'taking its time', actions: 'askWhy' } },
+              description: 'Most epochs are live within one second.',
+              after: { firstNotice: { target: 'slow', actions: 'requestExplanation' } },
             },
-            'taking its time': {
-              description: 'People are told now and then what it waits for.',
-              after: { notice: { target: 'taking its time', reenter: true, actions: 'askWhy' } },
+            slow: {
+              description: 'Reports at intervals what the epoch waits for.',
+              after: { notice: { target: 'slow', reenter: true, actions: 'requestExplanation' } },
             },
-            'held back': {
-              description: 'It is live without listeners that it refused. It may get them yet.',
-              after: { holdBack: 'taken as it is' },
+            'missing listeners': {
+              description: 'Live, but lacks listeners that it rejected. A later update may add them.',
+              after: { missingListenersLimit: 'accepting missing listeners' },
               on: {
-                'probe.lacking': {
+                'probe.incomplete': {
                   actions: tell('reportWaiting'),
                 },
               },
             },
-            'taken as it is': {
-              meta: { waitsFor: 'the answer of the admin interface: 10 s at most' },
-              description: 'Whoever waits for it may have nothing else.',
-              entry: 'lookAsItIs',
+            'accepting missing listeners': {
+              meta: { waitsFor: 'the response of the admin interface: at most 10 s' },
+              description: 'Accepts the missing listeners: no other epoch may be available.',
+              entry: 'probeWithoutListeners',
               on: {
-                'probe.lacking': {},
+                'probe.incomplete': {},
                 'probe.failed': {
-                  target: 'taking its time',
+                  target: 'slow',
                   actions: tell('reportNotLive'),
-                  description: 'It is not even live any more.',
+                  description: 'No longer live.',
                 },
               },
             },
@@ -295,8 +295,8 @@ export const epochMachine = epochSetup.createMachine({
           after: { healthy: { actions: 'reportHealthy' } },
           on: {
             ...reopensNow,
-            'epoch.supersede': { target: 'draining parent', actions: 'rememberSuccessor' },
-            'epoch.retire': { target: 'retiring', actions: 'rememberRetirement' },
+            'epoch.supersede': { target: 'draining parent', actions: 'recordSuccessor' },
+            'epoch.retire': { target: 'retiring', actions: 'recordRetirement' },
             'epoch.drain': 'draining',
             'epoch.terminate': 'ending',
             'process.exited': fails('serving'),
@@ -304,47 +304,47 @@ export const epochMachine = epochSetup.createMachine({
         },
         'draining parent': {
           tags: 'draining',
-          description: 'Its child serves. Envoy itself drains it and ends it; we send it no ending signal.',
-          initial: 'leaving',
+          description: 'Its child serves. Envoy drains and ends the parent; the agent sends no signal.',
+          initial: 'draining',
           states: {
-            leaving: {
-              description: 'Its exit would come too early: a child whose parent dies before its time is doomed.',
-              always: { guard: 'isDueAtOnce', target: 'due' },
-              after: { parentDue: 'due' },
+            draining: {
+              description: 'An exit now would orphan its child, which then aborts.',
+              always: { guard: 'isExitDue', target: 'exit due' },
+              after: { parentDue: 'exit due' },
               on: {
                 ...reopensNow,
-                'epoch.dismiss': 'due',
+                'epoch.dismiss': 'exit due',
                 'process.exited': fails('draining'),
               },
             },
-            due: {
-              description: 'It may leave at any time, and shuts down then: its child tells it to.',
+            'exit due': {
+              description: 'May exit at any time: its child requests the shutdown.',
               after: { parentOverdue: { target: 'overdue', actions: 'reportOverdue' } },
               on: {
                 'process.exited': {
-                  guard: 'wasNotTold',
+                  guard: 'exitedUnexpectedly',
                   ...fails('draining'),
                 },
               },
             },
             overdue: {
-              meta: { waitsFor: 'the order to be killed, which follows at once' },
-              description: 'Its child has told it to leave long ago, and needs it no more.',
+              meta: { waitsFor: 'epoch.abort, which follows at once' },
+              description: 'The shutdown that its child requested is overdue; the child no longer needs it.',
             },
           },
           on: {
-            'epoch.supersede': { target: 'draining parent', reenter: true, actions: 'rememberSuccessor' },
+            'epoch.supersede': { target: 'draining parent', reenter: true, actions: 'recordSuccessor' },
             'epoch.terminate': 'ending',
             'process.exited': exits,
           },
         },
         retiring: {
           tags: 'retiring',
-          description: 'An Envoy of the other base id serves in its place. It closes its listeners, and ends.',
+          description: 'Replaced by an Envoy of the other base ID: closes its listeners and exits.',
           initial: 'draining',
           states: {
             draining: {
-              description: 'Requests finish.',
+              description: 'Finishes its requests.',
               invoke: {
                 id: 'drain',
                 src: 'drainListeners',
@@ -352,14 +352,14 @@ export const epochMachine = epochSetup.createMachine({
                 onDone: { actions: 'reportDrained' },
                 // Envoy's listeners are open and share the port with the replacement's: the longer it stays, the more it gets.
                 onError: {
-                  target: 'told to end',
+                  target: 'terminating',
                   actions: tellDrainFailed,
                 },
               },
-              after: { linger: 'told to end' },
+              after: { linger: 'terminating' },
               on: reopensNow,
             },
-            'told to end': {
+            terminating: {
               entry: {
                 type: 'signal',
                 params: ({ context }) => ({ signal: context.doomed ? 'SIGKILL' : 'SIGTERM' }),
@@ -367,8 +367,8 @@ export const epochMachine = epochSetup.createMachine({
               after: { retirementOverdue: { target: 'overdue', actions: 'reportOverdue' } },
             },
             overdue: {
-              meta: { waitsFor: 'the order to be killed, which follows at once' },
-              description: 'Its main thread may be blocked.',
+              meta: { waitsFor: 'epoch.abort, which follows at once' },
+              description: 'Did not exit after the signal: its main thread may be blocked.',
             },
           },
           on: {
@@ -378,8 +378,8 @@ export const epochMachine = epochSetup.createMachine({
         },
         draining: {
           tags: 'draining',
-          meta: { waitsFor: 'the supervisor, which says when requests have had their time' },
-          description: 'New connections are turned away, requests finish. The supervisor says when to end.',
+          meta: { waitsFor: 'epoch.terminate of the supervisor, which has the drain limit' },
+          description: 'Rejects new connections and finishes requests until the supervisor terminates it.',
           invoke: {
             id: 'drain',
             src: 'drainListeners',
@@ -397,23 +397,23 @@ export const epochMachine = epochSetup.createMachine({
         },
         ending: {
           tags: 'ending',
-          meta: { waitsFor: 'the exit; the supervisor kills what does not end of SIGTERM' },
-          description: 'An ending signal was sent.',
-          initial: 'terminated',
+          meta: { waitsFor: 'the exit; the supervisor kills an epoch that does not exit after SIGTERM' },
+          description: 'A terminating signal was sent.',
+          initial: 'terminating',
           states: {
-            terminated: { entry: { type: 'signal', params: { signal: 'SIGTERM' } } },
-            killed: {
+            terminating: { entry: { type: 'signal', params: { signal: 'SIGTERM' } } },
+            killing: {
               entry: { type: 'signal', params: { signal: 'SIGKILL' } },
               after: { reapLimit: { target: 'unkillable', actions: 'reportUnkillable' } },
             },
             unkillable: {
               meta: { waitsFor: 'the kernel' },
-              description: 'The kernel does not let it go. Its names are taken as long as it is there.',
+              description: 'SIGKILL has no effect. Its base ID stays in use until the process exits.',
               on: { 'epoch.abort': { actions: { type: 'signal', params: { signal: 'SIGKILL' } } } },
             },
           },
           on: {
-            'epoch.abort': '.killed',
+            'epoch.abort': '.killing',
             // It was told to end before it was reported to be there.
             'process.spawned': {},
             'process.exited': exits,
@@ -421,6 +421,6 @@ export const epochMachine = epochSetup.createMachine({
         },
       },
     },
-    over: { type: 'final', tags: 'gone', description: 'The process is gone, its bootstrap file too.' },
+    exited: { type: 'final', tags: 'gone', description: 'The process has exited, and its bootstrap file is removed.' },
   },
 });

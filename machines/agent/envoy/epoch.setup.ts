@@ -81,29 +81,29 @@ export const epochSetup = setup({
     prepareLimit: prepareLimitMs,
     firstNotice: firstNoticeMs,
     notice: noticeMs,
-    holdBack: holdBackMs,
+    missingListenersLimit: holdBackMs,
   },
   guards: {
     isOutdated: (_, prepared: Prepared) => 'outdated' in prepared,
     isUnwritable: (_, prepared: Prepared) => 'unwritable' in prepared,
     isUnreachable: (_, prepared: Prepared) => 'unreachable' in prepared,
-    hadTakenOver: ({ event }) => event.type === 'process.exited' && event.tookOverWithinMs !== undefined,
-    reopens: ({ context }) => context.reopens,
-    isDueAtOnce: ({ context }) => parentDueMs(context) === 0,
-    wasNotTold: ({ event }) => event.type === 'process.exited' && !hasShutDown(event),
+    hasTakenOver: ({ event }) => event.type === 'process.exited' && event.tookOverWithinMs !== undefined,
+    isReopenPending: ({ context }) => context.reopens,
+    isExitDue: ({ context }) => parentDueMs(context) === 0,
+    exitedUnexpectedly: ({ event }) => event.type === 'process.exited' && !hasShutDown(event),
   },
   actions: {
-    rememberPrepared: assign((_, prepared: Prepared) =>
+    recordPrepared: assign((_, prepared: Prepared) =>
       'configFile' in prepared ? { configFile: prepared.configFile, adminPort: prepared.adminPort } : {},
     ),
-    rememberRetirement: assign(({ event }) =>
+    recordRetirement: assign(({ event }) =>
       event.type === 'epoch.retire' ? { lingerMs: event.lingerMs, doomed: event.doomed } : {},
     ),
-    rememberStart: assign((_, params: { startedAtMs: number }) => params),
-    rememberSuccessor: assign(({ event }) =>
+    recordStart: assign((_, params: { startedAtMs: number }) => params),
+    recordSuccessor: assign(({ event }) =>
       event.type === 'epoch.supersede' ? { parentShutdownMs: event.parentShutdownMs, unseenMs: event.unseenMs } : {},
     ),
-    reopenLater: assign({ reopens: true }),
+    deferReopen: assign({ reopens: true }),
     /** Effect: the generated bootstrap is of no use once its process is gone. */
     removeConfigFile: () => {},
     signal: sendTo('process', (_, params: { signal: ProcessSignal['signal'] }) => ({
@@ -126,10 +126,10 @@ export const epochSetup = setup({
       ...idOf(context),
       reason: params.reason,
     })),
-    lookLater: assign({ asked: true }),
-    lookNow: sendTo('probe', { type: 'probe.look', asItIs: false }),
-    lookAsItIs: sendTo('probe', { type: 'probe.look', asItIs: true }),
-    askWhy: sendTo('probe', { type: 'probe.explain' }),
+    deferProbe: assign({ asked: true }),
+    runProbe: sendTo('probe', { type: 'probe.run', asItIs: false }),
+    probeWithoutListeners: sendTo('probe', { type: 'probe.run', asItIs: true }),
+    requestExplanation: sendTo('probe', { type: 'probe.explain' }),
     reportNotLive: sendParent(({ context }, params: { reason: string }) => ({
       type: 'epoch.not-live',
       ...idOf(context),

@@ -79,7 +79,7 @@ export function setbackAfter(
   context: SupervisorContext,
 ): Setback | 'none' {
   if (fact === 'serving.failed') return isReplacedAtOnce(context) ? 'none' : 'failed';
-  if (fact !== 'newcomer.failed' || event.type !== 'epoch.failed') return 'none';
+  if (fact !== 'candidate.failed' || event.type !== 'epoch.failed') return 'none';
   // It started beside an epoch that serves, and goes on serving.
   const isBeside = servingOf(context.epochs) !== undefined;
   // No process to be had says nothing of base ids.

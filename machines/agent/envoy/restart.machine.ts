@@ -20,22 +20,22 @@ export interface RestartOutput {
   end: 'called off' | 'failed';
 }
 
-export type RestartTag = 'starting' | 'beside the serving epoch' | 'with nobody serving' | 'outdated' | 'aborting';
+export type RestartTag = 'starting' | 'beside the serving epoch' | 'no serving epoch' | 'outdated' | 'aborting';
 
 /** An Envoy is asked once more: it answers within milliseconds, or its main thread is busy with something else. */
 const lookLimitMs = 1_000;
 
-const giveUp = (why: ChildAbort['why']) => ({ type: 'orderAbort', params: { why } }) as const;
+const giveUp = (why: ChildAbort['why']) => ({ type: 'requestAbort', params: { why } }) as const;
 const notInTime = { target: '#restart.aborting', actions: giveUp('not live in time') } as const;
 const withItsParent = { target: '#restart.aborting', actions: giveUp('its parent hangs') } as const;
 const orphaned = { target: '#restart.aborting', actions: giveUp('its parent is gone') } as const;
-const calledOff = { target: '#restart.calling off', actions: giveUp('something newer is wanted') } as const;
+const calledOff = { target: '#restart.cancelling', actions: giveUp('something newer is wanted') } as const;
 
 /** It is asked once more: what follows where it is not live, or does not say. */
 const looks = <Then>(description: string, then: Then) => ({
   description,
-  entry: 'orderLook' as const,
-  after: { lookLimit: then },
+  entry: 'requestProbe' as const,
+  after: { probeLimit: then },
   on: { 'child.not-live': then },
 });
 
@@ -53,106 +53,107 @@ export const restartMachine = setup({
   },
   delays: {
     startLimit: ({ context }) => context.startLimitMs,
-    lookLimit: lookLimitMs,
+    probeLimit: lookLimitMs,
     outdatedLimit: ({ context }) => context.outdatedLimitMs,
   },
   guards: {
-    isBeside: ({ context }) => context.beside,
-    needsNobody: ({ context }) => context.needsNobody,
+    hasServingEpoch: ({ context }) => context.beside,
+    isIndependent: ({ context }) => context.needsNobody,
     isOutdated: ({ context }) => context.isOutdated,
-    becomesOutdated: ({ event }) => event.type === 'wanted.changed' && event.isOutdated,
+    becomesOutdated: ({ event }) => event.type === 'desired.changed' && event.isOutdated,
   },
   actions: {
-    note: assign(({ event }) => (event.type === 'wanted.changed' ? { isOutdated: event.isOutdated } : {})),
-    noteLoss: assign({ beside: false }),
-    orderLook: sendParent({ type: 'child.look' }),
-    orderAbort: sendParent((_, { why }: { why: ChildAbort['why'] }): ChildAbort => ({ type: 'child.abort', why })),
+    recordDesired: assign(({ event }) => (event.type === 'desired.changed' ? { isOutdated: event.isOutdated } : {})),
+    recordServingLost: assign({ beside: false }),
+    requestProbe: sendParent({ type: 'child.probe' }),
+    requestAbort: sendParent((_, { why }: { why: ChildAbort['why'] }): ChildAbort => ({ type: 'child.abort', why })),
   },
 }).createMachine({
   id: 'restart',
-  description: 'One Envoy is on its way to live.',
+  description: 'One candidate, from its start until it is live or aborted.',
   meta: { timeline: noLane },
   context: ({ input }) => input,
   initial: 'starting',
-  on: { 'wanted.changed': { actions: 'note' } },
+  on: { 'desired.changed': { actions: 'recordDesired' } },
   states: {
     starting: {
       tags: 'starting',
-      description: 'The newest epoch is on its way to live.',
+      description: 'The candidate is starting.',
       initial: 'choosing',
       states: {
         choosing: {
-          always: [{ guard: 'isBeside', target: 'beside the serving epoch' }, { target: 'with nobody serving' }],
+          always: [{ guard: 'hasServingEpoch', target: 'beside the serving epoch' }, { target: 'no serving epoch' }],
         },
         'beside the serving epoch': {
           tags: 'beside the serving epoch',
-          description: 'The old epoch serves until the new one is live, and goes on serving if it never is.',
-          initial: 'in time',
+          description: 'The serving epoch continues to serve until the candidate is live.',
+          initial: 'within limit',
           states: {
-            'in time': {
-              description: 'News are looked at when it is live, or when its time is over.',
-              after: { startLimit: 'looking once more' },
+            'within limit': {
+              description: 'Changes are evaluated when the candidate is live or its limit has passed.',
+              after: { startLimit: 'final probe' },
               on: { 'child.not-live': {} },
             },
-            'looking once more': looks(
-              'Its time is over. Since the last look it may have become live: then its parent serves no more.',
+            'final probe': looks(
+              'The start limit has passed. Probes again, because the candidate may have become live since the last probe.',
               notInTime,
             ),
           },
           on: {
             'serving.lost': [
-              { guard: 'needsNobody', target: 'with nobody serving', actions: 'noteLoss' },
-              { target: 'its parent is gone', actions: 'noteLoss' },
+              { guard: 'isIndependent', target: 'no serving epoch', actions: 'recordServingLost' },
+              { target: 'parent exited', actions: 'recordServingLost' },
             ],
           },
         },
-        'with nobody serving': {
-          tags: 'with nobody serving',
-          description: 'However long it takes: an Envoy that waits for the control plane is better than none.',
+        'no serving epoch': {
+          tags: 'no serving epoch',
+          description: 'No limit: an Envoy that waits for the control plane is better than none.',
           initial: 'choosing',
           states: {
             choosing: { always: [{ guard: 'isOutdated', target: 'outdated' }, { target: 'waiting' }] },
             waiting: {
-              meta: { waitsFor: 'whatever Envoy waits for (epoch.waiting says what); news and orders call it off' },
-              description: 'It has the newest configuration, or it needs a parent that will not wait for long.',
+              meta: { waitsFor: 'the dependencies of Envoy (see epoch.waiting); changes and orders cancel the start' },
+              description: 'The candidate has the newest configuration, or its parent limits the wait.',
               on: {
-                'wanted.changed': [
-                  { guard: 'becomesOutdated', target: 'outdated', actions: 'note' },
-                  { actions: 'note' },
+                'desired.changed': [
+                  { guard: 'becomesOutdated', target: 'outdated', actions: 'recordDesired' },
+                  { actions: 'recordDesired' },
                 ],
                 'child.not-live': {},
               },
             },
             outdated: {
               tags: 'outdated',
-              description: 'Something newer is wanted. One that is about to be live is still better than a start anew.',
-              after: { outdatedLimit: 'looking once more' },
+              description:
+                'The desired state changed. Waits briefly, because the candidate may be about to become live.',
+              after: { outdatedLimit: 'final probe' },
               on: {
-                'wanted.changed': [
-                  { guard: 'becomesOutdated', actions: 'note' },
-                  { target: 'waiting', actions: 'note' },
+                'desired.changed': [
+                  { guard: 'becomesOutdated', actions: 'recordDesired' },
+                  { target: 'waiting', actions: 'recordDesired' },
                 ],
                 'child.not-live': {},
               },
             },
-            'looking once more': looks(
-              'Since the last look it may have become live: then a hot restart follows, and nothing is lost.',
+            'final probe': looks(
+              'Probes again: if the candidate is live, a hot restart follows instead of a cancellation.',
               calledOff,
             ),
-            'waiting for a parent that hangs': looks(
-              'A parent that hangs answers nobody, and its child waits for ever, unless it has become live meanwhile.',
+            'parent unresponsive': looks(
+              'An unresponsive parent blocks its child. Probes again, because the child may have become live.',
               withItsParent,
             ),
           },
           on: {
-            'parent.overdue': '.waiting for a parent that hangs',
-            'parent.lost': 'its parent is gone',
+            'parent.overdue': '.parent unresponsive',
+            'parent.lost': 'parent exited',
           },
         },
-        'its parent is gone': {
-          tags: 'with nobody serving',
+        'parent exited': {
+          tags: 'no serving epoch',
           ...looks(
-            'It never becomes live any more, but since the last look it may have: then its parent had closed its listeners for it.',
+            'Without its parent the candidate cannot become live. Probes again, because it may be live already.',
             orphaned,
           ),
         },
@@ -160,20 +161,20 @@ export const restartMachine = setup({
     },
     aborting: {
       tags: 'aborting',
-      meta: { waitsFor: 'its exit, or its report that SIGKILL does not end it: 10 s at most' },
-      description: 'A child that will not become live is being killed.',
-      on: { 'child.gone': 'failed', 'serving.lost': {} },
+      meta: { waitsFor: 'its exit, or its report that SIGKILL has no effect: at most 10 s' },
+      description: 'The candidate is being killed because it cannot become live.',
+      on: { 'child.ended': 'failed', 'serving.lost': {} },
     },
-    'calling off': {
+    cancelling: {
       tags: 'aborting',
-      meta: { waitsFor: 'its exit, or its report that SIGKILL does not end it: 10 s at most' },
-      description: 'What it was started with is no longer wanted, and nobody needs it: it is being killed.',
-      on: { 'child.gone': 'called off' },
+      meta: { waitsFor: 'its exit, or its report that SIGKILL has no effect: at most 10 s' },
+      description: 'The candidate is being killed because the desired state changed and no client uses it.',
+      on: { 'child.ended': 'cancelled' },
     },
-    failed: { type: 'final', description: 'The next try has to wait.', output: { end: 'failed' } },
-    'called off': {
+    failed: { type: 'final', description: 'The next attempt waits for the backoff.', output: { end: 'failed' } },
+    cancelled: {
       type: 'final',
-      description: 'Something newer is to be started.',
+      description: 'The next attempt starts at once.',
       output: { end: 'called off' },
     },
   },

@@ -15,7 +15,7 @@ export const startLimiterMachine = setup({
   delays: { refill: ({ context }) => context.refillMs },
   guards: {
     hasToken: ({ context }) => context.tokens > 0,
-    oneMissing: ({ context }) => context.tokens + 1 >= context.burst,
+    isOneTokenMissing: ({ context }) => context.tokens + 1 >= context.burst,
   },
   actions: {
     grant: sendParent({ type: 'start.granted' }),
@@ -24,38 +24,38 @@ export const startLimiterMachine = setup({
   },
 }).createMachine({
   id: 'start-limiter',
-  description: 'Lets Envoy start ten times at once, then once a second.',
+  description: 'Allows ten starts of Envoy at once, then one each second.',
   meta: { timeline: noLane },
   context: ({ input }) => ({ tokens: input.burst, burst: input.burst, refillMs: input.refillMs }),
   initial: 'full',
   states: {
     full: {
-      meta: { waitsFor: 'a request: this is the work' },
-      description: 'No start was granted lately: every token is there.',
+      meta: { waitsFor: 'a request: normal operation' },
+      description: 'All tokens are available.',
       on: {
         'start.request': { target: 'refilling', actions: ['takeToken', 'grant'] },
         'start.withdraw': {},
       },
     },
     refilling: {
-      description: 'A token comes back with each period.',
-      initial: 'nobody waits',
+      description: 'Adds one token each period.',
+      initial: 'no request',
       states: {
-        'nobody waits': {
+        'no request': {
           on: {
-            'start.request': [{ guard: 'hasToken', actions: ['takeToken', 'grant'] }, { target: 'one waits' }],
+            'start.request': [{ guard: 'hasToken', actions: ['takeToken', 'grant'] }, { target: 'request queued' }],
             'start.withdraw': {},
           },
           after: {
             refill: [
-              { guard: 'oneMissing', target: '#start-limiter.full', actions: 'addToken' },
+              { guard: 'isOneTokenMissing', target: '#start-limiter.full', actions: 'addToken' },
               { target: '#start-limiter.refilling', reenter: true, actions: 'addToken' },
             ],
           },
         },
-        'one waits': {
-          description: 'The bucket is empty: the next token goes to the asker.',
-          on: { 'start.withdraw': 'nobody waits', 'start.request': {} },
+        'request queued': {
+          description: 'No token is left: the next one is granted to the queued request.',
+          on: { 'start.withdraw': 'no request', 'start.request': {} },
           after: { refill: { target: '#start-limiter.refilling', reenter: true, actions: 'grant' } },
         },
       },

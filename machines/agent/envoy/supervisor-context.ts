@@ -36,17 +36,17 @@ import type { ShutdownInput } from './shutdown.machine.ts';
 
 /** The condition of the supervisor, independent of the names of its states: for the debugger and for tests. */
 export type SupervisorTag =
-  | 'not begun'
+  | 'not started'
   | 'adopting'
   | 'settled'
-  | 'waiting for the parent'
-  | 'waiting for a start'
+  | 'waiting for parent exit'
+  | 'rate limited'
   | 'repairing'
-  | 'restarting in full'
+  | 'full restart'
   | 'draining'
   | 'killing'
   | 'backing off'
-  | 'given up'
+  | 'retries exhausted'
   | 'stopping';
 
 export interface SupervisorInput {
@@ -90,19 +90,19 @@ export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
 export type Setback = 'failed' | 'refused' | 'no room';
 
 /**
- * The end of an epoch, as the supervisor says it to itself: whose it was. `newcomer`: it was to be live; `newcomer.gone`: it had been given
- * up; `newcomer.orphaned`: its parent is gone, and nobody serves. `serving.doomed`: the parent of the serving epoch died before its time.
- * `base-id.blocked`: SIGKILL does not end somebody. The rest: `epoch.gone`.
+ * The end of an epoch, as the supervisor says it to itself: whose it was. `newcomer`: it was to be live; `candidate.aborted`: it had been given
+ * up; `candidate.orphaned`: its parent is gone, and nobody serves. `serving.orphaned`: the parent of the serving epoch died before its time.
+ * `base-id.blocked`: SIGKILL does not end somebody. The rest: `epoch.ended`.
  */
 export type EpochOver = {
   type:
     | 'serving.failed'
-    | 'serving.doomed'
-    | 'newcomer.failed'
-    | 'newcomer.gone'
-    | 'newcomer.orphaned'
+    | 'serving.orphaned'
+    | 'candidate.failed'
+    | 'candidate.aborted'
+    | 'candidate.orphaned'
     | 'base-id.blocked'
-    | 'epoch.gone';
+    | 'epoch.ended';
   /** What that means for the next try. */
   setback: Setback | 'none';
 };

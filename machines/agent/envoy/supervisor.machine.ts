@@ -8,76 +8,82 @@ import { type EpochOver, restartInputOf, type Setback, shutdownInputOf } from '.
 export type { SupervisorContext, SupervisorInput, SupervisorOutput } from './supervisor-context.ts';
 
 /** What the last try came to: `deciding` has the answer. */
-const setback = (params: { setback: Setback }) => ({ type: 'noteSetback', params }) as const;
+const setback = (params: { setback: Setback }) => ({ type: 'recordOutcome', params }) as const;
 const failed = setback({ setback: 'failed' });
 
 /** The answer is that of the end that was just said. */
 const noteWhatCame = {
-  type: 'noteSetback',
+  type: 'recordOutcome',
   params: ({ event }: { event: EpochOver }) => ({ setback: event.setback }),
 } as const;
 
-const tellRestart = (fact: 'child.gone' | 'child.not-live' | 'parent.lost' | 'parent.overdue' | 'serving.lost') =>
-  ({ type: 'tellRestart', params: { fact } }) as const;
+const tellRestart = (fact: 'child.ended' | 'child.not-live' | 'parent.lost' | 'parent.overdue' | 'serving.lost') =>
+  ({ type: 'notifyRestart', params: { fact } }) as const;
 
 /** The epoch that served has failed: whoever starts next, and why, is seen anew. */
 const servingEnds = [
-  'doomChild',
+  'markOrphaned',
   'withdrawBinary',
-  'forgiveTries',
+  'clearFailedAttempts',
   'countFailure',
-  'noteEnd',
-  { type: 'tellNotServing', params: { reason: 'Envoy ended' } },
+  'recordExitReason',
+  { type: 'reportNotServing', params: { reason: 'Envoy ended' } },
 ] as const;
 
-const newcomerEnds = ['reportRestart', 'withdrawBinary', 'countFailure'] as const;
+const newcomerEnds = ['reportRestartEnded', 'withdrawBinary', 'countFailure'] as const;
 
 /** An epoch is no more: what that is to the supervisor is said, and it is forgotten. Where to go from here is the state's to say. */
 const over = <const Deeds extends readonly unknown[]>(fact: EpochOver['type'], ...deeds: Deeds) =>
-  ({ actions: [{ type: 'sayWhoseEnd', params: { fact } }, ...deeds, 'forgetEpoch'] }) as const;
+  ({ actions: [{ type: 'classifyExit', params: { fact } }, ...deeds, 'removeEpoch'] }) as const;
 
 /** Whose end it is, and what follows from it in any state. */
 const ends = {
   'epoch.failed': [
-    { guard: 'ofServing', ...over('serving.failed', ...servingEnds) },
+    { guard: 'isServingEpoch', ...over('serving.failed', ...servingEnds) },
     // A parent that dies before its time dooms its child (fact 4).
-    { guard: 'ofParentOfServing', ...over('serving.doomed', 'doomServing') },
-    { guard: and(['ofAwaited', 'someEpochServes']), ...over('newcomer.failed', ...newcomerEnds, 'tellHandoverEnded') },
-    { guard: 'ofAwaited', ...over('newcomer.failed', ...newcomerEnds) },
-    { guard: 'ofGivenUp', ...over('newcomer.gone') },
-    { guard: 'isLastHope', ...over('newcomer.orphaned', 'countFailure', 'doomChild') },
-    over('epoch.gone'),
+    { guard: 'isParentOfServingEpoch', ...over('serving.orphaned', 'markServingOrphaned') },
+    {
+      guard: and(['isCandidate', 'hasServingEpoch']),
+      ...over('candidate.failed', ...newcomerEnds, 'reportHandoverEnded'),
+    },
+    { guard: 'isCandidate', ...over('candidate.failed', ...newcomerEnds) },
+    { guard: 'isAbortedCandidate', ...over('candidate.aborted') },
+    { guard: 'isRequiredParent', ...over('candidate.orphaned', 'countFailure', 'markOrphaned') },
+    over('epoch.ended'),
   ],
   'epoch.exited': [
-    { guard: 'ofGivenUp', ...over('newcomer.gone') },
-    { guard: 'isLastHope', ...over('newcomer.orphaned', 'countFailure') },
-    over('epoch.gone'),
+    { guard: 'isAbortedCandidate', ...over('candidate.aborted') },
+    { guard: 'isRequiredParent', ...over('candidate.orphaned', 'countFailure') },
+    over('epoch.ended'),
   ],
   // The epoch is not forgotten: its base id takes no other Envoy.
   'epoch.unkillable': [
-    { guard: 'ofGivenUp', actions: [{ type: 'sayWhoseEnd', params: { fact: 'newcomer.gone' } }, 'giveUpProcess'] },
-    { actions: [{ type: 'sayWhoseEnd', params: { fact: 'base-id.blocked' } }, 'giveUpProcess'] },
+    {
+      guard: 'isAbortedCandidate',
+      actions: [{ type: 'classifyExit', params: { fact: 'candidate.aborted' } }, 'markUnkillable'],
+    },
+    { actions: [{ type: 'classifyExit', params: { fact: 'base-id.blocked' } }, 'markUnkillable'] },
   ],
 } as const;
 
 /** All are to go: whose end it is makes no difference. */
 const goes = {
-  'epoch.exited': { actions: 'forgetEpoch' },
-  'epoch.failed': { actions: 'forgetEpoch' },
-  'epoch.unkillable': { actions: 'giveUpProcess' },
+  'epoch.exited': { actions: 'removeEpoch' },
+  'epoch.failed': { actions: 'removeEpoch' },
+  'epoch.unkillable': { actions: 'markUnkillable' },
 } as const;
 const goesAndIsTold = {
-  'epoch.exited': { actions: ['forgetEpoch', 'tellWhoIsLeft'] },
-  'epoch.failed': { actions: ['forgetEpoch', 'tellWhoIsLeft'] },
-  'epoch.unkillable': { actions: ['giveUpProcess', 'tellWhoIsLeft'] },
+  'epoch.exited': { actions: ['removeEpoch', 'notifyShutdown'] },
+  'epoch.failed': { actions: ['removeEpoch', 'notifyShutdown'] },
+  'epoch.unkillable': { actions: ['markUnkillable', 'notifyShutdown'] },
 } as const;
 
 /** News and orders that are looked at once. */
 const looksAtNews = {
-  'config.changed': { guard: 'isNews', target: 'deciding', actions: 'desire' },
-  'binary.changed': { guard: 'isNews', target: 'deciding', actions: 'desire' },
+  'config.changed': { guard: 'changesDesired', target: 'deciding', actions: 'setDesired' },
+  'binary.changed': { guard: 'changesDesired', target: 'deciding', actions: 'setDesired' },
 } as const;
-const heedsOrders = { 'supervisor.restart': { target: 'deciding', actions: 'demandRestart' } } as const;
+const heedsOrders = { 'supervisor.restart': { target: 'deciding', actions: 'requestRestart' } } as const;
 
 /**
  * Owns what should run (*desired*), what runs (*epochs*) and when to act next. A restart is decided in `deciding`.
@@ -111,39 +117,41 @@ export const supervisorMachine = supervisorSetup.createMachine({
     'xstate.error.actor.*': {
       target: '.failed',
       actions: {
-        type: 'noteFault',
+        type: 'recordActorError',
         params: ({ event }: { event: ErrorActorEvent }) => ({ actor: event.actorId, error: event.error }),
       },
     },
   },
   states: {
     idle: {
-      tags: 'not begun',
+      tags: 'not started',
       meta: { waitsFor: 'supervisor.start, which the agent sends at once' },
-      description: 'Not begun.',
+      description: 'Not started.',
       on: {
-        'supervisor.start': [{ guard: 'findsEnvoys', target: 'adopting' }, { target: 'waiting for configuration' }],
+        'supervisor.start': [
+          { guard: 'hasAdoptedEpochs', target: 'adopting' },
+          { target: 'waiting for configuration' },
+        ],
         'supervisor.stop': 'stopped',
         'supervisor.stop-now': 'stopped',
       },
     },
     adopting: {
       tags: 'adopting',
-      description:
-        'Envoys that outlived the agent which started them are taken over, as what that agent thought them to be.',
+      description: 'Adopts the Envoys of a previous agent, in the phases that agent recorded.',
       entry: 'adoptEpochs',
       always: [
         {
-          guard: and(['allAreTakenOver', 'someEpochServes']),
+          guard: and(['areAllAdopted', 'hasServingEpoch']),
           target: 'running',
-          actions: ['tellAdopted', 'tellServing'],
+          actions: ['reportAdopted', 'reportServing'],
         },
-        { guard: 'allAreTakenOver', target: 'running', actions: 'tellAdopted' },
+        { guard: 'areAllAdopted', target: 'running', actions: 'reportAdopted' },
       ],
-      after: { adoptionLimit: { target: 'failed', actions: 'noteUnadopted' } },
+      after: { adoptionLimit: { target: 'failed', actions: 'recordAdoptionTimeout' } },
       on: {
-        'epoch.started': { actions: 'noteProcess' },
-        'epoch.live': { actions: 'takeOver' },
+        'epoch.started': { actions: 'recordProcess' },
+        'epoch.live': { actions: 'completeAdoption' },
         // Told for people.
         'epoch.drained': {},
         'epoch.drain-failed': {},
@@ -151,39 +159,45 @@ export const supervisorMachine = supervisorSetup.createMachine({
         // Nobody saw the end of one that died meanwhile.
         ...goes,
         'epoch.failed': [
-          { guard: and(['ofParentOfServing', 'diedInDisorder']), actions: ['doomServing', 'forgetEpoch'] },
-          { guard: 'ofServing', actions: [...servingEnds, 'forgetEpoch'] },
-          { actions: 'forgetEpoch' },
+          {
+            guard: and(['isParentOfServingEpoch', 'exitedUnexpectedly']),
+            actions: ['markServingOrphaned', 'removeEpoch'],
+          },
+          { guard: 'isServingEpoch', actions: [...servingEnds, 'removeEpoch'] },
+          { actions: 'removeEpoch' },
         ],
         'supervisor.stop': 'stopping',
         'supervisor.stop-now': 'stopping',
       },
     },
     'waiting for configuration': {
-      tags: 'not begun',
-      meta: { waitsFor: 'the first reading of the certificate files, which has a limit of its own' },
-      description: 'The watcher has not said yet what to run with.',
+      tags: 'not started',
+      meta: { waitsFor: 'the first reading of the certificate files, which has its own limit' },
+      description: 'The certificate watcher has not sent the first configuration.',
       on: {
-        'config.changed': { target: 'running', actions: 'desire' },
+        'config.changed': { target: 'running', actions: 'setDesired' },
         'supervisor.stop': 'stopped',
         'supervisor.stop-now': 'stopped',
         // What is to be restarted has not been started.
         'supervisor.restart': {},
-        'binary.changed': { actions: 'desire' },
+        'binary.changed': { actions: 'setDesired' },
         'binary.rejected': {},
       },
     },
     running: {
-      description: 'Envoy should run.',
-      initial: 'beginning',
+      description: 'Envoy must run.',
+      initial: 'resuming',
       on: {
         'supervisor.stop': 'stopping',
         'supervisor.stop-now': 'stopping',
         // One slot for triggers: the newest wins, and it is looked at when the state at hand is over.
-        'config.changed': [{ guard: 'isNews', actions: 'desire' }, {}],
-        'binary.changed': [{ guard: 'isNews', actions: 'desire' }, {}],
-        'supervisor.restart': { actions: 'demandRestart' },
-        'epoch.healthy': [{ guard: 'ofServing', actions: ['renewBudget', 'proveBinary', 'keepBinaries'] }, {}],
+        'config.changed': [{ guard: 'changesDesired', actions: 'setDesired' }, {}],
+        'binary.changed': [{ guard: 'changesDesired', actions: 'setDesired' }, {}],
+        'supervisor.restart': { actions: 'requestRestart' },
+        'epoch.healthy': [
+          { guard: 'isServingEpoch', actions: ['resetRetryBudget', 'proveBinary', 'pruneBinaries'] },
+          {},
+        ],
         // Told for people: they are in the trace, and so in the log.
         'config.rejected': {},
         'binary.rejected': {},
@@ -193,100 +207,106 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'epoch.overdue': { actions: 'abortOverdue' },
         ...ends,
         'serving.failed': { target: '.deciding', actions: noteWhatCame },
-        'serving.doomed': '.deciding',
-        'epoch.gone': {},
+        'serving.orphaned': '.deciding',
+        'epoch.ended': {},
         'base-id.blocked': {},
       },
       states: {
-        beginning: {
-          description: 'An Envoy that another agent has started may be on its way to live, or be gone soon.',
+        resuming: {
+          description: 'An adopted Envoy may still be starting, or be exiting.',
           always: [
             {
-              guard: and(['newcomerIsLeft', 'someEpochServes']),
+              guard: and(['hasStartingCandidate', 'hasServingEpoch']),
               target: 'restarting',
-              actions: ['adoptNewcomer', 'tellDecided', 'tellHandover'],
+              actions: ['adoptCandidate', 'reportRestartDecided', 'reportHandoverBegan'],
             },
-            { guard: 'newcomerIsLeft', target: 'restarting', actions: ['adoptNewcomer', 'tellDecided'] },
             {
-              guard: and(['givenUpIsLeft', 'someEpochServes']),
-              target: 'clearing away',
-              actions: ['adoptNewcomer', 'tellHandover'],
+              guard: 'hasStartingCandidate',
+              target: 'restarting',
+              actions: ['adoptCandidate', 'reportRestartDecided'],
             },
-            { guard: 'givenUpIsLeft', target: 'clearing away', actions: 'adoptNewcomer' },
+            {
+              guard: and(['hasAbortedCandidate', 'hasServingEpoch']),
+              target: 'discarding candidate',
+              actions: ['adoptCandidate', 'reportHandoverBegan'],
+            },
+            { guard: 'hasAbortedCandidate', target: 'discarding candidate', actions: 'adoptCandidate' },
             { target: 'deciding' },
           ],
         },
         deciding: {
-          description: 'What the last try came to is weighed; then what runs is compared with what should run.',
+          description:
+            'Evaluates the result of the last attempt, then compares the running epochs with the desired state.',
           always: [
-            { guard: 'hasNoRoomBeside', target: 'recycling' },
-            { guard: 'canBeRepaired', target: 'repairing' },
-            { guard: and(['endsWithEnvoy', 'endedByItself']), target: '#supervisor.ended with Envoy' },
-            { guard: and(['budgetExhausted', 'someEpochServes']), target: 'given up on the configuration' },
-            { guard: or(['budgetExhausted', 'endsWithEnvoy']), target: '#supervisor.failed' },
-            { guard: 'tryFailed', target: 'backing off' },
-            { guard: 'converged', target: 'settled' },
-            { guard: 'mustRestartInFull', target: 'recycling' },
+            { guard: 'cannotStartBeside', target: 'full restart' },
+            { guard: 'isRepairable', target: 'repairing' },
+            { guard: and(['exitsWithEnvoy', 'exitedCleanly']), target: '#supervisor.exited with Envoy' },
+            { guard: and(['isRetryBudgetExhausted', 'hasServingEpoch']), target: 'retries exhausted' },
+            { guard: or(['isRetryBudgetExhausted', 'exitsWithEnvoy']), target: '#supervisor.failed' },
+            { guard: 'hasFailedAttempt', target: 'backing off' },
+            { guard: 'isConverged', target: 'settled' },
+            { guard: 'requiresFullRestart', target: 'full restart' },
             {
-              guard: and(['noBaseIdLeft', 'someEpochServes']),
-              target: 'given up on the configuration',
-              actions: 'noteLostBaseIds',
+              guard: and(['hasNoFreeBaseId', 'hasServingEpoch']),
+              target: 'retries exhausted',
+              actions: 'recordBlockedBaseIds',
             },
-            { guard: 'noBaseIdLeft', target: '#supervisor.failed', actions: 'noteLostBaseIds' },
-            { guard: 'parentStillLeaving', target: 'waiting for the parent to leave' },
-            { target: 'waiting for a start' },
+            { guard: 'hasNoFreeBaseId', target: '#supervisor.failed', actions: 'recordBlockedBaseIds' },
+            { guard: 'isParentDraining', target: 'waiting for parent exit' },
+            { target: 'rate limited' },
           ],
-          exit: 'forgetSetback',
+          exit: 'clearLastFailure',
         },
         settled: {
           tags: 'settled',
-          meta: { waitsFor: 'news, an order, or the end of an Envoy: this is the work' },
-          description: 'The newest configuration is served. A parent may still be draining.',
+          meta: { waitsFor: 'a change, an order, or the exit of an Envoy: normal operation' },
+          description: 'The serving epoch has the newest configuration. Its parent may still be draining.',
           on: { ...looksAtNews, ...heedsOrders },
         },
         'backing off': {
           tags: 'backing off',
-          description: 'The last try failed; the next comes after a delay that doubles.',
+          description: 'The last attempt failed. The delay before the next one doubles each time.',
           after: { backoff: 'deciding' },
           on: { ...looksAtNews, ...heedsOrders },
         },
-        'given up on the configuration': {
-          tags: 'given up',
-          description: 'The old epoch serves. A new configuration, an order, or a minute of health brings new tries.',
-          after: { healthy: { target: 'deciding', actions: 'renewBudget' } },
+        'retries exhausted': {
+          tags: 'retries exhausted',
+          description:
+            'The previous epoch serves. A new configuration, an order, or one minute of health resets the retry budget.',
+          after: { healthy: { target: 'deciding', actions: 'resetRetryBudget' } },
           on: {
-            'config.changed': { target: 'deciding', actions: 'desire' },
-            'binary.changed': { target: 'deciding', actions: 'desire' },
+            'config.changed': { target: 'deciding', actions: 'setDesired' },
+            'binary.changed': { target: 'deciding', actions: 'setDesired' },
             ...heedsOrders,
             'epoch.healthy': {
-              guard: 'ofServing',
+              guard: 'isServingEpoch',
               target: 'deciding',
-              actions: ['renewBudget', 'proveBinary', 'keepBinaries'],
+              actions: ['resetRetryBudget', 'proveBinary', 'pruneBinaries'],
             },
             // The tries that failed say nothing of the Envoy that served.
-            'epoch.failed': { guard: 'ofServing', ...over('serving.failed', 'renewBudget', ...servingEnds) },
+            'epoch.failed': { guard: 'isServingEpoch', ...over('serving.failed', 'resetRetryBudget', ...servingEnds) },
             'serving.failed': { target: 'deciding', actions: failed },
           },
         },
-        'waiting for the parent to leave': {
-          tags: 'waiting for the parent',
-          meta: { waitsFor: 'the exit of the parent, which is killed when it is overdue' },
+        'waiting for parent exit': {
+          tags: 'waiting for parent exit',
+          meta: { waitsFor: 'the exit of the parent, which is killed if it is overdue' },
           description: 'Starting the next epoch would cut short the drain of the one before the serving one (fact 5).',
           on: {
             ...looksAtNews,
-            'epoch.gone': 'deciding',
+            'epoch.ended': 'deciding',
             'base-id.blocked': 'deciding',
           },
         },
-        'waiting for a start': {
-          tags: 'waiting for a start',
-          meta: { waitsFor: 'a token of the start limiter: one refill at most' },
-          description: 'Starts are paced.',
+        'rate limited': {
+          tags: 'rate limited',
+          meta: { waitsFor: 'a token of the start limiter: at most one refill' },
+          description: 'Starts are rate limited.',
           entry: 'requestStart',
-          exit: 'withdrawRequest',
+          exit: 'cancelStartRequest',
           on: {
             'start.granted': [
-              { guard: 'someEpochServes', target: 'restarting', actions: ['startEpoch', 'tellHandover'] },
+              { guard: 'hasServingEpoch', target: 'restarting', actions: ['startEpoch', 'reportHandoverBegan'] },
               { target: 'restarting', actions: 'startEpoch' },
             ],
             // It may have been the one to start with.
@@ -295,123 +315,123 @@ export const supervisorMachine = supervisorSetup.createMachine({
           },
         },
         restarting: {
-          meta: { waitsFor: 'what comes of it: live, or its end; the chart of the restart has the limits' },
-          description: 'An Envoy is on its way to live, or is being ended because it will not be.',
+          meta: { waitsFor: 'the result, live or exited; the machine `restart` has the limits' },
+          description: 'A candidate is starting, or is being aborted.',
           invoke: {
             id: 'restart',
             src: 'restart',
             input: ({ context }) => restartInputOf(context),
             onDone: [
               {
-                guard: { type: 'wasCalledOff', params: ({ event }) => event.output },
+                guard: { type: 'isCancelled', params: ({ event }) => event.output },
                 target: 'deciding',
               },
-              { target: 'deciding', actions: ['tellHandoverEnded', failed] },
+              { target: 'deciding', actions: ['reportHandoverEnded', failed] },
             ],
           },
-          exit: 'reportRestart',
+          exit: 'reportRestartEnded',
           on: {
-            'config.changed': [{ guard: 'isNews', actions: ['desire', 'tellWhatIsWanted'] }, {}],
-            'binary.changed': [{ guard: 'isNews', actions: ['desire', 'tellWhatIsWanted'] }, {}],
-            'supervisor.restart': { actions: ['demandRestart', 'tellWhatIsWanted'] },
-            'child.look': { actions: 'lookOnceMore' },
-            'child.abort': { actions: ['reportRestart', 'withdrawBinary', 'countAbort', 'abortChild'] },
-            'epoch.started': { actions: 'noteProcess' },
+            'config.changed': [{ guard: 'changesDesired', actions: ['setDesired', 'sendDesiredConfig'] }, {}],
+            'binary.changed': [{ guard: 'changesDesired', actions: ['setDesired', 'sendDesiredConfig'] }, {}],
+            'supervisor.restart': { actions: ['requestRestart', 'sendDesiredConfig'] },
+            'child.probe': { actions: 'probeCandidate' },
+            'child.abort': { actions: ['reportRestartEnded', 'withdrawBinary', 'countAbort', 'abortChild'] },
+            'epoch.started': { actions: 'recordProcess' },
             // Told for people: they are in the trace, and so in the log.
             'epoch.waiting': {},
-            'epoch.not-live': [{ guard: 'ofAwaited', actions: tellRestart('child.not-live') }, {}],
+            'epoch.not-live': [{ guard: 'isCandidate', actions: tellRestart('child.not-live') }, {}],
             'epoch.live': [
               {
                 // It was live when its parent died before its time, and serves; not for long (fact 4).
                 // One that has told its parent to go needs nobody, however late it is seen.
-                guard: 'ofAwaitedOrphan',
+                guard: 'isOrphanedCandidate',
                 target: 'deciding',
-                actions: ['markLive', 'doomServing', 'tellServing'],
+                actions: ['markLive', 'markServingOrphaned', 'reportServing'],
               },
               {
-                guard: 'ofAwaited',
+                guard: 'isCandidate',
                 target: 'deciding',
-                actions: ['supersedeOthers', 'markLive', 'tellServing'],
+                actions: ['supersedePrevious', 'markLive', 'reportServing'],
               },
             ],
-            'epoch.overdue': { guard: 'isLastHope', actions: tellRestart('parent.overdue') },
+            'epoch.overdue': { guard: 'isRequiredParent', actions: tellRestart('parent.overdue') },
             'serving.failed': { actions: tellRestart('serving.lost') },
-            'serving.doomed': {},
-            'newcomer.failed': [
-              { guard: 'isRefusedAgain', target: 'deciding', actions: ['giveUpHotRestart', failed] },
+            'serving.orphaned': {},
+            'candidate.failed': [
+              { guard: 'isRejectedAgain', target: 'deciding', actions: ['disableHotRestart', failed] },
               { target: 'deciding', actions: noteWhatCame },
             ],
-            'newcomer.gone': { actions: tellRestart('child.gone') },
-            'newcomer.orphaned': { actions: tellRestart('parent.lost') },
+            'candidate.aborted': { actions: tellRestart('child.ended') },
+            'candidate.orphaned': { actions: tellRestart('parent.lost') },
           },
         },
-        'clearing away': {
+        'discarding candidate': {
           tags: 'adopting',
-          meta: { waitsFor: 'its exit, or its report that SIGKILL does not end it: 10 s at most' },
-          description: 'The agent before had given up a start, and was killed before it was gone.',
+          meta: { waitsFor: 'its exit, or its report that SIGKILL has no effect: at most 10 s' },
+          description: 'The previous agent aborted a start and was killed before the candidate exited.',
           on: {
             'epoch.started': { actions: 'abortNewest' },
-            'newcomer.gone': { target: 'deciding', actions: 'tellHandoverEnded' },
+            'candidate.aborted': { target: 'deciding', actions: 'reportHandoverEnded' },
             'serving.failed': {},
-            'serving.doomed': {},
+            'serving.orphaned': {},
           },
         },
         repairing: {
           tags: 'repairing',
           description:
-            'A child that died before it was live left its mark in shared memory: its parent refuses every other child.',
+            'A child that exited before it was live left its flag in shared memory, so its parent rejects every other child.',
           invoke: {
             id: 'repair',
             src: 'repair',
             input: ({ context }) => ({ baseId: servingOf(context.epochs)?.baseId ?? 0 }),
-            onDone: { target: 'deciding', actions: ['rememberRepair', failed] },
-            onError: { target: 'deciding', actions: ['giveUpHotRestart', failed] },
+            onDone: { target: 'deciding', actions: ['recordRepair', failed] },
+            onError: { target: 'deciding', actions: ['disableHotRestart', failed] },
           },
-          after: { repairLimit: { target: 'deciding', actions: ['giveUpHotRestart', failed] } },
+          after: { repairLimit: { target: 'deciding', actions: ['disableHotRestart', failed] } },
         },
-        recycling: {
-          tags: 'restarting in full',
+        'full restart': {
+          tags: 'full restart',
           description:
-            'Neither a child nor a replacement can come up beside it: a drained restart in full, from epoch 0.',
+            'Neither a child nor a replacement can start beside the serving epoch: drain, kill, and start at epoch 0.',
           initial: 'draining',
           states: {
             draining: {
               tags: 'draining',
-              description: 'The serving epoch lets its requests finish.',
+              description: 'The serving epoch finishes its requests.',
               entry: 'drainServing',
-              after: { recyclingDrain: 'killing' },
+              after: { fullRestartDrain: 'killing' },
             },
             killing: {
               tags: 'killing',
-              meta: { waitsFor: 'the exit of each epoch, or its report that SIGKILL does not end it: 10 s at most' },
-              description: 'Not SIGTERM: a child whose parent is dead would hang on it.',
+              meta: { waitsFor: 'the exit of each epoch, or its report that SIGKILL has no effect: at most 10 s' },
+              description: 'Sends SIGKILL, because a child without its parent does not exit after SIGTERM.',
               entry: [
-                { type: 'tellNotServing', params: { reason: 'Envoy is restarting without hot restart' } },
+                { type: 'reportNotServing', params: { reason: 'Envoy is restarting without hot restart' } },
                 'abortAll',
               ],
             },
           },
-          always: { guard: 'noEpochLeft', target: 'deciding' },
+          always: { guard: 'hasNoEpoch', target: 'deciding' },
           on: goes,
         },
       },
     },
     stopping: {
       tags: 'stopping',
-      meta: { waitsFor: 'the exit of every Envoy; the chart of the shutdown has the limits' },
-      description: 'Told to end: drain, end the newest epoch, and wait until every process is gone.',
+      meta: { waitsFor: 'the exit of every Envoy; the machine `shutdown` has the limits' },
+      description: 'Stop requested: drain, terminate the newest epoch, and wait until every process has exited.',
       invoke: {
         id: 'shutdown',
         src: 'shutdown',
         input: ({ context, event }) => shutdownInputOf(context, event.type === 'supervisor.stop-now'),
         onDone: 'stopped',
       },
-      always: { guard: 'noEpochLeft', target: 'stopped' },
+      always: { guard: 'hasNoEpoch', target: 'stopped' },
       on: {
         'epochs.drain': { actions: 'drainServing' },
-        'epochs.end': { actions: 'terminateAll' },
+        'epochs.terminate': { actions: 'terminateAll' },
         'epochs.kill': { actions: 'abortAll' },
-        'supervisor.stop-now': { actions: 'hurry' },
+        'supervisor.stop-now': { actions: 'expediteShutdown' },
         ...goesAndIsTold,
         // Told for people.
         'epoch.drained': {},
@@ -422,17 +442,17 @@ export const supervisorMachine = supervisorSetup.createMachine({
     },
     stopped: {
       type: 'final',
-      description: 'Ended as told.',
+      description: 'Stopped by order.',
       output: { ordered: true },
     },
-    'ended with Envoy': {
+    'exited with Envoy': {
       type: 'final',
-      description: 'Envoy ended by itself, with 0, and the agent is to end with it.',
+      description: 'Envoy exited with code 0, and the restart policy is to exit with it.',
       output: { ordered: true },
     },
     failed: {
       type: 'final',
-      description: 'Nobody serves and the retry budget is gone.',
+      description: 'No epoch serves, and the retry budget is exhausted.',
       output: { ordered: false },
     },
   },

@@ -83,36 +83,37 @@ export const supervisorSetup = setup({
       const { firstDelayMs, maxDelayMs } = context.settings.retry;
       return Math.min(maxDelayMs, firstDelayMs * 2 ** Math.max(0, context.failures - 1));
     },
-    recyclingDrain: ({ context }) => Math.min(longestRecyclingDrainMs, context.settings.terminationDrainMs),
+    fullRestartDrain: ({ context }) => Math.min(longestRecyclingDrainMs, context.settings.terminationDrainMs),
     healthy: ({ context }) => context.settings.healthyMs,
     repairLimit: repairLimitMs,
     adoptionLimit: adoptionLimitMs,
   },
   guards: {
-    findsEnvoys: ({ context }) => context.adopted.length > 0,
-    allAreTakenOver: ({ context }) => context.adopted.every((epoch) => epoch === newcomerAmong(context.adopted)),
-    newcomerIsLeft: ({ context }) => newcomerAmong(context.adopted) !== undefined && context.restart !== undefined,
-    givenUpIsLeft: ({ context }) => newcomerAmong(context.adopted) !== undefined,
+    hasAdoptedEpochs: ({ context }) => context.adopted.length > 0,
+    areAllAdopted: ({ context }) => context.adopted.every((epoch) => epoch === newcomerAmong(context.adopted)),
+    hasStartingCandidate: ({ context }) =>
+      newcomerAmong(context.adopted) !== undefined && context.restart !== undefined,
+    hasAbortedCandidate: ({ context }) => newcomerAmong(context.adopted) !== undefined,
     /** A parent that its child sent away has shut down. */
-    diedInDisorder: ({ event }) => event.type === 'epoch.failed' && !hasShutDown(event),
-    isNews: ({ context, event }) =>
+    exitedUnexpectedly: ({ event }) => event.type === 'epoch.failed' && !hasShutDown(event),
+    changesDesired: ({ context, event }) =>
       (event.type === 'config.changed' && event.digest !== context.desired.digest) ||
       (event.type === 'binary.changed' && event.binary !== context.desired.binary),
-    converged: ({ context }) => {
+    isConverged: ({ context }) => {
       const newest = newestOf(context.epochs);
       return newest?.phase === 'live' && !newest.doomed && isCurrent(context);
     },
-    parentStillLeaving: ({ context }) =>
+    isParentDraining: ({ context }) =>
       newestOf(context.epochs)?.phase === 'live' && context.epochs.filter(isOfUse).length > 1,
-    someEpochServes: ({ context }) => servingOf(context.epochs) !== undefined,
-    noEpochLeft: ({ context }) => !context.epochs.some(isOfUse),
-    ofServing: ({ context, event }) => isNamed(event) && event.name === servingOf(context.epochs)?.name,
-    ofParentOfServing: ({ context, event }) =>
+    hasServingEpoch: ({ context }) => servingOf(context.epochs) !== undefined,
+    hasNoEpoch: ({ context }) => !context.epochs.some(isOfUse),
+    isServingEpoch: ({ context, event }) => isNamed(event) && event.name === servingOf(context.epochs)?.name,
+    isParentOfServingEpoch: ({ context, event }) =>
       isNamed(event) && parentOf(context.epochs, servingOf(context.epochs))?.name === event.name,
     /** The event is of the newcomer, while that may still become live. */
-    ofAwaited: ({ context, event }) => context.restart !== undefined && isOfNewest(event, context),
+    isCandidate: ({ context, event }) => context.restart !== undefined && isOfNewest(event, context),
     /** Likewise, and the epoch that it was to take over from is gone before it can have told it to go. */
-    ofAwaitedOrphan: ({ context, event }) => {
+    isOrphanedCandidate: ({ context, event }) => {
       const { restart, epochs, settings } = context;
       const newest = newestOf(epochs);
       const isChild = (newest?.epoch ?? 0) > 0;
@@ -121,35 +122,36 @@ export const supervisorSetup = setup({
       return restart !== undefined && isOfNewest(event, context) && isChild && isAlone && isOrphan;
     },
     /** A repair was tried, and did not help. */
-    isRefusedAgain: ({ context, event }) =>
-      event.type === 'newcomer.failed' && event.setback === 'refused' && context.recovery !== 'none',
+    isRejectedAgain: ({ context, event }) =>
+      event.type === 'candidate.failed' && event.setback === 'refused' && context.recovery !== 'none',
     /** The event is of a newcomer that was told to end because it will not be live. */
-    ofGivenUp: ({ context, event }) =>
+    isAbortedCandidate: ({ context, event }) =>
       context.restart === undefined && isOfNewest(event, context) && newestOf(context.epochs)?.phase === 'starting',
     /** The event is of the parent of a newcomer that needs it: nobody serves. */
-    isLastHope: ({ context, event }) =>
+    isRequiredParent: ({ context, event }) =>
       context.restart !== undefined &&
       servingOf(context.epochs) === undefined &&
       isNamed(event) &&
       parentOf(context.epochs, newestOf(context.epochs))?.name === event.name,
-    wasCalledOff: (_, { end }: RestartOutput) => end === 'called off',
-    endsWithEnvoy: ({ context }) =>
+    isCancelled: (_, { end }: RestartOutput) => end === 'called off',
+    exitsWithEnvoy: ({ context }) =>
       context.setback === 'failed' &&
       context.settings.restartPolicy === 'exit' &&
       servingOf(context.epochs) === undefined,
     /** An Envoy that had served has shut down: who asked it to end wants no other one. */
-    endedByItself: ({ context }) => context.reason === 'Envoy ended',
-    mustRestartInFull: ({ context }) => {
+    exitedCleanly: ({ context }) => context.reason === 'Envoy ended',
+    requiresFullRestart: ({ context }) => {
       const serving = servingOf(context.epochs);
       if (serving === undefined) return false;
       const nothingElseHelps = takesNoChild(context) && baseIdLeft(context) === undefined;
       return !context.settings.hotRestart || (nothingElseHelps && !isBlocked(context.epochs, serving.baseId));
     },
-    noBaseIdLeft: ({ context }) => baseIdLeft(context) === undefined,
-    hasNoRoomBeside: ({ context }) => context.setback === 'no room',
-    canBeRepaired: ({ context }) => context.setback === 'refused',
-    tryFailed: ({ context }) => context.setback === 'failed',
-    budgetExhausted: ({ context }) => context.setback === 'failed' && context.failures > context.settings.retry.budget,
+    hasNoFreeBaseId: ({ context }) => baseIdLeft(context) === undefined,
+    cannotStartBeside: ({ context }) => context.setback === 'no room',
+    isRepairable: ({ context }) => context.setback === 'refused',
+    hasFailedAttempt: ({ context }) => context.setback === 'failed',
+    isRetryBudgetExhausted: ({ context }) =>
+      context.setback === 'failed' && context.failures > context.settings.retry.budget,
   },
   actions: {
     /** Spawns epochs that have been live, the newest first, with what is left of their times. */
@@ -159,14 +161,14 @@ export const supervisorSetup = setup({
         enqueue.spawnChild('epoch', { id: adopted.name, input: adoptedInput(adopted, context.settings) });
       }
     }),
-    adoptNewcomer: enqueueActions(({ context, enqueue }) => {
+    adoptCandidate: enqueueActions(({ context, enqueue }) => {
       const newcomer = newcomerAmong(context.adopted);
       if (newcomer === undefined) return;
       enqueue.spawnChild('epoch', { id: newcomer.name, input: adoptedInput(newcomer, context.settings) });
       enqueue.assign({ adopted: [], epochs: [...context.epochs, recordOf(newcomer)] });
     }),
     /** It is there. What it was told by the agent before, its chart is told once more. */
-    takeOver: enqueueActions(({ context, event, enqueue }) => {
+    completeAdoption: enqueueActions(({ context, event, enqueue }) => {
       const adopted = context.adopted.find((epoch) => isNamed(event) && epoch.name === event.name);
       if (adopted === undefined) return;
       const { name, phase, doomed, unseenMs } = adopted;
@@ -181,21 +183,21 @@ export const supervisorSetup = setup({
       if (newest !== undefined) enqueue.sendTo(newest.name, { type: 'epoch.abort' });
     }),
     /** Once more: the agent that told of it first is no more. */
-    tellDecided: enqueueActions(({ context, enqueue }) => {
+    reportRestartDecided: enqueueActions(({ context, enqueue }) => {
       if (context.restart !== undefined) enqueue.sendParent({ type: 'restart.decided', ...context.restart });
     }),
-    noteUnadopted: assign({
+    recordAdoptionTimeout: assign({
       attempts: ({ context }) => [
         ...context.attempts,
         `${context.adopted.map(({ name }) => name).join(', ')}: not taken over in ${adoptionLimitMs} ms`,
       ],
     }),
-    tellAdopted: sendParent(({ context }) => ({
+    reportAdopted: sendParent(({ context }) => ({
       type: 'epochs.adopted',
       names: [...context.epochs, ...context.adopted].map(({ name }) => name),
       ...(context.handOver && { handOver: context.handOver }),
     })),
-    desire: assign({
+    setDesired: assign({
       desired: ({ context, event }) => desiredAfter(event, context),
       reason: ({ context, event }) =>
         unlessFirst(context, event.type === 'binary.changed' ? 'Envoy replaced' : 'configuration changed'),
@@ -219,16 +221,16 @@ export const supervisorSetup = setup({
       enqueue.sendParent({ type: 'binary.proven', binary });
     }),
     /** Effect: what no Envoy runs, and nobody would go back to, need not be kept. */
-    keepBinaries: ({ context: _ }) => {},
-    demandRestart: assign({
+    pruneBinaries: ({ context: _ }) => {},
+    requestRestart: assign({
       desired: ({ context }) => ({ ...context.desired, orders: context.desired.orders + 1 }),
       reason: ({ context }) => unlessFirst(context, 'ordered'),
       ...newBudget,
     }),
-    noteEnd: assign({ reason: ({ context, event }) => reasonAfter(event) ?? context.reason }),
-    renewBudget: assign(newBudget),
+    recordExitReason: assign({ reason: ({ context, event }) => reasonAfter(event) ?? context.reason }),
+    resetRetryBudget: assign(newBudget),
     /** The tries at something newer say nothing of the epoch that served meanwhile. */
-    forgiveTries: assign(({ context }) => {
+    clearFailedAttempts: assign(({ context }) => {
       const { digest, orders } = servingOf(context.epochs) ?? context.desired;
       const isOlder = digest !== context.desired.digest || orders !== context.desired.orders;
       return isOlder ? newBudget : {};
@@ -238,14 +240,14 @@ export const supervisorSetup = setup({
       attempts: ({ context, event }) => [...context.attempts, attemptOf(event, context)].slice(-attemptsKept),
     }),
     /** Said before anything else follows from it, of what is known then. */
-    sayWhoseEnd: raise(
+    classifyExit: raise(
       ({ context, event }, { fact }: { fact: EpochOver['type'] }): EpochOver => ({
         type: fact,
         setback: setbackAfter(fact, event, context),
       }),
     ),
-    noteSetback: assign({ setback: (_, params: { setback: SupervisorContext['setback'] }) => params.setback }),
-    forgetSetback: assign({ setback: 'none' }),
+    recordOutcome: assign({ setback: (_, params: { setback: SupervisorContext['setback'] }) => params.setback }),
+    clearLastFailure: assign({ setback: 'none' }),
     /** Too late is a failure. */
     countAbort: assign(({ context, event }) => {
       if (event.type !== 'child.abort') return {};
@@ -255,40 +257,40 @@ export const supervisorSetup = setup({
       return { failures: context.failures + 1, attempts: [...context.attempts, attempt].slice(-attemptsKept) };
     }),
     /** Not the Envoy's fault, and said so. */
-    noteFault: assign({
+    recordActorError: assign({
       attempts: ({ context }, params: { actor: string; error: unknown }) =>
         [...context.attempts, `${params.actor} failed in the agent: ${reasonOf(params.error)}`].slice(-attemptsKept),
     }),
     /** The base id of a process that cannot be killed takes no other Envoy until the process is gone after all. */
-    giveUpProcess: assign({
+    markUnkillable: assign({
       epochs: ({ context, event }) =>
         isNamed(event) ? withPhase(context.epochs, event, 'unkillable') : context.epochs,
       adopted: ({ context, event }) => (isNamed(event) ? without(context.adopted, event) : context.adopted),
     }),
-    noteLostBaseIds: assign({
+    recordBlockedBaseIds: assign({
       attempts: ({ context }) =>
         [...context.attempts, ...context.epochs.filter((e) => !isOfUse(e)).map(lossOf)].slice(-attemptsKept),
     }),
-    rememberRepair: assign({ recovery: 'repair' }),
-    giveUpHotRestart: assign({ recovery: 'replace' }),
+    recordRepair: assign({ recovery: 'repair' }),
+    disableHotRestart: assign({ recovery: 'replace' }),
     /**
      * Of an Envoy that has not shut down, as one does that its child has sent away: the child may have become live just before, also where
      * it is not taken over yet.
      */
-    doomChild: assign(({ context, event }) => {
+    markOrphaned: assign(({ context, event }) => {
       if (event.type !== 'epoch.failed' || hasShutDown(event)) return {};
       const dead = context.epochs.find((e) => e.name === event.name);
       const doom = <Epoch extends EpochRecord>(e: Epoch): Epoch =>
         e.phase === 'starting' && e.baseId === dead?.baseId ? { ...e, doomed: true } : e;
       return { epochs: context.epochs.map(doom), adopted: context.adopted.map(doom) };
     }),
-    doomServing: assign({
+    markServingOrphaned: assign({
       epochs: ({ context }) => context.epochs.map((e) => (e.phase === 'live' ? { ...e, doomed: true } : e)),
       reason: 'parent died early',
     }),
     requestStart: sendTo('start-limiter', { type: 'start.request' }),
     /** Unless it was granted. */
-    withdrawRequest: enqueueActions(({ event, enqueue }) => {
+    cancelStartRequest: enqueueActions(({ event, enqueue }) => {
       if (event.type !== 'start.granted') enqueue.sendTo('start-limiter', { type: 'start.withdraw' });
     }),
     startEpoch: enqueueActions(({ context, enqueue }) => {
@@ -321,7 +323,7 @@ export const supervisorSetup = setup({
       });
       enqueue.sendParent({ type: 'restart.decided', ...restart });
     }),
-    reportRestart: enqueueActions(({ context, event, enqueue }) => {
+    reportRestartEnded: enqueueActions(({ context, event, enqueue }) => {
       if (context.restart === undefined) return;
       const { attempt: _, ...restart } = context.restart;
       const timeToLive = event.type === 'epoch.live' ? { timeToLiveMs: event.timeToLiveMs } : {};
@@ -334,7 +336,7 @@ export const supervisorSetup = setup({
       enqueue.assign({ restart: undefined });
       enqueue.sendParent(ended);
     }),
-    noteProcess: assign({
+    recordProcess: assign({
       epochs: ({ context, event }) => {
         if (event.type !== 'epoch.started') return context.epochs;
         const { name, pid, adminPort } = event;
@@ -355,7 +357,7 @@ export const supervisorSetup = setup({
       reason: ({ context, event }) => reasonToGoOn(context, event),
     }),
     /** Also a parent that is leaving already: its time counts anew from this child, which starts in a dead one's place. */
-    supersedeOthers: enqueueActions(({ context, event, enqueue }) => {
+    supersedePrevious: enqueueActions(({ context, event, enqueue }) => {
       const child = context.epochs.find((e) => isNamed(event) && e.name === event.name);
       const other = context.epochs.find((e) => e.name !== child?.name && isOfUse(e) && e.phase !== 'retiring');
       if (child === undefined || other === undefined) return;
@@ -370,20 +372,20 @@ export const supervisorSetup = setup({
       enqueue.assign({ epochs: withPhase(context.epochs, other, 'retiring') });
     }),
     /** A finished child stays among the children until it is stopped; its name must be free for the same number again. */
-    forgetEpoch: enqueueActions(({ context, event, enqueue }) => {
+    removeEpoch: enqueueActions(({ context, event, enqueue }) => {
       if (!isNamed(event)) return;
       enqueue.stopChild(event.name);
       enqueue.assign({ epochs: without(context.epochs, event), adopted: without(context.adopted, event) });
     }),
-    tellRestart: sendTo('restart', (_, { fact }: { fact: Exclude<RestartFact['type'], 'wanted.changed'> }) => ({
+    notifyRestart: sendTo('restart', (_, { fact }: { fact: Exclude<RestartFact['type'], 'desired.changed'> }) => ({
       type: fact,
     })),
-    tellWhatIsWanted: sendTo(
+    sendDesiredConfig: sendTo(
       'restart',
-      ({ context }): RestartFact => ({ type: 'wanted.changed', isOutdated: isOutdated(context) }),
+      ({ context }): RestartFact => ({ type: 'desired.changed', isOutdated: isOutdated(context) }),
     ),
-    tellWhoIsLeft: sendTo('shutdown', ({ context }) => ({ type: 'epochs.changed' as const, ...leftOf(context) })),
-    hurry: sendTo('shutdown', { type: 'stop.now' }),
+    notifyShutdown: sendTo('shutdown', ({ context }) => ({ type: 'epochs.changed' as const, ...leftOf(context) })),
+    expediteShutdown: sendTo('shutdown', { type: 'stop.now' }),
     /** With a parent that hangs, if that is why: neither may live on without the other. */
     abortChild: enqueueActions(({ context, event, enqueue }) => {
       const newest = newestOf(context.epochs);
@@ -392,9 +394,9 @@ export const supervisorSetup = setup({
       if (parent !== undefined) enqueue.sendTo(parent.name, { type: 'epoch.abort' });
       if (newest !== undefined) enqueue.sendTo(newest.name, { type: 'epoch.abort' });
     }),
-    lookOnceMore: enqueueActions(({ context, enqueue }) => {
+    probeCandidate: enqueueActions(({ context, enqueue }) => {
       const newest = newestOf(context.epochs);
-      if (newest !== undefined) enqueue.sendTo(newest.name, { type: 'epoch.look' });
+      if (newest !== undefined) enqueue.sendTo(newest.name, { type: 'epoch.probe' });
     }),
     abortOverdue: enqueueActions(({ event, enqueue }) => {
       if (event.type === 'epoch.overdue') enqueue.sendTo(event.name, { type: 'epoch.abort' });
@@ -421,18 +423,18 @@ export const supervisorSetup = setup({
     reopenLogs: enqueueActions(({ context, enqueue }) => {
       for (const { name } of context.epochs) enqueue.sendTo(name, { type: 'logs.reopen' });
     }),
-    tellServing: sendTo(peer('status'), ({ context }): ServingReport => {
+    reportServing: sendTo(peer('status'), ({ context }): ServingReport => {
       const { name = '', epoch = 0, baseId = 0, adminPort = 0, pid = 0 } = servingOf(context.epochs) ?? {};
       return { type: 'serving.began', name, epoch, baseId, adminPort, pid };
     }),
-    tellNotServing: sendTo(
+    reportNotServing: sendTo(
       peer('status'),
       (_, params: { reason: string }): ServingReport => ({ type: 'serving.ended', reason: params.reason }),
     ),
-    tellHandover: sendTo(
+    reportHandoverBegan: sendTo(
       peer('status'),
       ({ context }): ServingReport => ({ type: 'handover.began', name: newestOf(context.epochs)?.name ?? '' }),
     ),
-    tellHandoverEnded: sendTo(peer('status'), (): ServingReport => ({ type: 'handover.ended' })),
+    reportHandoverEnded: sendTo(peer('status'), (): ServingReport => ({ type: 'handover.ended' })),
   },
 });

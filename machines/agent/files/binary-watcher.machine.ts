@@ -51,8 +51,8 @@ export const binaryWatcherMachine = setup({
     checkBinary: promiseEffect<BinaryCheck, BinaryCheckOrder>('checkBinary'),
   },
   delays: {
-    settle: ({ context }) => context.settleMs,
-    longestSettle: longestSettleMs,
+    debounce: ({ context }) => context.settleMs,
+    maxDebounce: longestSettleMs,
     checkLimit: checkLimitMs,
     pause: ({ context }) => context.pauseMs,
   },
@@ -60,7 +60,7 @@ export const binaryWatcherMachine = setup({
     isWatched: ({ context }) => context.watched,
     isOutdated: stateIn({ checking: 'outdated' }),
     isUnknown: (_, check: BinaryCheck) => 'unknown' in check,
-    isRefused: (_, check: BinaryCheck) => 'refused' in check,
+    isRejected: (_, check: BinaryCheck) => 'refused' in check,
     isKnown: ({ context }, check: BinaryCheck) =>
       !context.isOrdered && 'binary' in check && check.binary === context.offered,
   },
@@ -69,12 +69,12 @@ export const binaryWatcherMachine = setup({
       id: 'binary-files',
       input: ({ context }) => ({ directory: context.directory }),
     }),
-    rememberOrder: assign({ isOrdered: true }),
+    recordOrder: assign({ isOrdered: true }),
     offer: sendTo(
       peer('supervisor'),
       (_, params: { binary: string; description: string }): BinaryChanged => ({ type: 'binary.changed', ...params }),
     ),
-    rememberOffer: assign({
+    recordOffer: assign({
       offered: (_, params: { binary: string }) => params.binary,
       isOrdered: false,
       pauseMs: 0,
@@ -83,61 +83,60 @@ export const binaryWatcherMachine = setup({
       peer('supervisor'),
       (_, params: { reason: string }): BinaryRejected => ({ type: 'binary.rejected', ...params }),
     ),
-    forgetOrder: assign({ isOrdered: false, pauseMs: 0 }),
+    clearOrder: assign({ isOrdered: false, pauseMs: 0 }),
     lengthenPause: assign({
       pauseMs: ({ context }) => Math.min(longestPauseMs, Math.max(firstPauseMs, context.pauseMs * 2)),
     }),
   },
 }).createMachine({
   id: 'binary-watcher',
-  description: "Looks after the file that Envoy's binary is.",
+  description: 'Watches the Envoy binary.',
   meta: { timeline: binaryWatcherTimeline },
   context: ({ input }) => ({ ...input, offered: input.first, isOrdered: false, pauseMs: 0 }),
-  initial: 'beginning',
+  initial: 'starting',
   states: {
-    beginning: {
-      description:
-        'Between its look at the start of the agent and the watch the file may have changed: it is looked at.',
-      always: [{ guard: 'isWatched', target: 'checking', actions: 'watchDirectory' }, { target: 'quiet' }],
+    starting: {
+      description: 'The file may have changed between the start of the agent and the watch, so it is checked.',
+      always: [{ guard: 'isWatched', target: 'checking', actions: 'watchDirectory' }, { target: 'idle' }],
     },
     checking: {
-      description: 'What is there is asked who it is; where it is another one, whether it fits.',
+      description: 'Reads the version of the binary and, if it differs, checks whether it is compatible.',
       invoke: {
         id: 'check',
         src: 'checkBinary',
         input: ({ context: { path, offered } }) => ({ path, known: offered }),
         onDone: [
-          { guard: 'isOutdated', target: 'settling' },
+          { guard: 'isOutdated', target: 'debouncing' },
           {
             guard: { type: 'isUnknown', params: ({ event }) => event.output },
-            target: 'waiting to check again',
+            target: 'backing off',
             actions: [
               'lengthenPause',
               { type: 'reject', params: ({ event }) => ({ reason: refusalIn(event.output) }) },
             ],
           },
           {
-            guard: { type: 'isRefused', params: ({ event }) => event.output },
-            target: 'quiet',
-            actions: [{ type: 'reject', params: ({ event }) => ({ reason: refusalIn(event.output) }) }, 'forgetOrder'],
+            guard: { type: 'isRejected', params: ({ event }) => event.output },
+            target: 'idle',
+            actions: [{ type: 'reject', params: ({ event }) => ({ reason: refusalIn(event.output) }) }, 'clearOrder'],
           },
-          { guard: { type: 'isKnown', params: ({ event }) => event.output }, target: 'quiet', actions: 'forgetOrder' },
+          { guard: { type: 'isKnown', params: ({ event }) => event.output }, target: 'idle', actions: 'clearOrder' },
           {
-            target: 'quiet',
+            target: 'idle',
             actions: [
               { type: 'offer', params: ({ event }) => foundIn(event.output) },
-              { type: 'rememberOffer', params: ({ event }) => foundIn(event.output) },
+              { type: 'recordOffer', params: ({ event }) => foundIn(event.output) },
             ],
           },
         ],
         onError: {
-          target: 'waiting to check again',
+          target: 'backing off',
           actions: ['lengthenPause', { type: 'reject', params: ({ event }) => ({ reason: reasonOf(event.error) }) }],
         },
       },
       after: {
         checkLimit: {
-          target: 'waiting to check again',
+          target: 'backing off',
           actions: [
             'lengthenPause',
             {
@@ -149,39 +148,39 @@ export const binaryWatcherMachine = setup({
           ],
         },
       },
-      on: { 'binary.look': { target: '.outdated', actions: 'rememberOrder' } },
+      on: { 'binary.check': { target: '.outdated', actions: 'recordOrder' } },
       initial: 'current',
       states: {
         current: { on: { 'files.changed': 'outdated' } },
         outdated: {
-          description: 'The file changed while it was looked at: it is looked at again.',
+          description: 'The file changed during the check, so it is checked again.',
           on: { 'files.changed': {} },
         },
       },
     },
-    quiet: {
-      meta: { waitsFor: 'a change of the file, or an order: this is the work' },
-      description: 'What is there is known, and was offered or refused.',
-      on: { 'files.changed': 'settling', 'binary.look': { target: 'checking', actions: 'rememberOrder' } },
+    idle: {
+      meta: { waitsFor: 'a change of the file, or an order: normal operation' },
+      description: 'The binary was offered or rejected.',
+      on: { 'files.changed': 'debouncing', 'binary.check': { target: 'checking', actions: 'recordOrder' } },
     },
-    settling: {
-      description: 'The file is being written, perhaps: it has to rest for a moment.',
-      after: { longestSettle: 'checking' },
-      on: { 'binary.look': { target: 'checking', actions: 'rememberOrder' } },
-      initial: 'resting',
+    debouncing: {
+      description: 'The file may still be written: waits until it no longer changes.',
+      after: { maxDebounce: 'checking' },
+      on: { 'binary.check': { target: 'checking', actions: 'recordOrder' } },
+      initial: 'waiting',
       states: {
-        resting: {
-          after: { settle: '#binary-watcher.checking' },
-          on: { 'files.changed': { target: 'resting', reenter: true } },
+        waiting: {
+          after: { debounce: '#binary-watcher.checking' },
+          on: { 'files.changed': { target: 'waiting', reenter: true } },
         },
       },
     },
-    'waiting to check again': {
-      description: 'Nobody could say whether it fits. It is asked again after pauses that double to a minute.',
+    'backing off': {
+      description: 'The check failed. Retries at intervals that double up to one minute.',
       after: { pause: 'checking' },
       on: {
-        'files.changed': { description: 'Looked at when the pause is over.' },
-        'binary.look': { target: 'checking', actions: 'rememberOrder' },
+        'files.changed': { description: 'Checked after the pause.' },
+        'binary.check': { target: 'checking', actions: 'recordOrder' },
       },
     },
   },

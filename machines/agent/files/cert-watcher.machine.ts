@@ -80,20 +80,20 @@ export const certWatcherMachine = setup({
     /** After 1 s, 3 s, 7 s, …: as long again as was waited, and a second. */
     notice: ({ context }) => context.waitedMs + firstNoticeMs,
     watchDelay: ({ context }) => context.delayMs,
-    askAgain: askAgainMs,
+    validationRetry: askAgainMs,
     /** Before the first start Envoy is not asked. */
     readingLimit: ({ context }) => filesLimitMs + (context.filesInForce === null ? 0 : verdictLimitMs),
-    readAgain: ({ context }) => context.readPauseMs,
+    readRetry: ({ context }) => context.readPauseMs,
   },
   guards: {
-    noneMayCome: (_, { missing }: FilesAwaited) => missing.length === 0,
-    allAreThere: (_, { missing, unreachable }: FilesAwaited) => missing.length + unreachable.length === 0,
+    hasNonePending: (_, { missing }: FilesAwaited) => missing.length === 0,
+    areAllPresent: (_, { missing, unreachable }: FilesAwaited) => missing.length + unreachable.length === 0,
     isOutdated: stateIn({ watching: { reading: 'outdated' } }),
-    someAreInForce: ({ context }) => context.filesInForce !== null,
-    changesWithoutEnd: ({ context }) => context.outdatedReadings >= outdatedReadingsTold,
-    couldNotBeJudged: ({ context }, { notJudged }: Reading) => context.filesInForce !== null && notJudged !== undefined,
+    hasActiveFiles: ({ context }) => context.filesInForce !== null,
+    changesContinuously: ({ context }) => context.outdatedReadings >= outdatedReadingsTold,
+    isNotValidated: ({ context }, { notJudged }: Reading) => context.filesInForce !== null && notJudged !== undefined,
     /** Envoy runs, and these files would leave it without a certificate. The first start is not held up by them. */
-    wouldDoHarm: ({ context }, { files, problems }: Reading) =>
+    lacksValidCertificate: ({ context }, { files, problems }: Reading) =>
       context.filesInForce !== null && (problems.length > 0 || (files.length === 0 && context.filesInForce > 0)),
   },
   actions: {
@@ -102,9 +102,9 @@ export const certWatcherMachine = setup({
         enqueue.spawnChild('directory', { id: `directory-${index}`, input: { directory } });
       }
     }),
-    rememberMissing: assign({ missing: (_, { missing }: FilesAwaited) => missing }),
-    countWait: assign({ waitedMs: ({ context }) => context.waitedMs * 2 + firstNoticeMs }),
-    tellWaiting: sendParent(
+    recordMissing: assign({ missing: (_, { missing }: FilesAwaited) => missing }),
+    extendWait: assign({ waitedMs: ({ context }) => context.waitedMs * 2 + firstNoticeMs }),
+    reportWaiting: sendParent(
       ({ context: { missing, waitedMs } }): FilesMissing => ({
         type: 'files.missing',
         files: missing,
@@ -112,7 +112,7 @@ export const certWatcherMachine = setup({
         awaited: true,
       }),
     ),
-    tellNotAwaited: sendParent(
+    reportStartWithoutFiles: sendParent(
       ({ context: { missing, requiredFilesLimitMs } }): FilesMissing => ({
         type: 'files.missing',
         files: missing,
@@ -120,7 +120,7 @@ export const certWatcherMachine = setup({
         awaited: false,
       }),
     ),
-    tellUnreachable: sendParent(
+    reportUnreachable: sendParent(
       ({ context: { waitedMs } }, { unreachable }: FilesAwaited): FilesMissing => ({
         type: 'files.missing',
         files: unreachable,
@@ -136,8 +136,8 @@ export const certWatcherMachine = setup({
         files: params.files.length,
       }),
     ),
-    putInForce: assign({ filesInForce: (_, params: Reading) => params.files.length }),
-    putNothingInForce: assign({ filesInForce: 0 }),
+    activateFiles: assign({ filesInForce: (_, params: Reading) => params.files.length }),
+    activateNoFiles: assign({ filesInForce: 0 }),
     rejectFiles: sendTo(
       peer('supervisor'),
       (_, { problems, code }: Reading): ConfigRejected => ({
@@ -146,21 +146,21 @@ export const certWatcherMachine = setup({
         ...(code !== undefined && { code }),
       }),
     ),
-    tellNotJudged: sendTo(
+    reportNotValidated: sendTo(
       peer('supervisor'),
       (_, params: { reason: string }): ConfigRejected => ({
         type: 'config.rejected',
         reason: `Envoy could not validate the certificates: ${params.reason}`,
       }),
     ),
-    tellOutdated: sendTo(
+    reportContinuousChanges: sendTo(
       peer('supervisor'),
       (): ConfigRejected => ({
         type: 'config.rejected',
         reason: `certificate files changed during each of ${outdatedReadingsTold} reads; they are applied when they stop changing`,
       }),
     ),
-    tellUnread: sendTo(
+    reportReadTimeout: sendTo(
       peer('supervisor'),
       ({ context }): ConfigRejected => ({
         type: 'config.rejected',
@@ -170,9 +170,9 @@ export const certWatcherMachine = setup({
     lengthenReadPause: assign({
       readPauseMs: ({ context }) => Math.min(longestReadPauseMs, Math.max(firstReadPauseMs, context.readPauseMs * 2)),
     }),
-    forgetReadPauses: assign({ readPauseMs: 0 }),
-    countOutdated: assign({ outdatedReadings: ({ context }) => context.outdatedReadings + 1 }),
-    forgetOutdated: assign({ outdatedReadings: 0 }),
+    resetReadPause: assign({ readPauseMs: 0 }),
+    countOutdatedRead: assign({ outdatedReadings: ({ context }) => context.outdatedReadings + 1 }),
+    resetOutdatedReads: assign({ outdatedReadings: 0 }),
     /** What cannot be read at all counts as empty: Envoy is started anyway, and the next change brings another look. */
     sendEmptyConfig: sendTo(
       peer('supervisor'),
@@ -204,11 +204,11 @@ export const certWatcherMachine = setup({
       on: { 'watch.start': 'waiting for files' },
     },
     'waiting for files': {
-      description: 'Files that Envoy needs at its start may still be on their way.',
+      description: 'Files that Envoy needs at its start may still appear.',
       after: {
         requiredFilesLimit: {
           target: 'watching',
-          actions: 'tellNotAwaited',
+          actions: 'reportStartWithoutFiles',
           description: 'Envoy is started without them: the next change brings them.',
         },
       },
@@ -219,44 +219,43 @@ export const certWatcherMachine = setup({
         onError: 'watching',
       },
       on: {
-        'files.awaited': [
-          { guard: { type: 'allAreThere', params: ({ event }) => event }, target: 'watching' },
+        'files.pending': [
+          { guard: { type: 'areAllPresent', params: ({ event }) => event }, target: 'watching' },
           {
-            guard: { type: 'noneMayCome', params: ({ event }) => event },
+            guard: { type: 'hasNonePending', params: ({ event }) => event },
             target: 'watching',
-            actions: { type: 'tellUnreachable', params: ({ event }) => event },
+            actions: { type: 'reportUnreachable', params: ({ event }) => event },
             description: 'What is missing can never be seen: below a file, or not ours to see.',
           },
-          { actions: { type: 'rememberMissing', params: ({ event }) => event } },
+          { actions: { type: 'recordMissing', params: ({ event }) => event } },
         ],
       },
-      initial: 'quiet',
+      initial: 'unchanged',
       states: {
-        quiet: {
-          description: 'People are told which ones are missing, at pauses that double.',
-          after: { notice: { target: 'quiet', reenter: true, actions: ['countWait', 'tellWaiting'] } },
+        unchanged: {
+          description: 'Reports the missing files at intervals that double.',
+          after: { notice: { target: 'unchanged', reenter: true, actions: ['extendWait', 'reportWaiting'] } },
         },
       },
     },
     watching: {
-      description: 'Directories are watched, not files: Kubernetes replaces files by switching a symbolic link.',
+      description: 'Watches directories, not files, because Kubernetes replaces files by switching a symbolic link.',
       entry: 'watchDirectories',
       initial: 'reading',
       states: {
         reading: {
-          description:
-            'The contents are hashed; where Envoy runs already, another one is asked whether it would take them.',
+          description: 'Hashes the contents. If Envoy is running, a second Envoy validates them.',
           after: {
             readingLimit: [
               // What Envoy runs with is better than nothing.
               {
-                guard: 'someAreInForce',
-                target: 'waiting to read again',
-                actions: ['lengthenReadPause', 'tellUnread'],
+                guard: 'hasActiveFiles',
+                target: 'read backoff',
+                actions: ['lengthenReadPause', 'reportReadTimeout'],
               },
               {
-                target: 'waiting to read again',
-                actions: ['sendEmptyConfig', 'putNothingInForce', 'lengthenReadPause', 'tellUnread'],
+                target: 'read backoff',
+                actions: ['sendEmptyConfig', 'activateNoFiles', 'lengthenReadPause', 'reportReadTimeout'],
                 description: 'Envoy is started without them, as without files that cannot be read.',
               },
             ],
@@ -267,84 +266,84 @@ export const certWatcherMachine = setup({
             input: ({ context }) => ({ directories: context.directories, judge: context.filesInForce !== null }),
             onDone: [
               {
-                guard: and(['isOutdated', 'someAreInForce', 'changesWithoutEnd']),
-                target: 'settling',
-                actions: ['tellOutdated', 'forgetOutdated'],
+                guard: and(['isOutdated', 'hasActiveFiles', 'changesContinuously']),
+                target: 'debouncing',
+                actions: ['reportContinuousChanges', 'resetOutdatedReads'],
               },
-              { guard: and(['isOutdated', 'someAreInForce']), target: 'settling', actions: 'countOutdated' },
+              { guard: and(['isOutdated', 'hasActiveFiles']), target: 'debouncing', actions: 'countOutdatedRead' },
               {
-                guard: { type: 'couldNotBeJudged', params: ({ event }) => event.output },
-                target: 'waiting to ask again',
+                guard: { type: 'isNotValidated', params: ({ event }) => event.output },
+                target: 'validation backoff',
                 actions: [
-                  { type: 'tellNotJudged', params: ({ event }) => ({ reason: event.output.notJudged ?? '' }) },
-                  'forgetOutdated',
+                  { type: 'reportNotValidated', params: ({ event }) => ({ reason: event.output.notJudged ?? '' }) },
+                  'resetOutdatedReads',
                 ],
               },
               {
-                guard: { type: 'wouldDoHarm', params: ({ event }) => event.output },
-                target: 'quiet',
-                actions: [{ type: 'rejectFiles', params: ({ event }) => event.output }, 'forgetOutdated'],
+                guard: { type: 'lacksValidCertificate', params: ({ event }) => event.output },
+                target: 'unchanged',
+                actions: [{ type: 'rejectFiles', params: ({ event }) => event.output }, 'resetOutdatedReads'],
               },
               {
                 guard: 'isOutdated',
-                target: 'settling',
+                target: 'debouncing',
                 actions: [
-                  { type: 'putInForce', params: ({ event }) => event.output },
+                  { type: 'activateFiles', params: ({ event }) => event.output },
                   { type: 'sendConfig', params: ({ event }) => event.output },
                 ],
               },
               {
-                target: 'quiet',
+                target: 'unchanged',
                 actions: [
-                  { type: 'putInForce', params: ({ event }) => event.output },
+                  { type: 'activateFiles', params: ({ event }) => event.output },
                   { type: 'sendConfig', params: ({ event }) => event.output },
-                  'forgetOutdated',
+                  'resetOutdatedReads',
                 ],
               },
             ],
             onError: [
               // What Envoy runs with is better than nothing.
               {
-                guard: 'someAreInForce',
-                target: 'waiting to ask again',
-                actions: { type: 'tellNotJudged', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
+                guard: 'hasActiveFiles',
+                target: 'validation backoff',
+                actions: { type: 'reportNotValidated', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
               },
-              { guard: 'isOutdated', target: 'settling', actions: ['sendEmptyConfig', 'putNothingInForce'] },
-              { target: 'quiet', actions: ['sendEmptyConfig', 'putNothingInForce'] },
+              { guard: 'isOutdated', target: 'debouncing', actions: ['sendEmptyConfig', 'activateNoFiles'] },
+              { target: 'unchanged', actions: ['sendEmptyConfig', 'activateNoFiles'] },
             ],
           },
           initial: 'current',
           states: {
             current: { on: { 'files.changed': 'outdated' } },
             outdated: {
-              description: 'Files changed while they were read: they are read again.',
+              description: 'Files changed during the reading, so they are read again.',
               on: { 'files.changed': {} },
             },
           },
         },
-        quiet: {
-          entry: 'forgetReadPauses',
-          meta: { waitsFor: 'a change of the files: this is the work' },
+        unchanged: {
+          entry: 'resetReadPause',
+          meta: { waitsFor: 'a change of the files: normal operation' },
           description: 'Nothing has changed since the last reading.',
-          on: { 'files.changed': 'settling' },
+          on: { 'files.changed': 'debouncing' },
         },
-        settling: {
-          entry: 'forgetReadPauses',
-          description: 'A batch of changes is under way; the delay counts from its first.',
+        debouncing: {
+          entry: 'resetReadPause',
+          description: 'Files are changing. The delay is counted from the first change.',
           after: { watchDelay: 'reading' },
           on: { 'files.changed': {} },
         },
-        'waiting to read again': {
+        'read backoff': {
           description:
-            'The file system has not answered. It is asked again after pauses that double to a minute; what it answers late is of no account.',
-          after: { readAgain: 'reading' },
-          on: { 'files.changed': { description: 'Read when the pause is over.' } },
+            'The file system did not respond. Retries at intervals that double up to one minute; late results are ignored.',
+          after: { readRetry: 'reading' },
+          on: { 'files.changed': { description: 'Read after the pause.' } },
         },
-        'waiting to ask again': {
-          entry: 'forgetReadPauses',
-          description: 'Nobody said whether Envoy takes the files that are there: it goes on with those that it has.',
-          after: { askAgain: 'reading' },
-          on: { 'files.changed': 'settling' },
+        'validation backoff': {
+          entry: 'resetReadPause',
+          description: 'The files could not be validated: Envoy keeps the active ones.',
+          after: { validationRetry: 'reading' },
+          on: { 'files.changed': 'debouncing' },
         },
       },
     },

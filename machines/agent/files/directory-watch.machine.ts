@@ -39,18 +39,18 @@ export const directoryWatchMachine = setup({
     trial: trialMs,
   },
   guards: {
-    hasFailedLately: ({ context }) => context.pauseMs > 0,
-    nothingIsKnown: ({ context }) => context.seen === null,
+    hasRecentFailure: ({ context }) => context.pauseMs > 0,
+    hasNoSnapshot: ({ context }) => context.seen === null,
   },
   actions: {
-    passOn: sendParent((_, params: FilesChanged) => params),
-    tellChanged: sendParent(({ context }): FilesChanged => ({ type: 'files.changed', path: context.directory })),
+    forwardChange: sendParent((_, params: FilesChanged) => params),
+    reportChanged: sendParent(({ context }): FilesChanged => ({ type: 'files.changed', path: context.directory })),
     lengthenPause: assign({
       pauseMs: ({ context }) => Math.min(longestPauseMs, Math.max(firstPauseMs, context.pauseMs * 2)),
     }),
-    forgetPauses: assign({ pauseMs: 0 }),
-    rememberSeen: assign({ seen: (_, { seen }: WatchFailed) => seen }),
-    forgetSeen: assign({ seen: null }),
+    resetPause: assign({ pauseMs: 0 }),
+    recordSnapshot: assign({ seen: (_, { seen }: WatchFailed) => seen }),
+    clearSnapshot: assign({ seen: null }),
   },
 }).createMachine({
   id: 'directory-watch',
@@ -60,57 +60,59 @@ export const directoryWatchMachine = setup({
   initial: 'watching',
   states: {
     watching: {
-      description: 'Somebody looks after the directory, be it there or not.',
+      description: 'The directory is watched, whether it exists or not.',
       invoke: {
         id: 'watch',
         src: 'watchDirectory',
         input: ({ context: { directory, seen } }) => ({ directory, seen }),
-        onError: { target: 'pausing', actions: ['forgetSeen', 'lengthenPause'] },
+        onError: { target: 'backing off', actions: ['clearSnapshot', 'lengthenPause'] },
       },
       on: {
-        'files.changed': { actions: { type: 'passOn', params: ({ event }) => event } },
+        'files.changed': { actions: { type: 'forwardChange', params: ({ event }) => event } },
         'watch.failed': {
-          target: 'pausing',
-          actions: [{ type: 'rememberSeen', params: ({ event }) => event }, 'lengthenPause'],
+          target: 'backing off',
+          actions: [{ type: 'recordSnapshot', params: ({ event }) => event }, 'lengthenPause'],
         },
         'directory.missing': '.missing',
-        'directory.found': { target: '.setting up', description: 'Another one than before, which nobody watches yet.' },
+        'directory.found': { target: '.setting up', description: 'A different directory, which is not watched yet.' },
       },
       initial: 'setting up',
       states: {
         'setting up': {
-          description: 'The kernel is asked to tell of changes.',
-          after: { setUpLimit: { target: '#directory-watch.pausing', actions: ['forgetSeen', 'lengthenPause'] } },
+          description: 'Registers the watch.',
+          after: {
+            setUpLimit: { target: '#directory-watch.backing off', actions: ['clearSnapshot', 'lengthenPause'] },
+          },
           on: {
-            'watch.began': [{ guard: 'hasFailedLately', target: 'on trial' }, { target: 'holding' }],
+            'watch.began': [{ guard: 'hasRecentFailure', target: 'verifying' }, { target: 'established' }],
             // Directories that follow each other have one limit together.
             'directory.found': {},
           },
         },
-        'on trial': {
-          description: 'The kernel tells of changes; a watch before this one failed, and this one has yet to last.',
-          after: { trial: { target: 'holding', actions: 'forgetPauses' } },
+        verifying: {
+          description:
+            'The kernel reports changes. A previous watch failed, so this one must last before the pause is reset.',
+          after: { trial: { target: 'established', actions: 'resetPause' } },
         },
-        holding: {
-          meta: { waitsFor: 'a change in the directory: this is the work' },
-          description: 'The kernel tells of changes.',
+        established: {
+          meta: { waitsFor: 'a change in the directory: normal operation' },
+          description: 'The kernel reports changes.',
         },
         missing: {
-          meta: { waitsFor: 'a directory at the path, which may come at any time: it is looked for every second' },
+          meta: { waitsFor: 'a directory at the path, which is checked every second' },
           description: 'There is no directory at the path.',
         },
       },
     },
-    pausing: {
-      description:
-        'The watch has failed. What changes meanwhile is found when the pause is over; pauses double to a minute.',
+    'backing off': {
+      description: 'The watch failed. Changes during the pause are detected after it; pauses double up to one minute.',
       after: {
         pause: [
           {
-            guard: 'nothingIsKnown',
+            guard: 'hasNoSnapshot',
             target: 'watching',
-            actions: 'tellChanged',
-            description: 'Nobody could say what changed meanwhile: the files are read again.',
+            actions: 'reportChanged',
+            description: 'It is unknown what changed during the pause, so the files are read again.',
           },
           { target: 'watching' },
         ],

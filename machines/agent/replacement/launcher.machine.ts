@@ -13,10 +13,10 @@ export type LauncherEvent =
   /** The agent's exit code has been taken. `leaves`: it has given way, and has heard an order that it has not carried out. */
   | { type: 'agent.ended'; how: AgentEnd; leaves: boolean }
   /** That of the newer one beside it. */
-  | { type: 'newcomer.ended' };
+  | { type: 'new-agent.ended' };
 
 const passWhatIsLeft = {
-  type: 'passWhatIsLeft' as const,
+  type: 'forwardDeferredSignals' as const,
   params: ({ event }: { event: { leaves: boolean } }) => ({ leaves: event.leaves }),
 };
 
@@ -29,74 +29,74 @@ const newcomerLimitMs = 150_000;
  */
 export const launcherMachine = setup({
   types: { context: {} as { endAsked: boolean }, events: {} as LauncherEvent },
-  delays: { newcomerLimit: newcomerLimitMs },
+  delays: { takeoverLimit: newcomerLimitMs },
   guards: {
-    endedInOrder: (_, { how }: { how: AgentEnd }) => how === 'in order',
-    endAsked: ({ context }) => context.endAsked,
+    exitedInOrder: (_, { how }: { how: AgentEnd }) => how === 'in order',
+    isStopRequested: ({ context }) => context.endAsked,
   },
   actions: {
     startAgent: () => {},
-    startNewcomer: () => {},
+    startNewAgent: () => {},
     /** The newer agent is the agent from now on. */
-    takeNewcomer: () => {},
-    endNewcomer: () => {},
+    promoteNewAgent: () => {},
+    killNewAgent: () => {},
     /** Kills the agent that has not the base ids: a newer one that hangs, or an older one that has given way. */
-    endWhoeverHangs: () => {},
+    killUnresponsiveAgent: () => {},
     /** Tells the agent to end, as soon as it hears signals. */
-    tellEnd: () => {},
-    noteEnd: assign({ endAsked: true }),
+    stopAgent: () => {},
+    recordStop: assign({ endAsked: true }),
     /** Passes a signal to the agent as soon as one hears, whichever it is by then. Where none has ever heard there is nothing to restart. */
-    pass: () => {},
+    forwardSignal: () => {},
     /** Passes on likewise, to the next agent, what one that gave way has left undone. */
-    passWhatIsLeft: (_, __: { leaves: boolean }) => {},
+    forwardDeferredSignals: (_, __: { leaves: boolean }) => {},
     /** A person reads it. */
-    sayNotNow: () => {},
+    rejectOrder: () => {},
   },
 }).createMachine({
   id: 'launcher',
-  description: 'Starts an agent, another one when it was killed, and a newer one beside it when that is ordered.',
+  description: 'Starts an agent, restarts it if it was killed, and starts a newer one beside it by order.',
   context: { endAsked: false },
   initial: 'one agent',
   entry: 'startAgent',
   states: {
     'one agent': {
-      meta: { waitsFor: 'an order, or the end of the agent: this is the work' },
+      meta: { waitsFor: 'an order, or the end of the agent: normal operation' },
       on: {
         'succession.order': [
-          { guard: 'endAsked', actions: 'sayNotNow' },
-          { target: 'two agents', actions: 'startNewcomer' },
+          { guard: 'isStopRequested', actions: 'rejectOrder' },
+          { target: 'two agents', actions: 'startNewAgent' },
         ],
-        'signal.order': { actions: 'pass' },
-        'end.order': { actions: ['noteEnd', 'tellEnd'] },
+        'signal.order': { actions: 'forwardSignal' },
+        'end.order': { actions: ['recordStop', 'stopAgent'] },
         'agent.ended': [
-          { guard: { type: 'endedInOrder', params: ({ event }) => event }, target: 'ended' },
-          { guard: 'endAsked', actions: ['startAgent', 'tellEnd'] },
+          { guard: { type: 'exitedInOrder', params: ({ event }) => event }, target: 'ended' },
+          { guard: 'isStopRequested', actions: ['startAgent', 'stopAgent'] },
           { actions: ['startAgent', passWhatIsLeft] },
         ],
       },
     },
     'two agents': {
-      description: 'Either ends: the newer one takes over, or ends within its limits.',
-      after: { newcomerLimit: { target: 'two agents', reenter: true, actions: 'endWhoeverHangs' } },
+      description: 'The newer agent takes over, or ends within its limits.',
+      after: { takeoverLimit: { target: 'two agents', reenter: true, actions: 'killUnresponsiveAgent' } },
       on: {
-        'succession.order': { actions: 'sayNotNow' },
-        'signal.order': { actions: 'pass' },
-        'end.order': { actions: ['noteEnd', 'tellEnd'] },
-        'newcomer.ended': 'one agent',
+        'succession.order': { actions: 'rejectOrder' },
+        'signal.order': { actions: 'forwardSignal' },
+        'end.order': { actions: ['recordStop', 'stopAgent'] },
+        'new-agent.ended': 'one agent',
         'agent.ended': [
           {
-            guard: { type: 'endedInOrder', params: ({ event }) => event },
-            target: 'ending the newcomer',
-            actions: 'endNewcomer',
+            guard: { type: 'exitedInOrder', params: ({ event }) => event },
+            target: 'killing new agent',
+            actions: 'killNewAgent',
           },
-          { guard: 'endAsked', target: 'one agent', actions: ['takeNewcomer', 'tellEnd'] },
-          { target: 'one agent', actions: ['takeNewcomer', passWhatIsLeft] },
+          { guard: 'isStopRequested', target: 'one agent', actions: ['promoteNewAgent', 'stopAgent'] },
+          { target: 'one agent', actions: ['promoteNewAgent', passWhatIsLeft] },
         ],
       },
     },
-    'ending the newcomer': {
-      meta: { waitsFor: 'the end of a process that was killed' },
-      on: { 'newcomer.ended': 'ended', 'succession.order': {}, 'signal.order': {}, 'end.order': {} },
+    'killing new agent': {
+      meta: { waitsFor: 'the exit of a killed process' },
+      on: { 'new-agent.ended': 'ended', 'succession.order': {}, 'signal.order': {}, 'end.order': {} },
     },
     ended: { type: 'final' },
   },

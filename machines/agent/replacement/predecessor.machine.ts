@@ -38,16 +38,19 @@ export const predecessorMachine = setup({
   },
   delays: {
     writeLimit: writeLimitMs,
-    giveUpLimit: giveUpLimitMs,
-    holdLimit: holdLimitMs,
-    lastWordLimit: lastWordLimitMs,
-    takeBackLimit: takeBackLimitMs,
-    relink: relinkMs,
+    releaseLimit: giveUpLimitMs,
+    takeoverLimit: holdLimitMs,
+    finalReportLimit: lastWordLimitMs,
+    resumeLimit: takeBackLimitMs,
+    relinkDelay: relinkMs,
   },
   actions: {
-    askAgent: sendParent({ type: 'succession.due' }),
-    grant: sendTo('link', { type: 'successor.grant' }),
-    refuse: sendTo('link', (_, { reason }: { reason: string }) => ({ type: 'successor.refuse' as const, reason })),
+    requestHandOver: sendParent({ type: 'succession.due' }),
+    grantSuccession: sendTo('link', { type: 'successor.grant' }),
+    rejectSuccessor: sendTo('link', (_, { reason }: { reason: string }) => ({
+      type: 'successor.refuse' as const,
+      reason,
+    })),
     reportDone: sendParent({ type: 'succession.done' }),
     reportFailed: sendParent((_, params: { reason: string; claimed: ClaimedIds }) => ({
       type: 'succession.failed',
@@ -56,110 +59,110 @@ export const predecessorMachine = setup({
   },
 }).createMachine({
   id: 'predecessor',
-  description: 'Gives way to a newer agent of this container, and takes back what that one does not take over.',
+  description: 'Hands over to a newer agent of this container, and resumes control if that one fails.',
   meta: { timeline: noLane },
   initial: 'open',
   states: {
     open: {
-      description: 'Newer agents can be heard.',
+      description: 'The link for newer agents is open.',
       invoke: { id: 'link', src: 'link' },
-      initial: 'alone',
+      initial: 'idle',
       on: {
         // One at a time; and who was refused, or has said its last word, goes.
         'successor.ready': {},
-        'successor.holds': {},
-        'successor.gone': {},
+        'successor.confirmed': {},
+        'successor.lost': {},
         'link.failed': {},
       },
       states: {
-        alone: {
+        idle: {
           meta: { waitsFor: 'a newer agent, which may never come' },
-          description: 'No newer agent is there.',
-          on: { 'successor.ready': 'writing the record', 'link.failed': '#predecessor.unheard' },
+          description: 'No newer agent is connected.',
+          on: { 'successor.ready': 'writing record', 'link.failed': '#predecessor.link unavailable' },
         },
-        'writing the record': {
-          description: 'This agent decides as ever.',
+        'writing record': {
+          description: 'This agent is still in control.',
           invoke: {
             id: 'write',
             src: 'writeRecord',
-            onDone: 'asking the agent',
+            onDone: 'requesting hand-over',
             onError: {
-              target: 'alone',
-              actions: { type: 'refuse', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
+              target: 'idle',
+              actions: { type: 'rejectSuccessor', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
             },
           },
           after: {
             writeLimit: {
-              target: 'alone',
+              target: 'idle',
               actions: {
-                type: 'refuse',
+                type: 'rejectSuccessor',
                 params: { reason: `state record not written within ${writeLimitMs} ms` },
               },
             },
           },
-          on: { 'successor.gone': 'alone' },
+          on: { 'successor.lost': 'idle' },
         },
-        'asking the agent': {
-          meta: { waitsFor: 'the agent, which answers in the same turn' },
-          entry: 'askAgent',
+        'requesting hand-over': {
+          meta: { waitsFor: 'the agent, which responds in the same turn' },
+          entry: 'requestHandOver',
           on: {
-            'succession.begin': 'giving up',
+            'succession.begin': 'releasing control',
             'succession.refuse': {
-              target: 'alone',
-              actions: { type: 'refuse', params: ({ event }) => ({ reason: event.reason }) },
+              target: 'idle',
+              actions: { type: 'rejectSuccessor', params: ({ event }) => ({ reason: event.reason }) },
             },
           },
         },
-        'giving up': {
-          description: 'The supervisor is stopped.',
+        'releasing control': {
+          description: 'The supervisor has stopped.',
           invoke: {
             id: 'give-up',
             src: 'giveUp',
-            onDone: { target: 'waiting for its hold', actions: 'grant' },
+            onDone: { target: 'waiting for takeover', actions: 'grantSuccession' },
             onError: {
-              target: 'taking back',
-              actions: { type: 'refuse', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
+              target: 'resuming control',
+              actions: { type: 'rejectSuccessor', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
             },
           },
-          after: { giveUpLimit: 'taking back' },
-          on: { 'successor.gone': 'taking back' },
+          after: { releaseLimit: 'resuming control' },
+          on: { 'successor.lost': 'resuming control' },
         },
-        'waiting for its hold': {
-          description: 'Nobody decides, or the newer agent does and has not said so yet.',
-          after: { holdLimit: 'hearing its last word' },
-          on: { 'successor.holds': '#predecessor.succeeded', 'successor.gone': 'taking back' },
+        'waiting for takeover': {
+          description: 'No agent is in control, or the newer one is and has not confirmed it.',
+          after: { takeoverLimit: 'awaiting final report' },
+          on: { 'successor.confirmed': '#predecessor.replaced', 'successor.lost': 'resuming control' },
         },
-        'hearing its last word': {
-          description: 'The newer agent may have said in time that it holds.',
-          after: { lastWordLimit: 'taking back' },
-          on: { 'successor.holds': '#predecessor.succeeded', 'successor.gone': 'taking back' },
+        'awaiting final report': {
+          description: 'The confirmation of the newer agent may still be in transit.',
+          after: { finalReportLimit: 'resuming control' },
+          on: { 'successor.confirmed': '#predecessor.replaced', 'successor.lost': 'resuming control' },
         },
-        'taking back': {
-          description: 'What the newer agent says no longer counts.',
+        'resuming control': {
+          description: 'Messages of the newer agent are ignored.',
           invoke: {
             id: 'take-back',
             src: 'takeBack',
             onDone: {
-              target: 'alone',
+              target: 'idle',
               actions: {
                 type: 'reportFailed',
                 params: ({ event }) => ({ reason: 'newer agent did not take over', claimed: event.output }),
               },
             },
-            onError: '#predecessor.succeeded',
+            onError: '#predecessor.replaced',
           },
           // Another agent has the base ids, so that one decides.
-          after: { takeBackLimit: '#predecessor.succeeded' },
+          after: { resumeLimit: '#predecessor.replaced' },
         },
       },
     },
-    unheard: {
-      description: 'No newer agent could be heard; the log says why.',
-      after: { relink: 'open' },
+    'link unavailable': {
+      description: 'The link could not be opened; the log has the reason. Newer agents cannot connect.',
+      after: { relinkDelay: 'open' },
     },
-    succeeded: {
+    replaced: {
       meta: { waitsFor: 'the end of this agent' },
-      description: 'Another agent decides, or will as soon as the launcher has started it.',
+      description: 'Another agent is in control, or will be once the launcher has started it.',
       entry: 'reportDone',
     },
   },

@@ -22,33 +22,33 @@ const lastLimitMs = 20_000;
  */
 export const standInMachine = setup({
   types: { events: {} as StandInEvent },
-  delays: { standLimit: standLimitMs, lastLimit: lastLimitMs },
+  delays: { holdLimit: standLimitMs, forwardLimit: lastLimitMs },
   actions: {
     /** Questions are kept, the newest up to a number; connections wait in the kernel. */
-    hold: () => {},
+    holdTraffic: () => {},
     /** The kernel gives the next agent's socket what comes from now on. */
-    hearNoMore: () => {},
-    passOn: () => {},
+    stopReceiving: () => {},
+    forwardTraffic: () => {},
     closeSockets: () => {},
   },
 }).createMachine({
   id: 'stand-in',
-  description: 'Keeps the ports of an agent open from its end until the next one has them.',
-  initial: 'beside an agent',
+  description: 'Keeps the ports of an agent open until the next agent has them.',
+  initial: 'agent running',
   states: {
-    'beside an agent': {
-      meta: { waitsFor: 'the end of the agent, which answers at these ports itself' },
-      description: 'The sockets are here, too: nothing is read.',
-      on: { 'agent.gone': { target: 'without an agent', actions: 'hold' }, 'end.order': 'ended' },
+    'agent running': {
+      meta: { waitsFor: 'the end of the agent, which serves these ports itself' },
+      description: 'Has duplicates of the sockets and does not read them.',
+      on: { 'agent.gone': { target: 'holding traffic', actions: 'holdTraffic' }, 'end.order': 'ended' },
     },
-    'without an agent': {
-      description: 'Whoever asks waits.',
-      after: { standLimit: 'ended' },
-      on: { 'successor.ready': { target: 'passing on', actions: ['hearNoMore', 'passOn'] } },
+    'holding traffic': {
+      description: 'Requests wait.',
+      after: { holdLimit: 'ended' },
+      on: { 'successor.ready': { target: 'forwarding', actions: ['stopReceiving', 'forwardTraffic'] } },
     },
-    'passing on': {
-      description: 'What came meanwhile is answered by the next agent, as if it had come to that.',
-      after: { lastLimit: 'ended' },
+    forwarding: {
+      description: 'Forwards held requests to the next agent.',
+      after: { forwardLimit: 'ended' },
       on: { 'port.drained': 'ended' },
     },
     ended: { type: 'final', entry: 'closeSockets' },

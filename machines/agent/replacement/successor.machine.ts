@@ -26,29 +26,29 @@ export const successorMachine = setup({
     /** Takes the base ids that the older agent had, with what runs under them. Fails where somebody else has them: then nothing is touched. */
     claim: promiseEffect<ClaimedIds, SuccessorClaim>('claim'),
   },
-  delays: { turnLimit: turnLimitMs, claimLimit: claimLimitMs },
+  delays: { grantLimit: turnLimitMs, claimLimit: claimLimitMs },
   actions: {
     reportTaken: sendParent((_, { claimed }: { claimed: ClaimedIds }) => ({ type: 'succession.taken', claimed })),
     reportRefused: sendParent((_, { reason }: { reason: string }) => ({ type: 'succession.refused', reason })),
-    tellHold: sendTo('link', { type: 'hold.tell' }),
+    confirmTakeover: sendTo('link', { type: 'takeover.confirm' }),
   },
 }).createMachine({
   id: 'successor',
-  description: 'Takes the place of an older agent of this container.',
+  description: 'Takes over from an older agent of this container.',
   meta: { timeline: noLane },
   invoke: { id: 'link', src: 'link' },
-  initial: 'waiting for its turn',
+  initial: 'waiting for grant',
   on: {
     // It ends now, and is not waited for; or it takes back what it has given up, and ends this agent.
-    'predecessor.gone': {},
+    'predecessor.lost': {},
     'predecessor.refused': {},
   },
   states: {
-    'waiting for its turn': {
-      description: 'The older agent has been told that this one is ready.',
+    'waiting for grant': {
+      description: 'The older agent knows that this one is ready.',
       after: {
-        turnLimit: {
-          target: 'over',
+        grantLimit: {
+          target: 'finished',
           actions: {
             type: 'reportRefused',
             params: { reason: `previous agent did not hand over within ${turnLimitMs} ms` },
@@ -58,31 +58,31 @@ export const successorMachine = setup({
       on: {
         'predecessor.granted': 'claiming',
         // As after a crash. Where it lives all the same, it has the base ids, and this agent does not get them.
-        'predecessor.gone': 'claiming',
+        'predecessor.lost': 'claiming',
         'predecessor.refused': {
-          target: 'over',
+          target: 'finished',
           actions: { type: 'reportRefused', params: ({ event }) => ({ reason: event.reason }) },
         },
       },
     },
     claiming: {
-      description: 'Nobody has the right to decide, or somebody has it whom this agent does not know of.',
+      description: 'No agent is in control, or an unknown one is.',
       invoke: {
         id: 'claim',
         src: 'claim',
         input: ({ event }) => ({ isGranted: event.type === 'predecessor.granted' }),
         onDone: {
-          target: 'taking over',
+          target: 'adopting epochs',
           actions: { type: 'reportTaken', params: ({ event }) => ({ claimed: event.output }) },
         },
         onError: {
-          target: 'over',
+          target: 'finished',
           actions: { type: 'reportRefused', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
         },
       },
       after: {
         claimLimit: {
-          target: 'over',
+          target: 'finished',
           actions: {
             type: 'reportRefused',
             params: { reason: `base IDs not available within ${claimLimitMs} ms` },
@@ -90,16 +90,16 @@ export const successorMachine = setup({
         },
       },
     },
-    'taking over': {
+    'adopting epochs': {
       meta: {
-        waitsFor: 'the supervisor, which has adopted in 10 s or fails; the older agent takes it all back before',
+        waitsFor: 'the supervisor, which adopts within 10 s or fails; the older agent resumes control before',
       },
-      description: 'This agent decides; the older one waits to be told so.',
-      on: { 'succession.complete': { target: 'over', actions: 'tellHold' } },
+      description: 'This agent is in control. The older one waits for the confirmation.',
+      on: { 'succession.complete': { target: 'finished', actions: 'confirmTakeover' } },
     },
-    over: {
+    finished: {
       meta: { waitsFor: 'the end of this agent' },
-      description: 'This agent is the only one, or it ends.',
+      description: 'This agent is the only one, or it is ending.',
       on: { 'predecessor.granted': {}, 'succession.complete': {} },
     },
   },

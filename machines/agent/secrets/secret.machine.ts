@@ -118,18 +118,18 @@ const secretSetup = setup({
   },
   delays: {
     obtainLimit: obtainLimitMs,
-    settle: settleMs,
+    debounce: settleMs,
     clockLimit: clockLimitMs,
-    untilLook: ({ context }) => waitMs(context.renewAtMs, context.nowMs),
+    clockCheck: ({ context }) => waitMs(context.renewAtMs, context.nowMs),
     pause: ({ context }) => context.pauseMs,
-    turn: ({ context: { endsAtMs, nowMs, draw } }) => turnMs(endsAtMs === null ? 0 : endsAtMs - nowMs, draw),
+    renewalDelay: ({ context: { endsAtMs, nowMs, draw } }) => turnMs(endsAtMs === null ? 0 : endsAtMs - nowMs, draw),
   },
   guards: {
-    hasNothingToBeMadeOf: ({ context: { source, parts } }) =>
+    hasNoRoots: ({ context: { source, parts } }) =>
       source === 'roots' && parts.authorities === '' && parts.bundle === '',
     isObtained: (_, { outcome }: ObtainAnswer) => outcome === 'obtained',
     /** The token is not believed any more; the certificate in force may be, as long as it lasts. */
-    mayShowItsCertificate: ({ context }, answer: ObtainAnswer) =>
+    canUseCertificate: ({ context }, answer: ObtainAnswer) =>
       answer.outcome === 'refused' &&
       answer.unknown &&
       context.shown === 'token' &&
@@ -137,11 +137,11 @@ const secretSetup = setup({
       context.version !== '' &&
       context.endsAtMs !== null &&
       context.endsAtMs > answer.atMs,
-    hasEndedMeanwhile: ({ context: { endsAtMs } }, { atMs }: ObtainAnswer) => endsAtMs !== null && endsAtMs <= atMs,
+    hasExpired: ({ context: { endsAtMs } }, { atMs }: ObtainAnswer) => endsAtMs !== null && endsAtMs <= atMs,
     /** Its time has come, or the clock was set back to before it was obtained: by this clock it may not be valid yet. */
-    isDue: ({ context: { renewAtMs, obtainedAtMs } }, { atMs }: { atMs: number }) =>
+    isRenewalDue: ({ context: { renewAtMs, obtainedAtMs } }, { atMs }: { atMs: number }) =>
       atMs >= renewAtMs || atMs < obtainedAtMs - toleratedClockStepMs,
-    hasEnd: ({ context }) => context.endsAtMs !== null,
+    hasExpiry: ({ context }) => context.endsAtMs !== null,
     isTainted: ({ context: { root, tainted } }) => tainted.includes(root),
     isTaintedBy: ({ context: { root } }, { roots }: SecretTaint) => roots.includes(root),
   },
@@ -149,9 +149,9 @@ const secretSetup = setup({
     watchFiles: enqueueActions(({ context: { directory, number }, enqueue }) => {
       if (directory !== '') enqueue.spawnChild('directory', { id: `secret-files-${number}`, input: { directory } });
     }),
-    rememberTainted: assign({ tainted: (_, { roots }: SecretTaint) => roots }),
-    rememberParts: assign({ parts: (_, { parts }: SecretRefresh) => parts }),
-    rememberObtained: assign(({ context }, { version, root, endsAtMs, atMs, draw }: Obtained) => ({
+    recordTainted: assign({ tainted: (_, { roots }: SecretTaint) => roots }),
+    recordParts: assign({ parts: (_, { parts }: SecretRefresh) => parts }),
+    recordObtained: assign(({ context }, { version, root, endsAtMs, atMs, draw }: Obtained) => ({
       version,
       root,
       draw,
@@ -162,7 +162,7 @@ const secretSetup = setup({
       failures: 0,
       pauseMs: 0,
     })),
-    tellObtained: sendParent(
+    reportObtained: sendParent(
       (
         { context: { name, parts } },
         { version, authorities, root, serialNumber, endsAtMs }: Obtained,
@@ -177,21 +177,19 @@ const secretSetup = setup({
         endsAtMs,
       }),
     ),
-    rememberFailure: assign(
-      ({ context }, { atMs, draw, pushbackMs }: Pick<Refused, 'atMs' | 'draw' | 'pushbackMs'>) => {
-        const failures = Math.min(context.failures + 1, mostFailures);
-        const leftMs = context.endsAtMs === null ? 0 : Math.max(0, context.endsAtMs - atMs);
-        return {
-          failures,
-          nowMs: atMs,
-          pauseMs:
-            context.source === 'authority' ? pauseMs({ failures, draw, leftMs, pushbackMs }) : filesPauseMs(failures),
-        };
-      },
-    ),
-    tellLacking: sendParent(
+    recordFailure: assign(({ context }, { atMs, draw, pushbackMs }: Pick<Refused, 'atMs' | 'draw' | 'pushbackMs'>) => {
+      const failures = Math.min(context.failures + 1, mostFailures);
+      const leftMs = context.endsAtMs === null ? 0 : Math.max(0, context.endsAtMs - atMs);
+      return {
+        failures,
+        nowMs: atMs,
+        pauseMs:
+          context.source === 'authority' ? pauseMs({ failures, draw, leftMs, pushbackMs }) : filesPauseMs(failures),
+      };
+    }),
+    reportUnavailable: sendParent(
       ({ context }, { reason, code }: { reason: string; code?: string }): SecretLacking => ({
-        type: 'secret.lacking',
+        type: 'secret.unavailable',
         name: context.name,
         reason,
         ...(code !== undefined && { code }),
@@ -199,11 +197,11 @@ const secretSetup = setup({
         pauseMs: context.pauseMs,
       }),
     ),
-    forgetWhatHasEnded: assign({ version: '', root: '', endsAtMs: null }),
-    tellEnded: sendParent(({ context: { name } }): SecretEnded => ({ type: 'secret.ended', name })),
-    showTheCertificate: assign({ shown: 'certificate' }),
-    showTheTokenNext: assign({ shown: 'token' }),
-    noteTime: assign({ nowMs: (_, { atMs }: { atMs: number }) => atMs }),
+    clearExpired: assign({ version: '', root: '', endsAtMs: null }),
+    reportExpired: sendParent(({ context: { name } }): SecretEnded => ({ type: 'secret.expired', name })),
+    useCertificate: assign({ shown: 'certificate' }),
+    useTokenNext: assign({ shown: 'token' }),
+    recordTime: assign({ nowMs: (_, { atMs }: { atMs: number }) => atMs }),
   },
 });
 
@@ -218,7 +216,7 @@ function unanswered({ nowMs }: SecretContext) {
  */
 export const secretMachine = secretSetup.createMachine({
   id: 'secret',
-  description: 'A certificate with its key, or roots, that Envoy asks for by name.',
+  description: 'A certificate with its key, or roots, that Envoy requests by name.',
   meta: { timeline: noLane },
   context: ({ input }) => ({
     ...input,
@@ -236,28 +234,28 @@ export const secretMachine = secretSetup.createMachine({
   }),
   entry: 'watchFiles',
   on: {
-    'files.changed': '.settling',
+    'files.changed': '.debouncing',
     'secret.taint': {
-      actions: { type: 'rememberTainted', params: ({ event }) => event },
-      description: 'What is obtained from now on is held against it.',
+      actions: { type: 'recordTainted', params: ({ event }) => event },
+      description: 'Later certificates are checked against the tainted roots.',
     },
     'secret.refresh': {
-      target: '.asking',
-      actions: { type: 'rememberParts', params: ({ event }) => event },
-      description: 'What was asked before is of no account any more.',
+      target: '.obtaining',
+      actions: { type: 'recordParts', params: ({ event }) => event },
+      description: 'The previous request is discarded.',
     },
   },
   initial: 'deciding',
   states: {
-    deciding: { always: [{ guard: 'hasNothingToBeMadeOf', target: 'waiting for roots' }, 'asking'] },
+    deciding: { always: [{ guard: 'hasNoRoots', target: 'waiting for roots' }, 'obtaining'] },
     'waiting for roots': {
-      meta: { waitsFor: 'the first certificate, with which roots come, or roots of the control plane' },
-      description: 'Nobody has said yet whom to trust.',
+      meta: { waitsFor: 'the first certificate, which includes roots, or roots of the control plane' },
+      description: 'No roots are known yet.',
       on: { 'files.changed': {} },
     },
-    asking: {
-      description: 'The authority is asked, by a token first; or files are read; or roots are put together.',
-      exit: 'showTheTokenNext',
+    obtaining: {
+      description: 'Requests a certificate from the authority (with the token first), reads files, or combines roots.',
+      exit: 'useTokenNext',
       invoke: {
         id: 'obtain',
         src: 'obtain',
@@ -265,44 +263,44 @@ export const secretMachine = secretSetup.createMachine({
         onDone: [
           {
             guard: { type: 'isObtained', params: ({ event }) => event.output },
-            target: 'in force',
+            target: 'valid',
             actions: [
-              { type: 'rememberObtained', params: ({ event }) => event.output as Obtained },
-              { type: 'tellObtained', params: ({ event }) => event.output as Obtained },
+              { type: 'recordObtained', params: ({ event }) => event.output as Obtained },
+              { type: 'reportObtained', params: ({ event }) => event.output as Obtained },
             ],
           },
           {
-            guard: { type: 'mayShowItsCertificate', params: ({ event }) => event.output },
-            target: 'asking',
+            guard: { type: 'canUseCertificate', params: ({ event }) => event.output },
+            target: 'obtaining',
             reenter: true,
-            actions: 'showTheCertificate',
-            description: 'The token is not believed, or there is none: the certificate in force says who this is.',
+            actions: 'useCertificate',
+            description: 'The token is rejected or missing: authenticate with the current certificate.',
           },
           {
-            guard: { type: 'hasEndedMeanwhile', params: ({ event }) => event.output },
+            guard: { type: 'hasExpired', params: ({ event }) => event.output },
             target: 'backing off',
             actions: [
-              'forgetWhatHasEnded',
-              { type: 'rememberFailure', params: ({ event }) => event.output as Refused },
-              { type: 'tellLacking', params: ({ event }) => event.output as Refused },
-              'tellEnded',
+              'clearExpired',
+              { type: 'recordFailure', params: ({ event }) => event.output as Refused },
+              { type: 'reportUnavailable', params: ({ event }) => event.output as Refused },
+              'reportExpired',
             ],
-            description: 'An expired certificate is neither handed out nor shown to an authority.',
+            description: 'An expired certificate is neither served nor used to authenticate.',
           },
           {
             target: 'backing off',
             actions: [
-              { type: 'rememberFailure', params: ({ event }) => event.output as Refused },
-              { type: 'tellLacking', params: ({ event }) => event.output as Refused },
+              { type: 'recordFailure', params: ({ event }) => event.output as Refused },
+              { type: 'reportUnavailable', params: ({ event }) => event.output as Refused },
             ],
           },
         ],
         onError: {
-          description: 'A fault of ours.',
+          description: 'An error of the agent.',
           target: 'backing off',
           actions: [
-            { type: 'rememberFailure', params: ({ context }) => unanswered(context) },
-            { type: 'tellLacking', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
+            { type: 'recordFailure', params: ({ context }) => unanswered(context) },
+            { type: 'reportUnavailable', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
           ],
         },
       },
@@ -310,79 +308,80 @@ export const secretMachine = secretSetup.createMachine({
         obtainLimit: {
           target: 'backing off',
           actions: [
-            { type: 'rememberFailure', params: ({ context }) => unanswered(context) },
-            { type: 'tellLacking', params: { reason: `no response within ${obtainLimitMs} ms` } },
+            { type: 'recordFailure', params: ({ context }) => unanswered(context) },
+            { type: 'reportUnavailable', params: { reason: `no response within ${obtainLimitMs} ms` } },
           ],
         },
       },
     },
-    'in force': {
-      description: 'Envoy has it, or gets it as soon as it asks.',
-      initial: 'beginning',
+    valid: {
+      description: 'Envoy has the secret, or receives it on request.',
+      initial: 'choosing',
       on: {
         'secret.taint': [
           {
             guard: { type: 'isTaintedBy', params: ({ event }) => event },
-            target: '.waiting for its turn',
-            actions: { type: 'rememberTainted', params: ({ event }) => event },
+            target: '.renewal scheduled',
+            actions: { type: 'recordTainted', params: ({ event }) => event },
           },
-          { actions: { type: 'rememberTainted', params: ({ event }) => event } },
+          { actions: { type: 'recordTainted', params: ({ event }) => event } },
         ],
       },
       states: {
-        beginning: {
+        choosing: {
           always: [
-            { guard: 'isTainted', target: 'waiting for its turn' },
-            { guard: 'hasEnd', target: 'waiting' },
-            'resting',
+            { guard: 'isTainted', target: 'renewal scheduled' },
+            { guard: 'hasExpiry', target: 'waiting for renewal' },
+            'no expiry',
           ],
         },
-        resting: { meta: { waitsFor: 'a change of what it is made of: this is the work' } },
-        waiting: {
-          description: 'It is not due to be renewed. The clock is looked at each hour, and when it was set.',
+        'no expiry': { meta: { waitsFor: 'a change of its source: normal operation' } },
+        'waiting for renewal': {
+          description: 'Not due for renewal. The clock is read each hour and after each step.',
           invoke: {
             id: 'step',
             src: 'awaitClockStep',
-            onDone: 'looking at the clock',
-            onError: { description: 'The clock is looked at each hour all the same.' },
+            onDone: 'checking clock',
+            onError: { description: 'The clock is still read each hour.' },
           },
-          after: { untilLook: 'looking at the clock' },
+          after: { clockCheck: 'checking clock' },
         },
-        'waiting for its turn': {
-          description: 'Its root is tainted: it is renewed now, each workload by a time of its own.',
-          after: { turn: '#secret.asking' },
+        'renewal scheduled': {
+          description:
+            'Its root is tainted. Renews after a random delay, so that workloads do not renew at the same time.',
+          after: { renewalDelay: '#secret.obtaining' },
         },
-        'looking at the clock': {
+        'checking clock': {
           invoke: {
             id: 'clock',
             src: 'readClock',
             onDone: [
-              { guard: { type: 'isDue', params: ({ event }) => event.output }, target: '#secret.asking' },
-              { target: 'waiting', actions: { type: 'noteTime', params: ({ event }) => event.output } },
+              { guard: { type: 'isRenewalDue', params: ({ event }) => event.output }, target: '#secret.obtaining' },
+              { target: 'waiting for renewal', actions: { type: 'recordTime', params: ({ event }) => event.output } },
             ],
-            onError: '#secret.asking',
+            onError: '#secret.obtaining',
           },
-          after: { clockLimit: '#secret.asking' },
+          after: { clockLimit: '#secret.obtaining' },
         },
       },
     },
-    settling: {
-      description: 'A change of its files is under way.',
-      after: { settle: 'asking' },
+    debouncing: {
+      description: 'Its files are changing.',
+      after: { debounce: 'obtaining' },
       on: { 'files.changed': {} },
     },
     'backing off': {
-      description: 'The last try failed. What was in force before stays so.',
+      description: 'The last attempt failed. The previous version is still served.',
       invoke: {
         id: 'step',
         src: 'awaitClockStep',
         onDone: {
-          target: 'asking',
-          description: 'What made the last try fail, or the time that is left, may have changed.',
+          target: 'obtaining',
+          description: 'The cause of the failure or the remaining validity may have changed.',
         },
-        onError: { description: 'The pause ends all the same.' },
+        onError: { description: 'The pause still ends.' },
       },
-      after: { pause: 'asking' },
+      after: { pause: 'obtaining' },
     },
   },
 });

@@ -4,7 +4,7 @@ import { noParts, type SecretsContext, secretsSetup } from './secrets.setup.ts';
 export type { SecretsInput, ServerFound } from './secrets.setup.ts';
 
 const readyByUs = {
-  type: 'tellReady' as const,
+  type: 'reportReady' as const,
   params: ({ context }: { context: SecretsContext }) => ({ by: 'us' as const, reason: context.reason }),
 };
 
@@ -14,7 +14,7 @@ const readyByUs = {
  */
 export const secretsMachine = secretsSetup.createMachine({
   id: 'secrets',
-  description: 'The certificates, keys and roots that Envoy asks this agent for.',
+  description: 'Certificates, keys and roots that Envoy requests from this agent.',
   meta: { timeline: secretsTimeline },
   context: ({ input }) => ({
     ...input,
@@ -32,8 +32,8 @@ export const secretsMachine = secretsSetup.createMachine({
   on: {
     'secrets.start': {},
     'trust-bundle.received': {
-      actions: { type: 'tellBundleServed', params: ({ event }) => event },
-      description: 'Nobody asks this agent for roots.',
+      actions: { type: 'reportBundleServed', params: ({ event }) => event },
+      description: 'This agent serves no roots.',
     },
   },
   initial: 'idle',
@@ -41,11 +41,11 @@ export const secretsMachine = secretsSetup.createMachine({
     idle: {
       meta: { waitsFor: 'secrets.start, which the agent sends at once' },
       on: {
-        'secrets.start': 'looking for another server',
+        'secrets.start': 'detecting other server',
       },
     },
-    'looking for another server': {
-      description: 'Somebody else may serve this workload its secrets at the same socket.',
+    'detecting other server': {
+      description: 'Another server may serve secrets at the same socket.',
       invoke: {
         id: 'look',
         src: 'lookForServer',
@@ -55,7 +55,7 @@ export const secretsMachine = secretsSetup.createMachine({
             guard: { type: 'isAnotherAgent', params: ({ event }) => ({ found: event.output }) },
             target: 'failed',
             actions: {
-              type: 'tellFailed',
+              type: 'reportFailed',
               params: ({ context }) => ({
                 reason: `another agent serves secrets on ${context.socket}: start each agent in its own working directory`,
               }),
@@ -63,77 +63,81 @@ export const secretsMachine = secretsSetup.createMachine({
           },
           {
             guard: { type: 'isAnotherServer', params: ({ event }) => ({ found: event.output }) },
-            target: 'served by another',
+            target: 'using other server',
             actions: {
-              type: 'tellReady',
+              type: 'reportReady',
               params: ({ context }) => ({
                 by: 'another' as const,
                 reason: `another SDS server listens on ${context.socket}`,
               }),
             },
           },
-          { target: 'at work' },
+          { target: 'active' },
         ],
-        onError: 'at work',
+        onError: 'active',
       },
-      after: { lookLimit: 'at work' },
+      after: { detectLimit: 'active' },
     },
-    'served by another': {
+    'using other server': {
       meta: { waitsFor: 'nothing' },
-      description: 'Envoy asks the server of somebody else.',
+      description: 'Envoy uses another secret server.',
     },
-    'at work': {
-      entry: 'holdOwn',
+    active: {
+      entry: 'addOwnSecrets',
       invoke: [
         { id: 'server', src: 'serveSecrets', input: ({ context }) => ({ socket: context.socket }) },
         { id: 'output', src: 'writeOutput' },
       ],
       on: {
-        'sds.asked': [
+        'sds.subscribed': [
           {
-            guard: { type: 'isHeld', params: ({ event }) => event },
-            actions: { type: 'noteWanted', params: ({ event }) => event },
+            guard: { type: 'isKnownSecret', params: ({ event }) => event },
+            actions: { type: 'recordSubscribed', params: ({ event }) => event },
           },
           {
-            guard: { type: 'mayBeHeld', params: ({ event }) => event },
-            actions: { type: 'hold', params: ({ event }) => event },
+            guard: { type: 'canAddSecret', params: ({ event }) => event },
+            actions: { type: 'addSecret', params: ({ event }) => event },
           },
-          { actions: { type: 'refuseName', params: ({ event }) => event } },
+          { actions: { type: 'rejectName', params: ({ event }) => event } },
         ],
-        'sds.left': [
+        'sds.unsubscribed': [
           {
             guard: { type: 'isFile', params: ({ event }) => event },
-            actions: { type: 'letGo', params: ({ event }) => event },
+            actions: { type: 'removeSecret', params: ({ event }) => event },
           },
-          { actions: [{ type: 'noteLeft', params: ({ event }) => event }, 'tellBundleTaken'] },
+          { actions: [{ type: 'recordUnsubscribed', params: ({ event }) => event }, 'reportBundleAcknowledged'] },
         ],
         'sds.acknowledged': {
-          actions: [{ type: 'noteTaken', params: ({ event }) => event }, 'tellBundleTaken', 'tellCertificateTaken'],
-        },
-        'sds.rejected': { actions: { type: 'noteRefused', params: ({ event }) => event } },
-        'secret.lacking': { actions: { type: 'noteLacking', params: ({ event }) => event } },
-        'secret.ended': {
           actions: [
-            { type: 'noteEnded', params: ({ event }) => event },
-            { type: 'withdraw', params: ({ event }) => event },
+            { type: 'recordAcknowledged', params: ({ event }) => event },
+            'reportBundleAcknowledged',
+            'reportCertificateAcknowledged',
+          ],
+        },
+        'sds.rejected': { actions: { type: 'recordRejected', params: ({ event }) => event } },
+        'secret.unavailable': { actions: { type: 'recordUnavailable', params: ({ event }) => event } },
+        'secret.expired': {
+          actions: [
+            { type: 'recordExpired', params: ({ event }) => event },
+            { type: 'withdrawSecret', params: ({ event }) => event },
           ],
         },
         'secret.obtained': {
-          guard: { type: 'mayBeHandedOut', params: ({ event }) => event },
+          guard: { type: 'canDistribute', params: ({ event }) => event },
           actions: [
-            { type: 'noteObtained', params: ({ event }) => event },
-            { type: 'serve', params: ({ event }) => event },
-            'tellBundleTaken',
-            'tellCertificateTaken',
+            { type: 'recordObtained', params: ({ event }) => event },
+            { type: 'serveSecret', params: ({ event }) => event },
+            'reportBundleAcknowledged',
+            'reportCertificateAcknowledged',
             'writeOutput',
           ],
         },
         'trust-bundle.received': {
           actions: [
-            { type: 'keepBundle', params: ({ event }) => event },
-            { type: 'noteBundle', params: ({ event }) => event },
+            { type: 'storeBundle', params: ({ event }) => event },
+            { type: 'recordBundle', params: ({ event }) => event },
             'refreshRoots',
-            { type: 'tellTainted', params: ({ event }) => event },
+            { type: 'reportTainted', params: ({ event }) => event },
           ],
         },
       },
@@ -143,80 +147,79 @@ export const secretsMachine = secretsSetup.createMachine({
           initial: 'opening',
           states: {
             opening: {
-              description: 'Envoy is not started before it can ask.',
+              description: 'Envoy is started after the socket is open.',
               entry: 'openSocket',
-              after: { openLimit: { target: 'waiting to open', actions: 'countFailure' } },
+              after: { openLimit: { target: 'open backoff', actions: 'countFailure' } },
               on: {
                 'sds.listening': [
-                  { guard: 'obtainsFirst', target: 'obtaining', actions: 'forgetFailures' },
-                  { target: 'open', actions: ['forgetFailures', readyByUs] },
+                  { guard: 'obtainsFirst', target: 'obtaining', actions: 'resetFailures' },
+                  { target: 'open', actions: ['resetFailures', readyByUs] },
                 ],
                 'sds.failed': [
                   {
-                    guard: 'hasFailedTooOften',
+                    guard: 'isRetryLimitReached',
                     target: '#secrets.failed',
-                    actions: { type: 'tellFailed', params: ({ event }) => ({ reason: event.reason }) },
+                    actions: { type: 'reportFailed', params: ({ event }) => ({ reason: event.reason }) },
                   },
-                  { target: 'waiting to open', actions: 'countFailure' },
+                  { target: 'open backoff', actions: 'countFailure' },
                 ],
               },
             },
             obtaining: {
               meta: { waitsFor: 'the authority or the files; the agent ends without them in 95 s' },
-              description:
-                'Envoys of an older agent will ask at once, and go on with what they have as long as nobody answers.',
-              always: { guard: 'hasOwn', target: 'open', actions: readyByUs },
+              description: 'Adopted Envoys request secrets at once. Until then they keep their current ones.',
+              always: { guard: 'hasOwnSecrets', target: 'open', actions: readyByUs },
             },
-            'waiting to open': { after: { pause: 'opening' } },
+            'open backoff': { after: { pause: 'opening' } },
             open: {
-              meta: { waitsFor: 'an Envoy that asks: this is the work' },
-              on: { 'sds.failed': { target: 'waiting to open again', actions: 'countFailure' } },
+              meta: { waitsFor: 'requests of Envoy: normal operation' },
+              on: { 'sds.failed': { target: 'reopen backoff', actions: 'countFailure' } },
             },
-            'waiting to open again': {
-              description: 'Envoy goes on with what it has.',
-              after: { pause: 'opening again' },
+            'reopen backoff': {
+              description: 'Envoy keeps its current secrets.',
+              after: { pause: 'reopening' },
             },
-            'opening again': {
+            reopening: {
               entry: 'openSocket',
-              after: { openLimit: { target: 'waiting to open again', actions: 'countFailure' } },
+              after: { openLimit: { target: 'reopen backoff', actions: 'countFailure' } },
               on: {
-                'sds.listening': { target: 'open', actions: 'forgetFailures' },
-                'sds.failed': { target: 'waiting to open again', actions: 'countFailure' },
+                'sds.listening': { target: 'open', actions: 'resetFailures' },
+                'sds.failed': { target: 'reopen backoff', actions: 'countFailure' },
               },
             },
           },
         },
         certificate: {
-          initial: 'handed out',
+          initial: 'distributed',
           on: {
             'secret.obtained': {
-              guard: { type: 'isAheadOfItsRoots', params: ({ event }) => event },
-              target: '.held back',
-              actions: { type: 'holdBack', params: ({ event }) => event },
+              guard: { type: 'awaitsRoots', params: ({ event }) => event },
+              target: '.awaiting roots',
+              actions: { type: 'deferCertificate', params: ({ event }) => event },
             },
           },
           states: {
-            'handed out': {
-              meta: { waitsFor: 'a certificate that leads to other roots: this is the work' },
-              description: 'Envoy gets each certificate as soon as it is there.',
+            distributed: {
+              meta: { waitsFor: 'a certificate with other roots: normal operation' },
+              description: 'Envoy receives each certificate as soon as it is issued.',
             },
-            'held back': {
+            'awaiting roots': {
               description:
-                'Envoy does not trust the authorities yet to which the new certificate leads. It goes on with the old one.',
+                'Envoy does not trust the roots of the new certificate yet and keeps the previous certificate.',
               always: {
                 guard: 'rootsAreTrusted',
-                target: 'handed out',
-                actions: ['serveHeldBack', 'tellCertificateTaken', 'writeOutput'],
+                target: 'distributed',
+                actions: ['serveDeferredCertificate', 'reportCertificateAcknowledged', 'writeOutput'],
               },
               after: {
                 trustLimit: [
                   {
                     guard: 'rootsAreServed',
-                    target: 'handed out',
-                    actions: ['serveHeldBack', 'tellCertificateTaken', 'writeOutput'],
-                    description: 'They were handed out, and somebody does not answer.',
+                    target: 'distributed',
+                    actions: ['serveDeferredCertificate', 'reportCertificateAcknowledged', 'writeOutput'],
+                    description: 'The roots were sent, and a client did not acknowledge them.',
                   },
-                  { target: 'held back', reenter: true },
+                  { target: 'awaiting roots', reenter: true },
                 ],
               },
             },
@@ -230,7 +233,7 @@ export const secretsMachine = secretsSetup.createMachine({
           },
           states: {
             current: {
-              meta: { waitsFor: 'a new certificate or new roots: this is the work' },
+              meta: { waitsFor: 'a new certificate or new roots: normal operation' },
               description: 'The files of OUTPUT_CERTS are current, or a write is in progress.',
             },
             retrying: {
@@ -242,6 +245,6 @@ export const secretsMachine = secretsSetup.createMachine({
         },
       },
     },
-    failed: { meta: { waitsFor: 'nothing' }, description: 'The socket cannot be had.' },
+    failed: { meta: { waitsFor: 'nothing' }, description: 'The socket could not be opened.' },
   },
 });

@@ -94,7 +94,7 @@ export const secretsSetup = setup({
     secret: secretMachine,
   },
   delays: {
-    lookLimit: lookLimitMs,
+    detectLimit: lookLimitMs,
     openLimit: openLimitMs,
     pause: ({ context }) => firstPauseMs * 2 ** (Math.min(context.failures, mostFailures) - 1),
     trustLimit: trustLimitMs,
@@ -103,34 +103,34 @@ export const secretsSetup = setup({
   guards: {
     isAnotherServer: (_, { found }: { found: ServerFound }) => found === 'a server',
     isAnotherAgent: (_, { found }: { found: ServerFound }) => found === 'another agent',
-    hasFailedTooOften: ({ context }) => context.failures >= mostFailures,
-    isAheadOfItsRoots: ({ context }, event: SecretObtained) => isAhead(event, context),
-    mayBeHandedOut: ({ context }, event: SecretObtained) => !isAhead(event, context),
+    isRetryLimitReached: ({ context }) => context.failures >= mostFailures,
+    awaitsRoots: ({ context }, event: SecretObtained) => isAhead(event, context),
+    canDistribute: ({ context }, event: SecretObtained) => !isAhead(event, context),
     rootsAreServed: ({ context }) => rootsInForce(context).parts.authorities === context.parts.authorities,
     rootsAreTrusted: ({ context }) => areRootsTrusted(context),
     obtainsFirst: ({ context }) => context.obtainsFirst === true,
-    hasOwn: ({ context: { held } }) => held.every(({ version }) => version !== ''),
-    isHeld: ({ context }, { name }: SdsAsked) => context.held.some((one) => one.name === name),
-    mayBeHeld: ({ context }, { name }: SdsAsked) => filesOf(name) !== undefined && context.held.length < mostHeld,
+    hasOwnSecrets: ({ context: { held } }) => held.every(({ version }) => version !== ''),
+    isKnownSecret: ({ context }, { name }: SdsAsked) => context.held.some((one) => one.name === name),
+    canAddSecret: ({ context }, { name }: SdsAsked) => filesOf(name) !== undefined && context.held.length < mostHeld,
     isFile: (_, { name }: SdsLeft) => filesOf(name) !== undefined,
   },
   actions: {
-    tellReady: sendParent(
+    reportReady: sendParent(
       (_, params: Omit<SecretsReady, 'type'>): SecretsReady => ({ type: 'secrets.ready', ...params }),
     ),
-    tellFailed: sendParent(
+    reportFailed: sendParent(
       (_, params: Omit<SecretsFailed, 'type'>): SecretsFailed => ({ type: 'secrets.failed', ...params }),
     ),
     reportOutput: sendParent({ type: 'output.written' } satisfies OutputWritten),
     openSocket: sendTo('server', { type: 'sds.open' }),
     countFailure: assign({ failures: ({ context }) => Math.min(context.failures + 1, mostFailures) }),
-    forgetFailures: assign({ failures: 0 }),
+    resetFailures: assign({ failures: 0 }),
     lengthenOutputPause: assign({
       outputPauseMs: ({ context }) => Math.min(maxOutputPauseMs, Math.max(minOutputPauseMs, context.outputPauseMs * 2)),
     }),
     resetOutputPause: assign({ outputPauseMs: 0 }),
     /** What every Envoy asks for, obtained before it does. */
-    holdOwn: enqueueActions(({ context, enqueue }) => {
+    addOwnSecrets: enqueueActions(({ context, enqueue }) => {
       if (!provesIdentity(context)) return;
       const { source, certificateDirectory, rootDirectory, parts, grace } = context;
       const own = [
@@ -143,7 +143,7 @@ export const secretsSetup = setup({
       });
       enqueue.assign({ held: own.map(({ name }, number) => newlyHeld(name, number)), started: own.length });
     }),
-    hold: enqueueActions(({ context, enqueue }, { name }: SdsAsked) => {
+    addSecret: enqueueActions(({ context, enqueue }, { name }: SdsAsked) => {
       const number = context.started;
       const input: SecretInput = {
         name,
@@ -159,52 +159,57 @@ export const secretsSetup = setup({
         started: number + 1,
       });
     }),
-    letGo: enqueueActions(({ context, enqueue }, { name }: SdsLeft) => {
+    removeSecret: enqueueActions(({ context, enqueue }, { name }: SdsLeft) => {
       const one = context.held.find((held) => held.name === name);
       if (one === undefined) return;
       enqueue.stopChild(one.actor);
       enqueue.assign({ held: context.held.filter((held) => held !== one) });
     }),
-    noteWanted: assign({
+    recordSubscribed: assign({
       held: ({ context }, { name }: SdsAsked) =>
         changed(context.held, { name, isWanted: true, wasWanted: true, acknowledged: '' }),
     }),
-    noteLeft: assign({
+    recordUnsubscribed: assign({
       held: ({ context }, { name }: SdsLeft) =>
         changed(context.held, { name, isWanted: false, acknowledged: '', refused: '' }),
     }),
-    noteTaken: assign({
+    recordAcknowledged: assign({
       held: ({ context }, { name, version }: SdsAcknowledged) =>
         changed(context.held, { name, acknowledged: version, refused: '' }),
     }),
-    noteRefused: assign({
+    recordRejected: assign({
       held: ({ context }, { name, reason }: SdsRejected) => changed(context.held, { name, refused: reason }),
     }),
-    noteLacking: assign({
+    recordUnavailable: assign({
       held: ({ context }, { name, reason }: SecretLacking) => changed(context.held, { name, lacking: reason }),
     }),
-    noteEnded: assign({
+    recordExpired: assign({
       held: ({ context }, { name }: SecretEnded) => changed(context.held, { name, version: '', acknowledged: '' }),
     }),
-    noteObtained: assign(({ context }, { name, version, serialNumber, parts, root }: SecretObtained) => {
+    recordObtained: assign(({ context }, { name, version, serialNumber, parts, root }: SecretObtained) => {
       const isOther = context.held.some((one) => one.name === name && one.version !== version);
       const change = { name, version, serialNumber, parts, lacking: '', ...(isOther && { acknowledged: '' }) };
       return { held: changed(context.held, change), ...(name === identityName && { root }) };
     }),
-    refuseName: sendTo('server', ({ context }, { name }: SdsAsked): SdsOrder => {
+    rejectName: sendTo('server', ({ context }, { name }: SdsAsked): SdsOrder => {
       const isFile = filesOf(name) !== undefined;
       const reason = isFile ? `limit of ${context.held.length} secrets reached` : 'not a secret name';
-      return { type: 'sds.refuse', name, reason };
+      return { type: 'sds.reject', name, reason };
     }),
-    serve: sendTo('server', (_, { name, version }: SecretObtained): SdsOrder => ({ type: 'sds.serve', name, version })),
-    withdraw: sendTo('server', (_, { name }: SecretEnded): SdsOrder => ({ type: 'sds.withdraw', name })),
-    holdBack: enqueueActions(({ context, enqueue }, { version, serialNumber, authorities, root }: SecretObtained) => {
-      const parts = { ...context.parts, authorities };
-      enqueue.assign({ heldBack: { version, serialNumber }, parts, root });
-      if (authorities === context.parts.authorities) return;
-      enqueue.sendTo(rootsInForce(context).actor, { type: 'secret.refresh', parts });
-    }),
-    serveHeldBack: enqueueActions(({ context: { held, heldBack }, enqueue }) => {
+    serveSecret: sendTo(
+      'server',
+      (_, { name, version }: SecretObtained): SdsOrder => ({ type: 'sds.serve', name, version }),
+    ),
+    withdrawSecret: sendTo('server', (_, { name }: SecretEnded): SdsOrder => ({ type: 'sds.withdraw', name })),
+    deferCertificate: enqueueActions(
+      ({ context, enqueue }, { version, serialNumber, authorities, root }: SecretObtained) => {
+        const parts = { ...context.parts, authorities };
+        enqueue.assign({ heldBack: { version, serialNumber }, parts, root });
+        if (authorities === context.parts.authorities) return;
+        enqueue.sendTo(rootsInForce(context).actor, { type: 'secret.refresh', parts });
+      },
+    ),
+    serveDeferredCertificate: enqueueActions(({ context: { held, heldBack }, enqueue }) => {
       if (heldBack === null) return;
       enqueue.sendTo('server', { type: 'sds.serve', name: identityName, version: heldBack.version });
       const change = { name: identityName, ...heldBack, acknowledged: '', lacking: '' };
@@ -215,24 +220,27 @@ export const secretsSetup = setup({
       ({ context }): SecretRefresh => ({ type: 'secret.refresh', parts: context.parts }),
     ),
     /** Keeps the control plane's roots in memory under their hash. */
-    keepBundle: (_, _params: TrustBundleReceived) => {},
+    storeBundle: (_, _params: TrustBundleReceived) => {},
     /** Roots that came with a certificate are older than these, and a root that was dropped meanwhile may be among them. */
-    noteBundle: assign(({ context }, { hash, members }: TrustBundleReceived) => ({
+    recordBundle: assign(({ context }, { hash, members }: TrustBundleReceived) => ({
       parts: { authorities: members.includes(context.root) ? '' : context.parts.authorities, bundle: hash },
       bundleTaken: '',
     })),
-    tellTainted: enqueueActions(({ context: { held, tainted: before }, enqueue }, { tainted }: TrustBundleReceived) => {
-      if (tainted.join() === before.join()) return;
-      enqueue.assign({ tainted });
-      const own = held.find(({ name }) => name === identityName);
-      if (own !== undefined) enqueue.sendTo(own.actor, { type: 'secret.taint', roots: tainted } satisfies SecretTaint);
-    }),
-    tellBundleServed: sendTo(
+    reportTainted: enqueueActions(
+      ({ context: { held, tainted: before }, enqueue }, { tainted }: TrustBundleReceived) => {
+        if (tainted.join() === before.join()) return;
+        enqueue.assign({ tainted });
+        const own = held.find(({ name }) => name === identityName);
+        if (own !== undefined)
+          enqueue.sendTo(own.actor, { type: 'secret.taint', roots: tainted } satisfies SecretTaint);
+      },
+    ),
+    reportBundleServed: sendTo(
       peer('xds-proxy'),
       (_, { hash }: TrustBundleReceived): TrustBundleServed => ({ type: 'trust-bundle.served', hash }),
     ),
     /** Once for each time that it was received. */
-    tellBundleTaken: enqueueActions(({ context, enqueue }) => {
+    reportBundleAcknowledged: enqueueActions(({ context, enqueue }) => {
       const { parts, bundleTaken } = context;
       const roots = rootsInForce(context);
       if (parts.bundle === '' || bundleTaken === parts.bundle) return;
@@ -241,7 +249,7 @@ export const secretsSetup = setup({
       enqueue.sendTo(peer('xds-proxy'), { type: 'trust-bundle.served', hash: parts.bundle });
     }),
     /** Once for each: a rotation of the root waits for it. */
-    tellCertificateTaken: enqueueActions(({ context: { held, certificateTold }, enqueue }) => {
+    reportCertificateAcknowledged: enqueueActions(({ context: { held, certificateTold }, enqueue }) => {
       const own = held.find(({ name }) => name === identityName);
       if (own === undefined || own.serialNumber === '' || own.serialNumber === certificateTold || !isInPlace(own))
         return;

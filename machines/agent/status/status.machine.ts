@@ -5,46 +5,46 @@ import { noListenersKnown } from './lacking-listeners.ts';
 import { statusSetup, stoppingReason } from './status.setup.ts';
 
 /** Envoy took so long that the call was answered without it. */
-const answeredAlready = { guard: not('isOpen') } as const;
+const answeredAlready = { guard: not('isPendingRequest') } as const;
 
 /** After Envoy's own word: what is wrong with Envoy is told first. */
-const lacksNames = and(['saysLive', stateIn({ open: { names: 'awaited' } })]);
+const lacksNames = and(['isLive', stateIn({ open: { names: 'pending' } })]);
 
-const lacksGrpcBootstrap = and(['saysLive', stateIn({ open: { 'grpc bootstrap': 'awaited' } })]);
+const lacksGrpcBootstrap = and(['isLive', stateIn({ open: { 'grpc bootstrap': 'pending' } })]);
 
 const answer = <
   Type extends
-    | 'answerLacking'
-    | 'answerUnserved'
-    | 'answerWithoutNames'
-    | 'answerWithoutGrpcBootstrap'
-    | 'answerAsEnvoy',
+    | 'respondListenersRejected'
+    | 'respondPortsUnserved'
+    | 'respondWithoutNames'
+    | 'respondWithoutGrpcBootstrap'
+    | 'respondAsEnvoy',
 >(
   type: Type,
 ) => ({ type, params: ({ event }: { event: EnvoyAnswered }) => event }) as const;
 
 /** What is answered by Envoy's word; the first of these that holds. */
-const lacking = { guard: 'lacksListeners', actions: answer('answerLacking') } as const;
+const lacking = { guard: 'lacksListeners', actions: answer('respondListenersRejected') } as const;
 const forTheRest = [
-  { guard: lacksNames, actions: answer('answerWithoutNames') },
-  { guard: lacksGrpcBootstrap, actions: answer('answerWithoutGrpcBootstrap') },
-  { actions: answer('answerAsEnvoy') },
+  { guard: lacksNames, actions: answer('respondWithoutNames') },
+  { guard: lacksGrpcBootstrap, actions: answer('respondWithoutGrpcBootstrap') },
+  { actions: answer('respondAsEnvoy') },
 ] as const;
 
 const asks = (at: EnvoyAsk['at']) =>
   ({
-    type: 'askEnvoy',
+    type: 'probeEnvoy',
     params: ({ event }: { event: { request: number } }) => ({ request: event.request, at }),
   }) as const;
 
 /** Whatever an Envoy says that was asked before. */
 const notReady = {
   actions: {
-    type: 'answerNotReady',
+    type: 'respondNotReady',
     params: ({ event }: { event: { request: number } }) => ({ request: event.request }),
   },
 } as const;
-const refuses = { 'readiness.asked': notReady, 'envoy.answered': [answeredAlready, notReady] } as const;
+const refuses = { 'readiness.requested': notReady, 'envoy.responded': [answeredAlready, notReady] } as const;
 
 /**
  * Answers "is this proxy ready?" (spec/agent.md §6): as long as some epoch serves all that it was started for, and says so when
@@ -71,7 +71,7 @@ export const statusMachine = statusSetup.createMachine({
     'serving.ended': {},
     'handover.began': {},
     'handover.ended': {},
-    'names.known': {},
+    'names.available': {},
     'grpc-bootstrap.written': {},
   },
   states: {
@@ -79,62 +79,62 @@ export const statusMachine = statusSetup.createMachine({
       meta: { waitsFor: 'status.start, which the agent sends at once' },
       on: {
         'status.start': [
-          { guard: 'isOff', target: 'off', actions: 'reportOff' },
+          { guard: 'isDisabled', target: 'disabled', actions: 'reportDisabled' },
           {
             guard: and(['hasNoEnvoy', 'awaitsNames']),
-            target: ['open.envoy.none wanted', 'open.names.awaited'],
+            target: ['open.envoy.no Envoy', 'open.names.pending'],
           },
-          { guard: 'hasNoEnvoy', target: 'open.envoy.none wanted' },
-          { guard: 'awaitsNames', target: 'open.names.awaited' },
+          { guard: 'hasNoEnvoy', target: 'open.envoy.no Envoy' },
+          { guard: 'awaitsNames', target: 'open.names.pending' },
           { target: 'open' },
         ],
       },
     },
-    off: { meta: { waitsFor: 'nothing' }, description: 'No status server is wanted.' },
+    disabled: { meta: { waitsFor: 'nothing' }, description: 'The status server is disabled.' },
     open: {
-      meta: { waitsFor: 'somebody who asks: this is the work' },
-      description: 'The status port answers, or is about to.',
+      meta: { waitsFor: 'requests: normal operation' },
+      description: 'The status port is open or being opened.',
       invoke: { id: 'http', src: 'http', input: ({ context }) => ({ port: context.port }) },
       on: {
         'http.listening': {
           actions: { type: 'reportListening', params: ({ event }) => ({ port: event.port }) },
         },
         'http.failed': { actions: { type: 'reportFailed', params: ({ event }) => ({ reason: event.reason }) } },
-        'quit.requested': { actions: 'passOnQuit' },
+        'quit.requested': { actions: 'forwardQuit' },
         // Nobody serves, or whoever does is about to drain anyway.
         'drain.requested': {},
         // Told for people.
         'drain.ordered': {},
-        'upgrade.requested': { actions: 'passOnUpgrade' },
+        'upgrade.requested': { actions: 'forwardUpgrade' },
         // Of one question at a time; said from one region to the other.
-        'readiness.settled': {},
+        'readiness.responded': {},
       },
       type: 'parallel',
       states: {
         envoy: {
-          description: 'Who serves, and where it can be asked.',
+          description: 'The serving Envoy, and where to probe it.',
           on: {
             'status.drain': {
               target: '.stopping',
-              actions: { type: 'rememberReason', params: { reason: stoppingReason } },
+              actions: { type: 'recordReason', params: { reason: stoppingReason } },
             },
             'serving.began': [
               {
                 // The one that was asked leaves, and may cut the question off: its word is not this one's.
-                guard: 'isAsked',
+                guard: 'isRequestPending',
                 target: '.serving',
-                actions: [{ type: 'useAdmin', params: ({ event }) => event }, 'askAnew'],
+                actions: [{ type: 'useAdmin', params: ({ event }) => event }, 'repeatProbe'],
               },
               { target: '.serving', actions: { type: 'useAdmin', params: ({ event }) => event } },
             ],
             'serving.ended': {
               target: '.not serving',
-              actions: { type: 'rememberReason', params: ({ event }) => ({ reason: event.reason }) },
+              actions: { type: 'recordReason', params: ({ event }) => ({ reason: event.reason }) },
             },
-            'envoy.answered': [
+            'envoy.responded': [
               answeredAlready,
               lacking,
-              { guard: 'lacksApplication', actions: answer('answerUnserved') },
+              { guard: 'lacksApplication', actions: answer('respondPortsUnserved') },
               ...forTheRest,
             ],
           },
@@ -146,59 +146,59 @@ export const statusMachine = statusSetup.createMachine({
                 ...refuses,
               },
             },
-            'none wanted': {
-              description: 'There is no Envoy: what is asked for here is there, but for names that are still awaited.',
+            'no Envoy': {
+              description: 'No Envoy is configured: ready unless names or the gRPC bootstrap file are pending.',
               on: {
-                'readiness.asked': [
+                'readiness.requested': [
                   {
-                    guard: stateIn({ open: { names: 'awaited' } }),
-                    actions: { type: 'answerWithoutNames', params: ({ event }) => event },
+                    guard: stateIn({ open: { names: 'pending' } }),
+                    actions: { type: 'respondWithoutNames', params: ({ event }) => event },
                   },
                   {
-                    guard: stateIn({ open: { 'grpc bootstrap': 'awaited' } }),
-                    actions: { type: 'answerWithoutGrpcBootstrap', params: ({ event }) => event },
+                    guard: stateIn({ open: { 'grpc bootstrap': 'pending' } }),
+                    actions: { type: 'respondWithoutGrpcBootstrap', params: ({ event }) => event },
                   },
-                  { actions: { type: 'answerReady', params: ({ event }) => event } },
+                  { actions: { type: 'respondReady', params: ({ event }) => event } },
                 ],
               },
             },
             serving: {
               description: 'An epoch serves, and the admin port is its own.',
-              exit: 'outdateAnswer',
+              exit: 'invalidateResponse',
               on: {
                 'drain.requested': { actions: 'drainEnvoy' },
-                'readiness.asked': { actions: asks('admin') },
+                'readiness.requested': { actions: asks('admin') },
                 'handover.began': 'handing over',
               },
             },
             'handing over': {
-              description: 'An epoch serves; the admin port belongs to its child or to nobody.',
+              description: 'An epoch serves. The admin port belongs to its child, or no process listens there.',
               on: {
-                'readiness.asked': { actions: asks('port') },
-                'envoy.answered': [
+                'readiness.requested': { actions: asks('port') },
+                'envoy.responded': [
                   answeredAlready,
                   {
-                    guard: 'saidByAdmin',
+                    guard: 'isFromAdmin',
                     actions: asks('port'),
                   },
                   lacking,
                   ...forTheRest,
                 ],
-                'handover.ended': 'serving on',
+                'handover.ended': 'serving after failed hand-over',
               },
             },
-            'serving on': {
+            'serving after failed hand-over': {
               description:
-                'The child is gone, and the same epoch serves: with its admin port, or without one if the child took it.',
-              exit: 'outdateAnswer',
+                'The child exited and the same epoch serves, with its admin port or without one if the child closed it.',
+              exit: 'invalidateResponse',
               on: {
                 'drain.requested': { actions: 'drainEnvoy' },
-                'readiness.asked': { actions: asks('admin or port') },
+                'readiness.requested': { actions: asks('admin or port') },
                 'handover.began': 'handing over',
               },
             },
             stopping: {
-              description: 'Not ready, whatever Envoy says.',
+              description: 'Not ready, whatever Envoy reports.',
               on: {
                 ...refuses,
                 'serving.began': undefined,
@@ -208,109 +208,109 @@ export const statusMachine = statusSetup.createMachine({
           },
         },
         listeners: {
-          description: 'Whether the Envoy that serves has all that it was sent, but for what it refused later.',
-          initial: 'unseen',
+          description: 'Whether the serving Envoy has every listener that it did not reject after its start.',
+          initial: 'unknown',
           on: {
-            'serving.began': { target: '.unseen', actions: 'beginListeners' },
-            'envoy.answered': {
+            'serving.began': { target: '.unknown', actions: 'resetListeners' },
+            'envoy.responded': {
               guard: 'awaitsApplication',
-              actions: { type: 'noteApplication', params: ({ event }) => event },
+              actions: { type: 'recordApplication', params: ({ event }) => event },
             },
           },
           states: {
-            unseen: {
+            unknown: {
               meta: {
-                waitsFor: 'an Envoy that serves, and says what it refused: until then nothing is held against it',
+                waitsFor: 'a serving Envoy and its rejected listeners; until then no listener counts as missing',
               },
               on: {
                 'listeners.checked': [
                   {
-                    guard: 'lacksFromStart',
-                    target: 'lacking',
-                    actions: { type: 'noteListeners', params: ({ event }) => event },
+                    guard: 'lacksListenersFromStart',
+                    target: 'incomplete',
+                    actions: { type: 'recordListeners', params: ({ event }) => event },
                   },
-                  { target: 'complete', actions: { type: 'noteListeners', params: ({ event }) => event } },
+                  { target: 'complete', actions: { type: 'recordListeners', params: ({ event }) => event } },
                 ],
               },
             },
-            lacking: {
-              meta: { waitsFor: 'configuration that Envoy takes' },
-              description: 'Some were refused at its start.',
+            incomplete: {
+              meta: { waitsFor: 'configuration that Envoy accepts' },
+              description: 'Envoy rejected listeners at its start.',
               on: {
                 'listeners.checked': [
-                  { guard: 'lacksStill', actions: { type: 'noteListenersAgain', params: ({ event }) => event } },
-                  { target: 'complete', actions: { type: 'noteListenersAgain', params: ({ event }) => event } },
+                  { guard: 'stillLacksListeners', actions: { type: 'updateListeners', params: ({ event }) => event } },
+                  { target: 'complete', actions: { type: 'updateListeners', params: ({ event }) => event } },
                 ],
               },
             },
             complete: {
               meta: { waitsFor: 'nothing' },
-              description: 'What is refused from now on takes nothing away that serves.',
-              on: { 'listeners.checked': { actions: { type: 'noteListenersAgain', params: ({ event }) => event } } },
+              description: 'Listeners that Envoy rejects from now on do not affect readiness.',
+              on: { 'listeners.checked': { actions: { type: 'updateListeners', params: ({ event }) => event } } },
             },
           },
         },
         names: {
-          description: "Whether the workload can ask for the control plane's names.",
-          initial: 'known',
+          description: 'Whether the workload can resolve the names of the control plane.',
+          initial: 'available',
           states: {
-            awaited: {
-              meta: { waitsFor: 'the control plane, whose names this proxy is not ready without' },
-              on: { 'names.known': 'known' },
+            pending: {
+              meta: { waitsFor: 'the name table of the control plane, which readiness requires' },
+              on: { 'names.available': 'available' },
             },
-            known: {
+            available: {
               meta: { waitsFor: 'nothing' },
-              description: 'They are there, or nobody asks here for names.',
-              on: { 'names.known': {} },
+              description: 'The names are available, or the agent serves no DNS.',
+              on: { 'names.available': {} },
             },
           },
         },
         'grpc bootstrap': {
-          description: 'Whether gRPC programs of the workload find their bootstrap file.',
+          description: 'Whether the bootstrap file of gRPC programs exists.',
           initial: 'deciding',
           states: {
-            deciding: { always: [{ guard: 'awaitsGrpcBootstrap', target: 'awaited' }, { target: 'written' }] },
-            awaited: {
+            deciding: { always: [{ guard: 'awaitsGrpcBootstrap', target: 'pending' }, { target: 'written' }] },
+            pending: {
               meta: { waitsFor: 'the certificates, which the bootstrap file names, and the file system' },
               on: { 'grpc-bootstrap.written': 'written' },
             },
             written: {
               meta: { waitsFor: 'nothing' },
-              description: 'The file is there, or no program needs it.',
+              description: 'The file exists, or no program needs it.',
               on: { 'grpc-bootstrap.written': {} },
             },
           },
         },
-        question: {
-          description: 'Whether somebody waits for an answer: one question at a time, however many ask.',
-          initial: 'nobody asks',
+        'readiness request': {
+          description: 'The pending readiness request; concurrent requests share one probe.',
+          initial: 'idle',
           states: {
-            'nobody asks': {
-              meta: { waitsFor: 'somebody who asks: this is the work' },
+            idle: {
+              meta: { waitsFor: 'requests: normal operation' },
               on: {
-                'readiness.asked': {
-                  target: 'asked',
-                  actions: { type: 'rememberQuestion', params: ({ event }) => ({ request: event.request }) },
+                'readiness.requested': {
+                  target: 'pending',
+                  actions: { type: 'recordRequest', params: ({ event }) => ({ request: event.request }) },
                 },
               },
             },
-            asked: {
-              description: 'An answer is due.',
-              exit: 'forgetQuestion',
+            pending: {
+              description: 'A response is due.',
+              exit: 'clearRequest',
               after: {
-                answerLimit: {
-                  target: 'nobody asks',
-                  actions: 'answerForSilence',
+                responseLimit: {
+                  target: 'idle',
+                  actions: 'respondTimeout',
                   description: 'Envoy says nothing: whoever asks is not kept waiting.',
                 },
               },
               on: {
-                'readiness.settled': 'nobody asks',
+                'readiness.responded': 'idle',
                 // Not of this server: it asks again when it was answered.
-                'readiness.asked': {
-                  target: 'asked',
+                'readiness.requested': {
+                  target: 'pending',
                   reenter: true,
-                  actions: { type: 'rememberQuestion', params: ({ event }) => ({ request: event.request }) },
+                  actions: { type: 'recordRequest', params: ({ event }) => ({ request: event.request }) },
                 },
               },
             },

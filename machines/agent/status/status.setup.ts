@@ -69,109 +69,111 @@ export const statusSetup = setup({
     /** Serves the status port, and asks Envoy's admin interface when told to. */
     http: callbackEffect<HttpOrder, Pick<StatusInput, 'port'>>('http'),
   },
-  delays: { answerLimit: answerLimitMs },
+  delays: { responseLimit: answerLimitMs },
   guards: {
-    isOff: ({ context }) => context.port === 0,
+    isDisabled: ({ context }) => context.port === 0,
     awaitsNames: ({ context }) => context.awaitsNames,
     awaitsGrpcBootstrap: ({ context }) => context.awaitsGrpcBootstrap,
     hasNoEnvoy: ({ context }) => !context.hasEnvoy,
     /** Live is not yet serving all that it was sent. */
     lacksListeners: ({ context, event }) =>
-      event.type === 'envoy.answered' && event.live && context.listeners.lacking.length > 0,
-    lacksFromStart: ({ context, event }) =>
+      event.type === 'envoy.responded' && event.live && context.listeners.lacking.length > 0,
+    lacksListenersFromStart: ({ context, event }) =>
       event.type === 'listeners.checked' && atFirstLook(context.listeners, event.listeners).lacking.length > 0,
-    lacksStill: ({ context, event }) =>
+    stillLacksListeners: ({ context, event }) =>
       event.type === 'listeners.checked' && atLaterLook(context.listeners, event.listeners).lacking.length > 0,
-    saysLive: ({ event }) => event.type === 'envoy.answered' && event.live,
-    saidByAdmin: ({ event }) => event.type === 'envoy.answered' && event.by === 'admin',
+    isLive: ({ event }) => event.type === 'envoy.responded' && event.live,
+    isFromAdmin: ({ event }) => event.type === 'envoy.responded' && event.by === 'admin',
     awaitsApplication: ({ context }) => context.awaitsApplication,
     lacksApplication: ({ context, event }) =>
       context.awaitsApplication &&
-      event.type === 'envoy.answered' &&
+      event.type === 'envoy.responded' &&
       event.live &&
       event.unserved !== '' &&
       !context.listeners.servedApplication,
     /** Nobody has answered that call yet. */
-    isOpen: ({ context, event }) => event.type === 'envoy.answered' && event.request === context.question,
-    isAsked: ({ context }) => context.question !== null,
+    isPendingRequest: ({ context, event }) => event.type === 'envoy.responded' && event.request === context.question,
+    isRequestPending: ({ context }) => context.question !== null,
   },
   actions: {
-    reportOff: sendParent({ type: 'status.listening', port: 0 }),
+    reportDisabled: sendParent({ type: 'status.listening', port: 0 }),
     reportListening: sendParent((_, params: { port: number }) => ({ type: 'status.listening', port: params.port })),
     reportFailed: sendParent((_, params: { reason: string }) => ({ type: 'status.failed', reason: params.reason })),
-    passOnQuit: sendParent({ type: 'quit.requested' }),
-    passOnUpgrade: sendParent({ type: 'upgrade.requested' }),
-    rememberReason: assign({ reason: (_, params: { reason: string }) => params.reason }),
-    rememberQuestion: assign({ question: (_, params: { request: number }) => params.request }),
-    forgetQuestion: assign({ question: null }),
-    answerNotReady: enqueueActions(({ context, enqueue }, { request }: { request: number }) => {
-      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason: context.reason, ...notHeld });
-      enqueue.raise({ type: 'readiness.settled' });
+    forwardQuit: sendParent({ type: 'quit.requested' }),
+    forwardUpgrade: sendParent({ type: 'upgrade.requested' }),
+    recordReason: assign({ reason: (_, params: { reason: string }) => params.reason }),
+    recordRequest: assign({ question: (_, params: { request: number }) => params.request }),
+    clearRequest: assign({ question: null }),
+    respondNotReady: enqueueActions(({ context, enqueue }, { request }: { request: number }) => {
+      enqueue.sendTo('http', { type: 'readiness.respond', request, ready: false, reason: context.reason, ...notHeld });
+      enqueue.raise({ type: 'readiness.responded' });
     }),
-    answerReady: enqueueActions(({ enqueue }, { request }: { request: number }) => {
-      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: true, reason: '', ...notHeld });
-      enqueue.raise({ type: 'readiness.settled' });
+    respondReady: enqueueActions(({ enqueue }, { request }: { request: number }) => {
+      enqueue.sendTo('http', { type: 'readiness.respond', request, ready: true, reason: '', ...notHeld });
+      enqueue.raise({ type: 'readiness.responded' });
     }),
-    answerAsEnvoy: enqueueActions(({ enqueue }, { request, by, live, detail }: EnvoyAnswered) => {
+    respondAsEnvoy: enqueueActions(({ enqueue }, { request, by, live, detail }: EnvoyAnswered) => {
       const source = by === 'admin' ? 'admin interface' : 'port';
       const reason = live ? '' : by === 'agent' ? detail : `Envoy ${source}: ${detail}`;
       // A port says nothing of what comes next: there, somebody is about to take over.
       const held = live && by === 'admin' ? { heldMs, listenersHeldMs } : notHeld;
-      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: live, reason, ...held });
-      enqueue.raise({ type: 'readiness.settled' });
+      enqueue.sendTo('http', { type: 'readiness.respond', request, ready: live, reason, ...held });
+      enqueue.raise({ type: 'readiness.responded' });
     }),
-    answerForSilence: sendTo(
+    respondTimeout: sendTo(
       'http',
       ({ context }): HttpOrder => ({
-        type: 'readiness.answer',
+        type: 'readiness.respond',
         request: context.question ?? 0,
         ready: false,
         reason: `no response within ${answerLimitMs} ms`,
         ...notHeld,
       }),
     ),
-    answerLacking: enqueueActions(({ context, enqueue }, { request }: EnvoyAnswered) => {
+    respondListenersRejected: enqueueActions(({ context, enqueue }, { request }: EnvoyAnswered) => {
       const reason = `Envoy rejected listeners: ${sayLacking(context.listeners.lacking)}`;
-      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason, ...notHeld });
-      enqueue.raise({ type: 'readiness.settled' });
+      enqueue.sendTo('http', { type: 'readiness.respond', request, ready: false, reason, ...notHeld });
+      enqueue.raise({ type: 'readiness.responded' });
     }),
-    answerUnserved: enqueueActions(({ enqueue }, { request, unserved: reason }: EnvoyAnswered) => {
-      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason, ...notHeld });
-      enqueue.raise({ type: 'readiness.settled' });
+    respondPortsUnserved: enqueueActions(({ enqueue }, { request, unserved: reason }: EnvoyAnswered) => {
+      enqueue.sendTo('http', { type: 'readiness.respond', request, ready: false, reason, ...notHeld });
+      enqueue.raise({ type: 'readiness.responded' });
     }),
-    answerWithoutNames: enqueueActions(({ enqueue }, { request }: { request: number }) => {
+    respondWithoutNames: enqueueActions(({ enqueue }, { request }: { request: number }) => {
       const reason = 'control plane has not sent the DNS name table yet';
-      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason, ...notHeld });
-      enqueue.raise({ type: 'readiness.settled' });
+      enqueue.sendTo('http', { type: 'readiness.respond', request, ready: false, reason, ...notHeld });
+      enqueue.raise({ type: 'readiness.responded' });
     }),
-    answerWithoutGrpcBootstrap: enqueueActions(({ enqueue }, { request }: { request: number }) => {
+    respondWithoutGrpcBootstrap: enqueueActions(({ enqueue }, { request }: { request: number }) => {
       const reason = 'gRPC bootstrap file not written yet';
-      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason, ...notHeld });
-      enqueue.raise({ type: 'readiness.settled' });
+      enqueue.sendTo('http', { type: 'readiness.respond', request, ready: false, reason, ...notHeld });
+      enqueue.raise({ type: 'readiness.responded' });
     }),
-    beginListeners: assign({ listeners: ({ context }) => ofSuccessor(context.listeners) }),
-    noteListeners: assign({
+    resetListeners: assign({ listeners: ({ context }) => ofSuccessor(context.listeners) }),
+    recordListeners: assign({
       listeners: ({ context }, params: ListenersChecked) => atFirstLook(context.listeners, params.listeners),
     }),
-    noteListenersAgain: assign({
+    updateListeners: assign({
       listeners: ({ context }, params: ListenersChecked) => atLaterLook(context.listeners, params.listeners),
     }),
-    noteApplication: assign({ listeners: ({ context }, params: EnvoyAnswered) => atAnswer(context.listeners, params) }),
+    recordApplication: assign({
+      listeners: ({ context }, params: EnvoyAnswered) => atAnswer(context.listeners, params),
+    }),
     drainEnvoy: sendTo('http', { type: 'envoy.drain' }),
-    outdateAnswer: sendTo('http', { type: 'readiness.outdated' }),
+    invalidateResponse: sendTo('http', { type: 'readiness.invalidate' }),
     useAdmin: sendTo(
       'http',
       (_, { epoch, baseId, adminPort, pid }: ServingBegan): HttpOrder => ({
         ...{ type: 'admin.use', epoch, baseId, adminPort, pid },
       }),
     ),
-    askEnvoy: sendTo(
+    probeEnvoy: sendTo(
       'http',
-      (_, { request, at }: Omit<EnvoyAsk, 'type'>): HttpOrder => ({ type: 'envoy.ask', request, at }),
+      (_, { request, at }: Omit<EnvoyAsk, 'type'>): HttpOrder => ({ type: 'envoy.probe', request, at }),
     ),
-    askAnew: sendTo(
+    repeatProbe: sendTo(
       'http',
-      ({ context }): HttpOrder => ({ type: 'envoy.ask', request: context.question ?? 0, at: 'admin' }),
+      ({ context }): HttpOrder => ({ type: 'envoy.probe', request: context.question ?? 0, at: 'admin' }),
     ),
   },
 });

@@ -31,11 +31,11 @@ const beyondTimeoutMs = 6_000;
 const failed = <Params>(params: Params) =>
   [
     {
-      guard: 'turnsUnhealthy',
-      target: 'resting',
-      actions: ['countFailure', 'noteUnhealthy', { type: 'tellUnhealthy', params }],
+      guard: 'becomesUnhealthy',
+      target: 'waiting',
+      actions: ['countFailure', 'recordUnhealthy', { type: 'reportUnhealthy', params }],
     },
-    { target: 'resting', actions: 'countFailure' },
+    { target: 'waiting', actions: 'countFailure' },
   ] as const;
 
 /**
@@ -58,10 +58,10 @@ export const workloadHealthMachine = setup({
     probeLimit: ({ context }) => context.timeoutMs + beyondTimeoutMs,
   },
   guards: {
-    isWell: (_, { reason }: ProbeAnswer) => reason === '',
-    turnsHealthy: ({ context }, { reason }: ProbeAnswer) =>
+    isHealthy: (_, { reason }: ProbeAnswer) => reason === '',
+    becomesHealthy: ({ context }, { reason }: ProbeAnswer) =>
       reason === '' && context.told !== 'healthy' && context.successes + 1 >= context.successThreshold,
-    turnsUnhealthy: ({ context }) => context.told !== 'unhealthy' && context.failures + 1 >= context.failureThreshold,
+    becomesUnhealthy: ({ context }) => context.told !== 'unhealthy' && context.failures + 1 >= context.failureThreshold,
   },
   actions: {
     countSuccess: assign({
@@ -72,39 +72,39 @@ export const workloadHealthMachine = setup({
       successes: 0,
       failures: ({ context }) => Math.min(context.failures + 1, context.failureThreshold),
     }),
-    noteHealthy: assign({ told: 'healthy' }),
-    noteUnhealthy: assign({ told: 'unhealthy' }),
-    tellHealthy: sendParent({ type: 'health.changed', healthy: true, message: '' } satisfies HealthChanged),
-    tellUnhealthy: sendParent(
+    recordHealthy: assign({ told: 'healthy' }),
+    recordUnhealthy: assign({ told: 'unhealthy' }),
+    reportHealthy: sendParent({ type: 'health.changed', healthy: true, message: '' } satisfies HealthChanged),
+    reportUnhealthy: sendParent(
       (_, { reason }: ProbeAnswer): HealthChanged => ({ type: 'health.changed', healthy: false, message: reason }),
     ),
   },
 }).createMachine({
   id: 'workload-health',
-  description: 'Whether the workload can serve, as it is asked now and then.',
+  description: 'Health of the workload, probed periodically.',
   meta: { timeline: noLane },
   context: ({ input }) => ({ ...input, successes: 0, failures: 0, told: 'nothing' }),
   initial: 'delayed',
   states: {
     delayed: {
-      description: 'The workload has its time to start.',
+      description: 'The initial delay of the workload.',
       after: { initialDelay: 'probing' },
     },
     probing: {
-      description: 'Envoy and the workload are being asked.',
+      description: 'Envoy and the workload are being probed.',
       invoke: {
         id: 'probing',
         src: 'probeWorkload',
         input: ({ context: { timeoutMs } }) => ({ timeoutMs }),
         onDone: [
           {
-            guard: { type: 'turnsHealthy', params: ({ event }) => event.output },
-            target: 'resting',
-            actions: ['countSuccess', 'noteHealthy', 'tellHealthy'],
+            guard: { type: 'becomesHealthy', params: ({ event }) => event.output },
+            target: 'waiting',
+            actions: ['countSuccess', 'recordHealthy', 'reportHealthy'],
           },
           {
-            guard: { type: 'isWell', params: ({ event }) => event.output },
-            target: 'resting',
+            guard: { type: 'isHealthy', params: ({ event }) => event.output },
+            target: 'waiting',
             actions: 'countSuccess',
           },
           ...failed(({ event }: { event: { output: ProbeAnswer } }) => event.output),
@@ -113,8 +113,8 @@ export const workloadHealthMachine = setup({
       },
       after: { probeLimit: [...failed({ reason: 'no response in time' })] },
     },
-    resting: {
-      description: 'Its last answer counts.',
+    waiting: {
+      description: 'The last result applies until the next probe.',
       after: { period: 'probing' },
     },
   },

@@ -102,18 +102,18 @@ const proxySetup = setup({
   delays: { refill: refillMs },
   guards: {
     hasSecrets: ({ context }) => context.hasSecrets,
-    isOff: ({ context }) => context.socket === '',
+    isDisabled: ({ context }) => context.socket === '',
     hasToken: ({ context }) => context.tokens > 0,
-    oneMissing: ({ context }) => context.tokens + 1 >= burst,
+    isOneTokenMissing: ({ context }) => context.tokens + 1 >= burst,
   },
   actions: {
-    reportOff: sendParent({ type: 'xds.listening', socket: '' } satisfies XdsListening),
+    reportDisabled: sendParent({ type: 'xds.listening', socket: '' } satisfies XdsListening),
     reportListening: sendParent(
       (_, { socket }: { socket: string }): XdsListening => ({ type: 'xds.listening', socket }),
     ),
     reportFailed: sendParent((_, { reason }: { reason: string }): XdsFailed => ({ type: 'xds.failed', reason })),
     /** The newest stream of an Envoy is the one that counts: Envoy has left the others, though they may not show it yet. */
-    supersede: enqueueActions(({ context, enqueue }, { envoy }: { envoy: string }) => {
+    supersedeStreams: enqueueActions(({ context, enqueue }, { envoy }: { envoy: string }) => {
       const { proxyless } = context;
       const older = proxyless ? [] : context.streams.filter((known) => known.envoy === envoy);
       const others = proxyless ? context.streams : context.streams.filter((known) => known.envoy !== envoy);
@@ -128,7 +128,7 @@ const proxySetup = setup({
         enqueue.sendTo(name as 'xds-stream-0', { type: 'stream.supersede', reason } satisfies StreamSupersede);
       }
     }),
-    open: enqueueActions(
+    openStream: enqueueActions(
       ({ context, enqueue }, { stream, envoy, protocol, chance }: Omit<DownstreamOpened, 'type'>) => {
         const { streams, failures, tokens, certificate, health } = context;
         const name = nameOf(stream) as `xds-stream-${number}`;
@@ -146,7 +146,7 @@ const proxySetup = setup({
         });
       },
     ),
-    forget: enqueueActions(({ context, enqueue }, { stream }: { stream: number }) => {
+    removeStream: enqueueActions(({ context, enqueue }, { stream }: { stream: number }) => {
       enqueue.stopChild(nameOf(stream));
       for (const module of context.modules) if (module.stream === stream) enqueue.stopChild(moduleName(module.id));
       enqueue.assign({
@@ -160,7 +160,7 @@ const proxySetup = setup({
       enqueue.spawnChild('wasmModule', { id: moduleName(id), input: { ...module, ...(limits && { limits }) } });
       enqueue.assign({ modules: [...context.modules, { id, stream }] });
     }),
-    forgetModule: enqueueActions(({ context, enqueue }, { id }: { id: number }) => {
+    removeModule: enqueueActions(({ context, enqueue }, { id }: { id: number }) => {
       enqueue.stopChild(moduleName(id));
       enqueue.assign({ modules: context.modules.filter((module) => module.id !== id) });
     }),
@@ -168,14 +168,14 @@ const proxySetup = setup({
       if (context.streams.every(({ stream }) => stream !== report.stream)) return;
       enqueue.sendTo(nameOf(report.stream) as 'xds-stream-0', report);
     }),
-    noteFailure: assign({
+    recordFailure: assign({
       failures: ({ context }, params: { isRefusal: boolean; retryAfterMs: number }) =>
         failedAgain(context.failures, params),
     }),
-    forgetFailures: assign({ failures: ({ context }) => forgotten(context.failures) }),
+    resetFailures: assign({ failures: ({ context }) => forgotten(context.failures) }),
     addToken: assign({ tokens: ({ context }) => context.tokens + 1 }),
-    tellBundle: sendTo(peer('secrets'), (_, params: TrustBundleReceived) => params),
-    refuseBundle: enqueueActions(({ context, enqueue }, { hash }: { hash: string }) => {
+    forwardBundle: sendTo(peer('secrets'), (_, params: TrustBundleReceived) => params),
+    rejectBundle: enqueueActions(({ context, enqueue }, { hash }: { hash: string }) => {
       const reason = 'this agent serves no secrets: Envoy trusts the roots in its bootstrap';
       for (const { name } of context.streams) {
         enqueue.sendTo(name as 'xds-stream-0', {
@@ -185,22 +185,22 @@ const proxySetup = setup({
         } satisfies TrustBundleRefused);
       }
     }),
-    noteCertificate: assign({ certificate: (_, { serialNumber }: CertificateServed) => serialNumber }),
-    tellCertificate: enqueueActions(({ context, enqueue }, { serialNumber }: CertificateServed) => {
+    recordCertificate: assign({ certificate: (_, { serialNumber }: CertificateServed) => serialNumber }),
+    reportCertificate: enqueueActions(({ context, enqueue }, { serialNumber }: CertificateServed) => {
       for (const { name } of context.streams) {
-        enqueue.sendTo(name as 'xds-stream-0', { type: 'certificate.tell', serialNumber } satisfies CertificateTell);
+        enqueue.sendTo(name as 'xds-stream-0', { type: 'certificate.report', serialNumber } satisfies CertificateTell);
       }
     }),
     probeWorkload: enqueueActions(({ context: { probe }, enqueue }) => {
       if (probe !== null) enqueue.spawnChild('workloadHealth', { id: 'workload-health', input: probe });
     }),
-    noteHealth: assign({ health: (_, { healthy, message }: HealthChanged) => ({ healthy, message }) }),
-    tellHealth: enqueueActions(({ context, enqueue }, { healthy, message }: HealthChanged) => {
+    recordHealth: assign({ health: (_, { healthy, message }: HealthChanged) => ({ healthy, message }) }),
+    reportHealth: enqueueActions(({ context, enqueue }, { healthy, message }: HealthChanged) => {
       for (const { name } of context.streams) {
-        enqueue.sendTo(name as 'xds-stream-0', { type: 'health.tell', healthy, message } satisfies HealthTell);
+        enqueue.sendTo(name as 'xds-stream-0', { type: 'health.report', healthy, message } satisfies HealthTell);
       }
     }),
-    passToStreams: enqueueActions(({ context, enqueue }, params: TrustBundleServed) => {
+    forwardToStreams: enqueueActions(({ context, enqueue }, params: TrustBundleServed) => {
       for (const { name } of context.streams) enqueue.sendTo(name as 'xds-stream-0', params);
     }),
   },
@@ -217,7 +217,7 @@ const hurriedFailures = { count: 3, isRefusal: false, retryAfterMs: 0 };
  */
 export const xdsProxyMachine = proxySetup.createMachine({
   id: 'xds-proxy',
-  description: "Envoy's way to the control plane.",
+  description: 'Proxies the xDS streams of Envoy to the control plane.',
   meta: { timeline: noLane },
   context: ({ input }) => ({
     ...input,
@@ -232,68 +232,68 @@ export const xdsProxyMachine = proxySetup.createMachine({
   on: {
     'xds.start': {},
     'trust-bundle.served': {},
-    'certificate.served': { actions: { type: 'noteCertificate', params: ({ event }) => event } },
+    'certificate.served': { actions: { type: 'recordCertificate', params: ({ event }) => event } },
   },
   states: {
     idle: {
       meta: { waitsFor: 'xds.start, which the agent sends when the status port is open' },
-      on: { 'xds.start': [{ guard: 'isOff', target: 'off', actions: 'reportOff' }, { target: 'open' }] },
+      on: { 'xds.start': [{ guard: 'isDisabled', target: 'disabled', actions: 'reportDisabled' }, { target: 'open' }] },
     },
-    off: { meta: { waitsFor: 'nothing' }, description: 'No proxy is wanted: the bootstrap is the user’s own.' },
+    disabled: { meta: { waitsFor: 'nothing' }, description: 'No proxy is needed with a custom bootstrap.' },
     open: {
-      meta: { waitsFor: 'streams of Envoys: this is the work' },
-      description: 'The socket takes streams, or is about to.',
+      meta: { waitsFor: 'streams of Envoys: normal operation' },
+      description: 'The socket is open or being opened.',
       entry: 'probeWorkload',
       invoke: { id: 'server', src: 'server', input: ({ context: { socket } }) => ({ socket }) },
       on: {
         'socket.listening': { actions: { type: 'reportListening', params: ({ event }) => event } },
         'socket.failed': { actions: { type: 'reportFailed', params: ({ event }) => event } },
-        'stream.ended': { actions: { type: 'forget', params: ({ event }) => event } },
-        'upstream.failed': { actions: { type: 'noteFailure', params: ({ event }) => event } },
-        'upstream.served': { actions: 'forgetFailures' },
+        'stream.ended': { actions: { type: 'removeStream', params: ({ event }) => event } },
+        'upstream.failed': { actions: { type: 'recordFailure', params: ({ event }) => event } },
+        'upstream.served': { actions: 'resetFailures' },
         'module.required': { actions: { type: 'fetchModule', params: ({ event }) => event } },
-        'module.released': { actions: { type: 'forgetModule', params: ({ event }) => event } },
+        'module.released': { actions: { type: 'removeModule', params: ({ event }) => event } },
         'module.fetched': {
           actions: [
             { type: 'reportModule', params: ({ event }) => event },
-            { type: 'forgetModule', params: ({ event }) => event },
+            { type: 'removeModule', params: ({ event }) => event },
           ],
         },
         'module.failed': { actions: { type: 'reportModule', params: ({ event }) => event } },
         'trust-bundle.received': [
-          { guard: 'hasSecrets', actions: { type: 'tellBundle', params: ({ event }) => event } },
-          { actions: { type: 'refuseBundle', params: ({ event }) => event } },
+          { guard: 'hasSecrets', actions: { type: 'forwardBundle', params: ({ event }) => event } },
+          { actions: { type: 'rejectBundle', params: ({ event }) => event } },
         ],
-        'trust-bundle.served': { actions: { type: 'passToStreams', params: ({ event }) => event } },
+        'trust-bundle.served': { actions: { type: 'forwardToStreams', params: ({ event }) => event } },
         'certificate.served': {
           actions: [
-            { type: 'noteCertificate', params: ({ event }) => event },
-            { type: 'tellCertificate', params: ({ event }) => event },
+            { type: 'recordCertificate', params: ({ event }) => event },
+            { type: 'reportCertificate', params: ({ event }) => event },
           ],
         },
         'health.changed': {
           actions: [
-            { type: 'noteHealth', params: ({ event }) => event },
-            { type: 'tellHealth', params: ({ event }) => event },
+            { type: 'recordHealth', params: ({ event }) => event },
+            { type: 'reportHealth', params: ({ event }) => event },
           ],
         },
         'downstream.opened': {
           target: '.refilling',
           reenter: false,
           actions: [
-            { type: 'supersede', params: ({ event }) => event },
-            { type: 'open', params: ({ event }) => event },
+            { type: 'supersedeStreams', params: ({ event }) => event },
+            { type: 'openStream', params: ({ event }) => event },
           ],
         },
       },
       initial: 'full',
       states: {
-        full: { description: 'No stream was opened lately.' },
+        full: { description: 'All tokens are available.' },
         refilling: {
-          description: 'One more stream may be opened without a pause each half second.',
+          description: 'Adds one token every 500 ms: a stream without a token starts after a pause.',
           after: {
             refill: [
-              { guard: 'oneMissing', target: 'full', actions: 'addToken' },
+              { guard: 'isOneTokenMissing', target: 'full', actions: 'addToken' },
               { target: 'refilling', reenter: true, actions: 'addToken' },
             ],
           },

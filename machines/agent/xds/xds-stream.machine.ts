@@ -26,18 +26,18 @@ export const xdsStreamMachine = xdsStreamSetup.createMachine({
   on: {
     'downstream.closed': {
       target: '.ended',
-      actions: { type: 'tellEnded', params: ({ event }) => ({ reason: event.reason }) },
+      actions: { type: 'reportEnded', params: ({ event }) => ({ reason: event.reason }) },
     },
     'stream.supersede': {
       target: '.ending',
-      actions: { type: 'rememberEnd', params: ({ event }) => ({ code: 'CANCELLED', reason: event.reason }) },
+      actions: { type: 'recordEnd', params: ({ event }) => ({ code: 'CANCELLED', reason: event.reason }) },
     },
-    'certificate.tell': {
-      actions: { type: 'noteCertificate', params: ({ event }) => event },
+    'certificate.report': {
+      actions: { type: 'recordCertificate', params: ({ event }) => event },
       description: 'The next connection tells it.',
     },
-    'health.tell': {
-      actions: { type: 'noteHealth', params: ({ event }) => event },
+    'health.report': {
+      actions: { type: 'recordHealth', params: ({ event }) => event },
       description: 'The next connection tells it.',
     },
     // Of roots that nobody here waits for.
@@ -45,33 +45,33 @@ export const xdsStreamMachine = xdsStreamSetup.createMachine({
     'trust-bundle.refused': {},
     // The last words of a connection that is being left.
     'upstream.lost': {},
-    'upstream.answered': {},
+    'upstream.responded': {},
     'downstream.invalid': {},
     'downstream.congested': {},
     'downstream.relieved': {},
     'upstream.congested': {},
     'upstream.relieved': {},
-    'bundle.arrived': {},
+    'bundle.received': {},
     'module.required': {},
     'module.released': {},
     'module.fetched': {},
     'module.failed': {},
     // What is for whoever looks at a trace.
     'resources.rejected': {},
-    'response.passed': {},
-    'request.passed': {},
+    'response.forwarded': {},
+    'request.forwarded': {},
   },
-  initial: 'beginning',
+  initial: 'starting',
   states: {
-    beginning: {
-      always: [{ guard: 'hasFailedLately', target: 'held back' }, { target: 'joined' }],
+    starting: {
+      always: [{ guard: 'hasRecentFailure', target: 'backing off' }, { target: 'active' }],
     },
-    'held back': {
-      description: 'The control plane could not be had a moment ago. Nothing of what Envoy said was read.',
-      after: { pause: 'joined' },
+    'backing off': {
+      description: "A recent connection failed. Envoy's requests are not read yet.",
+      after: { pause: 'active' },
     },
-    joined: {
-      description: "Envoy's stream and a connection of its own to the control plane.",
+    active: {
+      description: "Connects Envoy's stream to a separate connection to the control plane.",
       invoke: {
         id: 'upstream',
         src: 'upstream',
@@ -85,73 +85,73 @@ export const xdsStreamMachine = xdsStreamSetup.createMachine({
         'module.released': { actions: { type: 'requestModule', params: ({ event }) => event } },
         'module.fetched': { actions: { type: 'reportModule', params: ({ event }) => event } },
         'module.failed': { actions: { type: 'reportModule', params: ({ event }) => event } },
-        'certificate.tell': {
+        'certificate.report': {
           actions: [
-            { type: 'noteCertificate', params: ({ event }) => event },
-            { type: 'tellCertificate', params: ({ event }) => event },
+            { type: 'recordCertificate', params: ({ event }) => event },
+            { type: 'reportCertificate', params: ({ event }) => event },
           ],
         },
-        'health.tell': {
+        'health.report': {
           actions: [
-            { type: 'noteHealth', params: ({ event }) => event },
-            { type: 'tellHealth', params: ({ event }) => event },
+            { type: 'recordHealth', params: ({ event }) => event },
+            { type: 'reportHealth', params: ({ event }) => event },
           ],
         },
         'upstream.lost': {
           target: 'ending',
           actions: [
-            { type: 'tellLost', params: ({ event }) => event },
-            { type: 'rememberEnd', params: ({ event }) => ({ code: event.code, reason: event.reason }) },
+            { type: 'reportLost', params: ({ event }) => event },
+            { type: 'recordEnd', params: ({ event }) => ({ code: event.code, reason: event.reason }) },
           ],
         },
         'downstream.invalid': {
           target: 'ending',
           actions: {
-            type: 'rememberEnd',
+            type: 'recordEnd',
             params: ({ event }) => ({ code: 'INVALID_ARGUMENT', reason: event.reason }),
           },
         },
       },
-      initial: 'dialing',
+      initial: 'connecting',
       states: {
-        dialing: {
-          description: 'Nothing of what Envoy said was read.',
+        connecting: {
+          description: "Envoy's requests are not read yet.",
           after: {
-            dialLimit: {
-              target: '#xds-stream.held back',
+            connectLimit: {
+              target: '#xds-stream.backing off',
               actions: [
-                { type: 'noteFailure', params: { isRefusal: false, retryAfterMs: 0 } },
-                { type: 'tellUnreachable', params: { reason: `no connection within ${dialLimitMs} ms` } },
+                { type: 'recordFailure', params: { isRefusal: false, retryAfterMs: 0 } },
+                { type: 'reportUnreachable', params: { reason: `no connection within ${dialLimitMs} ms` } },
               ],
             },
           },
           on: {
             'upstream.opened': 'relaying',
             'upstream.unreachable': {
-              target: '#xds-stream.held back',
+              target: '#xds-stream.backing off',
               actions: [
-                { type: 'noteFailure', params: { isRefusal: false, retryAfterMs: 0 } },
-                { type: 'drawAgain', params: ({ event }) => ({ chance: event.chance }) },
-                { type: 'tellUnreachable', params: ({ event }) => ({ reason: event.reason }) },
+                { type: 'recordFailure', params: { isRefusal: false, retryAfterMs: 0 } },
+                { type: 'updateChance', params: ({ event }) => ({ chance: event.chance }) },
+                { type: 'reportUnreachable', params: ({ event }) => ({ reason: event.reason }) },
               ],
             },
           },
         },
         relaying: {
-          description: 'What one says the other hears.',
+          description: 'Forwards messages in both directions.',
           type: 'parallel',
           states: {
-            answers: {
-              initial: 'awaited',
+            responses: {
+              initial: 'pending',
               states: {
-                awaited: {
-                  description: 'The control plane has taken the connection, and has not said anything.',
+                pending: {
+                  description: 'The control plane accepted the connection and has not responded.',
                   after: {
-                    answerLimit: {
+                    responseLimit: {
                       target: '#xds-stream.ending',
                       actions: [
                         {
-                          type: 'tellLost',
+                          type: 'reportLost',
                           params: {
                             code: 'DEADLINE_EXCEEDED',
                             reason: `no response within ${answerLimitMs} ms`,
@@ -159,7 +159,7 @@ export const xdsStreamMachine = xdsStreamSetup.createMachine({
                           },
                         },
                         {
-                          type: 'rememberEnd',
+                          type: 'recordEnd',
                           params: {
                             code: 'UNAVAILABLE',
                             reason: `control plane did not respond within ${answerLimitMs} ms`,
@@ -168,32 +168,32 @@ export const xdsStreamMachine = xdsStreamSetup.createMachine({
                       ],
                     },
                   },
-                  on: { 'upstream.answered': 'on trial' },
+                  on: { 'upstream.responded': 'verifying' },
                 },
-                'on trial': {
-                  description: 'It answers; one that breaks off at once each time is not asked more often for it.',
-                  after: { trial: { target: 'good', actions: ['forgetFailures', 'tellServed'] } },
+                verifying: {
+                  description: 'The control plane responds. The pause is reset only after it has served for some time.',
+                  after: { trial: { target: 'established', actions: ['resetFailures', 'reportServed'] } },
                 },
-                good: {
-                  meta: { waitsFor: 'the end of either stream: this is the work' },
-                  description: 'It has served for a while.',
+                established: {
+                  meta: { waitsFor: 'the end of either stream: normal operation' },
+                  description: 'The control plane has served for some time.',
                 },
               },
             },
             envoy: {
-              initial: 'reads',
+              initial: 'reading',
               states: {
-                reads: {
-                  meta: { waitsFor: 'the end of either stream: this is the work' },
-                  on: { 'downstream.congested': 'lags' },
+                reading: {
+                  meta: { waitsFor: 'the end of either stream: normal operation' },
+                  on: { 'downstream.congested': 'congested' },
                 },
-                lags: {
-                  description: 'Envoy does not read as fast as it is sent: nothing more is read for it meanwhile.',
+                congested: {
+                  description: 'Envoy reads too slowly: reading from the control plane is paused.',
                   after: {
                     congestionLimit: {
                       target: '#xds-stream.ending',
                       actions: {
-                        type: 'rememberEnd',
+                        type: 'recordEnd',
                         params: {
                           code: 'DEADLINE_EXCEEDED',
                           reason: `client read nothing for ${congestionLimitMs} ms`,
@@ -201,25 +201,25 @@ export const xdsStreamMachine = xdsStreamSetup.createMachine({
                       },
                     },
                   },
-                  on: { 'downstream.relieved': 'reads' },
+                  on: { 'downstream.relieved': 'reading' },
                 },
               },
             },
             'control plane': {
-              initial: 'reads',
+              initial: 'reading',
               states: {
-                reads: {
-                  meta: { waitsFor: 'the end of either stream: this is the work' },
-                  on: { 'upstream.congested': 'lags' },
+                reading: {
+                  meta: { waitsFor: 'the end of either stream: normal operation' },
+                  on: { 'upstream.congested': 'congested' },
                 },
-                lags: {
-                  description: 'The control plane does not read: nothing more is read of Envoy meanwhile.',
+                congested: {
+                  description: 'The control plane does not read: reading from Envoy is paused.',
                   after: {
                     congestionLimit: {
                       target: '#xds-stream.ending',
                       actions: [
                         {
-                          type: 'tellLost',
+                          type: 'reportLost',
                           params: {
                             code: 'DEADLINE_EXCEEDED',
                             reason: `control plane read nothing for ${congestionLimitMs} ms`,
@@ -227,7 +227,7 @@ export const xdsStreamMachine = xdsStreamSetup.createMachine({
                           },
                         },
                         {
-                          type: 'rememberEnd',
+                          type: 'recordEnd',
                           params: {
                             code: 'UNAVAILABLE',
                             reason: `control plane read nothing for ${congestionLimitMs} ms`,
@@ -236,61 +236,61 @@ export const xdsStreamMachine = xdsStreamSetup.createMachine({
                       ],
                     },
                   },
-                  on: { 'upstream.relieved': 'reads' },
+                  on: { 'upstream.relieved': 'reading' },
                 },
               },
             },
             roots: {
-              initial: 'as trusted',
+              initial: 'acknowledged',
               states: {
-                'as trusted': {
-                  meta: { waitsFor: 'other roots, which may come at any time' },
+                acknowledged: {
+                  meta: { waitsFor: 'new roots' },
                   on: {
-                    'bundle.arrived': {
-                      target: 'being trusted',
+                    'bundle.received': {
+                      target: 'awaiting acknowledgement',
                       actions: [
-                        { type: 'rememberBundle', params: ({ event }) => event },
-                        { type: 'tellBundle', params: ({ event }) => event },
+                        { type: 'recordBundle', params: ({ event }) => event },
+                        { type: 'forwardBundle', params: ({ event }) => event },
                       ],
                     },
                   },
                 },
-                'being trusted': {
+                'awaiting acknowledgement': {
                   description:
-                    'The control plane hears that they are trusted when Envoy has said so: a rotation of the root waits for that word.',
+                    'The agent acknowledges the roots once Envoy trusts them; a rotation of the root waits for this.',
                   after: {
                     bundleLimit: {
-                      target: 'as trusted',
+                      target: 'acknowledged',
                       actions: [
                         {
-                          type: 'refuseBundle',
+                          type: 'rejectBundle',
                           params: { reason: `Envoy did not acknowledge the trust bundle within ${bundleLimitMs} ms` },
                         },
-                        'forgetBundle',
+                        'clearBundle',
                       ],
                     },
                   },
                   on: {
                     'trust-bundle.served': {
-                      guard: 'isAwaited',
-                      target: 'as trusted',
-                      actions: ['acknowledgeBundle', 'forgetBundle'],
+                      guard: 'isPendingBundle',
+                      target: 'acknowledged',
+                      actions: ['acknowledgeBundle', 'clearBundle'],
                     },
                     'trust-bundle.refused': {
-                      guard: 'isAwaited',
-                      target: 'as trusted',
+                      guard: 'isPendingBundle',
+                      target: 'acknowledged',
                       actions: [
-                        { type: 'refuseBundle', params: ({ event }) => ({ reason: event.reason }) },
-                        'forgetBundle',
+                        { type: 'rejectBundle', params: ({ event }) => ({ reason: event.reason }) },
+                        'clearBundle',
                       ],
                     },
-                    'bundle.arrived': {
-                      target: 'being trusted',
+                    'bundle.received': {
+                      target: 'awaiting acknowledgement',
                       reenter: true,
-                      description: 'Newer ones: what came before is not answered any more.',
+                      description: 'Newer roots: the previous ones are not acknowledged.',
                       actions: [
-                        { type: 'rememberBundle', params: ({ event }) => event },
-                        { type: 'tellBundle', params: ({ event }) => event },
+                        { type: 'recordBundle', params: ({ event }) => event },
+                        { type: 'forwardBundle', params: ({ event }) => event },
                       ],
                     },
                   },
@@ -302,12 +302,12 @@ export const xdsStreamMachine = xdsStreamSetup.createMachine({
       },
     },
     ending: {
-      description: "Envoy's stream is told its end; the connection to the control plane is gone.",
+      description: "Ends Envoy's stream with a status. The connection to the control plane is closed.",
       entry: 'endDownstream',
       after: {
         endLimit: {
           target: 'ended',
-          actions: { type: 'tellEnded', params: { reason: `stream did not close within ${endLimitMs} ms` } },
+          actions: { type: 'reportEnded', params: { reason: `stream did not close within ${endLimitMs} ms` } },
         },
       },
       on: { 'stream.supersede': {} },

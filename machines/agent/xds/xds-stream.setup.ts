@@ -83,40 +83,40 @@ export const xdsStreamSetup = setup({
   },
   delays: {
     pause: ({ context }) => pauseAfter(context.failures, context.chance),
-    dialLimit: dialLimitMs,
-    answerLimit: answerLimitMs,
+    connectLimit: dialLimitMs,
+    responseLimit: answerLimitMs,
     trial: trialMs,
     congestionLimit: congestionLimitMs,
     bundleLimit: bundleLimitMs,
     endLimit: endLimitMs,
   },
   guards: {
-    hasFailedLately: ({ context }) => context.failures.count > 0,
-    isAwaited: ({ context, event }) => 'hash' in event && event.hash === context.bundle,
+    hasRecentFailure: ({ context }) => context.failures.count > 0,
+    isPendingBundle: ({ context, event }) => 'hash' in event && event.hash === context.bundle,
   },
   actions: {
-    noteFailure: assign({
+    recordFailure: assign({
       failures: ({ context }, params: { isRefusal: boolean; retryAfterMs: number }) =>
         failedAgain(context.failures, params),
     }),
-    forgetFailures: assign({ failures: ({ context }) => forgotten(context.failures) }),
-    drawAgain: assign({ chance: (_, params: { chance: number }) => params.chance }),
-    rememberEnd: assign({ end: (_, params: { code: StreamCode; reason: string }) => params }),
-    rememberBundle: assign({ bundle: (_, params: { hash: string }) => params.hash }),
-    forgetBundle: assign({ bundle: '' }),
-    noteCertificate: assign({ certificate: (_, { serialNumber }: CertificateTell) => serialNumber }),
-    tellCertificate: sendTo(
+    resetFailures: assign({ failures: ({ context }) => forgotten(context.failures) }),
+    updateChance: assign({ chance: (_, params: { chance: number }) => params.chance }),
+    recordEnd: assign({ end: (_, params: { code: StreamCode; reason: string }) => params }),
+    recordBundle: assign({ bundle: (_, params: { hash: string }) => params.hash }),
+    clearBundle: assign({ bundle: '' }),
+    recordCertificate: assign({ certificate: (_, { serialNumber }: CertificateTell) => serialNumber }),
+    reportCertificate: sendTo(
       'upstream',
       (_, { serialNumber }: CertificateTell): CertificateTell => ({
-        type: 'certificate.tell',
+        type: 'certificate.report',
         serialNumber,
       }),
     ),
-    noteHealth: assign({ health: (_, { healthy, message }: HealthTell) => ({ healthy, message }) }),
-    tellHealth: sendTo('upstream', (_, order: HealthTell): HealthTell => order),
+    recordHealth: assign({ health: (_, { healthy, message }: HealthTell) => ({ healthy, message }) }),
+    reportHealth: sendTo('upstream', (_, order: HealthTell): HealthTell => order),
     requestModule: sendParent((_, order: ModuleRequired | ModuleReleased): StreamNews => order),
     reportModule: sendTo('upstream', (_, report: ModuleFetched | ModuleFailed) => report),
-    tellUnreachable: sendParent(
+    reportUnreachable: sendParent(
       ({ context }, params: { reason: string }): StreamNews => ({
         type: 'upstream.failed',
         stream: context.stream,
@@ -125,7 +125,7 @@ export const xdsStreamSetup = setup({
         retryAfterMs: 0,
       }),
     ),
-    tellLost: sendParent(
+    reportLost: sendParent(
       ({ context }, { code, reason, retryAfterMs }: Omit<UpstreamLost, 'type'>): StreamNews => ({
         type: 'upstream.failed',
         stream: context.stream,
@@ -134,15 +134,15 @@ export const xdsStreamSetup = setup({
         retryAfterMs,
       }),
     ),
-    tellServed: sendParent(({ context }): StreamNews => ({ type: 'upstream.served', stream: context.stream })),
-    tellEnded: sendParent(
+    reportServed: sendParent(({ context }): StreamNews => ({ type: 'upstream.served', stream: context.stream })),
+    reportEnded: sendParent(
       ({ context }, params: { reason: string }): StreamNews => ({
         type: 'stream.ended',
         stream: context.stream,
         reason: params.reason,
       }),
     ),
-    tellBundle: sendParent(
+    forwardBundle: sendParent(
       (_, { roots, hash, members, tainted }: Omit<BundleArrived, 'type'>): StreamNews => ({
         type: 'trust-bundle.received',
         roots,
@@ -154,12 +154,12 @@ export const xdsStreamSetup = setup({
     endDownstream: sendTo('downstream', ({ context }): DownstreamEnd => ({ type: 'downstream.end', ...context.end })),
     acknowledgeBundle: sendTo(
       'upstream',
-      ({ context }): BundleAnswer => ({ type: 'bundle.answer', hash: context.bundle, refusal: '' }),
+      ({ context }): BundleAnswer => ({ type: 'bundle.respond', hash: context.bundle, refusal: '' }),
     ),
-    refuseBundle: sendTo(
+    rejectBundle: sendTo(
       'upstream',
       ({ context }, params: { reason: string }): BundleAnswer => ({
-        type: 'bundle.answer',
+        type: 'bundle.respond',
         hash: context.bundle,
         refusal: params.reason,
       }),

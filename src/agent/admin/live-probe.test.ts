@@ -73,7 +73,7 @@ function probing(
   onTestFinished(() => void actor.stop());
   return {
     events,
-    look: (asItIs = false) => actor.getSnapshot().children.probe?.send({ type: 'probe.look', asItIs }),
+    look: (asItIs = false) => actor.getSnapshot().children.probe?.send({ type: 'probe.run', asItIs }),
     async why() {
       actor.getSnapshot().children.probe?.send({ type: 'probe.explain' });
       return String((await next('probe.waiting')).reason);
@@ -190,7 +190,7 @@ test('an epoch that is live without listeners that it refused is told as such, o
   const { admin, port } = await adminServer();
   admin.refused = ['tls'];
   const { next, events, look } = probing(port, 0);
-  expect(await next('probe.lacking')).toMatchObject({
+  expect(await next('probe.incomplete')).toMatchObject({
     reason: 'LIVE, but Envoy rejected 1 listener, first tls: no certificate',
   });
   look();
@@ -201,7 +201,10 @@ test('an epoch that is live without listeners that it refused is told as such, o
   expect(events).toHaveLength(2);
   admin.refused = ['tls', 'other'];
   await eventually('it is told anew', () => events.length > 2);
-  expect(events[2]).toMatchObject({ type: 'probe.lacking', reason: expect.stringContaining('rejected 2 listeners') });
+  expect(events[2]).toMatchObject({
+    type: 'probe.incomplete',
+    reason: expect.stringContaining('rejected 2 listeners'),
+  });
   admin.refused = [];
   await next('probe.passed');
 });
@@ -210,7 +213,7 @@ test('asked for it as it is, it is live all the same', async () => {
   const { admin, port } = await adminServer();
   admin.refused = ['tls'];
   const { next, look } = probing(port, 0);
-  await next('probe.lacking');
+  await next('probe.incomplete');
   look(true);
   expect(await next('probe.passed')).toMatchObject({ timeToLiveMs: expect.any(Number) });
 });

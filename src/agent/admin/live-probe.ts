@@ -52,7 +52,7 @@ export function liveProbe(environment: ProbeEnvironment) {
       sendBack(event);
     };
     const probe = new Probe(environment, input, report);
-    receive((order) => void (order.type === 'probe.look' ? probe.lookNow(order.asItIs) : probe.explain()));
+    receive((order) => void (order.type === 'probe.run' ? probe.lookNow(order.asItIs) : probe.explain()));
     if (input.adopted?.live) probe.wasSeen();
     else {
       if (input.asked) void probe.lookNow(false);
@@ -107,7 +107,7 @@ class Probe {
         this.#passed();
         return;
       }
-      if (lacking !== '' && lacking !== told) this.#report({ type: 'probe.lacking', reason: lacking });
+      if (lacking !== '' && lacking !== told) this.#report({ type: 'probe.incomplete', reason: lacking });
       told = lacking;
       const isEager = performance.now() - beganAt < eagerMs;
       await sleep(isEager ? eagerPauseMs : pauseMs, undefined, { signal: stopped }).catch(() => {});

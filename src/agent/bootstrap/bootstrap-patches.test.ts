@@ -73,10 +73,10 @@ async function outcome(discoveryAddress: string, patches: BootstrapPatches, line
     on: { '*': { actions: ({ event }) => void told.push(event as PatchesAsked | PatchesAnswered) } },
   });
   const actor = createActor(chart).start();
-  await expect.poll(() => told.at(-1)?.type).toBe('patches.answered');
+  await expect.poll(() => told.at(-1)?.type).toBe('patches.completed');
   actor.stop();
   const { answer: output } = told.at(-1) as PatchesAnswered;
-  return { output, hasTaken: told[0]!.type === 'patches.asked' };
+  return { output, hasTaken: told[0]!.type === 'patches.requested' };
 }
 
 function effect(discoveryAddress: string, patches: BootstrapPatches, lines: string[]) {

@@ -93,7 +93,7 @@ export function askForPatches(environment: PatchesEnvironment) {
       if (!stop.signal.aborted) sendBack(event);
     };
     if (environment.patches.isKnown) {
-      setImmediate(() => report({ type: 'patches.answered', answer: { is: 'patched' } }));
+      setImmediate(() => report({ type: 'patches.completed', answer: { is: 'patched' } }));
       return () => stop.abort();
     }
     receive(({ waitedMs }) => {
@@ -103,8 +103,8 @@ export function askForPatches(environment: PatchesEnvironment) {
     void answerTo(input.shows, {
       ...environment,
       signal: stop.signal,
-      asked: () => report({ type: 'patches.asked' }),
-    }).then((answer) => report({ type: 'patches.answered', answer }));
+      asked: () => report({ type: 'patches.requested' }),
+    }).then((answer) => report({ type: 'patches.completed', answer }));
     return () => stop.abort();
   });
 }

@@ -14,7 +14,7 @@ export function supervisorWithEffects({ epoch, shutdown, binaries, newest }: Sup
   return supervisorMachine.provide({
     actors: { epoch, shutdown, repair: repairSharedMemory(newest) },
     actions: {
-      keepBinaries: ({ context: { desired, provenBinary, epochs } }) =>
+      pruneBinaries: ({ context: { desired, provenBinary, epochs } }) =>
         binaries.keep(new Set([desired.binary, provenBinary, ...epochs.map(({ binary }) => binary)])),
     },
   });

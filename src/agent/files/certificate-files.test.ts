@@ -230,7 +230,7 @@ describe('waiting for files', () => {
       types: { events: {} as FilesAwaited },
       actors: { wait: waitForFiles(new FileTurns()) },
       actions: { note: ({ event: { missing, unreachable } }) => void told.push({ missing, unreachable }) },
-    }).createMachine({ invoke: { src: 'wait', input: { files } }, on: { 'files.awaited': { actions: 'note' } } });
+    }).createMachine({ invoke: { src: 'wait', input: { files } }, on: { 'files.pending': { actions: 'note' } } });
     const actor = createActor(parent).start();
     onTestFinished(() => void actor.stop());
     return { told, stop: () => void actor.stop() };

@@ -238,7 +238,7 @@ async function whichAreMissing(files: readonly string[]): Promise<FilesAwaited> 
   const problems: (string | undefined)[] = [];
   for (const file of files) problems.push(await whyUnreadable(file));
   return {
-    type: 'files.awaited',
+    type: 'files.pending',
     missing: files.filter((_, index) => problems[index] === 'missing'),
     unreachable: files.flatMap((file, index) => {
       const problem = problems[index];

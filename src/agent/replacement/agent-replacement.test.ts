@@ -100,7 +100,7 @@ test('an agent whose newer one ends while the record is written goes on with wha
   const { say } = started(predecessor.provide({ actors: { link: silent } }));
   say(ready);
   await eventually('the record is being written', () => done !== undefined);
-  say({ type: 'successor.gone', reason: '' });
+  say({ type: 'successor.lost', reason: '' });
   done!();
   await sleep(5);
   expect(table.letsGo).toBe(false);
@@ -108,11 +108,11 @@ test('an agent whose newer one ends while the record is written goes on with wha
 
 test('an agent that takes back more slowly than it may leaves all to the one that comes after', async () => {
   const { predecessor, table, baseIds } = given('the ports');
-  const { say, told } = started(predecessor.provide({ actors: { link: silent }, delays: { takeBackLimit: 20 } }));
+  const { say, told } = started(predecessor.provide({ actors: { link: silent }, delays: { resumeLimit: 20 } }));
   say(ready);
   await eventually('it has given up', () => table.letsGo);
   await sleep(5);
-  say({ type: 'successor.gone', reason: '' });
+  say({ type: 'successor.lost', reason: '' });
   await eventually('its time is over', () => told.includes('succession.done'));
   done!();
   await sleep(5);
@@ -125,7 +125,7 @@ test('an agent that takes back in time has it all', async () => {
   say(ready);
   await eventually('it has given up', () => table.letsGo);
   await sleep(5);
-  say({ type: 'successor.gone', reason: '' });
+  say({ type: 'successor.lost', reason: '' });
   await eventually('it has taken back', () => told.includes('succession.failed'));
   expect({ letsGo: table.letsGo, held: baseIds.held }).toEqual({ letsGo: false, held: true });
 });

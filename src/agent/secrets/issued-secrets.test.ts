@@ -134,7 +134,7 @@ test('a token that is not believed any more is made up for by the certificate th
   expect(uriOf(second)).toBe('URI:spiffe://cluster.local/ns/shop/sa/cart');
   rmSync(tokenFile);
   await envoy.next(3);
-  expect(started.events('secret.lacking')).toEqual([]);
+  expect(started.events('secret.unavailable')).toEqual([]);
 });
 
 test('so is one of which the authority cannot find out whose it is, as long as its issuer does not answer', async () => {
@@ -147,7 +147,7 @@ test('so is one of which the authority cannot find out whose it is, as long as i
   await envoy.next();
   writeFileSync(tokenFile, 'e30.e30.e30');
   await envoy.next(3);
-  expect(started.events('secret.lacking')).toEqual([]);
+  expect(started.events('secret.unavailable')).toEqual([]);
 });
 
 test('who is not known gets nothing, and the reason names what was shown; a good token brings it', async () => {
@@ -157,8 +157,8 @@ test('who is not known gets nothing, and the reason names what was shown; a good
   const started = await secrets(plane.port('ads.listening'));
   const envoy = await started.client();
   envoy.ask('default');
-  await eventually('it is told', () => started.events('secret.lacking').length > 1);
-  const [first, second] = started.events('secret.lacking');
+  await eventually('it is told', () => started.events('secret.unavailable').length > 1);
+  const [first, second] = started.events('secret.unavailable');
   expect(first!.reason).toMatch(/UNAUTHENTICATED.*\(credentials: token \.\/var/);
   expect(Number(second!.pauseMs)).toBeGreaterThanOrEqual(500);
   expect(envoy.answers).toEqual([]);
@@ -177,7 +177,7 @@ test('an authority that nobody is to trust is told nothing', async () => {
   mkdirSync('var/run/secrets/istio', { recursive: true });
   writeFileSync('trusted.pem', other.roots());
   const started = await secrets(plane.port('ads.listening'), { CA_ROOT_CA: join(directory, 'trusted.pem') });
-  await eventually('it is told', () => started.events('secret.lacking').length > 0);
-  expect(started.events('secret.lacking')[0]!.reason).toMatch(/UNAVAILABLE/);
+  await eventually('it is told', () => started.events('secret.unavailable').length > 0);
+  expect(started.events('secret.unavailable')[0]!.reason).toMatch(/UNAVAILABLE/);
   expect(plane.records.filter(({ kind }) => kind === 'log')).toEqual([]);
 });

@@ -64,7 +64,7 @@ async function start(at: () => number = Date.now) {
   const name = `file-root-crl:${directory}/ca/ca.pem~${directory}/crl/ca.crl`;
   const envoy = await secrets.client();
   envoy.ask(name);
-  const lacking = () => secrets.events('secret.lacking').filter((event) => event.name === name);
+  const lacking = () => secrets.events('secret.unavailable').filter((event) => event.name === name);
   return { envoy, name, counts, lacking };
 }
 

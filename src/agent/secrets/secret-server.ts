@@ -191,7 +191,7 @@ export class SecretServer {
     subject.streams.add(stream);
     if (subject.version !== undefined) stream.send(name, subject.version);
     // What could not be had a while ago may be there by now.
-    if (isFirst || subject.isRefused) this.#tell({ type: 'sds.asked', name });
+    if (isFirst || subject.isRefused) this.#tell({ type: 'sds.subscribed', name });
   }
 
   #leave(name: string, stream: SecretStream): void {
@@ -207,7 +207,7 @@ export class SecretServer {
       this.#subjects.delete(name);
       if (isFile(name)) this.#means.vault.forget(name);
     }
-    this.#tell({ type: 'sds.left', name });
+    this.#tell({ type: 'sds.unsubscribed', name });
   }
 
   #tellTaken(name: string, subject: Subject): void {

@@ -133,8 +133,8 @@ test('three changes by a switched link are each served; a key of another certifi
     expect((await envoy.next(change + 1)).chain).toBe(certificate);
   }
   volume('..4', { ...authority.issue(['a']), privateKey: authority.issue(['b']).privateKey });
-  await eventually('it is told', () => secrets.events('secret.lacking').length > 0);
-  expect(secrets.events('secret.lacking')[0]).toMatchObject({
+  await eventually('it is told', () => secrets.events('secret.unavailable').length > 0);
+  expect(secrets.events('secret.unavailable')[0]).toMatchObject({
     name: 'default',
     code: 'PRIVATE_KEY_MISMATCH',
   });
@@ -159,7 +159,9 @@ test('a secret that is not there holds nobody back: it comes when its files do',
   await leaf.next();
   // Nobody wants it any more.
   other.close();
-  await eventually('it is let go', () => secrets.events('sds.left').some(({ name }) => name === `file-root:${file}`));
+  await eventually('it is let go', () =>
+    secrets.events('sds.unsubscribed').some(({ name }) => name === `file-root:${file}`),
+  );
 });
 
 test('a workload without an identity has the files that its services name, and nothing of its own', async () => {
@@ -213,13 +215,13 @@ test('who wants a name that somebody else was refused is told as well, and gets 
   const name = `file-root:${mounted().roots}`;
   const first = await client();
   first.ask('ROOTCA', name);
-  await eventually('it is refused', () => secrets.events('sds.refuse').length > 0);
+  await eventually('it is refused', () => secrets.events('sds.reject').length > 0);
   const alone = await client();
   alone.ask(name);
   await eventually('the end', () => alone.ended);
   expect(alone.ended).toContain('limit of 200 secrets reached');
   others.close();
-  await eventually('there is room', () => secrets.events('sds.left').length >= 99);
+  await eventually('there is room', () => secrets.events('sds.unsubscribed').length >= 99);
   const late = await client();
   late.ask(name);
   expect((await late.next()).name).toBe(name);
@@ -239,7 +241,7 @@ test('who wants another secret after its acknowledgement names the response that
   // Answered twice, and what it does not want any more is not sent.
   one.acknowledge(one.answers[1]!, 'ROOTCA');
   one.acknowledge(one.answers[1]!, 'ROOTCA');
-  await eventually('it has left', () => secrets.events('sds.left').length > 0);
+  await eventually('it has left', () => secrets.events('sds.unsubscribed').length > 0);
   expect(one.answers).toHaveLength(2);
   expect(one.ended).toBeUndefined();
 });
@@ -302,7 +304,7 @@ test('names of files have a bound; those that were there are served on', async (
     const one = await client();
     one.ask(...Array.from({ length: names }, (_, i) => `file-root:/nowhere/${index}/${i}`));
   }
-  const refusals = () => secrets.events('sds.refuse');
+  const refusals = () => secrets.events('sds.reject');
   await eventually('some are refused', () => refusals().length === 3);
   expect(refusals()[0]!.reason).toBe('limit of 200 secrets reached');
   const envoy = await client();
@@ -320,8 +322,8 @@ test('who wants other secrets without end is let go, and costs nobody else the a
   for (let i = 0; i < 5_000; i++) hostile.ask(`file-root:/nowhere/${i % 2}`);
   await eventually('it is let go', () => hostile.ended);
   expect(hostile.ended).toContain('RESOURCE_EXHAUSTED: subscriptions change too often');
-  expect(secrets.events('sds.asked').length).toBeLessThan(300);
-  await eventually('what it wanted is let go', () => secrets.events('sds.left').length > 0);
+  expect(secrets.events('sds.subscribed').length).toBeLessThan(300);
+  await eventually('what it wanted is let go', () => secrets.events('sds.unsubscribed').length > 0);
   write('certs/root-cert.pem', createAuthority().certificate);
   await envoy.next(2);
 });
@@ -335,7 +337,7 @@ test('who wants much from the first has no more of it than who wants it later', 
   }
   await eventually('two are let go', () => hostile.filter(({ ended }) => ended !== undefined).length >= 2);
   expect(hostile.filter(({ ended }) => ended?.includes('subscriptions change too often') === true)).toHaveLength(2);
-  expect(secrets.events('sds.asked')).toHaveLength(2 * 99);
+  expect(secrets.events('sds.subscribed')).toHaveLength(2 * 99);
   const envoy = await client();
   envoy.ask('ROOTCA');
   await envoy.next();
@@ -421,7 +423,7 @@ test('roots of the control plane are trusted beside the mounted ones, and it is 
   expect(envoy.answers).toHaveLength(2);
   // Nobody asks for roots.
   envoy.close();
-  await eventually('it has left', () => secrets.events('sds.left').length > 0);
+  await eventually('it has left', () => secrets.events('sds.unsubscribed').length > 0);
   secrets.tellRoots('three', [other.certificate]);
   await eventually('it is told', () => secrets.events('trust-bundle.served').length > 2);
 });

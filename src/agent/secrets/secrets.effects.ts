@@ -78,7 +78,7 @@ export function secretsWithEffects({
         ...(clocks && { clocks }),
       }),
     },
-    actions: { keepBundle: (_, { hash, roots }) => vault.keepSet('bundle', hash, roots) },
+    actions: { storeBundle: (_, { hash, roots }) => vault.keepSet('bundle', hash, roots) },
   });
 }
 

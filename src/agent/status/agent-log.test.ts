@@ -17,7 +17,7 @@ type Event =
   | SecretObtained
   | UpstreamFailed
   | { type: 'upstream.opened'; shown: string }
-  | { type: 'upstream.answered' };
+  | { type: 'upstream.responded' };
 
 function logged(to: string, ...events: Event[]): LoggedEvent[] {
   const recorder = createRecorder({ program: 'test' });
@@ -121,7 +121,13 @@ test('each version of a certificate is logged once, with its end', () => {
 });
 
 test('a certificate that is not available is a warning at its first, second, fourth and eighth try, but not within half a second', () => {
-  const lacking: SecretLacking = { type: 'secret.lacking', name: 'default', reason: 'a', attempts: 1, pauseMs: 500 };
+  const lacking: SecretLacking = {
+    type: 'secret.unavailable',
+    name: 'default',
+    reason: 'a',
+    attempts: 1,
+    pauseMs: 500,
+  };
   const lines = logged('secrets', ...Array.from({ length: 9 }, (_, index) => ({ ...lacking, attempts: index + 1 })));
   expect(lines.map(({ attempts }) => attempts)).toEqual([1, 2, 4, 8]);
   const brief = logged('secrets', ...[1, 2].map((attempts) => ({ ...lacking, attempts, pauseMs: attempts * 50 })));
@@ -138,7 +144,7 @@ test('a connection is logged when the control plane responds, and equal failures
   });
   const opened = { type: 'upstream.opened', shown: 'token a' } as const;
   const rejected = Array.from({ length: 9 }, (_, index) => [opened, failed(index + 1)]).flat();
-  const lines = logged('xds-stream-1', ...rejected, opened, { type: 'upstream.answered' }, failed(10));
+  const lines = logged('xds-stream-1', ...rejected, opened, { type: 'upstream.responded' }, failed(10));
   expect(lines.map(({ event, stream }) => [event, stream])).toEqual([
     ...[1, 2, 4, 8].map((stream) => ['upstream.failed', stream]),
     ['upstream.opened', undefined],

@@ -103,9 +103,9 @@ class CertificateLog {
     switch (record.event.type) {
       case 'secret.obtained':
         return this.#obtained(record.event as unknown as SecretObtained);
-      case 'secret.lacking':
+      case 'secret.unavailable':
         return lackingEntry(record.event as unknown as SecretLacking);
-      case 'secret.ended':
+      case 'secret.expired':
         return { event: 'secret.ended', name: record.event.name };
       default:
         return undefined;
@@ -160,7 +160,7 @@ class ConnectionLog {
       case 'upstream.opened':
         this.#credentials.set(to, event.shown);
         return undefined;
-      case 'upstream.answered':
+      case 'upstream.responded':
         return this.#answered(to);
       case 'upstream.failed':
         return this.#failed(String(event.reason)) ? undefined : 'logged elsewhere';

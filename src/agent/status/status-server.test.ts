@@ -22,7 +22,7 @@ import { TraceRing } from '../../runtime/trace/trace-ring.ts';
 import { atOnce } from '../../runtime/turns.ts';
 
 const ready = (event: Told): ReadinessAnswer => ({
-  type: 'readiness.answer',
+  type: 'readiness.respond',
   request: event.request as number,
   ready: true,
   reason: '',
@@ -31,7 +31,7 @@ const ready = (event: Told): ReadinessAnswer => ({
 });
 
 const onReadiness = (answer: (event: Told) => EnvoyAsk | ReadinessAnswer) => (event: Told) =>
-  event.type === 'readiness.asked' ? answer(event) : (undefined as never);
+  event.type === 'readiness.requested' ? answer(event) : (undefined as never);
 
 test('§6.2 /healthz/ready: readiness is what the status actor answers, without a body', async () => {
   let isReady = true;
@@ -52,13 +52,14 @@ test('§6.2 /healthz/ready: readiness is what the status actor answers, without 
 test('§6.3: when told to, Envoy’s admin interface is asked, and its silence is an answer', async () => {
   const { url, told } = await servingStatus({
     answer: (event) => {
-      if (event.type === 'readiness.asked') return { type: 'envoy.ask', request: event.request as number, at: 'admin' };
-      if (event.type !== 'envoy.answered') return undefined as never;
+      if (event.type === 'readiness.requested')
+        return { type: 'envoy.probe', request: event.request as number, at: 'admin' };
+      if (event.type !== 'envoy.responded') return undefined as never;
       return { ...ready(event), ready: event.live as boolean, reason: event.detail as string };
     },
   });
   expect((await fetch(`${url}/healthz/ready`)).status).toBe(503);
-  expect(told.find((event) => event.type === 'envoy.answered')).toMatchObject({
+  expect(told.find((event) => event.type === 'envoy.responded')).toMatchObject({
     live: false,
     detail: expect.stringContaining('connection refused'),
   });
@@ -85,11 +86,11 @@ test('§6.3: an answer holds without an event, while Envoy says the same when it
   });
   order({ type: 'admin.use', epoch: 0, baseId: 1, adminPort, pid: child.pid! });
   const status = async (): Promise<number> => (await fetch(`${url}/healthz/ready`)).status;
-  const questions = (): number => told.filter(({ type }) => type === 'readiness.asked').length;
+  const questions = (): number => told.filter(({ type }) => type === 'readiness.requested').length;
   for (let i = 0; i < 5; i++) expect(await status()).toBe(200);
   expect(questions()).toBe(1);
   expect(asked.filter((path) => path === '/ready')).toEqual([]);
-  order({ type: 'readiness.outdated' });
+  order({ type: 'readiness.invalidate' });
   heldMs = 1;
   expect(await status()).toBe(200);
   expect(questions()).toBe(2);
@@ -133,10 +134,10 @@ test('an answer that is outdated while Envoy is asked whether it holds is put to
   await sleep(5);
   const answer = status();
   await eventually('Envoy is asked', () => held.length === 1);
-  order({ type: 'readiness.outdated' });
+  order({ type: 'readiness.invalidate' });
   held[0]!();
   expect(await answer).toBe(503);
-  expect(told.filter(({ type }) => type === 'readiness.asked')).toHaveLength(2);
+  expect(told.filter(({ type }) => type === 'readiness.requested')).toHaveLength(2);
 });
 
 test('§6.3: the admin interface that counts is the first one’s until another is named', async () => {
@@ -186,8 +187,8 @@ test('what was asked of an Envoy that serves no more is not reported: who serves
   const { url, order, told } = await servingStatus({
     adminPort: former!,
     answer: (event) => {
-      if (event.type === 'readiness.asked') return { type: 'envoy.ask', request: 1, at: 'admin' };
-      if (event.type !== 'envoy.answered') return undefined as never;
+      if (event.type === 'readiness.requested') return { type: 'envoy.probe', request: 1, at: 'admin' };
+      if (event.type !== 'envoy.responded') return undefined as never;
       return { ...ready(event), ready: event.live as boolean, reason: event.detail as string };
     },
   });
@@ -196,9 +197,9 @@ test('what was asked of an Envoy that serves no more is not reported: who serves
   await eventually('the one that serves is asked', () => held.length === 1);
   order({ type: 'admin.use', epoch: 0, baseId: 2, adminPort: latter!, pid });
   held[0]!();
-  order({ type: 'envoy.ask', request: 1, at: 'admin' });
+  order({ type: 'envoy.probe', request: 1, at: 'admin' });
   expect((await answer).status).toBe(200);
-  expect(told.filter(({ type }) => type === 'envoy.answered')).toMatchObject([{ live: true, detail: 'LIVE' }]);
+  expect(told.filter(({ type }) => type === 'envoy.responded')).toMatchObject([{ live: true, detail: 'LIVE' }]);
 });
 
 test('§6.3: which listeners Envoy refused is told when it begins to serve, and before its answer when they are others', async () => {
@@ -218,8 +219,8 @@ test('§6.3: which listeners Envoy refused is told when it begins to serve, and 
   const { url, told, order } = await servingStatus({
     adminPort,
     answer: (event) => {
-      if (event.type === 'readiness.asked') return { type: 'envoy.ask', request: event.request as number, at };
-      if (event.type !== 'envoy.answered') return undefined as never;
+      if (event.type === 'readiness.requested') return { type: 'envoy.probe', request: event.request as number, at };
+      if (event.type !== 'envoy.responded') return undefined as never;
       return { ...ready(event), ...held };
     },
   });
@@ -233,12 +234,12 @@ test('§6.3: which listeners Envoy refused is told when it begins to serve, and 
   const tls = { name: 'tls', why: 'no certificate' };
   order({ type: 'admin.use', epoch: 0, baseId: 1, adminPort, pid: process.pid });
   // Its child has the admin port already, and nobody has asked before.
-  expect(await ask()).toEqual(['readiness.asked', 'listeners.checked', 'envoy.answered']);
+  expect(await ask()).toEqual(['readiness.requested', 'listeners.checked', 'envoy.responded']);
   at = 'admin';
-  expect(await ask()).toEqual(['readiness.asked', 'envoy.answered']);
+  expect(await ask()).toEqual(['readiness.requested', 'envoy.responded']);
   expect(listeners()).toEqual([[tls]]);
   refused = [];
-  expect(await ask()).toEqual(['readiness.asked', 'listeners.checked', 'envoy.answered']);
+  expect(await ask()).toEqual(['readiness.requested', 'listeners.checked', 'envoy.responded']);
   // An answer that holds is given again while Envoy refuses the same ones.
   held = { heldMs: 1, listenersHeldMs: 60_000 };
   await ask();
@@ -246,7 +247,7 @@ test('§6.3: which listeners Envoy refused is told when it begins to serve, and 
   await sleep(5);
   expect(await ask()).toEqual([]);
   expect(dumps).toBe(before);
-  order({ type: 'readiness.outdated' });
+  order({ type: 'readiness.invalidate' });
   held = { heldMs: 1, listenersHeldMs: 1 };
   await ask();
   await sleep(5);
@@ -254,7 +255,7 @@ test('§6.3: which listeners Envoy refused is told when it begins to serve, and 
   expect(dumps).toBe(before + 2);
   refused = ['tls'];
   await sleep(5);
-  expect(await ask()).toEqual(['listeners.checked', 'readiness.asked', 'envoy.answered']);
+  expect(await ask()).toEqual(['listeners.checked', 'readiness.requested', 'envoy.responded']);
   expect(listeners()).toEqual([[tls], [], [tls]]);
   // Of another Envoy it is told anew.
   order({ type: 'admin.use', epoch: 1, baseId: 1, adminPort, pid: process.pid });
@@ -433,7 +434,7 @@ test('§6.1, §6.2: a port that is in use is told with what to do', async () => 
 test('§6.3: a readiness call that nobody answers is answered when the server ends', async () => {
   const { url, told, stop } = await servingStatus({});
   const answer = fetch(`${url}/healthz/ready`).then((response) => response.status);
-  while (!told.some((event) => event.type === 'readiness.asked')) await sleep(5);
+  while (!told.some((event) => event.type === 'readiness.requested')) await sleep(5);
   stop();
   expect(await answer).toBe(503);
 });
@@ -525,7 +526,7 @@ test('§6.3: many who ask at once for readiness are one question', async () => {
   onTestFinished(() => void unsubscribe('http.server.request.start', count));
   const asked = Array.from({ length: 20 }, async () => (await fetch(`${url}/healthz/ready`)).status);
   await eventually('all have asked', () => arrived === 20);
-  expect(told.filter(({ type }) => type === 'readiness.asked')).toHaveLength(1);
+  expect(told.filter(({ type }) => type === 'readiness.requested')).toHaveLength(1);
   order(ready(waiting[0]!) as never);
   expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
 });
@@ -645,16 +646,16 @@ test.each<[what: string, listeners: unknown, inbound: unknown, isReady: boolean]
     adminPort,
     application,
     answer: (event) => {
-      if (event.type === 'readiness.asked') {
-        return { type: 'envoy.ask', request: event.request, at: 'admin' } as EnvoyAsk;
+      if (event.type === 'readiness.requested') {
+        return { type: 'envoy.probe', request: event.request, at: 'admin' } as EnvoyAsk;
       }
-      if (event.type !== 'envoy.answered') return undefined as never;
+      if (event.type !== 'envoy.responded') return undefined as never;
       return { ...ready(event), ready: event.unserved === '', reason: String(event.unserved) };
     },
   });
   expect((await fetch(`${url}/healthz/ready`)).status).toBe(isReady ? 200 : 503);
   const unserved = isReady ? '' : 'no inbound listener for any application port (80, 81)';
-  expect(told.find(({ type }) => type === 'envoy.answered')).toMatchObject({ by: 'admin', live: true, unserved });
+  expect(told.find(({ type }) => type === 'envoy.responded')).toMatchObject({ by: 'admin', live: true, unserved });
 });
 
 test('§1.3 DISABLE_ENVOY: metrics are the agent’s and the application’s, and no Envoy is missed', async () => {

@@ -47,9 +47,9 @@ export function statusServer(environment: StatusServerEnvironment) {
     endpoint.open(input.port);
     receive((order) => {
       if (order.type === 'admin.use') endpoint.useAdmin(order);
-      else if (order.type === 'envoy.ask') void endpoint.askEnvoy(order);
+      else if (order.type === 'envoy.probe') void endpoint.askEnvoy(order);
       else if (order.type === 'envoy.drain') void endpoint.drainEnvoy();
-      else if (order.type === 'readiness.outdated') endpoint.forgetAnswer();
+      else if (order.type === 'readiness.invalidate') endpoint.forgetAnswer();
       else endpoint.answer(order);
     });
     return () => {
@@ -235,7 +235,7 @@ class StatusEndpoint {
     const word = await this.#envoysWord(at);
     if (word === undefined) return;
     const unserved = word.by === 'admin' && word.live ? await this.#whyUnserved() : '';
-    if (this.#serving === asked) this.#report({ type: 'envoy.answered', request, ...word, unserved });
+    if (this.#serving === asked) this.#report({ type: 'envoy.responded', request, ...word, unserved });
   }
 
   /** Undefined: another one serves by now. */
@@ -296,7 +296,7 @@ class StatusEndpoint {
     else {
       const request = ++this.#requests;
       this.#waiting = { request, responses: [response] };
-      if (held === undefined) this.#report({ type: 'readiness.asked', request });
+      if (held === undefined) this.#report({ type: 'readiness.requested', request });
       else void this.#confirm(held, request);
     }
   }
@@ -313,7 +313,7 @@ class StatusEndpoint {
       this.#answerWaiting(200);
     } else {
       this.#held = undefined;
-      this.#report({ type: 'readiness.asked', request });
+      this.#report({ type: 'readiness.requested', request });
     }
   }
 

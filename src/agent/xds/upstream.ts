@@ -74,8 +74,8 @@ export function upstream(environment: UpstreamEnvironment) {
     };
     const joined = new Joined(environment, input, report, stop.signal);
     receive((order) => {
-      if (order.type === 'certificate.tell') joined.tellCertificate(order.serialNumber);
-      else if (order.type === 'health.tell') joined.tellHealth(order);
+      if (order.type === 'certificate.report') joined.tellCertificate(order.serialNumber);
+      else if (order.type === 'health.report') joined.tellHealth(order);
       else if (order.type === 'module.fetched') joined.settleModule(order.id, { file: order.file });
       else if (order.type === 'module.failed') joined.settleModule(order.id, { reason: order.reason });
       else joined.answerBundle(order.hash, order.refusal === '' ? undefined : order.refusal);
@@ -213,7 +213,7 @@ class Joined {
     return {
       answered: () => {
         this.#environment.activity.trouble = '';
-        this.#report({ type: 'upstream.answered' });
+        this.#report({ type: 'upstream.responded' });
       },
       downstreamInvalid: (reason) =>
         this.#report({ type: 'downstream.invalid', reason: `invalid DiscoveryRequest from Envoy: ${reason}` }),
@@ -223,7 +223,7 @@ class Joined {
       rejected: (typeUrl, nonce, reason) => this.#report({ type: 'resources.rejected', typeUrl, nonce, reason }),
       ...(this.#environment.tellsRoutine && {
         passed: (to, typeUrl, nonce) =>
-          this.#report({ type: to === 'upstream' ? 'request.passed' : 'response.passed', typeUrl, nonce }),
+          this.#report({ type: to === 'upstream' ? 'request.forwarded' : 'response.forwarded', typeUrl, nonce }),
       }),
       dropped: (typeUrl) => this.#environment.log.error('message.unclaimed', { 'xds.type': typeUrl }),
     };
@@ -261,7 +261,7 @@ class Joined {
     if (this.#isVerified) this.#environment.toldRoots?.tell(bundle.roots);
     this.#bundle = { hash: bundle.hash, answer };
     this.#environment.keepBundle?.(value);
-    this.#report({ type: 'bundle.arrived', ...bundle });
+    this.#report({ type: 'bundle.received', ...bundle });
   };
 
   /** A control plane that tells no roots is not told: it would not know what to do with it. */

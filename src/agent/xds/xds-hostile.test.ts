@@ -175,10 +175,10 @@ test('where all is recorded, each message that passes is told with its nonce, ho
       { type: 'resources.rejected', typeUrl, nonce: 'n70000', reason: 'no such thing' },
     ]);
     const nonces = (type: string) => proxy.events(type).map((event) => [event.typeUrl, event.nonce]);
-    expect(nonces('response.passed')).toEqual(
+    expect(nonces('response.forwarded')).toEqual(
       tellsRoutine ? ['n10', 'n70000', 'n3000000'].map((nonce) => [typeUrl, nonce]) : [],
     );
-    expect(nonces('request.passed')).toEqual(
+    expect(nonces('request.forwarded')).toEqual(
       tellsRoutine ? ['', 'n10', 'n70000'].map((nonce) => [typeUrl, nonce]) : [],
     );
   }

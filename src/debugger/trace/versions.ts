@@ -1,36 +1,38 @@
 /**
- * From each version of the trace format to the next: a trace outlives the program that wrote it. A stored trace of each version
- * is read by a test. Runs in a browser.
+ * Converts a trace of each version of the format to the next version. A test reads a stored trace of each version. Runs in a
+ * browser.
  */
 import { traceVersion } from '../../runtime/trace/trace.ts';
+import { convertNames } from './converted-names.ts';
 import { timelinesOfVersion2 } from './timelines-of-version-2.ts';
 
-/** A line as JSON has it; what is wrong in it is found after the last step. */
+/** A line as parsed from JSON; it is validated after the last step. */
 export type RawLine = Record<string, unknown>;
 export type VersionStep = (line: RawLine) => RawLine;
 
-/** `steps[0]` leads from version 1 to version 2. */
-const steps: readonly VersionStep[] = [
-  (line) => {
+/** `steps[0]` converts version 1 to version 2. A step is created for each trace, of which it may remember actors. */
+const steps: readonly (() => VersionStep)[] = [
+  () => (line) => {
     if (line.kind === 'header') return { ...line, version: 2, level: 'standard', machines: [] };
-    // What was called so was the type of the event; the number of what led to it was not recorded.
+    // In version 1, `cause` was the type of the event; the number of the cause was not recorded.
     const { cause: on, ...rest } = line;
     return line.kind === 'transition' ? { ...rest, on } : line;
   },
-  (line) => {
+  () => (line) => {
     if (line.kind !== 'header') return line;
     const { machines } = line;
     return { ...line, version: 3, ...(Array.isArray(machines) && { machines: machines.map(withTimeline) }) };
   },
+  convertNames,
 ];
 
-/** What leads from a version to this one; undefined where nothing does: it is newer, or none at all. */
+/** Steps that convert a trace of a version to the current one; `undefined` if the version is newer or invalid. */
 export function stepsFrom(version: number): readonly VersionStep[] | undefined {
   if (!Number.isInteger(version) || version < 1 || version > traceVersion) return undefined;
-  return steps.slice(version - 1);
+  return steps.slice(version - 1).map((step) => step());
 }
 
-/** Then lanes were known by the names of machines. */
+/** In version 2, lanes were derived from the names of machines. */
 function withTimeline(machine: unknown): unknown {
   const { id } = (machine ?? {}) as { id?: unknown };
   const timeline = typeof id === 'string' ? timelinesOfVersion2.get(id) : undefined;

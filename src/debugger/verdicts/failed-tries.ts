@@ -58,7 +58,7 @@ class FailedTriesRun implements RuleRun {
   #transition({ actor, to }: TraceRecord & { kind: 'transition' }, index: number, run: Run): Verdict[] | undefined {
     if (actor !== 'supervisor' || this.#toldGivenUp) return undefined;
     this.#tags ??= new StateTags(run.header.machines);
-    if (!this.#tags.of(actor, to).has('given up')) return undefined;
+    if (!this.#tags.of(actor, to).has('retries exhausted')) return undefined;
     this.#toldGivenUp = true;
     const who = this.#serving.name === undefined ? 'no Envoy serves' : `${spoken(this.#serving.name)} still serves`;
     return [

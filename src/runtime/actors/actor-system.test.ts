@@ -83,7 +83,7 @@ const eventTo = (records: readonly TraceRecord[], type: string): TraceRecord & {
 describe('the header', () => {
   test('holds the definition of every machine that may run', () => {
     const { header } = houseWith();
-    expect(header).toMatchObject({ version: 3, level: 'standard', program: 'test' });
+    expect(header).toMatchObject({ version: 4, level: 'standard', program: 'test' });
     expect(header.machines.map(({ id }) => id)).toEqual(['house', 'lamp']);
   });
 });

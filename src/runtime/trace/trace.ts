@@ -6,7 +6,7 @@ import { visibleText } from '../visible-text.ts';
 import type { Statechart } from './statechart.ts';
 
 /** Raised when a reader of the old format could misread the new one. */
-export const traceVersion = 3;
+export const traceVersion = 4;
 
 /** An event as it passed: its type, and its plain-data payload. */
 export interface TracedEvent {

@@ -188,7 +188,7 @@ function scriptedPredecessor(predecessor: typeof predecessorMachine, baseIds: nu
 }
 
 /** What the wait for files says when it is over. */
-export const allFilesAreThere: FilesAwaited = { type: 'files.awaited', missing: [], unreachable: [] };
+export const allFilesAreThere: FilesAwaited = { type: 'files.pending', missing: [], unreachable: [] };
 
 /** What a reading of the files finds. */
 export function readingOf(around: EffectWorld): { digest: string; files: string[]; problems: string[] } {
@@ -270,7 +270,7 @@ function scriptedEpoch(epoch: typeof epochMachine): typeof epochMachine {
       probe: scriptedCallback<ProbeLook | ProbeExplain, ProbeOrder>({
         start: (effect) => world(effect).probing(effect, true),
         receive: (effect, order) =>
-          order.type === 'probe.look' ? world(effect).lookNow(effect, order) : world(effect).explain(effect),
+          order.type === 'probe.run' ? world(effect).lookNow(effect, order) : world(effect).explain(effect),
         stop: (effect) => world(effect).probing(effect, false),
       }),
       drainListeners: scriptedPromise<void, DrainOrder>((call) => {

@@ -261,7 +261,7 @@ const epochsStart: OfItsStart = {
 
 const agentsStart: OfItsStart = {
   /** What its supervisor begins with. The next one begins with what is claimed, or taken back, by then. */
-  adoption: (state) => state.startsWith('at work.preparing') && !state.endsWith('standing by'),
+  adoption: (state) => state.startsWith('active.preparing') && !state.endsWith('standing by'),
 };
 
 /** `f1;` for contents of files and `o1;` for ordered restarts: see {@link byRank}. */

@@ -342,7 +342,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const name = this.#nameOf(input);
     if (on) {
       this.#set({ probes: new Map(probes).set(name, self) });
-      if (input.asked) this.lookNow(probe, { type: 'probe.look', asItIs: false });
+      if (input.asked) this.lookNow(probe, { type: 'probe.run', asItIs: false });
     } else if (probes.get(name) === self) {
       this.#set({ probes: less(probes, name), looking: less(this.#state.looking, name) });
     }
@@ -381,10 +381,10 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   orderStatus({ self }: Running<unknown>, order: HttpOrder): void {
-    if (order.type === 'envoy.ask') {
+    if (order.type === 'envoy.probe') {
       if (order.at !== 'port') this.#tellListeners(self);
       report(self, {
-        type: 'envoy.answered',
+        type: 'envoy.responded',
         request: order.request,
         ...this.#host.word(order.at, this.#state.adminOf),
       });
@@ -393,7 +393,7 @@ export class ExplorationWorld implements World, EffectWorld {
       this.#set({ adminOf: order.baseId });
       this.#tellListeners(self);
     }
-    if (order.type === 'readiness.answer') this.#oversight.hearReadiness(order);
+    if (order.type === 'readiness.respond') this.#oversight.hearReadiness(order);
   }
 
   /** It is asked when it begins to serve, too: later its child may have the admin port. */
@@ -445,7 +445,7 @@ export class ExplorationWorld implements World, EffectWorld {
         report(this.#state.link!, { type: 'successor.ready', pid: 2 });
         return;
       case 'hold':
-        report(this.#state.link!, { type: 'successor.holds' });
+        report(this.#state.link!, { type: 'successor.confirmed' });
         return;
       case 'next':
         this.#beginNext();
@@ -650,7 +650,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const probe = this.#state.probes.get(name)!;
     if (mayBeHeldBack(process)) {
       this.#host.holdBack(process);
-      report(probe, { type: 'probe.lacking', reason: 'LIVE without tls' });
+      report(probe, { type: 'probe.incomplete', reason: 'LIVE without tls' });
     } else this.#passed(process, probe);
   }
 
@@ -852,7 +852,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const moment = `${this.ending} ${stateName(status.getSnapshot().value)} ${this.#host.readinessKey(this.#state.adminOf)}`;
     if (this.#asked.has(moment)) return;
     this.#asked.add(moment);
-    report(http, { type: 'readiness.asked', request: 0 });
+    report(http, { type: 'readiness.requested', request: 0 });
   }
 
   #armNature(): void {

@@ -87,8 +87,9 @@ class SecretsSubject implements Subject {
   /** What the chart of the secrets does: it serves what there is, and refuses the rest. */
   #hear(event: SdsReport): void {
     if (event.type === 'sds.listening') this.#isListening = true;
-    if (event.type === 'sds.left' && !this.#wanted.delete(event.name)) this.#wrong.push(`nobody wanted ${event.name}`);
-    if (event.type !== 'sds.asked') return;
+    if (event.type === 'sds.unsubscribed' && !this.#wanted.delete(event.name))
+      this.#wrong.push(`nobody wanted ${event.name}`);
+    if (event.type !== 'sds.subscribed') return;
     // What was refused is asked for again.
     if (this.#wanted.has(event.name) && served.includes(event.name))
       this.#wrong.push(`${shown(event.name)} is wanted already`);

@@ -14,7 +14,7 @@ const fails = (seen: string | null) => ({ type: 'watch.failed', reason: 'ENOSPC'
 /** When the pauses of the trace began to be over, in milliseconds. */
 const pausesOver = (world: AgentWorld): number[] =>
   world.records.flatMap((record) =>
-    record.kind === 'transition' && record.actor === 'directory-0' && record.from === 'pausing' ? [record.t] : [],
+    record.kind === 'transition' && record.actor === 'directory-0' && record.from === 'backing off' ? [record.t] : [],
   );
 
 const gaps = (times: readonly number[]): number[] => times.map((t, index) => t - (times[index - 1] ?? 0));

@@ -86,7 +86,7 @@ describe('a child', () => {
     const world = await AgentWorld.serving({}, [7]);
     await world.certificate('digest-1');
     await world.pass(3_600_000);
-    expect(world.supervisorIs()).toEqual(['given up']);
+    expect(world.supervisorIs()).toEqual(['retries exhausted']);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1']);
     expect((await world.ask()).ready).toBe(true);
     await ends(world, world.newest(), killed);
@@ -151,7 +151,7 @@ describe('the only Envoy', () => {
   test('that crashes while a start is waited for takes nothing with it', async () => {
     const world = await AgentWorld.serving({ starts: { burst: 1, refillMs: 60_000 } });
     await world.certificate('digest-1');
-    expect(world.supervisorIs()).toEqual(['waiting for a start']);
+    expect(world.supervisorIs()).toEqual(['rate limited']);
     await ends(world, world.newest(), crashed);
     expect(world.supervisorIs()).toEqual(['backing off']);
     expect(world.messages()).toContain('supervisor → start-limiter: start.withdraw');
@@ -166,7 +166,7 @@ describe('a crash while the parent drains', () => {
     await world.certificate('digest-1');
     await goesLive(world);
     await ends(world, world.newest(), crashed);
-    expect(world.supervisorIs()).toEqual(['waiting for a start']);
+    expect(world.supervisorIs()).toEqual(['rate limited']);
     await world.pass(600_000);
     expect(world.output()).toMatchObject({
       exitCode: 1,

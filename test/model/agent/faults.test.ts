@@ -111,7 +111,7 @@ test('§2.6 F5: changes and stops are taken in at any time: the newest change is
   expect(epochsStarted(world)).toEqual([0, 1, 2]);
   await goesLive(world);
   await world.certificate('digest-3');
-  expect(world.supervisorIs()).toEqual(['waiting for the parent']);
+  expect(world.supervisorIs()).toEqual(['waiting for parent exit']);
   world.signal('SIGTERM');
   await world.settle();
   expect(world.drained).toEqual([{ epoch: 2, baseId: 7, replaced: false }]);

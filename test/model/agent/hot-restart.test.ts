@@ -37,7 +37,7 @@ describe('one waiting slot', () => {
     await world.certificate('digest-2');
     await world.certificate('digest-3');
     expect(epochsStarted(world)).toEqual([0, 1]);
-    expect(world.supervisorIs()).toEqual(['waiting for the parent']);
+    expect(world.supervisorIs()).toEqual(['waiting for parent exit']);
     await world.pass(40_000);
     await ends(world, world.process('epoch-0'));
     expect(epochsStarted(world)).toEqual([0, 1, 2]);
@@ -63,7 +63,7 @@ describe('one waiting slot', () => {
     await world.certificate('digest-1');
     await world.certificate('digest-2');
     await goesLive(world);
-    expect(world.supervisorIs()).toEqual(['waiting for the parent']);
+    expect(world.supervisorIs()).toEqual(['waiting for parent exit']);
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
     expect(epochsStarted(world)).toEqual([0, 1, 2]);

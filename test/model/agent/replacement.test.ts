@@ -168,7 +168,7 @@ describe('an early death of the parent', () => {
     await world.certificate('digest-2');
     await goesLive(world);
     await world.certificate('digest-3');
-    expect(world.supervisorIs()).toEqual(['waiting for the parent']);
+    expect(world.supervisorIs()).toEqual(['waiting for parent exit']);
     await ends(world, world.process('epoch-1'), killed);
     expect(world.newest().name).toBe('epoch-0b');
   });
@@ -234,7 +234,7 @@ describe('the replacement', () => {
   test('has a child of its own base id, when the replaced one has left', async () => {
     const world = await replaced();
     await world.certificate('digest-2');
-    expect(world.supervisorIs()).toEqual(['waiting for the parent']);
+    expect(world.supervisorIs()).toEqual(['waiting for parent exit']);
     await world.pass(50_000);
     await ends(world, world.process('epoch-0'));
     expect(world.newest()).toMatchObject({ name: 'epoch-1b', epoch: 1, baseId: 8 });
@@ -301,7 +301,7 @@ describe('the replacement', () => {
   test('that dies though its bootstrap was good: a full, drained restart', async () => {
     const world = await tainted();
     await ends(world, world.newest(), { code: 1, lastWords: 'cannot bind' });
-    expect(world.supervisorIs()).toEqual(['draining', 'restarting in full']);
+    expect(world.supervisorIs()).toEqual(['draining', 'full restart']);
     expect(world.drained).toEqual([{ epoch: 0, baseId: 7, replaced: false }]);
     expect((await world.ask()).ready).toBe(true);
     await world.pass(4_500);
@@ -368,7 +368,7 @@ describe('an agent that has one base id only', () => {
     ['is doomed', () => doomed({}, [7]), 'epoch-1'],
   ])('drains an Envoy that %s, and starts it anew from epoch 0', async (_, scene, served) => {
     const world = await scene();
-    expect(world.supervisorIs()).toEqual(['draining', 'restarting in full']);
+    expect(world.supervisorIs()).toEqual(['draining', 'full restart']);
     expect(world.drained).toMatchObject([{ baseId: 7, replaced: false }]);
     expect(world.process(served).signals).toEqual([]);
     await world.pass(4_500);

@@ -45,7 +45,7 @@ describe('§2.2: the retry budget', () => {
     expect(epochsStarted(world)).toEqual([0, 1]);
     await world.pass(1);
     await ends(world, world.newest(), { code: 1 });
-    expect(world.supervisorIs()).toEqual(['given up']);
+    expect(world.supervisorIs()).toEqual(['retries exhausted']);
   });
 
   test('is renewed by SIGHUP, which cuts the delay short', async () => {
@@ -69,7 +69,7 @@ describe('§2.2: the retry budget', () => {
     const world = await AgentWorld.serving({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1 });
-    expect(world.supervisorIs()).toEqual(['given up']);
+    expect(world.supervisorIs()).toEqual(['retries exhausted']);
     expect((await world.ask()).ready).toBe(true);
     for (const { tries, afterMs } of [
       // Of the serving epoch's first minute, ten seconds are over.
@@ -100,7 +100,7 @@ describe('§2.2: the retry budget', () => {
     world.rejectBootstrap = 'tls.crt: no start line';
     await world.certificate('broken');
     await world.pass(200);
-    expect(world.supervisorIs()).toEqual(['given up']);
+    expect(world.supervisorIs()).toEqual(['retries exhausted']);
     world.rejectBootstrap = undefined;
     await ends(world, world.newest(), crashed);
     expect(world.supervisorIs()).toEqual(['backing off']);

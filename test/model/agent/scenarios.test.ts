@@ -341,7 +341,7 @@ test('§2.8 S22: a configuration that could not be started is tried again when i
   world.rejectBootstrap = 'tls.crt: no start line';
   await world.certificate('X');
   await world.pass(200);
-  expect(world.supervisorIs()).toEqual(['given up']);
+  expect(world.supervisorIs()).toEqual(['retries exhausted']);
   world.rejectBootstrap = undefined;
   await world.certificate('X');
   expect(epochsStarted(world)).toEqual([0, 1]);

@@ -195,7 +195,7 @@ describe('an authority that is away for 24 hours', () => {
     world.pass(11 * hourMs);
     // An Envoy that comes now gets nothing: what there was has ended.
     expect(world.served.has('default')).toBe(false);
-    expect(world.events('secret.ended')).toHaveLength(1);
+    expect(world.events('secret.expired')).toHaveLength(1);
     const after = pausesOf(world, 24 * hourMs + minuteMs);
     expect(Math.max(...after)).toBeLessThanOrEqual(60_000);
     expect(Math.min(...after)).toBeGreaterThan(15_000);
@@ -295,7 +295,7 @@ test('an authority that never answers is given up and asked again; an answer tha
   world.word = () => 'silent';
   world.renew();
   world.pass(minuteMs);
-  expect(world.events('secret.lacking').length).toBeGreaterThan(0);
+  expect(world.events('secret.unavailable').length).toBeGreaterThan(0);
   expect(world.served.get('default')).toBe('certificate-3');
   expect(world.violations).toEqual([]);
 });
@@ -493,7 +493,7 @@ describe('a root that is tainted', () => {
     const times = renewals();
     console.info(`busiest second: ${busiestSecond(times)} of 300 agents`);
     expect(busiestSecond(times)).toBeLessThanOrEqual(25);
-    const all = renewals({ secret: secretMachine.provide({ delays: { turn: 0 } }) });
+    const all = renewals({ secret: secretMachine.provide({ delays: { renewalDelay: 0 } }) });
     expect(busiestSecond(all)).toBe(300);
   });
 });
@@ -562,17 +562,17 @@ describe('whatever happens in whatever order', () => {
   test.each<[string, Partial<SecretMachines>]>([
     [
       'hands a certificate out before its roots',
-      { secrets: secretsMachine.provide({ guards: { isAheadOfItsRoots: () => false, mayBeHandedOut: () => true } }) },
+      { secrets: secretsMachine.provide({ guards: { awaitsRoots: () => false, canDistribute: () => true } }) },
     ],
     [
       'does not wait for Envoy’s word',
       { secrets: secretsMachine.provide({ guards: { rootsAreTrusted: () => true } }) },
     ],
+    ['shows a certificate that has ended', { secret: secretMachine.provide({ guards: { hasExpired: () => false } }) }],
     [
-      'shows a certificate that has ended',
-      { secret: secretMachine.provide({ guards: { hasEndedMeanwhile: () => false } }) },
+      'forgets what is held back',
+      { secrets: secretsMachine.provide({ actions: { serveDeferredCertificate: () => {} } }) },
     ],
-    ['forgets what is held back', { secrets: secretsMachine.provide({ actions: { serveHeldBack: () => {} } }) }],
   ])('a chart that %s is found', (what, machines) => {
     const found =
       what === 'shows a certificate that has ended'

@@ -15,9 +15,9 @@ test('not ready before an Envoy serves, ready when its admin interface says so',
   expect(await world.ask()).toEqual(ready);
   world.envoyLive = false;
   expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
-  expect(world.events('envoy.ask')).toEqual([
-    { type: 'envoy.ask', request: 1, at: 'admin' },
-    { type: 'envoy.ask', request: 2, at: 'admin' },
+  expect(world.events('envoy.probe')).toEqual([
+    { type: 'envoy.probe', request: 1, at: 'admin' },
+    { type: 'envoy.probe', request: 2, at: 'admin' },
   ]);
 });
 
@@ -32,13 +32,13 @@ test('each answer names the call that it answers', async () => {
   await world.pass(400);
   world.signal('SIGTERM');
   await world.ask();
-  expect(world.events('readiness.answer')).toEqual([
+  expect(world.events('readiness.respond')).toEqual([
     // Said by the admin interface it holds for a while; by a port, or of nobody, it does not.
-    { type: 'readiness.answer', request: 0, ready: true, reason: '', heldMs: 5_000, listenersHeldMs: 10_000 },
-    { type: 'readiness.answer', request: 1, ready: true, reason: '', heldMs: 0, listenersHeldMs: 0 },
-    { type: 'readiness.answer', request: 2, ready: false, reason: 'Envoy ended', heldMs: 0, listenersHeldMs: 0 },
+    { type: 'readiness.respond', request: 0, ready: true, reason: '', heldMs: 5_000, listenersHeldMs: 10_000 },
+    { type: 'readiness.respond', request: 1, ready: true, reason: '', heldMs: 0, listenersHeldMs: 0 },
+    { type: 'readiness.respond', request: 2, ready: false, reason: 'Envoy ended', heldMs: 0, listenersHeldMs: 0 },
     {
-      type: 'readiness.answer',
+      type: 'readiness.respond',
       request: 3,
       ready: false,
       reason: 'agent is stopping',
@@ -60,7 +60,7 @@ test('an answer of the admin port that comes during a hand-over is the child’s
   expect(world.readiness).toEqual([]);
   world.answer();
   expect(world.readiness).toEqual([ready]);
-  expect(world.events('envoy.ask').map(({ at }) => at)).toEqual(['admin', 'port']);
+  expect(world.events('envoy.probe').map(({ at }) => at)).toEqual(['admin', 'port']);
 });
 
 test('an answer that is held is outdated by whatever may change it: a hand-over and its end, another Envoy, none, the end of the agent', async () => {
@@ -72,19 +72,19 @@ test('an answer that is held is outdated by whatever may change it: a hand-over 
   for (const [what, happens] of Object.entries(changes)) {
     const world = await AgentWorld.serving();
     await world.ask();
-    expect(world.events('readiness.outdated'), what).toEqual([]);
+    expect(world.events('readiness.invalidate'), what).toEqual([]);
     await happens(world);
-    expect(world.events('readiness.outdated'), what).toHaveLength(1);
+    expect(world.events('readiness.invalidate'), what).toHaveLength(1);
   }
   // The child has failed, the one before serves on: its answers hold again, until the next child is started.
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   await ends(world, world.newest(), { code: 1 });
   await world.ask();
-  expect(world.events('readiness.answer').at(-1)).toMatchObject({ ready: true, heldMs: 5_000 });
-  expect(world.events('readiness.outdated')).toHaveLength(1);
+  expect(world.events('readiness.respond').at(-1)).toMatchObject({ ready: true, heldMs: 5_000 });
+  expect(world.events('readiness.invalidate')).toHaveLength(1);
   await world.nextStart();
-  expect(world.events('readiness.outdated')).toHaveLength(2);
+  expect(world.events('readiness.invalidate')).toHaveLength(2);
 });
 
 test('§6.3: who serves none of the ports that the application was said to have is not ready; once it was seen, each Envoy anew', async () => {
@@ -137,7 +137,7 @@ test('§6.3, §9: where names are answered, ready is who has the first table; wh
   // The control plane may send others, or be away: what came stays.
   world.tellDns({ type: 'name-table.received', names: 3, skipped: 0 });
   expect(await world.ask()).toEqual(ready);
-  expect(world.events('names.known')).toHaveLength(1);
+  expect(world.events('names.available')).toHaveLength(1);
 });
 
 test('§9: a table that comes while the port is lost counts when it is open again', async () => {
@@ -223,7 +223,7 @@ test('a child that took the admin port with it leaves an epoch that is asked at 
   await goesLive(world);
   world.adminGone = false;
   await world.ask();
-  expect(world.events('envoy.ask').map(({ at }) => at)).toEqual(['admin or port', 'admin or port', 'port', 'admin']);
+  expect(world.events('envoy.probe').map(({ at }) => at)).toEqual(['admin or port', 'admin or port', 'port', 'admin']);
 });
 
 test('an Envoy that serves since the question was put is asked anew: what the one before it says counts no more', async () => {
@@ -238,7 +238,7 @@ test('an Envoy that serves since the question was put is asked anew: what the on
   expect(world.readiness).toEqual([]);
   world.answer();
   expect(world.readiness).toEqual([ready]);
-  expect(world.events('envoy.ask').map(({ request, at }) => [request, at])).toEqual([
+  expect(world.events('envoy.probe').map(({ request, at }) => [request, at])).toEqual([
     [0, 'port'],
     [0, 'admin'],
   ]);

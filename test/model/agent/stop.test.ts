@@ -177,19 +177,19 @@ describe('a stop while', () => {
 
   test.each<[string, () => Promise<AgentWorld>, string[], drains: number]>([
     ['Envoy is settled', () => AgentWorld.serving(), ['settled'], 1],
-    ['a parent is waited for', waitingForParent, ['waiting for the parent'], 1],
-    ['a start is waited for', waitingForStart, ['waiting for a start'], 1],
+    ['a parent is waited for', waitingForParent, ['waiting for parent exit'], 1],
+    ['a start is waited for', waitingForStart, ['rate limited'], 1],
     ['a child starts', starting, ['beside the serving epoch', 'starting'], 1],
-    ['the same child starts once more', secondChild, ['starting', 'with nobody serving'], 0],
+    ['the same child starts once more', secondChild, ['starting', 'no serving epoch'], 0],
     ['a child is being killed', aborting, ['aborting'], 1],
     ['the next try is waited for', backingOff, ['backing off'], 1],
-    ['a configuration is given up', givenUp, ['given up'], 1],
+    ['a configuration is given up', givenUp, ['retries exhausted'], 1],
     ['a replacement starts', () => tainted(), ['beside the serving epoch', 'starting'], 1],
     ['a replacement of a doomed one starts', () => doomed(), ['beside the serving epoch', 'starting'], 1],
     ['a replaced one retires', () => replaced(), ['settled'], 2],
     ['a replacement is started again', replacedCrashed, ['backing off'], 1],
-    ['Envoy is drained for a restart in full', recycling, ['draining', 'restarting in full'], 1],
-    ['Envoy is killed for a restart in full', killing, ['killing', 'restarting in full'], 1],
+    ['Envoy is drained for a restart in full', recycling, ['draining', 'full restart'], 1],
+    ['Envoy is killed for a restart in full', killing, ['killing', 'full restart'], 1],
   ])('%s drains what serves at once, and everything ends', async (_, scene, state, drains) => {
     const world = await scene();
     expect(world.supervisorIs()).toEqual(state);
@@ -257,7 +257,7 @@ describe('a stop while', () => {
     const world = new AgentWorld();
     world.filesMissing = true;
     await world.pass(60_000);
-    expect(world.supervisorIs()).toEqual(['not begun']);
+    expect(world.supervisorIs()).toEqual(['not started']);
     world.signal('SIGTERM');
     await world.settle();
     expect(world.output()).toEqual(orderedEnd);

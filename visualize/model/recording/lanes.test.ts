@@ -45,9 +45,9 @@ test('the life of an epoch is a lane of phases', () => {
     enters('epoch-0', 'preparing'),
     enters('epoch-0', 'running.initializing'),
     enters('epoch-0', 'running.live'),
-    enters('epoch-0', 'running.draining parent.leaving'),
-    enters('epoch-0', 'running.draining parent.due'),
-    enters('epoch-0', 'over'),
+    enters('epoch-0', 'running.draining parent.draining'),
+    enters('epoch-0', 'running.draining parent.exit due'),
+    enters('epoch-0', 'exited'),
     stop('epoch-0'),
   ]);
   expect(spansOf(named(lanes, 'epoch-0'))).toEqual([
@@ -82,9 +82,9 @@ test.each([
   ['running.starting', 'starting'],
   ['running.live', 'live'],
   ['running.draining', 'draining'],
-  ['running.retiring.told to end', 'retiring'],
-  ['running.ending.killed', 'ending'],
-  ['over', 'gone'],
+  ['running.retiring.terminating', 'retiring'],
+  ['running.ending.killing', 'ending'],
+  ['exited', 'gone'],
 ])('an epoch in %j is %s', (state, phase) => {
   expect(new Lanes(header).phaseOf({ machine: 'epoch', state })).toBe(phase);
 });

@@ -105,7 +105,7 @@ export class SuccessionServer {
     };
     const take = (socket: Socket, line: string): void => {
       if (socket === current) {
-        if (line === 'hold') report({ type: 'successor.holds' });
+        if (line === 'hold') report({ type: 'successor.confirmed' });
         return;
       }
       const newcomer = current === undefined ? newcomerOf(line) : { refused: 'another agent is already taking over' };
@@ -125,7 +125,7 @@ export class SuccessionServer {
       socket.once('close', () => {
         if (socket !== current) return;
         current = undefined;
-        report({ type: 'successor.gone', reason: 'connection closed' });
+        report({ type: 'successor.lost', reason: 'connection closed' });
       });
     });
     server.maxConnections = 8;
@@ -201,7 +201,7 @@ export function successorLink(directory: string, held: () => void) {
     });
     socket.once('close', () => {
       clearTimeout(dialLimit);
-      report({ type: 'predecessor.gone', reason: 'connection closed' });
+      report({ type: 'predecessor.lost', reason: 'connection closed' });
     });
     receive(() => {
       held();

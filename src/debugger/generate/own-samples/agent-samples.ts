@@ -18,9 +18,9 @@ export const statusSamples: Samples = {
   events: {
     'http.listening': [{ port: 15_020 }],
     'http.failed': [{ reason: 'address already in use' }],
-    'readiness.asked': [{ request: 1 }],
+    'readiness.requested': [{ request: 1 }],
     'drain.ordered': [{ reason: '' }],
-    'envoy.answered': [
+    'envoy.responded': [
       { request: 1, by: 'admin', live: true, detail: 'LIVE', unserved: '' },
       { request: 1, by: 'admin', live: true, detail: 'LIVE', unserved: 'no inbound listener for port 8080' },
       { request: 1, by: 'admin', live: false, detail: 'DRAINING', unserved: '' },
@@ -101,7 +101,7 @@ export const agentSamples: Samples = {
 export const predecessorSamples: Samples = {
   events: {
     'successor.ready': [{ pid: 100 }],
-    'successor.gone': [{ reason: 'it has ended' }],
+    'successor.lost': [{ reason: 'it has ended' }],
     'link.failed': [{ reason: 'no space left on device' }],
     'succession.refuse': [{ reason: 'the agent ends' }],
   },
@@ -115,7 +115,7 @@ export const predecessorSamples: Samples = {
 export const successorSamples: Samples = {
   events: {
     'predecessor.refused': [{ reason: 'the agent ends' }],
-    'predecessor.gone': [{ reason: 'it has ended' }],
+    'predecessor.lost': [{ reason: 'it has ended' }],
   },
   outcomes: {
     claim: [{ output: { baseIds: [7], sweptFiles: [], adoption } }, { error: 'another agent has the base ids' }],
@@ -124,7 +124,7 @@ export const successorSamples: Samples = {
 
 export const patchesSamples: Samples = {
   events: {
-    'patches.answered': [
+    'patches.completed': [
       { answer: { is: 'unpatched' } },
       { answer: { is: 'unusable', reason: 'no listener is known by this name' } },
       { answer: { is: 'unreachable', reason: 'away', isRefusal: false, retryAfterMs: 0, chance: 0.5 } },

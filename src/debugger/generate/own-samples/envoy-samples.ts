@@ -41,12 +41,12 @@ const supervisorInput = (change: Partial<typeof settings>) => ({
 /** What the supervisor says to itself about an end comes of that end, and from nobody else. */
 const saidToItself: Record<EpochOver['type'], readonly Payload[]> = {
   'serving.failed': [],
-  'serving.doomed': [],
-  'newcomer.failed': [],
-  'newcomer.gone': [],
-  'newcomer.orphaned': [],
+  'serving.orphaned': [],
+  'candidate.failed': [],
+  'candidate.aborted': [],
+  'candidate.orphaned': [],
   'base-id.blocked': [],
-  'epoch.gone': [],
+  'epoch.ended': [],
 };
 
 export const supervisorSamples: Samples = {
@@ -66,7 +66,7 @@ export const supervisorSamples: Samples = {
     },
     'binary.changed': ({ value, context }) => {
       // Between a request and its grant no time passes where there is a token: there it is as any other news.
-      if ((value as { running?: unknown }).running === 'waiting for a start') return [];
+      if ((value as { running?: unknown }).running === 'rate limited') return [];
       const isFirst = (context.desired as Desired).binary === '';
       return [{ binary: isFirst ? 'second' : '', description: isFirst ? '1.40.0' : '1.39.3' }];
     },
@@ -137,7 +137,7 @@ export const restartSamples: Samples = {
     { ...restartInput, beside: false, needsNobody: true },
     { ...restartInput, beside: false, needsNobody: true, isOutdated: true },
   ],
-  events: { 'wanted.changed': [{ isOutdated: true }, { isOutdated: false }] },
+  events: { 'desired.changed': [{ isOutdated: true }, { isOutdated: false }] },
 };
 
 const shutdownInput = {
@@ -204,7 +204,7 @@ export const epochSamples: Samples = {
     'probe.passed': [{ timeToLiveMs: 300, unseenMs: 50 }],
     'probe.waiting': [{ reason: '503 INITIALIZING' }],
     'probe.failed': [{ reason: '503 INITIALIZING' }],
-    'probe.lacking': [{ reason: 'LIVE without 1 refused listeners, tls: no certificate' }],
+    'probe.incomplete': [{ reason: 'LIVE without 1 refused listeners, tls: no certificate' }],
   },
   outcomes: {
     prepare: [

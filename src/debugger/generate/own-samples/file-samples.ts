@@ -5,7 +5,7 @@ import { settings } from './envoy-samples.ts';
 export const certWatcherSamples: Samples = {
   input: settings.watch,
   events: {
-    'files.awaited': [
+    'files.pending': [
       { missing: [], unreachable: [] },
       { missing: ['certs/tls.crt'], unreachable: [] },
       { missing: [], unreachable: ['certs/tls.crt: ENOTDIR: not a directory'] },

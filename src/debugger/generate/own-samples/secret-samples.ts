@@ -9,8 +9,8 @@ export const secretsSamples: Samples = {
   inputs: [identity, { ...identity, source: 'files of services' }, { ...identity, obtainsFirst: true }],
   events: {
     'sds.failed': [{ reason: 'address already in use' }],
-    'sds.asked': [{ name: 'ROOTCA' }, { name: 'file-root:ca.pem' }, { name: 'nonsense' }],
-    'sds.left': [{ name: 'ROOTCA' }, { name: 'file-root:ca.pem' }],
+    'sds.subscribed': [{ name: 'ROOTCA' }, { name: 'file-root:ca.pem' }, { name: 'nonsense' }],
+    'sds.unsubscribed': [{ name: 'ROOTCA' }, { name: 'file-root:ca.pem' }],
     'sds.acknowledged': [{ name: 'ROOTCA', version: 'roots-1' }],
     'sds.rejected': [{ name: 'ROOTCA', version: 'roots-1', reason: 'no certificate' }],
     'secret.obtained': [
@@ -20,8 +20,8 @@ export const secretsSamples: Samples = {
       },
       { name: 'ROOTCA', version: 'roots-1', authorities: '', root: '', serialNumber: '', parts, endsAtMs: null },
     ],
-    'secret.lacking': [{ name: 'default', reason: 'the authority does not respond', attempts: 1, pauseMs: 500 }],
-    'secret.ended': [{ name: 'default' }],
+    'secret.unavailable': [{ name: 'default', reason: 'the authority does not respond', attempts: 1, pauseMs: 500 }],
+    'secret.expired': [{ name: 'default' }],
     'trust-bundle.received': [{ roots: [], hash: 'bundle-1', members: [], tainted: [] }],
     // Only in the first states: the region of the files is independent of the others, and would double their number.
     'output.failed': ({ context: { held, failures } }) =>

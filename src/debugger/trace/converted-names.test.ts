@@ -1,0 +1,167 @@
+/** Traces of version 3 are read with the names that charts have today, and CHANGELOG.md lists these names. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { eventCatalogue } from '../../../machines/agent/event-catalogue.ts';
+import { packageRoot } from '../../runtime/package-root.ts';
+import { type Statechart, statechartOf } from '../../runtime/trace/statechart.ts';
+import { type TraceHeader, type TraceRecord, traceVersion } from '../../runtime/trace/trace.ts';
+import { namedMachines } from '../statechart/named-machines.ts';
+import { convertNames } from './converted-names.ts';
+import { type Renamed, renamedEvents, renamedInMachines } from './names-of-version-3.ts';
+import { openTrace, readRecords } from './read-trace.ts';
+import { TraceLineReader } from './trace-line.ts';
+
+const changelog = join(packageRoot(), 'CHANGELOG.md');
+const update = process.env.UPDATE_TABLES === '1';
+
+const kinds = ['states', 'tags', 'guards', 'actions', 'delays'] as const;
+type Kind = (typeof kinds)[number];
+
+/** Names that a chart has. */
+function namesOf({ states, transitions }: Statechart): Readonly<Record<Kind, ReadonlySet<string>>> {
+  const actions = [
+    ...states.flatMap(({ entry = [], exit = [] }) => [...entry, ...exit]),
+    ...transitions.flatMap((transition) => transition.actions ?? []),
+  ];
+  return {
+    states: new Set(states.flatMap(({ path }) => path.split('.'))),
+    tags: new Set(states.flatMap(({ tags = [] }) => tags)),
+    guards: new Set(transitions.flatMap(({ guard = '' }) => guard.match(/[A-Za-z]\w*/g) ?? [])),
+    actions: new Set(actions),
+    delays: new Set(transitions.filter(({ kind }) => kind === 'timer').map(({ on }) => on)),
+  };
+}
+
+describe.each(Object.entries(renamedInMachines))('the table of renamed names of the chart %s', (id, renamed) => {
+  test('has new names that the chart has, and no old name that it still has', async () => {
+    const machine = namedMachines.find(({ name }) => name === id);
+    const names = namesOf(statechartOf(await machine!.load()));
+    for (const kind of kinds) {
+      const table: Renamed = renamed[kind] ?? {};
+      const current = new Set(Object.values(table));
+      expect([...current].filter((name) => !names[kind].has(name))).toEqual([]);
+      expect(Object.keys(table).filter((name) => names[kind].has(name) && !current.has(name))).toEqual([]);
+    }
+  });
+});
+
+test('no event of the catalogue has an old name', () => {
+  const types = new Set(eventCatalogue.map(({ type }) => type));
+  expect(Object.keys(renamedEvents).filter((type) => types.has(type))).toEqual([]);
+});
+
+describe.each(['version-3-agent', 'version-3-discovery'])('the stored trace %s', (name) => {
+  const file = join(packageRoot(), `test/fixtures/traces-of-versions/${name}.trace`);
+
+  test('is read with states and delays that the charts have today', async () => {
+    const { header, records } = await openTrace(file);
+    const { records: read } = await readRecords(records);
+    const machines = new Map<string, string>();
+    const seen: { id: string; kind: Kind; name: string }[] = [];
+    for (const record of read) {
+      if (record.kind === 'spawn' && record.machine !== undefined) machines.set(record.actor, record.machine);
+      for (const [kind, text] of namesIn(record)) {
+        const id = machines.get('actor' in record ? record.actor : '') ?? '';
+        for (const segment of text.split(/[.|]/)) seen.push({ id, kind, name: segment.trim() });
+      }
+    }
+    expect(seen.length).toBeGreaterThan(100);
+    const unknown: object[] = [];
+    for (const { id, kind, name: segment } of seen) {
+      const machine = namedMachines.find((one) => one.name === id);
+      if (segment !== '' && !namesOf(statechartOf(await machine!.load()))[kind].has(segment)) {
+        unknown.push({ id, kind, segment });
+      }
+    }
+    expect(unknown).toEqual([]);
+    expect(header.version).toBe(traceVersion);
+  });
+
+  test('is read with definitions that have the names of today', async () => {
+    const { header, close } = await openTrace(file);
+    await close();
+    for (const machine of header.machines) {
+      const today = statechartOf(await namedMachines.find((one) => one.name === machine.id)!.load());
+      expect({ id: machine.id, ...namesOf(machine) }).toEqual({ id: machine.id, ...namesOf(today) });
+    }
+  });
+});
+
+function namesIn(record: TraceRecord): (readonly [Kind, string])[] {
+  if (record.kind === 'transition') return [['states', record.from] as const, ['states', record.to] as const];
+  if (record.kind === 'timer') return [['delays', record.timer]];
+  return record.kind === 'timer-started' ? [['delays', record.timer] as const, ['states', record.state] as const] : [];
+}
+
+test('events of delays and of final states are converted with their states', () => {
+  const convert = convertNames();
+  convert({ kind: 'spawn', actor: 'epoch-0', machine: 'epoch' });
+  const on = 'xstate.after.holdBack.epoch.running.initializing.held back';
+  expect(convert({ kind: 'step', actor: 'epoch-0', on })).toMatchObject({
+    on: 'xstate.after.missingListenersLimit.epoch.running.initializing.missing listeners',
+  });
+  expect(convert({ kind: 'step', actor: 'epoch-0', on: 'xstate.done.state.epoch.over' })).toMatchObject({
+    on: 'xstate.done.state.epoch.exited',
+  });
+});
+
+test('a trace of another program keeps its names', () => {
+  const convert = convertNames();
+  const header: Partial<TraceHeader> = { kind: 'header', version: 3, foreign: true, machines: [] };
+  convert({ ...header });
+  convert({ kind: 'spawn', actor: 'epoch-0', machine: 'epoch' });
+  const line = { kind: 'transition', actor: 'epoch-0', from: 'over', to: 'over', on: 'epoch.look' };
+  expect(convert(line)).toEqual(line);
+});
+
+test('an invalid line of an old trace is reported and not thrown', () => {
+  const header = { kind: 'header', version: 3, program: 'pilot-agent', machines: [] };
+  fc.assert(
+    fc.property(
+      fc.record({ kind: fc.constantFrom('header', 'event', 'transition', 'timer', 'unexpected', 'spawn') }),
+      fc.dictionary(
+        fc.constantFrom(
+          'actor',
+          'machine',
+          'machines',
+          'actors',
+          'omits',
+          'event',
+          'from',
+          'to',
+          'on',
+          'state',
+          'timer',
+        ),
+        fc.jsonValue({ maxDepth: 4 }),
+      ),
+      (kind, fields) => {
+        const reader = new TraceLineReader();
+        reader.read(JSON.stringify(header));
+        reader.read(JSON.stringify({ ...kind, ...fields, version: 3 }));
+      },
+    ),
+  );
+});
+
+/** A row for each name. */
+function changelogTable(): string {
+  const rowsOf = (of: string, kind: string, names: Renamed = {}): string[] =>
+    Object.entries(names)
+      .sort(([one], [other]) => (one < other ? -1 : 1))
+      .map(([old, current]) => `| ${of} | ${kind} | \`${old}\` | \`${current}\` |`);
+  const ofMachines = Object.entries(renamedInMachines)
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .flatMap(([id, renamed]) => kinds.flatMap((kind) => rowsOf(`\`${id}\``, kind.slice(0, -1), renamed[kind])));
+  const header = ['| chart | kind | old name | new name |', '| --- | --- | --- | --- |'];
+  return [...header, ...rowsOf('all', 'event', renamedEvents), ...ofMachines].join('\n');
+}
+
+test('CHANGELOG.md has the table of renamed names', () => {
+  const [before, , after] = readFileSync(changelog, 'utf8').split(/<!-- (?:end of )?renamed names -->\n/);
+  const text = `${before}<!-- renamed names -->\n\n${changelogTable()}\n\n<!-- end of renamed names -->\n${after}`;
+  if (update) writeFileSync(changelog, text);
+  expect(readFileSync(changelog, 'utf8') === text, 'run with UPDATE_TABLES=1').toBe(true);
+});
