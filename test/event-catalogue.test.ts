@@ -132,10 +132,10 @@ describe.each(sides)('$name', (side) => {
 
 const introduction = `# Events
 
-Every event that passes between two actors: what it means, who sends it to whom, and the diagram that shows when. Made by
-\`UPDATE_TABLES=1 vitest run test/event-catalogue.test.ts\` of \`machines/*/protocol.ts\` and \`machines/*/event-catalogue.ts\`; a test
-fails when it is out of date. \`N\` stands for a number. A trace also has what the runtime records of an actor's life (\`spawn\`,
-\`done\`, \`timer …\`): the catalogues list these too.
+All events between two actors: meaning, sender and receiver, and the diagram with their order. \`N\` stands for a number.
+\`UPDATE_TABLES=1 vitest run test/event-catalogue.test.ts\` generates this page from \`machines/*/protocol.ts\` and
+\`machines/*/event-catalogue.ts\`; a test fails if it is out of date. The catalogues also list records of the runtime (\`spawn\`, \`done\`,
+\`timer …\`).
 `;
 
 /** One row for an event: the same one may have several senders and receivers. */

@@ -12,16 +12,16 @@ const update = process.env.UPDATE_TABLES === '1';
 const file = join(import.meta.dirname, '../docs/state-tables.md');
 const introduction = `# State by event
 
-What each state of the charts makes of each event that its peers send it: first \`pilot-agent\`'s, then \`pilot-discovery\`'s. Made by
-\`UPDATE_TABLES=1 vitest run test/state-tables.test.ts\`; a test fails when it is out of date. One table by itself:
+Reaction of each state to each event of its peers, first for the charts of \`pilot-agent\`, then for those of \`pilot-discovery\`.
+\`UPDATE_TABLES=1 vitest run test/state-tables.test.ts\` generates this page; a test fails if it is out of date. To print one table:
 \`chartpilot diagram supervisor --format table\`.
 
-- \`→\` leads to another state, \`•\` is acted on where it is, \`–\` is ignored on purpose;
-- in brackets: that hangs on a condition, and below the table stands which;
-- \`×\` is not expected: the event is lost, the actor goes on as it was, and the trace has a diagnostic (\`unexpected\`), which the
-  log repeats as a warning. The explorer holds each run against this: within its bounds no such event comes.
+- \`→\`: transition to another state, \`•\`: actions without a transition, \`–\`: ignored on purpose.
+- Brackets: depends on a condition, which is listed below the table.
+- \`×\`: not expected. The event is dropped, the state is kept, and the trace has a diagnostic (\`unexpected\`), which is logged as a
+  warning. The explorer checks that no such event occurs within its bounds.
 
-States in which a chart cannot rest (they are left in the step in which they are entered) and final ones have no row.
+Transient states (left in the step in which they are entered) and final states have no row.
 `;
 
 const within = (folder: string) => namedMachines.filter(({ file: path }) => path.startsWith(folder));

@@ -7,7 +7,7 @@
 
 /** agent → dns. Open the port to which DNS queries of the workload are redirected. */
 export type DnsStart = { type: 'dns.start' };
-/** dns → agent. Queries are answered. */
+/** dns → agent. The server responds to queries. */
 export type DnsListening = { type: 'dns.listening'; addresses: string[]; port: number };
 /**
  * dns → status. The names of the control plane can be resolved: the first table was received, or the port was reopened with it.

@@ -48,7 +48,7 @@ export type LogsReopen = { type: 'logs.reopen' };
 export type WatchStart = { type: 'watch.start' };
 /**
  * cert-watcher → supervisor. Configuration that Envoy must run with. Sent once at start even without files, because it starts
- * Envoy. `digest` is the SHA-256 of the contents of the watched files in hexadecimal (of no data if there are none).
+ * Envoy. `digest` is the SHA-256 of the contents of the watched files in hexadecimal (of empty input without files).
  */
 export type ConfigChanged = { type: 'config.changed'; digest: string; files: number };
 
@@ -176,7 +176,7 @@ export type EpochRetire = {
 export type EpochDismiss = { type: 'epoch.dismiss' };
 /** Stop accepting connections and finish requests. */
 export type EpochDrain = { type: 'epoch.drain' };
-/** Probe once more whether this epoch is live; it is aborted if it is not. */
+/** Probe again whether this epoch is live; it is aborted if it is not. */
 export type EpochLook = { type: 'epoch.probe' };
 /** Terminate gracefully (SIGTERM). Only for the newest, live epoch. */
 export type EpochTerminate = { type: 'epoch.terminate' };
@@ -253,7 +253,7 @@ export type ParentLost = { type: 'parent.lost' };
 export type ParentOverdue = { type: 'parent.overdue' };
 /** supervisor → restart. `isOutdated`: the candidate was started for another state than the desired one, and no client uses it. */
 export type WantedChanged = { type: 'desired.changed'; isOutdated: boolean };
-/** restart → supervisor. Probe the candidate once more. */
+/** restart → supervisor. Probe the candidate again. */
 export type ChildLook = { type: 'child.probe' };
 /** restart → supervisor. The start is aborted: kill the candidate. */
 export type ChildAbort = {

@@ -113,7 +113,7 @@ test('a bad object and a bad certificate file are one error each, and their repa
   expect(troubleEvents(controlPlane)).toEqual(['object.rejected']);
   // The secret is what Envoy is sent, the files are what it was started with.
   expect(linesOf(linesSince(gateway), 'config.rejected')).toHaveLength(1);
-  expect(new Set(troubleEvents(gateway))).toEqual(new Set(['secret.unavailable', 'config.rejected']));
+  expect(new Set(troubleEvents(gateway))).toEqual(new Set(['secret.lacking', 'config.rejected']));
   expectTranscript('bad-files', saidSince());
 });
 

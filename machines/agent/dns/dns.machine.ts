@@ -91,7 +91,7 @@ export const dnsMachine = setup({
       initial: 'opening',
       states: {
         opening: {
-          description: 'No query is answered yet.',
+          description: 'Queries wait until the port is open.',
           after: {
             openLimit: [
               { guard: 'hasListened', target: '#dns.backing off', actions: 'lengthenPause' },
@@ -110,7 +110,7 @@ export const dnsMachine = setup({
           },
         },
         serving: {
-          description: 'Queries are answered.',
+          description: 'The server responds to queries.',
           after: { trial: { actions: 'resetPause' } },
           initial: 'without names',
           states: {

@@ -94,7 +94,7 @@ export const shutdownMachine = setup({
           after: { minimumDrain: 'counting requests' },
         },
         'counting requests': {
-          meta: { waitsFor: 'the answer of the admin interface: 5 s at most' },
+          meta: { waitsFor: 'the response of the admin interface: at most 5 s' },
           description: 'Counts active requests, not connections, because idle connections may stay open for hours.',
           invoke: {
             id: 'count',

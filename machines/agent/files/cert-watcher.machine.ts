@@ -225,7 +225,7 @@ export const certWatcherMachine = setup({
             guard: { type: 'hasNonePending', params: ({ event }) => event },
             target: 'watching',
             actions: { type: 'reportUnreachable', params: ({ event }) => event },
-            description: 'What is missing can never be seen: below a file, or not ours to see.',
+            description: 'The missing files cannot be read: their path is below a file, or the agent has no permission.',
           },
           { actions: { type: 'recordMissing', params: ({ event }) => event } },
         ],

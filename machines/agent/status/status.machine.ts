@@ -301,7 +301,7 @@ export const statusMachine = statusSetup.createMachine({
                 responseLimit: {
                   target: 'idle',
                   actions: 'respondTimeout',
-                  description: 'Envoy says nothing: whoever asks is not kept waiting.',
+                  description: 'Envoy did not respond to the probe: the request is completed as not ready.',
                 },
               },
               on: {

@@ -34,11 +34,11 @@ export const xdsStreamMachine = xdsStreamSetup.createMachine({
     },
     'certificate.report': {
       actions: { type: 'recordCertificate', params: ({ event }) => event },
-      description: 'The next connection tells it.',
+      description: 'Reported on the next connection.',
     },
     'health.report': {
       actions: { type: 'recordHealth', params: ({ event }) => event },
-      description: 'The next connection tells it.',
+      description: 'Reported on the next connection.',
     },
     // Of roots that nobody here waits for.
     'trust-bundle.served': {},
