@@ -71,7 +71,7 @@ describe('a stream', () => {
     expect(pauses).toEqual([200, 400, 800, 1_500, 1_500, 1_500]);
     expect(world.of(stream).ends).toEqual([]);
     world.answers(stream);
-    expect(world.state(stream)).toMatchObject({ joined: { relaying: { answers: 'verifying' } } });
+    expect(world.state(stream)).toMatchObject({ active: { relaying: { responses: 'verifying' } } });
   });
 
   test('is ended when its control plane goes, and the next one is held; what failed is forgotten when it serves', () => {
@@ -344,7 +344,7 @@ function play(schedule: readonly (readonly [(typeof happenings)[number], number]
     } else if (stream !== undefined) {
       if (what === 'close') world.closes(stream);
       else if (world.of(stream).upstream) {
-        const isDialing = JSON.stringify(world.state(stream)) === '{"joined":"dialing"}';
+        const isDialing = JSON.stringify(world.state(stream)) === '{"active":"connecting"}';
         if (isDialing !== (what === 'opened' || what === 'unreachable')) continue;
         // The first answer comes once.
         if (what === 'answered' && !JSON.stringify(world.state(stream)).includes('pending')) continue;

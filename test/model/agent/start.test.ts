@@ -65,7 +65,7 @@ test('one that gets its listener meanwhile is live at once, one that is not even
   lost.newest().lacks('LIVE without tls');
   await lost.pass(25_000);
   expect(lost.events('epoch.not-live')).toHaveLength(1);
-  expect(lost.supervisorIs()).toEqual(['starting', 'no serving epoch']);
+  expect(lost.supervisorIs()).toEqual(['no serving epoch', 'starting']);
   await lost.pass(30_000);
   expect(lost.events('epoch.waiting')).toHaveLength(2);
   lost.newest().live();

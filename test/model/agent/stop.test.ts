@@ -180,7 +180,7 @@ describe('a stop while', () => {
     ['a parent is waited for', waitingForParent, ['waiting for parent exit'], 1],
     ['a start is waited for', waitingForStart, ['rate limited'], 1],
     ['a child starts', starting, ['beside the serving epoch', 'starting'], 1],
-    ['the same child starts once more', secondChild, ['starting', 'no serving epoch'], 0],
+    ['the same child starts once more', secondChild, ['no serving epoch', 'starting'], 0],
     ['a child is being killed', aborting, ['aborting'], 1],
     ['the next try is waited for', backingOff, ['backing off'], 1],
     ['a configuration is given up', givenUp, ['retries exhausted'], 1],
@@ -189,7 +189,7 @@ describe('a stop while', () => {
     ['a replaced one retires', () => replaced(), ['settled'], 2],
     ['a replacement is started again', replacedCrashed, ['backing off'], 1],
     ['Envoy is drained for a restart in full', recycling, ['draining', 'full restart'], 1],
-    ['Envoy is killed for a restart in full', killing, ['killing', 'full restart'], 1],
+    ['Envoy is killed for a restart in full', killing, ['full restart', 'killing'], 1],
   ])('%s drains what serves at once, and everything ends', async (_, scene, state, drains) => {
     const world = await scene();
     expect(world.supervisorIs()).toEqual(state);
