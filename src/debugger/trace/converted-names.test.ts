@@ -9,8 +9,9 @@ import { type Statechart, statechartOf } from '../../runtime/trace/statechart.ts
 import { type TraceHeader, type TraceRecord, traceVersion } from '../../runtime/trace/trace.ts';
 import { namedMachines } from '../statechart/named-machines.ts';
 import { convertNames } from './converted-names.ts';
-import { type Renamed, renamedEvents, renamedInMachines } from './names-of-version-3.ts';
+import { renamedEvents, renamedInMachines } from './names-of-version-3.ts';
 import { openTrace, readRecords } from './read-trace.ts';
+import type { Renamed } from './renamed.ts';
 import { TraceLineReader } from './trace-line.ts';
 
 const changelog = join(packageRoot(), 'CHANGELOG.md');

@@ -3,18 +3,8 @@
  * traces apply it (`versions.ts`); a test builds the table in CHANGELOG.md from it.
  */
 
-/** Old name to new name. */
-export type Renamed = Readonly<Record<string, string>>;
-
-/** What changed in one machine. */
-export interface RenamedInMachine {
-  /** Segments of state paths: `waiting for a start` of `running.waiting for a start`. */
-  readonly states?: Renamed;
-  readonly tags?: Renamed;
-  readonly guards?: Renamed;
-  readonly actions?: Renamed;
-  readonly delays?: Renamed;
-}
+import { renamedInEnvoyMachines } from './names-of-version-3-envoy.ts';
+import type { Renamed, RenamedInMachine } from './renamed.ts';
 
 /** Types of events, which mean the same in each machine. */
 export const renamedEvents: Renamed = {
@@ -62,38 +52,7 @@ export const renamedEvents: Renamed = {
 };
 
 export const renamedInMachines: Readonly<Record<string, RenamedInMachine>> = {
-  agent: {
-    states: { 'at work': 'active', 'releasing the base ids': 'releasing base ids', 'taking over': 'adopting' },
-    guards: {
-      answersNames: 'servesDns',
-      areThere: 'hasAdoptedEpochs',
-      areUnusable: 'arePatchesUnusable',
-      asksForNewLogs: 'isReopenSignal',
-      asksForPatches: 'requestsPatches',
-      asksForRestart: 'isRestartSignal',
-      endsAtOnce: 'exitsImmediately',
-      endsUs: 'isStopSignal',
-      findsEnvoys: 'hasAdoption',
-      isForLater: 'isDeferrable',
-      mayFindEnvoys: 'mayAdoptEpochs',
-      mustEndByNow: 'isStopDue',
-      succeedsAnother: 'replacesAgent',
-      wasOrdered: 'isOrderedStop',
-    },
-    actions: {
-      addTrouble: 'addFailure',
-      catchUp: 'runDeferredOrders',
-      leaveBinary: 'unwatchBinary',
-      lookAtBinary: 'checkBinary',
-      noteEnd: 'recordStop',
-      noteGivenWay: 'recordSuccession',
-      noteOrder: 'deferOrder',
-      refuseSuccession: 'rejectSuccession',
-      rememberClaim: 'recordClaim',
-      rememberTrouble: 'recordFailure',
-      tellComplete: 'reportComplete',
-    },
-  },
+  ...renamedInEnvoyMachines,
   'binary-watcher': {
     states: {
       beginning: 'starting',
@@ -165,95 +124,7 @@ export const renamedInMachines: Readonly<Record<string, RenamedInMachine>> = {
     states: { answering: 'serving', pausing: 'backing off' },
     actions: { forgetPauses: 'resetPause', rememberListening: 'recordListening', tellNames: 'reportNames' },
   },
-  epoch: {
-    states: {
-      due: 'exit due',
-      'held back': 'missing listeners',
-      killed: 'killing',
-      leaving: 'draining',
-      over: 'exited',
-      'taken as it is': 'accepting missing listeners',
-      'taking its time': 'slow',
-      terminated: 'terminating',
-      'told to end': 'terminating',
-    },
-    guards: {
-      hadTakenOver: 'hasTakenOver',
-      isDueAtOnce: 'isExitDue',
-      reopens: 'isReopenPending',
-      wasNotTold: 'exitedUnexpectedly',
-    },
-    actions: {
-      askWhy: 'requestExplanation',
-      lookAsItIs: 'probeWithoutListeners',
-      lookLater: 'deferProbe',
-      lookNow: 'runProbe',
-      rememberPrepared: 'recordPrepared',
-      rememberRetirement: 'recordRetirement',
-      rememberStart: 'recordStart',
-      rememberSuccessor: 'recordSuccessor',
-      reopenLater: 'deferReopen',
-    },
-    delays: { holdBack: 'missingListenersLimit' },
-  },
   'grpc-bootstrap': { states: { pausing: 'backing off' } },
-  launcher: {
-    states: { 'ending the newcomer': 'killing new agent' },
-    guards: { endAsked: 'isStopRequested', endedInOrder: 'exitedInOrder' },
-    actions: {
-      endNewcomer: 'killNewAgent',
-      endWhoeverHangs: 'killUnresponsiveAgent',
-      noteEnd: 'recordStop',
-      pass: 'forwardSignal',
-      passWhatIsLeft: 'forwardDeferredSignals',
-      sayNotNow: 'rejectOrder',
-      startNewcomer: 'startNewAgent',
-      takeNewcomer: 'promoteNewAgent',
-      tellEnd: 'stopAgent',
-    },
-    delays: { newcomerLimit: 'takeoverLimit' },
-  },
-  predecessor: {
-    states: {
-      alone: 'idle',
-      'asking the agent': 'requesting hand-over',
-      'giving up': 'releasing control',
-      'hearing its last word': 'awaiting final report',
-      succeeded: 'replaced',
-      'taking back': 'resuming control',
-      unheard: 'link unavailable',
-      'waiting for its hold': 'waiting for takeover',
-      'writing the record': 'writing record',
-    },
-    actions: { askAgent: 'requestHandOver', refuse: 'rejectSuccessor', grant: 'grantSuccession' },
-    delays: {
-      giveUpLimit: 'releaseLimit',
-      holdLimit: 'takeoverLimit',
-      lastWordLimit: 'finalReportLimit',
-      relink: 'relinkDelay',
-      takeBackLimit: 'resumeLimit',
-    },
-  },
-  restart: {
-    states: {
-      'called off': 'cancelled',
-      'calling off': 'cancelling',
-      'in time': 'within limit',
-      'its parent is gone': 'parent exited',
-      'looking once more': 'final probe',
-      'waiting for a parent that hangs': 'parent unresponsive',
-      'with nobody serving': 'no serving epoch',
-    },
-    tags: { 'with nobody serving': 'no serving epoch' },
-    guards: { isBeside: 'hasServingEpoch', needsNobody: 'isIndependent' },
-    actions: {
-      note: 'recordDesired',
-      noteLoss: 'recordServingLost',
-      orderAbort: 'requestAbort',
-      orderLook: 'requestProbe',
-    },
-    delays: { lookLimit: 'probeLimit' },
-  },
   secret: {
     states: {
       asking: 'obtaining',
@@ -334,46 +205,6 @@ export const renamedInMachines: Readonly<Record<string, RenamedInMachine>> = {
     },
     delays: { lookLimit: 'detectLimit' },
   },
-  shutdown: {
-    states: {
-      counting: 'counting requests',
-      'for a fixed time': 'fixed drain',
-      'for a while at least': 'minimum drain',
-      over: 'finished',
-      'until requests are over': 'requests active',
-    },
-    guards: {
-      isHurried: 'isImmediate',
-      miscountedTooOften: 'isCountFailureLimitReached',
-      nothingInFlight: 'hasNoActiveRequests',
-      nothingToDrain: 'hasNothingToDrain',
-    },
-    actions: {
-      countMiscount: 'recordCountFailure',
-      forgetMiscounts: 'resetCountFailures',
-      note: 'recordEpochs',
-      orderDrain: 'requestDrain',
-      orderEnd: 'requestTermination',
-      orderKill: 'requestKill',
-    },
-  },
-  'stand-in': {
-    states: {
-      'beside an agent': 'agent running',
-      'passing on': 'forwarding',
-      'without an agent': 'holding traffic',
-    },
-    actions: {
-      hearNoMore: 'stopReceiving',
-      hold: 'holdTraffic',
-      passOn: 'forwardTraffic',
-    },
-    delays: { lastLimit: 'forwardLimit', standLimit: 'holdLimit' },
-  },
-  'start-limiter': {
-    states: { 'nobody waits': 'no request', 'one waits': 'request queued' },
-    guards: { oneMissing: 'isOneTokenMissing' },
-  },
   status: {
     states: {
       asked: 'pending',
@@ -420,95 +251,6 @@ export const renamedInMachines: Readonly<Record<string, RenamedInMachine>> = {
       reportOff: 'reportDisabled',
     },
     delays: { answerLimit: 'responseLimit' },
-  },
-  successor: {
-    states: { over: 'finished', 'taking over': 'adopting epochs', 'waiting for its turn': 'waiting for grant' },
-    actions: { tellHold: 'confirmTakeover' },
-    delays: { turnLimit: 'grantLimit' },
-  },
-  supervisor: {
-    states: {
-      beginning: 'resuming',
-      'clearing away': 'discarding candidate',
-      'ended with Envoy': 'exited with Envoy',
-      'given up on the configuration': 'retries exhausted',
-      recycling: 'full restart',
-      'waiting for a start': 'rate limited',
-      'waiting for the parent to leave': 'waiting for parent exit',
-    },
-    tags: {
-      'given up': 'retries exhausted',
-      'not begun': 'not started',
-      'restarting in full': 'full restart',
-      'waiting for a start': 'rate limited',
-      'waiting for the parent': 'waiting for parent exit',
-    },
-    guards: {
-      allAreTakenOver: 'areAllAdopted',
-      budgetExhausted: 'isRetryBudgetExhausted',
-      canBeRepaired: 'isRepairable',
-      converged: 'isConverged',
-      diedInDisorder: 'exitedUnexpectedly',
-      endedByItself: 'exitedCleanly',
-      endsWithEnvoy: 'exitsWithEnvoy',
-      findsEnvoys: 'hasAdoptedEpochs',
-      givenUpIsLeft: 'hasAbortedCandidate',
-      hasNoRoomBeside: 'cannotStartBeside',
-      isLastHope: 'isRequiredParent',
-      isNews: 'changesDesired',
-      isRefusedAgain: 'isRejectedAgain',
-      mustRestartInFull: 'requiresFullRestart',
-      newcomerIsLeft: 'hasStartingCandidate',
-      noBaseIdLeft: 'hasNoFreeBaseId',
-      noEpochLeft: 'hasNoEpoch',
-      ofAwaited: 'isCandidate',
-      ofAwaitedOrphan: 'isOrphanedCandidate',
-      ofGivenUp: 'isAbortedCandidate',
-      ofParentOfServing: 'isParentOfServingEpoch',
-      ofServing: 'isServingEpoch',
-      parentStillLeaving: 'isParentDraining',
-      someEpochServes: 'hasServingEpoch',
-      tryFailed: 'hasFailedAttempt',
-      wasCalledOff: 'isCancelled',
-    },
-    actions: {
-      adoptNewcomer: 'adoptCandidate',
-      demandRestart: 'requestRestart',
-      desire: 'setDesired',
-      doomChild: 'markOrphaned',
-      doomServing: 'markServingOrphaned',
-      forgetEpoch: 'removeEpoch',
-      forgetSetback: 'clearLastFailure',
-      forgiveTries: 'clearFailedAttempts',
-      giveUpHotRestart: 'disableHotRestart',
-      giveUpProcess: 'markUnkillable',
-      hurry: 'expediteShutdown',
-      keepBinaries: 'pruneBinaries',
-      lookOnceMore: 'probeCandidate',
-      noteEnd: 'recordExitReason',
-      noteFault: 'recordActorError',
-      noteLostBaseIds: 'recordBlockedBaseIds',
-      noteProcess: 'recordProcess',
-      noteSetback: 'recordOutcome',
-      noteUnadopted: 'recordAdoptionTimeout',
-      rememberRepair: 'recordRepair',
-      renewBudget: 'resetRetryBudget',
-      reportRestart: 'reportRestartEnded',
-      sayWhoseEnd: 'classifyExit',
-      supersedeOthers: 'supersedePrevious',
-      takeOver: 'completeAdoption',
-      tellAdopted: 'reportAdopted',
-      tellDecided: 'reportRestartDecided',
-      tellHandover: 'reportHandoverBegan',
-      tellHandoverEnded: 'reportHandoverEnded',
-      tellNotServing: 'reportNotServing',
-      tellRestart: 'notifyRestart',
-      tellServing: 'reportServing',
-      tellWhatIsWanted: 'sendDesiredConfig',
-      tellWhoIsLeft: 'notifyShutdown',
-      withdrawRequest: 'cancelStartRequest',
-    },
-    delays: { recyclingDrain: 'fullRestartDrain' },
   },
   'workload-health': {
     states: { resting: 'waiting' },

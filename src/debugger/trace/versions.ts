@@ -4,11 +4,8 @@
  */
 import { traceVersion } from '../../runtime/trace/trace.ts';
 import { convertNames } from './converted-names.ts';
+import type { RawLine, VersionStep } from './raw-line.ts';
 import { timelinesOfVersion2 } from './timelines-of-version-2.ts';
-
-/** A line as parsed from JSON; it is validated after the last step. */
-export type RawLine = Record<string, unknown>;
-export type VersionStep = (line: RawLine) => RawLine;
 
 /** `steps[0]` converts version 1 to version 2. A step is created for each trace, of which it may remember actors. */
 const steps: readonly (() => VersionStep)[] = [
