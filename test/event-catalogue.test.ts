@@ -144,7 +144,7 @@ function tableOf(side: Side): string {
   const events = [...new Set(side.catalogue.map(({ type }) => type))].filter((type) => declared.has(type)).sort();
   const lines = events.map((type) => {
     const rows = side.catalogue.filter((row) => row.type === type);
-    const ways = [...new Set(rows.map(({ from, to }) => `${from} → ${to}`))].join('<br>');
+    const ways = [...new Set(rows.map(({ from, to }) => `\`${from} → ${to}\``))].join('<br>');
     const drawn = [...new Set(rows.map(({ diagram }) => diagram))];
     const links = drawn
       .map((diagram) => `[${diagram}](../machines/${side.program}/sequences/${diagram}.mmd)`)

@@ -10,25 +10,25 @@ export type { AgentInput, AgentOutput } from './agent.setup.ts';
 
 const end = '#agent.releasing base ids';
 
-/** Why the agent ends, as it was said. */
-const rememberReason = {
+/** Records the reason that the event carries. */
+const recordReason = {
   type: 'recordFailure' as const,
   params: ({ event }: { event: { reason: string } }) => ({ trouble: [event.reason] }),
 };
-/** Or as an effect was rejected with it. */
-const rememberFault = {
+/** Records the error with which an effect was rejected. */
+const recordError = {
   type: 'recordFailure' as const,
   params: ({ event }: { event: { error: unknown } }) => ({ trouble: [reasonOf(event.error)] }),
 };
 
-/** What the agent is to live with cannot be had. */
+/** A required part of the agent is unavailable. */
 const failed = {
   target: end,
-  actions: rememberReason,
+  actions: recordReason,
 };
 
 /** An actor of ours is broken. */
-const broken = { target: end, actions: rememberFault };
+const broken = { target: end, actions: recordError };
 
 function notOpen(what: string, limitMs: number) {
   return {
@@ -146,7 +146,7 @@ export const agentMachine = agentSetup.createMachine({
         ],
         onError: {
           target: 'ended',
-          actions: rememberFault,
+          actions: recordError,
         },
       },
       after: {
@@ -270,7 +270,7 @@ export const agentMachine = agentSetup.createMachine({
                 'succession.done': { target: end, actions: 'recordSuccession' },
                 ...endIsNoted,
                 'status.failed': {
-                  actions: rememberReason,
+                  actions: recordReason,
                 },
               },
             },
@@ -339,7 +339,7 @@ export const agentMachine = agentSetup.createMachine({
                 ],
                 ...endIsNoted,
                 'status.failed': {
-                  actions: ['recordStop', rememberReason],
+                  actions: ['recordStop', recordReason],
                 },
               },
             },
@@ -353,7 +353,7 @@ export const agentMachine = agentSetup.createMachine({
                 input: ({ context }) => context.settings.watch,
                 onError: {
                   target: 'stopping',
-                  actions: rememberFault,
+                  actions: recordError,
                 },
               },
               entry: ['reportComplete', 'startWatcher', 'runDeferredOrders', 'watchBinary', 'spawnPredecessor'],
@@ -370,7 +370,7 @@ export const agentMachine = agentSetup.createMachine({
                 'succession.due': { target: '#agent.active.preparing.standing by', actions: 'beginSuccession' },
                 'status.failed': {
                   target: 'stopping',
-                  actions: rememberReason,
+                  actions: recordReason,
                 },
               },
             },

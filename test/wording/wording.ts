@@ -40,7 +40,7 @@ const shown =
   /^(README|CHANGELOG|SECURITY|CONTRIBUTING)\.md$|^docs\/[^/]+\.md$|^deploy\/.*\.(md|yaml|txt)$|^(src|visualize)\/.*\.tsx?$/;
 /** Generated from protobuf, not shown, or a table of old names. */
 const excluded =
-  /^src\/gen\/|^src\/debugger\/trace\/names-of-version-|\.test\.tsx?$|\.d\.ts$|^deploy\/chart\/templates\/.*\.yaml$/;
+  /^src\/gen\/|^src\/debugger\/trace\/versions\/names-of-version-|\.test\.tsx?$|\.d\.ts$|^deploy\/chart\/templates\/.*\.yaml$/;
 
 /** The tracked files with texts that a user can see. */
 export function textFiles(): readonly string[] {

@@ -3,87 +3,28 @@ import { supervisorTimeline } from '../timeline.ts';
 import { newcomerAmong, recordOf, restartUnderWay } from './adoption.ts';
 import { servingOf } from './epoch-record.ts';
 import { supervisorSetup } from './supervisor.setup.ts';
-import { type EpochOver, restartInputOf, type Setback, shutdownInputOf } from './supervisor-context.ts';
+import { restartInputOf, shutdownInputOf } from './supervisor-context.ts';
+import {
+  attemptFailed,
+  epochExits,
+  onEpochExit,
+  onExitAndNotify,
+  onExitWhileStopping,
+  onServingFailure,
+  recordExitOutcome,
+} from './supervisor-exits.ts';
 
 export type { SupervisorContext, SupervisorInput, SupervisorOutput } from './supervisor-context.ts';
 
-/** What the last try came to: `deciding` has the answer. */
-const setback = (params: { setback: Setback }) => ({ type: 'recordOutcome', params }) as const;
-const failed = setback({ setback: 'failed' });
-
-/** The answer is that of the end that was just said. */
-const noteWhatCame = {
-  type: 'recordOutcome',
-  params: ({ event }: { event: EpochOver }) => ({ setback: event.setback }),
-} as const;
-
-const tellRestart = (fact: 'child.ended' | 'child.not-live' | 'parent.lost' | 'parent.overdue' | 'serving.lost') =>
+const notifyRestart = (fact: 'child.ended' | 'child.not-live' | 'parent.lost' | 'parent.overdue' | 'serving.lost') =>
   ({ type: 'notifyRestart', params: { fact } }) as const;
 
-/** The epoch that served has failed: whoever starts next, and why, is seen anew. */
-const servingEnds = [
-  'markOrphaned',
-  'withdrawBinary',
-  'clearFailedAttempts',
-  'countFailure',
-  'recordExitReason',
-  { type: 'reportNotServing', params: { reason: 'Envoy ended' } },
-] as const;
-
-const newcomerEnds = ['reportRestartEnded', 'withdrawBinary', 'countFailure'] as const;
-
-/** An epoch is no more: what that is to the supervisor is said, and it is forgotten. Where to go from here is the state's to say. */
-const over = <const Deeds extends readonly unknown[]>(fact: EpochOver['type'], ...deeds: Deeds) =>
-  ({ actions: [{ type: 'classifyExit', params: { fact } }, ...deeds, 'removeEpoch'] }) as const;
-
-/** Whose end it is, and what follows from it in any state. */
-const ends = {
-  'epoch.failed': [
-    { guard: 'isServingEpoch', ...over('serving.failed', ...servingEnds) },
-    // A parent that dies before its time dooms its child (fact 4).
-    { guard: 'isParentOfServingEpoch', ...over('serving.orphaned', 'markServingOrphaned') },
-    {
-      guard: and(['isCandidate', 'hasServingEpoch']),
-      ...over('candidate.failed', ...newcomerEnds, 'reportHandoverEnded'),
-    },
-    { guard: 'isCandidate', ...over('candidate.failed', ...newcomerEnds) },
-    { guard: 'isAbortedCandidate', ...over('candidate.aborted') },
-    { guard: 'isRequiredParent', ...over('candidate.orphaned', 'countFailure', 'markOrphaned') },
-    over('epoch.ended'),
-  ],
-  'epoch.exited': [
-    { guard: 'isAbortedCandidate', ...over('candidate.aborted') },
-    { guard: 'isRequiredParent', ...over('candidate.orphaned', 'countFailure') },
-    over('epoch.ended'),
-  ],
-  // The epoch is not forgotten: its base id takes no other Envoy.
-  'epoch.unkillable': [
-    {
-      guard: 'isAbortedCandidate',
-      actions: [{ type: 'classifyExit', params: { fact: 'candidate.aborted' } }, 'markUnkillable'],
-    },
-    { actions: [{ type: 'classifyExit', params: { fact: 'base-id.blocked' } }, 'markUnkillable'] },
-  ],
-} as const;
-
-/** All are to go: whose end it is makes no difference. */
-const goes = {
-  'epoch.exited': { actions: 'removeEpoch' },
-  'epoch.failed': { actions: 'removeEpoch' },
-  'epoch.unkillable': { actions: 'markUnkillable' },
-} as const;
-const goesAndIsTold = {
-  'epoch.exited': { actions: ['removeEpoch', 'notifyShutdown'] },
-  'epoch.failed': { actions: ['removeEpoch', 'notifyShutdown'] },
-  'epoch.unkillable': { actions: ['markUnkillable', 'notifyShutdown'] },
-} as const;
-
-/** News and orders that are looked at once. */
-const looksAtNews = {
+/** Changes and commands that `deciding` evaluates at once. */
+const reevaluateOnConfigChange = {
   'config.changed': { guard: 'changesDesired', target: 'deciding', actions: 'setDesired' },
   'binary.changed': { guard: 'changesDesired', target: 'deciding', actions: 'setDesired' },
 } as const;
-const heedsOrders = { 'supervisor.restart': { target: 'deciding', actions: 'requestRestart' } } as const;
+const acceptRestartCommand = { 'supervisor.restart': { target: 'deciding', actions: 'requestRestart' } } as const;
 
 /**
  * Owns what should run (*desired*), what runs (*epochs*) and when to act next. A restart is decided in `deciding`.
@@ -113,7 +54,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
   initial: 'idle',
   on: {
     'logs.reopen': { actions: 'reopenLogs' },
-    // A chart of ours that fails is a bug. The agent ends, and the process table ends what is left.
+    // An error in a machine is a bug. The agent exits, and the process table terminates the remaining processes.
     'xstate.error.actor.*': {
       target: '.failed',
       actions: {
@@ -152,18 +93,18 @@ export const supervisorMachine = supervisorSetup.createMachine({
       on: {
         'epoch.started': { actions: 'recordProcess' },
         'epoch.live': { actions: 'completeAdoption' },
-        // Told for people.
+        // Recorded in trace and log only; no transition.
         'epoch.drained': {},
         'epoch.drain-failed': {},
         'epoch.overdue': { actions: 'abortOverdue' },
-        // Nobody saw the end of one that died meanwhile.
-        ...goes,
+        // An epoch may have exited while no agent was watching.
+        ...onExitWhileStopping,
         'epoch.failed': [
           {
             guard: and(['isParentOfServingEpoch', 'exitedUnexpectedly']),
             actions: ['markServingOrphaned', 'removeEpoch'],
           },
-          { guard: 'isServingEpoch', actions: [...servingEnds, 'removeEpoch'] },
+          { guard: 'isServingEpoch', actions: [...onServingFailure, 'removeEpoch'] },
           { actions: 'removeEpoch' },
         ],
         'supervisor.stop': 'stopping',
@@ -178,7 +119,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'config.changed': { target: 'running', actions: 'setDesired' },
         'supervisor.stop': 'stopped',
         'supervisor.stop-now': 'stopped',
-        // What is to be restarted has not been started.
+        // There is no Envoy to restart.
         'supervisor.restart': {},
         'binary.changed': { actions: 'setDesired' },
         'binary.rejected': {},
@@ -190,7 +131,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
       on: {
         'supervisor.stop': 'stopping',
         'supervisor.stop-now': 'stopping',
-        // One slot for triggers: the newest wins, and it is looked at when the state at hand is over.
+        // One slot for triggers: the newest wins, and is evaluated when the current state ends.
         'config.changed': [{ guard: 'changesDesired', actions: 'setDesired' }, {}],
         'binary.changed': [{ guard: 'changesDesired', actions: 'setDesired' }, {}],
         'supervisor.restart': { actions: 'requestRestart' },
@@ -198,15 +139,15 @@ export const supervisorMachine = supervisorSetup.createMachine({
           { guard: 'isServingEpoch', actions: ['resetRetryBudget', 'proveBinary', 'pruneBinaries'] },
           {},
         ],
-        // Told for people: they are in the trace, and so in the log.
+        // Recorded in trace and log only; no transition.
         'config.rejected': {},
         'binary.rejected': {},
         'epoch.drained': {},
         'epoch.drain-failed': {},
-        // It has had its time.
+        // Its shutdown deadline has passed.
         'epoch.overdue': { actions: 'abortOverdue' },
-        ...ends,
-        'serving.failed': { target: '.deciding', actions: noteWhatCame },
+        ...epochExits,
+        'serving.failed': { target: '.deciding', actions: recordExitOutcome },
         'serving.orphaned': '.deciding',
         'epoch.ended': {},
         'base-id.blocked': {},
@@ -261,13 +202,13 @@ export const supervisorMachine = supervisorSetup.createMachine({
           tags: 'settled',
           meta: { waitsFor: 'a change, an order, or the exit of an Envoy: normal operation' },
           description: 'The serving epoch has the newest configuration. Its parent may still be draining.',
-          on: { ...looksAtNews, ...heedsOrders },
+          on: { ...reevaluateOnConfigChange, ...acceptRestartCommand },
         },
         'backing off': {
           tags: 'backing off',
           description: 'The last attempt failed. The delay before the next one doubles each time.',
           after: { backoff: 'deciding' },
-          on: { ...looksAtNews, ...heedsOrders },
+          on: { ...reevaluateOnConfigChange, ...acceptRestartCommand },
         },
         'retries exhausted': {
           tags: 'retries exhausted',
@@ -277,15 +218,18 @@ export const supervisorMachine = supervisorSetup.createMachine({
           on: {
             'config.changed': { target: 'deciding', actions: 'setDesired' },
             'binary.changed': { target: 'deciding', actions: 'setDesired' },
-            ...heedsOrders,
+            ...acceptRestartCommand,
             'epoch.healthy': {
               guard: 'isServingEpoch',
               target: 'deciding',
               actions: ['resetRetryBudget', 'proveBinary', 'pruneBinaries'],
             },
-            // The tries that failed say nothing of the Envoy that served.
-            'epoch.failed': { guard: 'isServingEpoch', ...over('serving.failed', 'resetRetryBudget', ...servingEnds) },
-            'serving.failed': { target: 'deciding', actions: failed },
+            // The failed attempts are unrelated to the failure of the serving epoch.
+            'epoch.failed': {
+              guard: 'isServingEpoch',
+              ...onEpochExit('serving.failed', 'resetRetryBudget', ...onServingFailure),
+            },
+            'serving.failed': { target: 'deciding', actions: attemptFailed },
           },
         },
         'waiting for parent exit': {
@@ -293,7 +237,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
           meta: { waitsFor: 'the exit of the parent, which is killed if it is overdue' },
           description: 'Starting the next epoch would cut short the drain of the one before the serving one (fact 5).',
           on: {
-            ...looksAtNews,
+            ...reevaluateOnConfigChange,
             'epoch.ended': 'deciding',
             'base-id.blocked': 'deciding',
           },
@@ -309,9 +253,9 @@ export const supervisorMachine = supervisorSetup.createMachine({
               { guard: 'hasServingEpoch', target: 'restarting', actions: ['startEpoch', 'reportHandoverBegan'] },
               { target: 'restarting', actions: 'startEpoch' },
             ],
-            // It may have been the one to start with.
+            // It may be the base ID that the next epoch would use.
             'base-id.blocked': 'deciding',
-            'serving.failed': { target: 'deciding', actions: failed },
+            'serving.failed': { target: 'deciding', actions: attemptFailed },
           },
         },
         restarting: {
@@ -326,7 +270,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
                 guard: { type: 'isCancelled', params: ({ event }) => event.output },
                 target: 'deciding',
               },
-              { target: 'deciding', actions: ['reportHandoverEnded', failed] },
+              { target: 'deciding', actions: ['reportHandoverEnded', attemptFailed] },
             ],
           },
           exit: 'reportRestartEnded',
@@ -337,13 +281,13 @@ export const supervisorMachine = supervisorSetup.createMachine({
             'child.probe': { actions: 'probeCandidate' },
             'child.abort': { actions: ['reportRestartEnded', 'withdrawBinary', 'countAbort', 'abortChild'] },
             'epoch.started': { actions: 'recordProcess' },
-            // Told for people: they are in the trace, and so in the log.
+            // Recorded in trace and log only; no transition.
             'epoch.waiting': {},
-            'epoch.not-live': [{ guard: 'isCandidate', actions: tellRestart('child.not-live') }, {}],
+            'epoch.not-live': [{ guard: 'isCandidate', actions: notifyRestart('child.not-live') }, {}],
             'epoch.live': [
               {
-                // It was live when its parent died before its time, and serves; not for long (fact 4).
-                // One that has told its parent to go needs nobody, however late it is seen.
+                // It was live when its parent exited too early: it serves, but will exit (fact 4).
+                // A candidate that has already terminated its parent does not depend on it.
                 guard: 'isOrphanedCandidate',
                 target: 'deciding',
                 actions: ['markLive', 'markServingOrphaned', 'reportServing'],
@@ -354,15 +298,15 @@ export const supervisorMachine = supervisorSetup.createMachine({
                 actions: ['supersedePrevious', 'markLive', 'reportServing'],
               },
             ],
-            'epoch.overdue': { guard: 'isRequiredParent', actions: tellRestart('parent.overdue') },
-            'serving.failed': { actions: tellRestart('serving.lost') },
+            'epoch.overdue': { guard: 'isRequiredParent', actions: notifyRestart('parent.overdue') },
+            'serving.failed': { actions: notifyRestart('serving.lost') },
             'serving.orphaned': {},
             'candidate.failed': [
-              { guard: 'isRejectedAgain', target: 'deciding', actions: ['disableHotRestart', failed] },
-              { target: 'deciding', actions: noteWhatCame },
+              { guard: 'isRejectedAgain', target: 'deciding', actions: ['disableHotRestart', attemptFailed] },
+              { target: 'deciding', actions: recordExitOutcome },
             ],
-            'candidate.aborted': { actions: tellRestart('child.ended') },
-            'candidate.orphaned': { actions: tellRestart('parent.lost') },
+            'candidate.aborted': { actions: notifyRestart('child.ended') },
+            'candidate.orphaned': { actions: notifyRestart('parent.lost') },
           },
         },
         'discarding candidate': {
@@ -384,10 +328,10 @@ export const supervisorMachine = supervisorSetup.createMachine({
             id: 'repair',
             src: 'repair',
             input: ({ context }) => ({ baseId: servingOf(context.epochs)?.baseId ?? 0 }),
-            onDone: { target: 'deciding', actions: ['recordRepair', failed] },
-            onError: { target: 'deciding', actions: ['disableHotRestart', failed] },
+            onDone: { target: 'deciding', actions: ['recordRepair', attemptFailed] },
+            onError: { target: 'deciding', actions: ['disableHotRestart', attemptFailed] },
           },
-          after: { repairLimit: { target: 'deciding', actions: ['disableHotRestart', failed] } },
+          after: { repairLimit: { target: 'deciding', actions: ['disableHotRestart', attemptFailed] } },
         },
         'full restart': {
           tags: 'full restart',
@@ -412,7 +356,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
             },
           },
           always: { guard: 'hasNoEpoch', target: 'deciding' },
-          on: goes,
+          on: onExitWhileStopping,
         },
       },
     },
@@ -432,11 +376,11 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'epochs.terminate': { actions: 'terminateAll' },
         'epochs.kill': { actions: 'abortAll' },
         'supervisor.stop-now': { actions: 'expediteShutdown' },
-        ...goesAndIsTold,
-        // Told for people.
+        ...onExitAndNotify,
+        // Recorded in trace and log only; no transition.
         'epoch.drained': {},
         'epoch.drain-failed': {},
-        // It goes with all others.
+        // It is terminated with all others.
         'epoch.overdue': {},
       },
     },

@@ -225,7 +225,8 @@ export const certWatcherMachine = setup({
             guard: { type: 'hasNonePending', params: ({ event }) => event },
             target: 'watching',
             actions: { type: 'reportUnreachable', params: ({ event }) => event },
-            description: 'The missing files cannot be read: their path is below a file, or the agent has no permission.',
+            description:
+              'The missing files cannot be read: their path is below a file, or the agent has no permission.',
           },
           { actions: { type: 'recordMissing', params: ({ event }) => event } },
         ],

@@ -15,7 +15,7 @@ export type LauncherEvent =
   /** That of the newer one beside it. */
   | { type: 'new-agent.ended' };
 
-const passWhatIsLeft = {
+const forwardDeferredSignals = {
   type: 'forwardDeferredSignals' as const,
   params: ({ event }: { event: { leaves: boolean } }) => ({ leaves: event.leaves }),
 };
@@ -71,7 +71,7 @@ export const launcherMachine = setup({
         'agent.ended': [
           { guard: { type: 'exitedInOrder', params: ({ event }) => event }, target: 'ended' },
           { guard: 'isStopRequested', actions: ['startAgent', 'stopAgent'] },
-          { actions: ['startAgent', passWhatIsLeft] },
+          { actions: ['startAgent', forwardDeferredSignals] },
         ],
       },
     },
@@ -90,7 +90,7 @@ export const launcherMachine = setup({
             actions: 'killNewAgent',
           },
           { guard: 'isStopRequested', target: 'one agent', actions: ['promoteNewAgent', 'stopAgent'] },
-          { target: 'one agent', actions: ['promoteNewAgent', passWhatIsLeft] },
+          { target: 'one agent', actions: ['promoteNewAgent', forwardDeferredSignals] },
         ],
       },
     },

@@ -46,7 +46,7 @@ export function transitionWords(chart: Statechart, transition: StatechartTransit
   return trigger.length > 0 ? trigger : words('guard', '[otherwise]');
 }
 
-/** `epoch.exited / forgetEpoch`: what a state does without being left. */
+/** `epoch.exited / removeEpoch`: what a state does without being left. */
 export function internalWords(chart: Statechart, transition: StatechartTransition): Word[] {
   return [...transitionWords(chart, transition), ...actionWords('/', transition.actions ?? [])];
 }

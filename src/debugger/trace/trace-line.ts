@@ -1,7 +1,7 @@
 import { type TraceLine, type TraceRecord, traceVersion } from '../../runtime/trace/trace.ts';
 import type { RawLine, VersionStep } from './raw-line.ts';
 import { formOf } from './trace-form.ts';
-import { stepsFrom } from './versions.ts';
+import { stepsFrom } from './versions/versions.ts';
 
 const checks = new Map(Object.entries(formOf).map(([kind, fields]) => [kind, Object.entries(fields)]));
 /** All but the header. */

@@ -23,8 +23,9 @@ test('the scope of every actor whose events are logged is known', () => {
   expect(events.length).toBeGreaterThan(15);
   const [, catalogue = ''] = textOf('docs/events.md').split('## pilot-discovery');
   const rows = catalogue.split('\n').filter((row) => events.some((type) => row.startsWith(`| \`${type}\` |`)));
-  const senders = rows.flatMap((row) => [...row.matchAll(/(?:\| |<br>)([a-z][\w/-]*) → /g)].map(([, name]) => name!));
+  const senders = rows.flatMap((row) => [...row.matchAll(/(?:\| |<br>)`([a-z][\w/-]*) → /g)].map(([, name]) => name!));
   expect(rows).toHaveLength(events.length);
+  expect(senders.length).toBeGreaterThanOrEqual(events.length);
   const scopes = senders.map((name) => scopeOfActor(name.replaceAll(/-N\b/g, '-1')));
   // The feed of a registry reports to its registry; it has no lines of its own.
   expect(unknownScopes(scopes.filter((scope) => scope !== 'registry/feed'))).toEqual([]);

@@ -41,7 +41,7 @@ export interface StatechartTransition {
   readonly kind: 'event' | 'timer' | 'always' | 'done' | 'error';
   /** The event's type, the delay's name, the id of the actor that is done or failed; `always` has none. */
   readonly on: string;
-  /** In words: `ofServing and not refusedByParent`. */
+  /** In words: `isServingEpoch and not isRejectedAgain`. */
   readonly guard?: string;
   readonly actions?: readonly string[];
   readonly description?: string;

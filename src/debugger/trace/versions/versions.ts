@@ -2,9 +2,9 @@
  * Converts a trace of each version of the format to the next version. A test reads a stored trace of each version. Runs in a
  * browser.
  */
-import { traceVersion } from '../../runtime/trace/trace.ts';
+import { traceVersion } from '../../../runtime/trace/trace.ts';
+import type { VersionStep } from '../raw-line.ts';
 import { convertNames } from './converted-names.ts';
-import type { RawLine, VersionStep } from './raw-line.ts';
 import { timelinesOfVersion2 } from './timelines-of-version-2.ts';
 
 /** `steps[0]` converts version 1 to version 2. A step is created for each trace, of which it may remember actors. */

@@ -2,7 +2,7 @@
  * What was seen over time of the programs that wrote traces of version 2, by the ids of their machines. It stays as it is,
  * whatever those machines say of themselves today.
  */
-import type { Timeline } from '../../../machines/timeline.ts';
+import type { Timeline } from '../../../../machines/timeline.ts';
 
 const none: Timeline = { lane: 'none' };
 

@@ -1,6 +1,7 @@
 /** Converts the names of charts in a trace of version 3 to those of version 4. Runs in a browser. */
+
+import type { RawLine, VersionStep } from '../raw-line.ts';
 import { renamedEvents, renamedInMachines } from './names-of-version-3.ts';
-import type { RawLine, VersionStep } from './raw-line.ts';
 import type { Renamed, RenamedInMachine } from './renamed.ts';
 
 type Raw = Readonly<Record<string, unknown>>;

@@ -1,0 +1,71 @@
+/** How the supervisor handles exits of epochs: the actions of each exit, by the role of the epoch. */
+import { and } from 'xstate';
+import type { EpochOver, Setback } from './supervisor-context.ts';
+
+/** Records the result of the last attempt, which `deciding` evaluates. */
+const outcome = (params: { setback: Setback }) => ({ type: 'recordOutcome', params }) as const;
+export const attemptFailed = outcome({ setback: 'failed' });
+
+/** Records the result that the event of the exit carries. */
+export const recordExitOutcome = {
+  type: 'recordOutcome',
+  params: ({ event }: { event: EpochOver }) => ({ setback: event.setback }),
+} as const;
+
+/** Actions when the serving epoch failed: `deciding` re-evaluates which epoch to start and why. */
+export const onServingFailure = [
+  'markOrphaned',
+  'withdrawBinary',
+  'clearFailedAttempts',
+  'countFailure',
+  'recordExitReason',
+  { type: 'reportNotServing', params: { reason: 'Envoy ended' } },
+] as const;
+
+const onCandidateFailure = ['reportRestartEnded', 'withdrawBinary', 'countFailure'] as const;
+
+/** Classifies an exited epoch, raises the matching event, and removes its record. States choose the target by that event. */
+export const onEpochExit = <const Actions extends readonly unknown[]>(fact: EpochOver['type'], ...actions: Actions) =>
+  ({ actions: [{ type: 'classifyExit', params: { fact } }, ...actions, 'removeEpoch'] }) as const;
+
+/** Exits in any state in which Envoy must run. */
+export const epochExits = {
+  'epoch.failed': [
+    { guard: 'isServingEpoch', ...onEpochExit('serving.failed', ...onServingFailure) },
+    // If a parent exits before its child requests it, the child aborts soon (fact 4).
+    { guard: 'isParentOfServingEpoch', ...onEpochExit('serving.orphaned', 'markServingOrphaned') },
+    {
+      guard: and(['isCandidate', 'hasServingEpoch']),
+      ...onEpochExit('candidate.failed', ...onCandidateFailure, 'reportHandoverEnded'),
+    },
+    { guard: 'isCandidate', ...onEpochExit('candidate.failed', ...onCandidateFailure) },
+    { guard: 'isAbortedCandidate', ...onEpochExit('candidate.aborted') },
+    { guard: 'isRequiredParent', ...onEpochExit('candidate.orphaned', 'countFailure', 'markOrphaned') },
+    onEpochExit('epoch.ended'),
+  ],
+  'epoch.exited': [
+    { guard: 'isAbortedCandidate', ...onEpochExit('candidate.aborted') },
+    { guard: 'isRequiredParent', ...onEpochExit('candidate.orphaned', 'countFailure') },
+    onEpochExit('epoch.ended'),
+  ],
+  // The record stays: no other Envoy can use its base ID.
+  'epoch.unkillable': [
+    {
+      guard: 'isAbortedCandidate',
+      actions: [{ type: 'classifyExit', params: { fact: 'candidate.aborted' } }, 'markUnkillable'],
+    },
+    { actions: [{ type: 'classifyExit', params: { fact: 'base-id.blocked' } }, 'markUnkillable'] },
+  ],
+} as const;
+
+/** All epochs are stopping, so every exit is handled the same way. */
+export const onExitWhileStopping = {
+  'epoch.exited': { actions: 'removeEpoch' },
+  'epoch.failed': { actions: 'removeEpoch' },
+  'epoch.unkillable': { actions: 'markUnkillable' },
+} as const;
+export const onExitAndNotify = {
+  'epoch.exited': { actions: ['removeEpoch', 'notifyShutdown'] },
+  'epoch.failed': { actions: ['removeEpoch', 'notifyShutdown'] },
+  'epoch.unkillable': { actions: ['markUnkillable', 'notifyShutdown'] },
+} as const;
