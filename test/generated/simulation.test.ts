@@ -33,7 +33,7 @@ test('an epoch that ends where it should drain departs from its generated tests'
   const driver = epochDriver(scriptedHost, undefined, broken as unknown as typeof epochMachine);
   const { departures } = await runSuite(await suiteOf('epoch'), driver);
   expect(departures).toContainEqual(
-    expect.stringMatching(/epoch.drain: the state is running.ending.terminated, expected running.draining$/),
+    expect.stringMatching(/epoch.drain: the state is running.ending.terminating, expected running.draining$/),
   );
 });
 

@@ -165,7 +165,7 @@ test('a control plane that takes the question and says nothing is not listened t
   const chart = createActor(bootstrapPatchesMachine.provide({ actors: { ask: effect(address, patches, lines) } }));
   chart.start();
   while (requests.length === 0) await new Promise(setImmediate);
-  expect(chart.getSnapshot().value).toEqual({ asking: 'taken' });
+  expect(chart.getSnapshot().value).toEqual({ requesting: 'sent' });
   await vi.advanceTimersByTimeAsync(9_999);
   expect([chart.getSnapshot().status, lines]).toEqual(['active', []]);
   await vi.advanceTimersByTimeAsync(1);
