@@ -116,7 +116,9 @@ function waysOf(company: Company, host: Host, limit: Limit): Pick<Ways, 'bring' 
     // What epochs tell beside what the test is about, and the end of their machines.
     ignores: ({ type }, step) =>
       (type === 'epoch.exited' && step.kind === 'done') ||
-      /^(epoch\.(started|waiting|drained|drain-failed|not-live)|child\.look|epochs\.(drain|end|kill))$/.test(type) ||
+      /^(epoch\.(started|waiting|drained|drain-failed|not-live)|child\.probe|epochs\.(drain|terminate|kill))$/.test(
+        type,
+      ) ||
       /^xstate\.done\.actor\.(restart|shutdown)$/.test(type) ||
       /^xstate\.(done|snapshot)\.actor\.epoch-/.test(type),
   };

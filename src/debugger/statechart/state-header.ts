@@ -36,7 +36,7 @@ export const margin = 10;
 export const nameHeight = 18;
 export const lineHeight = 16;
 const gapBelowName = 6;
-const maxWidth = { leaf: 190, parent: 340 };
+const maxWidth = { leaf: 190, parent: 500 };
 
 export function stateHeader(chart: Statechart, number: number): StateHeader {
   const state = chart.states[number]!;
