@@ -91,13 +91,13 @@ test('a chart that has the window fits it, and can be read; a folded state opens
   expect(drawn.height).toBeLessThanOrEqual(room.height);
   expect(await page.locator('.chart-minimap').count()).toBe(0);
 
-  await chart.getByRole('button', { name: /^Open running\.recycling/ }).click();
-  await shown(() => chart.locator('.state[data-path^="running.recycling."]').count()).toBe(2);
+  await chart.getByRole('button', { name: /^Open running\.full restart/ }).click();
+  await shown(() => chart.locator('.state[data-path^="running.full restart."]').count()).toBe(2);
   await page.reload();
   await opened(page);
-  await shown(() => chart.locator('.state[data-path^="running.recycling."]').count()).toBe(2);
-  await chart.getByRole('button', { name: /^Fold running\.recycling/ }).press('Enter');
-  await shown(() => chart.locator('.state[data-path^="running.recycling."]').count()).toBe(0);
+  await shown(() => chart.locator('.state[data-path^="running.full restart."]').count()).toBe(2);
+  await chart.getByRole('button', { name: /^Fold running\.full restart/ }).press('Enter');
+  await shown(() => chart.locator('.state[data-path^="running.full restart."]').count()).toBe(0);
 
   // Among the other panes it has less room: what of it is seen stands in its corner.
   await page.keyboard.press('Escape');

@@ -161,8 +161,8 @@ function changelogTable(): string {
 }
 
 test('CHANGELOG.md has the table of renamed names', () => {
-  const [before, , after] = readFileSync(changelog, 'utf8').split(/<!-- (?:end of )?renamed names -->\n/);
-  const text = `${before}<!-- renamed names -->\n\n${changelogTable()}\n\n<!-- end of renamed names -->\n${after}`;
+  const [head, , tail] = readFileSync(changelog, 'utf8').split(/<!-- (?:end of )?renamed names -->\n/);
+  const text = `${head}<!-- renamed names -->\n\n${changelogTable()}\n\n<!-- end of renamed names -->\n${tail}`;
   if (update) writeFileSync(changelog, text);
   expect(readFileSync(changelog, 'utf8') === text, 'run with UPDATE_TABLES=1').toBe(true);
 });

@@ -1,6 +1,6 @@
 /**
- * What was seen over time of the programs that wrote traces of version 2, by the ids of their machines. It stays as it is,
- * whatever those machines say of themselves today.
+ * Timelines of the programs that wrote traces of version 2, by machine id. They are independent of the timelines that the
+ * machines declare today.
  */
 import type { Timeline } from '../../../../machines/timeline.ts';
 
