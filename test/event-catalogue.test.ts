@@ -47,6 +47,7 @@ const sides: readonly Side[] = [
     protocols: [
       'protocol.ts',
       'xds/ads-protocol.ts',
+      'xds/stream-admission-protocol.ts',
       'ca/authority-protocol.ts',
       'ca/shared-authority-protocol.ts',
       'config/xds-source-protocol.ts',

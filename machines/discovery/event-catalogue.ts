@@ -14,6 +14,7 @@ import { nameServerCatalogue } from './names/name-server-protocol.ts';
 import { registrationCatalogue } from './registration/registration-protocol.ts';
 import { webhookServerCatalogue } from './webhooks/webhook-server-protocol.ts';
 import { adsCatalogue } from './xds/ads-protocol.ts';
+import { streamAdmissionCatalogue } from './xds/stream-admission-protocol.ts';
 
 type Diagram =
   | 'api-server'
@@ -49,6 +50,7 @@ type Diagram =
   | 'server-certificate'
   | 'shared-authority'
   | 'signing-request'
+  | 'stream-admission'
   | 'xds-source'
   | 'shutdown'
   | 'trust-bundle'
@@ -406,6 +408,7 @@ const ownCatalogue = [
 export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   ...ownCatalogue,
   ...adsCatalogue,
+  ...streamAdmissionCatalogue,
   ...authorityCatalogue,
   ...sharedAuthorityCatalogue,
   ...signingRequestCatalogue,

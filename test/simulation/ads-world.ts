@@ -371,6 +371,7 @@ export class AdsWorld {
           sendBack(report);
         },
         pushed: (order) => this.actor.send(order),
+        responded: () => {},
         acknowledged: () => {},
       });
       return () => this.#stream.dispose();

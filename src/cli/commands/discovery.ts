@@ -102,7 +102,7 @@ export function discoveryCommand(run: DiscoveryRun = discovery): Command {
     examples: ['pilot-discovery discovery --registries= --configDir mesh --grpcAddr 127.0.0.1:15010'],
     environment: [['DNS_ADDR', 'Resolve names of the mesh over DNS with TLS at this address, as :15053 (default off)']],
     limits: [
-      ['PILOT_MAX_REQUESTS_PER_SECOND', 'New xDS streams per second (default by number of CPUs)'],
+      ['PILOT_MAX_REQUESTS_PER_SECOND', 'Maximum new xDS streams per second (default by load)'],
       ['ISTIO_GPRC_MAXSTREAMS', 'Streams per connection (default 100000)'],
       ['ISTIO_GPRC_MAXRECVMSGSIZE', 'Bytes per request (default 4194304)'],
       ['PILOT_XDS_MAX_CONNECTIONS', 'Connections (default 60000, less if ulimit -n is lower)'],

@@ -159,6 +159,12 @@ export const namedMachines: readonly NamedMachine[] = [
       (await import('../../../machines/discovery/ca/shared-authority.machine.ts')).sharedAuthorityMachine,
   },
   {
+    name: 'stream-admission',
+    file: 'machines/discovery/xds/stream-admission.machine.ts',
+    load: async () =>
+      (await import('../../../machines/discovery/xds/stream-admission.machine.ts')).streamAdmissionMachine,
+  },
+  {
     name: 'signing-request',
     file: 'machines/discovery/ca/signing-request.machine.ts',
     load: async () => (await import('../../../machines/discovery/ca/signing-request.machine.ts')).signingRequestMachine,

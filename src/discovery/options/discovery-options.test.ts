@@ -69,8 +69,8 @@ describe('resolveDiscoveryOptions', () => {
     expect(options).toMatchObject({ cacheEntries: 500, cacheBytes: 1_000_000 });
   });
 
-  it('limits new streams by the number of processors unless told otherwise', () => {
-    expect(resolve().streamsPerSecond).toBeGreaterThanOrEqual(20);
+  it('limits new streams by load alone unless a rate is set', () => {
+    expect(resolve().streamsPerSecond).toBe(0);
     expect(resolve({}, { PILOT_MAX_REQUESTS_PER_SECOND: '7' }).streamsPerSecond).toBe(7);
   });
 

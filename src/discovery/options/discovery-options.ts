@@ -293,7 +293,7 @@ export function resolveDiscoveryOptions(
       debounceEndpoints: from.boolean('PILOT_ENABLE_EDS_DEBOUNCE', true),
     },
     pushThrottle: from.number('PILOT_PUSH_THROTTLE', 0) || byProcessors(),
-    streamsPerSecond: from.number('PILOT_MAX_REQUESTS_PER_SECOND', 0) || byProcessors(),
+    streamsPerSecond: from.number('PILOT_MAX_REQUESTS_PER_SECOND', 0),
     maxConcurrentStreams: from.number('ISTIO_GPRC_MAXSTREAMS', 100_000, 1),
     maxRequestBytes: from.number('ISTIO_GPRC_MAXRECVMSGSIZE', 4 * 1024 * 1024, 1),
     clientLimits: clientLimitsOf(from, openFiles, (note) => void notes.push(note)),

@@ -10,12 +10,14 @@ export interface ConnectionEffects {
   /** The client was accepted as this node. */
   readonly joined: (stream: AdsStream, node: string) => void;
   readonly pushed: (connection: number, order: PushToClient) => void;
+  /** A response was written, or the client has all that it requested. */
+  readonly responded: (connection: number) => void;
   /** The client has acknowledged a response. */
   readonly acknowledged: (connection: number) => void;
 }
 
 /** One machine for all connections: each call of `provide` creates another one. */
-export function adsConnectionWithEffects({ streamOf, joined, pushed, acknowledged }: ConnectionEffects) {
+export function adsConnectionWithEffects({ streamOf, joined, pushed, responded, acknowledged }: ConnectionEffects) {
   return adsConnectionMachine.provide({
     actors: {
       stream: fromCallback<StreamOrder, { connection: number }>(({ input: { connection }, receive, sendBack }) => {
@@ -27,6 +29,7 @@ export function adsConnectionWithEffects({ streamOf, joined, pushed, acknowledge
             if (report.type === 'node.accepted') joined(stream, report.node);
           },
           pushed: (order) => pushed(connection, order),
+          responded: () => responded(connection),
           acknowledged: () => acknowledged(connection),
         });
         return () => stream.dispose();

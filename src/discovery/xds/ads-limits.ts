@@ -5,7 +5,7 @@ import type { StrangerLimits } from './admission/strangers.ts';
 
 /** Times in milliseconds; each limit has the reference's default (spec/discovery.md §7.5). */
 export interface AdsLimits {
-  /** New streams a second; 0 for no limit. Default 0. */
+  /** New streams a second; 0: the load is the only limit. Default 0. */
   readonly streamsPerSecond?: number;
   /** Largest request. Default 4 MiB. */
   readonly maxRequestBytes?: number;

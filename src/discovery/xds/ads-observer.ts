@@ -5,6 +5,15 @@ import type { Refusal } from './admission/strangers.ts';
 import type { NodeIdentity, ResponseCause } from './resource-source.ts';
 import type { RolloutWait } from './rollout/rollout-waits.ts';
 
+/** Clients that wait for a slot (chart `stream-admission`). */
+export interface AdmissionView {
+  readonly streams: number;
+  /** Connections before their TLS handshake or HTTP/2 session. */
+  readonly connections: number;
+  /** Clients in each stage that may be in progress at a time. */
+  readonly slots: number;
+}
+
 /** Callbacks, all optional. They must not throw and must not wait. */
 export interface AdsObserver {
   /** A stream of a method, `/package.Service/Method`, was let in; refused ones are none (`grpc_server_started_total`). */
@@ -52,6 +61,10 @@ export interface AdsObserver {
   connectionRefused?(why: Refusal): void;
   /** An address is held off from now on (`pilot_xds_held_off_total`). */
   addressHeldOff?(): void;
+  /** Clients wait for a slot, or none does any more (`pilot_xds_waiting_clients`, `pilot_xds_admission_slots`). */
+  admissionMeasured?(view: AdmissionView): void;
+  /** A stream waited for a slot for too long and was rejected (`pilot_xds_refused_streams_total`). */
+  streamRefused?(): void;
   /** A fan-out has reached all clients that were connected when it began; milliseconds since it was asked for. */
   pushFinished?(durationMs: number, clients: number): void;
 }

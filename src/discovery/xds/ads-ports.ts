@@ -15,7 +15,7 @@ import { createInjector, type Injector, type SessionLimits } from './admission/g
 import type { KnownNodes } from './admission/known-nodes.ts';
 import { firstStreams } from './admission/session-pace.ts';
 import { joinsSmallPieces } from './admission/small-pieces.ts';
-import { type Refusal, Strangers, strangerLimits } from './admission/strangers.ts';
+import { type ConnectionSetUp, type Refusal, Strangers, strangerLimits } from './admission/strangers.ts';
 import { type AdsLimits, channelOptions, maxStreamsOf } from './ads-limits.ts';
 import { xdsMethods, xdsService } from './ads-services.ts';
 import { bindError } from './grpc-bind.ts';
@@ -62,6 +62,7 @@ export interface AdsPortsOptions {
   readonly pace: AddressPace;
   readonly known: KnownNodes;
   readonly listener: RefusalListener;
+  readonly setUp: ConnectionSetUp;
   /** Served on ports with TLS. */
   readonly unary?: UnaryService;
 }
@@ -76,7 +77,7 @@ export class AdsPorts {
     limits: AdsLimits,
     secure: StreamSecurity,
     accept: Accept,
-    { pace, known, listener, unary }: AdsPortsOptions,
+    { pace, known, listener, setUp, unary }: AdsPortsOptions,
   ) {
     this.#maxStreams = maxStreamsOf(limits);
     const ofStrangers = { ...strangerLimits, ...limits.strangers };
@@ -97,6 +98,7 @@ export class AdsPorts {
         known,
         isSecure: security.isSecure,
         maxStreams: this.#maxStreams,
+        setUp,
         refused: (why) => listener.refused(why),
         heldOff: (address, forMs) => {
           listener.heldOff(address, forMs);
@@ -131,6 +133,26 @@ export class AdsPorts {
     letIn(socket, ports, ports.injectors);
     return true;
   }
+
+  // ---- connections that are not set up
+
+  wake(): void {
+    for (const { strangers } of this.#all) strangers.queue.wake();
+  }
+
+  setSlots(slots: number): void {
+    for (const { strangers } of this.#all) strangers.queue.setSlots(slots);
+  }
+
+  get waiting(): number {
+    return this.#all.reduce((sum, { strangers }) => sum + strangers.queue.waiting, 0);
+  }
+
+  get isFull(): boolean {
+    return this.#all.some(({ strangers }) => strangers.queue.isFull);
+  }
+
+  // ---- clients
 
   /** A stream was refused for reasons of ours. */
   excuse({ isSecure }: StreamSecurity, peer: string): void {

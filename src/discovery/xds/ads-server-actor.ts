@@ -10,7 +10,7 @@ import { formatAddress, type ListenAddress } from '../listen-address.ts';
 import { type AdsServer, type AdsServerOptions, createAdsServer } from './ads-server.ts';
 import { ProxyTurns } from './turns/proxy-turns.ts';
 
-export interface AdsEffectOptions extends Omit<AdsServerOptions, 'sender' | 'joined' | 'left'> {
+export interface AdsEffectOptions extends Omit<AdsServerOptions, 'sender' | 'joined' | 'left' | 'waitingProxies'> {
   /** Address of the port without TLS. */
   readonly address: ListenAddress;
   /** The port with TLS. Its credentials are asked for when it is opened. */
@@ -28,12 +28,15 @@ export function adsEffect({ address, securePort, shutdownMs, made, listening, ..
     const server = createAdsServer({
       ...options,
       sender: self as AnyActorRef,
+      waitingProxies: () => turns.size,
       joined: (connection) => tellQueue({ type: 'proxy.joined', connection }),
       // Told in the midst of the connection's end, which is to be over in the trace first.
       left: (connection) => queueMicrotask(() => tellQueue({ type: 'proxy.left', connection })),
     });
     made(server);
-    const turns = proxyTurns(server, options, (connections) => tellQueue({ type: 'proxies.served', connections }));
+    const turns: ProxyTurns = proxyTurns(server, options, (connections) =>
+      tellQueue({ type: 'proxies.served', connections }),
+    );
     const listen = async (which: XdsPort): Promise<void> => {
       try {
         const { host, port } = which === 'secure' ? securePort!.address : address;

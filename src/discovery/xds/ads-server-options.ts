@@ -39,6 +39,8 @@ export interface AdsServerOptions {
   /** `control_plane.identifier` of all responses. Undefined: responses have none. */
   readonly identifier?: string;
   readonly limits?: AdsLimits;
+  /** Served proxies that wait for a push. Default: none. */
+  readonly waitingProxies?: () => number;
   /** Served on the ports with TLS as well. */
   readonly unary?: UnaryService;
   /** A client was accepted: from now on changes concern it. Called before its first request is answered. */

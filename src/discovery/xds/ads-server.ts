@@ -11,8 +11,10 @@ import { startRoot } from '../../runtime/actors/actor-system.ts';
 import { messageOf, withCode } from '../../runtime/errors.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import { AddressPace, addressPaceLimits } from './admission/address-pace.ts';
-import { type Admission, createAdmission, groupOfPeer } from './admission/ads-admission.ts';
+import { groupOfPeer } from './admission/ads-admission.ts';
 import { KnownNodes } from './admission/known-nodes.ts';
+import { LoadAdmission } from './admission/load-admission.ts';
+import type { Slot } from './admission/slots.ts';
 import type { Refusal } from './admission/strangers.ts';
 import { adsConnectionWithEffects } from './ads-connection.effects.ts';
 import {
@@ -36,7 +38,7 @@ import { DepartedClusters } from './rollout/departed-clusters.ts';
 import { AdsStream } from './stream/ads-stream.ts';
 import { type AdsCall, endOpenSide } from './stream/ads-transport.ts';
 import { shortened } from './stream/client-text.ts';
-import type { StreamKind, StreamSecurity } from './stream/incoming-stream.ts';
+import type { IncomingStream, StreamKind, StreamSecurity } from './stream/incoming-stream.ts';
 import { RepeatedLines } from './stream/repeated-lines.ts';
 import { maxServedStreamsWithin, StreamShares } from './stream/stream-shares.ts';
 import type { StreamSurroundings } from './stream/stream-surroundings.ts';
@@ -86,6 +88,8 @@ interface Connection {
   readonly stream: AdsStream;
   readonly actor: Actor<typeof adsConnectionMachine>;
   readonly security: StreamSecurity;
+  /** Until the first response is written. */
+  readonly slot: Slot;
 }
 
 /** Makes a server; it serves nobody before `listen`. */
@@ -98,7 +102,7 @@ class GrpcAdsServer implements AdsServer {
   readonly #around: StreamSurroundings;
   /** Nodes that were served, at all ports together. */
   readonly #known = new KnownNodes(() => performance.now());
-  readonly #admission: Admission;
+  readonly #admission: LoadAdmission;
   readonly #recorder: Recorder | undefined;
   readonly #ports: AdsPorts;
   readonly #machine: typeof adsConnectionMachine;
@@ -150,13 +154,22 @@ class GrpcAdsServer implements AdsServer {
         },
       }),
     };
-    this.#admission = createAdmission(limits.streamsPerSecond ?? 0, () => performance.now(), this.#known);
     this.#recorder = attributed(recorder, options.sender);
+    this.#admission = new LoadAdmission({
+      perSecond: limits.streamsPerSecond ?? 0,
+      known: this.#known,
+      logger,
+      ...(this.#recorder !== undefined && { recorder: this.#recorder }),
+      requests: () => this.#turns.size,
+      proxies: () => options.waitingProxies?.() ?? 0,
+      onMeasured: (view) => observer.admissionMeasured?.(view),
+    });
     // Once for all connections: every provide() makes another machine.
     this.#machine = adsConnectionWithEffects({
       streamOf: (connection) => this.#opening.get(connection)!,
       joined: (stream, node) => this.#noteJoined(stream, node),
       pushed: (connection, order) => this.#connections.get(connection)?.actor.send(order),
+      responded: (connection) => this.#connections.get(connection)?.slot.release(),
       acknowledged: (connection) => this.#noteAcknowledged(connection),
     });
     this.#rounds = new PushRounds({
@@ -176,8 +189,10 @@ class GrpcAdsServer implements AdsServer {
       pace,
       known: this.#known,
       listener,
+      setUp: this.#admission.setUp,
       ...(options.unary !== undefined && { unary: options.unary }),
     });
+    this.#admission.limits(this.#ports);
   }
 
   take(socket: Socket): boolean {
@@ -252,11 +267,14 @@ class GrpcAdsServer implements AdsServer {
     const peer = call.getPeer();
     const goOn = this.#ports.keepWaiting(security, peer);
     const intake = new RequestIntake(call, this.#turns);
-    const connect = (): void => {
+    const connect = (slot: Slot): void => {
       goOn();
       try {
-        if (!this.#connect(call, intake, kind, security)) this.#admission.left(peer);
+        if (this.#connect({ call, intake, kind }, security, slot)) return;
+        slot.release();
+        this.#admission.left(peer);
       } catch (error) {
+        slot.release();
         this.#admission.left(peer);
         this.#options.logger.error('stream.openFailed', { error: (error as Error).stack });
         refuse(call, status.UNAVAILABLE, withCode('internal error', 'INTERNAL_ERROR'));
@@ -264,11 +282,11 @@ class GrpcAdsServer implements AdsServer {
     };
     const leave = this.#admission.ask(
       peer,
-      () => this.#comings.run(connect, 0),
+      (slot) => this.#comings.run(() => connect(slot), 0),
       () => {
         goOn();
         if (this.#isDraining) refuse(call, status.UNAVAILABLE, serverShuttingDown);
-        else refuse(call, status.RESOURCE_EXHAUSTED, tooManyStreams);
+        else this.#refuseLate(call);
       },
       (named) =>
         intake.look((request) => {
@@ -283,7 +301,7 @@ class GrpcAdsServer implements AdsServer {
   }
 
   /** @returns whether there is a connection now */
-  #connect(call: AdsCall, intake: RequestIntake, kind: StreamKind, security: StreamSecurity): boolean {
+  #connect({ call, intake, kind }: IncomingStream, security: StreamSecurity, slot: Slot): boolean {
     if (call.cancelled) return false;
     if (this.#isDraining) {
       refuse(call, status.UNAVAILABLE, serverShuttingDown);
@@ -307,7 +325,7 @@ class GrpcAdsServer implements AdsServer {
       },
     });
     this.#opening.delete(number);
-    this.#connections.set(number, { stream, actor, security });
+    this.#connections.set(number, { stream, actor, security, slot });
     // `onError` hears of a failure. Without `error` here XState would throw it where nobody catches it.
     actor.subscribe({ complete: () => this.#remove(number), error: () => {} });
     if (actor.getSnapshot().status !== 'active') this.#remove(number);
@@ -340,6 +358,12 @@ class GrpcAdsServer implements AdsServer {
     this.#lines.warn(why, 'connections.limitReached', { clients: this.#joined.size });
   }
 
+  #refuseLate(call: AdsCall): void {
+    this.#around.observer.streamRefused?.();
+    this.#lines.warn('admission', 'admission.streamsRefused', { clients: this.#joined.size });
+    refuse(call, status.RESOURCE_EXHAUSTED, tooManyStreams);
+  }
+
   #noteDisplaced(): void {
     this.#lines.warn('displaced', 'streams.limitReached', { clients: this.#joined.size });
   }
@@ -354,7 +378,8 @@ class GrpcAdsServer implements AdsServer {
     if (connection === undefined) return;
     this.#connections.delete(number);
     const wasProven = !this.#unproven.delete(number);
-    const { stream, security } = connection;
+    const { stream, security, slot } = connection;
+    slot.release();
     if (this.#joined.delete(number)) {
       this.#ports.left(security, stream.peer);
       const node = connection.stream.identity?.id ?? '';

@@ -69,7 +69,8 @@ export const discoveryTable = {
   },
   STREAM_RATE_EXCEEDED: {
     meaning: 'too many new xDS streams at a time',
-    action: 'none: clients retry. If it lasts, see `PILOT_MAX_REQUESTS_PER_SECOND` or add replicas',
+    action:
+      'none: clients retry. If it lasts, raise or remove `PILOT_MAX_REQUESTS_PER_SECOND` if it is set, or add replicas',
   },
   STREAMS_EXHAUSTED: {
     meaning: 'the replica has as many xDS streams as it can serve, and the namespace has its fair share',

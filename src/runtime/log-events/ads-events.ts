@@ -14,6 +14,33 @@ export const adsEvents = {
     meaning: 'The xDS stream of a proxy ended.',
     action: noAction,
   },
+  'admission.queued': {
+    level: 'info',
+    message: 'clients wait to connect, admission is limited by load',
+    meaning:
+      'Many proxies connect at the same time, for example after a restart of a replica. Connections and streams are admitted one after the other, so that pushes to served proxies are not delayed.',
+    action: 'None. `pilot_xds_waiting_clients` shows the progress; `admission.completed` reports the end.',
+  },
+  'admission.completed': {
+    level: 'info',
+    message: 'all waiting clients were admitted',
+    meaning: 'Clients waited for `seconds`, and `streams` were admitted in this time.',
+    action: 'Add replicas or processors if it takes too long.',
+  },
+  'admission.streamsRefused': {
+    level: 'warn',
+    message: 'streams rejected, too many wait to be admitted',
+    meaning:
+      'Streams waited for 30 s without a free slot (with `PILOT_MAX_REQUESTS_PER_SECOND`: for a second), or too many of one address waited. Their clients retry.',
+    action:
+      'Raise or remove `PILOT_MAX_REQUESTS_PER_SECOND` if it is set; else add replicas or processors. See `pilot_xds_refused_streams_total`.',
+  },
+  'admission.failed': {
+    level: 'error',
+    message: 'admission by load failed, new streams are no longer limited by load',
+    meaning: 'A bug: the actor that decides how many clients may connect at a time has stopped.',
+    action: 'Report the `error`; restart the control plane.',
+  },
   'peer.unauthenticated': {
     level: 'warn',
     message: 'client authentication failed',

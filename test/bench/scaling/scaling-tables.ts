@@ -45,7 +45,7 @@ const scalingTables: Readonly<Record<string, () => string>> = {
         'changes: network',
         'one route change',
         'all reconnect: CPU, bytes',
-        'with the default limit',
+        'with 25 streams a second',
       ],
       replicaCounts.flatMap((replicas) =>
         views.map((seen) => {

@@ -122,7 +122,7 @@ describe('metrics of xDS', () => {
     const { metrics } = given();
     metrics.connectionRefused('address held off');
     metrics.addressHeldOff();
-    expect(await lines(metrics, /^pilot_xds_(refused|held)/)).toEqual([
+    expect(await lines(metrics, /^pilot_xds_(refused_connections|held)/)).toEqual([
       'pilot_xds_refused_connections_total{reason="address_held_off"} 1',
       'pilot_xds_held_off_total 1',
     ]);

@@ -3,9 +3,10 @@
 import { status } from '@grpc/grpc-js';
 import { Gauge, type Registry } from 'prom-client';
 import { isAskedOnce, isWatchable } from '../../../../machines/discovery/xds/ads-types.ts';
+import { initialSlots } from '../../../../machines/discovery/xds/stream-admission.machine.ts';
 import { pushedTypeOf } from '../../../model/proxy/types-to-push.ts';
 import { labelValue } from '../../../runtime/label-value.ts';
-import type { AdsObserver } from '../../xds/ads-observer.ts';
+import type { AdmissionView, AdsObserver } from '../../xds/ads-observer.ts';
 import { Distribution, type KeyLabels, labelled, Tally } from './cheap-metrics.ts';
 
 const pushBounds = [0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30];
@@ -40,6 +41,8 @@ export class XdsMetrics implements AdsObserver {
   readonly #messagesReceived: Tally;
   readonly #refused: Tally;
   readonly #heldOff: Tally;
+  readonly #refusedStreams: Tally;
+  #admission: AdmissionView = { streams: 0, connections: 0, slots: initialSlots };
   readonly #abandoned: Tally;
   readonly #evicted: Tally;
   /** Proxies. */
@@ -83,6 +86,26 @@ export class XdsMetrics implements AdsObserver {
       'pilot_xds_held_off_total',
       'Times that an address was throttled for too many connections or streams without a node',
     );
+    this.#refusedStreams = unlabelled(
+      'pilot_xds_refused_streams_total',
+      'xDS streams that were rejected because too many others waited, or because they waited too long',
+    );
+    const waitingClients: Gauge<'stage'> = new Gauge({
+      name: 'pilot_xds_waiting_clients',
+      help: 'Clients that wait until they may connect, by stage: connection (before the TLS handshake) or stream',
+      labelNames: ['stage'],
+      registers: [registry],
+      collect: () => {
+        waitingClients.set({ stage: 'connection' }, this.#admission.connections);
+        waitingClients.set({ stage: 'stream' }, this.#admission.streams);
+      },
+    });
+    const slots: Gauge = new Gauge({
+      name: 'pilot_xds_admission_slots',
+      help: 'Clients that may connect at a time, by the load of the control plane',
+      registers: [registry],
+      collect: () => slots.set(this.#admission.slots),
+    });
     this.#abandoned = unlabelled(
       'pilot_xds_abandoned_clusters_total',
       'Clusters that a proxy did not warm in time; listeners and routes that waited for them were sent',
@@ -167,6 +190,14 @@ export class XdsMetrics implements AdsObserver {
 
   addressHeldOff(): void {
     this.#heldOff.add('');
+  }
+
+  admissionMeasured(view: AdmissionView): void {
+    this.#admission = view;
+  }
+
+  streamRefused(): void {
+    this.#refusedStreams.add('');
   }
 
   clustersAwaited(isWaiting: boolean): void {

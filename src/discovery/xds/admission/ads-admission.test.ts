@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { uncaughtErrors } from '../../../../test/harness/uncaught-errors.ts';
-import { createAdmission, groupOfPeer } from './ads-admission.ts';
+import { type AdmissionOptions, createAdmission, groupOfPeer } from './ads-admission.ts';
 import { KnownNodes } from './known-nodes.ts';
+import type { Slot } from './slots.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -16,26 +17,30 @@ const me = '10.0.0.1:40000';
 const sayMs = 5;
 
 /** What became of streams, in the order in which it did: `name at ms`. */
-function given(perSecond: number) {
+function given(perSecond: number, slots: Pick<AdmissionOptions, 'slots' | 'onQueued' | 'onEmptied'> = {}) {
   const origin = performance.now();
   const told: string[] = [];
   const known = new KnownNodes(() => performance.now());
-  const admission = createAdmission(perSecond, () => performance.now(), known);
+  const admission = createAdmission({ perSecond, now: () => performance.now(), known, ...slots });
   /** A node was served there, and is gone. */
   const served = (peer: string, node = 'a node'): void => {
     known.acknowledged(groupOfPeer(peer), node);
     known.gone(groupOfPeer(peer), node);
   };
   const at = (): number => Math.round(performance.now() - origin);
+  const slotOf = new Map<string, Slot>();
   /** @param node what its first request says soon, or not at all */
   const ask = (name: string, peer = me, node?: string): (() => void) =>
     admission.ask(
       peer,
-      () => void told.push(`${name} at ${at()}`),
+      (slot) => {
+        slotOf.set(name, slot);
+        told.push(`${name} at ${at()}`);
+      },
       () => void told.push(`${name} refused at ${at()}`),
       (named) => node !== undefined && setTimeout(() => named(node), sayMs),
     );
-  return { admission, served, told, ask };
+  return { admission, served, told, ask, slotOf };
 }
 
 test('streams within the rate begin at once', () => {
@@ -55,7 +60,9 @@ test('streams beyond it are spaced, and refused when they would wait for more th
 test('an event loop that is late costs nobody his turn', () => {
   let late = 0;
   const told: string[] = [];
-  const admission = createAdmission(1_000, () => performance.now() + late, new KnownNodes(() => 0));
+  const admission = createAdmission({
+    ...{ perSecond: 1_000, now: () => performance.now() + late, known: new KnownNodes(() => 0) },
+  });
   for (let i = 0; i < 200; i++) {
     admission.ask(
       me,
@@ -265,4 +272,52 @@ test('a stream that cannot be begun is told of, and keeps nobody from having a t
   expect(told).toEqual(['a at 0', 'b at 200']);
   await Promise.resolve();
   expect(caught.map(({ error }) => String(error))).toEqual(['Error: a bug']);
+});
+
+test('without a rate as many streams are in progress as there are slots, and the others wait', () => {
+  const { ask, told, slotOf } = given(0, { slots: 2 });
+  for (const name of ['a', 'b', 'c', 'd']) ask(name, `10.0.0.${name.charCodeAt(0)}:1`);
+  expect(told).toEqual(['a at 0', 'b at 0']);
+  vi.advanceTimersByTime(100);
+  slotOf.get('b')!.release();
+  slotOf.get('b')!.release();
+  vi.advanceTimersByTime(100);
+  expect(told.slice(2)).toEqual(['c at 100']);
+});
+
+test('a slot is free again after a second, whatever its stream does', () => {
+  const { ask, told } = given(0, { slots: 1 });
+  for (const name of ['a', 'b', 'c']) ask(name, `10.0.0.${name.charCodeAt(0)}:1`);
+  vi.advanceTimersByTime(5_000);
+  expect(told).toEqual(['a at 0', 'b at 1000', 'c at 2000']);
+});
+
+test('more slots let those begin at once that wait', () => {
+  const { admission, ask, told } = given(0, { slots: 1 });
+  for (const name of ['a', 'b', 'c', 'd']) ask(name, `10.0.0.${name.charCodeAt(0)}:1`);
+  admission.setSlots(3);
+  vi.advanceTimersByTime(1);
+  expect([told.length, admission.isFull]).toEqual([3, true]);
+});
+
+test('without a rate a stream waits for half a minute before it is rejected', () => {
+  const { admission, ask, told } = given(0, { slots: 1 });
+  for (let i = 0; i < 40; i++) ask(`${i}`, `10.0.1.${i}:1`);
+  vi.advanceTimersByTime(29_500);
+  expect(told).toHaveLength(30);
+  vi.advanceTimersByTime(2_000);
+  expect(told).toHaveLength(40);
+  expect(told.filter((line) => line.includes('refused')).length).toBeGreaterThan(7);
+  expect(admission.waiting).toBe(0);
+});
+
+test('it is reported when the first stream waits, and when none waits any more', () => {
+  const told: string[] = [];
+  const options = { slots: 1, onQueued: () => void told.push('queued'), onEmptied: () => void told.push('emptied') };
+  const { ask } = given(0, options);
+  const leave = ['a', 'b', 'c'].map((name) => ask(name, `10.0.0.${name.charCodeAt(0)}:1`));
+  expect(told).toEqual(['queued']);
+  leave[1]!();
+  vi.advanceTimersByTime(3_000);
+  expect(told).toEqual(['queued', 'emptied']);
 });

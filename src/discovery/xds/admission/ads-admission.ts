@@ -1,11 +1,11 @@
 /**
- * How many new streams a second are let in (`PILOT_MAX_REQUESTS_PER_SECOND`, spec/discovery.md §6.4), and whose: one address
- * does not use up what is there for all, nor does one node or connection what is there for its address.
+ * Queue of new streams, fair among addresses, and among the nodes and connections of an address.
  *
- * Streams are spaced evenly. When more come than may begin, a stream waits for a second at the most, and then is refused.
- * Of those that wait, nodes that were served before at their address have their turn first (see KnownNodes); then addresses
- * of such nodes; then all others, who have one turn in four in any case. In each of these, addresses have their turn one
- * after the other; within an address nodes, then connections.
+ * A stream takes a slot until its first response is written, for a second at most. The number of slots depends on the load
+ * (machines/discovery/xds/stream-admission.machine.ts). With a rate (`PILOT_MAX_REQUESTS_PER_SECOND`, spec/discovery.md §6.4), streams are
+ * also spaced evenly. A stream that finds no slot waits for at most 30 s, with a rate for a second, and is then rejected. Nodes that were
+ * served before at their address take their turns first (see KnownNodes), then addresses of such nodes, then all others, which have one
+ * turn in four in any case. Within each of these, addresses take turns; within an address nodes, then connections.
  *
  * A stream tells only by its first request whose it is, so that of the first stream of a connection is looked at while it
  * waits. What it says is not verified, and a node's id is no secret: it gains one place for each id, and again only after a
@@ -19,8 +19,10 @@ import { addressGroup } from '../../../runtime/fences/connection-bounds.ts';
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
 import { dropOldest } from './drop-oldest.ts';
 import type { KnownNodes } from './known-nodes.ts';
+import { type Slot, Slots } from './slots.ts';
 
-const longestWaitMs = 1_000;
+/** Limit of the wait; with a rate as in Istio. */
+const maxWaitMs = { withRate: 1_000, byLoad: 30_000 } as const;
 /** Time between two turns that an id has as a node that was served before: Envoy tries again after half a second. */
 const placeMs = 250;
 /** One turn in so many is for those that come last otherwise. */
@@ -44,18 +46,38 @@ export type Look = (named: (node: string) => void) => void;
 
 export interface Admission {
   /**
-   * Calls one of both: at once, or within a second; neither once the stream is gone. `peer` is `host:port`.
+   * Calls one of both: at once, or when it is its turn; neither once the stream is gone. `peer` is `host:port`.
    *
    * @param look finds out by the stream's first request which node it says it is
    * @returns to be called when the stream is gone
    */
-  ask(peer: string, begin: () => void, refuse: () => void, look?: Look): () => void;
+  ask(peer: string, begin: (slot: Slot) => void, refuse: () => void, look?: Look): () => void;
+  /** Streams that wait. */
+  readonly waiting: number;
+  /** Whether all slots are taken. */
+  readonly isFull: boolean;
+  setSlots(slots: number): void;
   /** A stream that was begun has said who it is. */
   introduced(peer: string): void;
   /** A stream that was begun, and has not said who it is, is gone. */
   left(peer: string): void;
   /** Ends the turns: nobody has one any more. */
   stop(): void;
+}
+
+export interface AdmissionOptions {
+  /** Streams a second; 0 or less: no limit but the load. */
+  readonly perSecond: number;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+  readonly known: KnownNodes;
+  /** Default: no limit. */
+  readonly slots?: number;
+  /** Called when the first stream waits, and when none waits any more. */
+  readonly onQueued?: () => void;
+  readonly onEmptied?: () => void;
+  /** Called with each stream that begins. */
+  readonly onBegun?: () => void;
 }
 
 interface Asking {
@@ -66,7 +88,7 @@ interface Asking {
   /** Since when its connection has been asking. */
   readonly since: number;
   readonly until: number;
-  readonly begin: () => void;
+  readonly begin: (slot: Slot) => void;
   readonly refuse: () => void;
   /** Where it waits. */
   line: Line;
@@ -78,18 +100,19 @@ interface Asking {
 /** Streams that wait, by address, in the order in which they have their turns. */
 type Line = Map<string, Asking[]>;
 
-/**
- * @param perSecond 0 or less: no limit.
- * @param now monotonic milliseconds.
- */
-export function createAdmission(perSecond: number, now: () => number, known: KnownNodes): Admission {
-  return new FairAdmission(perSecond > 0 ? 1_000 / perSecond : 0, now, known);
+export function createAdmission(options: AdmissionOptions): Admission {
+  return new FairAdmission(options);
 }
 
 class FairAdmission implements Admission {
   readonly #spacingMs: number;
+  readonly #maxWaitMs: number;
   readonly #now: () => number;
   readonly #known: KnownNodes;
+  readonly #options: AdmissionOptions;
+  readonly #slots: Slots;
+  #isQueued = false;
+  #waitingCount = 0;
   /** Those of known nodes, of addresses where known nodes live, and of others. */
   readonly #nodes: Line = new Map();
   readonly #addresses: Line = new Map();
@@ -112,13 +135,29 @@ class FairAdmission implements Admission {
   #turns = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(spacingMs: number, now: () => number, known: KnownNodes) {
-    this.#spacingMs = spacingMs;
+  constructor(options: AdmissionOptions) {
+    const { perSecond, now, known, slots = Number.POSITIVE_INFINITY } = options;
+    this.#options = options;
+    this.#spacingMs = perSecond > 0 ? 1_000 / perSecond : 0;
+    this.#maxWaitMs = perSecond > 0 ? maxWaitMs.withRate : maxWaitMs.byLoad;
     this.#now = now;
     this.#known = known;
+    this.#slots = new Slots(slots, now, () => this.#waiting.length > 0 && this.#wakeSooner());
   }
 
-  ask(peer: string, begin: () => void, refuse: () => void, look?: Look): () => void {
+  get waiting(): number {
+    return this.#waitingCount;
+  }
+
+  get isFull(): boolean {
+    return this.#slots.freeInMs > 0;
+  }
+
+  setSlots(slots: number): void {
+    this.#slots.resize(slots);
+  }
+
+  ask(peer: string, begin: (slot: Slot) => void, refuse: () => void, look?: Look): () => void {
     const group = groupOfPeer(peer);
     const isKnown = this.#known.hasAny(group);
     const line = isKnown ? this.#addresses : this.#strange;
@@ -129,17 +168,19 @@ class FairAdmission implements Admission {
     const mostOfAddress = mostSilent + (isFirst && isKnown ? reservedForFirst : 0);
     const mostOfAll = mostWaiting + (isKnown ? reservedForKnown : 0);
     const since = round === 0 ? (this.#refused.get(peer) ?? time) : time;
-    const until = time + longestWaitMs;
+    const until = time + this.#maxWaitMs;
     const asking: Asking = { group, peer, round, since, until, begin, refuse, line, node: undefined, isOver: false };
     // Where known nodes live it may be one of them, however long the line is.
     const mayBeKnown = isKnown && round === 0 && look !== undefined;
     if ((this.#silent.get(group) ?? 0) + before.length >= mostOfAddress) this.#refuse(asking);
-    else if (this.#waiting.length === 0 && time >= this.#next) this.#begin(asking);
+    else if (this.#waiting.length === 0 && this.#mayBeginInMs() === 0) this.#begin(asking);
     else if (this.#waiting.length >= mostOfAll) this.#refuse(asking);
     else if (!mayBeKnown && !this.#makesRoom(asking)) this.#refuse(asking);
     else {
       enqueue(asking);
       this.#waiting.push(asking);
+      this.#waitingCount++;
+      this.#noteQueue();
       this.#wake();
       if (round === 0 && look !== undefined) this.#lookAt(asking, look);
       return () => this.#leave(asking);
@@ -158,10 +199,16 @@ class FairAdmission implements Admission {
 
   stop(): void {
     clearTimeout(this.#timer);
-    for (const asking of this.#waiting.splice(0)) if (!asking.isOver) asking.refuse();
+    this.#timer = undefined;
+    for (const asking of this.#waiting.splice(0)) {
+      if (asking.isOver) continue;
+      this.#leave(asking);
+      asking.refuse();
+    }
     for (const line of [this.#nodes, this.#addresses, this.#strange]) line.clear();
     this.#lookedAt.clear();
     this.#claims.clear();
+    this.#noteQueue();
   }
 
   // ---- whose a stream is
@@ -182,6 +229,7 @@ class FairAdmission implements Admission {
     asking.round = Math.max(asking.round, others.filter((other) => other.node === node).length);
     const isNext = this.#known.has(asking.group, node) && !this.#claims.has(placeOf(asking));
     if (!isNext && !this.#makesRoom(asking)) {
+      this.#leave(asking);
       this.#refuse(asking);
       return;
     }
@@ -217,7 +265,7 @@ class FairAdmission implements Admission {
     // Where known nodes live those do not count that may be one of them.
     const line =
       asking.line === this.#strange ? all : all.filter((one) => !this.#lookedAt.has(one) && !this.#isNext(one));
-    if (line.length * this.#spacingMs < longestWaitMs) return true;
+    if (line.length * this.#spacingMs < this.#maxWaitMs) return true;
     const last = line.at(-1)!;
     if (!isBefore(asking, last)) return false;
     this.#leave(last);
@@ -239,6 +287,7 @@ class FairAdmission implements Admission {
   #leave(asking: Asking): void {
     if (asking.isOver) return;
     asking.isOver = true;
+    this.#waitingCount--;
     dequeue(asking);
     this.#lookedAt.delete(asking);
     if (this.#isNext(asking)) this.#claims.delete(placeOf(asking));
@@ -253,24 +302,46 @@ class FairAdmission implements Admission {
     this.#refused.delete(peer);
     this.#silentOf.set(peer, (this.#silentOf.get(peer) ?? 0) + 1);
     this.#silent.set(group, (this.#silent.get(group) ?? 0) + 1);
+    const slot = this.#slots.take();
+    this.#options.onBegun?.();
     try {
-      begin();
+      begin(slot);
     } catch (error) {
       // Nobody has come, and others wait for their turn.
+      slot.release();
       this.left(peer);
       letEscape(error);
     }
   }
 
+  /** Milliseconds until a stream may begin; 0: now. */
+  #mayBeginInMs(): number {
+    return Math.max(0, this.#next - this.#now(), this.#slots.freeInMs);
+  }
+
+  #noteQueue(): void {
+    const isQueued = this.#waitingCount > 0;
+    if (isQueued === this.#isQueued) return;
+    this.#isQueued = isQueued;
+    if (isQueued) this.#options.onQueued?.();
+    else this.#options.onEmptied?.();
+  }
+
   #wake(): void {
-    this.#timer ??= setTimeout(() => this.#turn(), Math.max(0, Math.ceil(this.#next - this.#now())));
+    this.#timer ??= setTimeout(() => this.#turn(), Math.ceil(this.#mayBeginInMs()));
+  }
+
+  #wakeSooner(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#wake();
   }
 
   #turn(): void {
     this.#timer = undefined;
     const time = this.#now();
     // A busy event loop comes late: all whose turn it has been meanwhile begin.
-    while (time >= this.#next) {
+    while (time >= this.#next && this.#slots.freeInMs === 0) {
       this.#givePlaces();
       const order = [this.#nodes, this.#addresses, this.#strange];
       if (++this.#turns % turnOfLast === 0) order.reverse();
@@ -279,10 +350,11 @@ class FairAdmission implements Admission {
       this.#leave(asking);
       rotate(asking);
       if (asking.line === this.#nodes) this.#places.set(placeOf(asking), time + placeMs);
-      this.#begin(asking, this.#next);
+      this.#begin(asking, this.#spacingMs > 0 ? this.#next : time);
     }
     this.#refuseLate(time);
     this.#waiting = this.#waiting.slice(this.#waiting.findIndex(({ isOver }) => !isOver) >>> 0);
+    this.#noteQueue();
     if (this.#waiting.length > 0) this.#wake();
   }
 

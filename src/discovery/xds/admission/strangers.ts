@@ -12,6 +12,7 @@ import type { Socket } from 'node:net';
 import { addressGroup, type ConnectionBounds } from '../../../runtime/fences/connection-bounds.ts';
 import { AcceptLine, acceptLineLimits } from './accept-line.ts';
 import type { AddressPace } from './address-pace.ts';
+import { ConnectionQueue, type ConnectionQueueOptions } from './connection-queue.ts';
 import type { KnownNodes } from './known-nodes.ts';
 import { endBusy, keepPace, type PacedSession, StreamAllowance } from './session-pace.ts';
 
@@ -53,8 +54,16 @@ const mostPaid = 160;
 /** How much of what was wasted counts a second later. */
 const wasteKept = 0.9;
 
+/** Connections that wait for their handshake or session: a socket costs a few KiB. */
+const maxQueuedConnections = 8_192;
+
 /** Why a connection was refused or ended. */
-export type Refusal = 'address held off' | 'too many connections' | 'too busy';
+export type Refusal = 'address held off' | 'too many connections' | 'too busy' | 'waited too long';
+
+export interface ConnectionSetUp extends Pick<ConnectionQueueOptions, 'isOpen' | 'onQueued' | 'onEmptied'> {
+  /** Initial number of TLS handshakes at a time. */
+  readonly slots: number;
+}
 
 export interface StrangersOptions {
   readonly limits: StrangerLimits;
@@ -66,6 +75,8 @@ export interface StrangersOptions {
   readonly isSecure: boolean;
   /** Streams that one connection may have at the same time, once nodes have said by it who they are. */
   readonly maxStreams: number;
+  /** Limits of connections that are set up at a time. */
+  readonly setUp: ConnectionSetUp;
   readonly refused: (why: Refusal) => void;
   /** An address is held off from now on. */
   readonly heldOff: (group: string, forMs: number) => void;
@@ -95,6 +106,8 @@ interface Held {
 export class Strangers {
   readonly #options: StrangersOptions;
   readonly #line = new AcceptLine<Socket>(acceptLineLimits, Math.random);
+  /** Connections of addresses that are not held off, until they are set up. */
+  readonly queue: ConnectionQueue;
   /** Connections by `host:port`, as a stream tells its peer. */
   readonly #held = new Map<string, Held>();
   #timer: NodeJS.Timeout | undefined;
@@ -102,6 +115,19 @@ export class Strangers {
 
   constructor(options: StrangersOptions) {
     this.#options = options;
+    const { limits, isSecure, known, setUp, refused } = options;
+    this.queue = new ConnectionQueue(
+      {
+        ...{
+          isSecure,
+          maxWaitMs: limits.silentMs,
+          maxPerAddress: limits.maxIdlePerAddress,
+          maxTotal: maxQueuedConnections,
+        },
+        ...{ ...setUp, isKnown: (group) => known.hasAny(group), onExpired: () => refused('waited too long') },
+      },
+      setUp.slots,
+    );
   }
 
   /**
@@ -115,7 +141,9 @@ export class Strangers {
     const { pace, known, refused } = this.#options;
     const group = addressGroup(socket.remoteAddress);
     if (!pace.isHeldOff(group)) {
-      if (this.#take(socket, group)) begin(false);
+      this.#enter(socket, group, () => {
+        if (this.#take(socket, group)) begin(false);
+      });
     } else if (known.hasAny(group)) {
       const turn = (): void => {
         if (this.#take(socket, group)) begin(true);
@@ -132,6 +160,7 @@ export class Strangers {
   sessionBegan(session: PacedSession, peer: string): void {
     const held = this.#held.get(peer);
     if (held === undefined) return;
+    this.queue.handshakeCompleted(held.socket);
     held.session = session;
     held.allowance = new StreamAllowance(session, this.#options.maxStreams);
     keepPace(session, undefined, () => {
@@ -205,6 +234,7 @@ export class Strangers {
    */
   whenEmpty(): Promise<void> {
     this.#line.clear();
+    this.queue.clear();
     for (const { socket, wasIntroduced, session } of this.#held.values()) {
       if (wasIntroduced) continue;
       if (session === undefined) socket.destroy();
@@ -219,12 +249,20 @@ export class Strangers {
   cut(): void {
     this.#stop();
     this.#line.clear();
+    this.queue.clear();
     for (const { socket } of this.#held.values()) socket.destroy();
   }
 
   /** An address is held off: what it is too busy with ends. */
   calm(group: string): void {
     for (const held of this.#held.values()) if (held.group === group) this.#calmIfBusy(held);
+  }
+
+  #enter(socket: Socket, group: string, take: () => void): void {
+    const { bounds, limits, refused } = this.#options;
+    // At the limit, a connection makes room for it, or it is refused.
+    if (bounds.size + this.queue.size >= limits.maxInWhole) take();
+    else if (!this.queue.add(group, socket, take)) refused('too many connections');
   }
 
   #take(socket: Socket, group: string): boolean {

@@ -60,8 +60,13 @@ export class RequestTurns implements Turns {
     this.#next = [];
   }
 
+  /** Work that waits. */
+  get size(): number {
+    return this.#waiting.length + this.#next.length;
+  }
+
   get #isIdle(): boolean {
-    return this.#waiting.length + this.#next.length === 0;
+    return this.size === 0;
   }
 
   #hasTime(): boolean {

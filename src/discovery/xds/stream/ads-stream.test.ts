@@ -64,7 +64,7 @@ function opened({ departures = atOnce, stream: http2 = undefined as EventEmitter
     },
   );
   const told: string[] = [];
-  stream.open({ report: ({ type }) => void told.push(type), pushed() {}, acknowledged() {} });
+  stream.open({ report: ({ type }) => void told.push(type), responded() {}, pushed() {}, acknowledged() {} });
   const request = create(DiscoveryRequestSchema, { node: { id: 'sidecar~10.0.0.1~a.b~b.svc' }, typeUrl: clusterType });
   const introduce = (): void => take(Buffer.from(toBinary(DiscoveryRequestSchema, request)));
   return { stream, call, told, asked, closed, introduce };

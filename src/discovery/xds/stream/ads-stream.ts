@@ -31,7 +31,7 @@ import { clientOf, codeOf, type Life, type Served } from './stream-life.ts';
 import { StreamLog } from './stream-log.ts';
 import type { StreamSurroundings } from './stream-surroundings.ts';
 
-const nobody: StreamListener = { report() {}, pushed() {}, acknowledged() {} };
+const nobody: StreamListener = { report() {}, pushed() {}, responded() {}, acknowledged() {} };
 
 export class AdsStream {
   /** N of `ads-connection-N`. */
@@ -104,7 +104,6 @@ export class AdsStream {
     around.observer.streamOpened?.(kind.path);
   }
 
-  /** What the client watches. */
   get watches(): Watches {
     return this.#exchange.watches;
   }
@@ -369,11 +368,12 @@ export class AdsStream {
     }
   }
 
-  /** What became of an order. */
   #outcome(report: StreamReport): void {
     this.#log.outcome(report);
-    if (report.type === 'response.sent' || report.type === 'response.skipped') this.#exchange.take(report);
-    else this.#tell(report);
+    if (report.type === 'response.sent' || report.type === 'response.skipped') {
+      this.#listener.responded();
+      this.#exchange.take(report);
+    } else this.#tell(report);
   }
 
   #tellOfExchange(report: StreamReport): void {

@@ -37,6 +37,8 @@ export interface StreamListener {
   report(report: StreamReport): void;
   /** An order for the stream's chart, in the server's name: what it is told of a push where people want to see all. */
   pushed(order: PushToClient): void;
+  /** A response was written, or the client has all that it requested. */
+  responded(): void;
   /** The client has answered, and has acknowledged something by now. */
   acknowledged(): void;
 }

@@ -24,6 +24,11 @@ export class ProxyTurns {
     this.#options = options;
   }
 
+  /** Proxies that wait. */
+  get size(): number {
+    return this.#orders.reduce((sum, { connections }) => sum + connections.length, 0) - (this.#current?.served ?? 0);
+  }
+
   take(order: ProxiesServe): void {
     this.#orders.push(order);
     this.#slices.begin();

@@ -1,0 +1,111 @@
+import { and, assign, not, setup } from 'xstate';
+import { callbackEffect } from '../../effect.ts';
+import { noLane } from '../timeline.ts';
+import type { ClientsAdmitted, ClientsQueued, LoadMeasured } from './stream-admission-protocol.ts';
+
+interface StreamAdmissionContext {
+  /** TLS handshakes, and streams without a first response, that may be in progress at a time. */
+  slots: number;
+}
+
+/** From one measurement to the next. */
+export const measureIntervalMs = 50;
+/** Bounds of the slots. A client takes one for some turns of the event loop: with fewer, the server would be idle. */
+export const minSlots = 4;
+export const maxSlots = 512;
+/** Slots while no client waits: as many clients take some 50 ms of processor time. */
+export const initialSlots = 16;
+
+/**
+ * Limits in processor time and counts rather than in elapsed time: another program on the same processors must not slow down admission. In a
+ * turn of the event loop, requests, new streams, new connections and pushes have 5 ms each.
+ */
+const maxTurnMs = 12;
+const maxRequests = 48;
+const maxProxies = 32;
+/** Load below this share of each limit admits more. */
+const slack = 0.6;
+
+/**
+ * How many clients may connect at a time, by load (PILOT_MAX_REQUESTS_PER_SECOND is a constant limit beside it): TLS handshakes begin and
+ * streams are admitted as long as requests of admitted clients are handled at once and pushes to served proxies are not delayed.
+ */
+export const streamAdmissionMachine = setup({
+  types: {
+    context: {} as StreamAdmissionContext,
+    events: {} as ClientsQueued | ClientsAdmitted | LoadMeasured,
+    children: {} as { load: 'load' },
+  },
+  actors: {
+    /** Measures the load at each interval. */
+    load: callbackEffect<{ type: never }, undefined>('load'),
+  },
+  guards: {
+    isOverloaded: ({ event }) => event.type === 'load.measured' && exceeds(event, 1),
+    hasSlack: ({ event }) => event.type === 'load.measured' && !exceeds(event, slack),
+    isFull: ({ event }) => event.type === 'load.measured' && event.isFull,
+  },
+  actions: {
+    resetSlots: assign({ slots: initialSlots }),
+    addSlots: assign({ slots: ({ context }) => Math.min(maxSlots, context.slots + Math.ceil(context.slots / 8)) }),
+    removeSlots: assign({ slots: ({ context }) => Math.max(minSlots, Math.floor(context.slots * 0.75)) }),
+    /** Effect: the queue admits so many at a time. */
+    applySlots: (_, _params: { slots: number }) => {},
+  },
+}).createMachine({
+  id: 'stream-admission',
+  description: 'How many clients may connect at a time.',
+  meta: { timeline: noLane },
+  context: { slots: initialSlots },
+  initial: 'idle',
+  states: {
+    idle: {
+      description: 'There is a slot for each client that connects.',
+      meta: { waitsFor: 'a client that finds all slots taken' },
+      on: {
+        'clients.queued': 'admitting',
+        'clients.admitted': {},
+        'load.measured': { description: 'Measured before the last client was admitted.' },
+      },
+    },
+    admitting: {
+      description: 'Clients wait for a slot.',
+      invoke: { id: 'load', src: 'load' },
+      initial: 'at capacity',
+      on: {
+        'clients.queued': {},
+        'clients.admitted': { target: 'idle', actions: ['resetSlots', applied()] },
+        'load.measured': [
+          { guard: 'isOverloaded', target: '.overloaded', actions: ['removeSlots', applied()] },
+          { guard: and(['hasSlack', 'isFull']), target: '.below capacity', actions: ['addSlots', applied()] },
+          { guard: not('isFull'), target: '.below capacity' },
+          { target: '.at capacity' },
+        ],
+      },
+      states: {
+        'below capacity': {
+          description: 'The load permits more: there are more slots with each measurement that finds all taken.',
+          meta: { waitsFor: 'a measurement, one at each interval' },
+        },
+        'at capacity': {
+          description: 'The load is near a limit, and the slots stay as they are.',
+          meta: { waitsFor: 'a measurement, one at each interval' },
+        },
+        overloaded: {
+          description:
+            'Turns of the event loop are long, or requests or pushes wait: there are fewer slots with each measurement.',
+          meta: { waitsFor: 'a measurement, one at each interval' },
+        },
+      },
+    },
+  },
+});
+
+function exceeds({ turnMs, requests, proxies }: LoadMeasured, share: number): boolean {
+  return turnMs > maxTurnMs * share || requests > maxRequests * share || proxies > maxProxies * share;
+}
+
+function applied() {
+  type Args = { context: StreamAdmissionContext };
+  return { type: 'applySlots' as const, params: ({ context }: Args) => ({ slots: context.slots }) };
+}

@@ -1,0 +1,215 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { eventually } from '../../../../test/harness/eventually.ts';
+import { uncaughtErrors } from '../../../../test/harness/uncaught-errors.ts';
+import { ConnectionQueue, type ConnectionQueueOptions } from './connection-queue.ts';
+
+const options: ConnectionQueueOptions = {
+  ...{ isSecure: true, maxPerAddress: 10, maxTotal: 20, maxWaitMs: 600_000 },
+  ...{ isOpen: () => true, isKnown: () => false },
+};
+/** A slot is free only when it is released. */
+const noLimitMs = 600_000;
+
+let server: Server;
+let accepted: Socket[];
+const clients: Socket[] = [];
+
+beforeEach(async () => {
+  accepted = [];
+  server = createServer((socket) => {
+    socket.on('error', () => {});
+    accepted.push(socket);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+
+afterEach(() => {
+  for (const socket of [...clients.splice(0), ...accepted]) socket.destroy();
+  server.close();
+});
+
+/** @returns both ends of a new connection */
+async function connected(hello = ''): Promise<{ client: Socket; socket: Socket }> {
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {});
+  clients.push(client);
+  const count = accepted.length;
+  if (hello !== '') client.write(hello);
+  await eventually('the connection is accepted', () => accepted.length > count);
+  return { client, socket: accepted[count]! };
+}
+
+/** Adds a client that has sent its first bytes. */
+async function addReady(
+  queue: ConnectionQueue,
+  group: string,
+  begin: () => void,
+): Promise<{ client: Socket; socket: Socket }> {
+  const pair = await connected('hello');
+  let hasBegun = false;
+  const before = queue.waiting;
+  queue.add(group, pair.socket, () => {
+    hasBegun = true;
+    begin();
+  });
+  await eventually('the first bytes have arrived', () => hasBegun || queue.waiting > before);
+  return pair;
+}
+
+test('handshakes begin first come, first served, as many at a time as there are slots', async () => {
+  const queue = new ConnectionQueue(options, 2, noLimitMs);
+  const begun: number[] = [];
+  const sockets: Socket[] = [];
+  for (let i = 0; i < 5; i++) sockets.push((await addReady(queue, 'one', () => void begun.push(i))).socket);
+  expect([begun, queue.waiting, queue.isFull]).toEqual([[0, 1], 3, true]);
+  queue.handshakeCompleted(sockets[1]!);
+  queue.handshakeCompleted(sockets[1]!);
+  await eventually('the third handshake begins', () => begun.length === 3);
+  sockets[0]!.destroy();
+  await eventually('a closed connection releases its slot', () => begun.length === 4);
+  queue.setSlots(3);
+  await eventually('a slot more lets the last handshake begin', () => begun.length === 5);
+  expect(begun).toEqual([0, 1, 2, 3, 4]);
+});
+
+test('a client that sends nothing takes no slot, and is closed by the limit', async () => {
+  const expired: string[] = [];
+  const queue = new ConnectionQueue(
+    { ...options, maxWaitMs: 300, onExpired: () => void expired.push('') },
+    1,
+    noLimitMs,
+  );
+  const begun: string[] = [];
+  const silent = await connected();
+  queue.add('one', silent.socket, () => void begun.push('silent'));
+  await addReady(queue, 'two', () => void begun.push('other'));
+  expect(begun).toEqual(['other']);
+  await eventually('the silent connection is closed', () => silent.socket.destroyed && queue.size === 0);
+  expect(expired).toEqual([]);
+});
+
+test('a connection that waits for a slot for too long is closed and reported', async () => {
+  let expired = 0;
+  const queue = new ConnectionQueue({ ...options, maxWaitMs: 300, onExpired: () => expired++ }, 1, noLimitMs);
+  await addReady(queue, 'one', () => {});
+  const { socket } = await addReady(queue, 'one', () => {});
+  await eventually('the connection is closed', () => socket.destroyed);
+  expect([expired, queue.size, queue.waiting]).toEqual([1, 0, 0]);
+});
+
+test('a handshake that is never finished keeps its slot for a limited time', async () => {
+  const queue = new ConnectionQueue(options, 1, 50);
+  const begun: string[] = [];
+  for (const name of ['first', 'second']) await addReady(queue, 'one', () => void begun.push(name));
+  await eventually('both handshakes have begun', () => begun.length === 2);
+  expect(begun).toEqual(['first', 'second']);
+});
+
+test('a client that closes its connection while it waits leaves the queue', async () => {
+  let isOpen = false;
+  const queue = new ConnectionQueue({ ...options, isOpen: () => isOpen }, 1, noLimitMs);
+  const begun: string[] = [];
+  const closed = await addReady(queue, 'one', () => void begun.push('closed'));
+  await addReady(queue, 'one', () => void begun.push('open'));
+  closed.client.end();
+  await eventually('the connection has left', () => queue.size === 1);
+  isOpen = true;
+  queue.wake();
+  await eventually('the other handshake begins', () => begun.length > 0);
+  expect(begun).toEqual(['open']);
+});
+
+test('addresses take turns, and three of four turns begin with addresses of known nodes', async () => {
+  let isOpen = false;
+  const isKnown = (group: string): boolean => group === 'known';
+  const queue = new ConnectionQueue({ ...options, isSecure: false, isOpen: () => isOpen, isKnown }, 1);
+  const begun: string[] = [];
+  const names = ['many 1', 'many 2', 'many 3', 'one 1', ...[1, 2, 3, 4].map((i) => `known ${i}`)];
+  for (const name of names) {
+    const { socket } = await connected();
+    queue.add(name.split(' ')[0]!, socket, () => void begun.push(name));
+  }
+  isOpen = true;
+  queue.wake();
+  await eventually('all have begun', () => begun.length === names.length);
+  expect(begun).toEqual(['known 1', 'known 2', 'known 3', 'many 1', 'known 4', 'one 1', 'many 2', 'many 3']);
+});
+
+test('an address with many connections that never finish their handshakes does not starve another address', async () => {
+  const queue = new ConnectionQueue({ ...options, maxPerAddress: 100, maxTotal: 200 }, 4, 50);
+  const begun: string[] = [];
+  for (let i = 0; i < 100; i++) await addReady(queue, 'hostile', () => void begun.push('hostile'));
+  const before = begun.length;
+  await addReady(queue, 'other', () => void begun.push('other'));
+  await eventually('the other handshake begins', () => begun.includes('other'));
+  // Those whose turn it was, and one turn of all addresses.
+  expect(begun.indexOf('other') - before).toBeLessThanOrEqual(2);
+});
+
+test('the queue has a limit for an address and for all', async () => {
+  const queue = new ConnectionQueue({ ...options, isOpen: () => false, maxPerAddress: 2, maxTotal: 3 }, 1);
+  const add = async (group: string): Promise<boolean> => {
+    const { socket } = await connected('hello');
+    const before = queue.waiting;
+    const isAdded = queue.add(group, socket, () => {});
+    if (isAdded) await eventually('the first bytes have arrived', () => queue.waiting > before);
+    return isAdded;
+  };
+  const added: boolean[] = [];
+  for (const group of ['one', 'one', 'one', 'two', 'three']) added.push(await add(group));
+  expect([added, queue.size]).toEqual([[true, true, false, true, false], 3]);
+  queue.clear();
+  expect([queue.size, queue.waiting]).toEqual([0, 0]);
+});
+
+test('at a limit, a silent connection of the address is replaced, and one of another address by the first of an address', async () => {
+  const queue = new ConnectionQueue({ ...options, maxPerAddress: 2, maxTotal: 2 }, 1);
+  const sockets: Socket[] = [];
+  const added: boolean[] = [];
+  for (const group of ['one', 'one', 'one', 'two', 'one']) {
+    const { socket } = await connected();
+    sockets.push(socket);
+    added.push(queue.add(group, socket, () => {}));
+  }
+  expect(added).toEqual([true, true, true, true, false]);
+  expect(sockets.map(({ destroyed }) => destroyed)).toEqual([true, true, false, false, true]);
+});
+
+test('a client that sends more than a hello before its turn is closed', async () => {
+  const queue = new ConnectionQueue({ ...options, isOpen: () => false }, 1);
+  const { client, socket } = await addReady(queue, 'one', () => {});
+  client.write(Buffer.alloc(64 * 1024));
+  await eventually('the connection is closed', () => socket.destroyed);
+});
+
+test('a wait for slots is reported once, and its end', async () => {
+  const reports: string[] = [];
+  const onQueued = (): void => void reports.push('queued');
+  const queue = new ConnectionQueue(
+    { ...options, onQueued, onEmptied: () => void reports.push('emptied') },
+    1,
+    noLimitMs,
+  );
+  const { socket } = await addReady(queue, 'one', () => {});
+  expect(reports).toEqual([]);
+  for (let i = 0; i < 2; i++) await addReady(queue, 'one', () => {});
+  expect(reports).toEqual(['queued']);
+  queue.setSlots(10);
+  await eventually('all have begun', () => queue.waiting === 0);
+  socket.destroy();
+  expect(reports).toEqual(['queued', 'emptied']);
+});
+
+test('an error in a set-up costs no other connection its turn', async () => {
+  const caught = uncaughtErrors();
+  const queue = new ConnectionQueue(options, 1, noLimitMs);
+  const begun: string[] = [];
+  const failed = await addReady(queue, 'one', () => {
+    throw new Error('a bug');
+  });
+  await eventually('the error is reported', () => caught.length === 1);
+  failed.socket.destroy();
+  await addReady(queue, 'one', () => void begun.push('other'));
+  await eventually('the other one begins', () => begun.length === 1);
+});

@@ -1,0 +1,277 @@
+/**
+ * Queue of accepted connections before TLS handshake and HTTP/2 session. Handshakes begin first come, first served, as many at a time as
+ * there are slots, so that the first ones complete while the others wait; addresses take turns, and addresses with nodes that were served
+ * come first in three of four turns. While many streams wait for admission, connections wait here, where one costs a few KiB.
+ *
+ * A connection of a TLS port takes a place in a turn only when its first bytes have arrived. One that stays silent, or waits for too
+ * long, is closed after a limit; one that the client closes leaves the queue at once.
+ */
+import type { Socket } from 'node:net';
+import { letEscape } from '../../../runtime/fences/uncaught.ts';
+import { RequestTurns } from '../requests/request-turns.ts';
+import { maxSlotMs, type Slot, Slots } from './slots.ts';
+
+export interface ConnectionQueueOptions {
+  /** Whether a connection begins with a TLS handshake, which takes a slot. */
+  readonly isSecure: boolean;
+  /** Limits of the queue, for one address and for all. */
+  readonly maxPerAddress: number;
+  readonly maxTotal: number;
+  /** Limit for the first bytes, and for the wait. */
+  readonly maxWaitMs: number;
+  /** Whether connections may be set up at all now. */
+  readonly isOpen: () => boolean;
+  /** Whether a node was served at the address. */
+  readonly isKnown: (group: string) => boolean;
+  /** Called when the first connection waits for a slot, and when none waits any more. */
+  readonly onQueued?: () => void;
+  readonly onEmptied?: () => void;
+  /** Called when a connection that waited for a slot is closed by the limit. */
+  readonly onExpired?: () => void;
+}
+
+interface Entry {
+  readonly group: string;
+  readonly socket: Socket;
+  readonly begin: () => void;
+}
+
+/** Entries by address, in the order of the addresses' turns. */
+type Turns = Map<string, Entry[]>;
+
+/** More than any client sends before the first bytes of the server. */
+const maxHelloBytes = 32 * 1024;
+/** One of so many turns begins with addresses where no node was served. */
+const turnOfUnknown = 4;
+
+export class ConnectionQueue {
+  readonly #options: ConnectionQueueOptions;
+  readonly #known: Turns = new Map();
+  readonly #unknown: Turns = new Map();
+  /** Connections without first bytes by address, oldest first. */
+  readonly #silent = new Map<string, Set<Entry>>();
+  /** All connections of each address. */
+  readonly #counts = new Map<string, number>();
+  readonly #entries = new Set<Entry>();
+  readonly #slots: Slots;
+  readonly #slotOf = new WeakMap<Socket, Slot>();
+  readonly #turns = new RequestTurns();
+  #ready = 0;
+  #begun = 0;
+  #isBeginning = false;
+  #isQueued = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  /**
+   * @param slots handshakes in progress at a time
+   * @param handshakeMs limit after which a handshake in progress no longer takes a slot
+   */
+  constructor(options: ConnectionQueueOptions, slots: number, handshakeMs = maxSlotMs) {
+    this.#options = options;
+    const now = (): number => performance.now();
+    this.#slots = new Slots(slots, now, () => this.wake(), handshakeMs);
+  }
+
+  /** All connections, those without first bytes included. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Connections that wait for a slot. */
+  get waiting(): number {
+    return this.#ready;
+  }
+
+  /** Whether all slots are taken. */
+  get isFull(): boolean {
+    return this.#options.isSecure && this.#slots.freeInMs > 0;
+  }
+
+  setSlots(slots: number): void {
+    this.#slots.resize(slots);
+  }
+
+  /**
+   * Adds a connection. At a limit, it replaces a silent one, or is closed.
+   *
+   * @param begin sets it up; called in its turn, unless it is closed before
+   * @returns false if it was closed
+   */
+  add(group: string, socket: Socket, begin: () => void): boolean {
+    const { isSecure, maxWaitMs } = this.#options;
+    if (!this.#makeRoom(group)) {
+      // Not destroy(): the system remembers a connection that the server closes for a minute.
+      socket.resetAndDestroy();
+      return false;
+    }
+    const onClose = (): void => this.#remove(entry);
+    const onTimeout = (): void => this.#expire(entry);
+    const entry: Entry = {
+      group,
+      socket,
+      begin: () => {
+        socket.off('close', onClose);
+        socket.setTimeout(0, onTimeout);
+        this.#remove(entry);
+        begin();
+      },
+    };
+    this.#entries.add(entry);
+    this.#counts.set(group, (this.#counts.get(group) ?? 0) + 1);
+    socket.once('close', onClose);
+    socket.setTimeout(maxWaitMs, onTimeout);
+    if (isSecure) this.#awaitFirstBytes(entry);
+    else this.#enqueue(entry);
+    return true;
+  }
+
+  /** The TLS handshake of a connection is complete. */
+  handshakeCompleted(socket: Socket): void {
+    this.#slotOf.get(socket)?.release();
+  }
+
+  /** Begins what may begin now. */
+  wake(): void {
+    if (this.#isBeginning || this.#ready === 0) return;
+    this.#isBeginning = true;
+    this.#turns.begin(() => {
+      this.#isBeginning = this.#beginNext();
+      return this.#isBeginning;
+    });
+  }
+
+  /** Closes all connections. */
+  clear(): void {
+    clearTimeout(this.#timer);
+    for (const entry of [...this.#entries]) this.#close(entry);
+  }
+
+  #makeRoom(group: string): boolean {
+    const { maxPerAddress, maxTotal } = this.#options;
+    const count = this.#counts.get(group) ?? 0;
+    if (count >= maxPerAddress) return this.#closeSilent(group);
+    if (this.#entries.size < maxTotal) return true;
+    const [oldest] = this.#silent.keys();
+    return count === 0 && oldest !== undefined && this.#closeSilent(oldest);
+  }
+
+  #closeSilent(group: string): boolean {
+    const [oldest] = this.#silent.get(group) ?? [];
+    if (oldest === undefined) return false;
+    this.#close(oldest);
+    return true;
+  }
+
+  #awaitFirstBytes(entry: Entry): void {
+    const { group, socket } = entry;
+    const silent = this.#silent.get(group) ?? new Set();
+    this.#silent.set(group, silent.add(entry));
+    let isReady = false;
+    socket.on('readable', () => {
+      const { readableLength } = socket;
+      // The bytes are left for the handshake, so `end` is not emitted when the client closes its side.
+      if (hasEnded(socket) || readableLength > maxHelloBytes) this.#close(entry);
+      else if (readableLength > 0 && !isReady) {
+        isReady = true;
+        this.#removeSilent(entry);
+        this.#enqueue(entry);
+      }
+    });
+  }
+
+  #enqueue(entry: Entry): void {
+    const turns = this.#options.isKnown(entry.group) ? this.#known : this.#unknown;
+    const others = turns.get(entry.group);
+    if (others === undefined) turns.set(entry.group, [entry]);
+    else others.push(entry);
+    this.#ready++;
+    if (this.#ready === 1) this.#turns.run(() => void this.#beginNext(), 0);
+    else this.wake();
+  }
+
+  /** @returns whether another one may begin */
+  #beginNext(): boolean {
+    if (!this.#mayBegin()) return false;
+    const order = [this.#known, this.#unknown];
+    if (++this.#begun % turnOfUnknown === 0) order.reverse();
+    const turns = order.find(({ size }) => size > 0)!;
+    const [group, [entry]] = turns.entries().next().value as [string, [Entry]];
+    const others = turns.get(group)!;
+    // The address takes its next turn after all others.
+    turns.delete(group);
+    turns.set(group, others);
+    this.#begin(entry);
+    return this.#ready > 0;
+  }
+
+  #begin({ socket, begin }: Entry): void {
+    if (this.#options.isSecure) {
+      socket.removeAllListeners('readable');
+      const slot = this.#slots.take();
+      this.#slotOf.set(socket, slot);
+      socket.once('close', () => slot.release());
+    }
+    try {
+      begin();
+    } catch (error) {
+      // The others have their turns.
+      letEscape(error);
+    }
+  }
+
+  #mayBegin(): boolean {
+    if (this.#ready === 0) return false;
+    const waitMs = this.#options.isSecure ? this.#slots.freeInMs : 0;
+    const isOpen = this.#options.isOpen();
+    if (isOpen && waitMs === 0) return true;
+    this.#noteQueued(true);
+    clearTimeout(this.#timer);
+    if (isOpen) this.#timer = setTimeout(() => this.wake(), Math.ceil(waitMs)).unref();
+    return false;
+  }
+
+  #expire(entry: Entry): void {
+    if (!this.#silent.get(entry.group)?.has(entry)) this.#options.onExpired?.();
+    this.#close(entry);
+  }
+
+  #close(entry: Entry): void {
+    this.#remove(entry);
+    entry.socket.destroy();
+  }
+
+  #remove(entry: Entry): void {
+    if (!this.#entries.delete(entry)) return;
+    const { group } = entry;
+    const count = this.#counts.get(group)! - 1;
+    if (count > 0) this.#counts.set(group, count);
+    else this.#counts.delete(group);
+    this.#removeSilent(entry);
+    for (const turns of [this.#known, this.#unknown]) {
+      const others = turns.get(group);
+      const at = others?.indexOf(entry) ?? -1;
+      if (others === undefined || at < 0) continue;
+      others.splice(at, 1);
+      if (others.length === 0) turns.delete(group);
+      this.#ready--;
+    }
+    if (this.#ready === 0) this.#noteQueued(false);
+  }
+
+  #removeSilent(entry: Entry): void {
+    const silent = this.#silent.get(entry.group);
+    if (silent?.delete(entry) === true && silent.size === 0) this.#silent.delete(entry.group);
+  }
+
+  #noteQueued(isQueued: boolean): void {
+    if (isQueued === this.#isQueued) return;
+    this.#isQueued = isQueued;
+    if (isQueued) this.#options.onQueued?.();
+    else this.#options.onEmptied?.();
+  }
+}
+
+/** Whether the client has closed its side. Node has no public property for an end behind bytes that were not read. */
+function hasEnded(socket: Socket): boolean {
+  return (socket as { _readableState?: { ended?: boolean } })._readableState?.ended === true;
+}

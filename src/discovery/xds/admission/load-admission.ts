@@ -1,0 +1,163 @@
+/**
+ * Admission of clients by load. The chart `stream-admission` decides how many TLS handshakes, and how many streams without a first
+ * response, may be in progress at a time. Other streams wait, and behind them connections that are not set up.
+ */
+import type { Actor } from 'xstate';
+import {
+  initialSlots,
+  type streamAdmissionMachine,
+} from '../../../../machines/discovery/xds/stream-admission.machine.ts';
+import { startRoot } from '../../../runtime/actors/actor-system.ts';
+import { messageOf } from '../../../runtime/errors.ts';
+import type { Logger } from '../../../runtime/output/log.ts';
+import type { Recorder } from '../../../runtime/trace/recorder.ts';
+import type { AdmissionView } from '../ads-observer.ts';
+import { streamAdmissionWithEffects } from '../stream-admission.effects.ts';
+import { type Admission, createAdmission } from './ads-admission.ts';
+import type { KnownNodes } from './known-nodes.ts';
+import type { ConnectionSetUp } from './strangers.ts';
+
+/** While more streams wait, no more connections are set up: a connection without a session costs less. */
+const maxWaitingStreams = 1_024;
+/** Clients that wait for longer are logged. */
+const loggedAfterMs = 1_000;
+
+/** Ports whose connections wait until they are set up. */
+export interface LimitedPorts {
+  /** Connections that wait for a slot. */
+  readonly waiting: number;
+  /** Whether a port has no free slot. */
+  readonly isFull: boolean;
+  setSlots(slots: number): void;
+  /** Sets up connections that may be set up now. */
+  wake(): void;
+}
+
+export interface LoadAdmissionOptions {
+  /** PILOT_MAX_REQUESTS_PER_SECOND; 0: no limit but the load. */
+  readonly perSecond: number;
+  readonly known: KnownNodes;
+  readonly logger: Logger;
+  readonly recorder?: Recorder;
+  /** Requests that wait to be handled. */
+  readonly requests: () => number;
+  /** Served proxies that wait for a push. */
+  readonly proxies: () => number;
+  /** Called with each measurement, and when no client waits any more. */
+  readonly onMeasured?: (view: AdmissionView) => void;
+}
+
+export class LoadAdmission implements Pick<Admission, 'ask' | 'introduced' | 'left' | 'stop'> {
+  readonly #admission: Admission;
+  readonly #actor: Actor<typeof streamAdmissionMachine>;
+  readonly #options: LoadAdmissionOptions;
+  #slots = initialSlots;
+  #begun = 0;
+  #queuedAt: number | undefined;
+  #logTimer: NodeJS.Timeout | undefined;
+  #isLogged = false;
+  #ports: LimitedPorts | undefined;
+  readonly ask: Admission['ask'];
+  readonly introduced: Admission['introduced'];
+  readonly left: Admission['left'];
+
+  constructor(options: LoadAdmissionOptions) {
+    this.#options = options;
+    const { perSecond, known, logger, recorder, requests, proxies } = options;
+    const onChange = (): void => this.#noteQueue();
+    const admission = createAdmission({
+      ...{ perSecond, known, slots: initialSlots, now: () => performance.now() },
+      ...{ onQueued: onChange, onEmptied: onChange, onBegun: () => this.#noteBegun() },
+    });
+    this.#admission = admission;
+    this.ask = admission.ask.bind(admission);
+    this.introduced = admission.introduced.bind(admission);
+    this.left = admission.left.bind(admission);
+    const machine = streamAdmissionWithEffects({
+      ...{ requests, proxies },
+      isFull: () => admission.isFull || this.#ports?.isFull === true,
+      applySlots: (slots) => this.#applySlots(slots),
+      onMeasured: () => this.#noteMeasured(),
+    });
+    this.#actor = startRoot(machine, {
+      ...{ id: 'stream-admission', input: undefined },
+      ...(recorder !== undefined && { recorder }),
+      onError: (error) => {
+        logger.error('admission.failed', { error: messageOf(error) });
+        this.#applySlots(Number.POSITIVE_INFINITY);
+      },
+    });
+    this.#actor.subscribe({ error: () => {} });
+  }
+
+  /** For the connections of the ports. */
+  get setUp(): ConnectionSetUp {
+    const onChange = (): void => this.#noteQueue();
+    return {
+      ...{ slots: initialSlots, onQueued: onChange, onEmptied: onChange },
+      isOpen: () => this.#admission.waiting < maxWaitingStreams,
+    };
+  }
+
+  limits(ports: LimitedPorts): void {
+    this.#ports = ports;
+  }
+
+  stop(): void {
+    clearTimeout(this.#logTimer);
+    this.#admission.stop();
+    this.#actor.stop();
+  }
+
+  get #view(): AdmissionView {
+    return { streams: this.#admission.waiting, connections: this.#ports?.waiting ?? 0, slots: this.#slots };
+  }
+
+  #applySlots(slots: number): void {
+    this.#slots = slots;
+    this.#admission.setSlots(slots);
+    this.#ports?.setSlots(slots);
+  }
+
+  #noteBegun(): void {
+    this.#begun++;
+    if (this.#admission.waiting < maxWaitingStreams) this.#ports?.wake();
+  }
+
+  #noteMeasured(): void {
+    // Streams may have been closed while they waited.
+    this.#ports?.wake();
+    this.#options.onMeasured?.(this.#view);
+  }
+
+  #noteQueue(): void {
+    const { streams, connections } = this.#view;
+    const isQueued = streams + connections > 0;
+    if (isQueued === (this.#queuedAt !== undefined)) return;
+    if (isQueued) {
+      this.#queuedAt = performance.now();
+      this.#begun = 0;
+      this.#logTimer = setTimeout(() => this.#logQueue(), loggedAfterMs).unref();
+      this.#actor.send({ type: 'clients.queued' });
+    } else {
+      this.#logEnd();
+      this.#queuedAt = undefined;
+      this.#actor.send({ type: 'clients.admitted' });
+      this.#options.onMeasured?.(this.#view);
+    }
+  }
+
+  #logQueue(): void {
+    const { streams, connections } = this.#view;
+    this.#isLogged = true;
+    this.#options.logger.info('admission.queued', { connections, streams });
+  }
+
+  #logEnd(): void {
+    clearTimeout(this.#logTimer);
+    if (!this.#isLogged) return;
+    this.#isLogged = false;
+    const seconds = Math.round((performance.now() - this.#queuedAt!) / 100) / 10;
+    this.#options.logger.info('admission.completed', { seconds, streams: this.#begun });
+  }
+}

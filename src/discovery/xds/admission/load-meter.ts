@@ -1,0 +1,28 @@
+/** Processor time of this thread for each turn of its event loop: what others wait for, whatever else the machine does. */
+import { performance } from 'node:perf_hooks';
+
+/** Not there before Node 23.9: then the time of other threads (garbage collector, signing) counts too. */
+const threadCpu = process.threadCpuUsage?.bind(process) ?? process.cpuUsage.bind(process);
+
+export class LoadMeter {
+  #cpuMs = cpuMs();
+  #turns = turns();
+
+  /** Milliseconds for each turn since the last call, on average. */
+  turnMs(): number {
+    const [cpu, count] = [cpuMs(), turns()];
+    const ms = (cpu - this.#cpuMs) / Math.max(1, count - this.#turns);
+    this.#cpuMs = cpu;
+    this.#turns = count;
+    return ms;
+  }
+}
+
+function cpuMs(): number {
+  const { user, system } = threadCpu();
+  return (user + system) / 1_000;
+}
+
+function turns(): number {
+  return performance.nodeTiming.uvMetricsInfo.loopCount;
+}

@@ -1,0 +1,33 @@
+/** Effects of the chart `stream-admission`: measures the load of the server, and applies the number of slots. */
+import { fromCallback } from 'xstate';
+import { measureIntervalMs, streamAdmissionMachine } from '../../../machines/discovery/xds/stream-admission.machine.ts';
+import { LoadMeter } from './admission/load-meter.ts';
+
+export interface AdmissionEffects {
+  /** Requests that wait to be handled. */
+  readonly requests: () => number;
+  /** Served proxies that wait for a push. */
+  readonly proxies: () => number;
+  /** Whether all slots are taken. */
+  readonly isFull: () => boolean;
+  readonly applySlots: (slots: number) => void;
+  /** Called with each measurement. */
+  readonly onMeasured: () => void;
+}
+
+export function streamAdmissionWithEffects({ requests, proxies, isFull, applySlots, onMeasured }: AdmissionEffects) {
+  return streamAdmissionMachine.provide({
+    actors: {
+      load: fromCallback(({ sendBack }) => {
+        const meter = new LoadMeter();
+        const timer = setInterval(() => {
+          const load = { turnMs: meter.turnMs(), requests: requests(), proxies: proxies(), isFull: isFull() };
+          sendBack({ type: 'load.measured', ...load });
+          onMeasured();
+        }, measureIntervalMs);
+        return () => clearInterval(timer);
+      }),
+    },
+    actions: { applySlots: (_, { slots }) => applySlots(slots) },
+  });
+}

@@ -1,0 +1,137 @@
+/** Admission by load: the chart, with scripted measurements. */
+import { expect, it } from 'vitest';
+import { fromCallback } from 'xstate';
+import {
+  initialSlots,
+  maxSlots,
+  minSlots,
+  streamAdmissionMachine,
+} from '../../machines/discovery/xds/stream-admission.machine.ts';
+import type { LoadMeasured } from '../../machines/discovery/xds/stream-admission-protocol.ts';
+import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { createRecorder } from '../../src/runtime/trace/recorder.ts';
+import { stateName } from '../../src/runtime/trace/statechart.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { VirtualClock } from '../simulation/virtual-clock.ts';
+import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
+
+type Load = Omit<LoadMeasured, 'type'>;
+
+const server = 'discovery/ads-server';
+const idleServer: Load = { turnMs: 0.5, requests: 0, proxies: 0, isFull: true };
+const overloads: readonly Partial<Load>[] = [{ turnMs: 20 }, { requests: 200 }, { proxies: 1_000 }];
+
+class World {
+  static readonly made: World[] = [];
+  readonly clock = new VirtualClock();
+  readonly records: TraceRecord[] = [];
+  readonly applied: number[] = [];
+  failed: unknown;
+  measures: ((load: LoadMeasured) => void) | undefined;
+  readonly actor;
+
+  constructor() {
+    World.made.push(this);
+    const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
+    // The test is the ADS server.
+    recorder.observe((record) =>
+      this.records.push(record.kind === 'event' && record.from === 'outside' ? { ...record, from: server } : record),
+    );
+    const machine = streamAdmissionMachine.provide({
+      actors: {
+        load: fromCallback(({ sendBack }) => {
+          this.measures = sendBack;
+          return () => {
+            this.measures = undefined;
+          };
+        }),
+      },
+      actions: { applySlots: (_, { slots }) => this.applied.push(slots) },
+    });
+    this.actor = startRoot(machine, {
+      ...{ id: 'stream-admission', input: undefined, clock: this.clock as never, recorder },
+      onError: (error) => {
+        this.failed = error;
+      },
+    });
+  }
+
+  measure(load: Partial<Load>, times = 1): void {
+    for (let i = 0; i < times; i++) this.measures!({ type: 'load.measured', ...idleServer, ...load });
+  }
+
+  queued(): void {
+    this.actor.send({ type: 'clients.queued' });
+  }
+
+  get state(): string {
+    return stateName(this.actor.getSnapshot().value);
+  }
+
+  get slots(): number {
+    return this.actor.getSnapshot().context.slots;
+  }
+}
+
+eachWorldFollowsTheDiagrams(['stream-admission'], [], { made: World.made, machine: streamAdmissionMachine });
+
+it('measures nothing while no client waits', () => {
+  const world = new World();
+  expect(world.measures).toBeUndefined();
+  world.queued();
+  expect(world.measures).toBeDefined();
+  world.actor.send({ type: 'clients.admitted' });
+  expect([world.state, world.measures]).toEqual(['idle', undefined]);
+});
+
+it('admits more clients at a time while the server has time and all slots are taken', () => {
+  const world = new World();
+  world.queued();
+  world.measure({}, 100);
+  expect([world.state, world.slots]).toEqual(['admitting.below capacity', maxSlots]);
+  expect(world.applied).toEqual(world.applied.toSorted((a, b) => a - b));
+});
+
+it('adds no slots that nobody needs', () => {
+  const world = new World();
+  world.queued();
+  world.measure({ isFull: false }, 100);
+  expect([world.state, world.slots]).toEqual(['admitting.below capacity', initialSlots]);
+});
+
+it.each(overloads)('admits fewer clients at a time with a load of %o, and never none', (load) => {
+  const world = new World();
+  world.queued();
+  world.measure(load);
+  expect(world.state).toBe('admitting.overloaded');
+  expect(world.slots).toBeLessThan(initialSlots);
+  world.measure(load, 100);
+  expect([world.slots, world.applied.at(-1)]).toEqual([minSlots, minSlots]);
+});
+
+it('keeps its slots near a limit', () => {
+  const world = new World();
+  world.queued();
+  world.measure({ turnMs: 10 }, 10);
+  expect([world.state, world.slots]).toEqual(['admitting.at capacity', initialSlots]);
+});
+
+it.each([{ proxies: 1_000 }, {}])('has the initial slots again when no client waits, after a load of %o', (load) => {
+  const world = new World();
+  world.queued();
+  world.measure(load, 100);
+  world.actor.send({ type: 'clients.admitted' });
+  expect([world.slots, world.applied.at(-1)]).toEqual([initialSlots, initialSlots]);
+});
+
+it('reaches the rate at which the server is neither idle nor overloaded, whatever a client costs', () => {
+  for (const costMs of [0.05, 0.2, 1, 3]) {
+    const world = new World();
+    world.queued();
+    // A turn does a step for half of the clients in progress.
+    for (let i = 0; i < 200; i++) world.measure({ turnMs: (world.slots * costMs) / 2 });
+    const turnMs = (world.slots * costMs) / 2;
+    expect(turnMs, `${costMs}`).toBeLessThan(14);
+    expect(turnMs, `${costMs}`).toBeGreaterThan(world.slots < maxSlots ? 5 : 0);
+  }
+});
