@@ -1,14 +1,14 @@
 import { and } from 'xstate';
 import { reasonOf } from '../effect.ts';
 import { agentSetup, claimLimitMs, openLimitMs, releaseLimitMs, secretsLimitMs } from './agent.setup.ts';
-import { gaveWayWith } from './replacement/due-orders.ts';
+import { successionExitCodeOf } from './replacement/due-orders.ts';
 import { provesIdentity } from './settings.ts';
 import type { SuccessionFailed, SuccessionTaken } from './succession-protocol.ts';
 import { agentTimeline } from './timeline.ts';
 
 export type { AgentInput, AgentOutput } from './agent.setup.ts';
 
-const end = '#agent.releasing base ids';
+const releasing = '#agent.releasing base ids';
 
 /** Records the reason that the event carries. */
 const recordReason = {
@@ -22,23 +22,23 @@ const recordError = {
 };
 
 /** A required part of the agent is unavailable. */
-const failed = {
-  target: end,
+const onPartFailure = {
+  target: releasing,
   actions: recordReason,
 };
 
 /** An actor of ours is broken. */
-const broken = { target: end, actions: recordError };
+const onActorError = { target: releasing, actions: recordError };
 
-function notOpen(what: string, limitMs: number) {
+function openTimeout(what: string, limitMs: number) {
   return {
-    target: end,
+    target: releasing,
     actions: { type: 'addFailure' as const, params: { trouble: `${what} not open after ${limitMs} ms` } },
   };
 }
 
 /** What runs is this agent's from now on. */
-const rememberTaken = [
+const recordTakenClaim = [
   {
     type: 'recordClaim' as const,
     params: ({ event }: { event: SuccessionTaken | SuccessionFailed }) => event.claimed,
@@ -46,37 +46,37 @@ const rememberTaken = [
   // Another one listens when there is something to give way with again.
   'stopPredecessor' as const,
 ];
-const taken = [
+const onClaimTaken = [
   {
     guard: {
       type: 'hasAdoptedEpochs' as const,
       params: ({ event }: { event: SuccessionTaken | SuccessionFailed }) => event.claimed,
     },
     target: '#agent.active.supervising.adopting',
-    actions: rememberTaken,
+    actions: recordTakenClaim,
   },
-  { guard: 'isStopDue' as const, target: end, actions: [...rememberTaken, 'reportComplete' as const] },
-  { target: '#agent.active.supervising', actions: rememberTaken },
+  { guard: 'isStopDue' as const, target: releasing, actions: [...recordTakenClaim, 'reportComplete' as const] },
+  { target: '#agent.active.supervising', actions: recordTakenClaim },
 ];
 
 /** What ends the agent where nothing was started that has to be drained. */
-const endings = {
-  'status.failed': failed,
-  'quit.requested': end,
-  'signal.received': { guard: 'isStopSignal' as const, target: end },
+const onExitRequest = {
+  'status.failed': onPartFailure,
+  'quit.requested': releasing,
+  'signal.received': { guard: 'isStopSignal' as const, target: releasing },
 };
 /** While it opens what Envoy will need: one may run already. */
-const earlyEndings = {
-  ...endings,
-  'quit.requested': [{ guard: 'hasEnvoysToDrain' as const, actions: 'recordStop' as const }, { target: end }],
+const onEarlyExitRequest = {
+  ...onExitRequest,
+  'quit.requested': [{ guard: 'hasEnvoysToDrain' as const, actions: 'recordStop' as const }, { target: releasing }],
   'signal.received': [
     { guard: and(['isStopSignal', 'hasEnvoysToDrain']), actions: 'recordStop' as const },
-    { guard: 'isStopSignal' as const, target: end },
+    { guard: 'isStopSignal' as const, target: releasing },
   ],
 };
 
 /** It is to end, and what is under way comes first. */
-const endIsNoted = {
+const deferExitRequest = {
   'signal.received': { guard: 'isStopSignal' as const, actions: 'recordStop' as const },
   'quit.requested': { actions: 'recordStop' as const },
 };
@@ -176,7 +176,7 @@ export const agentMachine = agentSetup.createMachine({
             proxyless: settings.proxyless,
             moduleLimits: settings.moduleLimits,
           }),
-          onError: broken,
+          onError: onActorError,
         },
         {
           id: 'status',
@@ -190,7 +190,7 @@ export const agentMachine = agentSetup.createMachine({
             awaitsNames: settings.dns && settings.xdsSocket !== '',
             awaitsGrpcBootstrap: settings.proxyless,
           }),
-          onError: broken,
+          onError: onActorError,
         },
       ],
       entry: ['startStatus', 'spawnGrpcBootstrap', 'spawnAccessLogs'],
@@ -198,13 +198,13 @@ export const agentMachine = agentSetup.createMachine({
       states: {
         preparing: {
           description: 'Opens what Envoy needs before it starts, one after the other.',
-          on: earlyEndings,
+          on: onEarlyExitRequest,
           initial: 'status port',
           states: {
             'status port': {
               description: 'Opened first, so that readiness can be probed.',
               after: {
-                openLimit: notOpen('the status port', openLimitMs),
+                openLimit: openTimeout('the status port', openLimitMs),
               },
               on: {
                 'status.listening': [
@@ -218,14 +218,14 @@ export const agentMachine = agentSetup.createMachine({
               description: 'An Envoy that requests secrets before the server is open waits for them forever.',
               entry: ['spawnSecrets', 'startSecrets'],
               after: {
-                secretsLimit: notOpen('the secret server', secretsLimitMs),
+                secretsLimit: openTimeout('the secret server', secretsLimitMs),
               },
               on: {
                 'secrets.ready': [
                   { guard: 'servesDns', target: 'DNS port', actions: 'spawnGrpcBootstrap' },
                   { target: 'xds socket', actions: 'spawnGrpcBootstrap' },
                 ],
-                'secrets.failed': failed,
+                'secrets.failed': onPartFailure,
               },
             },
             'DNS port': {
@@ -233,18 +233,18 @@ export const agentMachine = agentSetup.createMachine({
                 'The workload may query names as soon as its container runs, which is no later than the readiness of Envoy.',
               entry: ['spawnDns', 'startDns'],
               after: {
-                openLimit: notOpen('the DNS port', openLimitMs),
+                openLimit: openTimeout('the DNS port', openLimitMs),
               },
               on: {
                 'dns.listening': 'xds socket',
-                'dns.failed': failed,
+                'dns.failed': onPartFailure,
               },
             },
             'xds socket': {
               description: 'Envoy connects to this socket for its configuration.',
               entry: 'startXds',
               after: {
-                openLimit: notOpen('the xDS socket', openLimitMs),
+                openLimit: openTimeout('the xDS socket', openLimitMs),
               },
               on: {
                 'xds.listening': [
@@ -255,7 +255,7 @@ export const agentMachine = agentSetup.createMachine({
                   { guard: 'runsEnvoy', target: '#agent.active.supervising' },
                   { target: '#agent.active.without Envoy' },
                 ],
-                'xds.failed': failed,
+                'xds.failed': onPartFailure,
               },
             },
             'standing by': {
@@ -264,11 +264,11 @@ export const agentMachine = agentSetup.createMachine({
               },
               description: 'Another agent is active: a previous one that hands over, or a newer one that took over.',
               on: {
-                'succession.taken': taken,
-                'succession.failed': taken,
-                'succession.refused': failed,
-                'succession.done': { target: end, actions: 'recordSuccession' },
-                ...endIsNoted,
+                'succession.taken': onClaimTaken,
+                'succession.failed': onClaimTaken,
+                'succession.refused': onPartFailure,
+                'succession.done': { target: releasing, actions: 'recordSuccession' },
+                ...deferExitRequest,
                 'status.failed': {
                   actions: recordReason,
                 },
@@ -283,12 +283,12 @@ export const agentMachine = agentSetup.createMachine({
                 onDone: [
                   {
                     guard: { type: 'arePatchesUnusable', params: ({ event }) => event.output },
-                    target: end,
+                    target: releasing,
                     actions: { type: 'recordFailure', params: ({ event }) => ({ trouble: [event.output.unusable] }) },
                   },
                   { target: '#agent.active.supervising' },
                 ],
-                onError: broken,
+                onError: onActorError,
               },
             },
           },
@@ -296,7 +296,7 @@ export const agentMachine = agentSetup.createMachine({
         'without Envoy': {
           meta: { waitsFor: 'a signal: normal operation' },
           description: 'Applications are xDS clients: the agent proxies xDS and serves certificates.',
-          on: endings,
+          on: onExitRequest,
         },
         supervising: {
           description: 'The supervisor manages Envoy.',
@@ -324,7 +324,7 @@ export const agentMachine = agentSetup.createMachine({
                 },
               },
             ],
-            onError: broken,
+            onError: onActorError,
           },
           entry: 'startSupervisor',
           initial: 'running',
@@ -337,7 +337,7 @@ export const agentMachine = agentSetup.createMachine({
                   { guard: 'isStopDue' as const, target: 'stopping', actions: 'reportComplete' },
                   { target: 'running' },
                 ],
-                ...endIsNoted,
+                ...deferExitRequest,
                 'status.failed': {
                   actions: ['recordStop', recordReason],
                 },
@@ -416,7 +416,7 @@ export const agentMachine = agentSetup.createMachine({
     ended: { type: 'final', tags: 'leaving' },
   },
   output: ({ context: { trouble, isAnothers, ordersDue } }) => ({
-    exitCode: isAnothers ? gaveWayWith(ordersDue) : trouble.length === 0 ? 0 : 1,
+    exitCode: isAnothers ? successionExitCodeOf(ordersDue) : trouble.length === 0 ? 0 : 1,
     trouble,
   }),
 });

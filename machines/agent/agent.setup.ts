@@ -6,12 +6,13 @@ import { bootstrapPatchesMachine } from './bootstrap/bootstrap-patches.machine.t
 import { grpcBootstrapMachine } from './bootstrap/grpc-bootstrap.machine.ts';
 import { dnsMachine } from './dns/dns.machine.ts';
 import type { DnsFailed, DnsListening } from './dns-protocol.ts';
-import { type Adoption, type ClaimedIds, restartUnderWay } from './envoy/adoption.ts';
+import { type Adoption, type ClaimedIds, ongoingRestartOf } from './envoy/adoption.ts';
 import { type SupervisorOutput, supervisorMachine } from './envoy/supervisor.machine.ts';
 import { binaryWatcherMachine } from './files/binary-watcher.machine.ts';
 import { certWatcherMachine } from './files/cert-watcher.machine.ts';
 import type { GrpcBootstrapFailed, OutputWritten } from './grpc-bootstrap-protocol.ts';
 import type {
+  AgentSignalReceived,
   BinaryProven,
   BinaryWithdrawn,
   EpochsAdopted,
@@ -20,7 +21,6 @@ import type {
   RestartDecided,
   RestartEnded,
   Signal,
-  SignalReceived,
   StatusFailed,
   StatusListening,
   UpgradeRequested,
@@ -66,13 +66,13 @@ export interface AgentContext extends AgentInput {
 }
 
 export interface AgentOutput {
-  /** 0 when the agent ended as it was told to, or that of an agent that has given way (`gaveWayWith`). */
+  /** 0 when the agent ended as it was told to, or that of an agent that has given way (`successionExitCodeOf`). */
   exitCode: number;
   /** What to tell the person; empty after an ordered end. */
   trouble: string[];
 }
 
-const endingSignals: ReadonlySet<Signal> = new Set(['SIGTERM', 'SIGINT', 'SIGQUIT']);
+const stopSignals: ReadonlySet<Signal> = new Set(['SIGTERM', 'SIGINT', 'SIGQUIT']);
 
 /** Whether certificates are written to files, which the bootstrap file of gRPC names. */
 function awaitsOutput({ identity }: AgentSettings): boolean {
@@ -97,7 +97,7 @@ export const agentSetup = setup({
     /** `leaving`: there is no way back. */
     tags: {} as 'leaving',
     events: {} as
-      | SignalReceived
+      | AgentSignalReceived
       | StatusListening
       | StatusFailed
       | QuitRequested
@@ -170,7 +170,7 @@ export const agentSetup = setup({
     releaseLimit: releaseLimitMs,
   },
   guards: {
-    isStopSignal: ({ event }) => event.type === 'signal.received' && endingSignals.has(event.signal),
+    isStopSignal: ({ event }) => event.type === 'signal.received' && stopSignals.has(event.signal),
     /** What is told to end once more ends at once. */
     hasEnvoysToDrain: ({ context }) => context.adoption !== undefined && !context.endIsDue,
     /** An order about Envoys that may run: they are being taken over, or are another agent's at the moment. */
@@ -216,7 +216,7 @@ export const agentSetup = setup({
     recordClaim: assign((_, { baseIds, adoption, isAnothers }: ClaimedIds) => ({
       ...{ baseIds, adoption },
       ...(isAnothers && { isAnothers }),
-      awaitsRestart: adoption !== undefined && restartUnderWay(adoption) !== undefined,
+      awaitsRestart: adoption !== undefined && ongoingRestartOf(adoption) !== undefined,
     })),
     deferOrder: assign({
       ordersDue: ({ context: { ordersDue }, event }) =>

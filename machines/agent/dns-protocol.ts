@@ -12,7 +12,7 @@ export type DnsListening = { type: 'dns.listening'; addresses: string[]; port: n
 /**
  * dns → status. The names of the control plane can be resolved: the first table was received, or the port was reopened with it.
  */
-export type NamesKnown = { type: 'names.available' };
+export type NamesAvailable = { type: 'names.available' };
 /** dns → agent. The port cannot be opened: redirected queries would fail for the life of the pod. */
 export type DnsFailed = { type: 'dns.failed'; reason: string };
 

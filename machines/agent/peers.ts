@@ -1,5 +1,5 @@
 import { peersOf } from '../peers.ts';
-import type { NamesKnown } from './dns-protocol.ts';
+import type { NamesAvailable } from './dns-protocol.ts';
 import type { GrpcBootstrapWritten } from './grpc-bootstrap-protocol.ts';
 import type { BinaryChanged, BinaryRejected, ConfigChanged, ConfigRejected, ServingReport } from './protocol.ts';
 import type { CertificateServed, TrustBundleReceived, TrustBundleServed } from './secrets-protocol.ts';
@@ -7,7 +7,7 @@ import type { CertificateServed, TrustBundleReceived, TrustBundleServed } from '
 /** The actors of the agent that are spoken to by name. */
 export const peer = peersOf<{
   supervisor: ConfigChanged | ConfigRejected | BinaryChanged | BinaryRejected;
-  status: ServingReport | NamesKnown | GrpcBootstrapWritten;
+  status: ServingReport | NamesAvailable | GrpcBootstrapWritten;
   secrets: TrustBundleReceived;
   'xds-proxy': TrustBundleServed | CertificateServed;
 }>();

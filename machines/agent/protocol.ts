@@ -12,7 +12,7 @@
 export type Signal = 'SIGTERM' | 'SIGINT' | 'SIGQUIT' | 'SIGHUP' | 'SIGUSR1' | 'SIGUSR2';
 
 /** agent/signals → agent. The operating system delivered a signal to this process. */
-export type SignalReceived = { type: 'signal.received'; signal: Signal };
+export type AgentSignalReceived = { type: 'signal.received'; signal: Signal };
 
 // ---- agent ↔ status
 
@@ -67,7 +67,7 @@ export type FilesMissing = { type: 'files.missing'; files: string[]; waitedMs: n
 // ---- binary-watcher: another Envoy at the path of its binary
 
 /** agent → binary-watcher. Check the binary now and offer it, even if it was rejected before. */
-export type BinaryLook = { type: 'binary.check' };
+export type BinaryCheck = { type: 'binary.check' };
 /**
  * binary-watcher → supervisor. A different, compatible Envoy binary was found. `binary` is the name by which effects identify the
  * file, even if the path has another file later. `description` has version, digest and real path.
@@ -177,7 +177,7 @@ export type EpochDismiss = { type: 'epoch.dismiss' };
 /** Stop accepting connections and finish requests. */
 export type EpochDrain = { type: 'epoch.drain' };
 /** Probe again whether this epoch is live; it is aborted if it is not. */
-export type EpochLook = { type: 'epoch.probe' };
+export type EpochProbe = { type: 'epoch.probe' };
 /** Terminate gracefully (SIGTERM). Only for the newest, live epoch. */
 export type EpochTerminate = { type: 'epoch.terminate' };
 /** Kill at once (SIGKILL): the only way to end a child that is not live. */
@@ -244,7 +244,7 @@ export type EpochFailed = {
 /** supervisor → restart. The second probe found that the candidate is not live. */
 export type ChildNotLive = { type: 'child.not-live' };
 /** supervisor → restart. The process of the candidate exited, or SIGKILL has no effect on it. */
-export type ChildGone = { type: 'child.ended' };
+export type ChildEnded = { type: 'child.ended' };
 /** supervisor → restart. The serving epoch exited. */
 export type ServingLost = { type: 'serving.lost' };
 /** supervisor → restart. The parent of the candidate exited, and no epoch serves. */
@@ -252,9 +252,9 @@ export type ParentLost = { type: 'parent.lost' };
 /** supervisor → restart. The parent of the candidate should have exited, and no epoch serves. */
 export type ParentOverdue = { type: 'parent.overdue' };
 /** supervisor → restart. `isOutdated`: the candidate was started for another state than the desired one, and no client uses it. */
-export type WantedChanged = { type: 'desired.changed'; isOutdated: boolean };
+export type DesiredChanged = { type: 'desired.changed'; isOutdated: boolean };
 /** restart → supervisor. Probe the candidate again. */
-export type ChildLook = { type: 'child.probe' };
+export type ChildProbe = { type: 'child.probe' };
 /** restart → supervisor. The start is aborted: kill the candidate. */
 export type ChildAbort = {
   type: 'child.abort';
@@ -266,11 +266,11 @@ export type ChildAbort = {
 /** supervisor → shutdown. The set of running epochs changed. `adminPort`: admin port of the Envoy whose active requests count. */
 export type EpochsChanged = { type: 'epochs.changed'; nothingToDrain: boolean; adminPort: number };
 /** supervisor → shutdown. Do not wait for requests any longer. */
-export type StopHurry = { type: 'stop.now' };
+export type StopNow = { type: 'stop.now' };
 /** shutdown → supervisor. Drain serving epochs, and kill epochs that are not live yet. */
 export type EpochsDrain = { type: 'epochs.drain' };
 /** shutdown → supervisor. Send SIGTERM to the newest epoch of each base ID. */
-export type EpochsEnd = { type: 'epochs.terminate' };
+export type EpochsTerminate = { type: 'epochs.terminate' };
 /** shutdown → supervisor. Send SIGKILL to the remaining epochs. */
 export type EpochsKill = { type: 'epochs.kill' };
 
@@ -298,9 +298,9 @@ export type HandoverEnded = { type: 'handover.ended' };
 // ---- machines ↔ their effects
 
 /** bootstrap-patches/ask → bootstrap-patches. The control plane has received the request for bootstrap patches. */
-export type PatchesAsked = { type: 'patches.requested' };
+export type PatchesRequested = { type: 'patches.requested' };
 /** What comes of asking the control plane what it patches in the bootstrap. */
-export type PatchesAnswer =
+export type PatchesResult =
   | { readonly is: 'patched' | 'unpatched' }
   /** What it says cannot be made use of: by no try. */
   | { readonly is: 'unusable'; readonly reason: string }
@@ -315,16 +315,16 @@ export type PatchesAnswer =
       readonly chance: number;
     };
 /** bootstrap-patches/ask → bootstrap-patches. Result of the request for bootstrap patches. */
-export type PatchesAnswered = { type: 'patches.completed'; answer: PatchesAnswer };
+export type PatchesCompleted = { type: 'patches.completed'; answer: PatchesResult };
 /** bootstrap-patches → bootstrap-patches/ask. Cancel the request: the control plane did not respond within the limit. */
-export type PatchesWithdraw = { type: 'patches.cancel'; waitedMs: number };
+export type PatchesCancel = { type: 'patches.cancel'; waitedMs: number };
 /**
  * cert-watcher/wait → cert-watcher. Files that the first start needs: those that may still appear, and those that cannot be read,
  * with the reason. Sent at once and after each change.
  */
-export type FilesAwaited = { type: 'files.pending'; missing: string[]; unreachable: string[] };
+export type FilesPending = { type: 'files.pending'; missing: string[]; unreachable: string[] };
 /** directory-N/watch → directory-N → cert-watcher. A file in a watched directory changed. */
-export type FilesChanged = { type: 'files.changed'; path: string };
+export type WatchedFilesChanged = { type: 'files.changed'; path: string };
 
 /** directory-N/watch → directory-N. The kernel reports changes from now on. */
 export type WatchBegan = { type: 'watch.began' };
@@ -362,9 +362,9 @@ export type ProbePassed = { type: 'probe.passed'; timeToLiveMs: number; unseenMs
 /**
  * epoch-N/probe → epoch-N. Live without listeners that it rejected; `reason` has names and causes. Sent again after each change.
  */
-export type ProbeLacking = { type: 'probe.incomplete'; reason: string };
+export type ProbeIncomplete = { type: 'probe.incomplete'; reason: string };
 /** epoch-N → epoch-N/probe. Probe now and report the result. `asItIs`: also without listeners that the epoch rejected. */
-export type ProbeLook = { type: 'probe.run'; asItIs: boolean };
+export type ProbeRun = { type: 'probe.run'; asItIs: boolean };
 /** epoch-N/probe → epoch-N. The requested probe found that the epoch is not live, or lacks listeners. */
 export type ProbeFailed = { type: 'probe.failed'; reason: string };
 /** epoch-N → epoch-N/probe. Find out why the epoch is not live. */
@@ -388,7 +388,7 @@ export type EpochReport =
 
 /** What a supervisor orders an epoch to do. */
 export type EpochOrder =
-  | EpochLook
+  | EpochProbe
   | EpochSupersede
   | EpochRetire
   | EpochDismiss
@@ -398,10 +398,10 @@ export type EpochOrder =
   | LogsReopen;
 
 /** What a supervisor tells the chart of a restart. */
-export type RestartFact = ChildNotLive | ChildGone | ServingLost | ParentLost | ParentOverdue | WantedChanged;
+export type RestartFact = ChildNotLive | ChildEnded | ServingLost | ParentLost | ParentOverdue | DesiredChanged;
 
 /** What the charts of a restart and of the end ask their supervisor to do. */
-export type PhaseOrder = ChildLook | ChildAbort | EpochsDrain | EpochsEnd | EpochsKill;
+export type PhaseOrder = ChildProbe | ChildAbort | EpochsDrain | EpochsTerminate | EpochsKill;
 
 /** What a supervisor tells the status actor. */
 export type ServingReport = ServingBegan | ServingEnded | HandoverBegan | HandoverEnded;

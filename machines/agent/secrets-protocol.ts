@@ -21,9 +21,9 @@ export type SdsListening = { type: 'sds.listening' };
 /** secrets/server → secrets. The socket cannot be opened, or its server failed. */
 export type SdsFailed = { type: 'sds.failed'; reason: string };
 /** secrets/server → secrets. The first client subscribed to this secret. */
-export type SdsAsked = { type: 'sds.subscribed'; name: string };
+export type SdsSubscribed = { type: 'sds.subscribed'; name: string };
 /** secrets/server → secrets. No client is subscribed to this secret any more. */
-export type SdsLeft = { type: 'sds.unsubscribed'; name: string };
+export type SdsUnsubscribed = { type: 'sds.unsubscribed'; name: string };
 /** secrets/server → secrets. Every subscribed client has acknowledged this version. */
 export type SdsAcknowledged = { type: 'sds.acknowledged'; name: string; version: string };
 /** secrets/server → secrets. A client rejected this version, with Envoy's reason, and keeps the previous one. */
@@ -33,7 +33,7 @@ export type SdsServe = { type: 'sds.serve'; name: string; version: string };
 /** secrets → secrets/server. The certificate has expired: do not send it to new clients. */
 export type SdsWithdraw = { type: 'sds.withdraw'; name: string };
 /** secrets → secrets/server. The name is not a secret: reject clients that request nothing else. */
-export type SdsRefuse = { type: 'sds.reject'; name: string; reason: string };
+export type SdsReject = { type: 'sds.reject'; name: string; reason: string };
 
 // ---- secrets ↔ secret-N
 
@@ -65,7 +65,7 @@ export type SecretObtained = {
   endsAtMs: number | null;
 };
 /** secret-N → secrets. The attempt failed. `pauseMs`: until the next attempt. The previous version is still served. */
-export type SecretLacking = {
+export type SecretUnavailable = {
   type: 'secret.unavailable';
   name: string;
   reason: string;
@@ -75,7 +75,7 @@ export type SecretLacking = {
   pauseMs: number;
 };
 /** secret-N → secrets. The current certificate has expired, and there is no other. */
-export type SecretEnded = { type: 'secret.expired'; name: string };
+export type SecretExpired = { type: 'secret.expired'; name: string };
 
 // ---- secrets ↔ xds-proxy
 
@@ -108,8 +108,8 @@ export type OutputWrite = { type: 'output.write'; certificate: string; roots: st
 export type OutputFailed = { type: 'output.failed'; reason: string };
 
 /** What a secret tells. */
-export type SecretReport = SecretObtained | SecretLacking | SecretEnded;
+export type SecretReport = SecretObtained | SecretUnavailable | SecretExpired;
 /** What the secret server tells. */
-export type SdsReport = SdsListening | SdsFailed | SdsAsked | SdsLeft | SdsAcknowledged | SdsRejected;
+export type SdsReport = SdsListening | SdsFailed | SdsSubscribed | SdsUnsubscribed | SdsAcknowledged | SdsRejected;
 /** What it is told. */
-export type SdsOrder = SdsOpen | SdsServe | SdsWithdraw | SdsRefuse;
+export type SdsOrder = SdsOpen | SdsServe | SdsWithdraw | SdsReject;

@@ -2,9 +2,9 @@
 import type { QuitRequested, UpgradeRequested } from './protocol.ts';
 
 /** status/http → status. The port is open. */
-export type HttpListening = { type: 'http.listening'; port: number };
+export type StatusHttpListening = { type: 'http.listening'; port: number };
 /** status/http → status. The port cannot be opened, or its server failed. */
-export type HttpFailed = { type: 'http.failed'; reason: string };
+export type StatusHttpFailed = { type: 'http.failed'; reason: string };
 /**
  * status → status/http. The serving Envoy, used for readiness and metrics from now on. Pending probes of the previous one are
  * cancelled.
@@ -17,12 +17,12 @@ export type EnvoyDrain = { type: 'envoy.drain' };
 /** status/http → status. Whether the serving Envoy accepted the drain; `reason` is empty if it did. */
 export type DrainOrdered = { type: 'drain.ordered'; reason: string };
 /** status/http → status. GET /healthz/ready; `request` identifies the request. */
-export type ReadinessAsked = { type: 'readiness.requested'; request: number };
+export type ReadinessRequested = { type: 'readiness.requested'; request: number };
 /**
  * status → status/http. Probe the serving Envoy: by its admin interface, or, if the admin port may not be its own, by its process
  * and one of its ports. `admin or port`: the admin interface has precedence if it responds.
  */
-export type EnvoyAsk = { type: 'envoy.probe'; request: number; at: 'admin' | 'port' | 'admin or port' };
+export type EnvoyProbe = { type: 'envoy.probe'; request: number; at: 'admin' | 'port' | 'admin or port' };
 /** `why`: in Envoy's words; empty where there are very many. */
 export type RefusedListener = { readonly name: string; readonly why: string };
 /**
@@ -34,7 +34,7 @@ export type ListenersChecked = { type: 'listeners.checked'; listeners: readonly 
  * status/http → status. Result of the probe. `by` the agent: Envoy is live, and the proxy is not ready for another reason.
  * `unserved`: why no application port is served; empty if one is, if none was configured, or if no live admin interface responded.
  */
-export type EnvoyAnswered = {
+export type EnvoyResponded = {
   type: 'envoy.responded';
   request: number;
   by: 'admin' | 'port' | 'agent';
@@ -47,7 +47,7 @@ export type EnvoyAnswered = {
  * that the admin interface confirms it; 0: not reused. `listenersHeldMs`: how long the rejected listeners are not read again
  * during such confirmations.
  */
-export type ReadinessAnswer = {
+export type ReadinessRespond = {
   type: 'readiness.respond';
   request: number;
   ready: boolean;
@@ -56,18 +56,18 @@ export type ReadinessAnswer = {
   listenersHeldMs: number;
 };
 /** status → status/http. The serving Envoy or its admin port changed: do not reuse responses. */
-export type ReadinessOutdated = { type: 'readiness.invalidate' };
+export type ReadinessInvalidate = { type: 'readiness.invalidate' };
 /** Within status. The pending request has a response. */
-export type ReadinessSettled = { type: 'readiness.responded' };
+export type ReadinessResponded = { type: 'readiness.responded' };
 
 /** What the status actor orders of the http effect. */
-export type HttpOrder = AdminUse | EnvoyAsk | EnvoyDrain | ReadinessAnswer | ReadinessOutdated;
+export type StatusHttpOrder = AdminUse | EnvoyProbe | EnvoyDrain | ReadinessRespond | ReadinessInvalidate;
 /** What the http effect tells the status actor. */
-export type HttpReport =
-  | HttpListening
-  | HttpFailed
-  | ReadinessAsked
-  | EnvoyAnswered
+export type StatusHttpReport =
+  | StatusHttpListening
+  | StatusHttpFailed
+  | ReadinessRequested
+  | EnvoyResponded
   | ListenersChecked
   | QuitRequested
   | UpgradeRequested

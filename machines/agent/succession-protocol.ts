@@ -9,12 +9,12 @@ import type { ClaimedIds } from './envoy/adoption.ts';
 /** predecessor/link → predecessor. A newer agent is connected and can take over now. */
 export type SuccessorReady = { type: 'successor.ready'; pid: number };
 /** predecessor/link → predecessor. The newer agent has taken over. */
-export type SuccessorHolds = { type: 'successor.confirmed' };
+export type SuccessorConfirmed = { type: 'successor.confirmed' };
 /** predecessor/link → predecessor. The newer agent exited, or no longer responds. */
-export type SuccessorGone = { type: 'successor.lost'; reason: string };
+export type SuccessorLost = { type: 'successor.lost'; reason: string };
 /** predecessor/link → predecessor. The socket for newer agents cannot be opened. */
 export type LinkFailed = { type: 'link.failed'; reason: string };
-export type LinkReport = SuccessorReady | SuccessorHolds | SuccessorGone | LinkFailed;
+export type LinkReport = SuccessorReady | SuccessorConfirmed | SuccessorLost | LinkFailed;
 /** predecessor → predecessor/link. This agent has released control: the newer one may take over. */
 export type SuccessorGrant = { type: 'successor.grant' };
 /** predecessor → predecessor/link. This agent keeps control, and the newer one must exit. */
@@ -44,10 +44,10 @@ export type PredecessorGranted = { type: 'predecessor.granted' };
 /** successor/link → successor. The older agent keeps control. */
 export type PredecessorRefused = { type: 'predecessor.refused'; reason: string };
 /** successor/link → successor. The older agent exited, or cannot be reached. */
-export type PredecessorGone = { type: 'predecessor.lost'; reason: string };
-export type PredecessorReport = PredecessorGranted | PredecessorRefused | PredecessorGone;
+export type PredecessorLost = { type: 'predecessor.lost'; reason: string };
+export type PredecessorReport = PredecessorGranted | PredecessorRefused | PredecessorLost;
 /** successor → successor/link. Notify the older agent that this one has taken over. */
-export type HoldTell = { type: 'takeover.confirm' };
+export type TakeoverConfirm = { type: 'takeover.confirm' };
 
 // ---- successor ↔ agent
 

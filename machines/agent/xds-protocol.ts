@@ -38,11 +38,11 @@ export type DownstreamOpened = {
 export type TrustBundleRefused = { type: 'trust-bundle.refused'; hash: string; reason: string };
 
 /** xds-proxy → xds-stream-N → xds-stream-N/upstream. Report to the control plane that Envoy has this certificate. */
-export type CertificateTell = { type: 'certificate.report'; serialNumber: string };
+export type CertificateReport = { type: 'certificate.report'; serialNumber: string };
 /** workload-health → xds-proxy. The health of the workload changed; `message` has the reason if it is unhealthy. */
 export type HealthChanged = { type: 'health.changed'; healthy: boolean; message: string };
 /** xds-proxy → xds-stream-N → xds-stream-N/upstream. Report the health of the workload to the control plane. */
-export type HealthTell = { type: 'health.report'; healthy: boolean; message: string };
+export type HealthReport = { type: 'health.report'; healthy: boolean; message: string };
 /** xds-proxy → xds-stream-N. A newer stream of the same Envoy replaces this one, or the limit of streams is reached. */
 export type StreamSupersede = { type: 'stream.supersede'; reason: string };
 /** xds-stream-N → xds-proxy. The control plane has served for some time: the pause is reset. */
@@ -75,7 +75,7 @@ export type UpstreamOpened = { type: 'upstream.opened'; shown: string };
  */
 export type UpstreamUnreachable = { type: 'upstream.unreachable'; reason: string; chance: number };
 /** xds-stream-N/upstream → xds-stream-N. The first response was received. */
-export type UpstreamAnswered = { type: 'upstream.responded' };
+export type UpstreamResponded = { type: 'upstream.responded' };
 /** xds-stream-N/upstream → xds-stream-N. The control plane ended the stream, or the connection failed. */
 export type UpstreamLost = { type: 'upstream.lost'; code: StreamCode; reason: string; retryAfterMs: number };
 /** xds-stream-N/upstream → xds-stream-N. A message of Envoy is not a discovery request. */
@@ -97,14 +97,14 @@ export type ResourcesRejected = { type: 'resources.rejected'; typeUrl: string; n
  * xds-stream-N/upstream → xds-stream-N. A response was forwarded to Envoy. Recorded only with `--traceLevel full`, because it
  * occurs for every push.
  */
-export type ResponsePassed = { type: 'response.forwarded'; typeUrl: string; nonce: string };
+export type ResponseForwarded = { type: 'response.forwarded'; typeUrl: string; nonce: string };
 /**
  * xds-stream-N/upstream → xds-stream-N. A request was forwarded to the control plane; `nonce` is empty if it acknowledges nothing.
- * Recorded as {@link ResponsePassed}.
+ * Recorded as {@link ResponseForwarded}.
  */
-export type RequestPassed = { type: 'request.forwarded'; typeUrl: string; nonce: string };
+export type RequestForwarded = { type: 'request.forwarded'; typeUrl: string; nonce: string };
 /** xds-stream-N/upstream → xds-stream-N. New roots were received and wait for their acknowledgement. */
-export type BundleArrived = {
+export type BundleReceived = {
   type: 'bundle.received';
   roots: readonly string[];
   hash: string;
@@ -112,7 +112,7 @@ export type BundleArrived = {
   tainted: readonly string[];
 };
 /** xds-stream-N → xds-stream-N/upstream. Acknowledge these roots, or reject them if `refusal` is not empty. */
-export type BundleAnswer = { type: 'bundle.respond'; hash: string; refusal: string };
+export type BundleRespond = { type: 'bundle.respond'; hash: string; refusal: string };
 
 /** What a stream may end with, by gRPC's names. */
 export type StreamCode = string;
@@ -122,7 +122,7 @@ export type StreamReport =
   | DownstreamClosed
   | UpstreamOpened
   | UpstreamUnreachable
-  | UpstreamAnswered
+  | UpstreamResponded
   | UpstreamLost
   | DownstreamInvalid
   | DownstreamCongested
@@ -130,14 +130,14 @@ export type StreamReport =
   | UpstreamCongested
   | UpstreamRelieved
   | ResourcesRejected
-  | ResponsePassed
-  | RequestPassed
-  | BundleArrived
+  | ResponseForwarded
+  | RequestForwarded
+  | BundleReceived
   | ModuleRequired
   | ModuleReleased;
 
 /** What a stream tells the proxy. */
-export type StreamNews =
+export type XdsStreamReport =
   | UpstreamServed
   | UpstreamFailed
   | StreamEnded
@@ -146,11 +146,11 @@ export type StreamNews =
   | ModuleReleased;
 
 /** What the proxy tells a stream. */
-export type StreamOrder =
+export type XdsStreamOrder =
   | StreamSupersede
   | TrustBundleServed
   | TrustBundleRefused
-  | CertificateTell
-  | HealthTell
+  | CertificateReport
+  | HealthReport
   | ModuleFetched
   | ModuleFailed;

@@ -3,9 +3,14 @@
 import { resolve } from 'node:path';
 import type { ActorRefFrom, AnyActorRef, SnapshotFrom } from 'xstate';
 import type { AgentOutput } from '../../machines/agent/agent.machine.ts';
-import { knowledgeOf } from '../../machines/agent/envoy/adoption.ts';
+import { persistedStateOf } from '../../machines/agent/envoy/adoption.ts';
 import type { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
-import { dueAfter, gaveWay, gaveWayWith, isDueOrder } from '../../machines/agent/replacement/due-orders.ts';
+import {
+  dueOrdersOf,
+  isDueOrder,
+  successionExitCode,
+  successionExitCodeOf,
+} from '../../machines/agent/replacement/due-orders.ts';
 import { startRoot, whenDone } from '../runtime/actors/actor-system.ts';
 import { logRecords } from '../runtime/actors/log-records.ts';
 import { catchUncaught, faultLog } from '../runtime/fences/uncaught.ts';
@@ -35,7 +40,7 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   const { options, log, recorder } = program;
   if (program.succeeds && !options.liveRestore) {
     return {
-      exitCode: gaveWay,
+      exitCode: successionExitCode,
       trouble: [
         'this agent cannot take over: live restore is not active, set LIVE_RESTORE=true in a container whose entrypoint is pilot-agent',
       ],
@@ -104,8 +109,8 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
 
 /** What was ordered since the charts are over is due as well. */
 function exitCodeWith(exitCode: number, { heard, waiting }: SignalInbox): number {
-  const due = dueAfter(exitCode);
-  return due === undefined ? exitCode : gaveWayWith([...due, ...waiting.filter(isDueOrder)], heard);
+  const due = dueOrdersOf(exitCode);
+  return due === undefined ? exitCode : successionExitCodeOf([...due, ...waiting.filter(isDueOrder)], heard);
 }
 
 /** What the supervisor thinks is written as soon as it thinks so, and before its next Envoy has a process. @returns undoes it */
@@ -117,7 +122,7 @@ function keepRecord(agent: AnyActorRef, record: AgentRecord): () => void {
     supervisor = found;
     const write = (snapshot: SnapshotFrom<typeof supervisorMachine>): void => {
       // What is being taken over is known from the record that is there.
-      if (snapshot.context.adopted.length === 0) record.supervisorKnows(knowledgeOf(snapshot.context));
+      if (snapshot.context.adopted.length === 0) record.supervisorKnows(persistedStateOf(snapshot.context));
     };
     write(found.getSnapshot());
     found.subscribe(write);

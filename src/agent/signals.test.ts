@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
 import { createActor, setup } from 'xstate';
 import type { Signal } from '../../machines/agent/protocol.ts';
-import { type DueOrder, dueAfter, gaveWayWith } from '../../machines/agent/replacement/due-orders.ts';
+import { type DueOrder, dueOrdersOf, successionExitCodeOf } from '../../machines/agent/replacement/due-orders.ts';
 import { handledSignals, SignalInbox, type SignalSource, signals, startedByLauncher } from './signals.ts';
 
 const emitter = (): EventEmitter & SignalSource => new EventEmitter() as EventEmitter & SignalSource;
@@ -43,14 +43,14 @@ test('an agent that gives way says by its exit code what it leaves to do, and wh
   for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGHUP', 'SIGHUP', 'SIGHUP']) source.emit(signal, signal);
   expect(inbox.waiting).toHaveLength(5);
   expect(inbox.heard.get('SIGHUP')).toBe(4);
-  expect(gaveWayWith([], inbox.heard)).toBe(75 + 4 + 12);
+  expect(successionExitCodeOf([], inbox.heard)).toBe(75 + 4 + 12);
   const { told, stop } = listener(inbox);
   expect(told).toHaveLength(5);
   expect(inbox.waiting).toEqual([]);
   stop();
   source.emit('SIGUSR1', 'SIGUSR1');
   expect(inbox.waiting).toEqual(['SIGUSR1']);
-  expect(gaveWayWith(['SIGHUP', 'SIGUSR1'], inbox.heard)).toBe(75 + 1 + 2 + 4 + 24);
+  expect(successionExitCodeOf(['SIGHUP', 'SIGUSR1'], inbox.heard)).toBe(75 + 1 + 2 + 4 + 24);
 });
 
 test('what is due is read from an exit code, whatever else was heard, and from no other exit code', () => {
@@ -61,9 +61,9 @@ test('what is due is read from an exit code, whatever else was heard, and from n
         ['SIGHUP', hups],
         ['SIGUSR1', usr1s],
       ]);
-      expect(dueAfter(gaveWayWith(due, heard))).toEqual(due);
+      expect(dueOrdersOf(successionExitCodeOf(due, heard))).toEqual(due);
     }
-  for (const code of [0, 1, 74, 111, 126, 127, 137, 255]) expect(dueAfter(code)).toBeUndefined();
+  for (const code of [0, 1, 74, 111, 126, 127, 137, 255]) expect(dueOrdersOf(code)).toBeUndefined();
 });
 
 test('a signal that comes after the effect has ended does nothing', () => {

@@ -1,6 +1,6 @@
 /** What the operating system tells this process. */
 import { fromCallback } from 'xstate';
-import type { Signal, SignalReceived } from '../../machines/agent/protocol.ts';
+import type { AgentSignalReceived, Signal } from '../../machines/agent/protocol.ts';
 
 /** Signals that mean something to the agent, or would end it as if they did. */
 export const handledSignals: readonly Signal[] = [
@@ -60,7 +60,7 @@ export class SignalInbox {
 export function signals(inbox: SignalInbox) {
   return fromCallback<{ type: never }, undefined>(({ sendBack }) =>
     inbox.listen((signal) => {
-      const event: SignalReceived = { type: 'signal.received', signal };
+      const event: AgentSignalReceived = { type: 'signal.received', signal };
       sendBack(event);
     }),
   );

@@ -1,5 +1,5 @@
 /** `pilot-agent`: the sidecar's entrypoint (spec/agent.md §1). */
-import { gaveWay } from '../../machines/agent/replacement/due-orders.ts';
+import { successionExitCode } from '../../machines/agent/replacement/due-orders.ts';
 import { endProgram } from '../runtime/output/standard-streams.ts';
 import { proxyCommand } from './commands/proxy.ts';
 import { commandFirst, pilotAgent } from './pilot-agent-commands.ts';
@@ -16,7 +16,7 @@ const successionWord = 'succeed';
 const words = process.argv.slice(2);
 const succeeds = words[0] === successionWord;
 function giveUpBooting(): void {
-  process.exitCode = gaveWay;
+  process.exitCode = successionExitCode;
   void endProgram();
 }
 

@@ -1,6 +1,6 @@
 /** The epoch's machine in company: its effects are a host's, its orders come as from its supervisor. */
 import type { AnyEventObject } from 'xstate';
-import { type EpochPhase, epochMachine, type Prepared } from '../../machines/agent/envoy/epoch.machine.ts';
+import { type EpochPhase, epochMachine, type PreparedEpoch } from '../../machines/agent/envoy/epoch.machine.ts';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import type { Driver } from './driver.ts';
@@ -53,7 +53,7 @@ export function epochDriver(
 /** What the first step says of the preparation. */
 function bootstrapOf(step: Step | undefined): HostPlan['bootstrap'] {
   if (step?.kind !== 'done' || step.effect !== 'prepare') return 'good';
-  const [answer] = Object.keys(step.output as Prepared);
+  const [answer] = Object.keys(step.output as PreparedEpoch);
   return answer === 'outdated' || answer === 'unwritable' || answer === 'unreachable' ? answer : 'good';
 }
 

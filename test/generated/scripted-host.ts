@@ -1,13 +1,13 @@
 /** Envoys that are nothing but what a test says of them. */
 import { type AnyActorRef, fromPromise } from 'xstate';
 import type {
-  DrainOrder,
-  Prepared,
+  DrainListenersOrder,
+  PreparedEpoch,
   PrepareOrder,
   ProbeOrder,
   StartOrder,
 } from '../../machines/agent/envoy/epoch.machine.ts';
-import type { ProbeExplain, ProbeLook, ProcessSignal } from '../../machines/agent/protocol.ts';
+import type { ProbeExplain, ProbeRun, ProcessSignal } from '../../machines/agent/protocol.ts';
 import { type Running, report, scriptedCallback } from '../../src/debugger/explore/scripted-effect.ts';
 import { NotShown } from './driver.ts';
 import { awaited, epochName, type Host, type HostKind, type HostPlan } from './host.ts';
@@ -68,7 +68,7 @@ function open(plan: HostPlan): Host {
   // As an admin interface does: not in the same turn.
   const foundInitializing = (probe: AnyActorRef): void =>
     void setImmediate(() => report(probe, { type: 'probe.failed', reason: '503 INITIALIZING' }));
-  const probing = scriptedCallback<ProbeLook | ProbeExplain, ProbeOrder>({
+  const probing = scriptedCallback<ProbeRun | ProbeExplain, ProbeOrder>({
     start: ({ input, self }: Running<ProbeOrder>) => {
       probes.set(epochName(input, baseIds), self);
       if (input.asked) foundInitializing(self);
@@ -84,7 +84,7 @@ function open(plan: HostPlan): Host {
     epochEffects: {
       process,
       probe: probing,
-      prepare: fromPromise<Prepared, PrepareOrder>(async ({ input: { adminPort } }) => {
+      prepare: fromPromise<PreparedEpoch, PrepareOrder>(async ({ input: { adminPort } }) => {
         await mayPrepare;
         if (plan.bootstrap === 'refused') throw new Error('no such field: bogus');
         if (plan.bootstrap === 'outdated') return { outdated: 'other certificates' };
@@ -92,7 +92,7 @@ function open(plan: HostPlan): Host {
         if (plan.bootstrap === 'unreachable') return { unreachable: 'nobody listens' };
         return { configFile: 'envoy-rev0.json', adminPort };
       }),
-      drainListeners: fromPromise<void, DrainOrder>(async () => {
+      drainListeners: fromPromise<void, DrainListenersOrder>(async () => {
         if (drains === 'nobody') await new Promise(() => {});
         if (drains === 'a refusal') throw new Error('500');
       }),

@@ -1,7 +1,7 @@
 /** Takes the steps of a test on a machine that runs in company. */
 import { isDeepStrictEqual } from 'node:util';
 import { type AnyActorRef, type AnyStateMachine, setup } from 'xstate';
-import type { Prepared } from '../../machines/agent/envoy/epoch.machine.ts';
+import type { PreparedEpoch } from '../../machines/agent/envoy/epoch.machine.ts';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import { eventTypeOf } from '../../src/debugger/generate/walk.ts';
@@ -151,7 +151,7 @@ const decisive: Readonly<Record<string, readonly string[]>> = {
 function answersTheSame(effect: string, wanted: unknown, given: unknown): boolean {
   if (effect !== 'prepare') return isDeepStrictEqual(wanted, given);
   // What comes with a bootstrap differs, too.
-  return Object.keys(wanted as Prepared)[0] === Object.keys((given ?? {}) as Prepared)[0];
+  return Object.keys(wanted as PreparedEpoch)[0] === Object.keys((given ?? {}) as PreparedEpoch)[0];
 }
 
 const nothingCame = (step: Step): NotShown => new NotShown(`nothing brings ${wordsOfStep(step)}`);

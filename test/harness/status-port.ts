@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { createActor, type EventObject, setup } from 'xstate';
-import type { EnvoyAsk, HttpOrder, ReadinessAnswer } from '../../machines/agent/status-protocol.ts';
+import type { EnvoyProbe, ReadinessRespond, StatusHttpOrder } from '../../machines/agent/status-protocol.ts';
 import type { ApplicationPorts } from '../../src/agent/admin/application-listeners.ts';
 import { AgentMetrics } from '../../src/agent/status/agent-metrics.ts';
 import { ApplicationProber } from '../../src/agent/status/application-prober.ts';
@@ -22,7 +22,7 @@ export type Told = EventObject & Record<string, unknown>;
 
 /** The effect below a machine that answers readiness as the test wants, by way of Envoy or by itself. */
 export async function servingStatus(options: {
-  answer?: (event: Told) => EnvoyAsk | ReadinessAnswer;
+  answer?: (event: Told) => EnvoyProbe | ReadinessRespond;
   port?: number;
   host?: string;
   adminPort?: number;
@@ -45,7 +45,7 @@ export async function servingStatus(options: {
   runDir: string;
   told: Told[];
   log: string[];
-  order: (order: HttpOrder) => void;
+  order: (order: StatusHttpOrder) => void;
   stop: () => void;
 }> {
   const runDir = temporaryFolder();

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
-import { mostFailures, noFailures, pauseAfter } from '../../machines/agent/xds/xds-pause.ts';
+import { maxFailures, noFailures, pauseAfter } from '../../machines/agent/xds/xds-pause.ts';
 import { xdsProxyMachine } from '../../machines/agent/xds/xds-proxy.machine.ts';
 import { xdsStreamMachine } from '../../machines/agent/xds/xds-stream.machine.ts';
 import type { StreamReport } from '../../machines/agent/xds-protocol.ts';
@@ -291,7 +291,7 @@ describe('what the control plane is shown', () => {
 });
 
 test('pauses: half of each is by chance, none is longer than its bound, and none is shorter than what was asked for', () => {
-  for (let count = 0; count <= mostFailures; count++) {
+  for (let count = 0; count <= maxFailures; count++) {
     for (const chance of [0, 0.5, 1]) {
       const plain = pauseAfter({ ...noFailures, count }, chance);
       expect(plain).toBeLessThanOrEqual(1_500);

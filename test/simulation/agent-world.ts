@@ -9,9 +9,9 @@ import { bootstrapPatchesMachine } from '../../machines/agent/bootstrap/bootstra
 import { grpcBootstrapMachine, type WriteOutcome } from '../../machines/agent/bootstrap/grpc-bootstrap.machine.ts';
 import { dnsMachine } from '../../machines/agent/dns/dns.machine.ts';
 import {
-  type DrainOrder,
+  type DrainListenersOrder,
   epochMachine,
-  type Prepared,
+  type PreparedEpoch,
   type PrepareOrder,
   type ProbeOrder,
   type StartOrder,
@@ -19,8 +19,8 @@ import {
 import { shutdownMachine } from '../../machines/agent/envoy/shutdown.machine.ts';
 import { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
 import {
-  type BinaryCheck,
   type BinaryCheckOrder,
+  type BinaryCheckResult,
   binaryWatcherMachine,
 } from '../../machines/agent/files/binary-watcher.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/files/cert-watcher.machine.ts';
@@ -28,10 +28,10 @@ import { directoryWatchMachine } from '../../machines/agent/files/directory-watc
 import type {
   DirectoryFound,
   DirectoryMissing,
-  PatchesAnswer,
-  PatchesWithdraw,
+  PatchesCancel,
+  PatchesResult,
   ProbeExplain,
-  ProbeLook,
+  ProbeRun,
   ProcessSignal,
   Signal,
   WatchBegan,
@@ -41,8 +41,8 @@ import { secretMachine } from '../../machines/agent/secrets/secret.machine.ts';
 import { type ServerFound, secretsMachine } from '../../machines/agent/secrets/secrets.machine.ts';
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
 import { statusMachine } from '../../machines/agent/status/status.machine.ts';
-import type { EnvoyAnswered, EnvoyAsk, RefusedListener } from '../../machines/agent/status-protocol.ts';
-import type { Shown } from '../../machines/agent/xds/xds-pause.ts';
+import type { EnvoyProbe, EnvoyResponded, RefusedListener } from '../../machines/agent/status-protocol.ts';
+import type { UpstreamCredential } from '../../machines/agent/xds/xds-pause.ts';
 import { xdsProxyMachine } from '../../machines/agent/xds/xds-proxy.machine.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
@@ -102,7 +102,7 @@ export class AgentWorld {
   /** Which Envoy each of them was for. */
   readonly binaries: string[] = [];
   /** What lies at the path of the binary; `undefined`: a check of it is never answered. */
-  binary: BinaryCheck | undefined = { binary: 'first', description: '' };
+  binary: BinaryCheckResult | undefined = { binary: 'first', description: '' };
   /** What was asked about the binary. */
   readonly binaryChecks: string[] = [];
   /** Calls of `drainListeners`. */
@@ -135,11 +135,11 @@ export class AgentWorld {
   /** No preparation of an epoch is ever answered. */
   preparationHangs = false;
   /** What the control plane says of the bootstrap; undefined: nothing. */
-  patchesAnswer: PatchesAnswer | undefined = { is: 'unpatched' };
+  patchesAnswer: PatchesResult | undefined = { is: 'unpatched' };
   /** Whether it has taken the question. */
   takesQuestion = true;
   /** What it was shown at each question. */
-  readonly patchesAsked: Shown[] = [];
+  readonly patchesAsked: UpstreamCredential[] = [];
   /** After how long of silence. */
   readonly questionsWithdrawn: number[] = [];
   /** What an Envoy that is not live waits for. */
@@ -391,7 +391,7 @@ export class AgentWorld {
   }
 
   /** What the Envoy that serves says when it is asked. */
-  #word(at: EnvoyAsk['at']): Pick<EnvoyAnswered, 'by' | 'live' | 'detail' | 'unserved'> {
+  #word(at: EnvoyProbe['at']): Pick<EnvoyResponded, 'by' | 'live' | 'detail' | 'unserved'> {
     if (at === 'port' || (at === 'admin or port' && this.adminGone)) {
       return {
         by: 'port',
@@ -440,7 +440,7 @@ export class AgentWorld {
       this.alive.add(scripted);
       sendBack({ type: 'process.spawned', pid: 1000 + this.started.length, startedAtMs: 0 });
     });
-    const probe = fromCallback<ProbeLook | ProbeExplain, ProbeOrder>(({ input, sendBack, receive }) => {
+    const probe = fromCallback<ProbeRun | ProbeExplain, ProbeOrder>(({ input, sendBack, receive }) => {
       this.#probes.set(keyOf(input), sendBack);
       receive(async (order) => {
         if (order.type === 'probe.run') this.looks.push(`${keyOf(input)}${order.asItIs ? ' as it is' : ''}`);
@@ -465,7 +465,7 @@ export class AgentWorld {
       actors: {
         process,
         probe,
-        prepare: fromPromise<Prepared, PrepareOrder>(async ({ input }) => {
+        prepare: fromPromise<PreparedEpoch, PrepareOrder>(async ({ input }) => {
           const { certificates, controlPlaneLimitMs, binary, adminPort, ...rest } = input;
           this.binaries.push(binary);
           this.prepared.push(rest);
@@ -479,7 +479,7 @@ export class AgentWorld {
           if (this.unreachable !== undefined && controlPlaneLimitMs !== null) return { unreachable: this.unreachable };
           return { configFile: `envoy-rev${input.epoch}.json`, adminPort: adminPort || this.nextFreePort++ };
         }),
-        drainListeners: fromPromise<void, DrainOrder>(async ({ input: { adminPort, ...order } }) => {
+        drainListeners: fromPromise<void, DrainListenersOrder>(async ({ input: { adminPort, ...order } }) => {
           this.drained.push(order);
           this.drainedAt.push(adminPort);
           if (this.drainAnswer !== undefined) throw new Error(this.drainAnswer);
@@ -605,7 +605,7 @@ export class AgentWorld {
         }),
         bootstrapPatches: bootstrapPatchesMachine.provide({
           actors: {
-            ask: fromCallback<PatchesWithdraw, { shows: Shown }>(({ input, receive, sendBack }) => {
+            ask: fromCallback<PatchesCancel, { shows: UpstreamCredential }>(({ input, receive, sendBack }) => {
               receive(({ waitedMs }) => void this.questionsWithdrawn.push(waitedMs));
               this.patchesAsked.push(input.shows);
               const answer = this.patchesAnswer;
@@ -638,7 +638,7 @@ export class AgentWorld {
                 ),
               },
             }),
-            checkBinary: fromPromise<BinaryCheck, BinaryCheckOrder>(async ({ input }) => {
+            checkBinary: fromPromise<BinaryCheckResult, BinaryCheckOrder>(async ({ input }) => {
               this.binaryChecks.push(input.path);
               return this.binary ?? (await new Promise(() => {}));
             }),

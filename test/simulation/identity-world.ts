@@ -11,7 +11,7 @@
  */
 import { type AnyActorRef, type AnyEventObject, sendTo, setup, spawnChild, stopChild } from 'xstate';
 import { identityName, rootsName } from '../../machines/agent/secrets/held-secrets.ts';
-import { type ObtainAnswer, type ObtainOrder, secretMachine } from '../../machines/agent/secrets/secret.machine.ts';
+import { type ObtainOrder, type ObtainResult, secretMachine } from '../../machines/agent/secrets/secret.machine.ts';
 import { secretsMachine } from '../../machines/agent/secrets/secrets.machine.ts';
 import type {
   CertificateServed,
@@ -411,7 +411,7 @@ export class IdentityWorld implements World {
     this.#answer(index, { ...refusal, atMs: 0, draw: 0.5 });
   }
 
-  #answer(index: number, value: ObtainAnswer): void {
+  #answer(index: number, value: ObtainResult): void {
     const { call } = this.#state.workloads[index]!;
     this.#change(index, { call: undefined });
     settle(call!, { value });
@@ -434,7 +434,7 @@ export class IdentityWorld implements World {
         writeOutput: scriptedCallback({ start: () => {} }),
         secret: secret.provide({
           actors: {
-            obtain: scriptedPromise<ObtainAnswer, ObtainOrder>(
+            obtain: scriptedPromise<ObtainResult, ObtainOrder>(
               ({ self, input }) => this.#obtain(index, self, input),
               ({ self }) => {
                 if (this.#state.workloads[index]!.call === self) this.#change(index, { call: undefined });

@@ -1,6 +1,6 @@
 /** The agent's machines for random runs: as for the explorer, with the effects that may be slow or fail here and not there. */
 import type { AnyActorRef } from 'xstate';
-import type { EnvoyAsk } from '../../machines/agent/status-protocol.ts';
+import type { EnvoyProbe } from '../../machines/agent/status-protocol.ts';
 import { type Running, scriptedCallback, scriptedPromise } from '../../src/debugger/explore/scripted-effect.ts';
 import {
   type AgentMachines,
@@ -18,7 +18,10 @@ export interface RandomEffectWorld extends EffectWorld {
   waitingForFiles(call: AnyActorRef, on: boolean): void;
   reading(call: AnyActorRef, on: boolean): void;
   serveStatus(http: AnyActorRef, on: boolean): void;
-  statusOrder(http: AnyActorRef, order: { type: string; request?: number; baseId?: number; at?: EnvoyAsk['at'] }): void;
+  statusOrder(
+    http: AnyActorRef,
+    order: { type: string; request?: number; baseId?: number; at?: EnvoyProbe['at'] },
+  ): void;
 }
 
 const world = ({ system }: Running<unknown>): RandomEffectWorld => worldOf.get(system) as RandomEffectWorld;

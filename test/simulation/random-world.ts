@@ -4,10 +4,10 @@
  * outside.
  */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
-import type { Prepared, PrepareOrder } from '../../machines/agent/envoy/epoch.machine.ts';
+import type { PreparedEpoch, PrepareOrder } from '../../machines/agent/envoy/epoch.machine.ts';
 import type { ProcessSignal } from '../../machines/agent/protocol.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
-import type { EnvoyAsk } from '../../machines/agent/status-protocol.ts';
+import type { EnvoyProbe } from '../../machines/agent/status-protocol.ts';
 import { type Running, report, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import {
   allFilesAreThere,
@@ -263,7 +263,7 @@ export class RandomWorld implements RandomEffectWorld {
 
   statusOrder(
     http: AnyActorRef,
-    order: { type: string; request?: number; baseId?: number; at?: EnvoyAsk['at'] },
+    order: { type: string; request?: number; baseId?: number; at?: EnvoyProbe['at'] },
   ): void {
     if (order.type === 'admin.use') {
       this.#servings++;
@@ -403,7 +403,7 @@ export class RandomWorld implements RandomEffectWorld {
 
   // ---- how it goes on
 
-  #bootstrap({ validate, adminPort }: PrepareOrder): { value: Prepared } | { error: Error } {
+  #bootstrap({ validate, adminPort }: PrepareOrder): { value: PreparedEpoch } | { error: Error } {
     // The Envoy that checks needs a pipe, too.
     const unwritable = this.#whyNoRoom(...(validate ? (['no room for pipes'] as const) : []));
     if (unwritable !== undefined) {

@@ -1,7 +1,7 @@
 /** The charts of a workload's secrets in virtual time: an authority that may be away, an Envoy that may be slow, hang or leave. */
 import { type AnyActorRef, sendTo, setup } from 'xstate';
 import { identityName, rootsName } from '../../machines/agent/secrets/held-secrets.ts';
-import { type ObtainAnswer, type ObtainOrder, secretMachine } from '../../machines/agent/secrets/secret.machine.ts';
+import { type ObtainOrder, type ObtainResult, secretMachine } from '../../machines/agent/secrets/secret.machine.ts';
 import { type SecretsInput, secretsMachine } from '../../machines/agent/secrets/secrets.machine.ts';
 import type {
   CertificateServed,
@@ -71,7 +71,7 @@ export class SecretsWorld {
   readonly agent: AnyActorRef;
   #server: AnyActorRef | undefined;
   #secrets: AnyActorRef | undefined;
-  #pending: { call: AnyActorRef; value: ObtainAnswer } | undefined;
+  #pending: { call: AnyActorRef; value: ObtainResult } | undefined;
   #rootOf = new Map<string, string>();
   #endOf = new Map<string, number>();
   readonly #stepWatchers = new Set<AnyActorRef>();
@@ -256,7 +256,7 @@ export class SecretsWorld {
         }),
         secret: machines.secret.provide({
           actors: {
-            obtain: scriptedPromise<ObtainAnswer, ObtainOrder>(({ self, input }) => this.#obtain(self, input)),
+            obtain: scriptedPromise<ObtainResult, ObtainOrder>(({ self, input }) => this.#obtain(self, input)),
             awaitClockStep: scriptedPromise<void, undefined>(
               ({ self }) => void this.#stepWatchers.add(self),
               ({ self }) => void this.#stepWatchers.delete(self),
@@ -299,7 +299,7 @@ export class SecretsWorld {
     else settle(call, { value });
   }
 
-  #answer(told: { atMs: number; draw: number }, word: AuthorityWord): ObtainAnswer | undefined {
+  #answer(told: { atMs: number; draw: number }, word: AuthorityWord): ObtainResult | undefined {
     if (word === 'silent') return undefined;
     if (word !== 'signs') {
       const pushbackMs = word === 'busy' ? this.pushbackMs : 0;

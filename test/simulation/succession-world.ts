@@ -1,7 +1,7 @@
 /**
  * An agent that is replaced, with all who have a part in it: the launcher's chart, and for each agent the charts of the agent, of the
  * predecessor and of the successor, as they are, with scripted effects and a supervisor that adopts and ends. Between them are what the
- * kernel keeps (processes, the base ids' sockets, a connection) and the record. What is not determined is a choice: orders (`replace`, `end`),
+ * kernel keeps (processes, the base ids' sockets, a connection) and the record. What is not determined is a choice: orders (`replace`, `releasing`),
  * what goes wrong (`kill:2`, `hang:2`, `full`), what the supervisor learns (`learn:1`), and who is quicker (`boot:2`, `hear:1`, `claim:2`).
  * One time for all, so that it is known for how long nobody decides.
  */
@@ -10,12 +10,12 @@ import { agentMachine } from '../../machines/agent/agent.machine.ts';
 import type { Adoption, ClaimedIds } from '../../machines/agent/envoy/adoption.ts';
 import type { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/files/cert-watcher.machine.ts';
-import { dueAfter } from '../../machines/agent/replacement/due-orders.ts';
+import { dueOrdersOf } from '../../machines/agent/replacement/due-orders.ts';
 import { type AgentEnd, launcherMachine } from '../../machines/agent/replacement/launcher.machine.ts';
 import { predecessorMachine } from '../../machines/agent/replacement/predecessor.machine.ts';
 import { type SuccessorClaim, successorMachine } from '../../machines/agent/replacement/successor.machine.ts';
 import { defaultSettings } from '../../machines/agent/settings.ts';
-import type { HoldTell, LinkOrder } from '../../machines/agent/succession-protocol.ts';
+import type { LinkOrder, TakeoverConfirm } from '../../machines/agent/succession-protocol.ts';
 import { promiseEffect } from '../../machines/effect.ts';
 import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
@@ -436,7 +436,7 @@ export class SuccessionWorld implements World {
     for (const { number, life, root } of this.#state.processes) {
       if (life !== 'running' || root?.getSnapshot().status === 'active') continue;
       const { exitCode } = root!.getSnapshot().output as { exitCode: number };
-      const due = dueAfter(exitCode);
+      const due = dueOrdersOf(exitCode);
       this.#system.forget(root!);
       this.#change(number, {
         ...{ life: 'ended', calls: new Map() },
@@ -622,7 +622,7 @@ export class SuccessionWorld implements World {
         }),
         successor: this.#machines.successor.provide({
           actors: {
-            link: scriptedCallback<HoldTell, undefined>({
+            link: scriptedCallback<TakeoverConfirm, undefined>({
               start: () => this.#connect(number),
               receive: () => {
                 if (this.#state.link?.newer === number) this.#say(this.#state.link.older, 'holds');

@@ -1,6 +1,6 @@
 /** The charts of the xDS proxy with scripted effects under a virtual clock: a test plays the Envoys and the control plane. */
 import { type Actor, type AnyEventObject, fromCallback, fromPromise, sendTo, setup } from 'xstate';
-import { type ProbeAnswer, workloadHealthMachine } from '../../machines/agent/xds/workload-health.machine.ts';
+import { type HealthProbeResult, workloadHealthMachine } from '../../machines/agent/xds/workload-health.machine.ts';
 import { type XdsProxyInput, xdsProxyMachine } from '../../machines/agent/xds/xds-proxy.machine.ts';
 import { xdsStreamMachine } from '../../machines/agent/xds/xds-stream.machine.ts';
 import type { StreamReport } from '../../machines/agent/xds-protocol.ts';
@@ -85,7 +85,7 @@ export class XdsWorld {
         }),
         workloadHealth: workloadHealthMachine.provide({
           actors: {
-            probeWorkload: fromPromise<ProbeAnswer, { timeoutMs: number }>(async () => {
+            probeWorkload: fromPromise<HealthProbeResult, { timeoutMs: number }>(async () => {
               this.probes.push(this.clock.now());
               return { reason: await this.workload() };
             }),

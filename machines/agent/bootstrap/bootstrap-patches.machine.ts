@@ -1,14 +1,14 @@
 import { assign, sendTo, setup } from 'xstate';
 import { callbackEffect } from '../../effect.ts';
-import type { PatchesAnswered, PatchesAsked, PatchesWithdraw } from '../protocol.ts';
+import type { PatchesCancel, PatchesCompleted, PatchesRequested } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
-import { noFailures, type Shown } from '../xds/xds-pause.ts';
+import { noFailures, type UpstreamCredential } from '../xds/xds-pause.ts';
 import { type PatchesWait, waitAfter } from './bootstrap-patches.ts';
 
 /** A connection has five seconds, of which the effect tells by itself; credentials are read before. */
-const askingLimitMs = 20_000;
+const sendLimitMs = 20_000;
 /** A control plane that knows of no bootstraps takes the question and keeps silent. */
-const answerLimitMs = 10_000;
+const responseLimitMs = 10_000;
 
 interface PatchesContext extends PatchesWait {
   /** Why no try can make use of what the control plane says; empty: it can. */
@@ -20,28 +20,28 @@ export const bootstrapPatchesMachine = setup({
   types: {
     context: {} as PatchesContext,
     output: {} as Pick<PatchesContext, 'unusable'>,
-    events: {} as PatchesAsked | PatchesAnswered,
+    events: {} as PatchesRequested | PatchesCompleted,
     children: {} as { ask: 'ask' },
   },
   actors: {
     /** Asks the control plane what it patches in the bootstrap, and keeps that for whoever makes one. */
-    ask: callbackEffect<PatchesWithdraw, { shows: Shown }>('ask'),
+    ask: callbackEffect<PatchesCancel, { shows: UpstreamCredential }>('ask'),
   },
   delays: {
-    requestLimit: askingLimitMs,
-    responseLimit: answerLimitMs,
+    requestLimit: sendLimitMs,
+    responseLimit: responseLimitMs,
     retryPause: ({ context }) => context.pauseMs,
   },
   guards: {
-    isKnown: (_, { answer: { is } }: PatchesAnswered) => is === 'patched' || is === 'unpatched',
-    isUnusable: (_, { answer: { is } }: PatchesAnswered) => is === 'unusable',
+    isKnown: (_, { answer: { is } }: PatchesCompleted) => is === 'patched' || is === 'unpatched',
+    isUnusable: (_, { answer: { is } }: PatchesCompleted) => is === 'unusable',
   },
   actions: {
     recordReason: assign({
-      unusable: (_, { answer }: PatchesAnswered) => (answer.is === 'unusable' ? answer.reason : ''),
+      unusable: (_, { answer }: PatchesCompleted) => (answer.is === 'unusable' ? answer.reason : ''),
     }),
-    countFailure: assign(({ context }, { answer }: Partial<PatchesAnswered>) => waitAfter(context, answer)),
-    cancelRequest: sendTo('ask', (): PatchesWithdraw => ({ type: 'patches.cancel', waitedMs: answerLimitMs })),
+    countFailure: assign(({ context }, { answer }: Partial<PatchesCompleted>) => waitAfter(context, answer)),
+    cancelRequest: sendTo('ask', (): PatchesCancel => ({ type: 'patches.cancel', waitedMs: responseLimitMs })),
   },
 }).createMachine({
   id: 'bootstrap-patches',

@@ -21,7 +21,7 @@ interface DnsContext {
 /** A port is opened, or it is not, at once. */
 const openLimitMs = 5_000;
 const firstPauseMs = 500;
-const longestPauseMs = 30_000;
+const maxPauseMs = 30_000;
 /** How long the port must be open for the next pause to be the first one again. */
 const trialMs = 60_000;
 
@@ -44,7 +44,7 @@ export const dnsMachine = setup({
   actions: {
     recordListening: assign({ hasListened: true }),
     lengthenPause: assign({
-      pauseMs: ({ context }) => Math.min(longestPauseMs, Math.max(firstPauseMs, context.pauseMs * 2)),
+      pauseMs: ({ context }) => Math.min(maxPauseMs, Math.max(firstPauseMs, context.pauseMs * 2)),
     }),
     resetPause: assign({ pauseMs: 0 }),
     reportListening: sendParent(

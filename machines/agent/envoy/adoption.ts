@@ -8,7 +8,7 @@ import type { EpochInput } from './epoch-context.ts';
 import type { Desired, EpochRecord } from './epoch-record.ts';
 
 /** What of the supervisor's knowledge outlives it. All else is learned again: certificates are read, budgets begin anew. */
-export interface KeptKnowledge {
+export interface PersistedState {
   desired: Desired;
   epochs: EpochRecord[];
   recovery: 'none' | 'repair' | 'replace';
@@ -34,7 +34,7 @@ export interface AdoptedEpoch extends EpochRecord {
  * What an agent starts with where another one has left Envoys. `handOver`: the previous agent has handed them over (`granted`), or
  * this agent had handed them over and takes them back (`taken back`). Absent: the previous agent was killed.
  */
-export interface Adoption extends Omit<KeptKnowledge, 'epochs' | 'desired'> {
+export interface Adoption extends Omit<PersistedState, 'epochs' | 'desired'> {
   desired: Desired;
   epochs: AdoptedEpoch[];
   handOver?: HandOver;
@@ -51,23 +51,23 @@ export interface ClaimedIds {
   isAnothers?: true;
 }
 
-type Knowing = Omit<KeptKnowledge, 'restart'> & { restart: KeptKnowledge['restart'] | undefined };
+type PersistableState = Omit<PersistedState, 'restart'> & { restart: PersistedState['restart'] | undefined };
 
-export const knowledgeOf = (context: Knowing): KeptKnowledge => {
+export const persistedStateOf = (context: PersistableState): PersistedState => {
   const { desired, epochs, recovery, provenDigest, provenBinary, restart } = context;
   return { desired, epochs, recovery, provenDigest, provenBinary, ...(restart && { restart }) };
 };
 
 /** What is left of the parent-shutdown time of one that leaves, or retires: it runs since another one was seen to be live in its place. */
-export const parentShutdownLeft = ({ elapsedMs }: AdoptedEpoch, parentShutdownMs: number): number =>
+export const remainingParentShutdownMs = ({ elapsedMs }: AdoptedEpoch, parentShutdownMs: number): number =>
   Math.max(0, parentShutdownMs - elapsedMs);
 
 /** The one that is still on its way to live, or was given up on it: it is taken over when all others have been. */
-export const newcomerAmong = (adopted: readonly AdoptedEpoch[]): AdoptedEpoch | undefined =>
+export const candidateAmong = (adopted: readonly AdoptedEpoch[]): AdoptedEpoch | undefined =>
   adopted.find(({ phase }) => phase === 'starting');
 
 /** The record of an epoch, without what only its adoption needs. */
-export function recordOf({
+export function epochRecordOf({
   configFile: _,
   startedAtMs: __,
   elapsedMs: ___,
@@ -78,11 +78,11 @@ export function recordOf({
 }
 
 /** A start that was under way, and goes on. Undefined also where it was told as over, and its Envoy was to be killed. */
-export const restartUnderWay = ({ epochs, restart }: Adoption): Omit<RestartDecided, 'type'> | undefined =>
-  newcomerAmong(epochs)?.name === restart?.name ? restart : undefined;
+export const ongoingRestartOf = ({ epochs, restart }: Adoption): Omit<RestartDecided, 'type'> | undefined =>
+  candidateAmong(epochs)?.name === restart?.name ? restart : undefined;
 
 /** Input of an adopted epoch, which is neither prepared nor started: it runs. */
-export function adoptedInput(
+export function adoptedEpochInput(
   adopted: AdoptedEpoch,
   settings: Pick<EpochInput, 'parentGraceMs' | 'healthyMs'>,
 ): EpochInput {

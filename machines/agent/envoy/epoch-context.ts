@@ -64,7 +64,7 @@ export type PrepareOrder = EpochRun &
  * as the child of an Envoy that serves it would never be live, because it needs the control plane.
  */
 /** `node`: the id by which the control plane knows this Envoy, where the bootstrap is ours. */
-export type Prepared =
+export type PreparedEpoch =
   | { configFile: string; adminPort: number; node?: string }
   | { outdated: string }
   | { unwritable: string }
@@ -73,13 +73,13 @@ export type Prepared =
 /** What Envoy's process is started with. */
 export type StartOrder = EpochRun & Pick<EpochInput, 'binary' | 'adopted'> & { configFile: string };
 
-/** The Envoy that the probe asks. `listeners`: with all those that it was sent. `asked`: what its first look finds is told, as of an ordered one. */
+/** The Envoy that the probe asks. `listeners`: with all those that it was sent. `requestedMs`: what its first look finds is told, as of an ordered one. */
 export type ProbeOrder = EpochRun &
   Pick<EpochInput, 'adopted'> &
   Pick<EpochContext, 'startedAtMs'> & { listeners: boolean; asked: boolean };
 
 /** The Envoy that is to let its requests finish. `replaced`: and to close all of its listeners at once. */
-export type DrainOrder = EpochRun & { replaced: boolean };
+export type DrainListenersOrder = EpochRun & { replaced: boolean };
 
 /** Which Envoy an effect is about, and where it is asked. */
 export type EpochRun = Pick<EpochInput, 'epoch' | 'baseId' | 'adminPort'>;

@@ -36,26 +36,26 @@ export interface Desired {
 export type Epochs = readonly EpochRecord[];
 
 /** Who of the epochs a report or an order is about. */
-export interface Named {
+export interface NamedEpoch {
   name: string;
 }
 
-export const newestOf = (epochs: Epochs): EpochRecord | undefined => epochs.findLast(isOfUse);
+export const newestOf = (epochs: Epochs): EpochRecord | undefined => epochs.findLast(isKillable);
 
 /** Whether somebody is there to be waited for. */
-export const isOfUse = ({ phase }: EpochRecord): boolean => phase !== 'unkillable';
+export const isKillable = ({ phase }: EpochRecord): boolean => phase !== 'unkillable';
 
 /** Whether a base id is blocked by a process that SIGKILL does not end. */
 export const isBlocked = (epochs: Epochs, baseId: number): boolean =>
-  epochs.some((e) => e.baseId === baseId && !isOfUse(e));
+  epochs.some((e) => e.baseId === baseId && !isKillable(e));
 
 /** The epoch that serves: the newest live one. */
 export const servingOf = (epochs: Epochs): EpochRecord | undefined => epochs.findLast((e) => e.phase === 'live');
 
-export const withPhase = (epochs: Epochs, { name }: Named, phase: EpochRecord['phase']): EpochRecord[] =>
+export const withPhase = (epochs: Epochs, { name }: NamedEpoch, phase: EpochRecord['phase']): EpochRecord[] =>
   epochs.map((e) => (e.name === name ? { ...e, phase } : e));
 
-export const without = <Epoch extends Named>(epochs: readonly Epoch[], { name }: Named): Epoch[] =>
+export const withoutEpoch = <Epoch extends NamedEpoch>(epochs: readonly Epoch[], { name }: NamedEpoch): Epoch[] =>
   epochs.filter((e) => e.name !== name);
 
 /** The base ids of one agent: the one that it begins with, and the one to fall back to, where there is one. */
@@ -67,7 +67,7 @@ export type BaseIds = readonly number[];
  *
  * @param replacing the serving epoch takes no child any more: the next one comes up beside it, under the other base id
  */
-export function nextEpoch(
+export function nextEpochId(
   epochs: Epochs,
   baseIds: BaseIds,
   replacing: boolean,
@@ -94,7 +94,7 @@ export function adminPortOfNext(
 /** Undefined when each of them is in use by an Envoy that takes no child, or that cannot be killed. */
 export function baseIdOfNext(epochs: Epochs, baseIds: BaseIds, replacing: boolean): number | undefined {
   // Where nobody serves, a parent that still drains takes another child; beside one that retires, its base id is not free.
-  const beside = servingOf(epochs) ?? epochs.find(isOfUse);
+  const beside = servingOf(epochs) ?? epochs.find(isKillable);
   const isTaken = beside?.phase === 'retiring' || (replacing && beside?.phase === 'live');
   const wanted = beside === undefined ? baseIds : [beside.baseId, ...baseIds];
   return wanted.find((baseId) => !isBlocked(epochs, baseId) && !(isTaken && baseId === beside?.baseId));

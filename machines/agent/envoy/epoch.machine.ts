@@ -2,15 +2,15 @@ import { reasonOf } from '../../effect.ts';
 import type { ProbePassed, ProcessExited } from '../protocol.ts';
 import { epochTimeline } from '../timeline.ts';
 import { epochSetup, prepareLimitMs } from './epoch.setup.ts';
-import { adoptedOf, type EpochInput, type Prepared, runOf } from './epoch-context.ts';
-import { type Failure, failure, whyNotPrepared } from './epoch-failure.ts';
+import { adoptedOf, type EpochInput, type PreparedEpoch, runOf } from './epoch-context.ts';
+import { type EpochFailure, epochFailure, prepareFailure } from './epoch-failure.ts';
 
 export type {
   AdoptedRun,
-  DrainOrder,
+  DrainListenersOrder,
   EpochInput,
   EpochPhase,
-  Prepared,
+  PreparedEpoch,
   PrepareOrder,
   ProbeOrder,
   StartOrder,
@@ -20,26 +20,26 @@ export type {
  * A child that waits for its control plane never takes over, and ending it harms its parent (spec/envoy-hot-restart.md fact 1):
  * it is not started without one. An epoch that needs nobody waits for it as long as it takes.
  */
-const controlPlaneLimitMs = 2_000;
+const maxControlPlaneWaitMs = 2_000;
 const controlPlaneLimitOf = ({ epoch }: Pick<EpochInput, 'epoch'>): number | null =>
-  epoch > 0 ? controlPlaneLimitMs : null;
+  epoch > 0 ? maxControlPlaneWaitMs : null;
 
 /** A child has taken its parent's place when it is live, and is reported as it is. */
-const needsItsListeners = ({ epoch }: Pick<EpochInput, 'epoch'>): boolean => epoch === 0;
+const requiresListeners = ({ epoch }: Pick<EpochInput, 'epoch'>): boolean => epoch === 0;
 
 /** There is no process, for a reason that is not the bootstrap's fault. */
-const notPrepared = (guard: 'isOutdated' | 'isUnwritable' | 'isUnreachable') =>
+const onNotPrepared = (guard: 'isOutdated' | 'isUnwritable' | 'isUnreachable') =>
   ({
-    guard: { type: guard, params: ({ event }: { event: { output: Prepared } }) => event.output },
+    guard: { type: guard, params: ({ event }: { event: { output: PreparedEpoch } }) => event.output },
     target: 'exited',
     actions: {
       type: 'reportFailed',
-      params: ({ event }: { event: { output: Prepared } }) => whyNotPrepared(event.output),
+      params: ({ event }: { event: { output: PreparedEpoch } }) => prepareFailure(event.output),
     },
   }) as const;
 
 /** Told to end before it had a process. */
-const neverStarted = {
+const exitBeforeStart = {
   target: 'exited',
   actions: { type: 'reportExited', params: { code: null, signal: null } },
 } as const;
@@ -48,12 +48,12 @@ const neverStarted = {
  * SIGUSR1 ends an Envoy that has no handler for it: in its first moments, and once its main loop has ended. It is sent where neither can be, and
  * remembered before that; an Envoy that may shut down at any time has no use for its logs any more.
  */
-const reopensLater = { actions: 'deferReopen' } as const;
-const reopen = { type: 'signal', params: { signal: 'SIGUSR1' } } as const;
-const reopensNow = { 'logs.reopen': { actions: reopen } } as const;
+const deferReopen = { actions: 'deferReopen' } as const;
+const sendReopenSignal = { type: 'signal', params: { signal: 'SIGUSR1' } } as const;
+const reopenOnRequest = { 'logs.reopen': { actions: sendReopenSignal } } as const;
 
 /** The process is gone, as ordered or as a parent leaves. */
-const exits = {
+const onExit = {
   target: '#epoch.exited',
   actions: {
     type: 'reportExited',
@@ -62,17 +62,17 @@ const exits = {
 } as const;
 
 /** The process is gone, and nobody ordered it. */
-const fails = (during: Failure['during']) =>
+const onFailure = (during: EpochFailure['during']) =>
   ({
     target: '#epoch.exited',
     actions: {
       type: 'reportFailed',
-      params: ({ event }: { event: ProcessExited }) => failure(during, event),
+      params: ({ event }: { event: ProcessExited }) => epochFailure(during, event),
     },
   }) as const;
 
 /** The process is gone before anybody has seen it live. */
-const endsEarly = [
+const onEarlyExit = [
   {
     // Between two looks: its parent has closed its listeners for it, and nobody serves.
     guard: 'hasTakenOver',
@@ -85,21 +85,21 @@ const endsEarly = [
           unseenMs: tookOverWithinMs,
         }),
       },
-      { type: 'reportFailed', params: ({ event }: { event: ProcessExited }) => failure('serving', event) },
+      { type: 'reportFailed', params: ({ event }: { event: ProcessExited }) => epochFailure('serving', event) },
     ],
   },
-  fails('initializing'),
+  onFailure('initializing'),
 ] as const;
 
-const tell = (what: 'reportNotLive' | 'reportWaiting') =>
+const reportReason = (what: 'reportNotLive' | 'reportWaiting') =>
   ({ type: what, params: ({ event }: { event: { reason: string } }) => ({ reason: event.reason }) }) as const;
 
-const tellLive = {
+const reportLive = {
   type: 'reportLive',
   params: ({ event: { timeToLiveMs, unseenMs } }: { event: ProbePassed }) => ({ timeToLiveMs, unseenMs }),
 } as const;
 
-const tellDrainFailed = {
+const reportDrainFailed = {
   type: 'reportDrainFailed',
   params: ({ event }: { event: { error: unknown } }) => ({ reason: reasonOf(event.error) }),
 } as const;
@@ -146,9 +146,9 @@ export const epochMachine = epochSetup.createMachine({
           controlPlaneLimitMs: controlPlaneLimitOf(run),
         }),
         onDone: [
-          notPrepared('isOutdated'),
-          notPrepared('isUnwritable'),
-          notPrepared('isUnreachable'),
+          onNotPrepared('isOutdated'),
+          onNotPrepared('isUnwritable'),
+          onNotPrepared('isUnreachable'),
           {
             target: 'running',
             actions: { type: 'recordPrepared', params: ({ event }) => event.output },
@@ -158,7 +158,7 @@ export const epochMachine = epochSetup.createMachine({
           target: 'exited',
           actions: {
             type: 'reportFailed',
-            params: ({ event }) => failure('preparing', { reason: reasonOf(event.error) }),
+            params: ({ event }) => epochFailure('preparing', { reason: reasonOf(event.error) }),
           },
         },
       },
@@ -167,15 +167,15 @@ export const epochMachine = epochSetup.createMachine({
           target: 'exited',
           actions: {
             type: 'reportFailed',
-            params: failure('preparing', {
+            params: epochFailure('preparing', {
               reason: `bootstrap not ready after ${prepareLimitMs} ms: the file system of the certificates or the bootstrap does not respond`,
             }),
           },
         },
       },
       on: {
-        'epoch.abort': neverStarted,
-        'epoch.terminate': neverStarted,
+        'epoch.abort': exitBeforeStart,
+        'epoch.terminate': exitBeforeStart,
         'epoch.probe': { actions: { type: 'reportNotLive', params: { reason: 'bootstrap is being prepared' } } },
       },
     },
@@ -194,12 +194,12 @@ export const epochMachine = epochSetup.createMachine({
       exit: 'removeConfigFile',
       on: {
         'epoch.abort': '.ending.killing',
-        'process.exited': endsEarly,
+        'process.exited': onEarlyExit,
         'process.failed': {
           target: 'exited',
           actions: {
             type: 'reportFailed',
-            params: ({ event }) => failure('starting', { reason: event.reason }),
+            params: ({ event }) => epochFailure('starting', { reason: event.reason }),
           },
         },
       },
@@ -212,7 +212,7 @@ export const epochMachine = epochSetup.createMachine({
           on: {
             // Envoy may serve already, and nobody has told us: whoever kills it on our word would lose requests.
             'epoch.probe': { actions: 'deferProbe' },
-            'logs.reopen': reopensLater,
+            'logs.reopen': deferReopen,
             'process.spawned': {
               target: 'initializing',
               actions: [
@@ -232,27 +232,27 @@ export const epochMachine = epochSetup.createMachine({
             input: ({ context }) => ({
               ...runOf(context),
               ...adoptedOf(context),
-              listeners: needsItsListeners(context),
+              listeners: requiresListeners(context),
               asked: context.asked,
               startedAtMs: context.startedAtMs,
             }),
           },
           on: {
             'probe.passed': [
-              { guard: 'isReopenPending', target: 'live', actions: [tellLive, reopen] },
-              { target: 'live', actions: tellLive },
+              { guard: 'isReopenPending', target: 'live', actions: [reportLive, sendReopenSignal] },
+              { target: 'live', actions: reportLive },
             ],
             'epoch.probe': { actions: 'runProbe' },
-            'logs.reopen': reopensLater,
+            'logs.reopen': deferReopen,
             'probe.failed': {
-              actions: tell('reportNotLive'),
+              actions: reportReason('reportNotLive'),
             },
             'probe.waiting': {
-              actions: tell('reportWaiting'),
+              actions: reportReason('reportWaiting'),
             },
             'probe.incomplete': {
               target: '.missing listeners',
-              actions: tell('reportWaiting'),
+              actions: reportReason('reportWaiting'),
             },
           },
           initial: 'just started',
@@ -270,7 +270,7 @@ export const epochMachine = epochSetup.createMachine({
               after: { missingListenersLimit: 'accepting missing listeners' },
               on: {
                 'probe.incomplete': {
-                  actions: tell('reportWaiting'),
+                  actions: reportReason('reportWaiting'),
                 },
               },
             },
@@ -282,7 +282,7 @@ export const epochMachine = epochSetup.createMachine({
                 'probe.incomplete': {},
                 'probe.failed': {
                   target: 'slow',
-                  actions: tell('reportNotLive'),
+                  actions: reportReason('reportNotLive'),
                   description: 'No longer live.',
                 },
               },
@@ -294,12 +294,12 @@ export const epochMachine = epochSetup.createMachine({
           description: 'Envoy serves.',
           after: { healthy: { actions: 'reportHealthy' } },
           on: {
-            ...reopensNow,
+            ...reopenOnRequest,
             'epoch.supersede': { target: 'draining parent', actions: 'recordSuccessor' },
             'epoch.retire': { target: 'retiring', actions: 'recordRetirement' },
             'epoch.drain': 'draining',
             'epoch.terminate': 'ending',
-            'process.exited': fails('serving'),
+            'process.exited': onFailure('serving'),
           },
         },
         'draining parent': {
@@ -312,9 +312,9 @@ export const epochMachine = epochSetup.createMachine({
               always: { guard: 'isExitDue', target: 'exit due' },
               after: { parentDue: 'exit due' },
               on: {
-                ...reopensNow,
+                ...reopenOnRequest,
                 'epoch.dismiss': 'exit due',
-                'process.exited': fails('draining'),
+                'process.exited': onFailure('draining'),
               },
             },
             'exit due': {
@@ -323,7 +323,7 @@ export const epochMachine = epochSetup.createMachine({
               on: {
                 'process.exited': {
                   guard: 'exitedUnexpectedly',
-                  ...fails('draining'),
+                  ...onFailure('draining'),
                 },
               },
             },
@@ -335,7 +335,7 @@ export const epochMachine = epochSetup.createMachine({
           on: {
             'epoch.supersede': { target: 'draining parent', reenter: true, actions: 'recordSuccessor' },
             'epoch.terminate': 'ending',
-            'process.exited': exits,
+            'process.exited': onExit,
           },
         },
         retiring: {
@@ -353,11 +353,11 @@ export const epochMachine = epochSetup.createMachine({
                 // Envoy's listeners are open and share the port with the replacement's: the longer it stays, the more it gets.
                 onError: {
                   target: 'terminating',
-                  actions: tellDrainFailed,
+                  actions: reportDrainFailed,
                 },
               },
               after: { linger: 'terminating' },
-              on: reopensNow,
+              on: reopenOnRequest,
             },
             terminating: {
               entry: {
@@ -373,7 +373,7 @@ export const epochMachine = epochSetup.createMachine({
           },
           on: {
             'epoch.terminate': 'ending',
-            'process.exited': exits,
+            'process.exited': onExit,
           },
         },
         draining: {
@@ -386,13 +386,13 @@ export const epochMachine = epochSetup.createMachine({
             input: ({ context }) => ({ ...runOf(context), replaced: false }),
             onDone: { actions: 'reportDrained' },
             onError: {
-              actions: tellDrainFailed,
+              actions: reportDrainFailed,
             },
           },
           on: {
-            ...reopensNow,
+            ...reopenOnRequest,
             'epoch.terminate': 'ending',
-            'process.exited': fails('draining'),
+            'process.exited': onFailure('draining'),
           },
         },
         ending: {
@@ -416,7 +416,7 @@ export const epochMachine = epochSetup.createMachine({
             'epoch.abort': '.killing',
             // It was told to end before it was reported to be there.
             'process.spawned': {},
-            'process.exited': exits,
+            'process.exited': onExit,
           },
         },
       },

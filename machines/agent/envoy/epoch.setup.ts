@@ -4,9 +4,9 @@ import type {
   EpochOrder,
   ProbeExplain,
   ProbeFailed,
-  ProbeLacking,
-  ProbeLook,
+  ProbeIncomplete,
   ProbePassed,
+  ProbeRun,
   ProbeWaiting,
   ProcessExited,
   ProcessFailed,
@@ -14,16 +14,16 @@ import type {
   ProcessSpawned,
 } from '../protocol.ts';
 import type {
-  DrainOrder,
+  DrainListenersOrder,
   EpochContext,
   EpochInput,
   EpochPhase,
-  Prepared,
+  PreparedEpoch,
   PrepareOrder,
   ProbeOrder,
   StartOrder,
 } from './epoch-context.ts';
-import type { Failure } from './epoch-failure.ts';
+import type { EpochFailure } from './epoch-failure.ts';
 import { hasShutDown, parentDueMs } from './parent-shutdown.ts';
 
 /** The check of the bootstrap has 30 s, the control plane 2 s; a file system that hangs does not answer at all. */
@@ -36,7 +36,7 @@ const noticeMs = 30_000;
  * One that nobody has made room for is held back while it lacks listeners: an Envoy that it would replace has them, and a first one
  * may get them. For longer than a start beside a serving Envoy may take, which is then ended.
  */
-const holdBackMs = 25_000;
+const missingListenersLimitMs = 25_000;
 /** How long the kernel may take to end a process that was killed. */
 const reapLimitMs = 10_000;
 
@@ -53,7 +53,7 @@ export const epochSetup = setup({
       | ProcessFailed
       | ProbePassed
       | ProbeFailed
-      | ProbeLacking
+      | ProbeIncomplete
       | ProbeWaiting,
     children: {} as { prepare: 'prepare'; process: 'process'; probe: 'probe'; drain: 'drainListeners' },
   },
@@ -63,13 +63,13 @@ export const epochSetup = setup({
      * asks whether the control plane is there. One that runs already has its file.
      * Rejects with what was wrong with the bootstrap, and where.
      */
-    prepare: promiseEffect<Prepared, PrepareOrder>('prepare'),
+    prepare: promiseEffect<PreparedEpoch, PrepareOrder>('prepare'),
     /** Runs Envoy until it exits, or follows one that runs already. */
     process: callbackEffect<ProcessSignal, StartOrder>('process'),
     /** Asks the admin interface until this epoch is live; one that was seen to be live when it was adopted is not asked. */
-    probe: callbackEffect<ProbeLook | ProbeExplain, ProbeOrder>('probe'),
+    probe: callbackEffect<ProbeRun | ProbeExplain, ProbeOrder>('probe'),
     /** Orders Envoy to fail its health check and to drain its listeners. */
-    drainListeners: promiseEffect<void, DrainOrder>('drainListeners'),
+    drainListeners: promiseEffect<void, DrainListenersOrder>('drainListeners'),
   },
   delays: {
     parentDue: ({ context }) => parentDueMs(context),
@@ -81,19 +81,19 @@ export const epochSetup = setup({
     prepareLimit: prepareLimitMs,
     firstNotice: firstNoticeMs,
     notice: noticeMs,
-    missingListenersLimit: holdBackMs,
+    missingListenersLimit: missingListenersLimitMs,
   },
   guards: {
-    isOutdated: (_, prepared: Prepared) => 'outdated' in prepared,
-    isUnwritable: (_, prepared: Prepared) => 'unwritable' in prepared,
-    isUnreachable: (_, prepared: Prepared) => 'unreachable' in prepared,
+    isOutdated: (_, prepared: PreparedEpoch) => 'outdated' in prepared,
+    isUnwritable: (_, prepared: PreparedEpoch) => 'unwritable' in prepared,
+    isUnreachable: (_, prepared: PreparedEpoch) => 'unreachable' in prepared,
     hasTakenOver: ({ event }) => event.type === 'process.exited' && event.tookOverWithinMs !== undefined,
     isReopenPending: ({ context }) => context.reopens,
     isExitDue: ({ context }) => parentDueMs(context) === 0,
     exitedUnexpectedly: ({ event }) => event.type === 'process.exited' && !hasShutDown(event),
   },
   actions: {
-    recordPrepared: assign((_, prepared: Prepared) =>
+    recordPrepared: assign((_, prepared: PreparedEpoch) =>
       'configFile' in prepared ? { configFile: prepared.configFile, adminPort: prepared.adminPort } : {},
     ),
     recordRetirement: assign(({ event }) =>
@@ -153,7 +153,7 @@ export const epochSetup = setup({
       ...idOf(context),
       ...params,
     })),
-    reportFailed: sendParent(({ context }, params: Failure) => ({
+    reportFailed: sendParent(({ context }, params: EpochFailure) => ({
       type: 'epoch.failed',
       ...idOf(context),
       ...params,

@@ -1,26 +1,29 @@
 /** Why Envoy is started, what came of a start, and how a try that failed is put into words. */
 
 import type { EpochFailed, RestartOutcome, RestartReason } from '../protocol.ts';
+import { isOnTrial } from './desired-binary.ts';
 import { type EpochRecord, newestOf, servingOf } from './epoch-record.ts';
 import { hasShutDown } from './parent-shutdown.ts';
 import {
-  type EpochOver,
+  type AttemptFailure,
+  type ClassifiedExit,
+  cannotHaveChild,
   isNamed,
   parentOf,
-  type Setback,
   type SupervisorContext,
   type SupervisorEvent,
-  takesNoChild,
 } from './supervisor-context.ts';
-import { isOnTrial } from './wanted-binary.ts';
 
 /** What started Envoy first stays the reason until one is live. */
-export function unlessFirst({ provenDigest, reason }: SupervisorContext, news: RestartReason): RestartReason {
+export function reasonUnlessFirstStart(
+  { provenDigest, reason }: SupervisorContext,
+  news: RestartReason,
+): RestartReason {
   return provenDigest === '' ? reason : news;
 }
 
 /** What a live epoch lacks is why there will be another one: it came while this one was being started. */
-export function reasonToGoOn({ epochs, desired, reason }: SupervisorContext, event: SupervisorEvent): RestartReason {
+export function reasonAfterLive({ epochs, desired, reason }: SupervisorContext, event: SupervisorEvent): RestartReason {
   const live = epochs.find((e) => isNamed(event) && e.name === event.name);
   if (live === undefined) return reason;
   if (live.digest !== desired.digest) return 'configuration changed';
@@ -28,14 +31,14 @@ export function reasonToGoOn({ epochs, desired, reason }: SupervisorContext, eve
   return live.orders === desired.orders ? reason : 'ordered';
 }
 
-export function reasonAfter(event: SupervisorEvent): RestartReason | undefined {
+export function reasonAfterExit(event: SupervisorEvent): RestartReason | undefined {
   if (event.type !== 'epoch.failed') return undefined;
   if (event.outOfMemory) return 'out of memory';
   return hasShutDown(event) ? 'Envoy ended' : 'Envoy crashed';
 }
 
 /** What came of a start, from the event that ended the supervisor's waiting for it. */
-export function outcomeOf(event: SupervisorEvent, { epochs }: SupervisorContext, name: string): RestartOutcome {
+export function restartOutcomeOf(event: SupervisorEvent, { epochs }: SupervisorContext, name: string): RestartOutcome {
   switch (event.type) {
     case 'epoch.live':
       return 'live';
@@ -45,7 +48,7 @@ export function outcomeOf(event: SupervisorEvent, { epochs }: SupervisorContext,
     case 'epoch.failed':
       if (event.name !== name) return 'parent lost';
       if (event.refusedByParent) return 'refused by the parent';
-      return outcomeOfPreparing[event.during] ?? 'died';
+      return outcomesOfPreparing[event.during] ?? 'died';
     case 'supervisor.stop':
     case 'supervisor.stop-now':
       return 'called off';
@@ -57,33 +60,33 @@ export function outcomeOf(event: SupervisorEvent, { epochs }: SupervisorContext,
 }
 
 /** Nothing has died then: there was no process yet. */
-const outcomeOfPreparing: { readonly [During in EpochFailed['during']]?: RestartOutcome } = {
+const outcomesOfPreparing: { readonly [During in EpochFailed['during']]?: RestartOutcome } = {
   preparing: 'bootstrap refused',
   'reading the certificates': 'certificates changed',
   'writing the bootstrap': 'folder not writable',
   'reaching the control plane': 'control plane unreachable',
 };
 
-export const lossOf = ({ name, baseId }: EpochRecord): string =>
+export const describeBlockedBaseId = ({ name, baseId }: EpochRecord): string =>
   `${name}: SIGKILL does not end it, so no other Envoy can have base id ${baseId}`;
 
-export function attemptOf(event: SupervisorEvent, { epochs }: SupervisorContext): string {
+export function describeFailedAttempt(event: SupervisorEvent, { epochs }: SupervisorContext): string {
   if (event.type === 'epoch.failed') return `${event.name}, ${event.during}: ${event.reason}`;
   return `${newestOf(epochs)?.name}: its parent left first`;
 }
 
 /** What the end of an epoch means for the next try. */
-export function setbackAfter(
-  fact: EpochOver['type'],
+export function attemptFailureAfter(
+  fact: ClassifiedExit['type'],
   event: SupervisorEvent,
   context: SupervisorContext,
-): Setback | 'none' {
-  if (fact === 'serving.failed') return isReplacedAtOnce(context) ? 'none' : 'failed';
+): AttemptFailure | 'none' {
+  if (fact === 'serving.failed') return isReplacedImmediately(context) ? 'none' : 'failed';
   if (fact !== 'candidate.failed' || event.type !== 'epoch.failed') return 'none';
   // It started beside an epoch that serves, and goes on serving.
   const isBeside = servingOf(context.epochs) !== undefined;
   // No process to be had says nothing of base ids.
-  if (isBeside && takesNoChild(context) && event.during === 'initializing') return 'no room';
+  if (isBeside && cannotHaveChild(context) && event.during === 'initializing') return 'no room';
   return isBeside && event.refusedByParent ? 'refused' : 'failed';
 }
 
@@ -91,7 +94,7 @@ export function setbackAfter(
  * Nobody waits for another start: the parent of the one that served still drains, so that a new child finds all that it needs, and until
  * then connections are refused; or it was a new Envoy, and there is one to go back to.
  */
-function isReplacedAtOnce(context: SupervisorContext): boolean {
+function isReplacedImmediately(context: SupervisorContext): boolean {
   const { settings, failures, epochs } = context;
   const leavesParent = failures === 0 && parentOf(epochs, servingOf(epochs)) !== undefined;
   return settings.restartPolicy === 'retry' && (leavesParent || isOnTrial(context));

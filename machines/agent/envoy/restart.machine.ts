@@ -16,23 +16,23 @@ export interface RestartInput {
 }
 
 export interface RestartOutput {
-  /** `called off`: something newer is to be started at once. `failed`: the next try has to wait. */
+  /** `called off`: something newer is to be started at once. `onPartFailure`: the next try has to wait. */
   end: 'called off' | 'failed';
 }
 
 export type RestartTag = 'starting' | 'beside the serving epoch' | 'no serving epoch' | 'outdated' | 'aborting';
 
 /** An Envoy is asked once more: it answers within milliseconds, or its main thread is busy with something else. */
-const lookLimitMs = 1_000;
+const probeLimitMs = 1_000;
 
-const giveUp = (why: ChildAbort['why']) => ({ type: 'requestAbort', params: { why } }) as const;
-const notInTime = { target: '#restart.aborting', actions: giveUp('not live in time') } as const;
-const withItsParent = { target: '#restart.aborting', actions: giveUp('its parent hangs') } as const;
-const orphaned = { target: '#restart.aborting', actions: giveUp('its parent is gone') } as const;
-const calledOff = { target: '#restart.cancelling', actions: giveUp('something newer is wanted') } as const;
+const requestAbort = (why: ChildAbort['why']) => ({ type: 'requestAbort', params: { why } }) as const;
+const abortOnTimeout = { target: '#restart.aborting', actions: requestAbort('not live in time') } as const;
+const abortWithParent = { target: '#restart.aborting', actions: requestAbort('its parent hangs') } as const;
+const abortOrphan = { target: '#restart.aborting', actions: requestAbort('its parent is gone') } as const;
+const cancelStart = { target: '#restart.cancelling', actions: requestAbort('something newer is wanted') } as const;
 
 /** It is asked once more: what follows where it is not live, or does not say. */
-const looks = <Then>(description: string, then: Then) => ({
+const probeAgain = <Then>(description: string, then: Then) => ({
   description,
   entry: 'requestProbe' as const,
   after: { probeLimit: then },
@@ -53,7 +53,7 @@ export const restartMachine = setup({
   },
   delays: {
     startLimit: ({ context }) => context.startLimitMs,
-    probeLimit: lookLimitMs,
+    probeLimit: probeLimitMs,
     outdatedLimit: ({ context }) => context.outdatedLimitMs,
   },
   guards: {
@@ -94,9 +94,9 @@ export const restartMachine = setup({
               after: { startLimit: 'final probe' },
               on: { 'child.not-live': {} },
             },
-            'final probe': looks(
+            'final probe': probeAgain(
               'The start limit has passed. Probes again, because the candidate may have become live since the last probe.',
-              notInTime,
+              abortOnTimeout,
             ),
           },
           on: {
@@ -136,13 +136,13 @@ export const restartMachine = setup({
                 'child.not-live': {},
               },
             },
-            'final probe': looks(
+            'final probe': probeAgain(
               'Probes again: if the candidate is live, a hot restart follows instead of a cancellation.',
-              calledOff,
+              cancelStart,
             ),
-            'parent unresponsive': looks(
+            'parent unresponsive': probeAgain(
               'An unresponsive parent blocks its child. Probes again, because the child may have become live.',
-              withItsParent,
+              abortWithParent,
             ),
           },
           on: {
@@ -152,9 +152,9 @@ export const restartMachine = setup({
         },
         'parent exited': {
           tags: 'no serving epoch',
-          ...looks(
+          ...probeAgain(
             'Without its parent the candidate cannot become live. Probes again, because it may be live already.',
-            orphaned,
+            abortOrphan,
           ),
         },
       },

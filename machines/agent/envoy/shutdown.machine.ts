@@ -1,6 +1,6 @@
 import { assign, sendParent, setup } from 'xstate';
 import { promiseEffect } from '../../effect.ts';
-import type { EpochsChanged, StopHurry } from '../protocol.ts';
+import type { EpochsChanged, StopNow } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 export interface ShutdownInput {
@@ -26,7 +26,7 @@ export type ShutdownTag = 'draining' | 'ending' | 'killing';
 
 /** spec/agent.md §2.5. */
 const idlePollMs = 1_000;
-const miscountsAllowed = 4;
+const maxCountFailures = 4;
 /** How long the operating system may take to reap a killed process. */
 const reapLimitMs = 10_000;
 
@@ -36,7 +36,7 @@ export const shutdownMachine = setup({
     context: {} as ShutdownContext,
     input: {} as ShutdownInput,
     tags: {} as ShutdownTag,
-    events: {} as EpochsChanged | StopHurry,
+    events: {} as EpochsChanged | StopNow,
   },
   actors: {
     /** Counts the requests in flight of the Envoy whose admin interface is there; -1 where it does not say. Rejects without an answer. */
@@ -54,7 +54,7 @@ export const shutdownMachine = setup({
     waitsForRequests: ({ context }) => context.waitsForRequests,
     hasNothingToDrain: ({ context }) => context.nothingToDrain,
     hasNoActiveRequests: (_, params: { requests: number }) => params.requests <= 0,
-    isCountFailureLimitReached: ({ context }) => context.miscounts >= miscountsAllowed,
+    isCountFailureLimitReached: ({ context }) => context.miscounts >= maxCountFailures,
   },
   actions: {
     recordEpochs: assign(({ event }) =>

@@ -27,7 +27,7 @@ import {
   type EpochRecord,
   type Epochs,
   isBlocked,
-  isOfUse,
+  isKillable,
   newestOf,
   servingOf,
 } from './epoch-record.ts';
@@ -66,7 +66,7 @@ export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
   /** What was done, or is to be done, about a parent that refuses its child; forgotten when a child is live. */
   recovery: 'none' | 'repair' | 'replace';
   /** What the last try came to; `none` as soon as it has been weighed. */
-  setback: Setback | 'none';
+  setback: AttemptFailure | 'none';
   /** Why an Envoy is, or was last, to be started. The first start keeps its reason until one is live. */
   reason: RestartReason;
   /** The start that is under way; undefined between starts. */
@@ -87,14 +87,14 @@ export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
  * `refused`: the parent refuses every child, and has not been repaired. `no room`: neither a child nor a replacement comes up
  * beside the epoch that serves.
  */
-export type Setback = 'failed' | 'refused' | 'no room';
+export type AttemptFailure = 'failed' | 'refused' | 'no room';
 
 /**
  * The end of an epoch, as the supervisor says it to itself: whose it was. `newcomer`: it was to be live; `candidate.aborted`: it had been given
  * up; `candidate.orphaned`: its parent is gone, and nobody serves. `serving.orphaned`: the parent of the serving epoch died before its time.
  * `base-id.blocked`: SIGKILL does not end somebody. The rest: `epoch.ended`.
  */
-export type EpochOver = {
+export type ClassifiedExit = {
   type:
     | 'serving.failed'
     | 'serving.orphaned'
@@ -104,7 +104,7 @@ export type EpochOver = {
     | 'base-id.blocked'
     | 'epoch.ended';
   /** What that means for the next try. */
-  setback: Setback | 'none';
+  setback: AttemptFailure | 'none';
 };
 
 /** Why a child is aborted while its parent leaves. */
@@ -133,23 +133,23 @@ export type SupervisorEvent =
   | StartGranted
   | PhaseOrder
   | EpochReport
-  | EpochOver;
+  | ClassifiedExit;
 
 /** An Envoy that has all that it waits for is live in a third of this (spec/envoy-hot-restart.md §1). */
 const firstOutdatedLimitMs = 5_000;
 
 /** The serving epoch takes no child: it refuses them, or it will not live long. */
-export const takesNoChild = ({ epochs, recovery }: SupervisorContext): boolean =>
+export const cannotHaveChild = ({ epochs, recovery }: SupervisorContext): boolean =>
   recovery === 'replace' || servingOf(epochs)?.doomed === true;
 
 /** Hot restart from the serving epoch is impossible: also where somebody who cannot be killed has the names of its child. */
-export const mustBeReplaced = (context: SupervisorContext): boolean => {
+export const requiresReplacement = (context: SupervisorContext): boolean => {
   const serving = servingOf(context.epochs);
-  return takesNoChild(context) || (serving !== undefined && isBlocked(context.epochs, serving.baseId));
+  return cannotHaveChild(context) || (serving !== undefined && isBlocked(context.epochs, serving.baseId));
 };
 
-export const baseIdLeft = (context: SupervisorContext): number | undefined =>
-  baseIdOfNext(context.epochs, context.baseIds, mustBeReplaced(context));
+export const nextFreeBaseId = (context: SupervisorContext): number | undefined =>
+  baseIdOfNext(context.epochs, context.baseIds, requiresReplacement(context));
 
 const hasNewestConfiguration = ({ epochs, desired }: SupervisorContext): boolean => {
   const newest = newestOf(epochs);
@@ -185,8 +185,10 @@ export const restartInputOf = (context: SupervisorContext): RestartInput => {
   };
 };
 
-export const leftOf = ({ epochs }: SupervisorContext): Pick<ShutdownInput, 'nothingToDrain' | 'adminPort'> => ({
-  nothingToDrain: epochs.filter(isOfUse).every((e) => e.phase === 'starting'),
+export const drainableEpochsOf = ({
+  epochs,
+}: SupervisorContext): Pick<ShutdownInput, 'nothingToDrain' | 'adminPort'> => ({
+  nothingToDrain: epochs.filter(isKillable).every((e) => e.phase === 'starting'),
   // A child that was killed when the drain began may not be gone yet.
   adminPort: (servingOf(epochs) ?? newestOf(epochs))?.adminPort ?? 0,
 });
@@ -194,7 +196,7 @@ export const leftOf = ({ epochs }: SupervisorContext): Pick<ShutdownInput, 'noth
 export const shutdownInputOf = (context: SupervisorContext, now: boolean): ShutdownInput => {
   const { exitOnZeroActiveConnections, terminationDrainMs, minimumDrainMs, stopLimitMs } = context.settings;
   const waitsForRequests = exitOnZeroActiveConnections;
-  return { ...leftOf(context), now, waitsForRequests, terminationDrainMs, minimumDrainMs, stopLimitMs };
+  return { ...drainableEpochsOf(context), now, waitsForRequests, terminationDrainMs, minimumDrainMs, stopLimitMs };
 };
 
 /** How long an epoch may have been live when that was seen. */

@@ -1,15 +1,15 @@
 /** How the supervisor handles exits of epochs: the actions of each exit, by the role of the epoch. */
 import { and } from 'xstate';
-import type { EpochOver, Setback } from './supervisor-context.ts';
+import type { AttemptFailure, ClassifiedExit } from './supervisor-context.ts';
 
 /** Records the result of the last attempt, which `deciding` evaluates. */
-const outcome = (params: { setback: Setback }) => ({ type: 'recordOutcome', params }) as const;
-export const attemptFailed = outcome({ setback: 'failed' });
+const recordOutcome = (params: { setback: AttemptFailure }) => ({ type: 'recordOutcome', params }) as const;
+export const attemptFailed = recordOutcome({ setback: 'failed' });
 
 /** Records the result that the event of the exit carries. */
 export const recordExitOutcome = {
   type: 'recordOutcome',
-  params: ({ event }: { event: EpochOver }) => ({ setback: event.setback }),
+  params: ({ event }: { event: ClassifiedExit }) => ({ setback: event.setback }),
 } as const;
 
 /** Actions when the serving epoch failed: `deciding` re-evaluates which epoch to start and why. */
@@ -25,8 +25,10 @@ export const onServingFailure = [
 const onCandidateFailure = ['reportRestartEnded', 'withdrawBinary', 'countFailure'] as const;
 
 /** Classifies an exited epoch, raises the matching event, and removes its record. States choose the target by that event. */
-export const onEpochExit = <const Actions extends readonly unknown[]>(fact: EpochOver['type'], ...actions: Actions) =>
-  ({ actions: [{ type: 'classifyExit', params: { fact } }, ...actions, 'removeEpoch'] }) as const;
+export const onEpochExit = <const Actions extends readonly unknown[]>(
+  fact: ClassifiedExit['type'],
+  ...actions: Actions
+) => ({ actions: [{ type: 'classifyExit', params: { fact } }, ...actions, 'removeEpoch'] }) as const;
 
 /** Exits in any state in which Envoy must run. */
 export const epochExits = {

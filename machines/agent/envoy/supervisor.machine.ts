@@ -1,6 +1,6 @@
 import { and, type ErrorActorEvent, or } from 'xstate';
 import { supervisorTimeline } from '../timeline.ts';
-import { newcomerAmong, recordOf, restartUnderWay } from './adoption.ts';
+import { candidateAmong, epochRecordOf, ongoingRestartOf } from './adoption.ts';
 import { servingOf } from './epoch-record.ts';
 import { supervisorSetup } from './supervisor.setup.ts';
 import { restartInputOf, shutdownInputOf } from './supervisor-context.ts';
@@ -37,7 +37,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
   context: ({ input: { adoption, ...input } }) => ({
     ...input,
     desired: adoption?.desired ?? { digest: '', orders: 0, binary: input.settings.binary.first },
-    epochs: adoption?.epochs.filter((epoch) => epoch !== newcomerAmong(adoption.epochs)).map(recordOf) ?? [],
+    epochs: adoption?.epochs.filter((epoch) => epoch !== candidateAmong(adoption.epochs)).map(epochRecordOf) ?? [],
     failures: 0,
     attempts: [],
     recovery: adoption?.recovery ?? 'none',
@@ -45,7 +45,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
     provenDigest: adoption?.provenDigest ?? '',
     provenBinary: adoption?.provenBinary ?? input.settings.binary.first,
     reason: adoption?.restart?.reason ?? 'first start',
-    restart: adoption && restartUnderWay(adoption),
+    restart: adoption && ongoingRestartOf(adoption),
     adopted: adoption?.epochs ?? [],
     handOver: adoption?.handOver,
     calledOff: 0,

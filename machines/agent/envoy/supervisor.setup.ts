@@ -2,60 +2,60 @@ import { assign, enqueueActions, raise, sendParent, sendTo, setup } from 'xstate
 import { promiseEffect, reasonOf } from '../../effect.ts';
 import { peer } from '../peers.ts';
 import type { RestartEnded, RestartFact, ServingReport } from '../protocol.ts';
-import { adoptedInput, newcomerAmong, parentShutdownLeft, recordOf } from './adoption.ts';
+import { adoptedEpochInput, candidateAmong, epochRecordOf, remainingParentShutdownMs } from './adoption.ts';
+import { desiredAfter, isProvenLost, provenBinaryAfterLive, withdrawalAfter } from './desired-binary.ts';
 import { epochMachine } from './epoch.machine.ts';
 import {
   adminPortOfNext,
   type EpochRecord,
   isBlocked,
-  isOfUse,
+  isKillable,
   newestOf,
-  nextEpoch,
+  nextEpochId,
   servingOf,
-  without,
+  withoutEpoch,
   withPhase,
 } from './epoch-record.ts';
 import { hasShutDown, parentDueMs } from './parent-shutdown.ts';
 import { type RestartOutput, restartMachine } from './restart.machine.ts';
 import {
-  attemptOf,
-  lossOf,
-  outcomeOf,
-  reasonAfter,
-  reasonToGoOn,
-  setbackAfter,
-  unlessFirst,
+  attemptFailureAfter,
+  describeBlockedBaseId,
+  describeFailedAttempt,
+  reasonAfterExit,
+  reasonAfterLive,
+  reasonUnlessFirstStart,
+  restartOutcomeOf,
 } from './restart-outcome.ts';
 import { shutdownMachine } from './shutdown.machine.ts';
 import { startLimiterMachine } from './start-limiter.machine.ts';
 import {
-  baseIdLeft,
   binaryOfNext,
-  type EpochOver,
+  type ClassifiedExit,
+  cannotHaveChild,
+  drainableEpochsOf,
   isCurrent,
   isNamed,
   isOfNewest,
   isOutdated,
-  leftOf,
-  mustBeReplaced,
+  nextFreeBaseId,
   parentOf,
+  requiresReplacement,
   type SupervisorContext,
   type SupervisorEvent,
   type SupervisorInput,
   type SupervisorOutput,
   type SupervisorTag,
-  takesNoChild,
   unseenMsOf,
 } from './supervisor-context.ts';
-import { desiredAfter, isProvenLost, provenWith, withdrawalAfter } from './wanted-binary.ts';
 
 /** A doomed child has this long before its main thread blocks on its dead parent (spec/envoy-hot-restart.md fact 4). */
-const longestRecyclingDrainMs = 4_500;
+const maxFullRestartDrainMs = 4_500;
 /** Blocked, its workers serve on for 10 s, then it aborts. It is killed before that. */
-const longestDoomedLingerMs = 8_500;
-const attemptsKept = 20;
+const maxOrphanLingerMs = 8_500;
+const maxAttemptsKept = 20;
 /** What happens next is not blamed for what was tried before. */
-const newBudget = { failures: 0, attempts: [] };
+const freshRetryBudget = { failures: 0, attempts: [] };
 /** What an Envoy that runs is known by is read from a few files. */
 const adoptionLimitMs = 10_000;
 /** A repair writes 8 bytes, and asks Envoy's binary for its version first. */
@@ -83,17 +83,17 @@ export const supervisorSetup = setup({
       const { firstDelayMs, maxDelayMs } = context.settings.retry;
       return Math.min(maxDelayMs, firstDelayMs * 2 ** Math.max(0, context.failures - 1));
     },
-    fullRestartDrain: ({ context }) => Math.min(longestRecyclingDrainMs, context.settings.terminationDrainMs),
+    fullRestartDrain: ({ context }) => Math.min(maxFullRestartDrainMs, context.settings.terminationDrainMs),
     healthy: ({ context }) => context.settings.healthyMs,
     repairLimit: repairLimitMs,
     adoptionLimit: adoptionLimitMs,
   },
   guards: {
     hasAdoptedEpochs: ({ context }) => context.adopted.length > 0,
-    areAllAdopted: ({ context }) => context.adopted.every((epoch) => epoch === newcomerAmong(context.adopted)),
+    areAllAdopted: ({ context }) => context.adopted.every((epoch) => epoch === candidateAmong(context.adopted)),
     hasStartingCandidate: ({ context }) =>
-      newcomerAmong(context.adopted) !== undefined && context.restart !== undefined,
-    hasAbortedCandidate: ({ context }) => newcomerAmong(context.adopted) !== undefined,
+      candidateAmong(context.adopted) !== undefined && context.restart !== undefined,
+    hasAbortedCandidate: ({ context }) => candidateAmong(context.adopted) !== undefined,
     /** A parent that its child sent away has shut down. */
     exitedUnexpectedly: ({ event }) => event.type === 'epoch.failed' && !hasShutDown(event),
     changesDesired: ({ context, event }) =>
@@ -104,9 +104,9 @@ export const supervisorSetup = setup({
       return newest?.phase === 'live' && !newest.doomed && isCurrent(context);
     },
     isParentDraining: ({ context }) =>
-      newestOf(context.epochs)?.phase === 'live' && context.epochs.filter(isOfUse).length > 1,
+      newestOf(context.epochs)?.phase === 'live' && context.epochs.filter(isKillable).length > 1,
     hasServingEpoch: ({ context }) => servingOf(context.epochs) !== undefined,
-    hasNoEpoch: ({ context }) => !context.epochs.some(isOfUse),
+    hasNoEpoch: ({ context }) => !context.epochs.some(isKillable),
     isServingEpoch: ({ context, event }) => isNamed(event) && event.name === servingOf(context.epochs)?.name,
     isParentOfServingEpoch: ({ context, event }) =>
       isNamed(event) && parentOf(context.epochs, servingOf(context.epochs))?.name === event.name,
@@ -143,10 +143,10 @@ export const supervisorSetup = setup({
     requiresFullRestart: ({ context }) => {
       const serving = servingOf(context.epochs);
       if (serving === undefined) return false;
-      const nothingElseHelps = takesNoChild(context) && baseIdLeft(context) === undefined;
+      const nothingElseHelps = cannotHaveChild(context) && nextFreeBaseId(context) === undefined;
       return !context.settings.hotRestart || (nothingElseHelps && !isBlocked(context.epochs, serving.baseId));
     },
-    hasNoFreeBaseId: ({ context }) => baseIdLeft(context) === undefined,
+    hasNoFreeBaseId: ({ context }) => nextFreeBaseId(context) === undefined,
     cannotStartBeside: ({ context }) => context.setback === 'no room',
     isRepairable: ({ context }) => context.setback === 'refused',
     hasFailedAttempt: ({ context }) => context.setback === 'failed',
@@ -157,22 +157,22 @@ export const supervisorSetup = setup({
     /** Spawns epochs that have been live, the newest first, with what is left of their times. */
     adoptEpochs: enqueueActions(({ context, enqueue }) => {
       for (const adopted of context.adopted.toReversed()) {
-        if (adopted === newcomerAmong(context.adopted)) continue;
-        enqueue.spawnChild('epoch', { id: adopted.name, input: adoptedInput(adopted, context.settings) });
+        if (adopted === candidateAmong(context.adopted)) continue;
+        enqueue.spawnChild('epoch', { id: adopted.name, input: adoptedEpochInput(adopted, context.settings) });
       }
     }),
     adoptCandidate: enqueueActions(({ context, enqueue }) => {
-      const newcomer = newcomerAmong(context.adopted);
+      const newcomer = candidateAmong(context.adopted);
       if (newcomer === undefined) return;
-      enqueue.spawnChild('epoch', { id: newcomer.name, input: adoptedInput(newcomer, context.settings) });
-      enqueue.assign({ adopted: [], epochs: [...context.epochs, recordOf(newcomer)] });
+      enqueue.spawnChild('epoch', { id: newcomer.name, input: adoptedEpochInput(newcomer, context.settings) });
+      enqueue.assign({ adopted: [], epochs: [...context.epochs, epochRecordOf(newcomer)] });
     }),
     /** It is there. What it was told by the agent before, its chart is told once more. */
     completeAdoption: enqueueActions(({ context, event, enqueue }) => {
       const adopted = context.adopted.find((epoch) => isNamed(event) && epoch.name === event.name);
       if (adopted === undefined) return;
       const { name, phase, doomed, unseenMs } = adopted;
-      const leftMs = parentShutdownLeft(adopted, context.settings.parentShutdownMs);
+      const leftMs = remainingParentShutdownMs(adopted, context.settings.parentShutdownMs);
       if (phase === 'leaving') enqueue.sendTo(name, { type: 'epoch.supersede', parentShutdownMs: leftMs, unseenMs });
       if (phase === 'retiring') enqueue.sendTo(name, { type: 'epoch.retire', lingerMs: leftMs, doomed });
       if (phase === 'unkillable') enqueue.sendTo(name, { type: 'epoch.abort' });
@@ -200,8 +200,8 @@ export const supervisorSetup = setup({
     setDesired: assign({
       desired: ({ context, event }) => desiredAfter(event, context),
       reason: ({ context, event }) =>
-        unlessFirst(context, event.type === 'binary.changed' ? 'Envoy replaced' : 'configuration changed'),
-      ...newBudget,
+        reasonUnlessFirstStart(context, event.type === 'binary.changed' ? 'Envoy replaced' : 'configuration changed'),
+      ...freshRetryBudget,
     }),
     /** Where a new Envoy is why a try failed, or why nobody serves. */
     withdrawBinary: enqueueActions(({ context, event, enqueue }) => {
@@ -224,26 +224,27 @@ export const supervisorSetup = setup({
     pruneBinaries: ({ context: _ }) => {},
     requestRestart: assign({
       desired: ({ context }) => ({ ...context.desired, orders: context.desired.orders + 1 }),
-      reason: ({ context }) => unlessFirst(context, 'ordered'),
-      ...newBudget,
+      reason: ({ context }) => reasonUnlessFirstStart(context, 'ordered'),
+      ...freshRetryBudget,
     }),
-    recordExitReason: assign({ reason: ({ context, event }) => reasonAfter(event) ?? context.reason }),
-    resetRetryBudget: assign(newBudget),
+    recordExitReason: assign({ reason: ({ context, event }) => reasonAfterExit(event) ?? context.reason }),
+    resetRetryBudget: assign(freshRetryBudget),
     /** The tries at something newer say nothing of the epoch that served meanwhile. */
     clearFailedAttempts: assign(({ context }) => {
       const { digest, orders } = servingOf(context.epochs) ?? context.desired;
       const isOlder = digest !== context.desired.digest || orders !== context.desired.orders;
-      return isOlder ? newBudget : {};
+      return isOlder ? freshRetryBudget : {};
     }),
     countFailure: assign({
       failures: ({ context }) => context.failures + 1,
-      attempts: ({ context, event }) => [...context.attempts, attemptOf(event, context)].slice(-attemptsKept),
+      attempts: ({ context, event }) =>
+        [...context.attempts, describeFailedAttempt(event, context)].slice(-maxAttemptsKept),
     }),
     /** Said before anything else follows from it, of what is known then. */
     classifyExit: raise(
-      ({ context, event }, { fact }: { fact: EpochOver['type'] }): EpochOver => ({
+      ({ context, event }, { fact }: { fact: ClassifiedExit['type'] }): ClassifiedExit => ({
         type: fact,
-        setback: setbackAfter(fact, event, context),
+        setback: attemptFailureAfter(fact, event, context),
       }),
     ),
     recordOutcome: assign({ setback: (_, params: { setback: SupervisorContext['setback'] }) => params.setback }),
@@ -254,22 +255,24 @@ export const supervisorSetup = setup({
       if (event.why === 'something newer is wanted') return { calledOff: context.calledOff + 1 };
       if (event.why !== 'not live in time') return {};
       const attempt = `${newestOf(context.epochs)?.name}: not live within ${context.settings.startLimitMs} ms`;
-      return { failures: context.failures + 1, attempts: [...context.attempts, attempt].slice(-attemptsKept) };
+      return { failures: context.failures + 1, attempts: [...context.attempts, attempt].slice(-maxAttemptsKept) };
     }),
     /** Not the Envoy's fault, and said so. */
     recordActorError: assign({
       attempts: ({ context }, params: { actor: string; error: unknown }) =>
-        [...context.attempts, `${params.actor} failed in the agent: ${reasonOf(params.error)}`].slice(-attemptsKept),
+        [...context.attempts, `${params.actor} failed in the agent: ${reasonOf(params.error)}`].slice(-maxAttemptsKept),
     }),
     /** The base id of a process that cannot be killed takes no other Envoy until the process is gone after all. */
     markUnkillable: assign({
       epochs: ({ context, event }) =>
         isNamed(event) ? withPhase(context.epochs, event, 'unkillable') : context.epochs,
-      adopted: ({ context, event }) => (isNamed(event) ? without(context.adopted, event) : context.adopted),
+      adopted: ({ context, event }) => (isNamed(event) ? withoutEpoch(context.adopted, event) : context.adopted),
     }),
     recordBlockedBaseIds: assign({
       attempts: ({ context }) =>
-        [...context.attempts, ...context.epochs.filter((e) => !isOfUse(e)).map(lossOf)].slice(-attemptsKept),
+        [...context.attempts, ...context.epochs.filter((e) => !isKillable(e)).map(describeBlockedBaseId)].slice(
+          -maxAttemptsKept,
+        ),
     }),
     recordRepair: assign({ recovery: 'repair' }),
     disableHotRestart: assign({ recovery: 'replace' }),
@@ -280,9 +283,9 @@ export const supervisorSetup = setup({
     markOrphaned: assign(({ context, event }) => {
       if (event.type !== 'epoch.failed' || hasShutDown(event)) return {};
       const dead = context.epochs.find((e) => e.name === event.name);
-      const doom = <Epoch extends EpochRecord>(e: Epoch): Epoch =>
+      const markIfOrphaned = <Epoch extends EpochRecord>(e: Epoch): Epoch =>
         e.phase === 'starting' && e.baseId === dead?.baseId ? { ...e, doomed: true } : e;
-      return { epochs: context.epochs.map(doom), adopted: context.adopted.map(doom) };
+      return { epochs: context.epochs.map(markIfOrphaned), adopted: context.adopted.map(markIfOrphaned) };
     }),
     markServingOrphaned: assign({
       epochs: ({ context }) => context.epochs.map((e) => (e.phase === 'live' ? { ...e, doomed: true } : e)),
@@ -295,7 +298,7 @@ export const supervisorSetup = setup({
     }),
     startEpoch: enqueueActions(({ context, enqueue }) => {
       const { baseIds, settings, desired, epochs, failures, reason } = context;
-      const which = nextEpoch(epochs, baseIds, mustBeReplaced(context));
+      const which = nextEpochId(epochs, baseIds, requiresReplacement(context));
       const next = { ...which, adminPort: adminPortOfNext(epochs, baseIds, which.baseId, settings) };
       const serving = servingOf(epochs);
       const attaches = serving?.baseId === next.baseId;
@@ -330,7 +333,7 @@ export const supervisorSetup = setup({
       const ended: RestartEnded = {
         type: 'restart.ended',
         ...restart,
-        outcome: outcomeOf(event, context, restart.name),
+        outcome: restartOutcomeOf(event, context, restart.name),
         ...timeToLive,
       };
       enqueue.assign({ restart: undefined });
@@ -348,18 +351,18 @@ export const supervisorSetup = setup({
       calledOff: 0,
       epochs: ({ context, event }) => (isNamed(event) ? withPhase(context.epochs, event, 'live') : context.epochs),
       provenBinary: ({ context, event }) =>
-        provenWith(
+        provenBinaryAfterLive(
           context.epochs.find((e) => isNamed(event) && e.name === event.name),
           context,
         ),
       provenDigest: ({ context, event }) =>
         context.epochs.find((e) => isNamed(event) && e.name === event.name)?.digest ?? context.provenDigest,
-      reason: ({ context, event }) => reasonToGoOn(context, event),
+      reason: ({ context, event }) => reasonAfterLive(context, event),
     }),
     /** Also a parent that is leaving already: its time counts anew from this child, which starts in a dead one's place. */
     supersedePrevious: enqueueActions(({ context, event, enqueue }) => {
       const child = context.epochs.find((e) => isNamed(event) && e.name === event.name);
-      const other = context.epochs.find((e) => e.name !== child?.name && isOfUse(e) && e.phase !== 'retiring');
+      const other = context.epochs.find((e) => e.name !== child?.name && isKillable(e) && e.phase !== 'retiring');
       if (child === undefined || other === undefined) return;
       const { parentShutdownMs } = context.settings;
       if (other.baseId === child.baseId) {
@@ -367,7 +370,7 @@ export const supervisorSetup = setup({
         enqueue.assign({ epochs: withPhase(context.epochs, other, 'leaving') });
         return;
       }
-      const lingerMs = other.doomed ? Math.min(longestDoomedLingerMs, parentShutdownMs) : parentShutdownMs;
+      const lingerMs = other.doomed ? Math.min(maxOrphanLingerMs, parentShutdownMs) : parentShutdownMs;
       enqueue.sendTo(other.name, { type: 'epoch.retire', lingerMs, doomed: other.doomed });
       enqueue.assign({ epochs: withPhase(context.epochs, other, 'retiring') });
     }),
@@ -375,7 +378,7 @@ export const supervisorSetup = setup({
     removeEpoch: enqueueActions(({ context, event, enqueue }) => {
       if (!isNamed(event)) return;
       enqueue.stopChild(event.name);
-      enqueue.assign({ epochs: without(context.epochs, event), adopted: without(context.adopted, event) });
+      enqueue.assign({ epochs: withoutEpoch(context.epochs, event), adopted: withoutEpoch(context.adopted, event) });
     }),
     notifyRestart: sendTo('restart', (_, { fact }: { fact: Exclude<RestartFact['type'], 'desired.changed'> }) => ({
       type: fact,
@@ -384,7 +387,10 @@ export const supervisorSetup = setup({
       'restart',
       ({ context }): RestartFact => ({ type: 'desired.changed', isOutdated: isOutdated(context) }),
     ),
-    notifyShutdown: sendTo('shutdown', ({ context }) => ({ type: 'epochs.changed' as const, ...leftOf(context) })),
+    notifyShutdown: sendTo('shutdown', ({ context }) => ({
+      type: 'epochs.changed' as const,
+      ...drainableEpochsOf(context),
+    })),
     expediteShutdown: sendTo('shutdown', { type: 'stop.now' }),
     /** With a parent that hangs, if that is why: neither may live on without the other. */
     abortChild: enqueueActions(({ context, event, enqueue }) => {
@@ -410,7 +416,7 @@ export const supervisorSetup = setup({
     }),
     /** Children that are not live were aborted when the drain began. */
     terminateAll: enqueueActions(({ context, enqueue }) => {
-      const living = context.epochs.filter((e) => isOfUse(e) && e.phase !== 'starting');
+      const living = context.epochs.filter((e) => isKillable(e) && e.phase !== 'starting');
       for (const { name, baseId } of living) {
         // The newest of a base id takes its parent along; the parent gets no signal of its own (fact 6).
         const isNewest = name === living.findLast((e) => e.baseId === baseId)?.name;

@@ -1,7 +1,7 @@
 import { assign, sendTo, setup, spawnChild, stateIn } from 'xstate';
 import { promiseEffect, reasonOf } from '../../effect.ts';
 import { peer } from '../peers.ts';
-import type { BinaryChanged, BinaryLook, BinaryRejected, FilesChanged } from '../protocol.ts';
+import type { BinaryChanged, BinaryCheck, BinaryRejected, WatchedFilesChanged } from '../protocol.ts';
 import type { BinarySettings } from '../settings.ts';
 import { binaryWatcherTimeline } from '../timeline.ts';
 import { directoryWatchMachine } from './directory-watch.machine.ts';
@@ -18,7 +18,7 @@ interface BinaryContext extends BinarySettings {
 }
 
 /** What a check of the file came to. `binary`: it fits, or is one that is known already; `unknown`: why nobody can say. */
-export type BinaryCheck = { binary: string; description: string } | { refused: string } | { unknown: string };
+export type BinaryCheckResult = { binary: string; description: string } | { refused: string } | { unknown: string };
 
 /** What is to be checked. */
 export interface BinaryCheckOrder {
@@ -30,9 +30,9 @@ export interface BinaryCheckOrder {
 /** Three runs of an Envoy that is asked, each of which has 30 s; and 100 MB are read. */
 const checkLimitMs = 120_000;
 /** A file that never rests is looked at all the same: it may be whole, and another one beside it is written. */
-const longestSettleMs = 60_000;
+const maxDebounceMs = 60_000;
 const firstPauseMs = 1_000;
-const longestPauseMs = 60_000;
+const maxPauseMs = 60_000;
 
 /**
  * Sees to it that another Envoy at the path of the binary is taken up: checked first, then offered to the supervisor. A hot restart does
@@ -42,26 +42,26 @@ export const binaryWatcherMachine = setup({
   types: {
     context: {} as BinaryContext,
     input: {} as BinarySettings & { directory: string },
-    events: {} as BinaryLook | FilesChanged,
+    events: {} as BinaryCheck | WatchedFilesChanged,
     children: {} as { 'binary-files': 'directory'; check: 'checkBinary' },
   },
   actors: {
     directory: directoryWatchMachine,
     /** Asks the file who it is, and whether it would take over from the Envoy that runs, with the bootstrap that it runs with. */
-    checkBinary: promiseEffect<BinaryCheck, BinaryCheckOrder>('checkBinary'),
+    checkBinary: promiseEffect<BinaryCheckResult, BinaryCheckOrder>('checkBinary'),
   },
   delays: {
     debounce: ({ context }) => context.settleMs,
-    maxDebounce: longestSettleMs,
+    maxDebounce: maxDebounceMs,
     checkLimit: checkLimitMs,
     pause: ({ context }) => context.pauseMs,
   },
   guards: {
     isWatched: ({ context }) => context.watched,
     isOutdated: stateIn({ checking: 'outdated' }),
-    isUnknown: (_, check: BinaryCheck) => 'unknown' in check,
-    isRejected: (_, check: BinaryCheck) => 'refused' in check,
-    isKnown: ({ context }, check: BinaryCheck) =>
+    isUnknown: (_, check: BinaryCheckResult) => 'unknown' in check,
+    isRejected: (_, check: BinaryCheckResult) => 'refused' in check,
+    isKnown: ({ context }, check: BinaryCheckResult) =>
       !context.isOrdered && 'binary' in check && check.binary === context.offered,
   },
   actions: {
@@ -85,7 +85,7 @@ export const binaryWatcherMachine = setup({
     ),
     clearOrder: assign({ isOrdered: false, pauseMs: 0 }),
     lengthenPause: assign({
-      pauseMs: ({ context }) => Math.min(longestPauseMs, Math.max(firstPauseMs, context.pauseMs * 2)),
+      pauseMs: ({ context }) => Math.min(maxPauseMs, Math.max(firstPauseMs, context.pauseMs * 2)),
     }),
   },
 }).createMachine({
@@ -124,8 +124,8 @@ export const binaryWatcherMachine = setup({
           {
             target: 'idle',
             actions: [
-              { type: 'offer', params: ({ event }) => foundIn(event.output) },
-              { type: 'recordOffer', params: ({ event }) => foundIn(event.output) },
+              { type: 'offer', params: ({ event }) => offerIn(event.output) },
+              { type: 'recordOffer', params: ({ event }) => offerIn(event.output) },
             ],
           },
         ],
@@ -186,10 +186,10 @@ export const binaryWatcherMachine = setup({
   },
 });
 
-function refusalIn(check: BinaryCheck): string {
+function refusalIn(check: BinaryCheckResult): string {
   if ('unknown' in check) return `it could not be checked: ${check.unknown}`;
   return 'refused' in check ? check.refused : '';
 }
 
-const foundIn = (check: BinaryCheck): { binary: string; description: string } =>
+const offerIn = (check: BinaryCheckResult): { binary: string; description: string } =>
   'binary' in check ? check : { binary: '', description: '' };

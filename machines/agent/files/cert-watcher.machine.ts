@@ -4,9 +4,9 @@ import { peer } from '../peers.ts';
 import type {
   ConfigChanged,
   ConfigRejected,
-  FilesAwaited,
-  FilesChanged,
   FilesMissing,
+  FilesPending,
+  WatchedFilesChanged,
   WatchStart,
 } from '../protocol.ts';
 import type { AgentSettings } from '../settings.ts';
@@ -41,18 +41,18 @@ interface Reading {
 }
 
 /** How many outdated readings in a row people are told of. */
-const outdatedReadingsTold = 6;
+const maxOutdatedReads = 6;
 /** The pause before people are told which files are waited for; it doubles each time. */
 const firstNoticeMs = 1_000;
 /** Envoy could not be asked: the host is short of something. */
-const askAgainMs = 30_000;
+const validationRetryMs = 30_000;
 /** Small files are read in milliseconds; a file system that hangs does not answer at all. */
 const filesLimitMs = 10_000;
 /** Three runs of an Envoy that is asked, each of which has 30 s. */
-const verdictLimitMs = 90_000;
+const validationLimitMs = 90_000;
 /** After a reading that was given up, as after a watch that failed. */
 const firstReadPauseMs = 500;
-const longestReadPauseMs = 60_000;
+const maxReadPauseMs = 60_000;
 
 /**
  * Turns changes of certificate files into configuration for the supervisor: the first one at once, which starts Envoy;
@@ -62,7 +62,7 @@ export const certWatcherMachine = setup({
   types: {
     context: {} as WatchContext,
     input: {} as WatchSettings,
-    events: {} as WatchStart | FilesAwaited | FilesChanged,
+    events: {} as WatchStart | FilesPending | WatchedFilesChanged,
     children: {} as { [directory: `directory-${number}`]: 'directory'; wait: 'waitForFiles'; digest: 'digestFiles' },
   },
   actors: {
@@ -80,17 +80,17 @@ export const certWatcherMachine = setup({
     /** After 1 s, 3 s, 7 s, …: as long again as was waited, and a second. */
     notice: ({ context }) => context.waitedMs + firstNoticeMs,
     watchDelay: ({ context }) => context.delayMs,
-    validationRetry: askAgainMs,
+    validationRetry: validationRetryMs,
     /** Before the first start Envoy is not asked. */
-    readingLimit: ({ context }) => filesLimitMs + (context.filesInForce === null ? 0 : verdictLimitMs),
+    readingLimit: ({ context }) => filesLimitMs + (context.filesInForce === null ? 0 : validationLimitMs),
     readRetry: ({ context }) => context.readPauseMs,
   },
   guards: {
-    hasNonePending: (_, { missing }: FilesAwaited) => missing.length === 0,
-    areAllPresent: (_, { missing, unreachable }: FilesAwaited) => missing.length + unreachable.length === 0,
+    hasNonePending: (_, { missing }: FilesPending) => missing.length === 0,
+    areAllPresent: (_, { missing, unreachable }: FilesPending) => missing.length + unreachable.length === 0,
     isOutdated: stateIn({ watching: { reading: 'outdated' } }),
     hasActiveFiles: ({ context }) => context.filesInForce !== null,
-    changesContinuously: ({ context }) => context.outdatedReadings >= outdatedReadingsTold,
+    changesContinuously: ({ context }) => context.outdatedReadings >= maxOutdatedReads,
     isNotValidated: ({ context }, { notJudged }: Reading) => context.filesInForce !== null && notJudged !== undefined,
     /** Envoy runs, and these files would leave it without a certificate. The first start is not held up by them. */
     lacksValidCertificate: ({ context }, { files, problems }: Reading) =>
@@ -102,7 +102,7 @@ export const certWatcherMachine = setup({
         enqueue.spawnChild('directory', { id: `directory-${index}`, input: { directory } });
       }
     }),
-    recordMissing: assign({ missing: (_, { missing }: FilesAwaited) => missing }),
+    recordMissing: assign({ missing: (_, { missing }: FilesPending) => missing }),
     extendWait: assign({ waitedMs: ({ context }) => context.waitedMs * 2 + firstNoticeMs }),
     reportWaiting: sendParent(
       ({ context: { missing, waitedMs } }): FilesMissing => ({
@@ -121,7 +121,7 @@ export const certWatcherMachine = setup({
       }),
     ),
     reportUnreachable: sendParent(
-      ({ context: { waitedMs } }, { unreachable }: FilesAwaited): FilesMissing => ({
+      ({ context: { waitedMs } }, { unreachable }: FilesPending): FilesMissing => ({
         type: 'files.missing',
         files: unreachable,
         waitedMs,
@@ -157,7 +157,7 @@ export const certWatcherMachine = setup({
       peer('supervisor'),
       (): ConfigRejected => ({
         type: 'config.rejected',
-        reason: `certificate files changed during each of ${outdatedReadingsTold} reads; they are applied when they stop changing`,
+        reason: `certificate files changed during each of ${maxOutdatedReads} reads; they are applied when they stop changing`,
       }),
     ),
     reportReadTimeout: sendTo(
@@ -168,7 +168,7 @@ export const certWatcherMachine = setup({
       }),
     ),
     lengthenReadPause: assign({
-      readPauseMs: ({ context }) => Math.min(longestReadPauseMs, Math.max(firstReadPauseMs, context.readPauseMs * 2)),
+      readPauseMs: ({ context }) => Math.min(maxReadPauseMs, Math.max(firstReadPauseMs, context.readPauseMs * 2)),
     }),
     resetReadPause: assign({ readPauseMs: 0 }),
     countOutdatedRead: assign({ outdatedReadings: ({ context }) => context.outdatedReadings + 1 }),

@@ -1,6 +1,6 @@
 import { assign, sendParent, setup } from 'xstate';
 import { callbackEffect } from '../../effect.ts';
-import type { DirectoryFound, DirectoryMissing, FilesChanged, WatchBegan, WatchFailed } from '../protocol.ts';
+import type { DirectoryFound, DirectoryMissing, WatchBegan, WatchedFilesChanged, WatchFailed } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 interface DirectoryInput {
@@ -15,7 +15,7 @@ interface DirectoryContext extends DirectoryInput {
 }
 
 const firstPauseMs = 500;
-const longestPauseMs = 60_000;
+const maxPauseMs = 60_000;
 /** The kernel answers at once; a file system that hangs does not answer at all. */
 const setUpLimitMs = 10_000;
 /** How long a watch must hold for the next pause to be the first one again. */
@@ -26,7 +26,7 @@ export const directoryWatchMachine = setup({
   types: {
     context: {} as DirectoryContext,
     input: {} as DirectoryInput,
-    events: {} as FilesChanged | WatchBegan | WatchFailed | DirectoryMissing | DirectoryFound,
+    events: {} as WatchedFilesChanged | WatchBegan | WatchFailed | DirectoryMissing | DirectoryFound,
     children: {} as { watch: 'watchDirectory' },
   },
   actors: {
@@ -43,10 +43,12 @@ export const directoryWatchMachine = setup({
     hasNoSnapshot: ({ context }) => context.seen === null,
   },
   actions: {
-    forwardChange: sendParent((_, params: FilesChanged) => params),
-    reportChanged: sendParent(({ context }): FilesChanged => ({ type: 'files.changed', path: context.directory })),
+    forwardChange: sendParent((_, params: WatchedFilesChanged) => params),
+    reportChanged: sendParent(
+      ({ context }): WatchedFilesChanged => ({ type: 'files.changed', path: context.directory }),
+    ),
     lengthenPause: assign({
-      pauseMs: ({ context }) => Math.min(longestPauseMs, Math.max(firstPauseMs, context.pauseMs * 2)),
+      pauseMs: ({ context }) => Math.min(maxPauseMs, Math.max(firstPauseMs, context.pauseMs * 2)),
     }),
     resetPause: assign({ pauseMs: 0 }),
     recordSnapshot: assign({ seen: (_, { seen }: WatchFailed) => seen }),

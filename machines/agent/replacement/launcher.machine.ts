@@ -21,7 +21,7 @@ const forwardDeferredSignals = {
 };
 
 /** A newer agent has its certificate and its ports by then, or has ended. */
-const newcomerLimitMs = 150_000;
+const takeoverLimitMs = 150_000;
 
 /**
  * The first process of a container, which is the shell bin/pilot-agent: it starts agents, and takes their exit codes. That shell is this
@@ -29,7 +29,7 @@ const newcomerLimitMs = 150_000;
  */
 export const launcherMachine = setup({
   types: { context: {} as { endAsked: boolean }, events: {} as LauncherEvent },
-  delays: { takeoverLimit: newcomerLimitMs },
+  delays: { takeoverLimit: takeoverLimitMs },
   guards: {
     exitedInOrder: (_, { how }: { how: AgentEnd }) => how === 'in order',
     isStopRequested: ({ context }) => context.endAsked,

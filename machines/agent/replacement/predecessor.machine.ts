@@ -7,13 +7,13 @@ import { noLane } from '../timeline.ts';
 /** A file of some kilobytes, on a disk that may be slow. */
 const writeLimitMs = 1_000;
 /** Sockets are closed, or they are not. */
-const giveUpLimitMs = 250;
+const releaseLimitMs = 250;
 /** A newer agent has taken over in a tenth of it. Together with the way back it is less than 2 s. */
-const holdLimitMs = 1_250;
+const takeoverLimitMs = 1_250;
 /** An agent that was not run for a while hears of its timers first, and then of what was said meanwhile. */
-const lastWordLimitMs = 10;
+const finalReportLimitMs = 10;
 /** A process is killed, and the kernel has to free what it held. */
-const takeBackLimitMs = 400;
+const resumeLimitMs = 400;
 /** A disk that was full may have room again. */
 const relinkMs = 10_000;
 
@@ -38,10 +38,10 @@ export const predecessorMachine = setup({
   },
   delays: {
     writeLimit: writeLimitMs,
-    releaseLimit: giveUpLimitMs,
-    takeoverLimit: holdLimitMs,
-    finalReportLimit: lastWordLimitMs,
-    resumeLimit: takeBackLimitMs,
+    releaseLimit: releaseLimitMs,
+    takeoverLimit: takeoverLimitMs,
+    finalReportLimit: finalReportLimitMs,
+    resumeLimit: resumeLimitMs,
     relinkDelay: relinkMs,
   },
   actions: {

@@ -1,7 +1,7 @@
 import { sendParent, sendTo, setup } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../../effect.ts';
 import type { ClaimedIds } from '../envoy/adoption.ts';
-import type { HoldTell, PredecessorReport, SuccessionComplete } from '../succession-protocol.ts';
+import type { PredecessorReport, SuccessionComplete, TakeoverConfirm } from '../succession-protocol.ts';
 import { noLane } from '../timeline.ts';
 
 /** The older agent writes a file and closes some sockets; each has a limit there. */
@@ -22,7 +22,7 @@ export const successorMachine = setup({
   },
   actors: {
     /** Says to the older agent that this one is ready, and hears what that one says. */
-    link: callbackEffect<HoldTell, undefined>('link'),
+    link: callbackEffect<TakeoverConfirm, undefined>('link'),
     /** Takes the base ids that the older agent had, with what runs under them. Fails where somebody else has them: then nothing is touched. */
     claim: promiseEffect<ClaimedIds, SuccessorClaim>('claim'),
   },

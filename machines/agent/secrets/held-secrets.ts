@@ -37,7 +37,7 @@ export interface HeldSecret {
 }
 
 /** The files that a name stands for; undefined: it stands for none. An empty `directory` is not watched. */
-export function filesOf(name: string): { directory: string } | undefined {
+export function secretFilesOf(name: string): { directory: string } | undefined {
   if (name === systemRoots) return { directory: '' };
   if (name.startsWith(rootPrefix)) {
     const file = name.slice(rootPrefix.length);
@@ -58,11 +58,11 @@ function directoryOf(file: string): string {
 }
 
 /** Whether everybody who wants it has the version in force; so it is where nobody does. */
-export function isTaken({ isWanted, acknowledged, version }: HeldSecret): boolean {
+export function isAcknowledged({ isWanted, acknowledged, version }: HeldSecret): boolean {
   return !isWanted || acknowledged === version;
 }
 
 /** Whether nobody can have an older one: whoever left may have broken off in the midst, and goes on with what it had. */
-export function isInPlace({ wasWanted, acknowledged, version }: HeldSecret): boolean {
+export function isDistributed({ wasWanted, acknowledged, version }: HeldSecret): boolean {
   return version !== '' && (!wasWanted || acknowledged === version);
 }

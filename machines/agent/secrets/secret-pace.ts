@@ -1,26 +1,26 @@
 /** When a certificate is renewed, and when a try that failed is made again (spec/agent.md §7.1, §7.4; spec/identity.md §8). */
 
 /** A timer of Node holds 24.8 days at the most, and stands still while the machine sleeps: the clock is looked at this often. */
-export const longestWaitMs = 3_600_000;
+export const maxTimerMs = 3_600_000;
 /** However short a life is: an authority whose certificates have no life left is not asked without a pause. */
-const shortestWaitMs = 1_000;
+const minWaitMs = 1_000;
 
 const firstPauseMs = 500;
 const growth = 1.5;
 /** While there is no certificate. */
-const longestPauseMs = 60_000;
+const maxPauseMs = 60_000;
 /** While there is one that still counts: everybody spreads over so long a time after an outage. */
-const longestWindowMs = 600_000;
-const shortestPauseMs = 500;
+const maxWindowMs = 600_000;
+const minPauseMs = 500;
 /** After so many failures pauses grow no more, and a counter of failures has this bound. */
-export const mostFailures = 20;
+export const maxFailures = 20;
 
-export interface Life {
+export interface CertificateLifetime {
   readonly fromMs: number;
   readonly endsAtMs: number;
 }
 
-export interface Grace {
+export interface RenewalGrace {
   /** Share of a certificate's life that is left when it is renewed. */
   readonly ratio: number;
   /** What is added to the ratio or taken from it, at the most. */
@@ -33,14 +33,18 @@ export interface Grace {
  *
  * @param draw from 0 to 1
  */
-export function renewalAtMs({ fromMs, endsAtMs }: Life, { ratio, jitter }: Grace, draw: number): number {
+export function renewalAtMs(
+  { fromMs, endsAtMs }: CertificateLifetime,
+  { ratio, jitter }: RenewalGrace,
+  draw: number,
+): number {
   const drawn = Math.min(1, Math.max(0, ratio + (2 * draw - 1) * jitter));
   return Math.max(fromMs, endsAtMs - drawn * Math.max(0, endsAtMs - fromMs));
 }
 
 /** Until the clock is looked at again. */
 export function waitMs(untilMs: number, nowMs: number): number {
-  return Math.min(longestWaitMs, Math.max(shortestWaitMs, untilMs - nowMs));
+  return Math.min(maxTimerMs, Math.max(minWaitMs, untilMs - nowMs));
 }
 
 /** Everybody has a certificate of another root so soon after theirs was tainted, if the authority keeps up. */
@@ -52,11 +56,11 @@ const taintedWindowMs = 30_000;
  *
  * @param draw from 0 to 1
  */
-export function turnMs(leftMs: number, draw: number): number {
-  return Math.max(shortestPauseMs, Math.min(taintedWindowMs, leftMs / 4) * draw);
+export function taintedRenewalMs(leftMs: number, draw: number): number {
+  return Math.max(minPauseMs, Math.min(taintedWindowMs, leftMs / 4) * draw);
 }
 
-export interface Failure {
+export interface ObtainFailure {
   /** Failures in a row, this one included. */
   readonly failures: number;
   /** A random number from 0 to 1. */
@@ -72,18 +76,16 @@ export interface Failure {
  * jitter: anywhere in a window that grows to ten minutes, and to a quarter of what is left at the most. Never before the time
  * that the authority asked for.
  */
-export function pauseMs({ failures, draw, leftMs, pushbackMs }: Failure): number {
-  const grown = firstPauseMs * growth ** (Math.min(failures, mostFailures) - 1);
-  const own =
-    leftMs > 0
-      ? Math.min(grown, longestWindowMs, leftMs / 4) * draw
-      : Math.min(grown, longestPauseMs / growth) * (0.5 + draw);
-  const asked = Math.min(pushbackMs, longestWindowMs);
+export function pauseMs({ failures, draw, leftMs, pushbackMs }: ObtainFailure): number {
+  const grown = firstPauseMs * growth ** (Math.min(failures, maxFailures) - 1);
+  const jitteredMs =
+    leftMs > 0 ? Math.min(grown, maxWindowMs, leftMs / 4) * draw : Math.min(grown, maxPauseMs / growth) * (0.5 + draw);
+  const requestedMs = Math.min(pushbackMs, maxWindowMs);
   // Others were told the same time: this one comes a little later than that, each by a time of its own.
-  return Math.round(Math.max(shortestPauseMs, own, asked * (1 + draw / 2)));
+  return Math.round(Math.max(minPauseMs, jitteredMs, requestedMs * (1 + draw / 2)));
 }
 
 /** Until files that cannot be used are read again: 50 ms, doubling to a minute (spec/agent.md §7.6). */
 export function filesPauseMs(failures: number): number {
-  return Math.min(60_000, 50 * 2 ** (Math.min(failures, mostFailures) - 1));
+  return Math.min(60_000, 50 * 2 ** (Math.min(failures, maxFailures) - 1));
 }

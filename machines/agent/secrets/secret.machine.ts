@@ -1,17 +1,25 @@
 import { assign, enqueueActions, sendParent, setup } from 'xstate';
 import { promiseEffect, reasonOf } from '../../effect.ts';
 import { directoryWatchMachine } from '../files/directory-watch.machine.ts';
-import type { FilesChanged } from '../protocol.ts';
+import type { WatchedFilesChanged } from '../protocol.ts';
 import type {
   RootParts,
-  SecretEnded,
-  SecretLacking,
+  SecretExpired,
   SecretObtained,
   SecretRefresh,
   SecretTaint,
+  SecretUnavailable,
 } from '../secrets-protocol.ts';
 import { noLane } from '../timeline.ts';
-import { filesPauseMs, type Grace, mostFailures, pauseMs, renewalAtMs, turnMs, waitMs } from './secret-pace.ts';
+import {
+  filesPauseMs,
+  maxFailures,
+  pauseMs,
+  type RenewalGrace,
+  renewalAtMs,
+  taintedRenewalMs,
+  waitMs,
+} from './secret-pace.ts';
 
 /**
  * Where it comes from: `authority`, which signs a certificate for a key of ours; `files`; `roots`, which came with a
@@ -27,13 +35,13 @@ export interface SecretInput {
   directory: string;
   /** Number of the secret, by which the actor that watches its directory is named. */
   number: number;
-  grace: Grace;
+  grace: RenewalGrace;
   /** Roots that the secret is made of; also for files of roots. */
   parts: RootParts;
 }
 
 /** What the caller of an authority shows to say who it is. */
-type Shown = 'token' | 'certificate';
+type CallerCredential = 'token' | 'certificate';
 
 interface SecretContext extends SecretInput {
   /** What is in force; empty: nothing. */
@@ -52,7 +60,7 @@ interface SecretContext extends SecretInput {
   /** When the clock was looked at last. */
   nowMs: number;
   /** What is shown to the authority at the next call. */
-  shown: Shown;
+  shown: CallerCredential;
   /** Failures in a row. */
   failures: number;
   /** Until the next try, after a failure. */
@@ -62,14 +70,14 @@ interface SecretContext extends SecretInput {
 export interface ObtainOrder {
   name: string;
   source: SecretSource;
-  shown: Shown;
+  shown: CallerCredential;
   /** What is in force: whose certificate is shown. */
   version: string;
   parts: RootParts;
 }
 
 /** Each answer has the time at which it was given, and a number from 0 to 1 drawn for it. */
-export type ObtainAnswer = { atMs: number; draw: number } & (
+export type ObtainResult = { atMs: number; draw: number } & (
   | {
       outcome: 'obtained';
       version: string;
@@ -82,8 +90,8 @@ export type ObtainAnswer = { atMs: number; draw: number } & (
   | { outcome: 'refused'; reason: string; code?: string; unknown: boolean; pushbackMs: number }
 );
 
-type Obtained = ObtainAnswer & { outcome: 'obtained' };
-type Refused = ObtainAnswer & { outcome: 'refused' };
+type Obtained = ObtainResult & { outcome: 'obtained' };
+type Refused = ObtainResult & { outcome: 'refused' };
 
 /** A call of the authority has ten seconds, a file system answers at once or not at all. */
 const obtainLimitMs = 30_000;
@@ -91,13 +99,13 @@ const obtainLimitMs = 30_000;
 const settleMs = 100;
 const clockLimitMs = 10_000;
 /** Authorities date certificates two minutes back. */
-const toleratedClockStepMs = 120_000;
+const maxClockStepMs = 120_000;
 
 const secretSetup = setup({
   types: {
     context: {} as SecretContext,
     input: {} as SecretInput,
-    events: {} as SecretRefresh | SecretTaint | FilesChanged,
+    events: {} as SecretRefresh | SecretTaint | WatchedFilesChanged,
     children: {} as {
       obtain: 'obtain';
       clock: 'readClock';
@@ -110,7 +118,7 @@ const secretSetup = setup({
      * Makes a key and has it signed, or reads files, or puts roots together; and keeps what it got in memory under its version.
      * What does not fit its key, does not lead to its roots or has ended is no answer. Each call is a connection of its own.
      */
-    obtain: promiseEffect<ObtainAnswer, ObtainOrder>('obtain'),
+    obtain: promiseEffect<ObtainResult, ObtainOrder>('obtain'),
     readClock: promiseEffect<{ atMs: number }, undefined>('readClock'),
     /** Ends after a step of the wall clock, in either direction: dates come sooner or later than timers were set for. */
     awaitClockStep: promiseEffect<void, undefined>('awaitClockStep'),
@@ -122,14 +130,15 @@ const secretSetup = setup({
     clockLimit: clockLimitMs,
     clockCheck: ({ context }) => waitMs(context.renewAtMs, context.nowMs),
     pause: ({ context }) => context.pauseMs,
-    renewalDelay: ({ context: { endsAtMs, nowMs, draw } }) => turnMs(endsAtMs === null ? 0 : endsAtMs - nowMs, draw),
+    renewalDelay: ({ context: { endsAtMs, nowMs, draw } }) =>
+      taintedRenewalMs(endsAtMs === null ? 0 : endsAtMs - nowMs, draw),
   },
   guards: {
     hasNoRoots: ({ context: { source, parts } }) =>
       source === 'roots' && parts.authorities === '' && parts.bundle === '',
-    isObtained: (_, { outcome }: ObtainAnswer) => outcome === 'obtained',
+    isObtained: (_, { outcome }: ObtainResult) => outcome === 'obtained',
     /** The token is not believed any more; the certificate in force may be, as long as it lasts. */
-    canUseCertificate: ({ context }, answer: ObtainAnswer) =>
+    canUseCertificate: ({ context }, answer: ObtainResult) =>
       answer.outcome === 'refused' &&
       answer.unknown &&
       context.shown === 'token' &&
@@ -137,10 +146,10 @@ const secretSetup = setup({
       context.version !== '' &&
       context.endsAtMs !== null &&
       context.endsAtMs > answer.atMs,
-    hasExpired: ({ context: { endsAtMs } }, { atMs }: ObtainAnswer) => endsAtMs !== null && endsAtMs <= atMs,
+    hasExpired: ({ context: { endsAtMs } }, { atMs }: ObtainResult) => endsAtMs !== null && endsAtMs <= atMs,
     /** Its time has come, or the clock was set back to before it was obtained: by this clock it may not be valid yet. */
     isRenewalDue: ({ context: { renewAtMs, obtainedAtMs } }, { atMs }: { atMs: number }) =>
-      atMs >= renewAtMs || atMs < obtainedAtMs - toleratedClockStepMs,
+      atMs >= renewAtMs || atMs < obtainedAtMs - maxClockStepMs,
     hasExpiry: ({ context }) => context.endsAtMs !== null,
     isTainted: ({ context: { root, tainted } }) => tainted.includes(root),
     isTaintedBy: ({ context: { root } }, { roots }: SecretTaint) => roots.includes(root),
@@ -178,7 +187,7 @@ const secretSetup = setup({
       }),
     ),
     recordFailure: assign(({ context }, { atMs, draw, pushbackMs }: Pick<Refused, 'atMs' | 'draw' | 'pushbackMs'>) => {
-      const failures = Math.min(context.failures + 1, mostFailures);
+      const failures = Math.min(context.failures + 1, maxFailures);
       const leftMs = context.endsAtMs === null ? 0 : Math.max(0, context.endsAtMs - atMs);
       return {
         failures,
@@ -188,7 +197,7 @@ const secretSetup = setup({
       };
     }),
     reportUnavailable: sendParent(
-      ({ context }, { reason, code }: { reason: string; code?: string }): SecretLacking => ({
+      ({ context }, { reason, code }: { reason: string; code?: string }): SecretUnavailable => ({
         type: 'secret.unavailable',
         name: context.name,
         reason,
@@ -198,7 +207,7 @@ const secretSetup = setup({
       }),
     ),
     clearExpired: assign({ version: '', root: '', endsAtMs: null }),
-    reportExpired: sendParent(({ context: { name } }): SecretEnded => ({ type: 'secret.expired', name })),
+    reportExpired: sendParent(({ context: { name } }): SecretExpired => ({ type: 'secret.expired', name })),
     useCertificate: assign({ shown: 'certificate' }),
     useTokenNext: assign({ shown: 'token' }),
     recordTime: assign({ nowMs: (_, { atMs }: { atMs: number }) => atMs }),
@@ -206,7 +215,7 @@ const secretSetup = setup({
 });
 
 /** A failure that nobody answered: its time is not known, and nothing was drawn for it. */
-function unanswered({ nowMs }: SecretContext) {
+function withoutResult({ nowMs }: SecretContext) {
   return { atMs: nowMs, draw: 0.5, pushbackMs: 0 };
 }
 
@@ -299,7 +308,7 @@ export const secretMachine = secretSetup.createMachine({
           description: 'An error of the agent.',
           target: 'backing off',
           actions: [
-            { type: 'recordFailure', params: ({ context }) => unanswered(context) },
+            { type: 'recordFailure', params: ({ context }) => withoutResult(context) },
             { type: 'reportUnavailable', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
           ],
         },
@@ -308,7 +317,7 @@ export const secretMachine = secretSetup.createMachine({
         obtainLimit: {
           target: 'backing off',
           actions: [
-            { type: 'recordFailure', params: ({ context }) => unanswered(context) },
+            { type: 'recordFailure', params: ({ context }) => withoutResult(context) },
             { type: 'reportUnavailable', params: { reason: `no response within ${obtainLimitMs} ms` } },
           ],
         },

@@ -1,9 +1,9 @@
 import { secretsTimeline } from '../timeline.ts';
-import { noParts, type SecretsContext, secretsSetup } from './secrets.setup.ts';
+import { noRootParts, type SecretsContext, secretsSetup } from './secrets.setup.ts';
 
 export type { SecretsInput, ServerFound } from './secrets.setup.ts';
 
-const readyByUs = {
+const reportReadyByUs = {
   type: 'reportReady' as const,
   params: ({ context }: { context: SecretsContext }) => ({ by: 'us' as const, reason: context.reason }),
 };
@@ -20,7 +20,7 @@ export const secretsMachine = secretsSetup.createMachine({
     ...input,
     held: [],
     started: 0,
-    parts: noParts,
+    parts: noRootParts,
     root: '',
     tainted: [],
     heldBack: null,
@@ -153,7 +153,7 @@ export const secretsMachine = secretsSetup.createMachine({
               on: {
                 'sds.listening': [
                   { guard: 'obtainsFirst', target: 'obtaining', actions: 'resetFailures' },
-                  { target: 'open', actions: ['resetFailures', readyByUs] },
+                  { target: 'open', actions: ['resetFailures', reportReadyByUs] },
                 ],
                 'sds.failed': [
                   {
@@ -168,7 +168,7 @@ export const secretsMachine = secretsSetup.createMachine({
             obtaining: {
               meta: { waitsFor: 'the authority or the files; the agent ends without them in 95 s' },
               description: 'Adopted Envoys request secrets at once. Until then they keep their current ones.',
-              always: { guard: 'hasOwnSecrets', target: 'open', actions: readyByUs },
+              always: { guard: 'hasOwnSecrets', target: 'open', actions: reportReadyByUs },
             },
             'open backoff': { after: { pause: 'opening' } },
             open: {

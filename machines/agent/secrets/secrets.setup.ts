@@ -8,13 +8,12 @@ import type {
   OutputWrite,
   RootParts,
   SdsAcknowledged,
-  SdsAsked,
-  SdsLeft,
   SdsOrder,
   SdsRejected,
   SdsReport,
-  SecretEnded,
-  SecretLacking,
+  SdsSubscribed,
+  SdsUnsubscribed,
+  SecretExpired,
   SecretObtained,
   SecretRefresh,
   SecretReport,
@@ -22,11 +21,19 @@ import type {
   SecretsReady,
   SecretsStart,
   SecretTaint,
+  SecretUnavailable,
   TrustBundleReceived,
   TrustBundleServed,
 } from '../secrets-protocol.ts';
 import { type IdentitySettings, provesIdentity } from '../settings.ts';
-import { filesOf, type HeldSecret, identityName, isInPlace, isTaken, rootsName } from './held-secrets.ts';
+import {
+  type HeldSecret,
+  identityName,
+  isAcknowledged,
+  isDistributed,
+  rootsName,
+  secretFilesOf,
+} from './held-secrets.ts';
 import { type SecretInput, type SecretSource, secretMachine } from './secret.machine.ts';
 
 export interface SecretsInput extends IdentitySettings {
@@ -59,10 +66,10 @@ export interface SecretsContext extends SecretsInput {
 /** The server that answers at the socket. Another agent is somebody else's: its identity is not ours. */
 export type ServerFound = 'nobody' | 'a server' | 'another agent';
 
-const lookLimitMs = 3_000;
+const probeLimitMs = 3_000;
 const openLimitMs = 10_000;
 /** 1 s, 2 s, 4 s, 8 s, 16 s (spec/agent.md §7.1). */
-const mostFailures = 5;
+const maxOpenFailures = 5;
 const firstPauseMs = 1_000;
 /** Of the files of OUTPUT_CERTS, like those of the gRPC bootstrap file. */
 const minOutputPauseMs = 500;
@@ -70,9 +77,9 @@ const maxOutputPauseMs = 30_000;
 /** An Envoy answers at once. One that hangs does not keep a certificate from the others. */
 const trustLimitMs = 10_000;
 /** What a control plane may make an Envoy ask for. */
-const mostHeld = 200;
+const maxSecrets = 200;
 
-export const noParts: RootParts = { authorities: '', bundle: '' };
+export const noRootParts: RootParts = { authorities: '', bundle: '' };
 
 /** The words that the secrets' chart is written in: its types, actors, delays, guards and actions. */
 export const secretsSetup = setup({
@@ -94,25 +101,26 @@ export const secretsSetup = setup({
     secret: secretMachine,
   },
   delays: {
-    detectLimit: lookLimitMs,
+    detectLimit: probeLimitMs,
     openLimit: openLimitMs,
-    pause: ({ context }) => firstPauseMs * 2 ** (Math.min(context.failures, mostFailures) - 1),
+    pause: ({ context }) => firstPauseMs * 2 ** (Math.min(context.failures, maxOpenFailures) - 1),
     trustLimit: trustLimitMs,
     outputPause: ({ context }) => context.outputPauseMs,
   },
   guards: {
     isAnotherServer: (_, { found }: { found: ServerFound }) => found === 'a server',
     isAnotherAgent: (_, { found }: { found: ServerFound }) => found === 'another agent',
-    isRetryLimitReached: ({ context }) => context.failures >= mostFailures,
-    awaitsRoots: ({ context }, event: SecretObtained) => isAhead(event, context),
-    canDistribute: ({ context }, event: SecretObtained) => !isAhead(event, context),
+    isRetryLimitReached: ({ context }) => context.failures >= maxOpenFailures,
+    awaitsRoots: ({ context }, event: SecretObtained) => precedesRoots(event, context),
+    canDistribute: ({ context }, event: SecretObtained) => !precedesRoots(event, context),
     rootsAreServed: ({ context }) => rootsInForce(context).parts.authorities === context.parts.authorities,
     rootsAreTrusted: ({ context }) => areRootsTrusted(context),
     obtainsFirst: ({ context }) => context.obtainsFirst === true,
     hasOwnSecrets: ({ context: { held } }) => held.every(({ version }) => version !== ''),
-    isKnownSecret: ({ context }, { name }: SdsAsked) => context.held.some((one) => one.name === name),
-    canAddSecret: ({ context }, { name }: SdsAsked) => filesOf(name) !== undefined && context.held.length < mostHeld,
-    isFile: (_, { name }: SdsLeft) => filesOf(name) !== undefined,
+    isKnownSecret: ({ context }, { name }: SdsSubscribed) => context.held.some((one) => one.name === name),
+    canAddSecret: ({ context }, { name }: SdsSubscribed) =>
+      secretFilesOf(name) !== undefined && context.held.length < maxSecrets,
+    isFile: (_, { name }: SdsUnsubscribed) => secretFilesOf(name) !== undefined,
   },
   actions: {
     reportReady: sendParent(
@@ -123,7 +131,7 @@ export const secretsSetup = setup({
     ),
     reportOutput: sendParent({ type: 'output.written' } satisfies OutputWritten),
     openSocket: sendTo('server', { type: 'sds.open' }),
-    countFailure: assign({ failures: ({ context }) => Math.min(context.failures + 1, mostFailures) }),
+    countFailure: assign({ failures: ({ context }) => Math.min(context.failures + 1, maxOpenFailures) }),
     resetFailures: assign({ failures: 0 }),
     lengthenOutputPause: assign({
       outputPauseMs: ({ context }) => Math.min(maxOutputPauseMs, Math.max(minOutputPauseMs, context.outputPauseMs * 2)),
@@ -141,58 +149,58 @@ export const secretsSetup = setup({
         const input = { name, source: from.source as SecretSource, directory, number, grace, parts };
         enqueue.spawnChild('secret', { id: `secret-${number}`, input });
       });
-      enqueue.assign({ held: own.map(({ name }, number) => newlyHeld(name, number)), started: own.length });
+      enqueue.assign({ held: own.map(({ name }, number) => newHeldSecret(name, number)), started: own.length });
     }),
-    addSecret: enqueueActions(({ context, enqueue }, { name }: SdsAsked) => {
+    addSecret: enqueueActions(({ context, enqueue }, { name }: SdsSubscribed) => {
       const number = context.started;
       const input: SecretInput = {
         name,
         source: 'files',
-        directory: filesOf(name)?.directory ?? '',
+        directory: secretFilesOf(name)?.directory ?? '',
         number,
         grace: context.grace,
-        parts: noParts,
+        parts: noRootParts,
       };
       enqueue.spawnChild('secret', { id: `secret-${number}`, input });
       enqueue.assign({
-        held: [...context.held, { ...newlyHeld(name, number), isWanted: true, wasWanted: true }],
+        held: [...context.held, { ...newHeldSecret(name, number), isWanted: true, wasWanted: true }],
         started: number + 1,
       });
     }),
-    removeSecret: enqueueActions(({ context, enqueue }, { name }: SdsLeft) => {
+    removeSecret: enqueueActions(({ context, enqueue }, { name }: SdsUnsubscribed) => {
       const one = context.held.find((held) => held.name === name);
       if (one === undefined) return;
       enqueue.stopChild(one.actor);
       enqueue.assign({ held: context.held.filter((held) => held !== one) });
     }),
     recordSubscribed: assign({
-      held: ({ context }, { name }: SdsAsked) =>
-        changed(context.held, { name, isWanted: true, wasWanted: true, acknowledged: '' }),
+      held: ({ context }, { name }: SdsSubscribed) =>
+        withChange(context.held, { name, isWanted: true, wasWanted: true, acknowledged: '' }),
     }),
     recordUnsubscribed: assign({
-      held: ({ context }, { name }: SdsLeft) =>
-        changed(context.held, { name, isWanted: false, acknowledged: '', refused: '' }),
+      held: ({ context }, { name }: SdsUnsubscribed) =>
+        withChange(context.held, { name, isWanted: false, acknowledged: '', refused: '' }),
     }),
     recordAcknowledged: assign({
       held: ({ context }, { name, version }: SdsAcknowledged) =>
-        changed(context.held, { name, acknowledged: version, refused: '' }),
+        withChange(context.held, { name, acknowledged: version, refused: '' }),
     }),
     recordRejected: assign({
-      held: ({ context }, { name, reason }: SdsRejected) => changed(context.held, { name, refused: reason }),
+      held: ({ context }, { name, reason }: SdsRejected) => withChange(context.held, { name, refused: reason }),
     }),
     recordUnavailable: assign({
-      held: ({ context }, { name, reason }: SecretLacking) => changed(context.held, { name, lacking: reason }),
+      held: ({ context }, { name, reason }: SecretUnavailable) => withChange(context.held, { name, lacking: reason }),
     }),
     recordExpired: assign({
-      held: ({ context }, { name }: SecretEnded) => changed(context.held, { name, version: '', acknowledged: '' }),
+      held: ({ context }, { name }: SecretExpired) => withChange(context.held, { name, version: '', acknowledged: '' }),
     }),
     recordObtained: assign(({ context }, { name, version, serialNumber, parts, root }: SecretObtained) => {
       const isOther = context.held.some((one) => one.name === name && one.version !== version);
       const change = { name, version, serialNumber, parts, lacking: '', ...(isOther && { acknowledged: '' }) };
-      return { held: changed(context.held, change), ...(name === identityName && { root }) };
+      return { held: withChange(context.held, change), ...(name === identityName && { root }) };
     }),
-    rejectName: sendTo('server', ({ context }, { name }: SdsAsked): SdsOrder => {
-      const isFile = filesOf(name) !== undefined;
+    rejectName: sendTo('server', ({ context }, { name }: SdsSubscribed): SdsOrder => {
+      const isFile = secretFilesOf(name) !== undefined;
       const reason = isFile ? `limit of ${context.held.length} secrets reached` : 'not a secret name';
       return { type: 'sds.reject', name, reason };
     }),
@@ -200,7 +208,7 @@ export const secretsSetup = setup({
       'server',
       (_, { name, version }: SecretObtained): SdsOrder => ({ type: 'sds.serve', name, version }),
     ),
-    withdrawSecret: sendTo('server', (_, { name }: SecretEnded): SdsOrder => ({ type: 'sds.withdraw', name })),
+    withdrawSecret: sendTo('server', (_, { name }: SecretExpired): SdsOrder => ({ type: 'sds.withdraw', name })),
     deferCertificate: enqueueActions(
       ({ context, enqueue }, { version, serialNumber, authorities, root }: SecretObtained) => {
         const parts = { ...context.parts, authorities };
@@ -213,7 +221,7 @@ export const secretsSetup = setup({
       if (heldBack === null) return;
       enqueue.sendTo('server', { type: 'sds.serve', name: identityName, version: heldBack.version });
       const change = { name: identityName, ...heldBack, acknowledged: '', lacking: '' };
-      enqueue.assign({ held: changed(held, change), heldBack: null });
+      enqueue.assign({ held: withChange(held, change), heldBack: null });
     }),
     refreshRoots: sendTo(
       ({ context }) => rootsInForce(context).actor,
@@ -244,14 +252,14 @@ export const secretsSetup = setup({
       const { parts, bundleTaken } = context;
       const roots = rootsInForce(context);
       if (parts.bundle === '' || bundleTaken === parts.bundle) return;
-      if (roots.parts.bundle !== parts.bundle || !isTaken(roots)) return;
+      if (roots.parts.bundle !== parts.bundle || !isAcknowledged(roots)) return;
       enqueue.assign({ bundleTaken: parts.bundle });
       enqueue.sendTo(peer('xds-proxy'), { type: 'trust-bundle.served', hash: parts.bundle });
     }),
     /** Once for each: a rotation of the root waits for it. */
     reportCertificateAcknowledged: enqueueActions(({ context: { held, certificateTold }, enqueue }) => {
       const own = held.find(({ name }) => name === identityName);
-      if (own === undefined || own.serialNumber === '' || own.serialNumber === certificateTold || !isInPlace(own))
+      if (own === undefined || own.serialNumber === '' || own.serialNumber === certificateTold || !isDistributed(own))
         return;
       const { serialNumber } = own;
       enqueue.assign({ certificateTold: serialNumber });
@@ -266,13 +274,13 @@ export const secretsSetup = setup({
   },
 });
 
-function newlyHeld(name: string, number: number): HeldSecret {
+function newHeldSecret(name: string, number: number): HeldSecret {
   return {
     name,
     actor: `secret-${number}`,
     version: '',
     serialNumber: '',
-    parts: noParts,
+    parts: noRootParts,
     isWanted: false,
     wasWanted: false,
     acknowledged: '',
@@ -283,21 +291,21 @@ function newlyHeld(name: string, number: number): HeldSecret {
 
 /** ROOTCA, which is held from the start on. */
 function rootsInForce({ held }: SecretsContext): HeldSecret {
-  return held.find(({ name }) => name === rootsName) ?? newlyHeld(rootsName, 1);
+  return held.find(({ name }) => name === rootsName) ?? newHeldSecret(rootsName, 1);
 }
 
-function changed(held: readonly HeldSecret[], change: Partial<HeldSecret> & { name: string }): HeldSecret[] {
+function withChange(held: readonly HeldSecret[], change: Partial<HeldSecret> & { name: string }): HeldSecret[] {
   return held.map((one) => (one.name === change.name ? { ...one, ...change } : one));
 }
 
 /** Whether everybody who asks for roots has those that certificates lead to. */
 function areRootsTrusted(context: SecretsContext): boolean {
   const roots = rootsInForce(context);
-  return roots.version !== '' && roots.parts.authorities === context.parts.authorities && isTaken(roots);
+  return roots.version !== '' && roots.parts.authorities === context.parts.authorities && isAcknowledged(roots);
 }
 
 /** Whether Envoy, as far as anybody knows, does not trust the authorities yet that a certificate leads to. */
-function isAhead({ name, authorities }: SecretObtained, context: SecretsContext): boolean {
+function precedesRoots({ name, authorities }: SecretObtained, context: SecretsContext): boolean {
   if (name !== identityName || authorities === '') return false;
   return context.parts.authorities !== authorities || !areRootsTrusted(context);
 }

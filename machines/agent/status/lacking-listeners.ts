@@ -4,7 +4,7 @@
  * gateway out of service. Nor does one count that the Envoy before it did without as well. Where ports of the application were named, an
  * Envoy that was never seen to serve one of them is not ready either.
  */
-import type { EnvoyAnswered, RefusedListener } from '../status-protocol.ts';
+import type { EnvoyResponded, RefusedListener } from '../status-protocol.ts';
 
 export interface KnownListeners {
   /** Listeners that the Envoy has lacked from its start on. */
@@ -25,34 +25,34 @@ export const noListenersKnown: KnownListeners = {
 };
 
 /** Another Envoy serves. What the one before had done without is not held against it. */
-export function ofSuccessor({ tolerated }: KnownListeners): KnownListeners {
+export function listenersOfSuccessor({ tolerated }: KnownListeners): KnownListeners {
   return { ...noListenersKnown, toleratedBefore: tolerated };
 }
 
 /** After the first look at an Envoy that serves. */
-export function atFirstLook(known: KnownListeners, refused: readonly RefusedListener[]): KnownListeners {
-  const before = new Set(known.toleratedBefore);
-  return { ...known, ...divided(refused, ({ name }) => !before.has(name)) };
+export function afterFirstCheck(known: KnownListeners, refused: readonly RefusedListener[]): KnownListeners {
+  const toleratedNames = new Set(known.toleratedBefore);
+  return { ...known, ...partitionListeners(refused, ({ name }) => !toleratedNames.has(name)) };
 }
 
 /** After any further one: what it did not lack then, it never lacks from its start. */
-export function atLaterLook(known: KnownListeners, refused: readonly RefusedListener[]): KnownListeners {
+export function afterLaterCheck(known: KnownListeners, refused: readonly RefusedListener[]): KnownListeners {
   const lacked = new Set(known.lacking.map(({ name }) => name));
-  return { ...known, ...divided(refused, ({ name }) => lacked.has(name)) };
+  return { ...known, ...partitionListeners(refused, ({ name }) => lacked.has(name)) };
 }
 
 /** After any word of its own: a port that answers says nothing of the application. */
-export function atAnswer(known: KnownListeners, { by, live, unserved }: EnvoyAnswered): KnownListeners {
+export function afterResponse(known: KnownListeners, { by, live, unserved }: EnvoyResponded): KnownListeners {
   return by === 'admin' && live && unserved === '' ? { ...known, servedApplication: true } : known;
 }
 
-function divided(refused: readonly RefusedListener[], isLacked: (listener: RefusedListener) => boolean) {
+function partitionListeners(refused: readonly RefusedListener[], isLacked: (listener: RefusedListener) => boolean) {
   const tolerated = refused.filter((listener) => !isLacked(listener)).map(({ name }) => name);
   return { lacking: refused.filter(isLacked), tolerated };
 }
 
 /** Words for people: three of the listeners, and how many more. */
-export function sayLacking(lacking: readonly RefusedListener[]): string {
-  const said = lacking.slice(0, 3).map(({ name, why }) => (why === '' ? name : `${name}: ${why}`));
-  return `${said.join('; ')}${lacking.length > 3 ? `, and ${lacking.length - 3} more` : ''}`;
+export function formatLackingListeners(lacking: readonly RefusedListener[]): string {
+  const shown = lacking.slice(0, 3).map(({ name, why }) => (why === '' ? name : `${name}: ${why}`));
+  return `${shown.join('; ')}${lacking.length > 3 ? `, and ${lacking.length - 3} more` : ''}`;
 }

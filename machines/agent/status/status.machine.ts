@@ -1,18 +1,18 @@
 import { and, not, stateIn } from 'xstate';
-import type { EnvoyAnswered, EnvoyAsk } from '../status-protocol.ts';
+import type { EnvoyProbe, EnvoyResponded } from '../status-protocol.ts';
 import { noLane } from '../timeline.ts';
 import { noListenersKnown } from './lacking-listeners.ts';
 import { statusSetup, stoppingReason } from './status.setup.ts';
 
 /** Envoy took so long that the call was answered without it. */
-const answeredAlready = { guard: not('isPendingRequest') } as const;
+const alreadyResponded = { guard: not('isPendingRequest') } as const;
 
 /** After Envoy's own word: what is wrong with Envoy is told first. */
 const lacksNames = and(['isLive', stateIn({ open: { names: 'pending' } })]);
 
 const lacksGrpcBootstrap = and(['isLive', stateIn({ open: { 'grpc bootstrap': 'pending' } })]);
 
-const answer = <
+const respondWith = <
   Type extends
     | 'respondListenersRejected'
     | 'respondPortsUnserved'
@@ -21,17 +21,17 @@ const answer = <
     | 'respondAsEnvoy',
 >(
   type: Type,
-) => ({ type, params: ({ event }: { event: EnvoyAnswered }) => event }) as const;
+) => ({ type, params: ({ event }: { event: EnvoyResponded }) => event }) as const;
 
 /** What is answered by Envoy's word; the first of these that holds. */
-const lacking = { guard: 'lacksListeners', actions: answer('respondListenersRejected') } as const;
-const forTheRest = [
-  { guard: lacksNames, actions: answer('respondWithoutNames') },
-  { guard: lacksGrpcBootstrap, actions: answer('respondWithoutGrpcBootstrap') },
-  { actions: answer('respondAsEnvoy') },
+const respondLacking = { guard: 'lacksListeners', actions: respondWith('respondListenersRejected') } as const;
+const responses = [
+  { guard: lacksNames, actions: respondWith('respondWithoutNames') },
+  { guard: lacksGrpcBootstrap, actions: respondWith('respondWithoutGrpcBootstrap') },
+  { actions: respondWith('respondAsEnvoy') },
 ] as const;
 
-const asks = (at: EnvoyAsk['at']) =>
+const probeAt = (at: EnvoyProbe['at']) =>
   ({
     type: 'probeEnvoy',
     params: ({ event }: { event: { request: number } }) => ({ request: event.request, at }),
@@ -44,7 +44,7 @@ const notReady = {
     params: ({ event }: { event: { request: number } }) => ({ request: event.request }),
   },
 } as const;
-const refuses = { 'readiness.requested': notReady, 'envoy.responded': [answeredAlready, notReady] } as const;
+const rejectReadiness = { 'readiness.requested': notReady, 'envoy.responded': [alreadyResponded, notReady] } as const;
 
 /**
  * Answers "is this proxy ready?" (spec/agent.md §6): as long as some epoch serves all that it was started for, and says so when
@@ -132,10 +132,10 @@ export const statusMachine = statusSetup.createMachine({
               actions: { type: 'recordReason', params: ({ event }) => ({ reason: event.reason }) },
             },
             'envoy.responded': [
-              answeredAlready,
-              lacking,
-              { guard: 'lacksApplication', actions: answer('respondPortsUnserved') },
-              ...forTheRest,
+              alreadyResponded,
+              respondLacking,
+              { guard: 'lacksApplication', actions: respondWith('respondPortsUnserved') },
+              ...responses,
             ],
           },
           initial: 'not serving',
@@ -143,7 +143,7 @@ export const statusMachine = statusSetup.createMachine({
             'not serving': {
               description: 'No epoch serves.',
               on: {
-                ...refuses,
+                ...rejectReadiness,
               },
             },
             'no Envoy': {
@@ -167,22 +167,22 @@ export const statusMachine = statusSetup.createMachine({
               exit: 'invalidateResponse',
               on: {
                 'drain.requested': { actions: 'drainEnvoy' },
-                'readiness.requested': { actions: asks('admin') },
+                'readiness.requested': { actions: probeAt('admin') },
                 'handover.began': 'handing over',
               },
             },
             'handing over': {
               description: 'An epoch serves. The admin port belongs to its child, or no process listens there.',
               on: {
-                'readiness.requested': { actions: asks('port') },
+                'readiness.requested': { actions: probeAt('port') },
                 'envoy.responded': [
-                  answeredAlready,
+                  alreadyResponded,
                   {
                     guard: 'isFromAdmin',
-                    actions: asks('port'),
+                    actions: probeAt('port'),
                   },
-                  lacking,
-                  ...forTheRest,
+                  respondLacking,
+                  ...responses,
                 ],
                 'handover.ended': 'serving after failed hand-over',
               },
@@ -193,14 +193,14 @@ export const statusMachine = statusSetup.createMachine({
               exit: 'invalidateResponse',
               on: {
                 'drain.requested': { actions: 'drainEnvoy' },
-                'readiness.requested': { actions: asks('admin or port') },
+                'readiness.requested': { actions: probeAt('admin or port') },
                 'handover.began': 'handing over',
               },
             },
             stopping: {
               description: 'Not ready, whatever Envoy reports.',
               on: {
-                ...refuses,
+                ...rejectReadiness,
                 'serving.began': undefined,
                 'serving.ended': undefined,
               },

@@ -1,23 +1,23 @@
 import { assign, enqueueActions, sendParent, sendTo, setup } from 'xstate';
 import { callbackEffect } from '../../effect.ts';
-import type { NamesKnown } from '../dns-protocol.ts';
+import type { NamesAvailable } from '../dns-protocol.ts';
 import type { GrpcBootstrapWritten } from '../grpc-bootstrap-protocol.ts';
 import type { ServingBegan, ServingReport, StatusDrain, StatusStart } from '../protocol.ts';
 import type {
-  EnvoyAnswered,
-  EnvoyAsk,
-  HttpOrder,
-  HttpReport,
+  EnvoyProbe,
+  EnvoyResponded,
   ListenersChecked,
-  ReadinessSettled,
+  ReadinessResponded,
+  StatusHttpOrder,
+  StatusHttpReport,
 } from '../status-protocol.ts';
 import {
-  atAnswer,
-  atFirstLook,
-  atLaterLook,
+  afterFirstCheck,
+  afterLaterCheck,
+  afterResponse,
+  formatLackingListeners,
   type KnownListeners,
-  ofSuccessor,
-  sayLacking,
+  listenersOfSuccessor,
 } from './lacking-listeners.ts';
 
 export interface StatusInput {
@@ -42,14 +42,14 @@ interface StatusContext extends StatusInput {
 }
 
 /** The answer to a readiness call is "not ready" when Envoy says nothing for so long. */
-const answerLimitMs = 5_000;
+const responseLimitMs = 5_000;
 /** Why an agent that stops is not ready. */
 export const stoppingReason = 'agent is stopping';
 /** An Envoy that hangs is ready for so long at most; a probe each second asks Envoy one time in five. */
 const heldMs = 5_000;
 /** For listeners of an Envoy that lacked none, so rarely is enough: to say it, Envoy writes its whole configuration. */
 const listenersHeldMs = 10_000;
-const notHeld = { heldMs: 0, listenersHeldMs: 0 } as const;
+const notReused = { heldMs: 0, listenersHeldMs: 0 } as const;
 
 export const statusSetup = setup({
   types: {
@@ -59,17 +59,17 @@ export const statusSetup = setup({
       | StatusStart
       | StatusDrain
       | ServingReport
-      | NamesKnown
+      | NamesAvailable
       | GrpcBootstrapWritten
-      | HttpReport
-      | ReadinessSettled,
+      | StatusHttpReport
+      | ReadinessResponded,
     children: {} as { http: 'http' },
   },
   actors: {
     /** Serves the status port, and asks Envoy's admin interface when told to. */
-    http: callbackEffect<HttpOrder, Pick<StatusInput, 'port'>>('http'),
+    http: callbackEffect<StatusHttpOrder, Pick<StatusInput, 'port'>>('http'),
   },
-  delays: { responseLimit: answerLimitMs },
+  delays: { responseLimit: responseLimitMs },
   guards: {
     isDisabled: ({ context }) => context.port === 0,
     awaitsNames: ({ context }) => context.awaitsNames,
@@ -79,9 +79,9 @@ export const statusSetup = setup({
     lacksListeners: ({ context, event }) =>
       event.type === 'envoy.responded' && event.live && context.listeners.lacking.length > 0,
     lacksListenersFromStart: ({ context, event }) =>
-      event.type === 'listeners.checked' && atFirstLook(context.listeners, event.listeners).lacking.length > 0,
+      event.type === 'listeners.checked' && afterFirstCheck(context.listeners, event.listeners).lacking.length > 0,
     stillLacksListeners: ({ context, event }) =>
-      event.type === 'listeners.checked' && atLaterLook(context.listeners, event.listeners).lacking.length > 0,
+      event.type === 'listeners.checked' && afterLaterCheck(context.listeners, event.listeners).lacking.length > 0,
     isLive: ({ event }) => event.type === 'envoy.responded' && event.live,
     isFromAdmin: ({ event }) => event.type === 'envoy.responded' && event.by === 'admin',
     awaitsApplication: ({ context }) => context.awaitsApplication,
@@ -105,75 +105,81 @@ export const statusSetup = setup({
     recordRequest: assign({ question: (_, params: { request: number }) => params.request }),
     clearRequest: assign({ question: null }),
     respondNotReady: enqueueActions(({ context, enqueue }, { request }: { request: number }) => {
-      enqueue.sendTo('http', { type: 'readiness.respond', request, ready: false, reason: context.reason, ...notHeld });
+      enqueue.sendTo('http', {
+        type: 'readiness.respond',
+        request,
+        ready: false,
+        reason: context.reason,
+        ...notReused,
+      });
       enqueue.raise({ type: 'readiness.responded' });
     }),
     respondReady: enqueueActions(({ enqueue }, { request }: { request: number }) => {
-      enqueue.sendTo('http', { type: 'readiness.respond', request, ready: true, reason: '', ...notHeld });
+      enqueue.sendTo('http', { type: 'readiness.respond', request, ready: true, reason: '', ...notReused });
       enqueue.raise({ type: 'readiness.responded' });
     }),
-    respondAsEnvoy: enqueueActions(({ enqueue }, { request, by, live, detail }: EnvoyAnswered) => {
+    respondAsEnvoy: enqueueActions(({ enqueue }, { request, by, live, detail }: EnvoyResponded) => {
       const source = by === 'admin' ? 'admin interface' : 'port';
       const reason = live ? '' : by === 'agent' ? detail : `Envoy ${source}: ${detail}`;
       // A port says nothing of what comes next: there, somebody is about to take over.
-      const held = live && by === 'admin' ? { heldMs, listenersHeldMs } : notHeld;
+      const held = live && by === 'admin' ? { heldMs, listenersHeldMs } : notReused;
       enqueue.sendTo('http', { type: 'readiness.respond', request, ready: live, reason, ...held });
       enqueue.raise({ type: 'readiness.responded' });
     }),
     respondTimeout: sendTo(
       'http',
-      ({ context }): HttpOrder => ({
+      ({ context }): StatusHttpOrder => ({
         type: 'readiness.respond',
         request: context.question ?? 0,
         ready: false,
-        reason: `no response within ${answerLimitMs} ms`,
-        ...notHeld,
+        reason: `no response within ${responseLimitMs} ms`,
+        ...notReused,
       }),
     ),
-    respondListenersRejected: enqueueActions(({ context, enqueue }, { request }: EnvoyAnswered) => {
-      const reason = `Envoy rejected listeners: ${sayLacking(context.listeners.lacking)}`;
-      enqueue.sendTo('http', { type: 'readiness.respond', request, ready: false, reason, ...notHeld });
+    respondListenersRejected: enqueueActions(({ context, enqueue }, { request }: EnvoyResponded) => {
+      const reason = `Envoy rejected listeners: ${formatLackingListeners(context.listeners.lacking)}`;
+      enqueue.sendTo('http', { type: 'readiness.respond', request, ready: false, reason, ...notReused });
       enqueue.raise({ type: 'readiness.responded' });
     }),
-    respondPortsUnserved: enqueueActions(({ enqueue }, { request, unserved: reason }: EnvoyAnswered) => {
-      enqueue.sendTo('http', { type: 'readiness.respond', request, ready: false, reason, ...notHeld });
+    respondPortsUnserved: enqueueActions(({ enqueue }, { request, unserved: reason }: EnvoyResponded) => {
+      enqueue.sendTo('http', { type: 'readiness.respond', request, ready: false, reason, ...notReused });
       enqueue.raise({ type: 'readiness.responded' });
     }),
     respondWithoutNames: enqueueActions(({ enqueue }, { request }: { request: number }) => {
       const reason = 'control plane has not sent the DNS name table yet';
-      enqueue.sendTo('http', { type: 'readiness.respond', request, ready: false, reason, ...notHeld });
+      enqueue.sendTo('http', { type: 'readiness.respond', request, ready: false, reason, ...notReused });
       enqueue.raise({ type: 'readiness.responded' });
     }),
     respondWithoutGrpcBootstrap: enqueueActions(({ enqueue }, { request }: { request: number }) => {
       const reason = 'gRPC bootstrap file not written yet';
-      enqueue.sendTo('http', { type: 'readiness.respond', request, ready: false, reason, ...notHeld });
+      enqueue.sendTo('http', { type: 'readiness.respond', request, ready: false, reason, ...notReused });
       enqueue.raise({ type: 'readiness.responded' });
     }),
-    resetListeners: assign({ listeners: ({ context }) => ofSuccessor(context.listeners) }),
+    resetListeners: assign({ listeners: ({ context }) => listenersOfSuccessor(context.listeners) }),
     recordListeners: assign({
-      listeners: ({ context }, params: ListenersChecked) => atFirstLook(context.listeners, params.listeners),
+      listeners: ({ context }, params: ListenersChecked) => afterFirstCheck(context.listeners, params.listeners),
     }),
     updateListeners: assign({
-      listeners: ({ context }, params: ListenersChecked) => atLaterLook(context.listeners, params.listeners),
+      listeners: ({ context }, params: ListenersChecked) => afterLaterCheck(context.listeners, params.listeners),
     }),
     recordApplication: assign({
-      listeners: ({ context }, params: EnvoyAnswered) => atAnswer(context.listeners, params),
+      listeners: ({ context }, params: EnvoyResponded) => afterResponse(context.listeners, params),
     }),
     drainEnvoy: sendTo('http', { type: 'envoy.drain' }),
     invalidateResponse: sendTo('http', { type: 'readiness.invalidate' }),
     useAdmin: sendTo(
       'http',
-      (_, { epoch, baseId, adminPort, pid }: ServingBegan): HttpOrder => ({
+      (_, { epoch, baseId, adminPort, pid }: ServingBegan): StatusHttpOrder => ({
         ...{ type: 'admin.use', epoch, baseId, adminPort, pid },
       }),
     ),
     probeEnvoy: sendTo(
       'http',
-      (_, { request, at }: Omit<EnvoyAsk, 'type'>): HttpOrder => ({ type: 'envoy.probe', request, at }),
+      (_, { request, at }: Omit<EnvoyProbe, 'type'>): StatusHttpOrder => ({ type: 'envoy.probe', request, at }),
     ),
     repeatProbe: sendTo(
       'http',
-      ({ context }): HttpOrder => ({ type: 'envoy.probe', request: context.question ?? 0, at: 'admin' }),
+      ({ context }): StatusHttpOrder => ({ type: 'envoy.probe', request: context.question ?? 0, at: 'admin' }),
     ),
   },
 });

@@ -22,10 +22,10 @@ interface WorkloadHealthContext extends ProbeTimes {
 }
 
 /** How one question ended; the empty reason: it is well. */
-export type ProbeAnswer = { reason: string };
+export type HealthProbeResult = { reason: string };
 
 /** Whether Envoy is ready is asked as well, and has a limit of its own. */
-const beyondTimeoutMs = 6_000;
+const additionalTimeoutMs = 6_000;
 
 /** Changes only are told. */
 const failed = <Params>(params: Params) =>
@@ -50,16 +50,16 @@ export const workloadHealthMachine = setup({
   },
   actors: {
     /** Asks whether Envoy is ready, and then the workload, which has {@link ProbeTimes.timeoutMs}. */
-    probeWorkload: promiseEffect<ProbeAnswer, { timeoutMs: number }>('probeWorkload'),
+    probeWorkload: promiseEffect<HealthProbeResult, { timeoutMs: number }>('probeWorkload'),
   },
   delays: {
     initialDelay: ({ context }) => context.initialDelayMs,
     period: ({ context }) => context.periodMs,
-    probeLimit: ({ context }) => context.timeoutMs + beyondTimeoutMs,
+    probeLimit: ({ context }) => context.timeoutMs + additionalTimeoutMs,
   },
   guards: {
-    isHealthy: (_, { reason }: ProbeAnswer) => reason === '',
-    becomesHealthy: ({ context }, { reason }: ProbeAnswer) =>
+    isHealthy: (_, { reason }: HealthProbeResult) => reason === '',
+    becomesHealthy: ({ context }, { reason }: HealthProbeResult) =>
       reason === '' && context.told !== 'healthy' && context.successes + 1 >= context.successThreshold,
     becomesUnhealthy: ({ context }) => context.told !== 'unhealthy' && context.failures + 1 >= context.failureThreshold,
   },
@@ -76,7 +76,11 @@ export const workloadHealthMachine = setup({
     recordUnhealthy: assign({ told: 'unhealthy' }),
     reportHealthy: sendParent({ type: 'health.changed', healthy: true, message: '' } satisfies HealthChanged),
     reportUnhealthy: sendParent(
-      (_, { reason }: ProbeAnswer): HealthChanged => ({ type: 'health.changed', healthy: false, message: reason }),
+      (_, { reason }: HealthProbeResult): HealthChanged => ({
+        type: 'health.changed',
+        healthy: false,
+        message: reason,
+      }),
     ),
   },
 }).createMachine({
@@ -107,7 +111,7 @@ export const workloadHealthMachine = setup({
             target: 'waiting',
             actions: 'countSuccess',
           },
-          ...failed(({ event }: { event: { output: ProbeAnswer } }) => event.output),
+          ...failed(({ event }: { event: { output: HealthProbeResult } }) => event.output),
         ],
         onError: [...failed(({ event }: { event: { error: unknown } }) => ({ reason: reasonOf(event.error) }))],
       },

@@ -4,41 +4,41 @@
  * What the control plane is to know this agent by: its token, or the certificate that it has by that token. Neither is always good: a
  * token ends and is not replaced, an authority is replaced and does not know what the one before has signed.
  */
-export type Shown = 'token' | 'certificate';
+export type UpstreamCredential = 'token' | 'certificate';
 
-export interface Failures {
-  /** Failures in a row, counted up to {@link mostFailures}. */
+export interface UpstreamFailures {
+  /** Failures in a row, counted up to {@link maxFailures}. */
   readonly count: number;
   /** The control plane answered, and did not want this agent. */
   readonly isRefusal: boolean;
   /** How long the control plane asked to be left alone. */
   readonly retryAfterMs: number;
   /** What is shown next: the certificate when the token was refused, and as long as it is good. */
-  readonly shows: Shown;
+  readonly shows: UpstreamCredential;
 }
 
-export const noFailures: Failures = { count: 0, isRefusal: false, retryAfterMs: 0, shows: 'token' };
+export const noFailures: UpstreamFailures = { count: 0, isRefusal: false, retryAfterMs: 0, shows: 'token' };
 
 /** No failures any more; what was shown stays. */
-export function forgotten({ shows }: Failures): Failures {
+export function withoutFailures({ shows }: UpstreamFailures): UpstreamFailures {
   return { ...noFailures, shows };
 }
 
-export const mostFailures = 8;
+export const maxFailures = 8;
 
 const firstMs = 200;
 /** One that comes back is to have its streams within 2 s. */
-const longestMs = 1_500;
+const maxPauseMs = 1_500;
 /** One that refuses has to be mended by somebody. */
-const longestAfterRefusalMs = 15_000;
+const maxRefusalPauseMs = 15_000;
 
 /** One more failure. */
-export function failedAgain(
-  { count, shows }: Failures,
+export function withFailure(
+  { count, shows }: UpstreamFailures,
   { isRefusal, retryAfterMs }: { isRefusal: boolean; retryAfterMs: number },
-): Failures {
+): UpstreamFailures {
   const next = shows === 'token' && isRefusal ? 'certificate' : 'token';
-  return { count: Math.min(count + 1, mostFailures), isRefusal, retryAfterMs, shows: next };
+  return { count: Math.min(count + 1, maxFailures), isRefusal, retryAfterMs, shows: next };
 }
 
 /**
@@ -47,10 +47,10 @@ export function failedAgain(
  *
  * @param chance from 0 to 1
  */
-export function pauseAfter({ count, isRefusal, retryAfterMs, shows }: Failures, chance: number): number {
+export function pauseAfter({ count, isRefusal, retryAfterMs, shows }: UpstreamFailures, chance: number): number {
   if (count === 0) return 0;
-  const longest = isRefusal ? longestAfterRefusalMs : longestMs;
+  const maxMs = isRefusal ? maxRefusalPauseMs : maxPauseMs;
   // A token that has ended is no reason to keep Envoy waiting: the certificate is shown soon.
-  const pause = shows === 'certificate' ? firstMs : Math.min(longest, firstMs * 2 ** (count - 1));
+  const pause = shows === 'certificate' ? firstMs : Math.min(maxMs, firstMs * 2 ** (count - 1));
   return Math.round(Math.max(pause * (0.5 + chance / 2), retryAfterMs * (1 + chance / 4)));
 }

@@ -6,21 +6,21 @@ import { noLane } from '../timeline.ts';
 import { type FetchLimits, wasmModuleMachine } from '../wasm/wasm-module.machine.ts';
 import type { ModuleFailed, ModuleFetched, ModuleRequired } from '../wasm-protocol.ts';
 import type {
-  CertificateTell,
+  CertificateReport,
   DownstreamOpened,
   HealthChanged,
-  HealthTell,
+  HealthReport,
   SocketFailed,
   SocketListening,
-  StreamNews,
   StreamSupersede,
   TrustBundleRefused,
   XdsFailed,
   XdsListening,
   XdsStart,
+  XdsStreamReport,
 } from '../xds-protocol.ts';
 import { type ProbeTimes, workloadHealthMachine } from './workload-health.machine.ts';
-import { type Failures, failedAgain, forgotten, noFailures } from './xds-pause.ts';
+import { noFailures, type UpstreamFailures, withFailure, withoutFailures } from './xds-pause.ts';
 import { xdsStreamMachine } from './xds-stream.machine.ts';
 import type { WorkloadHealth } from './xds-stream.setup.ts';
 
@@ -48,7 +48,7 @@ interface XdsProxyContext extends XdsProxyInput {
   /** Streams in the order in which they were opened. */
   streams: readonly KnownStream[];
   /** Failures of the control plane, in a row. */
-  failures: Failures;
+  failures: UpstreamFailures;
   /** Serial number of the certificate that every Envoy has; empty: none is known of. */
   certificate: string;
   /** How the workload is; null: nobody knows, or has asked. */
@@ -60,7 +60,7 @@ interface XdsProxyContext extends XdsProxyInput {
 }
 
 /** Envoys of hot restarts and replacements live beside each other; more streams than that are nobody's in earnest. */
-const mostStreams = 8;
+const maxEnvoyStreams = 8;
 /** Targets and servers of the programs of a pod (gRPC without a proxy). */
 const maxProxylessStreams = 64;
 /** Streams at once without a pause, then one each period: each of them is a connection that the control plane has to take. */
@@ -84,7 +84,7 @@ const proxySetup = setup({
       | HealthChanged
       | ModuleFetched
       | ModuleFailed
-      | StreamNews,
+      | XdsStreamReport,
     children: {} as {
       server: 'server';
       'workload-health': 'workloadHealth';
@@ -116,9 +116,9 @@ const proxySetup = setup({
     supersedeStreams: enqueueActions(({ context, enqueue }, { envoy }: { envoy: string }) => {
       const { proxyless } = context;
       const older = proxyless ? [] : context.streams.filter((known) => known.envoy === envoy);
-      const others = proxyless ? context.streams : context.streams.filter((known) => known.envoy !== envoy);
-      const maxStreams = proxyless ? maxProxylessStreams : mostStreams;
-      const surplus = others.slice(0, Math.max(0, context.streams.length + 1 - maxStreams - older.length));
+      const otherStreams = proxyless ? context.streams : context.streams.filter((known) => known.envoy !== envoy);
+      const maxStreams = proxyless ? maxProxylessStreams : maxEnvoyStreams;
+      const surplus = otherStreams.slice(0, Math.max(0, context.streams.length + 1 - maxStreams - older.length));
       for (const { name } of older) {
         const reason = 'replaced by a newer stream of the same Envoy';
         enqueue.sendTo(name as 'xds-stream-0', { type: 'stream.supersede', reason } satisfies StreamSupersede);
@@ -132,12 +132,12 @@ const proxySetup = setup({
       ({ context, enqueue }, { stream, envoy, protocol, chance }: Omit<DownstreamOpened, 'type'>) => {
         const { streams, failures, tokens, certificate, health } = context;
         const name = nameOf(stream) as `xds-stream-${number}`;
-        const hurried = tokens === 0 && failures.count < hurriedFailures.count;
+        const isRateLimited = tokens === 0 && failures.count < rateLimitedFailures.count;
         enqueue.spawnChild('stream', {
           id: name,
           input: {
             ...{ stream, protocol, chance, certificate, health },
-            failures: hurried ? { ...failures, ...hurriedFailures } : failures,
+            failures: isRateLimited ? { ...failures, ...rateLimitedFailures } : failures,
           },
         });
         enqueue.assign({
@@ -170,9 +170,9 @@ const proxySetup = setup({
     }),
     recordFailure: assign({
       failures: ({ context }, params: { isRefusal: boolean; retryAfterMs: number }) =>
-        failedAgain(context.failures, params),
+        withFailure(context.failures, params),
     }),
-    resetFailures: assign({ failures: ({ context }) => forgotten(context.failures) }),
+    resetFailures: assign({ failures: ({ context }) => withoutFailures(context.failures) }),
     addToken: assign({ tokens: ({ context }) => context.tokens + 1 }),
     forwardBundle: sendTo(peer('secrets'), (_, params: TrustBundleReceived) => params),
     rejectBundle: enqueueActions(({ context, enqueue }, { hash }: { hash: string }) => {
@@ -188,7 +188,10 @@ const proxySetup = setup({
     recordCertificate: assign({ certificate: (_, { serialNumber }: CertificateServed) => serialNumber }),
     reportCertificate: enqueueActions(({ context, enqueue }, { serialNumber }: CertificateServed) => {
       for (const { name } of context.streams) {
-        enqueue.sendTo(name as 'xds-stream-0', { type: 'certificate.report', serialNumber } satisfies CertificateTell);
+        enqueue.sendTo(name as 'xds-stream-0', {
+          type: 'certificate.report',
+          serialNumber,
+        } satisfies CertificateReport);
       }
     }),
     probeWorkload: enqueueActions(({ context: { probe }, enqueue }) => {
@@ -197,7 +200,7 @@ const proxySetup = setup({
     recordHealth: assign({ health: (_, { healthy, message }: HealthChanged) => ({ healthy, message }) }),
     reportHealth: enqueueActions(({ context, enqueue }, { healthy, message }: HealthChanged) => {
       for (const { name } of context.streams) {
-        enqueue.sendTo(name as 'xds-stream-0', { type: 'health.report', healthy, message } satisfies HealthTell);
+        enqueue.sendTo(name as 'xds-stream-0', { type: 'health.report', healthy, message } satisfies HealthReport);
       }
     }),
     forwardToStreams: enqueueActions(({ context, enqueue }, params: TrustBundleServed) => {
@@ -207,7 +210,7 @@ const proxySetup = setup({
 });
 
 /** What a stream is made to wait for that is opened too soon after too many others. */
-const hurriedFailures = { count: 3, isRefusal: false, retryAfterMs: 0 };
+const rateLimitedFailures = { count: 3, isRefusal: false, retryAfterMs: 0 };
 
 /**
  * The agent's xDS proxy (spec/agent.md §8): Envoy's way to the control plane. Each stream of an Envoy has an actor and a

@@ -1,10 +1,10 @@
 import { xdsStreamTimeline } from '../timeline.ts';
 import {
-  answerLimitMs,
   bundleLimitMs,
   congestionLimitMs,
   dialLimitMs,
   endLimitMs,
+  responseLimitMs,
   xdsStreamSetup,
 } from './xds-stream.setup.ts';
 
@@ -154,7 +154,7 @@ export const xdsStreamMachine = xdsStreamSetup.createMachine({
                           type: 'reportLost',
                           params: {
                             code: 'DEADLINE_EXCEEDED',
-                            reason: `no response within ${answerLimitMs} ms`,
+                            reason: `no response within ${responseLimitMs} ms`,
                             retryAfterMs: 0,
                           },
                         },
@@ -162,7 +162,7 @@ export const xdsStreamMachine = xdsStreamSetup.createMachine({
                           type: 'recordEnd',
                           params: {
                             code: 'UNAVAILABLE',
-                            reason: `control plane did not respond within ${answerLimitMs} ms`,
+                            reason: `control plane did not respond within ${responseLimitMs} ms`,
                           },
                         },
                       ],

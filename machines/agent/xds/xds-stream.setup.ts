@@ -2,18 +2,24 @@ import { assign, sendParent, sendTo, setup } from 'xstate';
 import { callbackEffect } from '../../effect.ts';
 import type { ModuleFailed, ModuleFetched, ModuleReleased, ModuleRequired } from '../wasm-protocol.ts';
 import type {
-  BundleAnswer,
-  BundleArrived,
-  CertificateTell,
+  BundleReceived,
+  BundleRespond,
+  CertificateReport,
   DownstreamEnd,
-  HealthTell,
+  HealthReport,
   StreamCode,
-  StreamNews,
-  StreamOrder,
   StreamReport,
   UpstreamLost,
+  XdsStreamOrder,
+  XdsStreamReport,
 } from '../xds-protocol.ts';
-import { type Failures, failedAgain, forgotten, pauseAfter, type Shown } from './xds-pause.ts';
+import {
+  pauseAfter,
+  type UpstreamCredential,
+  type UpstreamFailures,
+  withFailure,
+  withoutFailures,
+} from './xds-pause.ts';
 
 export interface XdsStreamInput {
   stream: number;
@@ -21,7 +27,7 @@ export interface XdsStreamInput {
   /** Drawn from 0 to 1: spreads the first pause. */
   chance: number;
   /** Failures of the streams before this one. */
-  failures: Failures;
+  failures: UpstreamFailures;
   /** Serial number of the certificate that every Envoy of the workload has; empty: none is known of. */
   certificate: string;
   /** How the workload is; null: nobody knows. */
@@ -45,7 +51,7 @@ interface XdsStreamContext extends XdsStreamInput {
 /** The connection has a limit of its own (5 s), and so have the files that are read before it. */
 export const dialLimitMs = 15_000;
 /** A control plane that a thousand agents come back to at once serves them within a minute. */
-export const answerLimitMs = 60_000;
+export const responseLimitMs = 60_000;
 /** How long a control plane must serve for the next pause to be the first one again. */
 const trialMs = 10_000;
 /** Envoy's main thread was seen busy for 10 s. */
@@ -56,7 +62,7 @@ export const bundleLimitMs = 30_000;
 export const endLimitMs = 10_000;
 
 /** Codes with which a server says that it does not want this client, or not now. */
-const refusals: ReadonlySet<StreamCode> = new Set([
+const rejectionCodes: ReadonlySet<StreamCode> = new Set([
   'UNAUTHENTICATED',
   'PERMISSION_DENIED',
   'RESOURCE_EXHAUSTED',
@@ -69,7 +75,7 @@ export const xdsStreamSetup = setup({
   types: {
     context: {} as XdsStreamContext,
     input: {} as XdsStreamInput,
-    events: {} as StreamOrder | StreamReport,
+    events: {} as XdsStreamOrder | StreamReport,
     children: {} as { downstream: 'downstream'; upstream: 'upstream' },
   },
   actors: {
@@ -77,14 +83,14 @@ export const xdsStreamSetup = setup({
     downstream: callbackEffect<DownstreamEnd, { stream: number }>('downstream'),
     /** The connection to the control plane, and whatever goes through it. */
     upstream: callbackEffect<
-      BundleAnswer | CertificateTell | HealthTell | ModuleFetched | ModuleFailed,
-      Pick<XdsStreamInput, 'stream' | 'protocol' | 'certificate' | 'health'> & { shows: Shown }
+      BundleRespond | CertificateReport | HealthReport | ModuleFetched | ModuleFailed,
+      Pick<XdsStreamInput, 'stream' | 'protocol' | 'certificate' | 'health'> & { shows: UpstreamCredential }
     >('upstream'),
   },
   delays: {
     pause: ({ context }) => pauseAfter(context.failures, context.chance),
     connectLimit: dialLimitMs,
-    responseLimit: answerLimitMs,
+    responseLimit: responseLimitMs,
     trial: trialMs,
     congestionLimit: congestionLimitMs,
     bundleLimit: bundleLimitMs,
@@ -97,27 +103,27 @@ export const xdsStreamSetup = setup({
   actions: {
     recordFailure: assign({
       failures: ({ context }, params: { isRefusal: boolean; retryAfterMs: number }) =>
-        failedAgain(context.failures, params),
+        withFailure(context.failures, params),
     }),
-    resetFailures: assign({ failures: ({ context }) => forgotten(context.failures) }),
+    resetFailures: assign({ failures: ({ context }) => withoutFailures(context.failures) }),
     updateChance: assign({ chance: (_, params: { chance: number }) => params.chance }),
     recordEnd: assign({ end: (_, params: { code: StreamCode; reason: string }) => params }),
     recordBundle: assign({ bundle: (_, params: { hash: string }) => params.hash }),
     clearBundle: assign({ bundle: '' }),
-    recordCertificate: assign({ certificate: (_, { serialNumber }: CertificateTell) => serialNumber }),
+    recordCertificate: assign({ certificate: (_, { serialNumber }: CertificateReport) => serialNumber }),
     reportCertificate: sendTo(
       'upstream',
-      (_, { serialNumber }: CertificateTell): CertificateTell => ({
+      (_, { serialNumber }: CertificateReport): CertificateReport => ({
         type: 'certificate.report',
         serialNumber,
       }),
     ),
-    recordHealth: assign({ health: (_, { healthy, message }: HealthTell) => ({ healthy, message }) }),
-    reportHealth: sendTo('upstream', (_, order: HealthTell): HealthTell => order),
-    requestModule: sendParent((_, order: ModuleRequired | ModuleReleased): StreamNews => order),
+    recordHealth: assign({ health: (_, { healthy, message }: HealthReport) => ({ healthy, message }) }),
+    reportHealth: sendTo('upstream', (_, order: HealthReport): HealthReport => order),
+    requestModule: sendParent((_, order: ModuleRequired | ModuleReleased): XdsStreamReport => order),
     reportModule: sendTo('upstream', (_, report: ModuleFetched | ModuleFailed) => report),
     reportUnreachable: sendParent(
-      ({ context }, params: { reason: string }): StreamNews => ({
+      ({ context }, params: { reason: string }): XdsStreamReport => ({
         type: 'upstream.failed',
         stream: context.stream,
         reason: params.reason,
@@ -126,24 +132,24 @@ export const xdsStreamSetup = setup({
       }),
     ),
     reportLost: sendParent(
-      ({ context }, { code, reason, retryAfterMs }: Omit<UpstreamLost, 'type'>): StreamNews => ({
+      ({ context }, { code, reason, retryAfterMs }: Omit<UpstreamLost, 'type'>): XdsStreamReport => ({
         type: 'upstream.failed',
         stream: context.stream,
         reason: `${code}: ${reason}`,
-        isRefusal: refusals.has(code),
+        isRefusal: rejectionCodes.has(code),
         retryAfterMs,
       }),
     ),
-    reportServed: sendParent(({ context }): StreamNews => ({ type: 'upstream.served', stream: context.stream })),
+    reportServed: sendParent(({ context }): XdsStreamReport => ({ type: 'upstream.served', stream: context.stream })),
     reportEnded: sendParent(
-      ({ context }, params: { reason: string }): StreamNews => ({
+      ({ context }, params: { reason: string }): XdsStreamReport => ({
         type: 'stream.ended',
         stream: context.stream,
         reason: params.reason,
       }),
     ),
     forwardBundle: sendParent(
-      (_, { roots, hash, members, tainted }: Omit<BundleArrived, 'type'>): StreamNews => ({
+      (_, { roots, hash, members, tainted }: Omit<BundleReceived, 'type'>): XdsStreamReport => ({
         type: 'trust-bundle.received',
         roots,
         hash,
@@ -154,11 +160,11 @@ export const xdsStreamSetup = setup({
     endDownstream: sendTo('downstream', ({ context }): DownstreamEnd => ({ type: 'downstream.end', ...context.end })),
     acknowledgeBundle: sendTo(
       'upstream',
-      ({ context }): BundleAnswer => ({ type: 'bundle.respond', hash: context.bundle, refusal: '' }),
+      ({ context }): BundleRespond => ({ type: 'bundle.respond', hash: context.bundle, refusal: '' }),
     ),
     rejectBundle: sendTo(
       'upstream',
-      ({ context }, params: { reason: string }): BundleAnswer => ({
+      ({ context }, params: { reason: string }): BundleRespond => ({
         type: 'bundle.respond',
         hash: context.bundle,
         refusal: params.reason,

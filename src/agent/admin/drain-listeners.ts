@@ -1,6 +1,6 @@
 /** The drain effect of an epoch (spec/agent.md §4.4, spec/envoy-hot-restart.md §4 "Graceful stop"). */
 import { fromPromise } from 'xstate';
-import type { DrainOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
+import type { DrainListenersOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
 import type { AdminConnector } from './admin-client.ts';
 
 export interface DrainEnvironment {
@@ -16,7 +16,7 @@ export interface DrainEnvironment {
  * connections.
  */
 export function drainListeners({ adminAt, role }: DrainEnvironment) {
-  return fromPromise<void, DrainOrder>(async ({ input }) => {
+  return fromPromise<void, DrainListenersOrder>(async ({ input }) => {
     const admin = adminAt(input.adminPort);
     const gracefully = role === 'sidecar' ? '/drain_listeners?inboundonly&graceful' : '/drain_listeners?graceful';
     const orders = input.replaced ? ['/drain_listeners', '/healthcheck/fail'] : ['/healthcheck/fail', gracefully];

@@ -8,9 +8,9 @@ import type { ProbeOrder } from '../../../machines/agent/envoy/epoch.machine.ts'
 import type {
   ProbeExplain,
   ProbeFailed,
-  ProbeLacking,
-  ProbeLook,
+  ProbeIncomplete,
   ProbePassed,
+  ProbeRun,
   ProbeWaiting,
 } from '../../../machines/agent/protocol.ts';
 import type { RefusedListener } from '../../../machines/agent/status-protocol.ts';
@@ -40,10 +40,10 @@ const silentMs = 500;
 /** A child with a configuration of its own has the mark for 40 ms (measured), between looks. */
 const markPauseMs = 10;
 
-type Report = ProbePassed | ProbeLacking | ProbeFailed | ProbeWaiting;
+type Report = ProbePassed | ProbeIncomplete | ProbeFailed | ProbeWaiting;
 
 export function liveProbe(environment: ProbeEnvironment) {
-  return fromCallback<ProbeLook | ProbeExplain, ProbeOrder>(({ input, sendBack, receive }) => {
+  return fromCallback<ProbeRun | ProbeExplain, ProbeOrder>(({ input, sendBack, receive }) => {
     const stop = new AbortController();
     const report = (event: Report): void => {
       if (stop.signal.aborted) return;
@@ -81,7 +81,7 @@ class Probe {
   /** When Envoy was last seen not to be live, by the clock of the host. */
   #notLiveAt: number;
   readonly #report: (event: Report) => void;
-  /** What the mark in shared memory was seen to be: `own` is this child's. */
+  /** What the mark in shared memory was seen to be: `jitteredMs` is this child's. */
   #mark: 'unseen' | 'clear' | 'own' = 'unseen';
 
   constructor(environment: ProbeEnvironment, input: ProbeOrder, report: (event: Report) => void) {

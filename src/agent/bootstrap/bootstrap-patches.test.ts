@@ -7,7 +7,7 @@ import { create, fromBinary, fromJson, type JsonValue, toBinary } from '@bufbuil
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createActor, setup } from 'xstate';
 import { bootstrapPatchesMachine } from '../../../machines/agent/bootstrap/bootstrap-patches.machine.ts';
-import type { PatchesAnswered, PatchesAsked } from '../../../machines/agent/protocol.ts';
+import type { PatchesCompleted, PatchesRequested } from '../../../machines/agent/protocol.ts';
 import { bootstrapType } from '../../../machines/discovery/xds/ads-types.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { linesOf } from '../../../test/harness/logged-line.ts';
@@ -67,15 +67,15 @@ async function asked(answer: Answer, patches = new BootstrapPatches()) {
 
 /** What the effect tells its chart. */
 async function outcome(discoveryAddress: string, patches: BootstrapPatches, lines: string[]) {
-  const told: (PatchesAsked | PatchesAnswered)[] = [];
+  const told: (PatchesRequested | PatchesCompleted)[] = [];
   const chart = setup({ actors: { ask: effect(discoveryAddress, patches, lines) } }).createMachine({
     invoke: { src: 'ask', input: { shows: 'token' } },
-    on: { '*': { actions: ({ event }) => void told.push(event as PatchesAsked | PatchesAnswered) } },
+    on: { '*': { actions: ({ event }) => void told.push(event as PatchesRequested | PatchesCompleted) } },
   });
   const actor = createActor(chart).start();
   await expect.poll(() => told.at(-1)?.type).toBe('patches.completed');
   actor.stop();
-  const { answer: output } = told.at(-1) as PatchesAnswered;
+  const { answer: output } = told.at(-1) as PatchesCompleted;
   return { output, hasTaken: told[0]!.type === 'patches.requested' };
 }
 

@@ -2,12 +2,12 @@
 import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import { fromCallback } from 'xstate';
 import type {
-  PatchesAnswer,
-  PatchesAnswered,
-  PatchesAsked,
-  PatchesWithdraw,
+  PatchesCancel,
+  PatchesCompleted,
+  PatchesRequested,
+  PatchesResult,
 } from '../../../machines/agent/protocol.ts';
-import type { Shown } from '../../../machines/agent/xds/xds-pause.ts';
+import type { UpstreamCredential } from '../../../machines/agent/xds/xds-pause.ts';
 import { bootstrapPatchesName, bootstrapType } from '../../../machines/discovery/xds/ads-types.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, explainInOneLine } from '../../runtime/errors.ts';
@@ -87,9 +87,9 @@ const refusals: ReadonlySet<string> = new Set(['UNAUTHENTICATED', 'PERMISSION_DE
 
 /** Asks once; the question is dropped when its actor is stopped. How long an answer is waited for, the chart says. */
 export function askForPatches(environment: PatchesEnvironment) {
-  return fromCallback<PatchesWithdraw, { shows: Shown }>(({ input, receive, sendBack }) => {
+  return fromCallback<PatchesCancel, { shows: UpstreamCredential }>(({ input, receive, sendBack }) => {
     const stop = new AbortController();
-    const report = (event: PatchesAsked | PatchesAnswered): void => {
+    const report = (event: PatchesRequested | PatchesCompleted): void => {
       if (!stop.signal.aborted) sendBack(event);
     };
     if (environment.patches.isKnown) {
@@ -116,7 +116,7 @@ interface Question extends PatchesEnvironment {
 }
 
 /** One question and what came of it. Never throws: a failure is an answer, too. */
-async function answerTo(shows: Shown, question: Question): Promise<PatchesAnswer> {
+async function answerTo(shows: UpstreamCredential, question: Question): Promise<PatchesResult> {
   const { random = Math.random, log, signal } = question;
   let answer: Uint8Array | undefined;
   try {
@@ -140,7 +140,7 @@ async function answerTo(shows: Shown, question: Question): Promise<PatchesAnswer
 async function take(
   answer: Uint8Array | undefined,
   { patches, bootstrap, log, signal }: Question,
-): Promise<PatchesAnswer> {
+): Promise<PatchesResult> {
   if (answer === undefined) {
     log.warn('patches.unsupported', { reason: 'response contains no bootstrap' });
     await patches.keep(none);
@@ -171,7 +171,7 @@ async function take(
 /** @returns the Bootstrap; undefined: there is none in the answer. @throws GrpcError */
 async function ask(
   { discoveryAddress, credentials, headers, bootstrap, signal, asked }: Question,
-  shows: Shown,
+  shows: UpstreamCredential,
 ): Promise<Uint8Array | undefined> {
   const { node } = bootstrap() as { readonly node?: object };
   if (node === undefined)

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createActor, toPromise } from 'xstate';
-import type { Prepared } from '../../../machines/agent/envoy/epoch.machine.ts';
+import type { PreparedEpoch } from '../../../machines/agent/envoy/epoch.machine.ts';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import {
   envoyBinary,
@@ -35,7 +35,7 @@ function prepare(
     certificates?: string;
     controlPlaneLimitMs?: number | null;
   },
-): Promise<Prepared> {
+): Promise<PreparedEpoch> {
   const logic = prepareEpoch({
     binaries: { pathOf: () => envoyBinary() },
     guard: [],

@@ -3,7 +3,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fromPromise } from 'xstate';
-import type { Prepared, PrepareOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
+import type { PreparedEpoch, PrepareOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
 import { ChartpilotError, explainInOneLine } from '../../runtime/errors.ts';
 import type { FileTurns } from '../../runtime/files/file-turns.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
@@ -49,7 +49,7 @@ export interface EarlierVerdict {
 }
 
 export function prepareEpoch(environment: PrepareEnvironment, earlier?: EarlierVerdict) {
-  return fromPromise<Prepared, PrepareOrder>(async ({ input, signal }) => {
+  return fromPromise<PreparedEpoch, PrepareOrder>(async ({ input, signal }) => {
     // The epoch was adopted: its Envoy runs already.
     if (input.adopted !== undefined) return { configFile: input.adopted.configFile, adminPort: input.adminPort };
     const outdated = await whyOutdated(environment, input, signal);

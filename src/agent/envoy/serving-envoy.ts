@@ -1,6 +1,6 @@
 /** Asks the Envoy that serves whether it does: by its admin interface, or without one. */
 import { get } from 'node:http';
-import type { EnvoyAnswered, EnvoyAsk } from '../../../machines/agent/status-protocol.ts';
+import type { EnvoyProbe, EnvoyResponded } from '../../../machines/agent/status-protocol.ts';
 import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 import { type AdminClient, connectionProblem } from '../admin/admin-client.ts';
 import { startTimeOf } from './base-ids/base-ids.ts';
@@ -32,7 +32,7 @@ export class ServingProcess {
   }
 }
 
-type Word = Pick<EnvoyAnswered, 'by' | 'live' | 'detail'>;
+type Word = Pick<EnvoyResponded, 'by' | 'live' | 'detail'>;
 
 const adminLimitMs = 3_000;
 /** A child that SIGKILL does not end holds the admin port and answers nobody. */
@@ -41,7 +41,7 @@ const portLimitMs = 1_000;
 
 /** Asks where `at` says: the admin interface, a worker at its port, or both, of which the former counts if it answers. Never rejects. */
 export async function askServingEnvoy(
-  at: EnvoyAsk['at'],
+  at: EnvoyProbe['at'],
   admin: AdminClient,
   process: Pick<ServingProcess, 'lives'> | undefined,
   ports: ServingPorts,

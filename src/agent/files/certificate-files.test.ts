@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createActor, setup, toPromise } from 'xstate';
-import type { FilesAwaited } from '../../../machines/agent/protocol.ts';
+import type { FilesPending } from '../../../machines/agent/protocol.ts';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';
@@ -224,10 +224,10 @@ describe('a reading', () => {
 
 describe('waiting for files', () => {
   /** Starts the effect below a machine that notes what it is told. */
-  function wait(files: string[]): { told: Omit<FilesAwaited, 'type'>[]; stop: () => void } {
-    const told: Omit<FilesAwaited, 'type'>[] = [];
+  function wait(files: string[]): { told: Omit<FilesPending, 'type'>[]; stop: () => void } {
+    const told: Omit<FilesPending, 'type'>[] = [];
     const parent = setup({
-      types: { events: {} as FilesAwaited },
+      types: { events: {} as FilesPending },
       actors: { wait: waitForFiles(new FileTurns()) },
       actions: { note: ({ event: { missing, unreachable } }) => void told.push({ missing, unreachable }) },
     }).createMachine({ invoke: { src: 'wait', input: { files } }, on: { 'files.pending': { actions: 'note' } } });

@@ -4,7 +4,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fromCallback, fromPromise } from 'xstate';
-import type { FilesAwaited } from '../../../machines/agent/protocol.ts';
+import type { FilesPending } from '../../../machines/agent/protocol.ts';
 import { type CertificateProblem, problemOf } from '../../identity/certificate-problem.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import type { FileTurns } from '../../runtime/files/file-turns.ts';
@@ -220,7 +220,7 @@ async function lookForFiles(
   turns: FileTurns,
   files: readonly string[],
   stopped: AbortSignal,
-  tell: (event: FilesAwaited) => void,
+  tell: (event: FilesPending) => void,
 ): Promise<void> {
   let told = '';
   while (!stopped.aborted) {
@@ -234,7 +234,7 @@ async function lookForFiles(
 }
 
 /** File after file: what hangs holds one thread. */
-async function whichAreMissing(files: readonly string[]): Promise<FilesAwaited> {
+async function whichAreMissing(files: readonly string[]): Promise<FilesPending> {
   const problems: (string | undefined)[] = [];
   for (const file of files) problems.push(await whyUnreadable(file));
   return {

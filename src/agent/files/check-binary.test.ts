@@ -2,7 +2,7 @@ import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, symlinkSync
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createActor, toPromise } from 'xstate';
-import type { BinaryCheck } from '../../../machines/agent/files/binary-watcher.machine.ts';
+import type { BinaryCheckResult } from '../../../machines/agent/files/binary-watcher.machine.ts';
 import { codedError } from '../../../test/fixtures/error-details.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
@@ -53,11 +53,11 @@ function given(verdict: Verdict = { is: 'taken' }, atFirst = envoy()) {
       }),
       { input: { path, known: firstBinary } },
     ).start();
-  const check = (): Promise<BinaryCheck> => toPromise(asked());
+  const check = (): Promise<BinaryCheckResult> => toPromise(asked());
   return { path, folder: folder.path, put, binaries, asked, check, judged };
 }
 
-const nameIn = (check: BinaryCheck): string => ('binary' in check ? check.binary : '');
+const nameIn = (check: BinaryCheckResult): string => ('binary' in check ? check.binary : '');
 
 test('the file that was there is known, and not asked', async () => {
   const { check, judged } = given();

@@ -1,7 +1,7 @@
 /** The check of another Envoy, before anything is changed for it: who it is, and whether it would take over from the one that runs. */
 import { closeSync, fstatSync } from 'node:fs';
 import { fromPromise } from 'xstate';
-import type { BinaryCheck, BinaryCheckOrder } from '../../../machines/agent/files/binary-watcher.machine.ts';
+import type { BinaryCheckOrder, BinaryCheckResult } from '../../../machines/agent/files/binary-watcher.machine.ts';
 import { envoySupport, envoyVersionIn } from '../../model/node/envoy-build.ts';
 import { askProgram } from '../../runtime/asked-program.ts';
 import { messageOf } from '../../runtime/errors.ts';
@@ -27,12 +27,16 @@ const answerLimitMs = 30_000;
 
 /** The check effect. */
 export function checkBinary(environment: BinaryCheckEnvironment) {
-  return fromPromise<BinaryCheck, BinaryCheckOrder>(({ input: { path }, signal }) =>
+  return fromPromise<BinaryCheckResult, BinaryCheckOrder>(({ input: { path }, signal }) =>
     check(environment, path, signal).catch((error: unknown) => ({ unknown: messageOf(error) })),
   );
 }
 
-async function check(environment: BinaryCheckEnvironment, path: string, signal: AbortSignal): Promise<BinaryCheck> {
+async function check(
+  environment: BinaryCheckEnvironment,
+  path: string,
+  signal: AbortSignal,
+): Promise<BinaryCheckResult> {
   const { binaries, turns } = environment;
   const found = await turns.ask(async () => openedAt(path), signal);
   if ('refused' in found) return found;

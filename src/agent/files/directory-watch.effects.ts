@@ -15,8 +15,8 @@ import { directoryWatchMachine } from '../../../machines/agent/files/directory-w
 import type {
   DirectoryFound,
   DirectoryMissing,
-  FilesChanged,
   WatchBegan,
+  WatchedFilesChanged,
   WatchFailed,
 } from '../../../machines/agent/protocol.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
@@ -40,7 +40,7 @@ export interface WatchedFiles {
 
 const ofThisHost: WatchedFiles = { watch, readdir, stat };
 
-type Report = FilesChanged | WatchBegan | WatchFailed | DirectoryMissing | DirectoryFound;
+type Report = WatchedFilesChanged | WatchBegan | WatchFailed | DirectoryMissing | DirectoryFound;
 
 /** What of a directory is watched: certificates, unless somebody says otherwise. Kubernetes' own links always are. */
 export type WatchedNames = (name: string) => boolean;
@@ -59,7 +59,7 @@ export function watchDirectory(
   // A look that hangs goes on when its watch is given up.
   const leftBehind = new Set<string>();
   return fromCallback<{ type: never }, { directory: string; seen: string | null }>(({ input, sendBack }) => {
-    const burst = new Burst((path) => sendBack({ type: 'files.changed', path } satisfies FilesChanged));
+    const burst = new Burst((path) => sendBack({ type: 'files.changed', path } satisfies WatchedFilesChanged));
     const report = (event: Report): void => {
       if (event.type === 'files.changed') burst.tell(event.path);
       else sendBack(event);

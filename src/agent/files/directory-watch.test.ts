@@ -7,8 +7,8 @@ import { createActor, setup } from 'xstate';
 import type {
   DirectoryFound,
   DirectoryMissing,
-  FilesChanged,
   WatchBegan,
+  WatchedFilesChanged,
   WatchFailed,
 } from '../../../machines/agent/protocol.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
@@ -28,7 +28,7 @@ function begin(directory: string, effect: ReturnType<typeof watchDirectory>, see
   const facts: string[] = [];
   const failures: WatchFailed[] = [];
   const parent = setup({
-    types: { events: {} as FilesChanged | WatchBegan | WatchFailed | DirectoryMissing | DirectoryFound },
+    types: { events: {} as WatchedFilesChanged | WatchBegan | WatchFailed | DirectoryMissing | DirectoryFound },
     actors: { watch: effect },
     actions: {
       note: ({ event }) => {

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { type AnyActorLogic, type AnyEventObject, createActor, fromCallback, sendTo, setup } from 'xstate';
-import type { HoldTell, LinkOrder } from '../../../machines/agent/succession-protocol.ts';
+import type { LinkOrder, TakeoverConfirm } from '../../../machines/agent/succession-protocol.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
@@ -92,7 +92,10 @@ function started(machine: AnyActorLogic) {
   return { told, say: (event: AnyEventObject) => child().send(event) };
 }
 
-const [silent, unheard] = [fromCallback<LinkOrder, undefined>(() => {}), fromCallback<HoldTell, undefined>(() => {})];
+const [silent, unheard] = [
+  fromCallback<LinkOrder, undefined>(() => {}),
+  fromCallback<TakeoverConfirm, undefined>(() => {}),
+];
 const ready = { type: 'successor.ready', pid: 2 };
 
 test('an agent whose newer one ends while the record is written goes on with what runs as its own', async () => {

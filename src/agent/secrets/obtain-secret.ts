@@ -2,7 +2,7 @@
 
 import { fromPromise } from 'xstate';
 import { identityName, rootsName } from '../../../machines/agent/secrets/held-secrets.ts';
-import type { ObtainAnswer, ObtainOrder } from '../../../machines/agent/secrets/secret.machine.ts';
+import type { ObtainOrder, ObtainResult } from '../../../machines/agent/secrets/secret.machine.ts';
 import { codeOf, messageOf } from '../../runtime/errors.ts';
 import type { FileTurns } from '../../runtime/files/file-turns.ts';
 import { systemRootFile } from '../identity/control-plane-roots.ts';
@@ -60,7 +60,7 @@ export interface ObtainMeans {
 }
 
 export function obtainSecret(means: ObtainMeans) {
-  return fromPromise<ObtainAnswer, ObtainOrder>(async ({ input, signal }) => {
+  return fromPromise<ObtainResult, ObtainOrder>(async ({ input, signal }) => {
     const { now, draw } = means;
     try {
       const found = await counted(means, input, signal);

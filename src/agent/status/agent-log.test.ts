@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { EpochsAdopted, FilesMissing, RestartDecided, RestartEnded } from '../../../machines/agent/protocol.ts';
-import type { SecretLacking, SecretObtained } from '../../../machines/agent/secrets-protocol.ts';
+import type { SecretObtained, SecretUnavailable } from '../../../machines/agent/secrets-protocol.ts';
 import type { UpstreamFailed } from '../../../machines/agent/xds-protocol.ts';
 import { type LoggedEvent, recordingLog } from '../../../test/harness/recording-log.ts';
 import { logRecords } from '../../runtime/actors/log-records.ts';
@@ -13,7 +13,7 @@ type Event =
   | FilesMissing
   | RestartDecided
   | RestartEnded
-  | SecretLacking
+  | SecretUnavailable
   | SecretObtained
   | UpstreamFailed
   | { type: 'upstream.opened'; shown: string }
@@ -121,7 +121,7 @@ test('each version of a certificate is logged once, with its end', () => {
 });
 
 test('a certificate that is not available is a warning at its first, second, fourth and eighth try, but not within half a second', () => {
-  const lacking: SecretLacking = {
+  const lacking: SecretUnavailable = {
     type: 'secret.unavailable',
     name: 'default',
     reason: 'a',

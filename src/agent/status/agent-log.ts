@@ -9,7 +9,7 @@ import type {
   RestartEnded,
   RestartOutcome,
 } from '../../../machines/agent/protocol.ts';
-import type { SecretLacking, SecretObtained } from '../../../machines/agent/secrets-protocol.ts';
+import type { SecretObtained, SecretUnavailable } from '../../../machines/agent/secrets-protocol.ts';
 import type { LogEntry } from '../../runtime/log-events/log-events.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
@@ -104,7 +104,7 @@ class CertificateLog {
       case 'secret.obtained':
         return this.#obtained(record.event as unknown as SecretObtained);
       case 'secret.unavailable':
-        return lackingEntry(record.event as unknown as SecretLacking);
+        return lackingEntry(record.event as unknown as SecretUnavailable);
       case 'secret.expired':
         return { event: 'secret.ended', name: record.event.name };
       default:
@@ -130,7 +130,7 @@ const isPowerOfTwo = (count: number): boolean => (count & (count - 1)) === 0;
 const minLoggedPauseMs = 500;
 
 /** Tries follow each other quickly: the first is logged, the second, the fourth, the eighth, … */
-function lackingEntry({ name, reason, code, attempts, pauseMs }: SecretLacking): LogEntry | undefined {
+function lackingEntry({ name, reason, code, attempts, pauseMs }: SecretUnavailable): LogEntry | undefined {
   if (!isPowerOfTwo(attempts) || (attempts > 1 && pauseMs < minLoggedPauseMs)) return undefined;
   const fields = { name, attempts, retryAfterMs: pauseMs, ...(code !== undefined && { code }), reason };
   return { event: 'secret.lacking', ...fields };

@@ -6,7 +6,7 @@ import { connect, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import type { EnvoyAsk, ReadinessAnswer } from '../../../machines/agent/status-protocol.ts';
+import type { EnvoyProbe, ReadinessRespond } from '../../../machines/agent/status-protocol.ts';
 import { header } from '../../../test/fixtures/random-records.ts';
 import { freePort, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
@@ -21,7 +21,7 @@ import { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
 import { TraceRing } from '../../runtime/trace/trace-ring.ts';
 import { atOnce } from '../../runtime/turns.ts';
 
-const ready = (event: Told): ReadinessAnswer => ({
+const ready = (event: Told): ReadinessRespond => ({
   type: 'readiness.respond',
   request: event.request as number,
   ready: true,
@@ -30,7 +30,7 @@ const ready = (event: Told): ReadinessAnswer => ({
   listenersHeldMs: 0,
 });
 
-const onReadiness = (answer: (event: Told) => EnvoyAsk | ReadinessAnswer) => (event: Told) =>
+const onReadiness = (answer: (event: Told) => EnvoyProbe | ReadinessRespond) => (event: Told) =>
   event.type === 'readiness.requested' ? answer(event) : (undefined as never);
 
 test('§6.2 /healthz/ready: readiness is what the status actor answers, without a body', async () => {
@@ -204,7 +204,7 @@ test('what was asked of an Envoy that serves no more is not reported: who serves
 
 test('§6.3: which listeners Envoy refused is told when it begins to serve, and before its answer when they are others', async () => {
   let refused = ['tls'];
-  let at: EnvoyAsk['at'] = 'port';
+  let at: EnvoyProbe['at'] = 'port';
   let dumps = 0;
   const envoy = createHttpServer((asked, response) => {
     if (asked.url !== '/ready') dumps++;
@@ -647,7 +647,7 @@ test.each<[what: string, listeners: unknown, inbound: unknown, isReady: boolean]
     application,
     answer: (event) => {
       if (event.type === 'readiness.requested') {
-        return { type: 'envoy.probe', request: event.request, at: 'admin' } as EnvoyAsk;
+        return { type: 'envoy.probe', request: event.request, at: 'admin' } as EnvoyProbe;
       }
       if (event.type !== 'envoy.responded') return undefined as never;
       return { ...ready(event), ready: event.unserved === '', reason: String(event.unserved) };

@@ -8,11 +8,11 @@ import { stoppingReason } from '../../../machines/agent/status/status.setup.ts';
 import type {
   AdminUse,
   DrainRequested,
-  EnvoyAnswered,
-  EnvoyAsk,
-  HttpOrder,
-  HttpReport,
-  ReadinessAnswer,
+  EnvoyProbe,
+  EnvoyResponded,
+  ReadinessRespond,
+  StatusHttpOrder,
+  StatusHttpReport,
 } from '../../../machines/agent/status-protocol.ts';
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
@@ -31,15 +31,15 @@ import { SaidLines } from './said-lines.ts';
 import type { StatusServerEnvironment } from './status-environment.ts';
 
 /** What was answered holds until then, and for as long again each time that Envoy says the same. */
-interface Held extends Pick<ReadinessAnswer, 'heldMs' | 'listenersHeldMs'> {
+interface Held extends Pick<ReadinessRespond, 'heldMs' | 'listenersHeldMs'> {
   until: number;
   listenersUntil: number;
 }
 
-type EnvoysWord = Pick<EnvoyAnswered, 'by' | 'live' | 'detail'>;
+type EnvoysWord = Pick<EnvoyResponded, 'by' | 'live' | 'detail'>;
 
 export function statusServer(environment: StatusServerEnvironment) {
-  return fromCallback<HttpOrder, { port: number }>(({ input, sendBack, receive }) => {
+  return fromCallback<StatusHttpOrder, { port: number }>(({ input, sendBack, receive }) => {
     let open = true;
     const endpoint = new StatusEndpoint(environment, (event) => {
       if (open) sendBack(event);
@@ -64,7 +64,7 @@ const usualStartMs = 30_000;
 
 class StatusEndpoint {
   readonly #environment: StatusServerEnvironment;
-  readonly #report: (event: HttpReport) => void;
+  readonly #report: (event: StatusHttpReport) => void;
   readonly #server: Server;
   /** Connections that end with this server; those of debuggers last as long as the program. */
   readonly #sockets = new Set<Socket>();
@@ -90,7 +90,7 @@ class StatusEndpoint {
   readonly #openedAt = performance.now();
   readonly #said = new SaidLines();
 
-  constructor(environment: StatusServerEnvironment, report: (event: HttpReport) => void) {
+  constructor(environment: StatusServerEnvironment, report: (event: StatusHttpReport) => void) {
     this.#environment = environment;
     this.#profiler = new Profiler(environment);
     this.#admin = environment.adminAt(environment.adminPort);
@@ -157,7 +157,7 @@ class StatusEndpoint {
     this.#held = undefined;
   }
 
-  answer({ request, ready, reason, heldMs, listenersHeldMs }: ReadinessAnswer): void {
+  answer({ request, ready, reason, heldMs, listenersHeldMs }: ReadinessRespond): void {
     if (this.#waiting?.request !== request) return;
     const [until, listenersUntil] = [performance.now() + heldMs, performance.now() + listenersHeldMs];
     this.#held = ready && heldMs > 0 ? { until, listenersUntil, heldMs, listenersHeldMs } : undefined;
@@ -230,7 +230,7 @@ class StatusEndpoint {
     this.#report({ type: 'drain.ordered', reason });
   }
 
-  async askEnvoy({ request, at }: EnvoyAsk): Promise<void> {
+  async askEnvoy({ request, at }: EnvoyProbe): Promise<void> {
     const asked = this.#serving;
     const word = await this.#envoysWord(at);
     if (word === undefined) return;
@@ -239,7 +239,7 @@ class StatusEndpoint {
   }
 
   /** Undefined: another one serves by now. */
-  async #envoysWord(at: EnvoyAsk['at'], looks = true): Promise<EnvoysWord | undefined> {
+  async #envoysWord(at: EnvoyProbe['at'], looks = true): Promise<EnvoysWord | undefined> {
     const asked = this.#serving;
     const { by, live, detail } = await askServingEnvoy(at, this.#admin, asked, this.#environment.ports);
     await this.#firstLook;

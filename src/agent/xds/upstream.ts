@@ -2,9 +2,14 @@
 
 import { fromCallback } from 'xstate';
 import type { ModuleFailed, ModuleFetched } from '../../../machines/agent/wasm-protocol.ts';
-import type { Shown } from '../../../machines/agent/xds/xds-pause.ts';
+import type { UpstreamCredential } from '../../../machines/agent/xds/xds-pause.ts';
 import type { WorkloadHealth } from '../../../machines/agent/xds/xds-stream.setup.ts';
-import type { BundleAnswer, CertificateTell, HealthTell, StreamReport } from '../../../machines/agent/xds-protocol.ts';
+import type {
+  BundleRespond,
+  CertificateReport,
+  HealthReport,
+  StreamReport,
+} from '../../../machines/agent/xds-protocol.ts';
 import { healthType, nameTableType, proxyConfigType } from '../../../machines/discovery/xds/ads-types.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
@@ -32,7 +37,7 @@ export interface UpstreamEnvironment {
   /** `host:port`. */
   readonly discoveryAddress: string;
   /** Read for each connection anew, the one that is asked for first where it is there. */
-  readonly credentials: (shows: Shown, stopped: AbortSignal) => Promise<ConnectionCredentials>;
+  readonly credentials: (shows: UpstreamCredential, stopped: AbortSignal) => Promise<ConnectionCredentials>;
   /** Headers of each call: the cluster, and what XDS_HEADER_… says. */
   readonly headers: Readonly<Record<string, string>>;
   readonly activity: XdsActivity;
@@ -57,14 +62,14 @@ export interface UpstreamEnvironment {
 interface UpstreamInput {
   readonly stream: number;
   readonly protocol: Protocol;
-  readonly shows: Shown;
+  readonly shows: UpstreamCredential;
   /** Serial number of the certificate that the control plane is to be told of. */
   readonly certificate: string;
   /** How the workload is; null: nobody knows. */
   readonly health: WorkloadHealth | null;
 }
 
-type UpstreamOrder = BundleAnswer | CertificateTell | HealthTell | ModuleFetched | ModuleFailed;
+type UpstreamOrder = BundleRespond | CertificateReport | HealthReport | ModuleFetched | ModuleFailed;
 
 export function upstream(environment: UpstreamEnvironment) {
   return fromCallback<UpstreamOrder, UpstreamInput>(({ input, sendBack, receive }) => {
@@ -92,7 +97,7 @@ class Joined {
   readonly #environment: UpstreamEnvironment;
   readonly #stream: number;
   readonly #protocol: Protocol;
-  readonly #shows: Shown;
+  readonly #shows: UpstreamCredential;
   readonly #report: (event: StreamReport) => void;
   readonly #stopped: AbortSignal;
   #certificate: string;

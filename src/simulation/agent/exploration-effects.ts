@@ -3,9 +3,9 @@ import type { AnyActorRef } from 'xstate';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import type { ClaimedIds } from '../../../machines/agent/envoy/adoption.ts';
 import {
-  type DrainOrder,
+  type DrainListenersOrder,
   epochMachine,
-  type Prepared,
+  type PreparedEpoch,
   type PrepareOrder,
   type ProbeOrder,
   type StartOrder,
@@ -14,16 +14,16 @@ import { restartMachine } from '../../../machines/agent/envoy/restart.machine.ts
 import { shutdownMachine } from '../../../machines/agent/envoy/shutdown.machine.ts';
 import { supervisorMachine } from '../../../machines/agent/envoy/supervisor.machine.ts';
 import {
-  type BinaryCheck,
   type BinaryCheckOrder,
+  type BinaryCheckResult,
   binaryWatcherMachine,
 } from '../../../machines/agent/files/binary-watcher.machine.ts';
 import { certWatcherMachine } from '../../../machines/agent/files/cert-watcher.machine.ts';
 import { directoryWatchMachine } from '../../../machines/agent/files/directory-watch.machine.ts';
-import type { FilesAwaited, ProbeExplain, ProbeLook, ProcessSignal } from '../../../machines/agent/protocol.ts';
+import type { FilesPending, ProbeExplain, ProbeRun, ProcessSignal } from '../../../machines/agent/protocol.ts';
 import { predecessorMachine } from '../../../machines/agent/replacement/predecessor.machine.ts';
 import { statusMachine } from '../../../machines/agent/status/status.machine.ts';
-import type { AdminUse, EnvoyAsk, ReadinessAnswer } from '../../../machines/agent/status-protocol.ts';
+import type { AdminUse, EnvoyProbe, ReadinessRespond } from '../../../machines/agent/status-protocol.ts';
 import type { LinkOrder } from '../../../machines/agent/succession-protocol.ts';
 import {
   type Running,
@@ -62,7 +62,7 @@ export interface EffectWorld {
   /** The directory of the binary is watched, or no more. Absent: nothing is heard of it. */
   watchingBinary?(watch: AnyActorRef | undefined): void;
   /** What lies at the path of the binary. Absent: what was there at the start. */
-  checkBinary?(): BinaryCheck;
+  checkBinary?(): BinaryCheckResult;
   preparing(call: Running<PrepareOrder>): void;
   notPreparing(call: Running<EpochRun>): void;
   spawn(effect: Running<StartOrder>): void;
@@ -72,9 +72,9 @@ export interface EffectWorld {
   probing(effect: Running<ProbeOrder>, on: boolean): void;
   /** The status port is open, or no more. */
   openStatus?(http: AnyActorRef | undefined): void;
-  orderStatus?(effect: Running<unknown>, order: AdminUse | EnvoyAsk | ReadinessAnswer): void;
+  orderStatus?(effect: Running<unknown>, order: AdminUse | EnvoyProbe | ReadinessRespond): void;
   /** A probe is told to look once more. */
-  lookNow(effect: Running<EpochRun>, order: ProbeLook): void;
+  lookNow(effect: Running<EpochRun>, order: ProbeRun): void;
   /** It is asked what keeps its epoch from being live. */
   explain(effect: Running<EpochRun>): void;
   /** Whether the orders arrived. */
@@ -142,7 +142,7 @@ export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds =
               report(effect.self, { type: 'http.listening', port: (effect.input as { port: number }).port });
             },
             receive: (effect, order) =>
-              world(effect).orderStatus?.(effect, order as AdminUse | EnvoyAsk | ReadinessAnswer),
+              world(effect).orderStatus?.(effect, order as AdminUse | EnvoyProbe | ReadinessRespond),
             stop: (effect) => world(effect).openStatus?.(undefined),
           }),
         },
@@ -188,7 +188,7 @@ function scriptedPredecessor(predecessor: typeof predecessorMachine, baseIds: nu
 }
 
 /** What the wait for files says when it is over. */
-export const allFilesAreThere: FilesAwaited = { type: 'files.pending', missing: [], unreachable: [] };
+export const allFilesAreThere: FilesPending = { type: 'files.pending', missing: [], unreachable: [] };
 
 /** What a reading of the files finds. */
 export function readingOf(around: EffectWorld): { digest: string; files: string[]; problems: string[] } {
@@ -221,7 +221,7 @@ function scriptedBinaryWatcher({ binaryWatcher, directoryWatch }: AgentMachines)
           }),
         },
       }),
-      checkBinary: scriptedPromise<BinaryCheck, BinaryCheckOrder>((call) =>
+      checkBinary: scriptedPromise<BinaryCheckResult, BinaryCheckOrder>((call) =>
         settle(call.self, { value: world(call).checkBinary?.() ?? { binary: call.input.known, description: '' } }),
       ),
     },
@@ -258,7 +258,7 @@ function scriptedWatcher({ certWatcher, directoryWatch }: AgentMachines): typeof
 function scriptedEpoch(epoch: typeof epochMachine): typeof epochMachine {
   return epoch.provide({
     actors: {
-      prepare: scriptedPromise<Prepared, PrepareOrder>(
+      prepare: scriptedPromise<PreparedEpoch, PrepareOrder>(
         (call) => world(call).preparing(call),
         (call) => world(call).notPreparing(call),
       ),
@@ -267,13 +267,13 @@ function scriptedEpoch(epoch: typeof epochMachine): typeof epochMachine {
         receive: (effect, { signal }) => world(effect).signal(effect, signal),
         stop: (effect) => world(effect).abandon(effect),
       }),
-      probe: scriptedCallback<ProbeLook | ProbeExplain, ProbeOrder>({
+      probe: scriptedCallback<ProbeRun | ProbeExplain, ProbeOrder>({
         start: (effect) => world(effect).probing(effect, true),
         receive: (effect, order) =>
           order.type === 'probe.run' ? world(effect).lookNow(effect, order) : world(effect).explain(effect),
         stop: (effect) => world(effect).probing(effect, false),
       }),
-      drainListeners: scriptedPromise<void, DrainOrder>((call) => {
+      drainListeners: scriptedPromise<void, DrainListenersOrder>((call) => {
         const arrived = world(call).drain(call.input);
         settle(call.self, arrived ? { value: undefined } : { error: new Error('connection refused') });
       }),

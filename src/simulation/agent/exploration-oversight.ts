@@ -2,7 +2,7 @@
 import type { AnyEventObject, SnapshotFrom } from 'xstate';
 import type { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import type { AgentSettings } from '../../../machines/agent/settings.ts';
-import type { ReadinessAnswer } from '../../../machines/agent/status-protocol.ts';
+import type { ReadinessRespond } from '../../../machines/agent/status-protocol.ts';
 import type { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import type { WorldState } from './exploration-state.ts';
 import type { Invariant, Observed } from './invariants/invariant.ts';
@@ -104,7 +104,7 @@ export class Oversight {
     }
   }
 
-  hearReadiness(answer: ReadinessAnswer): void {
+  hearReadiness(answer: ReadinessRespond): void {
     this.judge((invariant, observed) => invariant.answering?.(answer, observed));
   }
 

@@ -1,6 +1,6 @@
 /** What an exploration keeps beside the actors, the host and the time: what was asked of the agent, and who waits for an answer. */
 import type { AnyActorRef } from 'xstate';
-import type { KeptKnowledge } from '../../../machines/agent/envoy/adoption.ts';
+import type { PersistedState } from '../../../machines/agent/envoy/adoption.ts';
 import type { EpochContext } from '../../../machines/agent/envoy/epoch-context.ts';
 import type { Violation } from '../../debugger/explore/world.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
@@ -83,7 +83,7 @@ export interface WorldState {
 
 /** What an agent that was killed has left, beside its Envoys. */
 export interface Gone {
-  readonly knowledge: KeptKnowledge;
+  readonly knowledge: PersistedState;
   /** Of parents that leave: what their charts went by. */
   readonly leaving: ReadonlyMap<string, Pick<EpochContext, 'parentShutdownMs' | 'unseenMs'>>;
   /** Its timers: they say for how long what it began has been going on. */
@@ -150,7 +150,7 @@ export function filesThatAreRead({ files, filesRead, spoiled }: WorldState): num
 }
 
 /**
- * Identity of what is kept here. `mostFailures`: more are as good as these. Once a stop was ordered there is no way back: what
+ * Identity of what is kept here. `maxFailures`: more are as good as these. Once a stop was ordered there is no way back: what
  * the agent should run, and how often it has failed, is of no consequence any more.
  */
 export function keyOfState(s: WorldState, mostFailures: number): string {

@@ -8,17 +8,17 @@ import {
   type AdoptedEpoch,
   type Adoption,
   type ClaimedIds,
-  type KeptKnowledge,
-  knowledgeOf,
+  type PersistedState,
+  persistedStateOf,
 } from '../../../machines/agent/envoy/adoption.ts';
 import type { PrepareOrder, ProbeOrder, StartOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
 import type { EpochContext } from '../../../machines/agent/envoy/epoch-context.ts';
 import type { EpochRecord } from '../../../machines/agent/envoy/epoch-record.ts';
 import { parentDueMs } from '../../../machines/agent/envoy/parent-shutdown.ts';
 import type { SupervisorContext } from '../../../machines/agent/envoy/supervisor-context.ts';
-import type { BinaryCheck } from '../../../machines/agent/files/binary-watcher.machine.ts';
-import type { ProbeLook, ProcessSignal } from '../../../machines/agent/protocol.ts';
-import type { HttpOrder } from '../../../machines/agent/status-protocol.ts';
+import type { BinaryCheckResult } from '../../../machines/agent/files/binary-watcher.machine.ts';
+import type { ProbeRun, ProcessSignal } from '../../../machines/agent/protocol.ts';
+import type { StatusHttpOrder } from '../../../machines/agent/status-protocol.ts';
 import { type Running, report, settle } from '../../debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import type { Choice, Violation, World } from '../../debugger/explore/world.ts';
@@ -251,7 +251,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#set({ binaryWatch: watch });
   }
 
-  checkBinary(): BinaryCheck {
+  checkBinary(): BinaryCheckResult {
     const { binary, misfit, checked } = this.#state;
     if (misfit) return { refused: 'its hot restart version is 11.112' };
     const name = `binary-${binary}`;
@@ -348,7 +348,7 @@ export class ExplorationWorld implements World, EffectWorld {
     }
   }
 
-  lookNow({ input, self }: Running<Run>, { asItIs }: ProbeLook): void {
+  lookNow({ input, self }: Running<Run>, { asItIs }: ProbeRun): void {
     this.#set({ looking: new Map(this.#state.looking).set(this.#nameOf(input), { probe: self, asItIs }) });
   }
 
@@ -380,7 +380,7 @@ export class ExplorationWorld implements World, EffectWorld {
     for (const process of this.#host.processes) this.#host.kill(process);
   }
 
-  orderStatus({ self }: Running<unknown>, order: HttpOrder): void {
+  orderStatus({ self }: Running<unknown>, order: StatusHttpOrder): void {
     if (order.type === 'envoy.probe') {
       if (order.at !== 'port') this.#tellListeners(self);
       report(self, {
@@ -544,15 +544,15 @@ export class ExplorationWorld implements World, EffectWorld {
     return { knowledge, leaving: this.#leaving(knowledge), timers, restart, ends: new Map() };
   }
 
-  #leaving({ epochs }: KeptKnowledge): Gone['leaving'] {
+  #leaving({ epochs }: PersistedState): Gone['leaving'] {
     const { children } = (this.agentSnapshot.children as Record<string, AnyActorRef>).supervisor!.getSnapshot();
     const leaving = epochs.filter(({ phase }) => phase === 'leaving');
     return new Map(leaving.map(({ name }) => [name, children[name].getSnapshot().context as EpochContext]));
   }
 
-  #knowledge(): KeptKnowledge {
+  #knowledge(): PersistedState {
     const { supervisor } = this.agentSnapshot.children as Record<string, AnyActorRef | undefined>;
-    return knowledgeOf(supervisor?.getSnapshot().context as SupervisorContext);
+    return persistedStateOf(supervisor?.getSnapshot().context as SupervisorContext);
   }
 
   /** Has given way, and has not heard yet what comes of it. */

@@ -3,7 +3,7 @@
  * whatever the supervisor believes; invariants are checked against it. All of it is plain immutable data and actors.
  */
 import type { AnyActorRef } from 'xstate';
-import type { EnvoyAnswered, EnvoyAsk, RefusedListener } from '../../../machines/agent/status-protocol.ts';
+import type { EnvoyProbe, EnvoyResponded, RefusedListener } from '../../../machines/agent/status-protocol.ts';
 import { report } from '../../debugger/explore/scripted-effect.ts';
 import type { ActorHome } from '../../debugger/explore/symbolic-system.ts';
 import {
@@ -282,7 +282,7 @@ export class SimulatedHost {
   }
 
   /** What Envoy says when it is asked there: whoever has the admin port of that base id; whoever takes connections. */
-  word(at: EnvoyAsk['at'], baseId: number | undefined): Omit<EnvoyAnswered, 'type' | 'request'> {
+  word(at: EnvoyProbe['at'], baseId: number | undefined): Omit<EnvoyResponded, 'type' | 'request'> {
     const admin = this.processes.find(
       (process) => process.baseId === baseId && this.hasAdmin(process) && this.isResponsive(process),
     );

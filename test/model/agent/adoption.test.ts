@@ -4,9 +4,9 @@ import { createActor, createMachine } from 'xstate';
 import {
   type AdoptedEpoch,
   type Adoption,
-  newcomerAmong,
-  parentShutdownLeft,
-  restartUnderWay,
+  candidateAmong,
+  ongoingRestartOf,
+  remainingParentShutdownMs,
 } from '../../../machines/agent/envoy/adoption.ts';
 import { parentDueMs } from '../../../machines/agent/envoy/parent-shutdown.ts';
 import { supervisorMachine } from '../../../machines/agent/envoy/supervisor.machine.ts';
@@ -29,8 +29,8 @@ const epoch = (number: number, change: Partial<AdoptedEpoch> = {}): AdoptedEpoch
 describe('a parent', () => {
   test('has what is left of its time', () => {
     const parent = epoch(0, { phase: 'leaving', elapsedMs: 20_000 });
-    expect(parentShutdownLeft(parent, 60_000)).toBe(40_000);
-    expect(parentShutdownLeft({ ...parent, elapsedMs: 61_000 }, 60_000)).toBe(0);
+    expect(remainingParentShutdownMs(parent, 60_000)).toBe(40_000);
+    expect(remainingParentShutdownMs({ ...parent, elapsedMs: 61_000 }, 60_000)).toBe(0);
   });
 
   test('is due a second, or a tenth, before its time is over, and before that by what nobody has seen', () => {
@@ -49,13 +49,13 @@ describe('a start that was under way', () => {
   const starting = epoch(1, { phase: 'starting' });
 
   test('goes on', () => {
-    expect(restartUnderWay(adoption([epoch(0), starting], { restart }))).toBe(restart);
-    expect(newcomerAmong([epoch(0), starting])).toBe(starting);
+    expect(ongoingRestartOf(adoption([epoch(0), starting], { restart }))).toBe(restart);
+    expect(candidateAmong([epoch(0), starting])).toBe(starting);
   });
 
   test('does not where it had been given up, or had no process yet', () => {
-    expect(restartUnderWay(adoption([epoch(0), starting]))).toBeUndefined();
-    expect(restartUnderWay(adoption([epoch(0)], { restart }))).toBeUndefined();
+    expect(ongoingRestartOf(adoption([epoch(0), starting]))).toBeUndefined();
+    expect(ongoingRestartOf(adoption([epoch(0)], { restart }))).toBeUndefined();
   });
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type EpochRecord, nextEpoch, withPhase } from '../../../machines/agent/envoy/epoch-record.ts';
+import { type EpochRecord, nextEpochId, withPhase } from '../../../machines/agent/envoy/epoch-record.ts';
 
 const record = (name: string, phase: EpochRecord['phase']): EpochRecord => ({
   name,
@@ -33,7 +33,7 @@ test.each<[string, EpochRecord[], boolean, string]>([
   ['only a replaced one is left', [record('epoch-3', 'retiring')], false, 'epoch-0b'],
   ['only a replaced one of the second base id is left', [record('epoch-2b', 'retiring')], false, 'epoch-0'],
 ])('%s: the next one', (_, epochs, replacing, name) => {
-  expect(nextEpoch(epochs, [7, 8], replacing)).toEqual({
+  expect(nextEpochId(epochs, [7, 8], replacing)).toEqual({
     name,
     epoch: record(name, 'starting').epoch,
     baseId: record(name, 'starting').baseId,
@@ -41,7 +41,7 @@ test.each<[string, EpochRecord[], boolean, string]>([
 });
 
 test('an agent with one base id has no other to go to', () => {
-  expect(nextEpoch([record('epoch-3', 'retiring')], [7], false)).toEqual({ name: 'epoch-4', epoch: 4, baseId: 7 });
+  expect(nextEpochId([record('epoch-3', 'retiring')], [7], false)).toEqual({ name: 'epoch-4', epoch: 4, baseId: 7 });
 });
 
 test('a phase is one epoch’s', () => {

@@ -3,7 +3,7 @@ import { closeSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, wr
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { KeptKnowledge } from '../../../../machines/agent/envoy/adoption.ts';
+import type { PersistedState } from '../../../../machines/agent/envoy/adoption.ts';
 import type { EpochRecord } from '../../../../machines/agent/envoy/epoch-record.ts';
 import { randomOf } from '../../../../test/churn/churn-mesh.ts';
 import { temporaryFolder, temporaryScratch } from '../../../../test/fixtures/real-envoy.ts';
@@ -21,7 +21,7 @@ const live: EpochRecord = {
   ...{ phase: 'live', doomed: false },
 };
 
-const knows = (...epochs: EpochRecord[]): KeptKnowledge => ({
+const knows = (...epochs: EpochRecord[]): PersistedState => ({
   ...{ desired: { digest: 'd', orders: 0, binary: 'first' }, epochs, recovery: 'none' },
   ...{ provenDigest: 'd', provenBinary: 'first' },
 });

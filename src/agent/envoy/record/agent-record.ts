@@ -6,7 +6,7 @@
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AdoptedEpoch, Adoption, KeptKnowledge } from '../../../../machines/agent/envoy/adoption.ts';
+import type { AdoptedEpoch, Adoption, PersistedState } from '../../../../machines/agent/envoy/adoption.ts';
 import type { EpochRecord } from '../../../../machines/agent/envoy/epoch-record.ts';
 import { replaceFileSync } from '../../../runtime/files/replace-file.ts';
 import { ensureRunDir, requireOwnDirectory } from '../../../runtime/files/run-dir.ts';
@@ -45,7 +45,7 @@ interface KeptProcess extends EnvoyRun {
 interface KeptRecord {
   readonly format: typeof recordFormat;
   readonly baseIds: readonly number[];
-  readonly knowledge: KeptKnowledge;
+  readonly knowledge: PersistedState;
   /** When each epoch, by its name, came into its phase. */
   readonly since: Readonly<Record<string, number>>;
   readonly processes: readonly KeptProcess[];
@@ -64,7 +64,7 @@ export class AgentRecord {
   readonly #neighbours: Neighbours;
   #sources: RecordSources | undefined;
   #baseIds: readonly number[] = [];
-  #knowledge: KeptKnowledge | undefined;
+  #knowledge: PersistedState | undefined;
   #since: Record<string, number> = {};
   #processes: readonly KeptProcess[] = [];
   #started = 0;
@@ -146,7 +146,7 @@ export class AgentRecord {
   }
 
   /** What the supervisor thinks. */
-  supervisorKnows(knowledge: KeptKnowledge): void {
+  supervisorKnows(knowledge: PersistedState): void {
     const before = this.#knowledge;
     this.#knowledge = knowledge;
     const phases = new Map(before?.epochs.map(({ name, phase }) => [name, phase]));
@@ -368,7 +368,7 @@ function isList<A>(value: unknown, isItem: (item: unknown) => item is A, most: n
   return Array.isArray(value) && value.length <= most && value.every(isItem);
 }
 
-function isKnowledge(value: unknown): value is KeptKnowledge {
+function isKnowledge(value: unknown): value is PersistedState {
   if (!isObject(value)) return false;
   const { desired, epochs, recovery, provenDigest, provenBinary, restart } = value;
   const isDesired = isObject(desired) && isText(desired.digest) && isCount(desired.orders) && isText(desired.binary);

@@ -11,10 +11,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fromCallback } from 'xstate';
 import type {
-  HoldTell,
   LinkOrder,
   LinkReport,
   PredecessorReport,
+  TakeoverConfirm,
 } from '../../../../machines/agent/succession-protocol.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import { isObject } from '../../../runtime/json-object.ts';
@@ -181,7 +181,7 @@ function isSocket(path: string): boolean {
 
 /** The newer agent's end. @param held what runs is this agent's from now on */
 export function successorLink(directory: string, held: () => void) {
-  return fromCallback<HoldTell, undefined>(({ sendBack, receive }) => {
+  return fromCallback<TakeoverConfirm, undefined>(({ sendBack, receive }) => {
     let isOpen = true;
     const report = (event: PredecessorReport): void => {
       if (isOpen) sendBack(event);

@@ -1,5 +1,5 @@
 /** Samples for the charts of Envoy's processes: the supervisor, its phases, and an epoch. */
-import { type EpochOver, parentFailures } from '../../../../machines/agent/envoy/supervisor-context.ts';
+import { type ClassifiedExit, parentFailures } from '../../../../machines/agent/envoy/supervisor-context.ts';
 import { defaultSettings } from '../../../../machines/agent/settings.ts';
 import type { Payload, SampledState, Samples } from '../samples.ts';
 
@@ -39,7 +39,7 @@ const supervisorInput = (change: Partial<typeof settings>) => ({
 });
 
 /** What the supervisor says to itself about an end comes of that end, and from nobody else. */
-const saidToItself: Record<EpochOver['type'], readonly Payload[]> = {
+const saidToItself: Record<ClassifiedExit['type'], readonly Payload[]> = {
   'serving.failed': [],
   'serving.orphaned': [],
   'candidate.failed': [],

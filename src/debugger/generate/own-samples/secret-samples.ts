@@ -1,5 +1,5 @@
 /** Samples for the charts of secrets. */
-import { type HeldSecret, isTaken } from '../../../../machines/agent/secrets/held-secrets.ts';
+import { type HeldSecret, isAcknowledged } from '../../../../machines/agent/secrets/held-secrets.ts';
 import type { Samples } from '../samples.ts';
 import { identity } from './xds-samples.ts';
 
@@ -35,7 +35,7 @@ export const secretsSamples: Samples = {
     (made as typeof parts).authorities,
     (held as HeldSecret[])
       .filter(({ name }) => name === 'ROOTCA')
-      .map((roots) => [roots.version, roots.parts.authorities, isTaken(roots)]),
+      .map((roots) => [roots.version, roots.parts.authorities, isAcknowledged(roots)]),
   ],
 };
 

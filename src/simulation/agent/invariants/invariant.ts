@@ -1,5 +1,5 @@
 import type { AgentSettings } from '../../../../machines/agent/settings.ts';
-import type { ReadinessAnswer } from '../../../../machines/agent/status-protocol.ts';
+import type { ReadinessRespond } from '../../../../machines/agent/status-protocol.ts';
 import type { ProcessEnd } from '../simulated-envoy.machine.ts';
 import type { EnvoySignal, SimulatedHost, SimulatedProcess } from '../simulated-host.ts';
 
@@ -58,7 +58,7 @@ export interface Invariant {
   /** The supervisor tells the agent of a start. */
   reporting?(what: 'restart.decided' | 'restart.ended', name: string, observed: Observed): string | undefined;
   /** Somebody asked whether this proxy is ready. */
-  answering?(answer: ReadinessAnswer, observed: Observed): string | undefined;
+  answering?(answer: ReadinessRespond, observed: Observed): string | undefined;
   /** Something happened, and all is quiet again. */
   always?(observed: Observed): string | undefined;
   /** Nothing more will happen by itself. */

@@ -5,8 +5,10 @@ import { type Desired, type EpochRecord, newestOf, servingOf } from './epoch-rec
 import type { SupervisorContext, SupervisorEvent } from './supervisor-context.ts';
 
 /** What is gone back to, now that an epoch is live: the first that ever is has nobody before it. */
-export const provenWith = (live: EpochRecord | undefined, { provenDigest, provenBinary }: SupervisorContext): string =>
-  provenDigest === '' && live !== undefined ? live.binary : provenBinary;
+export const provenBinaryAfterLive = (
+  live: EpochRecord | undefined,
+  { provenDigest, provenBinary }: SupervisorContext,
+): string => (provenDigest === '' && live !== undefined ? live.binary : provenBinary);
 
 /** What had proven itself does not even start any more, and nobody serves: there is nothing to go back to. */
 export function isProvenLost(event: SupervisorEvent, { epochs, desired, provenBinary }: SupervisorContext): boolean {
@@ -23,7 +25,12 @@ export function desiredAfter(event: SupervisorEvent, { desired }: SupervisorCont
 }
 
 /** What an epoch can be blamed for. The rest is said of its files, its folders, its control plane, the operating system. */
-const ownFaults: ReadonlySet<EpochFailed['during']> = new Set(['preparing', 'initializing', 'serving', 'draining']);
+const phasesOfEpochFault: ReadonlySet<EpochFailed['during']> = new Set([
+  'preparing',
+  'initializing',
+  'serving',
+  'draining',
+]);
 
 /** A new Envoy that is not what is to run any more, and what was. */
 export interface Withdrawal {
@@ -39,9 +46,9 @@ export interface Withdrawal {
  * wanted then, or the last one that proved itself.
  */
 export function withdrawalAfter(event: SupervisorEvent, context: SupervisorContext): Withdrawal | undefined {
-  const given = givenUp(event, context);
+  const given = failedEpoch(event, context);
   // An epoch that its parent's death dooms is not to blame for its own.
-  if (given === undefined || isOfParent(given.epoch) || given.epoch.doomed) return undefined;
+  if (given === undefined || isParentPhase(given.epoch) || given.epoch.doomed) return undefined;
   const { binary } = given.epoch;
   const serving = servingOf(context.epochs.filter((e) => e.name !== given.epoch.name));
   const instead = serving?.binary ?? context.provenBinary;
@@ -49,16 +56,16 @@ export function withdrawalAfter(event: SupervisorEvent, context: SupervisorConte
   return { binary, instead, reason: given.reason, hasRun: given.hasRun };
 }
 
-const isOfParent = ({ phase }: EpochRecord): boolean => phase === 'leaving' || phase === 'retiring';
+const isParentPhase = ({ phase }: EpochRecord): boolean => phase === 'leaving' || phase === 'retiring';
 
-function givenUp(
+function failedEpoch(
   event: SupervisorEvent,
   { epochs, settings }: SupervisorContext,
 ): { epoch: EpochRecord; reason: string; hasRun: boolean } | undefined {
   if (event.type === 'epoch.failed') {
     const epoch = epochs.find(({ name }) => name === event.name);
     // A parent that refuses its child would refuse any.
-    if (epoch === undefined || !ownFaults.has(event.during) || event.refusedByParent) return undefined;
+    if (epoch === undefined || !phasesOfEpochFault.has(event.during) || event.refusedByParent) return undefined;
     return { epoch, reason: `${event.during}: ${event.reason}`, hasRun: event.during !== 'preparing' };
   }
   const epoch = newestOf(epochs);
