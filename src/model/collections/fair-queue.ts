@@ -1,29 +1,28 @@
 /**
- * A bounded queue whose room and whose turns are shared fairly by key, level by level: namespaces take turns, within a namespace its
- * accounts, within an account its connections. A key may use all of the room while no other key needs it. When the queue is full, the key
- * with the most items gives one up, which is not the new one unless no key has more than its own.
- *
- * It also serves as the set of what tenants hold (registrations, streams): nothing is then taken by {@link FairQueue.next}, and
- * what {@link FairQueue.add} returns has to be released.
+ * A bounded queue that shares its capacity and its service order fairly by key, level by level: round-robin over namespaces, within a
+ * namespace over accounts, within an account over connections. A key may use the full capacity while no other key needs it. When the queue
+ * is full, the key with the most items loses one; the new item is rejected only if no key has more items than its own.
+ * Also used as the set of resources that tenants occupy (registrations, streams). Callers then never use {@link FairQueue.next} and must
+ * release what {@link FairQueue.add} returns.
  */
 
-/** From the outermost level inwards: namespace, account, connection. All keys of one queue have the same number of levels. */
+/** From the outermost level to the innermost: namespace, account, connection. All keys of one queue have the same number of levels. */
 export type ShareKey = readonly string[];
 
 export interface FairQueueOptions<Item> {
-  /** Items of all keys. */
+  /** Capacity for all keys together. */
   readonly maxItems: number;
-  /** Items of one key, by its level; `undefined`: as many as there is room for. A new item beyond it is rejected. */
+  /** Maximum items of one key, per level; `undefined` means no limit but {@link maxItems}. An item beyond it is rejected. */
   readonly maxOfKey?: readonly (number | undefined)[];
-  /** Whether an item is served before another one of the same innermost key. Absent: in order of arrival. */
+  /** Whether an item is served before another one of the same innermost key. Default: order of arrival. */
   readonly precedes?: (one: Item, other: Item) => boolean;
 }
 
 interface Share<Item> {
   count: number;
-  /** In the order of their turns; empty on the innermost level. */
+  /** In service order; empty on the innermost level. */
   readonly children: Map<string, Share<Item>>;
-  /** In the order in which they are served; empty on the outer levels. */
+  /** In service order; empty on the outer levels. */
   readonly items: Item[];
 }
 
@@ -40,7 +39,7 @@ export class FairQueue<Item> {
     return this.#keys.size;
   }
 
-  /** Items of a key, or of all keys that begin with it. */
+  /** Items of a key, or of all keys with this prefix. */
   sizeOf(key: ShareKey): number {
     return this.#pathOf(key).at(key.length)?.count ?? 0;
   }
@@ -54,13 +53,12 @@ export class FairQueue<Item> {
     return this.#keys.keys();
   }
 
-  /** Whether a new item of the key would be taken now. */
   accepts(key: ShareKey): boolean {
     if (this.#isFull(key)) return false;
     return this.size < this.#options.maxItems || this.#isBelowLargest(key);
   }
 
-  /** @returns the item that is rejected: the new one, or one of the key with the most; `undefined` if there is room for all */
+  /** @returns the rejected item (the new one, or one of the key with the most items); `undefined` if there is capacity for all */
   add(item: Item, key: ShareKey): Item | undefined {
     if (this.#isFull(key)) return item;
     this.#insert(item, key);
@@ -71,7 +69,7 @@ export class FairQueue<Item> {
   }
 
   /**
-   * Takes the next item out of the queue.
+   * Removes and returns the next item.
    *
    * @param isReady items for which it is false keep their place
    */
@@ -81,7 +79,7 @@ export class FairQueue<Item> {
     return item;
   }
 
-  /** @returns whether the item was there */
+  /** @returns whether the queue contained the item */
   remove(item: Item): boolean {
     const key = this.#keys.get(item);
     if (key === undefined) return false;
@@ -126,7 +124,7 @@ export class FairQueue<Item> {
     return path;
   }
 
-  /** Whether another key of some level has more items than the given one would have with a new item. */
+  /** Whether, on some level, another key has more items than the given key would have with one more. */
   #isBelowLargest(key: ShareKey): boolean {
     const path = this.#pathOf(key);
     return path.some(({ children }, level) => {
@@ -135,7 +133,7 @@ export class FairQueue<Item> {
     });
   }
 
-  /** The last item of the key with the most, level by level. Of equal ones the key of the new item gives up its own. */
+  /** The last item of the key with the most items, level by level. On a tie, an item of `newKey`. */
   #largest(newKey: ShareKey): Item {
     let share = this.#root;
     for (let level = 0; share.items.length === 0; level++) {
@@ -151,7 +149,7 @@ function emptyShare<Item>(): Share<Item> {
   return { count: 0, children: new Map(), items: [] };
 }
 
-/** The next ready item, and moves the keys that it belongs to behind all others of their level. */
+/** Returns the next ready item and moves its keys behind all others of their levels. */
 function firstOf<Item>({ items, children }: Share<Item>, isReady: (item: Item) => boolean): Item | undefined {
   for (const item of items) if (isReady(item)) return item;
   for (const [name, child] of children) {
@@ -164,7 +162,7 @@ function firstOf<Item>({ items, children }: Share<Item>, isReady: (item: Item) =
   return undefined;
 }
 
-/** After all items that it does not precede. */
+/** Index after all items that the new one does not precede. */
 function placeFor<Item>(item: Item, items: readonly Item[], precedes: (one: Item, other: Item) => boolean): number {
   let low = 0;
   let high = items.length;

@@ -1,13 +1,12 @@
-/** Runs tasks, a bounded number at once and a bounded number waiting, in turns by key (see FairQueue). */
+/** Runs tasks with limits on running and waiting tasks, in round-robin order by key (see FairQueue). */
 import { FairQueue, type ShareKey } from './fair-queue.ts';
 
 export interface FairTasksOptions {
-  /** Tasks that run at the same time. */
   readonly maxRunning: number;
-  /** Tasks of one outermost key that run at the same time. Default: {@link maxRunning}. */
+  /** Concurrent tasks of one outermost key. Default: {@link maxRunning}. */
   readonly maxRunningOfKey?: number;
   readonly maxWaiting: number;
-  /** Waiting tasks of one key, by its level. */
+  /** Waiting tasks of one key, per level. */
   readonly maxWaitingOfKey?: readonly (number | undefined)[];
 }
 
@@ -15,11 +14,14 @@ export interface FairTask<Result> {
   readonly key: ShareKey;
   /** Tasks of one innermost key with a lower rank run first. Default 0. */
   readonly rank?: number;
-  /** The task counts as running until the promise settles; its result may be there earlier. A rejection without a result is the result. */
+  /**
+   * The task counts as running until the promise settles; `settle` may deliver the result earlier. A rejection before `settle` becomes the
+   * result.
+   */
   readonly run: (settle: (result: Result) => void) => Promise<void>;
-  /** Called instead of `run` if there is no room. @param waiting how many tasks wait */
+  /** Called instead of `run` if the queue is full. @param waiting number of waiting tasks */
   readonly reject: (waiting: number) => Result;
-  /** Called instead of `run` if the signal is aborted first. Absent: the task waits on. */
+  /** Called instead of `run` if the signal is aborted first. Default: the task keeps waiting. */
   readonly cancelled?: () => Result;
 }
 
@@ -33,7 +35,7 @@ interface Waiting {
 export class FairTasks {
   readonly #options: FairTasksOptions;
   readonly #queue: FairQueue<Waiting>;
-  /** Outermost keys of the tasks that run, and how many each has. */
+  /** Running tasks by outermost key. */
   readonly #runningOf = new Map<string, number>();
   #running = 0;
 
@@ -64,7 +66,6 @@ export class FairTasks {
       if (cancelled !== undefined && this.#queue.remove(waiting)) resolve(cancelled());
     };
     signal?.addEventListener('abort', leave, { once: true });
-    // With a free slot there is no task that waits for one.
     if (this.#hasSlot(key)) this.#start(waiting);
     else this.#queue.add(waiting, key)?.reject();
     return promise.finally(() => signal?.removeEventListener('abort', leave));

@@ -1,12 +1,11 @@
 /**
- * Keys of things that are of use as long as all their holders are there: told when one of them is gone.
- *
- * A holder is registered once, whatever comes and goes with it: what is registered for an object stays until that object goes,
- * and one that stays for weeks would gather a registration for each key that it ever had.
+ * Keys that are useful only while all their holders (objects) are alive; reports a key when one of its holders was garbage-collected.
+ * A holder is registered with the FinalizationRegistry once: registrations stay until the object is collected, so one per key would
+ * accumulate on a holder that lives for weeks.
  */
 import { onceFor } from './once-for.ts';
 
-/** Keys of one holder, each with those of all its holders. */
+/** Keys of one holder, each with the key maps of all its holders. */
 type Keys = Map<string, readonly Keys[]>;
 
 export class HeldKeys {
@@ -17,14 +16,14 @@ export class HeldKeys {
   });
   readonly #holders = new FinalizationRegistry<Keys>((keys) => {
     for (const [key, all] of keys) {
-      // The key may have come again, with other holders.
+      // The key may have been added again with other holders.
       for (const one of all) if (one.get(key) === all) one.delete(key);
       this.#gone(key);
     }
   });
   readonly #gone: (key: string) => void;
 
-  /** @param gone a holder of this key is; there may be others by now that hold the same one */
+  /** @param gone called with the key of a collected holder; another set of holders may have the same key by then */
   constructor(gone: (key: string) => void) {
     this.#gone = gone;
   }
@@ -36,7 +35,6 @@ export class HeldKeys {
     for (const one of all) one.set(key, all);
   }
 
-  /** How many keys are known of a holder. */
   countOf(holder: object): number {
     return this.#keysOf(holder).size;
   }

@@ -1,12 +1,10 @@
 /**
- * Items in the order in which they came, each of which knows its neighbours: the oldest is found, and any is taken out, at the
- * same cost however many there are.
- *
- * A `Map` has an order, too, but no cheap way to its oldest entry: a new iterator passes by all that were deleted, and one that
- * is kept keeps each table that the map has had since, with whatever was in it.
+ * Items in insertion order with links to their neighbours: finding the oldest and removing any item cost O(1).
+ * A `Map` has no cheap access to its oldest entry: a new iterator passes over all deleted entries, and a retained iterator keeps every
+ * former hash table of the map alive.
  */
 
-/** An item of one queue at most. */
+/** An item may be in one queue only. */
 export interface Linked<Item> {
   older: Item | undefined;
   newer: Item | undefined;
@@ -20,7 +18,7 @@ export class LinkedQueue<Item extends Linked<Item>> {
     return this.#oldest;
   }
 
-  /** @param item in no queue */
+  /** @param item not in a queue */
   add(item: Item): void {
     item.older = this.#newest;
     if (this.#newest === undefined) this.#oldest = item;
@@ -28,7 +26,7 @@ export class LinkedQueue<Item extends Linked<Item>> {
     this.#newest = item;
   }
 
-  /** @param item in this queue; what it was between is not held by it */
+  /** @param item in this queue; its links are cleared */
   remove(item: Item): void {
     const { older, newer } = item;
     if (older === undefined) this.#oldest = newer;

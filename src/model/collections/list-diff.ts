@@ -1,11 +1,11 @@
-/** What differs between two lists of mostly the same objects, by identity. */
+/** The difference between two lists of mostly the same objects, by identity. */
 
 export interface ListDiff<T> {
   readonly removed: readonly T[];
   readonly added: readonly T[];
 }
 
-/** Lists that differ in one place cost a comparison for each item and nothing more. */
+/** Costs one comparison per item for lists that differ in one place. */
 export function listDiff<T extends object>(before: readonly T[], after: readonly T[]): ListDiff<T> {
   if (before === after) return { removed: [], added: [] };
   let start = 0;
@@ -19,7 +19,7 @@ export function listDiff<T extends object>(before: readonly T[], after: readonly
   return { removed: old.filter((item) => !nowSet.has(item)), added: now.filter((item) => !oldSet.has(item)) };
 }
 
-/** A sorted list without some items and with others, each in its place; the list itself if that makes no difference. */
+/** A sorted list without some items and with others; the list itself if nothing changes. */
 export function changedList<T extends object>(
   list: readonly T[],
   removed: ReadonlySet<T>,
@@ -28,7 +28,7 @@ export function changedList<T extends object>(
 ): readonly T[] {
   const kept = removed.size === 0 ? [...list] : list.filter((item) => !removed.has(item));
   if (kept.length === list.length && added.length === 0) return list;
-  // A few are put in their places one by one; with more the list is sorted as a whole.
+  // Binary insertion is faster for a few items only.
   if (added.length > 32) return [...kept, ...added].sort(compare);
   for (const item of added) kept.splice(placeOf(kept, item, compare), 0, item);
   return kept;

@@ -1,6 +1,5 @@
-/** What is found out once for an object, and is known as long as that object is there. */
+/** Caches a value per object, weakly: the value is dropped with the object. */
 
-/** @param make called once for each object */
 export function onceFor<Key extends object, Value extends NonNullable<unknown>>(
   make: (key: Key) => Value,
 ): (key: Key) => Value {
@@ -15,7 +14,7 @@ export function onceFor<Key extends object, Value extends NonNullable<unknown>>(
   };
 }
 
-/** @param make called once for the two together; the answer is kept as long as both are there */
+/** The value is cached as long as both objects are alive. */
 export function onceForPair<A extends object, B extends object, Value extends NonNullable<unknown>>(
   make: (a: A, b: B) => Value,
 ): (a: A, b: B) => Value {

@@ -1,13 +1,12 @@
 /**
- * An immutable map whose next version costs the entries that changed, not all entries: a path of nodes is copied, the
- * rest is shared. (A hash trie with 32 branches; keys of equal hash lie in one leaf.)
- *
- * It iterates in the order of hashes: the same for the same keys on every machine, but not the order of insertion.
+ * An immutable map. A new version copies the path to each changed entry and shares the rest (hash trie with 32 branches; keys of equal hash
+ * share a leaf).
+ * Iterates in hash order: the same for the same keys on every machine, but not insertion order.
  */
 import { atOnce, type Steps } from '../../runtime/turns.ts';
 
 type Leaf<V> = { readonly hash: number; readonly entries: readonly (readonly [string, V])[] };
-/** `editor`: who made the branch and may change it until it hands it out. */
+/** `editor`: identity of the bulk operation that created the branch and may modify it in place. */
 type Branch<V> = { readonly children: (Node<V> | undefined)[]; readonly editor?: object | undefined };
 type Node<V> = Leaf<V> | Branch<V>;
 
@@ -40,7 +39,7 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
     return this.#entry(key) !== undefined;
   }
 
-  /** This map with one entry added or replaced; itself when it has that very value. */
+  /** This map with one entry added or replaced; the same map if the value is identical. */
   with(key: string, value: V): PersistentMap<V> {
     const before = this.#entry(key);
     if (before !== undefined && before[1] === value) return this;
@@ -48,12 +47,12 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
     return new PersistentMap(root, this.size + (before === undefined ? 1 : 0));
   }
 
-  /** This map with many entries added or replaced, at less than the cost of one after the other. */
+  /** Adds or replaces many entries; cheaper than one call of {@link with} per entry. */
   withAll(entries: Iterable<readonly [string, V]>): PersistentMap<V> {
     return atOnce(this.addingAll(entries));
   }
 
-  /** The same in steps. */
+  /** {@link withAll} in steps. */
   *addingAll(entries: Iterable<readonly [string, V]>): Steps<PersistentMap<V>> {
     const editor = {};
     let root = this.#root;
@@ -66,7 +65,6 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
     return new PersistentMap(root, size);
   }
 
-  /** This map without a key. */
   without(key: string): PersistentMap<V> {
     if (!this.has(key)) return this;
     return this.size === 1
@@ -95,8 +93,8 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
   }
 
   /**
-   * Keys that only one of both maps has, or that have different values. Shared nodes are skipped: the cost depends on the entries that
-   * differ, if one map was made from the other.
+   * Keys that only one of the maps has, or whose values differ. Skips shared nodes, so the cost depends on the differing entries if one map
+   * was derived from the other.
    */
   differingKeys(other: PersistentMap<V>): Iterable<string> {
     return differences(this.#root, other.#root);
@@ -117,7 +115,7 @@ function entryOf<V>(root: Node<V> | undefined, key: string): readonly [string, V
   return undefined;
 }
 
-/** FNV-1a, 32 bits, with a final mix: branches are told apart by the lowest bits first. */
+/** FNV-1a, 32 bits, with a final mix, because branches are chosen by the lowest bits first. */
 export function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
@@ -125,7 +123,7 @@ export function hashOf(text: string): number {
   return (hash ^ (hash >>> 13)) >>> 0;
 }
 
-/** @param editor branches of whom are changed as they are; all others are copied */
+/** @param editor branches of this editor are modified in place; all others are copied */
 function put<V>(
   node: Node<V> | undefined,
   hash: number,
@@ -156,7 +154,7 @@ function drop<V>(node: Node<V>, hash: number, shift: number, key: string): Node<
   const index = (hash >>> shift) & (width - 1);
   const children = node.children.with(index, drop(node.children[index]!, hash, shift + bits, key));
   const left = children.filter((child) => child !== undefined);
-  // A branch with one leaf is that leaf; with one branch it must stay, for its place in the hash.
+  // A branch with one leaf collapses to that leaf. A branch with one branch must stay: its depth is part of the hash.
   if (left.length === 1 && 'entries' in left[0]!) return left[0];
   return left.length === 0 ? undefined : { children };
 }

@@ -1,4 +1,4 @@
-/** Sets an entry of a memory that is not to grow: where a new one would be one too many, all that was kept is forgotten. */
+/** Sets an entry of a bounded cache. Clears the cache if a new entry would exceed the limit. */
 export function setBounded<K, V>(map: Map<K, V>, key: K, value: V, most: number): void {
   if (map.size >= most && !map.has(key)) map.clear();
   map.set(key, value);

@@ -1,6 +1,6 @@
 /**
- * An immutable list in order whose next version costs what changed, not all items: it is cut into blocks, and the blocks
- * that an edit does not touch are shared. As one array it is made when somebody asks for that, once.
+ * An immutable sorted list of blocks. A new version copies the blocks that an edit touches and shares the others. Converted to one array on
+ * first use.
  */
 import type { Steps } from '../../runtime/turns.ts';
 import { sorting } from './sorting.ts';
@@ -17,12 +17,12 @@ export class SortedList<T> {
     this.#compare = compare;
   }
 
-  /** @param compare 0 for an item alone: no two of a list are of the same place */
+  /** @param compare returns 0 only for identical items */
   static of<T>(items: readonly T[], compare: (a: T, b: T) => number): SortedList<T> {
     return SortedList.#ofSorted(items.toSorted(compare), compare);
   }
 
-  /** The same in steps. */
+  /** {@link of} in steps. */
   static *making<T>(items: readonly T[], compare: (a: T, b: T) => number): Steps<SortedList<T>> {
     return SortedList.#ofSorted(yield* sorting(items, compare), compare);
   }
@@ -35,13 +35,12 @@ export class SortedList<T> {
     return new SortedList(blocks, sorted.length, compare);
   }
 
-  /** All of them as one array, the same each time. */
+  /** All items as one array, built once. */
   get items(): readonly T[] {
     this.#items ??= this.#blocks.length === 1 ? this.#blocks[0]! : ([] as T[]).concat(...this.#blocks);
     return this.#items;
   }
 
-  /** This list without some of its items and with others. */
   edited(gone: readonly T[], added: readonly T[]): SortedList<T> {
     if (gone.length + added.length > mostSingleEdits) {
       const without = new Set(gone);
@@ -58,7 +57,7 @@ export class SortedList<T> {
     const block = blocks[at]!;
     const left = block.toSpliced(placeOf(block, item, this.#compare), 1);
     const next = blocks[at + 1];
-    // Small blocks are joined: a list that shrank is not left in crumbs.
+    // Joins small neighbours, so that a shrinking list does not fragment.
     if (next !== undefined && left.length + next.length <= mostItems / 2) blocks.splice(at, 2, [...left, ...next]);
     else if (left.length === 0) blocks.splice(at, 1);
     else blocks[at] = left;
@@ -76,7 +75,7 @@ export class SortedList<T> {
     else blocks.splice(at, 1, more.slice(0, mostItems / 2), more.slice(mostItems / 2));
   }
 
-  /** The last that does not begin after the item; else the first. */
+  /** The last block that does not begin after the item; else the first. */
   #blockOf(blocks: readonly (readonly T[])[], item: T): number {
     let [low, high] = [0, blocks.length];
     while (low < high) {
@@ -88,13 +87,13 @@ export class SortedList<T> {
   }
 }
 
-/** Items of a block: as many as are copied for one edit. */
+/** Maximum items of a block, all of which one edit copies. */
 const mostItems = 512;
 
-/** Edits that are made one by one; with more at once the list is made anew. */
+/** Above this number of edits the list is rebuilt. */
 const mostSingleEdits = 64;
 
-/** Index of the first that is not before the item. */
+/** Index of the first item that is not before the given one. */
 function placeOf<T>(block: readonly T[], item: T, compare: (a: T, b: T) => number): number {
   let [low, high] = [0, block.length];
   while (low < high) {

@@ -1,9 +1,9 @@
 import type { Steps } from '../../runtime/turns.ts';
 
-/** So many are sorted in one step. */
+/** Items sorted in one step. */
 const runLength = 512;
 
-/** A sorted copy in steps; items that compare as equal keep their order. */
+/** A sorted copy, built in steps. Stable. */
 export function* sorting<T>(items: readonly T[], compare: (a: T, b: T) => number): Steps<T[]> {
   let runs: T[][] = [];
   for (let start = 0; start < items.length; start += runLength) {

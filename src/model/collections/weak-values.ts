@@ -1,13 +1,13 @@
-/** Values by text, each as long as somebody holds it: so that of equal things there is one, and none is kept for it. */
+/** Interns values by text, weakly: equal values share one object for as long as it is referenced elsewhere. */
 
 export class WeakValues<Value extends object> {
   readonly #values = new Map<string, WeakRef<Value>>();
   readonly #gone = new FinalizationRegistry<string>((key) => {
-    // Another value may have come in the place of the one that is gone.
+    // Another value may have replaced the collected one.
     if (this.#values.get(key)?.deref() === undefined) this.#values.delete(key);
   });
 
-  /** How many values are held, those included that were until lately. */
+  /** Number of values, including collected ones that are not yet removed. */
   get size(): number {
     return this.#values.size;
   }
@@ -25,7 +25,7 @@ export class WeakValues<Value extends object> {
 const numbers = new WeakMap<object, number>();
 let lastNumber = 0;
 
-/** A text of the very objects in a list, another one when an object changed. */
+/** A text that identifies the objects of a list; a changed object gives another text. */
 export function identityText(objects: readonly object[]): string {
   return objects.map(numberOf).join();
 }

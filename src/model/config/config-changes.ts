@@ -1,12 +1,11 @@
-/** What an update of an object means to proxies (spec/discovery.md §4.1). */
+/** Which updates of an object affect proxies (spec/discovery.md §4.1). */
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from './config.ts';
 
 /**
- * Whether an update may change what proxies receive (§4.1, last row). An Istio object that keeps its spec and its age, and
- * changes no label or annotation of Istio, needs no push. The age decides which of two objects wins a conflict: it counts
- * although the version of an object does not cover it. A WorkloadEntry's status is its health and its labels are those of
- * the workload, so both count. Of objects of other API groups every new version counts.
+ * Whether an update may change what proxies receive (§4.1, last row). An Istio object with unchanged spec, age, and Istio labels and
+ * annotations needs no push. The age decides which of two conflicting objects wins, and is not covered by `resourceVersion`. Of a
+ * WorkloadEntry, the status (health) and all labels (of the workload) count. Of other API groups, every new version counts.
  */
 export function needsPush(previous: Config, current: Config): boolean {
   if (previous === current) return false;

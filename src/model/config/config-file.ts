@@ -1,8 +1,7 @@
 /**
- * A file of configuration objects: YAML text in, objects and problems out. Pure; the same text gives the same result.
- *
- * Documents that are the same as in the previous version of the file are not read again, so that an edit of one object
- * costs one object, and what did not change keeps its identity.
+ * Reads a file of configuration objects: YAML text in, objects and problems out. Pure and deterministic.
+ * Documents that are unchanged from the previous version of the file are not decoded again: an edit of one object costs one object, and
+ * unchanged objects keep their identity.
  */
 import { hash } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
@@ -35,13 +34,13 @@ import { rememberWritten } from './written-spec.ts';
 export interface ConfigFile {
   readonly configs: readonly Config[];
   readonly problems: readonly Problem[];
-  /** What is to stand in force for objects that were refused, where there is no earlier version of them. */
+  /** Stand-ins (refused.ts) to apply for rejected objects that have no earlier valid version. */
   readonly standIns: readonly Config[];
-  /** What each document gave, by its text: for the next version of the file. */
+  /** Result of each document by its text, for the next version of the file. */
   readonly documents: ReadonlyMap<string, DocumentResult>;
 }
 
-/** Lines are counted from the document's first. */
+/** Line numbers are relative to the document's first line. */
 interface DocumentResult {
   readonly line: number;
   readonly configs: readonly Config[];
@@ -50,20 +49,20 @@ interface DocumentResult {
 }
 
 export interface ReadOptions {
-  /** Creation time of objects that do not say their own, in milliseconds since the epoch. Give the same number again for the same object. */
+  /** Creation time of objects without their own, in milliseconds since the epoch. Must be stable for the same object. */
   readonly creationTimestamp: number;
-  /** Warnings are not looked for: the caller reports errors only. */
+  /** Skips warnings. */
   readonly errorsOnly?: boolean;
-  /** What the file's previous text gave. */
+  /** Result of the file's previous text. */
   readonly previous?: ConfigFile;
 }
 
-/** Reads a file's text (spec/discovery.md §4.3). Bad objects are left out, each with its problems. */
+/** Reads a file's text (spec/discovery.md §4.3). Invalid objects are left out and reported as problems. */
 export function readConfigFile(file: string, text: string, options: ReadOptions): ConfigFile {
   return atOnce(readingConfigFile(file, text, options));
 }
 
-/** The same, object by object: only the parsing of one document is done without a rest. */
+/** {@link readConfigFile} in steps of one object; parsing of one document is not interrupted. */
 export function* readingConfigFile(file: string, text: string, options: ReadOptions): Steps<ConfigFile> {
   const documents = new Map<string, DocumentResult>();
   const configs: Config[] = [];
@@ -82,10 +81,10 @@ export function* readingConfigFile(file: string, text: string, options: ReadOpti
 }
 
 /**
- * One object that came as a value, as from a cluster: its problems have no line, and it is of no file.
+ * Reads one object that is already parsed, for example from a cluster: its problems have no file and no line.
  *
- * @param place where people find it: `k8s://`
- * @param options `source`: position of the object and its stand-ins, if it is not of a cluster
+ * @param place prefix of problem messages: `k8s://`
+ * @param options `source`: position of the object and its stand-in, if it is not from a cluster
  */
 export function readConfigObject(
   place: string,
@@ -107,7 +106,7 @@ function ofNoFile({ source: _, ...config }: Config): Config {
   return Object.freeze(config);
 }
 
-/** Of the refused object, so that its status is about it. */
+/** Identifies the rejected object, so that its status reports this generation. */
 function versionOf(value: unknown): Pick<Config, 'generation' | 'uid'> {
   const { generation, uid } = metadataOf(value);
   return {
@@ -116,15 +115,14 @@ function versionOf(value: unknown): Pick<Config, 'generation' | 'uid'> {
   };
 }
 
-/** What one object gave. */
 export interface ReadObject {
-  /** Undefined: it is refused, or no object of ours. */
+  /** `undefined` if the object is rejected or of a kind that is not read. */
   readonly config: Config | undefined;
   readonly problems: readonly Problem[];
   readonly standIns: readonly Config[];
 }
 
-/** The same document at another line. Specs keep their identity, and everything does when the line is the same. */
+/** The result of the same document at another line. Specs keep their identity; so do objects if the line is unchanged. */
 function moved(result: DocumentResult, line: number): DocumentResult {
   const by = line - result.line;
   if (by === 0) return result;
@@ -155,7 +153,7 @@ function* readingDocument(file: string, part: TextPart, options: ReadOptions): S
 
 const noObjects = { configs: [], problems: [], standIns: [] };
 
-/** The table pairs each kind's decoder with its own rules. */
+/** The kinds table pairs each decoder with rules for its own spec type. */
 type AboutSpec = (spec: unknown, metadata: MetadataTexts) => readonly FieldError[];
 
 class DocumentReader {
@@ -172,10 +170,10 @@ class DocumentReader {
     this.options = options;
   }
 
-  /** What can be read of a broken document may still tell which object it was. */
+  /** A document that is not valid YAML may still identify its object. */
   refuseSyntax(): void {
     const key = keyOfBroken(this.document.value);
-    // A namespace that is not there may be in the part that could not be read.
+    // A missing namespace may be in the part that could not be parsed.
     const isSure = key !== undefined && identityOf(key.kind, metadataOf(this.document.value), true) !== undefined;
     for (const { line, column, message } of this.document.errors) {
       const found = { code: 'YAML_INVALID', message: `YAML: ${message}` } as const;
@@ -184,7 +182,7 @@ class DocumentReader {
     for (const { value, path } of objectsWithin(this.document.value)) this.standIn(value, path, 0, true);
   }
 
-  /** Bytes that are not UTF-8 are decoded as U+FFFD, in texts that may be valid with it. */
+  /** Invalid UTF-8 is decoded as U+FFFD, and the text may be valid with it. */
   warnOfReplacedBytes({ text, line }: TextPart): void {
     const at = text.indexOf('\uFFFD');
     if (at < 0) return;
@@ -195,9 +193,9 @@ class DocumentReader {
   }
 
   /**
-   * An object is no deeper than a document of a file may be: who could not read it would read no other one.
+   * Limits the nesting of one object: a deeply nested one would overflow the stack of every reader and block the rest of its file.
    *
-   * @param value what is read of it
+   * @param value the parsed part
    */
   refuseDepth(value: unknown): void {
     const envelope = readEnvelope(value);
@@ -227,7 +225,7 @@ class DocumentReader {
     } else if (!this.readSpec(envelope, path)) this.standIn(value, path, before);
   }
 
-  /** An object that nothing comes of: what else is wrong with it is told all the same. */
+  /** Reports the errors of the spec as well when the envelope is invalid. */
   private refuseSpec({ body, key }: BadEnvelope, path: string): void {
     if (body === undefined) return;
     const decoded = kinds[body.kind].decode(body.spec, key?.namespace ?? 'default');
@@ -235,9 +233,9 @@ class DocumentReader {
   }
 
   /**
-   * What is closed as long as the object is refused, if it restricts anything.
+   * Adds the stand-in of a rejected object, if it restricts access.
    *
-   * @param before how many problems there were before those of the object
+   * @param before number of problems before those of the object
    */
   private standIn(value: unknown, path: string, before: number, isBroken = false): void {
     const place = { file: this.file, line: this.document.positionOf(path).line };
@@ -251,7 +249,7 @@ class DocumentReader {
     }
   }
 
-  /** False: it is refused. */
+  /** @returns false if the spec is rejected */
   private readSpec(envelope: Envelope, path: string): boolean {
     const { key } = envelope;
     const kind = kinds[envelope.kind];
@@ -292,7 +290,7 @@ class DocumentReader {
   private reportWarnings(envelope: Envelope, spec: unknown, path: string): void {
     const { key } = envelope;
     const kind = kinds[envelope.kind];
-    // The table pairs each kind's decoder with its own warnings.
+    // The kinds table pairs each decoder with warnings for its own spec type.
     const warnings = (kind.warnings as (spec: unknown) => ReturnType<typeof kind.warnings>)(spec);
     for (const warning of [...warnings, ...effectWarnings(kind.decoder, envelope.spec)]) {
       this.reportAt('warning', path, joined(bodyOf(envelope.kind), warning.path), warning, key);
@@ -333,7 +331,7 @@ class DocumentReader {
   ): void {
     const { key, isSure = true, ...rest } = about;
     const object = key === undefined ? {} : { object: objectText(key) };
-    // A name that no object can have does not identify one.
+    // An invalid name does not identify an object.
     const own = key !== undefined && isSure && isKeyOfObject(key) ? { key } : {};
     this.problems.push({
       severity,
@@ -348,12 +346,12 @@ class DocumentReader {
   }
 }
 
-/** `VirtualService shop/web`, with the kind as it is written. */
+/** `VirtualService shop/web`, with the kind as written. */
 function objectText(key: ConfigKey): string {
   return `${writtenKind(key.kind)} ${key.namespace}/${key.name}`;
 }
 
-/** Where in an object that is which its kind decodes. */
+/** Path of the decoded part of an object. */
 function bodyOf(kind: KindName): string {
   return kinds[kind].body === 'spec' ? 'spec' : '';
 }
@@ -375,7 +373,7 @@ function metadataOf(value: unknown): Readonly<Record<string, unknown>> {
   return isObject(value) && isObject(value.metadata) ? metadataMeant(value.metadata) : {};
 }
 
-/** The namespace of a cluster-wide kind is empty. */
+/** Objects of cluster-wide kinds have an empty namespace. */
 function isKeyOfObject({ kind, namespace, name }: ConfigKey): boolean {
   const isCluster = Object.hasOwn(kinds, kind) && kinds[kind as KindName].scope === 'Cluster';
   return isObjectName(name) && (isCluster ? namespace === '' : isNamespace(namespace));
@@ -385,7 +383,7 @@ function contentHash(content: unknown): string {
   return hash('sha1', JSON.stringify(content), 'hex').slice(0, 16);
 }
 
-/** Keeps the first object of each key; each other one that differs is a problem that says where the first is. */
+/** Keeps the first object of each key. A later, different object of the key is reported as a problem that names the first. */
 export function withoutRepetitions(configs: readonly Config[]): {
   readonly configs: readonly Config[];
   readonly problems: readonly Problem[];
@@ -402,9 +400,8 @@ export function withoutRepetitions(configs: readonly Config[]): {
 }
 
 /**
- * The problem of an object whose key another object has, if there is one. An object that is equal to the first one has none: it makes no
- * difference which of them applies. One that differs is valid and does not apply, which is a warning; after an invalid one it is an
- * error, because neither applies.
+ * The problem of an object whose key is already used. None if both objects are equal. A different object is ignored, which is a warning; if
+ * the first one is invalid it is an error, because neither applies.
  */
 export function repetition(config: Config, first: Config): readonly [Problem?] {
   const isValid = first.standsFor === undefined;

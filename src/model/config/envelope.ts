@@ -1,4 +1,4 @@
-/** What is around an object's spec: which kind it is, its name, labels and annotations (spec/discovery.md §4.1, §4.2). */
+/** Reads an object's envelope: kind, name, labels and annotations (spec/discovery.md §4.1, §4.2). */
 
 import { isObject, ownValue } from '../../runtime/json-object.ts';
 import { type FieldError, fieldPath } from '../fields/decode.ts';
@@ -19,7 +19,7 @@ export interface Envelope {
   readonly apiVersion: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** Milliseconds since the epoch, when the object says it. */
+  /** Milliseconds since the epoch, if the object has it. */
   readonly creationTimestamp?: number;
   readonly generation?: number;
   readonly uid?: string;
@@ -30,25 +30,25 @@ export interface Envelope {
 
 export interface BadEnvelope {
   readonly _tag: 'bad';
-  /** When it could be told. */
+  /** Absent if the object cannot be identified. */
   readonly key?: ConfigKey;
-  /** What is to be decoded, where the object is of a kind that is read and has it. */
+  /** The part to decode, if the kind is read. */
   readonly body?: { readonly kind: KindName; readonly spec: unknown };
   readonly errors: readonly FieldError[];
 }
 
-/** An object that is not read. */
+/** An object that is not decoded. */
 export interface Skipped {
   readonly _tag: 'skipped';
-  /** Absent for kinds of Kubernetes itself, which manifests contain beside those of the mesh. */
+  /** Absent for Kubernetes' own kinds, which manifests contain beside those of the mesh. */
   readonly problem?: {
-    /** An error if it seems to be meant to restrict access: nothing else would report that it does not. */
+    /** An error if the object seems intended to restrict access: a skipped restriction has no other report. */
     readonly severity: 'error' | 'warning';
     readonly violation: violation.Violation;
   };
 }
 
-/** Kinds of Kubernetes itself that mean nothing to a mesh, by group. A misspelled one is reported. */
+/** Kubernetes' own kinds without effect on a mesh, by group. A misspelled kind is reported. */
 const kindsOfKubernetes: Readonly<Record<string, readonly string[]>> = {
   '': [
     'LimitRange',
@@ -70,25 +70,24 @@ const kindsOfKubernetes: Readonly<Record<string, readonly string[]>> = {
   'storage.k8s.io': ['StorageClass'],
 };
 
-/** An object of these kinds means that somebody is kept out. */
+/** Kinds that restrict access. */
 const restrictions = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const;
 
 const istiosGroups: readonly string[] = ['security.istio.io', 'networking.istio.io'];
 
-/** An object of these kinds may do so: it may limit what is reached, or ask for TLS. */
+/** Kinds that may restrict access: by limiting egress or requiring TLS. */
 const mayRestrict = [...restrictions, 'Sidecar', 'DestinationRule'] as const;
 
-/** The same of the Gateway API. */
+/** Kinds of the Gateway API that may restrict access. */
 const gatewayApiMayRestrict = ['BackendTLSPolicy'] as const;
 
-/** Fields of Kubernetes' ObjectMeta. */
 const metadataFields = [
   ...(['name', 'namespace', 'labels', 'annotations', 'creationTimestamp'] as const),
   ...['generateName', 'uid', 'resourceVersion', 'generation', 'selfLink', 'deletionTimestamp', 'finalizers'],
   ...['deletionGracePeriodSeconds', 'ownerReferences', 'managedFields', 'clusterName'],
 ];
 
-/** Metadata as they are meant: a field of a name that is nearly one of these is that one, where that is not there itself. */
+/** Metadata with corrected field names: a misspelled field counts as the intended one if that one is absent. */
 export function metadataMeant(metadata: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const misspelt = misspeltMetadata(metadata).filter(([, meant]) => !Object.hasOwn(metadata, meant));
   if (misspelt.length === 0) return metadata;
@@ -104,12 +103,12 @@ function misspeltMetadata(metadata: Readonly<Record<string, unknown>>): [field: 
   return found;
 }
 
-/** Kinds that exist but are not read yet, by group. */
+/** Kinds that exist but are not supported, by group. */
 const notYet: Readonly<Record<string, readonly string[]>> = {
   [gatewayApiGroup]: ['UDPRoute', 'ListenerSet', 'BackendLBPolicy'],
 };
 
-/** Kinds of Istio 1.4 and before, which nothing reads any more. */
+/** Groups of Istio 1.4 and before. */
 const retiredGroups: ReadonlySet<string> = new Set(['authentication.istio.io', 'rbac.istio.io', 'config.istio.io']);
 
 const topFields = ['apiVersion', 'kind', 'metadata', 'spec', 'status'];
@@ -118,19 +117,18 @@ const byGroupAndKind = new Map(
   Object.values(kinds).map((entry) => [`${entry.group}/${entry.writtenAs ?? entry.kind}`, entry]),
 );
 
-/** The row of a kind that is read. */
 function kindOf(group: string, kind: string) {
   return byGroupAndKind.get(`${group}/${kind}`);
 }
 
-/** What an object's kind is called here; as written when it is none that is read. */
+/** The kind's name in the kinds table; as written if it is not in the table. */
 export function kindNamed(apiVersion: unknown, kind: string): string {
   return kindMeant(apiVersion, kind) ?? kind;
 }
 
 /**
- * The kind that an object is of, or is meant to be of where that would restrict access: of a group that is nearly Istio's,
- * of none, or of a kind that is nearly one of those. Undefined: none that is read.
+ * The kind of an object. For kinds that restrict access also the intended kind, if the group is empty or nearly Istio's, or the kind is
+ * misspelled. `undefined` for kinds that are not read.
  */
 export function kindMeant(apiVersion: unknown, kind: string): KindName | undefined {
   const written = typeof apiVersion === 'string' ? apiVersion : undefined;
@@ -145,7 +143,7 @@ function groupOf(apiVersion: string): string {
   return apiVersion.slice(0, Math.max(apiVersion.lastIndexOf('/'), 0));
 }
 
-/** None at all, too: no other project's object is without one. */
+/** An empty group counts: no other project has objects without one. */
 function isNearlyIstios(group: string): boolean {
   const written = group.trim().toLowerCase();
   if (retiredGroups.has(written)) return false;
@@ -202,7 +200,7 @@ const outsideSpec: violation.Violation = {
   message: 'unknown field; fields of the object belong under spec',
 };
 
-/** The fields of an object that has nothing beside its spec. */
+/** Returns `spec`, and reports fields beside it. */
 function specOf(value: Readonly<Record<string, unknown>>, errors: FieldError[]): unknown {
   for (const field in value) {
     if (topFields.includes(field)) continue;
@@ -281,7 +279,7 @@ function nameViolation(name: unknown, allowed: string): violation.Violation {
   return violation.mustBe(`a name of lower-case ${allowed}`, name);
 }
 
-/** Shared by all objects that say nothing. */
+/** Shared empty map, to save memory. */
 const none: Readonly<Record<string, string>> = Object.freeze({});
 
 function texts(value: unknown, path: string, errors: FieldError[]): Readonly<Record<string, string>> {
@@ -303,7 +301,7 @@ function texts(value: unknown, path: string, errors: FieldError[]): Readonly<Rec
   return value as Readonly<Record<string, string>>;
 }
 
-/** §4.5: annotations that only the control plane itself may set, or that mean nothing on these kinds. */
+/** §4.5: rejects annotations that only the control plane itself may set, or that are not allowed on these kinds. */
 function annotationErrors(annotations: Readonly<Record<string, string>>, kind: string): FieldError[] {
   if (annotations === none) return [];
   return Object.entries(annotations).flatMap(([key, value]) => {
@@ -314,7 +312,7 @@ function annotationErrors(annotations: Readonly<Record<string, string>>, kind: s
     if (key !== dryRunAnnotation) return [];
     if (kind !== 'AuthorizationPolicy')
       return [violation.fieldError(path, violation.unsupported(`is not supported on ${kind}`))];
-    // What is no text is told already.
+    // A value that is not a string is already reported.
     return typeof value !== 'string' || booleanOf(value) !== undefined
       ? []
       : [
@@ -336,7 +334,7 @@ function timeOf(value: unknown, errors: FieldError[]): number | undefined {
   return undefined;
 }
 
-/** Key of an object under the kind that it is meant to be of. */
+/** The object's key under its intended kind. */
 function keyMeant(value: Readonly<Record<string, unknown>>, written: string): ConfigKey | undefined {
   const kind = kindMeant(value.apiVersion, written);
   if (kind === undefined || !isObject(value.metadata)) return undefined;

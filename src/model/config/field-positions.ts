@@ -1,4 +1,4 @@
-/** Where in a file the field of an object was written. */
+/** Finds the file position of an object's field. */
 import {
   type Position,
   parseYamlDocument,
@@ -12,14 +12,14 @@ import type { Problem } from './problem.ts';
 export class FieldPositions {
   readonly #textOf: (file: string) => string;
   readonly #parts = new Map<string, readonly TextPart[]>();
-  /** The document that was asked for last: fields of one object are asked for one after the other. */
+  /** Last document used: positions are requested field by field. */
   #last: { readonly part: TextPart; readonly document: YamlDocument } | undefined;
 
   readonly #items: ReadonlyMap<string, string>;
 
   /**
-   * @param textOf the text of a file; empty where it cannot be read
-   * @param configs objects of problems: those of a List may be on one line
+   * @param textOf the text of a file; empty if it cannot be read
+   * @param configs objects of the problems, because items of a List may share a line
    */
   constructor(textOf: (file: string) => string, configs: readonly Config[] = []) {
     this.#textOf = textOf;
@@ -30,7 +30,6 @@ export class FieldPositions {
     );
   }
 
-  /** The field of a problem. */
   ofProblem(problem: Pick<Problem, 'file' | 'line' | 'key' | 'field'>): Position {
     const { file, line, key, field = '' } = problem;
     const item = key && this.#items.get(placeKey(problem, key));
@@ -38,8 +37,8 @@ export class FieldPositions {
   }
 
   /**
-   * @param source of the object
-   * @param field `spec.http[2]`; empty: the object as a whole
+   * @param source position of the object
+   * @param field `spec.http[2]`; empty for the object as a whole
    */
   of({ file, line, item = '' }: SourcePosition, field: string): Position {
     const part = this.#partAt(file, line);
@@ -48,7 +47,7 @@ export class FieldPositions {
     return this.#last.document.positionOf([item, field].filter(Boolean).join('.'));
   }
 
-  /** The last part that begins at the line or before it. */
+  /** The last document that begins at or before the line. */
   #partAt(file: string, line: number): TextPart | undefined {
     const parts = this.#partsOf(file);
     let [low, high] = [0, parts.length];

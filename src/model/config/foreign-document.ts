@@ -1,17 +1,17 @@
-/** Documents of kinds that are not read, known without parsing them. */
+/** Recognizes documents of kinds that are not read, without parsing them. */
 import { kinds } from '../kinds/index.ts';
 
 const knownKinds: ReadonlySet<string> = new Set(Object.values(kinds).map(({ kind, writtenAs }) => writtenAs ?? kind));
 
-/** A top-level field with a plain or quoted word behind it. */
+/** A top-level `kind` field with a plain or quoted word. */
 const kindLine = /^(["']?)kind\1[ \t]*:[ \t]*(["']?)(\w+)\2[ \t]*(?:#.*)?$/gm;
 
-/** The keys of a ConfigMap that are read: certificates of authorities. */
+/** ConfigMap keys that are read: CA certificates. */
 const authorityKey = /["']?\b(?:cacert|ca\.crt)["']?[ \t]*:/;
 
 /**
- * Whether a document that is too long to be parsed is surely none of ours, such as a ConfigMap of dashboards: exactly one
- * top-level `kind`, of a kind that is not read, and no list of objects.
+ * Whether a document that is too long to parse can safely be skipped, for example a ConfigMap with dashboards: it has exactly one top-level
+ * `kind`, of a kind that is not read, and no list of objects.
  */
 export function isForeignDocument(text: string): boolean {
   const found = [...text.matchAll(kindLine)];

@@ -1,9 +1,11 @@
-/** Lists of objects, as kubectl reads them: a `List` of any kinds, or one of a kind, such as `VirtualServiceList`. */
+/** Lists of objects, as kubectl reads them: a `List` of any kinds, or a typed one such as `VirtualServiceList`. */
 import { isObject } from '../../runtime/json-object.ts';
 
 const suffix = 'List';
 
-/** The items of a list; `undefined` for any other value. Items of a typed list without `kind` and `apiVersion` have those of the list. */
+/**
+ * The items of a list; `undefined` for any other value. Items of a typed list without `kind` and `apiVersion` inherit those of the list.
+ */
 export function itemsOfList(value: unknown): readonly unknown[] | undefined {
   if (!isObject(value)) return undefined;
   const { apiVersion, kind, items } = value;
@@ -16,9 +18,9 @@ export function itemsOfList(value: unknown): readonly unknown[] | undefined {
 }
 
 /**
- * An object, or those of a list, whose items may be lists.
+ * Yields an object, or the objects of a list and of nested lists.
  *
- * @param path of the value in its document; of an item: `items[3]`
+ * @param path of the value in its document; for an item `items[3]`
  */
 export function* objectsWithin(
   value: unknown,

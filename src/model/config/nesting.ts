@@ -1,6 +1,5 @@
-/** How deep a value is: what reads one goes down level by level, and the stack ends. Pure. */
+/** Nesting depth of parsed values, bounded because readers recurse. */
 
-/** It has more levels of lists and maps than these. */
 export function isNestedDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (levels === 0) return true;
@@ -9,7 +8,7 @@ export function isNestedDeeper(value: unknown, levels: number): boolean {
     return false;
   }
   const map = value as Readonly<Record<string, unknown>>;
-  // Of a map with 70,000 entries Object.values takes three times as long.
+  // With 70,000 entries Object.values takes three times as long.
   for (const key in map) {
     const part = map[key];
     if (typeof part === 'object' && isNestedDeeper(part, levels - 1)) return true;
@@ -17,7 +16,7 @@ export function isNestedDeeper(value: unknown, levels: number): boolean {
   return false;
 }
 
-/** The same down to a level, and nothing of what is beneath. */
+/** A copy in which everything below a level is null. */
 export function cutAtLevel(value: unknown, levels: number): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (levels === 0) return null;

@@ -1,15 +1,15 @@
-/** Limits that several objects share: the oldest objects are kept. */
+/** Limits shared by several objects: the oldest objects are kept. */
 import { byAge, type Config, compareText, configKeyText } from './config.ts';
 
-/** A part of a shared limit that an object takes. */
+/** The part of a shared limit that one object uses. */
 export interface Share {
   readonly config: Config;
   readonly cost: number;
 }
 
 /**
- * The items beyond a limit. The oldest are kept; a small item is kept after a large one was left out, as the large one alone is the cause.
- * The result depends on the objects alone, not on the order in which they are passed.
+ * The items beyond a limit. The oldest are kept; a small item is kept even if an older, larger one exceeded the limit. The result does not
+ * depend on the order of the arguments.
  */
 export function beyondLimit<Item extends Share>(items: Iterable<Item>, maxCost: number): Item[] {
   const all = [...items];

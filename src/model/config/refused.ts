@@ -1,9 +1,8 @@
 /**
- * What stands in force for an object that is refused and has no earlier version that was valid. What restricts access fails
- * closed: for whom the object would hold, as far as that can be read, nothing passes that it might have kept out.
- *
- * Nothing here reaches beyond the object's own namespace, unless that is the mesh's own (the root namespace), or cannot be
+ * Builds stand-ins: restrictive replacements for rejected objects that have no earlier valid version, so that access restrictions fail
+ * closed. A stand-in blocks everything that the object might have blocked, for the workloads that it selects as far as the selection can be
  * read.
+ * A stand-in affects only the object's own namespace, unless that is the root namespace or cannot be read.
  */
 import { hash } from 'node:crypto';
 
@@ -20,10 +19,10 @@ interface Place {
 }
 
 /**
- * The stand-in of an object that was refused; undefined when it restricts nothing.
+ * The stand-in of a rejected object; `undefined` if it restricts nothing.
  *
- * @param value the object as it was written, or what could be read of it
- * @param isBroken it is no YAML: what is missing in it may be in the part that could not be read
+ * @param value the object as written, or its readable part
+ * @param isBroken the document is not valid YAML, so a missing field may be in the unreadable part
  */
 export function standInFor(
   value: unknown,
@@ -36,7 +35,7 @@ export function standInFor(
   if (kind === undefined || close === undefined) return undefined;
   const found = metadataOf(value);
   const metadata = metadataMeant(found ?? {});
-  // Where metadata cannot be read a namespace may be in them.
+  // Unreadable metadata may contain a namespace.
   const isPartial = isBroken || found === undefined;
   const key = identityOf(kind, metadata, isPartial);
   const namespace = key?.namespace ?? namespaceOf(metadata, isPartial);
@@ -45,7 +44,7 @@ export function standInFor(
   if (closed === undefined) return undefined;
   const content = contentHash([value, closed.spec]);
   const written = typeof metadata.name === 'string' ? metadata.name : `(no name, content ${content.slice(0, 8)})`;
-  // An object whose namespace cannot be read is told from others of its name by what it says.
+  // Without a readable namespace, the content distinguishes objects of the same name.
   const name = key?.name ?? (namespace === undefined ? `${written} ${content.slice(0, 8)}` : written);
   const standsFor: StandsFor = {
     kind,
@@ -60,7 +59,7 @@ export function standInFor(
     kind: closed.kind,
     apiVersion: closed.apiVersion,
     name: closed.kind === kind ? name : `${kind} ${name}`,
-    // An object without a namespace holds for the mesh (policy-index.ts).
+    // An object without a namespace applies to the whole mesh (policy-index.ts).
     namespace: namespace ?? '',
     labels: {},
     annotations: {},
@@ -72,7 +71,7 @@ export function standInFor(
   });
 }
 
-/** Under a name that is nearly theirs, too. */
+/** Accepts a misspelled `metadata` field as well. */
 function metadataOf(value: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> | undefined {
   if (isObject(value.metadata)) return value.metadata;
   const near = Object.keys(value).find(
@@ -81,7 +80,7 @@ function metadataOf(value: Readonly<Record<string, unknown>>): Readonly<Record<s
   return near === undefined ? undefined : (value[near] as Readonly<Record<string, unknown>>);
 }
 
-/** The key of an object, where name and namespace are those that an object may have. */
+/** The key of an object, if its name and namespace are valid. */
 export function identityOf(
   kind: string,
   metadata: Readonly<Record<string, unknown>>,
@@ -103,15 +102,15 @@ function placeOf(namespace: string | undefined): string {
 }
 
 /**
- * What is closed, as the end of a sentence; undefined when the object stands for itself.
+ * What is blocked, as the end of a sentence; `undefined` for an object that is not a stand-in.
  *
- * @param rootNamespace the mesh's, where that is known
+ * @param rootNamespace if known
  */
 export function effectIn({ namespace, standsFor }: Config, rootNamespace: string | undefined): string | undefined {
   return namespace === rootNamespace ? standsFor?.effectInRoot : standsFor?.effect;
 }
 
-/** What is closed, in words for lists of that: `AuthorizationPolicy shop/web`, and why. */
+/** A list entry for a stand-in: `AuthorizationPolicy shop/web` and the effect. */
 export function standInText(config: Config, rootNamespace?: string): string {
   const { source, standsFor } = config;
   const at = source === undefined ? '' : ` (${source.line > 0 ? `${source.file}:${source.line}` : source.file})`;

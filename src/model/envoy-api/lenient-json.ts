@@ -1,8 +1,8 @@
 /**
- * JSON as Istio's decoder of EnvoyFilter values accepts it (Go's `github.com/golang/protobuf/jsonpb` 1.5), rewritten to
- * the canonical JSON of protobuf. Compared with that decoder on 251 values of each field type: what it accepts beyond
- * the canonical form are Go durations (`500ms`), numbers in padded strings, and `null` in lists and maps, which is the
- * type's zero value. Two spellings of one field, or two fields of a oneof, stay errors: Istio picks one silently.
+ * Rewrites JSON that Istio's decoder of EnvoyFilter values accepts (Go's `github.com/golang/protobuf/jsonpb` 1.5) to canonical protobuf
+ * JSON. Compared with that decoder on 251 values of each field type: beyond the canonical form it accepts Go durations (`500ms`), numbers
+ * in padded strings, and `null` in lists and maps as the type's zero value. Two spellings of one field, or two fields of a oneof, stay
+ * errors; Istio picks one silently.
  */
 import type { DescField, DescMessage, JsonValue, Registry } from '@bufbuild/protobuf';
 import { ScalarType } from '@bufbuild/protobuf';
@@ -11,16 +11,16 @@ import { durationMsOf } from '../fields/duration.ts';
 import { isJsonNumber } from '../fields/quoted-number.ts';
 import { messageNameOf } from './message-name.ts';
 
-/** Messages that contain JSON of any form, or whose JSON form needs no rewriting. */
+/** Messages that contain arbitrary JSON, or whose JSON form needs no rewriting. */
 const opaque: ReadonlySet<string> = new Set([
   ...['Struct', 'Value', 'ListValue', 'Timestamp', 'FieldMask', 'Empty'].map((name) => `google.protobuf.${name}`),
   ...['udpa.type.v1.TypedStruct', 'xds.type.v3.TypedStruct'],
 ]);
 
 /**
- * The same JSON in canonical form. Whatever is not understood stays as it is: the strict decoder reports it.
+ * The same JSON in canonical form. Unrecognized values are kept: the strict decoder reports them.
  *
- * @param registry knows the messages that are packed in `Any`
+ * @param registry resolves messages packed in `Any`
  */
 export function canonicalJson(schema: DescMessage, json: JsonValue, registry: Registry): JsonValue {
   const { typeName } = schema;
@@ -52,7 +52,7 @@ function canonicalField(field: DescField, value: JsonValue, registry: Registry):
   return field.fieldKind === 'scalar' ? canonicalScalar(field.scalar, value) : value;
 }
 
-/** An item of a list, or a value of a map. */
+/** Rewrites a list item or map value. */
 function canonicalElement(
   field: Extract<DescField, { fieldKind: 'list' | 'map' }>,
   item: JsonValue,
@@ -64,7 +64,7 @@ function canonicalElement(
   return item === null ? 0 : item;
 }
 
-/** `null` is a value of its own in `Value`, and no message in `Duration` and the wrappers, whose JSON form is no object. */
+/** `null` is a valid `Value`. `Duration` and wrappers have a JSON form that is not an object. */
 function zeroOf(schema: DescMessage): JsonValue {
   if (schema.typeName === 'google.protobuf.Value') return null;
   if (schema.typeName === 'google.protobuf.Duration') return '0s';
@@ -81,22 +81,22 @@ function isWrapper({ typeName }: DescMessage): boolean {
   return /^google\.protobuf\.\w+Value$/.test(typeName);
 }
 
-/** Of floating-point fields. */
+/** Accepted for floating-point fields. */
 const namedNumbers: ReadonlySet<string> = new Set(['NaN', 'Infinity', '-Infinity']);
 
-/** As protojson and jsonpb of Go: JSON's numbers in strings, of which protojson accepts `1e3` for a whole number, and jsonpb spaces. */
+/** Like Go's protojson and jsonpb: JSON numbers in strings; protojson also accepts `1e3` for an integer, and jsonpb spaces. */
 function canonicalScalar(type: ScalarType, value: JsonValue): JsonValue {
   const isNumber = type !== ScalarType.STRING && type !== ScalarType.BYTES && type !== ScalarType.BOOL;
   if (!isNumber || typeof value !== 'string') return value;
   const trimmed = value.trim();
   if (namedNumbers.has(trimmed)) return trimmed;
-  // The strict decoder would accept whatever JavaScript reads as a number, such as 0x10.
+  // The strict decoder would accept what JavaScript parses as a number, such as 0x10.
   if (!isJsonNumber(trimmed)) return `${trimmed} (not a JSON number)`;
   const number = Number(trimmed);
   return /[.eE]/.test(trimmed) && Number.isSafeInteger(number) ? String(number) : trimmed;
 }
 
-/** A Go duration in seconds, to the nanosecond: `1m30s` is `90s`. */
+/** A Go duration as seconds with nanosecond precision: `1m30s` is `90s`. */
 function canonicalDuration(json: JsonValue): JsonValue {
   if (typeof json !== 'string') return json;
   const ms = durationMsOf(json);
@@ -113,7 +113,7 @@ function canonicalAny(json: JsonValue, registry: Registry): JsonValue {
   if (typeof type !== 'string') return json;
   const schema = registry.getMessage(messageNameOf(type));
   if (schema === undefined) return json;
-  // Types with a JSON form of their own are in the field `value`.
+  // Types with a special JSON form are in the field `value`.
   if (schema.typeName.startsWith('google.protobuf.') && 'value' in content) {
     return { ...content, '@type': type, value: canonicalJson(schema, content.value!, registry) };
   }

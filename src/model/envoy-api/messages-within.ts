@@ -1,11 +1,11 @@
-/** Messages of Envoy's API at any depth: in fields, in lists and maps, packed, and in JSON that stands for a packed one. */
+/** Finds messages of Envoy's API at any depth: in fields, lists and maps, packed, and in JSON that represents a packed message. */
 import { type DescField, type DescMessage, isFieldSet, type JsonValue, type Message } from '@bufbuild/protobuf';
 import { type Any, anyUnpack } from '@bufbuild/protobuf/wkt';
 import * as E from 'fp-ts/lib/Either.js';
 import { type DecodedMessage, decodeForgiving, envoyApi } from './envoy-api.ts';
 import { messageNameOf } from './message-name.ts';
 
-/** The message itself first. Of packed messages, those that the API has. */
+/** Yields the message itself first. Packed messages of unknown types are left out. */
 export function* messagesWithin(schema: DescMessage, message: Message): Generator<DecodedMessage> {
   const packed = packedIn(schema, message);
   if (packed !== undefined) return yield* messagesWithin(packed.schema, packed.message);
@@ -36,7 +36,7 @@ function packedIn({ typeName }: DescMessage, message: Message): DecodedMessage |
   return E.isRight(decoded) ? decoded.right : undefined;
 }
 
-/** The messages in a field; none in one of numbers and texts, nor in one that the library has as plain JSON. */
+/** Messages in a field; none for scalar fields and for fields that the library represents as plain JSON. */
 function messagesIn(field: DescField, message: Message): Message[] {
   if (field.message === undefined) return [];
   const fields = message as unknown as Record<string, unknown>;

@@ -1,15 +1,15 @@
-/** JSON in a TypedStruct, which Envoy itself reads as a message: more strictly than Istio's decoder reads the rest of an EnvoyFilter. */
+/** Validates TypedStructs, whose JSON Envoy itself decodes: more strictly than Istio's decoder decodes the rest of an EnvoyFilter. */
 import type { DescField, DescMessage, JsonValue, Registry } from '@bufbuild/protobuf';
 import { isObject } from '../../runtime/json-object.ts';
 import { messageNameOf } from './message-name.ts';
 
-/** Messages that hold any JSON, and the name of its type. */
+/** Messages that contain arbitrary JSON and the name of its type. */
 export const typedStructs: ReadonlySet<string> = new Set(['udpa.type.v1.TypedStruct', 'xds.type.v3.TypedStruct']);
 
-/** As the JSON form of protobuf has it; Go's `500ms`, `1m` and `.5s` are rejected by Envoy. */
+/** The JSON form of protobuf. Envoy rejects Go's `500ms`, `1m` and `.5s`. */
 const durationText = /^-?\d{1,12}(\.\d{1,9})?s$/;
 
-/** Why Envoy rejects a TypedStruct because of a duration; `undefined` if it does not, or the API does not have the type. */
+/** Why Envoy rejects a TypedStruct because of a duration; `undefined` if it does not, or the type is unknown. */
 export function typedStructViolation(
   json: Readonly<Record<string, JsonValue>>,
   registry: Registry,

@@ -1,4 +1,4 @@
-/** Claims of verified tokens in header matches: `@request.auth.claims.groups`, `@request.auth.claims[a.b][c]` (§8.6). */
+/** Claims of verified JWTs in header matches: `@request.auth.claims.groups`, `@request.auth.claims[a.b][c]` (§8.6). */
 
 export const claimPrefix = '@request.auth.claims';
 
@@ -6,7 +6,7 @@ export function isClaimKey(key: string): boolean {
   return key.startsWith('@');
 }
 
-/** The keys from the token's body down to the claim; undefined for a key that names none. */
+/** Keys from the token's payload to the claim; `undefined` for a key that does not name a claim. */
 export function claimPath(key: string): readonly string[] | undefined {
   if (!key.startsWith(claimPrefix)) return undefined;
   const rest = key.slice(claimPrefix.length);

@@ -1,6 +1,5 @@
 /**
- * Decoding of written configuration: each decoder checks one value and reports every error in it, with its place.
- *
+ * Decoders of written configuration: each one checks a value and reports all of its errors, each with its path.
  * Errors accumulate, so that all errors of an object can be fixed at once. `null` counts as absent, as in Kubernetes.
  */
 import * as E from 'fp-ts/lib/Either.js';
@@ -20,12 +19,11 @@ export type Decoded<A> = E.Either<NonEmptyArray<FieldError>, A>;
 
 export type Decoder<A> = (value: unknown, path: string) => Decoded<A>;
 
-/** A failed decoding with one error. */
 export function fail(path: string, found: violation.Violation): Decoded<never> {
   return E.left([violation.fieldError(path, found)]);
 }
 
-/** `fieldPath('http[0]', 'route')` is `http[0].route`; keys that are no plain names are quoted: `headers["x.y"]`. */
+/** `fieldPath('http[0]', 'route')` is `http[0].route`; keys with special characters are quoted: `headers["x.y"]`. */
 export function fieldPath(path: string, key: string): string {
   if (!/^[\w-]+$/.test(key)) return `${path}[${JSON.stringify(key)}]`;
   return path === '' ? key : `${path}.${key}`;
@@ -40,7 +38,7 @@ export const text: Decoder<string> = describedAs(
   { type: 'text' },
 );
 
-/** A text that is not empty. */
+/** A non-empty string. */
 export const name: Decoder<string> = describedAs(
   (value: unknown, path: string): Decoded<string> => {
     return value === '' ? fail(path, violation.empty()) : text(value, path);
@@ -64,7 +62,7 @@ export const decimal: Decoder<number> = describedAs(
   { type: 'decimal' },
 );
 
-/** A whole number from `min` to `max`, both included. */
+/** An integer from `min` to `max`, inclusive. */
 export function integer(min: number, max: number): Decoder<number> {
   return describedAs(
     (value: unknown, path: string): Decoded<number> => {
@@ -78,13 +76,12 @@ export function integer(min: number, max: number): Decoder<number> {
   );
 }
 
-/** A count, as the API has it: 0 to 2³¹−1. */
+/** A count as the API defines it: 0 to 2³¹−1. */
 export const count: Decoder<number> = integer(0, 2 ** 31 - 1);
 
-/** The port of a socket. */
 export const port: Decoder<number> = integer(1, 65535);
 
-/** A Go-style duration (`1.5s`, `1h2m`) in milliseconds. */
+/** A Go duration (`1.5s`, `1h2m`) in milliseconds. */
 export const durationMs: Decoder<number> = describedAs(
   (value: unknown, path: string): Decoded<number> => {
     const ms = typeof value === 'string' ? durationMsOf(value) : undefined;
@@ -99,7 +96,7 @@ function wholeMilliseconds(ms: number, path: string): FieldError[] {
   return [violation.fieldError(path, violation.outOfRange('an integer number of milliseconds', `${ms}ms`))];
 }
 
-/** A duration of at least `minMs`, in whole milliseconds as Istio requires. */
+/** A duration of at least `minMs`, an integer number of milliseconds as Istio requires. */
 export function durationAtLeast(minMs: number): Decoder<number> {
   const decoder = refine(durationMs, (ms, path) => {
     if (ms < minMs) return [violation.fieldError(path, violation.outOfRange(`at least ${minMs}ms`, `${ms}ms`))];
@@ -108,7 +105,7 @@ export function durationAtLeast(minMs: number): Decoder<number> {
   return inSchema(decoder, { allOf: [{ pattern: notBelowZero }, { pattern: aboveZero }] });
 }
 
-/** `0s` disables a feature; any other value is an integer number of milliseconds, at least one: Envoy's shortest time. */
+/** `0s` disables a feature; any other value is an integer number of milliseconds, at least one, which is Envoy's minimum. */
 export const durationOrZero: Decoder<number> = inSchema(
   refine(durationMs, (ms, path) => {
     if (ms < 0 || (ms > 0 && ms < 1)) {
@@ -119,7 +116,6 @@ export const durationOrZero: Decoder<number> = inSchema(
   { allOf: [{ pattern: notBelowZero }] },
 );
 
-/** One of a few names. */
 export function oneOf<const Names extends readonly string[]>(names: Names): Decoder<Names[number]> {
   return describedAs(
     (value: unknown, path: string): Decoded<Names[number]> => {
@@ -130,11 +126,7 @@ export function oneOf<const Names extends readonly string[]>(names: Names): Deco
   );
 }
 
-/**
- * A list.
- *
- * @param max the most items; a longer list is rejected before its items are decoded
- */
+/** @param max a longer list is rejected before its items are decoded */
 export function list<A>(item: Decoder<A>, max: number = maxItems): Decoder<readonly A[]> {
   return describedAs(
     (value: unknown, path: string): Decoded<readonly A[]> => {
@@ -150,7 +142,6 @@ export function list<A>(item: Decoder<A>, max: number = maxItems): Decoder<reado
   );
 }
 
-/** A list with at least one element. */
 export function nonEmptyList<A>(item: Decoder<A>, max: number = maxItems): Decoder<readonly A[]> {
   return inSchema(
     refine(list(item, max), (items, path) => (items.length > 0 ? [] : [violation.fieldError(path, violation.empty())])),
@@ -159,15 +150,15 @@ export function nonEmptyList<A>(item: Decoder<A>, max: number = maxItems): Decod
 }
 
 /**
- * A map from names to values.
+ * A map with string keys.
  *
- * @param max the most entries; a larger map is rejected before its entries are decoded
+ * @param max a larger map is rejected before its entries are decoded
  */
 export function dictionary<A>(item: Decoder<A>, max: number = maxItems): Decoder<Readonly<Record<string, A>>> {
   return describedAs(
     (value: unknown, path: string): Decoded<Readonly<Record<string, A>>> => {
       if (!isObject(value)) return fail(path, violation.wrongType('a map', value));
-      // Of a map with 70,000 entries Object.entries takes three times as long.
+      // With 70,000 entries Object.entries takes three times as long.
       const given = Object.keys(value);
       if (given.length > max) return E.left([limitError(path, given.length, max, 'entries')]);
       const errors: FieldError[] = [];
@@ -175,17 +166,16 @@ export function dictionary<A>(item: Decoder<A>, max: number = maxItems): Decoder
       for (const key of given) {
         entries.push([key, taken(item(value[key], fieldPath(path, key)), errors)]);
       }
-      // Not by assignment: a key named __proto__ must stay a key.
+      // Assignment would not keep a key named __proto__.
       return settled(errors, Object.fromEntries(entries));
     },
     { type: 'map', item, max },
   );
 }
 
-/** Any value, as written. */
 export const anything: Decoder<unknown> = describedAs((value: unknown) => E.right(value), { type: 'anything' });
 
-/** Applies a total function to what was decoded. */
+/** Applies a total function to the decoded value. */
 export function mapped<A, B>(decoder: Decoder<A>, convert: (value: A) => B): Decoder<B> {
   return describedAs(
     (value: unknown, path: string): Decoded<B> => {
@@ -199,12 +189,12 @@ export function mapped<A, B>(decoder: Decoder<A>, convert: (value: A) => B): Dec
   );
 }
 
-/** Whether what was decoded makes sense; every mistake that is returned fails the decoding. */
+/** Validates a decoded value; any returned error fails the decoding. */
 type Check<A> = (value: A, path: string) => readonly FieldError[];
 
 /**
- * Checks what was decoded. Where there are mistakes already, each check is made that needs only what could be read: give
- * checks of different fields as different functions.
+ * Validates the decoded value. If decoding found errors, each check still runs on the readable part, provided that it reads no invalid
+ * field: pass checks of different fields as separate functions.
  */
 export function refine<A>(decoder: Decoder<A>, ...checks: readonly Check<A>[]): Decoder<A> {
   return describedAs(
@@ -228,10 +218,10 @@ export function refine<A>(decoder: Decoder<A>, ...checks: readonly Check<A>[]): 
   );
 }
 
-/** How one field is decoded, and what it is called where it was written when that is not the property's name. */
+/** How one field is decoded; `from` is its written name if it differs from the property. */
 interface Field<A> {
   readonly decoder: Decoder<A>;
-  /** `null` does not count as not said. */
+  /** `null` is an error and does not count as absent. */
   readonly refusesNull?: true;
   readonly from?: string;
   readonly effect?: Effect;
@@ -250,7 +240,7 @@ export function required<A>(decoder: Decoder<A>, from?: string): RequiredField<A
   return { decoder, absent: 'error', ...(from === undefined ? {} : { from }) };
 }
 
-/** A field that may be missing; then the result has no such field either. */
+/** A field that may be absent; the result then has no such property. */
 export function optional<A>(decoder: Decoder<A>, from?: string): OptionalField<A> {
   return { decoder, absent: 'left out', ...(from === undefined ? {} : { from }) };
 }
@@ -260,8 +250,8 @@ export function withDefault<A>(decoder: Decoder<A>, value: A, from?: string): Re
 }
 
 /**
- * A field that restricts access, or says for what something is: in it nothing that is not known is forgiven
- * ({@link forgivingUnknown}), because more would be allowed than was meant.
+ * A field that restricts access or selects what an object applies to. Unknown fields in it are always errors, never warnings ({@link
+ * forgivingUnknown}), because ignoring them would allow more than was intended.
  */
 export function restricting<F extends Field<never> | Field<unknown>>(field: F): F {
   const decoder = field.decoder as Decoder<unknown>;
@@ -278,22 +268,22 @@ export function restricting<F extends Field<never> | Field<unknown>>(field: F): 
 }
 
 /**
- * Fields that say who may come. A list whose items somebody commented out is `null` in YAML: taken for not said, it would
- * let in more than was meant.
+ * Fields that restrict access. A list whose items are all commented out is `null` in YAML; counted as absent, it would allow more than was
+ * intended.
  */
 export function restrictions<F extends Readonly<Record<string, Field<unknown>>>>(fields: F): F {
   const refusing = Object.entries(fields).map(([property, field]) => [property, { ...field, refusesNull: true }]);
   return Object.fromEntries(refusing) as F;
 }
 
-/** One entry for every property of `T`: the compiler sees to it that none is forgotten. */
+/** One entry for every property of `T`, enforced by the compiler. */
 export type Fields<T> = {
   readonly [K in keyof T]-?: Record<never, never> extends Pick<T, K>
     ? OptionalField<Exclude<T[K], undefined>>
     : RequiredField<T[K]>;
 };
 
-/** An older name of a field, with the older form of its value. Ignored when the present name is there as well. */
+/** An older name of a field, with the older form of its value. Ignored if the current name is present. */
 export type Aliases<T> = {
   readonly [oldName: string]: { readonly [K in keyof T]-?: readonly [K, Decoder<Exclude<T[K], undefined>>] }[keyof T];
 };
@@ -303,7 +293,7 @@ const noValue = violation.empty('set a value, or remove the field');
 /**
  * An object with known fields.
  *
- * @param passesOver other fields are not read; absent: they are errors
+ * @param passesOver ignores unknown fields; by default they are errors
  */
 export function struct<T extends object>(
   fields: Fields<T>,
@@ -323,7 +313,7 @@ export function struct<T extends object>(
       if (!isObject(value)) return fail(path, violation.wrongType('an object', value));
       const errors = passesOver === undefined ? unknownFields(value, known, path) : [];
       const result: Record<string, unknown> = {};
-      // Names of known fields are plain: their paths need no quotes.
+      // Names of known fields need no quotes.
       const prefix = path === '' ? '' : `${path}.`;
       for (const { property, name, field } of plan) {
         const raw = value[name];
@@ -373,16 +363,14 @@ function fieldDescriptions(fields: Readonly<Record<string, Field<unknown>>>, ali
   ];
 }
 
-/** Runs a decoder on a whole value. */
 export function decodeWith<A>(decoder: Decoder<A>, value: unknown): Decoded<A> {
   return decoder(value, '');
 }
 
 /**
- * Decodes as if fields that are not known were not there; they are told beside the result, and among the mistakes when there
- * are others.
+ * Decodes as if unknown fields were absent, and returns them beside the result, or among the errors if there are others.
  *
- * @param forgiven which of them; absent: all
+ * @param forgiven which unknown fields; default: all
  */
 export function forgivingUnknown<A>(
   decoder: Decoder<A>,
@@ -393,7 +381,7 @@ export function forgivingUnknown<A>(
     if (E.isRight(first)) return E.right({ value: first.right, unknown: [] });
     const unknown = first.left.filter((error) => error.unknown !== undefined && forgiven.includes(error.unknown));
     if (unknown.length === 0) return first;
-    // Structures tell all that they do not know whatever else is wrong: without it, nothing of the kind is left.
+    // Structs report all unknown fields whatever else is wrong, so one removal is enough.
     const rest = decoder(without(value, new Set(unknown.map((error) => error.path)), ''), '');
     return E.isRight(rest)
       ? E.right({ value: rest.right, unknown })
@@ -412,7 +400,7 @@ function without(value: unknown, paths: ReadonlySet<string>, path: string): unkn
   return Object.fromEntries(kept.map(([key, element]) => [key, without(element, paths, fieldPath(path, key))]));
 }
 
-/** Success when there are no mistakes. */
+/** Success if there are no errors. */
 export function settled<A>(errors: readonly FieldError[], value: A): Decoded<A> {
   if (errors.length === 0) return E.right(value);
   const [first, ...rest] = errors as NonEmptyArray<FieldError>;
@@ -436,10 +424,10 @@ function unknownFields(value: object, known: ReadonlySet<string>, path: string):
   return errors;
 }
 
-/** What was decoded. Its mistakes are added to those of the whole; what could be read stands for it then. */
+/** The decoded value. On failure, adds the errors to the list and returns the readable part. */
 function taken<A>(decoded: Decoded<A>, errors: FieldError[]): A {
   if (E.isRight(decoded)) return decoded.right;
   errors.push(...decoded.left);
-  // Only checks look at a part of an object, and no check looks at what could not be read.
+  // Only checks read a partial object, and none reads its unreadable fields.
   return partOf(decoded.left) as A;
 }

@@ -1,51 +1,48 @@
 /**
- * What a decoder takes, as a schema can say it: CustomResourceDefinitions are made of it (`src/model/schemas/`). Every combinator
- * describes what it makes; a decoder that is written by hand, or a check that a schema can make as well, says so with
- * {@link inSchema}.
+ * What a decoder accepts, in terms of a schema: CustomResourceDefinitions are generated from it (`src/model/schemas/`). Combinators
+ * describe themselves; handwritten decoders, and checks that a schema can express, use {@link inSchema}.
  */
 
-/** A decoder, whatever it makes. */
 // biome-ignore lint/suspicious/noExplicitAny: a function that takes anything is given to nobody who calls it here
 export type Describable = (...args: any[]) => unknown;
 
 export type Description =
   | { readonly type: 'text' | 'boolean' | 'decimal' | 'anything' | 'any object' }
   | { readonly type: 'integer'; readonly min: number; readonly max: number }
-  /** `max`: the most items or entries. */
+  /** `max`: maximum items or entries. */
   | { readonly type: 'list' | 'map'; readonly item: Describable; readonly max: number }
-  /** `unread`: other fields that the API has, where unknown fields are passed over; absent: unknown fields are errors. */
+  /** `unread`: other fields of the API that are ignored; absent if unknown fields are errors. */
   | { readonly type: 'object'; readonly fields: readonly FieldDescription[]; readonly unread?: readonly string[] }
-  /** Takes nothing that the other does not take. */
+  /** Accepts a subset of what `of` accepts. */
   | { readonly type: 'narrowed'; readonly of: Describable; readonly by: Validation };
 
 export interface FieldDescription {
-  /** Name of the field, as it is written. */
   readonly name: string;
   readonly decoder: Describable;
   readonly isRequired: boolean;
-  /** `null` is a mistake, and not the same as nothing. */
+  /** `null` is an error and does not count as absent. */
   readonly refusesNull: boolean;
-  /** The field that this is another name of; where that one is required, this one will do. */
+  /** The field that this is an alias of; the alias satisfies `required`. */
   readonly aliasOf?: string;
-  /** Absent: the field is used, or what is within it. */
+  /** Absent if the field is used. */
   readonly effect?: Effect;
 }
 
-/** What is said of a field that is not simply used (`effect.ts`). */
+/** Mark of a field that has no or limited effect (`effect.ts`). */
 export type Effect =
   | {
       readonly type: 'none' | 'some values' | 'some objects';
       /** Completes "has no effect: …". */
       readonly reason: string;
       /**
-       * @param value as it is written
-       * @param beside the object that the field is in, as it is written
+       * @param value as written
+       * @param beside the object that contains the field, as written
        */
       readonly warns: (value: unknown, beside: Readonly<Record<string, unknown>>) => boolean;
     }
   | { readonly type: 'refused'; readonly reason: string };
 
-/** What the API server checks of a value besides its type: value validations of structural schemas. */
+/** What the API server checks besides the type: value validations of structural schemas. */
 export interface ValueValidation {
   readonly enum?: readonly (string | number | boolean | null)[];
   readonly format?: string;
@@ -68,7 +65,7 @@ export interface ValueValidation {
   readonly not?: ValueValidation;
 }
 
-/** And rules of CEL. */
+/** Value validations and CEL rules. */
 export interface Validation extends ValueValidation {
   readonly rules?: readonly Rule[];
 }
@@ -76,47 +73,46 @@ export interface Validation extends ValueValidation {
 export interface Rule {
   readonly rule: string;
   readonly message: string;
-  /** Path to the field that is wrong, from where the rule stands: `.provider`. */
+  /** Path from the rule to the invalid field: `.provider`. */
   readonly fieldPath?: string;
 }
 
 const descriptions = new WeakMap<Describable, Description>();
 
-/** @returns the decoder */
 export function describedAs<D extends Describable>(decoder: D, description: Description): D {
   descriptions.set(decoder, description);
   return decoder;
 }
 
-/** Undefined: nobody has said what it takes. */
+/** `undefined` if the decoder is not described. */
 export function descriptionOf(decoder: Describable): Description | undefined {
   return descriptions.get(decoder);
 }
 
 /**
- * Says to schemas what a decoder refuses, beside what is known of it already. It must not refuse what the decoder takes:
- * `src/model/schemas/resource-definition.test.ts` holds that, and so does a real API server (`test/cluster/definitions.test.ts`).
+ * Adds a validation to a decoder's description. It must not reject what the decoder accepts; checked by
+ * `src/model/schemas/resource-definition.test.ts` and with a real API server by `test/cluster/definitions.test.ts`.
  *
- * @returns a decoder that does the same
+ * @returns a new decoder with the same behaviour
  */
 export function inSchema<D extends Describable>(decoder: D, by: Validation): D {
-  // A decoder of its own: the other one may stand in other places.
+  // A new function, because the given decoder may be used elsewhere.
   const narrowed = ((value: unknown, path: unknown): unknown => decoder(value, path)) as unknown as D;
   return describedAs(narrowed, { type: 'narrowed', of: decoder, by });
 }
 
-/** The rule that fields exclude each other. */
+/** At most one of the fields is present. */
 export function atMostOneOf(fields: readonly string[]): Validation {
   const pairs = fields.flatMap((one, index) => fields.slice(index + 1).map((other) => ({ required: [one, other] })));
   return { not: pairs.length === 1 ? pairs[0]! : { anyOf: pairs } };
 }
 
-/** The rule that one of several fields is there, and no more. */
+/** Exactly one of the fields is present. */
 export function exactlyOneOf(fields: readonly string[]): Validation {
   return { oneOf: fields.map((field) => ({ required: [field] })) };
 }
 
-/** The rule that at least one of several fields is there. */
+/** At least one of the fields is present. */
 export function someOf(fields: readonly string[]): Validation {
   return { anyOf: fields.map((field) => ({ required: [field] })) };
 }

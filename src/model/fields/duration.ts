@@ -1,4 +1,4 @@
-/** Durations as Go writes them: `300ms`, `1.5s`, `1h2m`, `0`. */
+/** Go durations: `300ms`, `1.5s`, `1h2m`, `0`. */
 
 const unitMs: Readonly<Record<string, number>> = {
   ns: 1e-6,
@@ -13,17 +13,17 @@ const unitMs: Readonly<Record<string, number>> = {
 
 const part = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gy;
 
-/** Timers of Node count milliseconds in 31 bits: anything longer would be over at once. A round number of hours below that. */
+/** Node's timers have 31 bits of milliseconds and fire at once beyond that. Rounded down to hours. */
 export const longestTimerMs = 576 * 3_600_000;
 
-/** The same for schemas: RE2, of the whole text. */
+/** RE2 pattern of a duration, for schemas. */
 export const durationPattern = `^[-+]?(?:0|(?:(?:[0-9]+(?:\\.[0-9]*)?|\\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)$`;
 
-/** Expression for the durations that are not below zero; `-0s` is not below it. */
+/** RE2 pattern of a non-negative duration; includes `-0s`. */
 export const notBelowZero = '^(?:[^-].*|-[^1-9]*)$';
 export const aboveZero = '[1-9]';
 
-/** Milliseconds, or undefined when the text is no duration. */
+/** Milliseconds, or `undefined` if the text is not a duration. */
 export function durationMsOf(text: string): number | undefined {
   const sign = text.startsWith('-') ? -1 : 1;
   const rest = text.replace(/^[+-]/, '');
@@ -35,6 +35,6 @@ export function durationMsOf(text: string): number | undefined {
     sumMs += Number(match[1]) * unitMs[match[2]!]!;
     end = part.lastIndex;
   }
-  // Below a nanosecond is the noise of binary fractions.
+  // Rounds binary fractions to nanoseconds.
   return end > 0 && end === rest.length ? (sign * Math.round(sumMs * 1e6)) / 1e6 : undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * Whether a field that is accepted changes anything. The declaration of a field says so: a field without a mark is used. Warnings and the
- * tables of docs/compatibility.md are derived from the marks; `test/fields/` compares them with what the generators make of a field.
+ * Marks declarations of fields that are accepted but have no or limited effect; an unmarked field is used. Warnings and the tables of
+ * docs/compatibility.md are derived from the marks, and `test/fields/` compares them with the generated configuration.
  */
 import { isObject } from '../../runtime/json-object.ts';
 import { type FieldError, fieldPath, type OptionalField, type RequiredField } from './decode.ts';
@@ -20,7 +20,7 @@ type AnyField = RequiredField<unknown> | OptionalField<unknown> | RequiredField<
  * Marks a field as accepted without effect.
  *
  * @param reason completes "has no effect: …"
- * @param harmless values that ask for what happens anyway: they have no warning, nor have empty texts, lists and maps
+ * @param harmless values that request the default behaviour; like empty strings, lists and maps, they cause no warning
  */
 export function withoutEffect<F extends AnyField>(field: F, reason: string, harmless: readonly unknown[] = []): F {
   const effect: Effect = {
@@ -32,10 +32,10 @@ export function withoutEffect<F extends AnyField>(field: F, reason: string, harm
 }
 
 /**
- * Marks a field as used but for some values.
+ * Marks a field of which some values have no effect.
  *
  * @param reason completes "has no effect: …"
- * @param warns whether a value, as it is written, has no effect
+ * @param warns whether a value, as written, has no effect
  */
 export function withoutEffectWhere<F extends AnyField>(
   field: F,
@@ -46,11 +46,11 @@ export function withoutEffectWhere<F extends AnyField>(
 }
 
 /**
- * Marks a field as used but beside some values of other fields.
+ * Marks a field that has no effect together with some values of other fields.
  *
  * @param reason completes "has no effect: …"
- * @param warns whether it has none beside the fields of its object, as they are written
- * @param harmless values that ask for what happens anyway
+ * @param warns receives the fields of the containing object, as written
+ * @param harmless values that request the default behaviour
  */
 export function withoutEffectBeside<F extends AnyField>(
   field: F,
@@ -66,7 +66,7 @@ export function withoutEffectBeside<F extends AnyField>(
   return { ...field, effect };
 }
 
-/** Says as much as a field that is left out. An empty message may say more: which of several it is. */
+/** Whether a value is equivalent to an absent field. An empty message is not: its presence may select a variant. */
 function isUnset(value: unknown, decoder: Describable): boolean {
   if (value === '' || (Array.isArray(value) && value.length === 0)) return true;
   const description = descriptionOf(decoder);
@@ -74,14 +74,14 @@ function isUnset(value: unknown, decoder: Describable): boolean {
   return isMap && isObject(value) && Object.keys(value).length === 0;
 }
 
-/** Marks a field that the API has, and that a check of the decoder refuses whatever its value is. */
+/** Marks a field of the API that the decoder rejects with any value. */
 export function refused<F extends AnyField>(field: F, reason: string): F {
   return { ...field, effect: { type: 'refused', reason } };
 }
 
 const effectless = new WeakMap<Describable, boolean>();
 
-/** Whether any field within can warn: nothing else is looked at a second time. */
+/** Whether any field within can warn; other values are not visited again. */
 function canWarn(decoder: Describable): boolean {
   const known = effectless.get(decoder);
   if (known !== undefined) return known;
@@ -101,13 +101,13 @@ function isWarning({ effect }: FieldDescription): boolean {
   return effect !== undefined && effect.type !== 'refused';
 }
 
-/** Fields of one object of which each is reported. */
+/** Warnings of one object that are reported separately. */
 export const maxEffectWarnings = 100;
 
 /**
- * A warning for each field of a value, as it is written, that has no effect; beyond {@link maxEffectWarnings} one for all others.
+ * A warning for each field without effect; beyond {@link maxEffectWarnings}, one for all the rest.
  *
- * @param value one that the decoder accepts
+ * @param value as written, accepted by the decoder
  */
 export function effectWarnings(decoder: Describable, value: unknown, path = ''): FieldError[] {
   const all = warningsWithin(decoder, value, path);
@@ -139,7 +139,7 @@ function warningsWithin(decoder: Describable, value: unknown, path: string): Fie
   }
 }
 
-/** Fields that are passed over and nearly have the name of one that is read. */
+/** Ignored fields whose names are similar to a known field. */
 function misspeltFields(
   { fields, unread }: Extract<Description, { type: 'object' }>,
   value: Readonly<Record<string, unknown>>,

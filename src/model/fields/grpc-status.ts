@@ -1,4 +1,4 @@
-/** The status codes of gRPC by their names; a code is its place in the list. */
+/** Names of the gRPC status codes, indexed by code. */
 export const grpcStatusNames: readonly string[] = [
   'OK',
   'CANCELLED',

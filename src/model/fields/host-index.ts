@@ -1,24 +1,21 @@
-/** Things by their hosts, where hosts may be wildcards: who shares a name with a host is found without asking everybody. */
+/** An index by host, including wildcards: finds overlapping hosts without a scan. */
 import { isWildcard } from './hostname.ts';
 
-/** One host of one thing. */
+/** One host of one item. */
 export interface HostEntry<T> {
   readonly item: T;
   readonly host: string;
-  /** The host's place among the hosts of all things, which are in their order. */
+  /** Position among the hosts of all items. */
   readonly place: number;
 }
 
-/**
- * Answers by `hostsOverlap` (hostname.ts): a look-up costs as much as there are lengths of wildcards, and what it finds.
- * Immutable.
- */
+/** Finds entries by `hostsOverlap` (hostname.ts). A look-up costs the number of distinct wildcard lengths plus the results. Immutable. */
 export class HostIndex<T> {
-  /** Entries by the host itself, wildcards too. */
+  /** Entries by exact host or wildcard. */
   readonly #byHost = new Map<string, HostEntry<T>[]>();
-  /** How long the ends are that wildcards stand for: `*.test` has one of five. */
+  /** Lengths of the wildcards' suffixes: `*.test` has a suffix of five characters. */
   readonly #wildcardLengths: readonly number[];
-  /** Hosts written backwards, in order, made when a wildcard is first looked for: those of one end stand together. */
+  /** Reversed hosts in order, built on the first wildcard look-up: hosts with the same suffix are adjacent. */
   #backwards: readonly { readonly text: string; readonly host: string }[] | undefined;
 
   constructor(items: Iterable<T>, hostsOf: (item: T) => Iterable<string>) {
@@ -35,7 +32,7 @@ export class HostIndex<T> {
     this.#wildcardLengths = [...new Set(wildcards.map((host) => host.length - 1))];
   }
 
-  /** Entries that share a name with a host, in their order. */
+  /** Entries whose hosts overlap the given one, in their order. */
   overlapping(host: string): readonly HostEntry<T>[] {
     const found = [this.#wider(host), isWildcard(host) ? this.#narrower(host) : (this.#byHost.get(host) ?? [])];
     const [wider, others] = found as [readonly HostEntry<T>[], readonly HostEntry<T>[]];
@@ -43,7 +40,7 @@ export class HostIndex<T> {
     return [...wider, ...others].sort((a, b) => a.place - b.place);
   }
 
-  /** Entries whose hosts are wildcards that the host lies within, but not that very host. */
+  /** Entries of wildcards that cover the host, except the host itself. */
   #wider(host: string): readonly HostEntry<T>[] {
     return this.#wildcardLengths.flatMap((length) => {
       if (length >= host.length) return [];
@@ -52,7 +49,7 @@ export class HostIndex<T> {
     });
   }
 
-  /** Entries whose hosts lie within a wildcard, the wildcard itself among them. */
+  /** Entries of hosts that a wildcard covers, including the wildcard itself. */
   #narrower(wildcard: string): readonly HostEntry<T>[] {
     this.#backwards ??= [...this.#byHost.keys()]
       .map((host) => ({ text: backwards(host), host }))
@@ -62,7 +59,7 @@ export class HostIndex<T> {
     for (let at = firstAtLeast(this.#backwards, end); at < this.#backwards.length; at++) {
       const { text, host } = this.#backwards[at]!;
       if (!text.startsWith(end)) break;
-      // `*.test` does not stand for `.test`.
+      // `*.test` does not match `.test`.
       if (text.length > end.length) found.push(...this.#byHost.get(host)!);
     }
     return found;
@@ -73,7 +70,7 @@ function backwards(text: string): string {
   return [...text].reverse().join('');
 }
 
-/** The place of the first text that is not before another one. */
+/** Index of the first text that is not before the given one. */
 function firstAtLeast(sorted: readonly { readonly text: string }[], text: string): number {
   let [low, high] = [0, sorted.length];
   while (low < high) {

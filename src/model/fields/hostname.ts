@@ -1,30 +1,30 @@
 /**
- * Host names and wildcards. A wildcard is `*`, or `*.` and a domain: it stands for every name of one label or more
- * under the domain, other wildcards included. A partial one, `*x.test`, stands for every name that ends so.
+ * Host names and wildcards. A wildcard is `*`, or `*.` and a domain: it matches every name of one or more labels under the domain,
+ * including narrower wildcards. A partial wildcard, `*x.test`, matches every name with that suffix.
  */
 
 export function isWildcard(host: string): boolean {
   return host.startsWith('*');
 }
 
-/** Whether every name that `inner` stands for is also one of `outer`. */
+/** Whether `outer` matches every name that `inner` matches. */
 export function isHostWithin(inner: string, outer: string): boolean {
   if (inner === outer || outer === '*') return true;
   return isWildcard(outer) && inner.length >= outer.length && inner.endsWith(outer.slice(1));
 }
 
-/** Whether some name is of both. */
+/** Whether some name matches both. */
 export function hostsOverlap(a: string, b: string): boolean {
   return isHostWithin(a, b) || isHostWithin(b, a);
 }
 
-/** The names of both, which of two hosts is the narrower one; undefined when they share none. */
+/** The narrower of two overlapping hosts; `undefined` if they do not overlap. */
 export function hostIntersection(a: string, b: string): string | undefined {
   if (isHostWithin(a, b)) return a;
   return isHostWithin(b, a) ? b : undefined;
 }
 
-/** The wider hosts that a host lies within, itself first, the narrowest first: `a.b.c`, `*.b.c`, `*.c`, `*`. */
+/** The hosts that cover a host, itself first, then from narrow to wide: `a.b.c`, `*.b.c`, `*.c`, `*`. */
 export function* widerHosts(host: string): Generator<string> {
   yield host;
   let rest = isWildcard(host) ? host.slice(host.startsWith('*.') ? 2 : 1) : host;
@@ -35,7 +35,7 @@ export function* widerHosts(host: string): Generator<string> {
   if (host !== '*') yield '*';
 }
 
-/** Hosts to look among: what holds them does not change once it was asked. */
+/** Hosts to search. Must not change after the first search. */
 export interface HostKeys {
   has(host: string): boolean;
   keys(): Iterable<string>;
@@ -43,12 +43,12 @@ export interface HostKeys {
 
 const partialOf = new WeakMap<HostKeys, readonly string[]>();
 
-/** `*x.test`: almost nobody writes them. */
+/** `*x.test`; rarely used. */
 export function isPartialWildcard(host: string): boolean {
   return isWildcard(host) && host !== '*' && !host.startsWith('*.');
 }
 
-/** The keys that a host lies within, the most specific first; as many look-ups as the host has labels. */
+/** Yields the keys that cover a host, most specific first. Costs one look-up per label. */
 export function* keysAround(host: string, keys: HostKeys): Generator<string> {
   let partial = partialOf.get(keys);
   if (partial === undefined) {
@@ -70,30 +70,30 @@ export function* keysAround(host: string, keys: HostKeys): Generator<string> {
   yield* around;
 }
 
-/** The most specific of the keys that a host lies within. */
+/** The most specific key that covers a host. */
 export function mostSpecific(host: string, keys: HostKeys): string | undefined {
   for (const candidate of keysAround(host, keys)) return candidate;
   return undefined;
 }
 
-/** Whether a name is to be completed by who says it: names with a dot, wildcards and addresses are as they are. */
+/** Whether a name must be qualified with a namespace. Names with a dot, wildcards and addresses are complete. */
 export function isShortName(host: string): boolean {
   return host !== '' && !host.includes('.') && !host.includes(':') && !isWildcard(host);
 }
 
 /**
- * What short names in objects mean. `svc.<domain>` is the suffix of Kubernetes: where no Kubernetes is, only a service
- * that is known by such a name has it.
+ * Resolves short names. `svc.<domain>` is the suffix of Kubernetes services; without Kubernetes, only a known service of such a name has
+ * it.
  */
 export class HostNames {
   readonly domain: string;
-  /** What a name means does not depend on which services there are. */
+  /** Whether results are independent of the set of services. */
   readonly isFixed: boolean;
   private readonly isKnown: (hostname: string, namespace: string) => boolean;
 
   /**
    * @param domain `cluster.local`
-   * @param isKnown whether a namespace sees a service of the name; absent: services are those of Kubernetes
+   * @param isKnown whether a service of the name is visible to a namespace; absent if services are those of Kubernetes
    */
   constructor(domain: string, isKnown?: (hostname: string, namespace: string) => boolean) {
     this.domain = domain;
@@ -101,7 +101,7 @@ export class HostNames {
     this.isKnown = isKnown ?? (() => true);
   }
 
-  /** `reviews` said in namespace `shop` is `reviews.shop.svc.cluster.local`, or else `reviews.shop`. */
+  /** `reviews` in namespace `shop` is `reviews.shop.svc.cluster.local`, or else `reviews.shop`. */
   qualified(host: string, namespace: string): string {
     if (!isShortName(host)) return host;
     const inKubernetes = `${host}.${namespace}.svc.${this.domain}`;

@@ -1,27 +1,23 @@
 /**
- * Limits of what one object may contain. An object beyond a limit is rejected as a whole: a small object that expands to a large
- * configuration would block the event loop and reach every proxy that can see it.
+ * Limits of what one object may contain. An object beyond a limit is rejected: a small object that expands to a large configuration would
+ * block the event loop and reach every proxy that can see it.
  */
 
 import type { FieldError } from './violation.ts';
 
-/** A `FieldError` with the number found as `got`, and the limit as `expected`. */
+/** A `FieldError` with the actual number as `got` and the limit as `expected`. */
 export type LimitError = FieldError & { readonly code: 'LIMIT_EXCEEDED' };
 
 /**
- * Items of a list, or entries of a map, that has no limit of its own. The largest limit of Istio's own definitions has the same value
- * (`portLevelSettings`, `jwtRules`), those of the Gateway API are 16 to 128.
+ * Items of a list, or entries of a map, without a limit of its own. Equals the largest limit of Istio's own definitions
+ * (`portLevelSettings`, `jwtRules`); those of the Gateway API are 16 to 128.
  */
 export const maxItems = 4_096;
 
-/** Unknown fields of one object of which each is reported with the name that may be meant. */
+/** Unknown fields of one object that are reported separately, with a suggested name. */
 export const maxUnknownFields = 100;
 
-/**
- * The error of an object that exceeds a limit.
- *
- * @param what is counted: `items`, `clusters (hosts x ports)`
- */
+/** @param what the counted things: `items`, `clusters (hosts x ports)` */
 export function limitError(path: string, count: number | string, max: number, what = 'items'): LimitError {
   return {
     path,
@@ -32,7 +28,6 @@ export function limitError(path: string, count: number | string, max: number, wh
   };
 }
 
-/** No error, or that of a limit. */
 export function limitErrors(path: string, count: number, max: number, what?: string): LimitError[] {
   return count > max ? [limitError(path, count, max, what)] : [];
 }

@@ -1,10 +1,10 @@
-/** Exact and prefix matches compare every character: a `*` in them is no wildcard. */
+/** Warns of `*` in exact and prefix matches, which compare it literally. */
 import { doubtful, type Violation } from './violation.ts';
 
 /**
- * Warning about a path with a `*` that is compared as it is.
+ * Warns of a path with a literal `*`.
  *
- * @param correction how this kind of object matches the paths below another one, where `below` is that path
+ * @param correction how this kind matches all paths below the given one
  */
 export function literalStarInPath(path: string, correction: (below: string) => string): Violation | undefined {
   const star = path.indexOf('*');

@@ -1,6 +1,6 @@
-/** Where a workload runs: `region/zone/subzone`, parts left out from the right. */
+/** Locality of a workload: `region/zone/subzone`, truncated from the right. */
 
-/** Labels of the workload first, then its `istio-locality` label (dots for slashes), then what else is known (§7.2). */
+/** From the workload's topology labels, else its `istio-locality` label (dots for slashes), else the given default (§7.2). */
 export function localityOf(labels: Readonly<Record<string, string>>, otherwise = ''): string {
   const region = labels['topology.kubernetes.io/region'];
   if (region) {
@@ -10,7 +10,7 @@ export function localityOf(labels: Readonly<Record<string, string>>, otherwise =
   return label ? (label.includes('/') ? label : label.replaceAll('.', '/')) : otherwise;
 }
 
-/** Stops at the first part that is not known. */
+/** Stops at the first unknown part. */
 export function joinLocality(...parts: readonly (string | undefined)[]): string {
   const end = parts.findIndex((part) => !part);
   return (end < 0 ? parts : parts.slice(0, end)).join('/');

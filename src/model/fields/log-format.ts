@@ -1,13 +1,12 @@
 /**
- * Formats of Envoy's access logs: texts in which `%COMMAND(parameters):length%` stands for something of a request
- * (Envoy documentation, "Command operators"). Envoy 1.40 refuses a listener whose format has a command that it does not
- * know, so a format is looked at before it is sent.
+ * Validates Envoy access log formats: text with `%COMMAND(parameters):length%` operators (Envoy documentation, "Command operators"). Envoy
+ * 1.40 rejects a listener whose format has an unknown command.
  */
 import * as violation from './violation.ts';
 
 type Parameters = 'none' | 'required' | 'optional';
 
-/** What each command takes in parentheses, as Envoy 1.40 has it. */
+/** Parameters of each command in Envoy 1.40. */
 const commands: ReadonlyMap<string, Parameters> = new Map([
   ...of(
     'required',
@@ -53,7 +52,7 @@ const commands: ReadonlyMap<string, Parameters> = new Map([
   ),
 ]);
 
-/** @param names with white space between them */
+/** @param names separated by white space */
 function of(parameters: Parameters, names: string): [string, Parameters][] {
   return names
     .trim()
@@ -61,7 +60,7 @@ function of(parameters: Parameters, names: string): [string, Parameters][] {
     .map((name) => [name, parameters]);
 }
 
-/** Kinds of metadata that `%METADATA(KIND:…)%` can show. */
+/** Kinds of metadata for `%METADATA(KIND:…)%`. */
 const kindsOfMetadata = [
   'DYNAMIC',
   'CLUSTER',
@@ -72,16 +71,16 @@ const kindsOfMetadata = [
   'LISTENER_FILTER_CHAIN',
 ];
 
-/** What the few commands take whose parameters are words. */
+/** Accepted parameters of commands with a fixed set. */
 const options: ReadonlyMap<string, readonly string[]> = new Map([
   ['GRPC_STATUS', ['CAMEL_STRING', 'SNAKE_STRING', 'NUMBER']],
   ['PATH', ['WQ', 'NQ', 'WQ:ORIG', 'NQ:ORIG', 'WQ:PATH', 'NQ:PATH', 'WQ:ORIG_OR_PATH', 'NQ:ORIG_OR_PATH']],
 ]);
 
-/** One command, at the place of its percent sign. Parameters may hold anything but the parenthesis that ends them. */
+/** One command, at its percent sign. Parameters may contain anything but the closing parenthesis. */
 const command = /%(?:([A-Z0-9_]+)(?:\(((?:[^)]|\)(?![:%]))*)\))?(?::(\d+))?)?%/y;
 
-/** What is wrong with a format; undefined when Envoy takes it. */
+/** What is wrong with a format; `undefined` if Envoy accepts it. */
 export function logFormatViolation(format: string): violation.Violation | undefined {
   for (let at = format.indexOf('%'); at !== -1; at = format.indexOf('%', at)) {
     command.lastIndex = at;
@@ -99,7 +98,7 @@ export function logFormatViolation(format: string): violation.Violation | undefi
 }
 
 function commandViolation([all, name, parameters, length]: RegExpExecArray): violation.Violation | undefined {
-  // `%%` is the sign itself.
+  // `%%` is an escaped percent sign.
   if (name === undefined) return undefined;
   const takes = commands.get(name);
   if (takes === undefined) return violation.malformed(`unknown command operator ${all}`, all);

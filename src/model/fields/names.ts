@@ -1,4 +1,4 @@
-/** What counts as a name, an address, a host: the checks that several kinds share. Each returns a mistake or undefined. */
+/** Checks of names, addresses and hosts that several kinds share. `…Violation` functions return `undefined` for a valid value. */
 
 import { isIP, isIPv4 } from 'node:net';
 import * as violation from './violation.ts';
@@ -10,21 +10,21 @@ export function isDnsLabel(text: string): boolean {
   return label.test(text);
 }
 
-/** The name of a namespace, as Kubernetes has it: a label in lower case. */
+/** A namespace name of Kubernetes: a lower-case label. */
 export function isNamespace(text: string): boolean {
   return isDnsLabel(text) && text === text.toLowerCase();
 }
 
-/** A DNS-1123 subdomain as Kubernetes has it for object names. */
+/** A DNS-1123 subdomain, as Kubernetes requires for object names. */
 export function isObjectName(text: string): boolean {
   return text.length <= 253 && /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/.test(text);
 }
 
-/** `a.example.com`, without a wildcard; underscores are allowed in labels but the last, as in real DNS. */
+/** `a.example.com`, without a wildcard. Underscores are allowed in all labels but the last, as in real DNS. */
 export function isHostname(text: string): boolean {
   if (text.length === 0 || text.length > 255) return false;
   const labels = text.replace(/\.$/, '').split('.');
-  // Names that stand for a cluster have labels of underscores alone: `outbound_.15010_._.istiod.istio-system.svc`.
+  // Host names of clusters have labels that are only underscores: `outbound_.15010_._.istiod.istio-system.svc`.
   return labels.every((part, index) => label.test(index === labels.length - 1 ? part : part.replaceAll('_', 'x')));
 }
 
@@ -34,12 +34,11 @@ export function isHostOrWildcard(text: string): boolean {
   return isHostname(text.startsWith('*.') ? text.slice(2) : text);
 }
 
-/** What is wrong with a host that may be a wildcard, a partial one too: `*x.example.com`, `*-x.example.com`. */
+/** Checks a host or wildcard, including partial ones: `*x.example.com`, `*-x.example.com`. */
 export function anyHostViolation(host: string): violation.Violation | undefined {
   return isHostname(host.replace(/^\*-?/, '')) ? undefined : hostViolation(host);
 }
 
-/** A warning for a partial wildcard. */
 export function partialWildcardWarning(host: string): violation.Violation | undefined {
   const partial = host.startsWith('*') && host !== '*' && !host.startsWith('*.');
   return partial
@@ -58,7 +57,7 @@ export function isCidr(text: string): boolean {
   return Number(bits) <= (isIPv4(address) ? 32 : 128);
 }
 
-/** What is wrong with a host that may be a wildcard. */
+/** Checks a host or wildcard; partial wildcards are invalid. */
 export function hostViolation(host: string): violation.Violation | undefined {
   if (isHostOrWildcard(host)) return undefined;
   if (host.includes('*')) return violation.mustBe('*, or *. and a domain, or a host name without *', host);

@@ -1,16 +1,13 @@
-/**
- * Texts as schemas can check them: RE2, of the whole text. Each takes all that the check of its name takes (`names.ts`), and
- * perhaps more.
- */
+/** RE2 patterns of whole texts, for schemas. Each accepts everything that the check in `names.ts` accepts, and possibly more. */
 const label = '[A-Za-z0-9](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?';
 const host = '[A-Za-z0-9_.-]*';
 const ip = '(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|[0-9A-Za-z.%-]*:[0-9A-Za-z.:%-]*)';
 
 export const labelPattern = `^${label}$`;
-/** A host name, `*`, or a wildcard that may be a partial one. */
+/** A host name, `*`, or a wildcard, also a partial one. */
 export const hostPattern = `^\\*?${host}$`;
 export const hostOrIpPattern = `^(?:\\*?${host}|${ip})$`;
-/** `[namespace/]host`; with `~` before the namespace in a Sidecar, which leaves out what it names. */
+/** `[namespace/]host`. In a Sidecar, `~` before the namespace excludes the host. */
 export const scopedHostPattern = `^(?:(?:~|~?(?:[*.]|${label}))/)?\\*?${host}$`;
 export const subnetPattern = `^${ip}(?:/[0-9]{1,3})?$`;
 export const exportTargetPattern = `^(?:[.*~]|${label})$`;

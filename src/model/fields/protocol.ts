@@ -1,4 +1,4 @@
-/** Application protocols of a port, and how one is told from a port's name or number (spec/discovery.md §5.3). */
+/** Application protocols of a port, derived from its name or number (spec/discovery.md §5.3). */
 export type Protocol =
   | 'GRPC'
   | 'GRPC-Web'
@@ -12,10 +12,10 @@ export type Protocol =
   | 'TCP'
   | 'TLS'
   | 'UDP'
-  /** Not said: sniffed by the listener. */
+  /** Not declared: the listener detects it. */
   | 'unsupported';
 
-/** Names that people write are looked up here: a plain object would know `constructor`. */
+/** A map, because user-supplied names would find `constructor` in a plain object. */
 const byPrefix: ReadonlyMap<string, Protocol> = new Map(
   Object.entries({
     grpc: 'GRPC',
@@ -40,7 +40,7 @@ const byAppProtocol: ReadonlyMap<string, Protocol> = new Map(
   }),
 );
 
-/** Ports whose protocols speak server first, so that sniffing would stall them. */
+/** Ports of server-first protocols, on which protocol detection would stall. */
 export const serverFirstPorts: ReadonlySet<number> = new Set([25, 53, 3306, 27017]);
 
 /**
@@ -67,6 +67,6 @@ const tls: ReadonlySet<Protocol> = new Set(['HTTPS', 'TLS']);
 export const isHttp = (protocol: Protocol): boolean => http.has(protocol);
 export const isHttp2 = (protocol: Protocol): boolean => http2.has(protocol);
 export const isTls = (protocol: Protocol): boolean => tls.has(protocol);
-/** Not HTTP and not to be sniffed. */
+/** Neither HTTP nor subject to protocol detection. */
 export const isTcp = (protocol: Protocol): boolean =>
   !http.has(protocol) && protocol !== 'UDP' && protocol !== 'unsupported';

@@ -1,20 +1,20 @@
 /**
- * What Envoy's RE2 (C++, reading bytes) and RE2JS (after Go's RE2, reading code points) spell differently. Each row was
- * found by asking Envoy 1.40 (`--mode validate`), see `test/e2e/envoy-regular-expressions.test.ts`.
+ * Translates differences between Envoy's RE2 (C++, over bytes) and RE2JS (port of Go's RE2, over code points). Each row was measured with
+ * Envoy 1.40 (`--mode validate`), see `test/e2e/envoy-regular-expressions.test.ts`.
  */
 import * as E from 'fp-ts/lib/Either.js';
 
-/** The text's bytes in UTF-8, each as one character: so Envoy compares expressions with texts. */
+/** The UTF-8 bytes, one character each: Envoy matches over bytes. */
 export function bytesOf(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
 
-/** The text of which these are the bytes. */
+/** Inverse of {@link bytesOf}. */
 export function textOf(bytes: string): string {
   return Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
-/** Properties that RE2JS knows and the RE2 of Envoy 1.40 does not: no categories of its own, or scripts since Unicode 16. */
+/** Properties that RE2JS supports and Envoy 1.40's RE2 does not: its own categories, and scripts since Unicode 16. */
 const unknownProperties: ReadonlySet<string> = new Set([
   ...['Cn', 'LC', 'ASCII_Hex_Digit', 'Alphabetic', 'Dash', 'Emoji', 'Emoji_Component', 'Emoji_Modifier'],
   ...['Emoji_Modifier_Base', 'Emoji_Presentation', 'Extended_Pictographic', 'Hex_Digit', 'Lowercase', 'Math'],
@@ -23,7 +23,7 @@ const unknownProperties: ReadonlySet<string> = new Set([
   ...['Tolong_Siki', 'Tulu_Tigalari'],
 ]);
 
-/** A piece of an expression, and what RE2JS calls it; left: why Envoy does not take it. */
+/** A piece of an expression and its RE2JS form; left: why Envoy rejects it. */
 type Reading = readonly [piece: string, translated: E.Either<string, string>];
 
 const quoted = /\\Q.*?(?:\\E|$)/sy;
@@ -32,12 +32,12 @@ const octal = /\\[4-7][0-7]{2}/y;
 const property = /\\[pP]\{\^?(\w+)\}/y;
 const escape = /\\./sy;
 const groupName = /\(\?P?<\w+>/y;
-/** Ten digits are no number to RE2, so that these are braces. */
+/** RE2 takes a repeat count of ten digits as literal braces. */
 const hugeRepeat = /\{(?:[1-9]\d{9,}(?:,\d*)?|\d+,[1-9]\d{9,})\}/y;
 const classStart = /\[\^?\]?/y;
 const namedClass = /\[:\^?\w+:\]/y;
 
-/** An expression of bytes as RE2JS reads it; left: what Envoy does not take and RE2JS would. */
+/** Translates an expression of bytes to RE2JS; left: why Envoy rejects what RE2JS would accept. */
 export function asRe2js(bytes: string): E.Either<string, string> {
   let translated = '';
   let inClass = false;
@@ -62,7 +62,7 @@ function reading(bytes: string, at: number, inClass: boolean): Reading {
   const whole = inClass ? found(namedClass) : found(classStart);
   if (whole) return asIs(whole);
   if (!inClass) {
-    // Names mean nothing here, and RE2 takes the same one twice.
+    // Group names have no effect, and RE2 accepts duplicates.
     const name = found(groupName);
     if (name) return [name[0], E.right('(')];
     const braces = found(hugeRepeat);
@@ -85,6 +85,6 @@ function escaped(found: (pattern: RegExp) => RegExpExecArray | null, inClass: bo
     return [named[0], isUnknown ? E.left(`RE2 has no character class ${named[0]}`) : E.right(named[0])];
   }
   const [piece] = found(escape) ?? ['\\'];
-  // A byte, whatever it is.
+  // Any single byte.
   return [piece, E.right(piece === '\\C' && !inClass ? '(?s:.)' : piece)];
 }

@@ -1,6 +1,6 @@
 /**
- * Regular expressions as Envoy has them: RE2 (https://github.com/google/re2/wiki/Syntax) over bytes. They are read by RE2JS,
- * a port of RE2, which is loaded for the first expression that is not plain.
+ * Regular expressions in Envoy's RE2 syntax (https://github.com/google/re2/wiki/Syntax), over bytes. Validated by RE2JS, a port of RE2,
+ * which is loaded on first use.
  */
 
 import { existsSync } from 'node:fs';
@@ -14,21 +14,18 @@ const maxLength = 1024;
 /** `re2.max_program_size.error_level` in the bootstrap that the agent writes. */
 const maxProgramSize = 32_768;
 
-/** Letters, digits, dots, simple classes, each perhaps repeated: surely right, and most of what there is. */
+/** Fast path: letters, digits, dots and simple classes with optional repetition are always valid, and are most expressions. */
 const plain =
   /^\^?(?:(?:[\w/ ~!@%&=:;,'"<>-]|\\[dswDSW./\-+*?()[\]{}^$|]|\.|\[\^?(?:a-z|A-Z|0-9|[\w/.:])+-?\])(?:[*+?]\??)?)*\$?$/;
 
-/** What is wrong with an expression; undefined when nothing is. */
+/** What is wrong with an expression; `undefined` if it is valid. */
 export function re2Violation(regex: string, maxCharacters = maxLength): violation.Violation | undefined {
   if (regex === '') return violation.empty();
   if (regex.length > maxCharacters) return violation.tooLarge(maxCharacters, regex.length);
   return plain.test(regex) ? undefined : composedRe2Violation(regex);
 }
 
-/**
- * What is wrong with an expression that was put together of others, each of them right: one may swallow what stands behind it (`\Q`), and
- * together they may be too large.
- */
+/** What is wrong with an expression that was composed of valid ones: `\Q` may swallow what follows, and the total may be too large. */
 export function composedRe2Violation(regex: string): violation.Violation | undefined {
   if (!violations.has(regex)) {
     if (violations.size >= mostRemembered) violations.clear();
@@ -37,7 +34,7 @@ export function composedRe2Violation(regex: string): violation.Violation | undef
   return violations.get(regex);
 }
 
-/** Objects are decoded anew when their file is saved, and expressions recur. */
+/** Cache: objects are decoded again whenever their file is saved. */
 const violations = new Map<string, violation.Violation | undefined>();
 const mostRemembered = 10_000;
 
@@ -50,17 +47,17 @@ function violationOf(regex: string): violation.Violation | undefined {
     : undefined;
 }
 
-/** An expression that is right. */
+/** A valid expression. */
 export interface Re2Expression {
   /** Whether it matches the whole text. */
   matches(text: string): boolean;
-  /** Whether it is found anywhere in the text. */
+  /** Whether it matches anywhere in the text. */
   isFoundIn(text: string): boolean;
   /** Capturing groups, without group 0. */
   readonly groupCount: number;
 }
 
-/** @throws Error for an expression that {@link re2Violation} refuses. */
+/** @throws Error for an expression that {@link re2Violation} rejects. */
 export function re2Expression(regex: string): Re2Expression {
   const compiled = compile(regex);
   if (E.isLeft(compiled)) throw new Error(`${JSON.stringify(regex)} is not an RE2 expression: ${compiled.left}`);
@@ -72,7 +69,7 @@ export function re2Expression(regex: string): Re2Expression {
   };
 }
 
-/** Left: why RE2 does not take it. */
+/** Left: why RE2 rejects it. */
 function compile(regex: string): E.Either<string, RE2JS> {
   const translated = asRe2js(bytesOf(regex));
   if (E.isLeft(translated)) return E.left(textOf(translated.left));
@@ -103,7 +100,7 @@ let loaded: typeof import('re2js') | undefined;
 
 function library(): typeof import('re2js') {
   if (loaded === undefined) {
-    // A build takes a copy along.
+    // A build copies the library to dist.
     const isBuilt = existsSync(new URL('re2js.cjs', import.meta.url));
     loaded = createRequire(import.meta.url)(isBuilt ? './re2js.cjs' : 're2js') as typeof import('re2js');
   }
@@ -111,15 +108,15 @@ function library(): typeof import('re2js') {
 }
 
 interface Instruction {
-  /** Kind of the instruction: 1 and 2 have two ways to go on. */
+  /** Instruction code; 1 and 2 have two successors. */
   readonly op: number;
-  /** Ranges of characters, lowest and highest by turns; a single character; none. */
+  /** Alternating lowest and highest characters of ranges, or a single character. */
   readonly runes?: ArrayLike<number>;
 }
 
 /**
- * How many instructions Envoy's RE2 needs at the most: one for each range of bytes, and up to two more than RE2JS for a
- * repetition of what may be empty. (`programSize()` of RE2JS has one instruction for all ranges of a class.)
+ * Upper bound of the instructions that Envoy's RE2 needs: one per byte range, and up to two more than RE2JS for a repetition of a possibly
+ * empty expression. (`programSize()` of RE2JS counts one instruction for all ranges of a class.)
  */
 function mostInstructions(expression: RE2JS): number {
   const instructions = expression.re2().prog.inst as readonly Instruction[];

@@ -1,29 +1,28 @@
 /**
- * What could be read of a value that has mistakes, so that a check of what several fields mean together is made as far as
- * its fields could be read: a person is told all mistakes at once, and none that only follows from another.
+ * The readable part of a value with errors. Checks across several fields run on it, so that all errors are reported at once, without errors
+ * that only follow from others.
  */
 
-/** Stands in a part for what could not be read. */
+/** Marks an unreadable field of a partial value. */
 const unreadable: unique symbol = Symbol('unreadable');
 
 const parts = new WeakMap<object, unknown>();
 
-/** Remembers a part by the list of the mistakes that it was found with. */
+/** Stores the partial value under its list of errors. */
 export function rememberPart(errors: object, part: unknown): void {
   parts.set(errors, part);
 }
 
-/** What was remembered; {@link unreadable} when nothing was. */
+/** The stored part; {@link unreadable} if there is none. */
 export function partOf(errors: object): unknown {
   return parts.has(errors) ? parts.get(errors) : unreadable;
 }
 
-/** What takes the place of a field that is missing. */
+/** Placeholder for a missing field. */
 export const missingPart: unknown = unreadable;
 
 /**
- * Looks at the part of a value that has mistakes. Undefined when there is none, and when `look` asks for what could not be
- * read.
+ * Applies `look` to the readable part of a value with errors. `undefined` if there is no such part, or if `look` reads an unreadable field.
  */
 export function lookAtPart<A, B>(errors: object, look: (part: A) => B): B | undefined {
   const part = partOf(errors);
@@ -36,10 +35,10 @@ export function lookAtPart<A, B>(errors: object, look: (part: A) => B): B | unde
   }
 }
 
-/** The same, but whoever reads what could not be read is thrown out. */
+/** The same value, but reading an unreadable field throws. */
 function guarded(part: unknown): unknown {
   if (part === unreadable) throw unreadable;
-  // What is frozen is a constant of the program.
+  // Frozen objects are constants of the program.
   if (typeof part !== 'object' || part === null || Object.isFrozen(part)) return part;
   return new Proxy(part, {
     get: (target, key) => guarded(Reflect.get(target, key)),

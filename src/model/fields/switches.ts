@@ -1,10 +1,10 @@
-/** Variables that are on or off, as Istio's agent reads them: `1`, `t`, `T`, `true`, `True` and `TRUE` are on. */
+/** Boolean environment variables, as Istio's agent parses them: `1`, `t`, `T`, `true`, `True` and `TRUE` are on. */
 
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { booleanOf } from './go-boolean.ts';
 import { unknownValue } from './violation.ts';
 
-/** What is none is off here, and ends the start: see {@link checkSwitches}. */
+/** An invalid value is off here, and prevents the start: see {@link checkSwitches}. */
 export function isOn(text: string | undefined): boolean {
   return booleanOf(text ?? '') === true;
 }
@@ -14,7 +14,7 @@ const switches = [
   'PROXY_CONFIG_XDS_AGENT',
 ];
 
-/** Checks the switches that nothing else checks: a word that means neither on nor off must not mean "off" untold. */
+/** Rejects invalid values of switches that nothing else checks, so that a typo does not silently mean "off". */
 export function checkSwitches(env: NodeJS.ProcessEnv, errors: OptionErrors): void {
   for (const variable of switches) switchOf(variable, env, errors);
 }

@@ -1,23 +1,22 @@
 /**
- * Templates of paths as Envoy's `uri_template` extensions read them: `/{country}/*`, `/videos/{rest=**}.m3u8`.
- *
- * Envoy 1.40 refuses one that it cannot read in a route; with one in an RBAC policy its process ends. So what is not sure
- * to be read is a mistake here; odd ones that Envoy would take (`/***`, `/a*`) are, too.
+ * Path templates of Envoy's `uri_template` extensions: `/{country}/*`, `/videos/{rest=**}.m3u8`.
+ * Envoy 1.40 rejects a route with a template that it cannot parse, and crashes on one in an RBAC policy. So everything doubtful is an error
+ * here, including some templates that Envoy would accept (`/***`, `/a*`).
  */
 import * as violation from './violation.ts';
 
-/** Bytes of the whole field. */
+/** In bytes. */
 const maxLength = 256;
 const maxNames = 5;
 
 const characters = "[\\w.~%!$&'()+,;:@=-]+";
 const part = `(?:\\*\\*?|${characters})`;
-/** A segment: text, or an operator (`*`, `**`, `{name}`, `{name=pattern}`) with text after it if it is the last one. */
+/** A segment: text, or an operator (`*`, `**`, `{name}`, `{name=pattern}`), with a text suffix in the last segment. */
 const segmentPattern = new RegExp(
   `^(?:${characters}|(?:(?<wild>\\*\\*?)|\\{(?<name>[A-Za-z]\\w{0,15})(?:=(?<pattern>${part}(?:/${part})*))?\\})(?<after>${characters})?)$`,
 );
 
-/** What is wrong with a template to match with; undefined when nothing is. */
+/** What is wrong with a template for matching; `undefined` if it is valid. */
 export function uriTemplateViolation(template: string): violation.Violation | undefined {
   if (Buffer.byteLength(template) > maxLength)
     return violation.tooLarge(maxLength, Buffer.byteLength(template), 'bytes');
@@ -35,7 +34,7 @@ function reasonAgainst(template: string): string | undefined {
   let severals = false;
   for (const [index, segment] of segments.entries()) {
     if (segment === '') {
-      // A slash at the end is no segment.
+      // A trailing slash is not a segment.
       if (index === segments.length - 1 && index > 0) return undefined;
       return 'empty segment';
     }
@@ -55,12 +54,12 @@ function reasonAgainst(template: string): string | undefined {
   return names.size > maxNames ? `more than ${maxNames} names` : undefined;
 }
 
-/** Cut at slashes that are not within braces. */
+/** Splits at slashes outside braces. */
 function segmentsOf(template: string): readonly string[] {
   return template.slice(1).split(/\/(?![^{}]*\})/);
 }
 
-/** What is wrong with a template to rewrite with, which has names of the matched path in braces. */
+/** What is wrong with a rewrite template, which references names of the matched path in braces. */
 export function uriRewriteViolation(template: string): violation.Violation | undefined {
   if (Buffer.byteLength(template) > maxLength)
     return violation.tooLarge(maxLength, Buffer.byteLength(template), 'bytes');

@@ -1,6 +1,6 @@
 /**
- * What is wrong with a value, as data: a code, what is accepted (`expected`) and the value found (`got`). The sentence is built here, from
- * these, so that all messages of one kind read the same. `errorsAt` adds the place.
+ * Validation errors as data: a code, the accepted values (`expected`) and the actual value (`got`). Messages are built here so that all of
+ * a kind read the same. `errorsAt` adds the path.
  */
 import type { FieldCode } from '../../runtime/error-codes/fields.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
@@ -8,34 +8,33 @@ import { nearestName } from './nearest-name.ts';
 
 export interface Violation {
   readonly code: FieldCode;
-  /** The sentence, without the place: `must be a duration such as "5s", got "5"`. */
+  /** The sentence without the path: `must be a duration such as "5s", got "5"`. */
   readonly message: string;
-  /** What is accepted: `a duration such as "5s"`. */
+  /** Accepted values: `a duration such as "5s"`. */
   readonly expected?: string;
-  /** The rejected value, visible and at most {@link maxShownCharacters} long: `"5"`. */
+  /** The rejected value, escaped and at most {@link maxShownCharacters} long: `"5"`. */
   readonly got?: string;
-  /** The known name that is nearest to an unknown one. */
+  /** The known name that is most similar to an unknown one. */
   readonly near?: string;
-  /** Path of another field that it conflicts with. */
+  /** Path of a conflicting field. */
   readonly beside?: string;
 }
 
-/** A violation and its place. */
+/** A violation and its path. */
 export interface FieldError extends Violation {
   /** `http[0].route[1].weight`; empty for the value itself. */
   readonly path: string;
   /**
-   * The field is unknown, and its name is close to a known one or to none. Where a later version may define it, the error can be
-   * downgraded (`forgivingUnknown` in decode.ts).
+   * The field is unknown: misspelled, or similar to no known one. Since a later version may define it, the error can be downgraded
+   * (`forgivingUnknown` in decode.ts).
    */
   readonly unknown?: UnknownField;
-  /** The decoding did not fail because of it. */
+  /** Decoding succeeded despite it. */
   readonly forgiven?: true;
 }
 
 export type UnknownField = 'misspelt' | 'strange';
 
-/** No error, or that of a violation at a place. */
 export function errorsAt(path: string, violation: Violation | undefined): FieldError[] {
   return violation === undefined ? [] : [fieldError(path, violation)];
 }
@@ -44,10 +43,10 @@ export function fieldError(path: string, violation: Violation): FieldError {
   return { path, ...violation };
 }
 
-/** Characters of a value that a message repeats. */
+/** Maximum characters of a value that a message repeats. */
 export const maxShownCharacters = 100;
 
-/** A value as messages show it: bounded, visible, without the content of lists and objects. */
+/** A value as shown in messages: truncated, escaped, without the content of lists and objects. */
 export function shownValue(value: unknown): string {
   if (value === null || value === undefined) return 'null';
   if (Array.isArray(value)) return 'a list';
@@ -63,7 +62,7 @@ export function listed(names: readonly string[], word: 'and' | 'or' = 'and'): st
 }
 
 interface Detail {
-  /** Appended to the sentence: a reason, or what to do. */
+  /** Appended to the message: a reason or a suggestion. */
   readonly hint?: string | undefined;
 }
 
@@ -72,28 +71,27 @@ function expectation(code: FieldCode, verb: 'be' | 'have', expected: string, got
   return { code, message, expected, got };
 }
 
-/** `must be EXPECTED, got VALUE`: the type is right, the form is not. */
+/** `must be EXPECTED, got VALUE`: right type, wrong form. */
 export function mustBe(expected: string, value: unknown, { hint }: Detail = {}): Violation {
   return expectation('FIELD_FORMAT_INVALID', 'be', expected, shownValue(value), hint);
 }
 
-/** The same without the value, which is long, or secret. */
+/** The same without the value, which is long or secret. */
 export function mustBeHidden(expected: string, { hint }: Detail = {}): Violation {
   const message = `must be ${expected}${hint === undefined ? '' : `: ${hint}`}`;
   return { code: 'FIELD_FORMAT_INVALID', message, expected };
 }
 
-/** A value of another type. */
 export function wrongType(expected: string, value: unknown, { hint }: Detail = {}): Violation {
   return expectation('FIELD_TYPE_INVALID', 'be', expected, shownValue(value), hint);
 }
 
-/** A number, duration or size outside its range. */
+/** A number, duration or size is outside its range. */
 export function outOfRange(expected: string, value: unknown, { hint }: Detail = {}): Violation {
   return expectation('FIELD_OUT_OF_RANGE', 'be', expected, shownValue(value), hint);
 }
 
-/** None of the names that the field accepts. */
+/** The value is not one of the accepted names. */
 export function unknownValue(names: readonly string[], value: unknown, { hint }: Detail = {}): Violation {
   const near = typeof value === 'string' ? nearestName(value, names) : undefined;
   const advice = near === undefined ? hint : `did you mean ${near}?`;
@@ -116,7 +114,7 @@ export function missing(when?: string): Violation {
   return { code: 'FIELD_REQUIRED', message: when === undefined ? 'is required' : `is required ${when}` };
 }
 
-/** At least one of several fields is needed, and none is set. */
+/** None of several fields is set, and one is required. */
 export function missingAny(names: readonly string[]): Violation {
   const expected = listed(names, 'or');
   return { code: 'FIELD_REQUIRED', message: `must have ${expected}`, expected, got: 'none' };
@@ -127,7 +125,7 @@ export function excluded(when: string): Violation {
   return { code: 'FIELDS_EXCLUSIVE', message: `must not be set ${when}` };
 }
 
-/** Fields that exclude each other, more than one of which is set. */
+/** More than one of several exclusive fields is set. */
 export function exclusive(names: readonly string[]): Violation {
   return {
     code: 'FIELDS_EXCLUSIVE',
@@ -136,7 +134,7 @@ export function exclusive(names: readonly string[]): Violation {
   };
 }
 
-/** Exactly one of several fields is needed. @param given those that are set */
+/** Not exactly one of several fields is set. @param given the fields that are set */
 export function choice(names: readonly string[], given: readonly string[]): Violation {
   const expected = `exactly one of ${listed(names)}`;
   return expectation(
@@ -147,7 +145,7 @@ export function choice(names: readonly string[], given: readonly string[]): Viol
   );
 }
 
-/** @param near the known field with the most similar name */
+/** @param near the most similar known field */
 export function unknownField(near?: string): Violation {
   if (near === undefined) return { code: 'FIELD_UNKNOWN', message: 'unknown field' };
   return { code: 'FIELD_UNKNOWN', message: `unknown field; did you mean ${near}?`, near };
@@ -166,62 +164,62 @@ export function duplicate(message: string, got?: string, beside?: string): Viola
   };
 }
 
-/** Values of several fields that contradict each other. */
+/** Values of several fields contradict each other. */
 export function conflict(message: string, got?: unknown): Violation {
   return { code: 'FIELD_CONFLICT', message, ...(got !== undefined && { got: shownValue(got) }) };
 }
 
-/** A valid value that must not stand in this place. */
+/** A valid value that is not allowed in this context. */
 export function notAllowed(message: string, got?: unknown): Violation {
   return { code: 'FIELD_NOT_ALLOWED', message, ...(got !== undefined && { got: shownValue(got) }) };
 }
 
-/** A value that refers to something the object does not have. */
+/** A reference to something that the object does not contain. */
 export function unknownReference(message: string, got?: unknown): Violation {
   return { code: 'FIELD_REFERENCE_UNKNOWN', message, ...(got !== undefined && { got: shownValue(got) }) };
 }
 
-/** Part of the API, and not supported here. */
+/** Part of the API, but not supported. */
 export function unsupported(message: string): Violation {
   return { code: 'FIELD_UNSUPPORTED', message };
 }
 
-/** An expression, template or format that its language rejects. @param message what is wrong */
+/** An expression, template or format with a syntax error. */
 export function malformed(message: string, got?: string): Violation {
   return { code: 'FIELD_FORMAT_INVALID', message, ...(got !== undefined && { got: shownValue(got) }) };
 }
 
-/** Envoy would exit, or reject its configuration as a whole. */
+/** Envoy would crash, or reject its entire configuration. */
 export function unsafe(message: string): Violation {
   return { code: 'FIELD_UNSAFE', message };
 }
 
-/** Warning: valid, and without effect. @param reason completes "has no effect: …" */
+/** Warning: valid, but without effect. @param reason completes "has no effect: …" */
 export function ineffective(reason: string): Violation {
   return { code: 'FIELD_WITHOUT_EFFECT', message: `has no effect: ${reason}` };
 }
 
-/** Warning: valid, and probably not what was meant. */
+/** Warning: valid, but probably not intended. */
 export function doubtful(message: string, got?: unknown): Violation {
   return { code: 'FIELD_DOUBTFUL', message, ...(got !== undefined && { got: shownValue(got) }) };
 }
 
-/** Warning: an earlier route of the object takes all requests. */
+/** Warning: an earlier route of the object matches all requests. */
 export function shadowed(message: string, beside: string): Violation {
   return { code: 'MATCH_SHADOWED', message, beside };
 }
 
-/** Warning: supported, and removed in a later version. */
+/** Warning: supported, but removed in a later version. */
 export function deprecated(message: string): Violation {
   return { code: 'FIELD_DEPRECATED', message };
 }
 
-/** @param near the kind that is probably meant, or the group that has it */
+/** @param near the intended kind, or the group that has it */
 export function unknownKind(message: string, got: string, near?: string): Violation {
   return { code: 'KIND_UNKNOWN', message, got, ...(near !== undefined && { near }) };
 }
 
-/** The same violation with a consequence: `unknown field (it is ignored)`. */
+/** The same violation with its consequence: `unknown field (it is ignored)`. */
 export function withConsequence<V extends Violation>(violation: V, consequence: string): V {
   return { ...violation, message: `${violation.message} (${consequence})` };
 }

@@ -1,7 +1,7 @@
 /**
- * Objects that affect proxies of namespaces other than their own, in the ways that Istio's model leaves open (SECURITY.md,
- * "What Istio's model leaves open"). The mesh configuration's `exportingNamespaces` closes them: where it
- * lists namespaces, objects of those are trusted, and nothing is found.
+ * Finds objects that affect proxies of other namespaces, in the ways that Istio's model leaves open (SECURITY.md, "What Istio's model
+ * leaves open"). `exportingNamespaces` in the mesh configuration closes them: objects of the listed namespaces are trusted and not
+ * reported.
  */
 import { isIP, isIPv4 } from 'node:net';
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
@@ -16,7 +16,7 @@ import { firstSlot } from '../services/auto-allocate.ts';
 import { allocationNames } from '../services/service-entry-services.ts';
 import { exportSet, mayExport } from '../services/visibility.ts';
 
-/** The ways, each named by the code of its warning. */
+/** Codes of the warnings, one for each way. */
 export const reachCodes = [
   ...([
     'routes-foreign-host',
@@ -35,7 +35,6 @@ export type ReachCode = (typeof reachCodes)[number];
 export interface Reach {
   readonly code: ReachCode;
   readonly config: Config;
-  /** `spec.hosts[0]`. */
   readonly field: string;
   readonly message: string;
 }
@@ -47,21 +46,20 @@ export interface ReachSettings {
   >;
   /** PILOT_SCOPE_GATEWAY_TO_NAMESPACE. */
   readonly scopesGateways: boolean;
-  /** `cluster.local`. */
   readonly domain: string;
 }
 
-/** Kinds of which an object may reach other namespaces. */
+/** Kinds whose objects may affect other namespaces. */
 export type ReachKind =
   | ('DestinationRule' | 'EnvoyFilter' | 'Gateway' | 'Ingress' | 'KubernetesGateway')
   | ('Service' | 'ServiceEntry' | 'VirtualService' | 'WasmPlugin');
 type Sources = Pick<ConfigSet, ReachKind>;
 type Found = Pick<Reach, 'code' | 'field' | 'message'>;
 
-/** A range of more addresses than this many bits leave is of no single service. */
+/** Ranges with more host bits than these are not attributed to one service. */
 const widestRangeBits = { ipv4: 16, ipv6: 64 };
 
-/** Yields each way that an object reaches other namespaces, and `undefined` after each object without one, for callers that rest. */
+/** Yields each finding, and `undefined` after an object without one, so that callers can yield to the event loop. */
 export function* crossNamespaceReach(configs: Sources, settings: ReachSettings): Generator<Reach | undefined> {
   const known = new KnownNames(configs, settings);
   for (const [kind, find] of Object.entries(finders) as [keyof Sources, Find<never>][]) {
@@ -73,7 +71,9 @@ export function* crossNamespaceReach(configs: Sources, settings: ReachSettings):
   }
 }
 
-/** The root namespace is the administrator's, who is warned of what holds for the whole mesh; others where they are listed. */
+/**
+ * The administrator controls the root namespace and is warned only of kinds with mesh-wide effect; other namespaces are trusted if listed.
+ */
 function isTrusted(namespace: string, kind: keyof Sources, { mesh }: ReachSettings): boolean {
   if (namespace === mesh.rootNamespace) return !rootKinds.has(kind);
   return mesh.exportingNamespaces.includes(namespace);
@@ -95,7 +95,7 @@ const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
     }
   },
   DestinationRule: function* ({ namespace, spec }, known, { mesh }) {
-    // The default is no wish: who writes a rule for its own clients seldom says so.
+    // The default is not an intentional export.
     if (spec.exportTo === undefined) return;
     if (!(yield* exports(namespace, spec.exportTo, [], mesh))) return;
     const owner = known.ownerOf(spec.host, namespace);
@@ -216,7 +216,7 @@ function portMessage(port: number, protocol: string): string {
   return `port ${port} (${protocol}) without addresses takes connections to every address that has no listener of its own, in every namespace: set addresses, ${exportAdvice}`;
 }
 
-/** Whether the object is shown to other namespaces; yields a finding where it says so and may not. */
+/** Whether other namespaces can see the object; yields a finding if the object declares an export that is not permitted. */
 function* exports(
   namespace: string,
   exportTo: readonly string[] | undefined,
@@ -232,14 +232,14 @@ function* exports(
   return foreign;
 }
 
-/** Hosts and addresses of all services, and whose they are. */
+/** Hosts and addresses of all services, with their owners. */
 class KnownNames {
   readonly #suffix: string;
-  /** Namespaces of the ServiceEntries that have a host. */
+  /** Namespaces of ServiceEntries by host. */
   readonly #entryHosts = new Map<string, Set<string>>();
-  /** Services by virtual address: `namespace/host`. */
+  /** Services (`namespace/host`) by virtual address. */
   readonly #addresses = new Map<string, Set<string>>();
-  /** `namespace/host` by the place of its allocated address, oldest first. */
+  /** `namespace/host` by index of the allocated address, oldest first. */
   readonly #allocated = new Map<number, string[]>();
 
   constructor({ ServiceEntry, Service }: Pick<ConfigSet, 'ServiceEntry' | 'Service'>, { domain }: ReachSettings) {
@@ -262,18 +262,18 @@ class KnownNames {
     }
   }
 
-  /** Whose a host is, if it is not the namespace's own or nobody's: `namespace bank`, `every namespace`. */
+  /** The other owner of a host: `namespace bank`, `every namespace`; `undefined` if the host is unowned or of the given namespace. */
   ownerOf(host: string, namespace: string): string | undefined {
     const ofKubernetes = this.#kubernetesOwner(host);
     if (ofKubernetes !== undefined) return ofKubernetes === namespace ? undefined : described(ofKubernetes);
     const owners = this.#entryHosts.get(host);
     if (owners === undefined && isWildcard(host)) return this.#wildcardOwner(host, namespace);
-    // Of a host that both have, the own one is meant.
+    // A host that both namespaces have resolves to that of the given namespace.
     const other = [...(owners ?? [])].find((owner) => owner !== namespace);
     return other && described(other);
   }
 
-  /** A name of another namespace, `namespace/host`, that would have the address of this older entry. */
+  /** A host of another namespace (`namespace/host`) that would get the address of this older entry. */
   movedBy(entry: Config<ServiceEntry>): string | undefined {
     for (const name of allocationNames(entry)) {
       const [first, ...later] = this.#allocated.get(firstSlot(name)) ?? [];
@@ -284,7 +284,7 @@ class KnownNames {
     return undefined;
   }
 
-  /** What connections to an address or a range are meant for, if it is not the namespace's own. */
+  /** Services of other namespaces that an address or range covers. */
   captured(address: string, namespace: string): string | undefined {
     const [ip = '', bits] = address.split('/');
     const family = isIPv4(ip) ? 'ipv4' : 'ipv6';

@@ -1,6 +1,6 @@
 /**
- * What is closed instead of an object that is refused, by its kind: the strictest that the object may have asked for, for
- * whom it was written. Fields that can be read count, those that cannot are taken for the worst.
+ * Builds stand-ins for rejected objects, by kind: the strictest configuration that the object may have requested, for the workloads that it
+ * selects. Readable fields apply; unreadable ones count as the strictest value.
  */
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject } from '../../runtime/json-object.ts';
@@ -31,17 +31,17 @@ import type { PolicyScope } from './policies/policy-target.ts';
 import { jwtRuleFields } from './policies/request-authentication.decode.ts';
 import type { JwtRule, RequestAuthentication } from './policies/request-authentication.ts';
 
-/** What of a refused object there is to read. */
+/** The readable part of a rejected object. */
 export interface Refused {
   readonly spec: unknown;
-  /** The text is no YAML: what was read may be a part of what was written. */
+  /** The text is not valid YAML: what was parsed may be incomplete. */
   readonly isBroken: boolean;
   readonly annotations: Readonly<Record<string, unknown>>;
-  /** Undefined: it cannot be read. */
+  /** `undefined` if it cannot be read. */
   readonly namespace: string | undefined;
 }
 
-/** Kinds of what stands in force for objects that are refused. */
+/** Kinds of the stand-ins for rejected objects. */
 export const closedKinds = [
   'AuthorizationPolicy',
   'PeerAuthentication',
@@ -62,13 +62,13 @@ export interface Closed {
     | WasmPlugin
     | BackendTlsPolicy;
   readonly isScopeKnown: boolean;
-  /** What is closed, as the end of a sentence; `where` is what the object is for: `namespace shop`. */
+  /** What is blocked, as the end of a sentence; `where` describes the scope: `namespace shop`. */
   readonly effect: (where: string) => string;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What stands in for a refused object, by kind. An object of another kind lets nobody in when it is missing, or restricts nothing. */
+/** Builds the stand-in by kind of the rejected object. Kinds that are not listed deny by default when missing, or restrict nothing. */
 export const closings: ReadonlyMap<string, (refused: Refused) => Closed | undefined> = new Map<
   string,
   (refused: Refused) => Closed | undefined
@@ -84,7 +84,7 @@ export const closings: ReadonlyMap<string, (refused: Refused) => Closed | undefi
 
 const security = 'security.istio.io/v1';
 
-/** Every request is refused. Not where nothing would have been: by a policy that only tells, or is only tried. */
+/** Denies every request. Returns `undefined` for policies that deny nothing: AUDIT and dry run. */
 function closedPolicy(refused: Refused): Closed | undefined {
   const { action } = fieldsOf(refused.spec);
   if (typeof action === 'string' && action.trim().toUpperCase() === 'AUDIT') return undefined;
@@ -102,8 +102,7 @@ function denial({ isKnown, scope }: ReadScope, { namespace }: Refused): Closed {
 }
 
 /**
- * Only mutual TLS, but for what can be read: the mode of all ports, where nothing that could not be read may have said
- * another, and those of single ports.
+ * Requires mutual TLS. A readable mode for all ports applies if nothing unreadable might override it; readable modes of single ports apply.
  */
 function closedPeers(refused: Refused): Closed {
   const { isKnown, scope } = scopeOf(refused);
@@ -126,7 +125,7 @@ function closedPeers(refused: Refused): Closed {
   };
 }
 
-/** `isRead`: all that is there names ports. */
+/** `isRead`: every entry is a valid port. */
 function portModes(value: unknown): { modes: Record<string, MutualTlsMode>; isRead: boolean } {
   const given = Object.entries(fieldsOf(value));
   if (given.length > maxPortModes) return { modes: {}, isRead: false };
@@ -136,13 +135,13 @@ function portModes(value: unknown): { modes: Record<string, MutualTlsMode>; isRe
 }
 
 /**
- * No token is verified, and none passes: a set without keys takes the place of each issuer's. Requests without a token pass
- * as they would have, and are nobody's, so that no policy which asks for a principal lets them in.
+ * Rejects all tokens: each issuer gets an empty key set. Requests without a token pass as with the original, and have no principal, so no
+ * policy that requires one allows them.
  */
 function closedTokens(refused: Refused): Closed {
   const { isKnown, scope } = scopeOf(refused);
   const { jwtRules } = fieldsOf(refused.isBroken ? undefined : refused.spec);
-  // Each rule would become one without keys. So many of them are not built: every request is refused instead.
+  // Each rule would become one with an empty key set. Too many rules are not built: every request is denied instead.
   if (Array.isArray(jwtRules) && jwtRules.length > maxItems) return denial({ isKnown, scope }, refused);
   const rules = Array.isArray(jwtRules) && jwtRules.length > 0 ? jwtRules.map(closedRule) : [closedRule(undefined)];
   return {
@@ -154,13 +153,13 @@ function closedTokens(refused: Refused): Closed {
 }
 
 const noKeys = '{"keys":[]}';
-/** Where Envoy looks when nothing is said. */
+/** Where Envoy extracts tokens by default. */
 const usualPlaces: Pick<JwtRule, 'fromHeaders' | 'fromParams'> = {
   fromHeaders: [{ name: 'Authorization', prefix: 'Bearer ' }],
   fromParams: ['access_token'],
 };
 
-/** Looks for tokens wherever the rule may have meant: one that stays unread would pass. */
+/** Extracts tokens from every location that the rule may have named: a token that is not extracted would pass. */
 function closedRule(value: unknown): JwtRule {
   const rule = fieldsOf(value);
   const { issuer, fromHeaders, fromParams, fromCookies, presence } = jwtRuleFields;
@@ -175,7 +174,7 @@ function closedRule(value: unknown): JwtRule {
   };
   const isRequired = rule.presence !== undefined && read(presence.decoder, rule.presence) !== 'OPTIONAL';
   return {
-    // Empty: of any issuer.
+    // Empty: any issuer.
     issuer: (rule.issuer === undefined ? undefined : read(issuer.decoder, rule.issuer)) ?? '',
     jwks: noKeys,
     ...all,
@@ -183,7 +182,7 @@ function closedRule(value: unknown): JwtRule {
   };
 }
 
-/** Each item that can be read by itself. */
+/** The items that can be decoded separately. */
 function itemsRead<A>(decoder: Decoder<readonly A[]>, value: unknown): { items: readonly A[]; isComplete: boolean } {
   if (value === undefined) return { items: [], isComplete: true };
   if (!Array.isArray(value)) return { items: [], isComplete: false };
@@ -191,12 +190,9 @@ function itemsRead<A>(decoder: Decoder<readonly A[]>, value: unknown): { items: 
   return { items, isComplete: items.length === value.length };
 }
 
-/**
- * Workloads whose Sidecar object asks clients for TLS would take requests on the ports of their services without it: they
- * take none.
- */
+/** Denies every request: workloads whose Sidecar requires TLS of their clients would otherwise accept plaintext on their service ports. */
 function closedIngress(refused: Refused): Closed | undefined {
-  // Of the others none has TLS: what is misspelt may be the ingress.
+  // The other fields contain no TLS settings, so an unknown field may be a misspelled ingress.
   const { workloadSelector, egress: _e, outboundTrafficPolicy: _o, ...ingress } = fieldsOf(refused.spec);
   if (!mentions(ingress, 'tls')) return undefined;
   const labels = read(selectorLabels, fieldsOf(workloadSelector).labels);
@@ -207,8 +203,8 @@ function closedIngress(refused: Refused): Closed | undefined {
 }
 
 /**
- * Connections to the host are secured as far as its TLS settings can be read, and else by mutual TLS of the mesh: nothing
- * goes out in plaintext that was to be encrypted, and nobody answers who cannot show an identity of the mesh.
+ * Connections to the host use the TLS settings as far as they are readable, else mutual TLS of the mesh: no plaintext is sent that should
+ * be encrypted, and only servers with an identity of the mesh are accepted.
  */
 function closedUpstream(refused: Refused): Closed | undefined {
   const { rule, unknown } = upstreamFields(fieldsOf(refused.spec));
@@ -243,7 +239,7 @@ function closedUpstream(refused: Refused): Closed | undefined {
 
 const upstreamNames = ['host', 'trafficPolicy', 'subsets', 'exportTo', 'workloadSelector'] as const;
 
-/** Each field under its name, if that is right or nearly so; those that are right come first. */
+/** The known fields by correct name, including misspelled ones; correctly spelled ones take precedence. */
 function upstreamFields(written: Fields): {
   readonly rule: Partial<Record<(typeof upstreamNames)[number], unknown>>;
   readonly unknown: Fields;
@@ -268,7 +264,7 @@ function closedSubset(value: unknown): NonNullable<DestinationRule['subsets']> {
   return [{ name, labels: Object.fromEntries(texts), ...(own && { trafficPolicy: own }) }];
 }
 
-/** Undefined when it says nothing of TLS. */
+/** `undefined` if it contains no TLS settings. */
 function closedTraffic(value: unknown): TrafficPolicy | undefined {
   if (!mentions(value, 'tls')) return undefined;
   const { portLevelSettings, tls: written, ...others } = fieldsOf(value);
@@ -282,7 +278,7 @@ function closedTraffic(value: unknown): TrafficPolicy | undefined {
   return { ...(tls && { tls }), ...(known.length > 0 && { portLevelSettings: known }) };
 }
 
-/** `unknown`: TLS of nobody knows which port. */
+/** `unknown`: TLS settings for an unreadable port. */
 function closedPort(value: unknown): PortTrafficPolicy | 'unknown' | undefined {
   if (!mentions(value, 'tls')) return undefined;
   const { port, tls } = fieldsOf(value);
@@ -299,8 +295,8 @@ const strictest: ClientTlsSettings = { mode: 'ISTIO_MUTUAL' };
 const pluginFields = ['phase', 'failStrategy', 'type', 'match'] as const;
 
 /**
- * Code that says who a client is, or what it may do, is code that nobody can get: what it would have looked at does not pass.
- * Not where its author lets that pass, nor for code of any other phase, which restricts nothing.
+ * Blocks the traffic that a plugin for authentication or authorization would check. Not for plugins that fail open, nor for other phases,
+ * which restrict nothing.
  */
 function closedPlugin(refused: Refused): Closed | undefined {
   const written = fieldsOf(refused.spec);
@@ -328,7 +324,7 @@ function closedPlugin(refused: Refused): Closed | undefined {
   };
 }
 
-/** A gateway's connections to the targets fail. Targets that cannot be read are taken for all Services of the namespace. */
+/** Fails connections of gateways to the targets. Unreadable targets count as all Services of the namespace. */
 function closedBackendTls({ spec: written, isBroken, namespace }: Refused): Closed {
   const fields = fieldsOf(written);
   const field = nearestName('targetRefs', Object.keys(fields));
@@ -347,7 +343,7 @@ function closedBackendTls({ spec: written, isBroken, namespace }: Refused): Clos
   };
 }
 
-/** The whole Service where its port cannot be read. Targets of other kinds that can be read have no effect anyway. */
+/** The whole Service if the port is unreadable. Readable targets of other kinds have no effect anyway. */
 function serviceOf(value: unknown): BackendTlsTarget | undefined {
   const { group = '', kind: written = 'Service', name } = fieldsOf(value);
   const kind = typeof written === 'string' ? (nearestName(written, ['Service']) ?? written) : written;
@@ -359,7 +355,7 @@ interface ReadScope {
   readonly scope: PolicyScope;
 }
 
-/** Whom the object is for, if that can be read; else its whole namespace. */
+/** The selected workloads, if readable; else the whole namespace. */
 function scopeOf({ spec, isBroken, namespace }: Refused): ReadScope {
   const { selector, targetRef, targetRefs } = fieldsOf(spec);
   const given = [selector, targetRef, targetRefs].filter((one) => one !== undefined);
@@ -370,7 +366,7 @@ function scopeOf({ spec, isBroken, namespace }: Refused): ReadScope {
   }
   if (given.length === 0) return { isKnown: true, scope: {} };
   const targets = read(scopeFields.targetRefs.decoder, targetRefs ?? [targetRef]);
-  // What is attached to an object of another namespace holds nowhere: that is not what was meant.
+  // A target in another namespace would never apply, which is not what was intended.
   const isOwn = namespace !== undefined && targets?.every((target) => (target.namespace ?? namespace) === namespace);
   return isOwn ? { isKnown: true, scope: { targetRefs: targets! } } : { isKnown: false, scope: {} };
 }
@@ -386,7 +382,7 @@ function workloads(
   return `the workloads of ${where}${labels.length > 0 ? ` with ${labels.join(', ')}` : ''}`;
 }
 
-/** Whether a field of the name, or nearly so, is somewhere in a value. */
+/** Whether a value contains a field of this or a similar name, at any depth. */
 function mentions(value: unknown, field: string): boolean {
   if (Array.isArray(value)) return value.some((item) => mentions(item, field));
   return Object.entries(fieldsOf(value)).some(

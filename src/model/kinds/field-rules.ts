@@ -1,4 +1,4 @@
-/** Rules that several kinds have in common (§4.5). */
+/** Rules that several kinds share (§4.5). */
 
 import {
   type Decoder,
@@ -19,13 +19,13 @@ import { exportTargetPattern } from '../fields/patterns.ts';
 import * as violation from '../fields/violation.ts';
 import type { WorkloadSelector } from './workloads/workload-selector.ts';
 
-/** Envoy refuses a listener with another value of a header. */
+/** Envoy rejects a listener with a header value that has line breaks or NUL. */
 export function lineViolation(value: string): violation.Violation | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be in it
   return /[\u0000\n\r]/.test(value) ? violation.notAllowed('must be a single line without NUL characters') : undefined;
 }
 
-/** The name of a file: none has a NUL (POSIX, Pathname), and what is before it would be another file's. */
+/** A file name with a NUL would be truncated to that of another file (POSIX, Pathname). */
 export const fileName: Decoder<string> = refine(name, (value, path) =>
   violation.errorsAt(
     path,
@@ -33,7 +33,7 @@ export const fileName: Decoder<string> = refine(name, (value, path) =>
   ),
 );
 
-/** Says for each element that came before where it is a repetition. */
+/** Reports each repetition, with the position of the first occurrence. */
 export function repetitions<A>(
   items: readonly A[],
   keyOf: (item: A) => string | undefined,
@@ -57,10 +57,7 @@ export function repetitions<A>(
   });
 }
 
-/**
- * A host, as it is compared: names of DNS have no case (RFC 4343), and Envoy refuses a configuration in which one host is there in
- * two spellings.
- */
+/** A host in lower case: DNS names are case-insensitive (RFC 4343), and Envoy rejects a configuration with two spellings of one host. */
 export function hostText(violationOf: (host: string) => violation.Violation | undefined): Decoder<string> {
   return mapped(
     refine(name, (host, path) => violation.errorsAt(path, violationOf(host))),
@@ -68,7 +65,7 @@ export function hostText(violationOf: (host: string) => violation.Violation | un
   );
 }
 
-/** `[namespace/]host`: namespaces do have a case. */
+/** `[namespace/]host`: only the host is case-insensitive. */
 export function scopedHostText(violationOf: (text: string) => violation.Violation | undefined): Decoder<string> {
   return mapped(
     refine(name, (text, path) => violation.errorsAt(path, violationOf(text))),
@@ -76,13 +73,13 @@ export function scopedHostText(violationOf: (text: string) => violation.Violatio
   );
 }
 
-/** The same, whatever it is: an API server has looked at it, or nobody looks at more than its case. */
+/** A host in lower case that is not validated. */
 export const uncheckedHost: Decoder<string> = mapped(text, (host) => host.toLowerCase());
 
-/** Labels of workloads, as Kubernetes allows them. */
+/** Workload labels with Kubernetes' syntax. */
 export const labels: Decoder<Readonly<Record<string, string>>> = refine(dictionary(text), labelErrors);
 
-/** Of labels that are no labels of Kubernetes. */
+/** Violations of Kubernetes' label syntax. */
 export function labelErrors(map: Readonly<Record<string, string>>, path: string): FieldError[] {
   return Object.entries(map).flatMap(([key, value]) =>
     violation.errorsAt(fieldPath(path, key), labelViolation(key, value)),
@@ -103,7 +100,7 @@ function labelViolation(key: string, value: string): violation.Violation | undef
 
 const withoutWildcard = inSchema(text, { pattern: '^[^*]*$' });
 
-/** Labels of a selector: no empty key, no wildcard (§4.5). */
+/** Labels of a selector: no empty keys, no wildcards (§4.5). */
 export const selectorLabels: Decoder<Readonly<Record<string, string>>> = refine(
   dictionary(withoutWildcard),
   (map, path) => {
@@ -121,7 +118,7 @@ export const workloadSelector: Decoder<WorkloadSelector> = struct<WorkloadSelect
   labels: withDefault(selectorLabels, {}),
 });
 
-/** `exportTo`: known forms, none twice, `~` alone. */
+/** `exportTo`: known values, no duplicates, `~` only alone. */
 export const exportTo: Decoder<readonly string[]> = refine(
   list(inSchema(name, { pattern: exportTargetPattern })),
   (targets, path) => [
@@ -141,30 +138,30 @@ export const exportTo: Decoder<readonly string[]> = refine(
   ],
 );
 
-/** Where a server or listener binds: an IP, `unix:///path`, or `unix://@name` (a socket without a file). */
+/** Bind address of a server or listener: an IP, `unix:///path`, or `unix://@name` (abstract socket). */
 export function bindViolation(bind: string): violation.Violation | undefined {
   if (isIpAddress(bind) || isUnixAddress(bind)) return undefined;
   return violation.mustBe('an IP address or unix:///PATH', bind, { hint: relativeSocketHint(bind) });
 }
 
-/** A path from the root to a file, or an abstract name. */
+/** An absolute socket path, or an abstract name. */
 export function isUnixAddress(address: string): boolean {
   return /^unix:\/\/(?:\/.*[^/]|@.+)$/.test(address);
 }
 
-/** Whether a Unix address is meant. A wrong one is told where it is written, and changes nothing for the fields beside it. */
+/** Whether a Unix address is intended. An invalid one is reported at its own field and does not affect checks of other fields. */
 export function meansUnixAddress(address: string | undefined): boolean {
   return address?.startsWith('unix:') === true;
 }
 
-/** A relative path is one of whatever folder Envoy was started in: what was probably meant. */
+/** A relative path would depend on Envoy's working directory; suggests an absolute one. */
 export function relativeSocketHint(address: string): string | undefined {
   const place = /^unix:(?:\/\/(?!\/))?\/?(.*[^/])$/.exec(address)?.[1];
   if (place === undefined) return undefined;
   return `the path must be absolute; did you mean unix://${place.startsWith('@') ? '' : '/'}${place}?`;
 }
 
-/** An IP or a range of them. */
+/** An IP or CIDR. */
 export function subnetViolation(subnet: string): violation.Violation | undefined {
   return isIpAddress(subnet) || isCidr(subnet)
     ? undefined

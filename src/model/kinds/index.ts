@@ -1,4 +1,4 @@
-/** The kinds of configuration that are known: how each is recognised and decoded (spec/discovery.md §4.2). */
+/** The table of known kinds: how each is recognized and decoded (spec/discovery.md §4.2). */
 
 import { ownValue } from '../../runtime/json-object.ts';
 import { decodeWith } from '../fields/decode.ts';
@@ -47,7 +47,6 @@ import type { WorkloadEntry } from './workloads/workload-entry.ts';
 import { workloadGroup } from './workloads/workload-group.decode.ts';
 import type { WorkloadGroup } from './workloads/workload-group.ts';
 
-/** The specs by kind. */
 export interface SpecOfKind extends SpecOfKubernetesKind, SpecOfGatewayApiKind {
   readonly AuthorizationPolicy: AuthorizationPolicy;
   readonly DestinationRule: DestinationRule;
@@ -216,7 +215,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
   }),
 };
 
-/** The kind as it is written in files: `Gateway` for KubernetesGateway. */
+/** The kind as written in files: `Gateway` for KubernetesGateway. */
 export function writtenKind(kind: string): string {
   return ownValue(kinds as Readonly<Record<string, Kind<string, unknown>>>, kind)?.writtenAs ?? kind;
 }

@@ -2,7 +2,6 @@ import { list, name, oneOf, optional, required, struct, text } from '../fields/d
 import { labels } from './field-rules.ts';
 import type { LabelSelector } from './label-selector.ts';
 
-/** Kubernetes' LabelSelector. */
 export const labelSelector = struct<LabelSelector>({
   matchLabels: optional(labels),
   matchExpressions: optional(

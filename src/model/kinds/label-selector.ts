@@ -1,4 +1,4 @@
-/** How Kubernetes selects objects by their labels. */
+/** Kubernetes' LabelSelector. */
 import { ownValue } from '../../runtime/json-object.ts';
 
 export interface LabelSelector {
@@ -10,7 +10,7 @@ export interface LabelSelector {
   }[];
 }
 
-/** Whether an object with the labels is selected. A selector without requirements selects all. */
+/** Whether a selector matches the labels. A selector without requirements matches everything. */
 export function selectsLabels(
   { matchLabels = {}, matchExpressions = [] }: LabelSelector,
   labels: Readonly<Record<string, string>>,
@@ -20,7 +20,7 @@ export function selectsLabels(
     const value = ownValue(labels, key);
     if (operator === 'Exists') return value !== undefined;
     if (operator === 'DoesNotExist') return value === undefined;
-    // A label that is not there is in no list.
+    // An absent label is in no list.
     return (value !== undefined && values.includes(value)) === (operator === 'In');
   });
 }

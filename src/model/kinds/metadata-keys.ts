@@ -1,32 +1,32 @@
 /**
- * Annotations and labels of Istio, of the Gateway API and of this project: which objects each is read of. Warnings are derived from this
- * table (`metadata-warnings.ts`), and `test/fields/metadata.test.ts` compares it with what the generators make of each.
+ * Annotations and labels of Istio, the Gateway API and this project, and the kinds on which each is read. Warnings are derived from this
+ * table (`metadata-warnings.ts`), and `test/fields/metadata.test.ts` compares it with the generated configuration.
  */
 import type { KindName } from './index.ts';
 
-/** Label of objects, namespaces and pods: the control plane revision, of several, that they belong to. */
+/** Label of objects, namespaces and pods: the control plane revision that serves them. */
 export const revisionLabel = 'istio.io/rev';
 
 export interface MetadataKey {
-  /** Kinds of objects of which this control plane or an agent reads it. */
+  /** Kinds on which this control plane or an agent reads the key. */
   readonly readOn?: readonly KindName[];
-  /** Another program writes or reads it and nobody expects an effect here: it has no warning on any object. */
+  /** Written or read by another program: no warning on any object. */
   readonly ofAnotherProgram?: true;
-  /** Completes "has no effect: …" where it is not read; absent: the kinds are named. */
+  /** Completes "has no effect: …"; by default the message names the kinds. */
   readonly reason?: string;
-  /** Values that ask for what happens anyway: they have no warning. */
+  /** Values that request the default behaviour and cause no warning. */
   readonly harmless?: RegExp;
 }
 
 type Keys = Readonly<Record<string, MetadataKey>>;
 
-/** Of the Pod, when its sidecar is injected (`src/injection`). */
+/** Read from the Pod at sidecar injection (`src/injection`). */
 const injection: MetadataKey = { readOn: ['Pod'] };
 const notInjected: MetadataKey = { reason: 'the injector of this control plane does not read it' };
 const ambient: MetadataKey = { reason: 'ambient mode is not supported', harmless: /^(?:none|false)$/i };
 const deployer: MetadataKey = { readOn: ['KubernetesGateway'] };
 const ofAnotherProgram: MetadataKey = { ofAnotherProgram: true };
-/** Of the Pod, from the files of the downward API. */
+/** Read from the Pod by the agent, through downward API files. */
 const agent: MetadataKey = { readOn: ['Pod'] };
 const registration: MetadataKey = { readOn: ['WorkloadEntry'] };
 const workload: MetadataKey = { readOn: ['Pod', 'WorkloadEntry'] };
@@ -118,7 +118,7 @@ export const knownAnnotations: Keys = {
       ...['install.operator.istio.io/chart-owner', 'install.operator.istio.io/owner-generation'],
       ...['install.operator.istio.io/version', revisionLabel, 'sidecar.istio.io/status'],
       ...['gateway.networking.k8s.io/bundle-version', 'gateway.networking.k8s.io/channel'],
-      // Of the Secret of the shared authority (src/discovery/ca/shared-root).
+      // On the Secret of the shared CA (src/discovery/ca/shared-root).
       ...['chartpilot/order', 'chartpilot/rotation', 'chartpilot/stands-for'],
     ],
     ofAnotherProgram,

@@ -1,4 +1,4 @@
-/** Annotations and labels that have no effect: known ones of which this kind is not read, and unknown ones of Istio's domains. */
+/** Warns of annotations and labels without effect: known ones that this kind does not use, and unknown ones in Istio's domains. */
 import { type FieldError, fieldPath } from '../fields/decode.ts';
 import { maxEffectWarnings } from '../fields/effect.ts';
 import { nearestName } from '../fields/nearest-name.ts';
@@ -11,14 +11,10 @@ const others = { annotations: 'labels', labels: 'annotations' } as const;
 
 type Part = keyof typeof tables;
 
-/** All keys of these domains, and for the first one of its subdomains, are known here. */
+/** All keys of these domains are known, for the first one including subdomains. */
 const [istioDomain, gatewayDomain] = ['istio.io', 'gateway.networking.k8s.io'];
 
-/**
- * A warning for each annotation and label of an object that has no effect.
- *
- * @returns findings whose paths start at the metadata
- */
+/** @returns warnings with paths relative to the metadata */
 export function metadataWarnings(kind: KindName, { annotations, labels }: MetadataTexts): FieldError[] {
   return [...warningsOf(kind, 'annotations', annotations), ...warningsOf(kind, 'labels', labels)];
 }
@@ -36,11 +32,11 @@ function warningsOf(kind: KindName, part: Part, written: Readonly<Record<string,
   return found;
 }
 
-/** `undefined`: the key has an effect, or nobody expects one here. */
+/** `undefined` if the key has an effect, or none is expected. */
 function reasonOf(kind: KindName, part: Part, key: string, value: string): string | undefined {
   const known = keyOf(part, key);
   if (known !== undefined) return reasonOfKnown(kind, known, value);
-  // Internal annotations are errors.
+  // Internal annotations are reported as errors.
   if (key.startsWith('internal.istio.io/') || !isOfMesh(part, key)) return undefined;
   const what = part === 'annotations' ? 'annotation' : 'label';
   if (keyOf(others[part], key) !== undefined)
@@ -62,7 +58,7 @@ function reasonOfKnown(
   return reason ?? `it applies to ${readOn.map(writtenName).join(', ')} only`;
 }
 
-/** Two groups have a kind of this name. */
+/** Two API groups have a kind `Gateway`. */
 function writtenName(kind: KindName): string {
   return kind === 'KubernetesGateway' ? 'Gateway (Gateway API)' : kind;
 }
@@ -70,12 +66,12 @@ function writtenName(kind: KindName): string {
 function isOfMesh(part: Part, key: string): boolean {
   const domain = key.slice(0, key.indexOf('/'));
   if (domain === gatewayDomain || domain === istioDomain || domain.endsWith(`.${istioDomain}`)) return true;
-  // A misspelt domain, such as networking.isto.io; few other domains come near it.
+  // A misspelled domain such as networking.isto.io; few other domains are similar.
   const isNear = nearestName(domain.split('.').slice(-2).join('.'), [istioDomain]) !== undefined;
   return isNear && nearestName(key, Object.keys(tables[part])) !== undefined;
 }
 
-/** By spelling, or by the same name in another domain. */
+/** A similar key, or one of the same name in another domain. */
 function nearestKey(part: Part, key: string): string | undefined {
   const keys = Object.keys(tables[part]);
   const name = key.slice(key.indexOf('/'));

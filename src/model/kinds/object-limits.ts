@@ -1,62 +1,63 @@
 /**
- * What one object may contain beside the length of a single list (`fields/limits.ts`). Products are limited where a small object
- * expands: the control plane builds something for each combination. The values are far above what meshes use, and keep the cost of one
- * object below that of a push of a large namespace. Kinds of Kubernetes' Gateway API have that API's own limits, in their decoders.
- * docs/compatibility.md lists all of them.
+ * Limits of one object besides list lengths (`fields/limits.ts`). They bound products where a small object expands, because the control
+ * plane builds something for each combination. The values are far above those of real meshes, and keep the cost of one object below a push
+ * of a large namespace. Kinds of the Gateway API have that API's own limits, in their decoders. Listed in docs/compatibility.md.
  */
 
-/** ServiceEntry: clusters, which are hosts x ports. One object may list 2,048 hosts of one port. */
+/** ServiceEntry: clusters, as hosts x ports. One object may have 2,048 hosts with one port. */
 export const maxServiceEntryClusters = 2_048;
 /** ServiceEntry: ports, as in Istio's own definition. */
 export const maxServiceEntryPorts = 256;
-/** ServiceEntry: listeners, which are ports x addresses, and services, which are hosts x addresses. */
+/** ServiceEntry: listeners, as ports x addresses, and services, as hosts x addresses. */
 export const maxServiceEntryListeners = 1_024;
-/** ServiceEntry: endpoints in all clusters, which are hosts x ports x endpoints. */
+/** ServiceEntry: endpoints in all clusters, as hosts x ports x endpoints. */
 export const maxServiceEntryEndpoints = 32_768;
-/** ServiceEntry: subject alternative names in all clusters, which are hosts x ports x names. */
+/** ServiceEntry: subject alternative names in all clusters, as hosts x ports x names. */
 export const maxServiceEntryAltNames = 32_768;
 
 /** Service: ports. */
 export const maxServicePorts = 1_024;
 /** Service: addresses (clusterIPs, externalIPs); Kubernetes assigns at most two cluster IPs. */
 export const maxServiceAddresses = 256;
-/** EndpointSlice, Endpoints: endpoints x ports. The API server allows 1,000 x 100, its controller writes 100 endpoints a slice. */
+/**
+ * EndpointSlice, Endpoints: endpoints x ports. The API server allows 1,000 x 100; Kubernetes' controller writes 100 endpoints per slice.
+ */
 export const maxSliceEndpoints = 25_000;
 /** Pod: containers with ports, and addresses. */
 export const maxPodContainers = 512;
 
 /** DestinationRule: subsets. */
 export const maxSubsets = 512;
-/** DestinationRule of a wildcard host: subsets, each of which is built for every matching host. */
+/** DestinationRule with a wildcard host: subsets, each of which is built for every matching host. */
 export const maxWildcardSubsets = 32;
 /**
- * Clusters of one service: ports x subsets, with those of all its DestinationRules. Built in one stretch, at about 5 us each. Whatever the
- * number of ports, each has a cluster without a subset.
+ * Clusters of one service: ports x subsets of all its DestinationRules. Built in one stretch, about 5 us each. Each port always has its
+ * cluster without a subset.
  */
 export const maxServiceClusters = 4_096;
-/** DestinationRule: port settings of all its policies together. */
+/** DestinationRule: port settings of all policies together. */
 export const maxPortSettings = 4_096;
 
-/** VirtualService: matches of all routes of a kind together; each becomes a route of Envoy. */
+/** VirtualService: matches of all routes of a type together; each becomes an Envoy route. */
 export const maxRouteMatches = 4_096;
 /**
- * Bytes of a route or cluster that count as one where routes and clusters are limited: one of 3.5 kB counts as four. A list of headers
- * is repeated in each route of Envoy that is made of one match, host and listener.
+ * Size of a counting unit, where routes and clusters are limited: one of 3.5 kB counts as four. A header list is repeated in each Envoy
+ * route, which is one per match, host and listener.
  */
 export const unitBytes = 1_024;
 /** VirtualService: hosts x matches of HTTP routes. */
 export const maxHostRoutes = 8_192;
 /**
- * VirtualServices of one namespace: hosts x matches x matches of delegates. Delegates of other namespaces may add as many again. One
- * object may have {@link maxHostRoutes} of either.
+ * VirtualServices of one namespace: hosts x matches x matches of delegates. Delegates of other namespaces may add the same number. Of
+ * either, one object may have {@link maxHostRoutes}.
  */
 export const maxDelegatedRoutes = 32_768;
 /**
- * Routes of the Gateway API of one namespace at the Gateways of one namespace, and at all Services: matches x hosts x listeners (or
- * Services), each counted once for each {@link unitBytes}. As many again respond with 503, without their filters and backends.
+ * Gateway API routes of one namespace, at the Gateways of one namespace and at all Services: matches x hosts x listeners (or Services), in
+ * units of {@link unitBytes}. Beyond that, the same number of routes respond with 503, without filters and backends.
  */
 export const maxAttachedMatches = 32_768;
-/** VirtualService: destinations of all routes of a kind together. */
+/** VirtualService: destinations of all routes of a type together. */
 export const maxRouteDestinations = 8_192;
 
 /** Gateway: servers. */
@@ -68,16 +69,16 @@ export const maxIngressPaths = 4_096;
 /** Ingress: hosts of `tls` together. */
 export const maxIngressTlsHosts = 4_096;
 
-/** Sidecar: listeners, of each direction. */
+/** Sidecar: listeners per direction. */
 export const maxSidecarListeners = 256;
 /** Sidecar: hosts of all egress listeners together. */
 export const maxSidecarHosts = 8_192;
 
-/** PeerAuthentication: ports with a mode of their own. */
+/** PeerAuthentication: ports with their own mode. */
 export const maxPortModes = 1_024;
-/** AuthorizationPolicy: values of all rules together (principals, addresses, paths, ...). */
+/** AuthorizationPolicy: values of all rules together (principals, addresses, paths, …). */
 export const maxPolicyValues = 16_384;
 /** EnvoyFilter: patches. */
 export const maxConfigPatches = 512;
-/** Telemetry: settings of each list, and overrides of all metrics together. */
+/** Telemetry: settings per list, and overrides of all metrics together. */
 export const maxTelemetryOverrides = 1_024;

@@ -19,7 +19,7 @@ const byName: Readonly<Record<string, Protocol>> = {
   UDP: 'UDP',
 };
 
-/** The `protocol` of a port, in any case of letters. */
+/** The `protocol` of a port, case-insensitive. */
 export function portProtocol(except: readonly Protocol[] = []): Decoder<Protocol> {
   const names = Object.keys(byName).filter((name) => !except.includes(byName[name]!));
   return describedAs(
@@ -32,7 +32,7 @@ export function portProtocol(except: readonly Protocol[] = []): Decoder<Protocol
   );
 }
 
-/** The same for schemas. */
+/** The same as an RE2 pattern, for schemas. */
 export function protocolPattern(except: readonly string[]): string {
   return `^(?i:${Object.keys(byName)
     .filter((name) => !except.includes(name))

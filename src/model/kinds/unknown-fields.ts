@@ -1,6 +1,6 @@
 /**
- * Decoding of kinds whose API grows: a field that is not known keeps nothing out of force, as in a cluster, whose API server may
- * know more than this control plane; but it is told.
+ * Decodes kinds whose API evolves: an unknown field does not reject the object, as the API server of a cluster may know more fields than
+ * this control plane, but it is reported.
  */
 import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, type Decoder, type FieldError, forgivingUnknown, type UnknownField } from '../fields/decode.ts';
@@ -10,10 +10,10 @@ import type { Kind } from './kind.ts';
 const unknownOf = new WeakMap<object, readonly FieldError[]>();
 
 /**
- * Decodes, and remembers for {@link unknownFields} what was passed over.
+ * Decodes a value and records the ignored fields for {@link unknownFields}.
  *
- * @param forgiven which fields that are not known are; absent: all
- * @param adapted makes what was decoded safe without them
+ * @param forgiven which unknown fields are ignored; default: all
+ * @param adapted makes the decoded value safe without them
  */
 export function decodeKnown<A extends object>(
   decoder: Decoder<A>,
@@ -32,14 +32,14 @@ export function decodeKnown<A extends object>(
 
 type Adapt<A> = (known: A, unknown: readonly FieldError[]) => A;
 
-/** A warning for each field of an object that was passed over when it was decoded. */
+/** A warning for each ignored field of a decoded object. */
 export function unknownFields(spec: object): readonly FieldError[] {
   return (unknownOf.get(spec) ?? []).map((error) => violation.withConsequence(error, 'it is ignored'));
 }
 
 /**
- * A kind of Istio's own, fields that a newer Istio may know passed over. What nearly is a known name is none of them: nobody's
- * API server knows it, and what was meant would not hold.
+ * A kind of Istio whose unknown fields are ignored, because a newer Istio may define them. Misspelled fields are still rejected: no API
+ * version defines them, and the intended setting would not apply.
  */
 export function growing<Name extends string, Spec extends object>(
   kind: Kind<Name, Spec>,

@@ -1,4 +1,4 @@
-/** Services whose clients must stay in their own cluster (spec/discovery.md §5.7 "cluster-local hosts"). */
+/** Cluster-local hosts: clients use only endpoints in their own cluster (spec/discovery.md §5.7). */
 import { mostSpecific } from '../fields/hostname.ts';
 import type { MeshConfig } from './mesh-config.ts';
 
@@ -12,7 +12,7 @@ export class ClusterLocalHosts {
       [`*.kube-system.svc.${domain}`, true],
       [`kubernetes.default.svc.${domain}`, true],
       [discovery, true],
-      // The short form of the control plane's host, as the agents' default has it.
+      // The short form of the control plane's host, as in the agents' default.
       [`${discovery}.${domain}`, true],
     ]);
     for (const { hosts = [], settings: said } of mesh.serviceSettings) {
@@ -21,7 +21,7 @@ export class ClusterLocalHosts {
     this.#settings = settings;
   }
 
-  /** The most specific setting that the host lies within decides. */
+  /** The most specific matching setting decides. */
   has(hostname: string): boolean {
     const found = mostSpecific(hostname, this.#settings);
     return found !== undefined && this.#settings.get(found) === true;

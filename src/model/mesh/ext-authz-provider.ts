@@ -1,7 +1,4 @@
-/**
- * Extension providers of the mesh that decide about requests and connections: `envoyExtAuthzHttp`, `envoyExtAuthzGrpc`
- * (spec/discovery.md §8.10, CUSTOM).
- */
+/** Extension providers for external authorization: `envoyExtAuthzHttp`, `envoyExtAuthzGrpc` (spec/discovery.md §8.10, CUSTOM). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import {
@@ -32,12 +29,12 @@ import { lineViolation, scopedHostText } from '../kinds/field-rules.ts';
 import { headerNameViolation } from '../kinds/virtual-service/virtual-service.rules.ts';
 import type { ExtensionProvider } from './mesh-config.ts';
 
-/** How much of a request's body the service is shown. */
+/** How much of the request body is sent to the authorizer. */
 export interface ShownBody {
   readonly maxRequestBytes: number;
-  /** The beginning of a body that is too long is shown; else its request is refused with 413. */
+  /** Sends the beginning of a body that is too long; otherwise the request is rejected with 413. */
   readonly allowPartialMessage?: boolean;
-  /** gRPC: as bytes, which need not be UTF-8. */
+  /** gRPC: sends the body as bytes, which need not be UTF-8. */
   readonly packAsBytes?: boolean;
 }
 
@@ -46,15 +43,15 @@ interface ExtAuthzSettings {
   readonly service: string;
   readonly port: number;
   readonly timeoutMs?: number;
-  /** Requests pass when the service does not answer. */
+  /** Requests pass if the authorizer does not respond. */
   readonly failOpen?: boolean;
-  /** Answered to the client when the service does not answer; 403 when absent. */
+  /** Status for the client if the authorizer does not respond. Default 403. */
   readonly statusOnError?: number;
   readonly clearRouteCache?: boolean;
   readonly includeRequestBodyInCheck?: ShownBody;
 }
 
-/** Texts are names of headers; `*` at one end stands for anything. */
+/** Strings are header names; a `*` at one end is a wildcard. */
 export interface HttpExtAuthz extends ExtAuthzSettings {
   readonly pathPrefix?: string;
   readonly includeRequestHeadersInCheck?: readonly string[];
@@ -74,7 +71,7 @@ const body: Decoder<ShownBody> = struct<ShownBody>({
   packAsBytes: optional(boolean),
 });
 
-/** `503`, as a text or as a number. */
+/** `503`, as a string or a number. */
 const status: Decoder<number> = describedAs(
   (value: unknown, path: string) => {
     const asNumber = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
@@ -100,7 +97,7 @@ const common = {
 
 const headerNames = optional(list(name));
 
-/** Envoy refuses a listener with other values. */
+/** Envoy rejects a listener with other values. */
 const headerValue = refine(text, (value, path) => violation.errorsAt(path, lineViolation(value)));
 
 const http: Decoder<ExtAuthzProvider> = mapped(
@@ -115,7 +112,7 @@ const http: Decoder<ExtAuthzProvider> = mapped(
       ),
     ),
     includeRequestHeadersInCheck: headerNames,
-    // The older name.
+    // The deprecated name.
     includeHeadersInCheck: withDefault(list(name), []),
     includeAdditionalHeadersInCheck: optional(
       refine(dictionary(headerValue), (headers, path) =>
@@ -140,7 +137,7 @@ const grpc: Decoder<ExtAuthzProvider> = mapped(struct<ExtAuthzSettings>(common),
   ...settings,
 }));
 
-/** Settings by the key of the provider's type. */
+/** Decoders by the key of the provider's type. */
 export const extAuthzProviders: Readonly<Record<string, Decoder<ExtAuthzProvider>>> = {
   envoyExtAuthzHttp: http,
   envoyExtAuthzGrpc: grpc,
@@ -148,13 +145,13 @@ export const extAuthzProviders: Readonly<Record<string, Decoder<ExtAuthzProvider
 
 const decoded = new WeakMap<ExtensionProvider, DecodedExtAuthz | undefined>();
 
-/** With fields that are not known, which are ignored. */
+/** Includes unknown fields, which are ignored. */
 type DecodedExtAuthz = E.Either<
   readonly FieldError[],
   { readonly value: ExtAuthzProvider; readonly unknown: readonly FieldError[] }
 >;
 
-/** Undefined for a provider of another type; else its settings, or what is wrong with them. */
+/** `undefined` for a provider of another type; left: errors of its settings. */
 export function extAuthzProvider(
   provider: ExtensionProvider,
 ): E.Either<readonly FieldError[], ExtAuthzProvider> | undefined {
@@ -162,7 +159,7 @@ export function extAuthzProvider(
   return result && E.map(({ value }: { value: ExtAuthzProvider }) => value)(result);
 }
 
-/** The same with fields that are not known. */
+/** {@link extAuthzProvider} with the unknown fields. */
 export function decodeExtAuthz(provider: ExtensionProvider): DecodedExtAuthz | undefined {
   if (!decoded.has(provider)) decoded.set(provider, decode(provider));
   return decoded.get(provider);

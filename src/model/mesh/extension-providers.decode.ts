@@ -1,4 +1,4 @@
-/** Decoding of the settings of telemetry's providers. Fields that are not known are reported and ignored (§3.3). */
+/** Decoding of telemetry provider settings. Unknown fields are reported and ignored (§3.3). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import {
@@ -47,7 +47,7 @@ import type { MeshConfig } from './mesh-config.ts';
 
 const address: Fields<ProviderAddress> = { service: required(scopedHostText(() => undefined)), port: required(port) };
 
-/** A text in which `%…%` stands for something of the request. */
+/** A format string with `%…%` operators. */
 const formatText: Decoder<string> = refine(text, (format, path) =>
   violation.errorsAt(path, logFormatViolation(format)),
 );
@@ -56,7 +56,7 @@ const labels: Decoder<Readonly<Record<string, unknown>>> = refine(dictionary(any
   labelErrors(given, path),
 );
 
-/** What is wrong with the labels of a format in JSON. */
+/** Errors in the labels of a JSON format. */
 export function labelErrors(value: unknown, path: string): FieldError[] {
   if (typeof value === 'string') return violation.errorsAt(path, logFormatViolation(value));
   if (typeof value !== 'object' || value === null) return [];
@@ -133,7 +133,7 @@ const datadog = struct<DatadogProvider>({ ...address, maxTagLength: optional(orQ
 
 const skywalking = struct<SkyWalkingProvider>({ ...address, accessToken: optional(text) });
 
-/** Whose collector takes spans by one protocol: gRPC unless it says HTTP. */
+/** The collector uses one protocol: gRPC unless HTTP is configured. */
 const openTelemetry = refine(
   struct<OpenTelemetryTracingProvider>({
     ...address,
@@ -172,7 +172,7 @@ const openTelemetry = refine(
     ),
 );
 
-/** Settings by the key of the provider's type. */
+/** Decoders by the key of the provider's type. */
 export const telemetryProviders = {
   envoyFileAccessLog: file,
   envoyHttpAls: grpc,
@@ -185,7 +185,7 @@ export const telemetryProviders = {
   prometheus: struct<object>({}),
 } satisfies Readonly<Record<ProviderType, Decoder<object>>>;
 
-/** Decodes the settings of a provider; fields that are not known are beside the result. */
+/** Decodes a provider's settings; unknown fields are returned beside the result. */
 export function decodeTelemetryProvider(
   type: ProviderType,
   value: unknown,
@@ -195,7 +195,7 @@ export function decodeTelemetryProvider(
 
 const decoded = new WeakMap<MeshConfig['extensionProviders'], ReadonlyMap<string, TelemetryProvider>>();
 
-/** The mesh's providers of telemetry by name. One that is of another type, or is not valid, is not among them. */
+/** Valid telemetry providers of the mesh, by name. */
 export function telemetryProvidersOf({
   extensionProviders,
 }: Pick<MeshConfig, 'extensionProviders'>): ReadonlyMap<string, TelemetryProvider> {

@@ -1,32 +1,31 @@
-/** Extension providers of the mesh that logs and traces go to, decoded (spec/discovery.md §8.11). Durations in milliseconds. */
+/** Decoded extension providers for access logs and traces (spec/discovery.md §8.11). Durations in milliseconds. */
 
-/** Where a provider listens: a service of the mesh, by host or as `namespace/host`. */
+/** A service of the mesh, as host or `namespace/host`. */
 export interface ProviderAddress {
   readonly service: string;
   readonly port: number;
 }
 
-/** How an entry of a log is written. */
+/** Format of a log entry. */
 export interface LogFormat {
   readonly text?: string;
-  /** A JSON object, whose texts are formats. */
+  /** A JSON object whose strings are format strings. */
   readonly labels?: Readonly<Record<string, unknown>>;
 }
 
 export interface FileAccessLogProvider {
   readonly path: string;
-  /** Text or labels. */
   readonly logFormat?: LogFormat;
   readonly omitEmptyValues?: boolean;
 }
 
-/** Envoy's own gRPC access log service, for connections. */
+/** Envoy's gRPC access log service for TCP connections. */
 export interface TcpAccessLogProvider extends ProviderAddress {
   readonly logName?: string;
   readonly filterStateObjectsToLog?: readonly string[];
 }
 
-/** The same for requests. */
+/** Envoy's gRPC access log service for HTTP requests. */
 export interface GrpcAccessLogProvider extends TcpAccessLogProvider {
   readonly additionalRequestHeadersToLog?: readonly string[];
   readonly additionalResponseHeadersToLog?: readonly string[];
@@ -35,7 +34,7 @@ export interface GrpcAccessLogProvider extends TcpAccessLogProvider {
 
 export interface OpenTelemetryAccessLogProvider extends ProviderAddress {
   readonly logName?: string;
-  /** Text is the body, labels are attributes; either may be absent. */
+  /** Text is the body, labels are attributes; both are optional. */
   readonly logFormat?: LogFormat;
 }
 

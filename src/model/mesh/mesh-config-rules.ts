@@ -1,4 +1,4 @@
-/** Rules of the mesh configuration that concern more than one field, or only what all sources say together (§3.3). */
+/** Rules across fields of the merged mesh configuration (§3.3). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject, ownValue } from '../../runtime/json-object.ts';
@@ -14,7 +14,7 @@ import { proxySettingsErrors } from './proxy-settings.ts';
 
 const hourMs = 3_600_000;
 
-/** What is wrong with a mesh configuration as a whole; paths are those of the file. */
+/** Errors of a mesh configuration as a whole; paths are those of the file. */
 export function meshConfigErrors(mesh: MeshConfig): FieldError[] {
   return [
     ...proxyConfigErrors(mesh.defaultConfig, 'defaultConfig'),
@@ -23,7 +23,7 @@ export function meshConfigErrors(mesh: MeshConfig): FieldError[] {
   ];
 }
 
-/** A JSON format is an object whose texts are formats. */
+/** A JSON format is an object whose strings are format strings. */
 function logFormatErrors({ accessLogFormat, accessLogEncoding }: MeshConfig): FieldError[] {
   const path = 'accessLogFormat';
   if (accessLogFormat === '') return [];
@@ -61,14 +61,14 @@ function proxyConfigErrors(config: ProxyConfig, path: string): FieldError[] {
   ];
 }
 
-/** `host:port`. `$(HOST_IP)` stands for an address that only the proxy's pod knows. */
+/** `host:port`. `$(HOST_IP)` is resolved in the proxy's pod. */
 function addressErrors(address: unknown, path: string): FieldError[] {
   if (address === undefined || address === '') return [];
   const fits = typeof address === 'string' && parseHostAndPort(address.replaceAll('$(HOST_IP)', '127.0.0.1'));
   return violation.errorsAt(path, fits ? undefined : violation.mustBe('host:port', address));
 }
 
-/** Types of providers that Envoy has not, or not any more, and the fields that each must have. */
+/** Provider types that Envoy does not or no longer support, with their required fields. */
 const requiredOfProvider: Readonly<Record<string, readonly string[]>> = {
   lightstep: ['service', 'port', 'accessToken'],
   stackdriver: [],
@@ -76,14 +76,13 @@ const requiredOfProvider: Readonly<Record<string, readonly string[]>> = {
   sds: ['name', 'service', 'port'],
 };
 
-/** The keys of these types. */
 export const providersWithoutEffect = Object.keys(requiredOfProvider);
 
-/** What is wrong with a provider besides its name: reported, and no reason to refuse the mesh configuration. */
+/** Findings in a provider's settings. They are reported and do not reject the mesh configuration. */
 export interface ProviderFindings {
-  /** The provider is left out for these. */
+  /** The provider is ignored because of these. */
   readonly errors: readonly FieldError[];
-  /** Fields that are not known; they are ignored. */
+  /** Unknown fields, which are ignored. */
   readonly unknown: readonly FieldError[];
 }
 
@@ -93,7 +92,7 @@ export function providerFindings(provider: ExtensionProvider, path: string): Pro
   return E.isLeft(decoded) ? { errors: decoded.left, unknown: [] } : { errors: [], unknown: decoded.right.unknown };
 }
 
-/** Undefined for a provider whose settings are not decoded. */
+/** `undefined` for a provider whose settings are not decoded. */
 function decodedSettings(
   provider: ExtensionProvider,
   path: string,

@@ -71,13 +71,13 @@ const wholeMs = refine(durationMs, (ms, path) =>
   ),
 );
 
-/** DNS-1123 labels with dots between, at most 255 characters (§3.3). */
+/** Dot-separated DNS-1123 labels, at most 255 characters (§3.3). */
 export const trustDomain: Decoder<string> = refine(name, (value, path) => {
   const fits = value.length <= 255 && value.split('.').every(isDnsLabel);
   return violation.errorsAt(path, fits ? undefined : violation.mustBe('a domain name', value));
 });
 
-/** Every block of it, for each is trusted. */
+/** Checks every PEM block, because each is trusted. */
 const certificates = refine(text, (pem, path) => {
   return violation.errorsAt(path, areAuthorities(pem) ? undefined : violation.mustBeHidden('CA certificates in PEM'));
 });
@@ -91,7 +91,7 @@ function areAuthorities(pem: string): boolean {
   }
 }
 
-/** Roots of the mesh: `pem` or `spiffeBundleUrl` says which. */
+/** CA certificates: exactly one of `pem` and `spiffeBundleUrl`. */
 const meshRoots = refine(
   struct<MeshRoots>({
     pem: optional(certificates),
@@ -109,7 +109,7 @@ const meshRoots = refine(
 
 const mostDnsNames = 100;
 const mostDnsCertificates = 100;
-/** Secrets with an authority: whoever writes the mesh configuration may not have them written over. */
+/** Secrets of the CA. The mesh configuration must not cause them to be overwritten. */
 const authoritySecrets: readonly string[] = ['istio-ca-secret', 'cacerts'];
 
 const secretName = refine(name, (value, path) =>
@@ -140,7 +140,7 @@ const dnsNames = refine(list(name), (names, path) => [
 
 const dnsCertificate = struct<DnsCertificate>({ secretName: required(secretName), dnsNames: required(dnsNames) });
 
-/** The same Secret cannot hold two. */
+/** One Secret cannot contain two certificates. */
 const dnsCertificates = refine(list(dnsCertificate), (certificates, path) => [
   ...violation.errorsAt(
     path,
@@ -180,7 +180,7 @@ const settingsOfProvider = (type: string, decoder: Decoder<object>): FieldDescri
   ...{ name: type, decoder, isRequired: false, refusesNull: false },
 });
 
-/** The settings of a provider are decoded where they are used ({@link providerFindings}). */
+/** A provider's settings are decoded where they are used ({@link providerFindings}). */
 const extensionProvider: Decoder<ExtensionProvider> = describedAs(
   (value: unknown, path: string): Decoded<ExtensionProvider> => {
     if (!isObject(value)) return fail(path, violation.wrongType('an object with a name', value));
@@ -229,7 +229,7 @@ const exportingNamespace: Decoder<string> = refine(text, (namespace, path) =>
 
 const normalizations = ['DEFAULT', 'NONE', 'BASE', 'MERGE_SLASHES', 'DECODE_AND_MERGE_SLASHES'] as const;
 
-/** What is missing would make a connection that is not verified, or shows no identity. */
+/** Rejects incomplete settings, which would give a connection without verification or without client identity. */
 const configSourceTls: Decoder<ConfigSourceTls> = refine(
   struct<ConfigSourceTls>({
     mode: withDefault(oneOf(['DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']), 'DISABLE'),
@@ -290,7 +290,7 @@ export const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
   defaultServiceExportTo: optional(exportTo),
   defaultVirtualServiceExportTo: optional(exportTo),
   defaultDestinationRuleExportTo: optional(exportTo),
-  // `null`, a list whose items are commented out, would let every namespace export.
+  // `null` (a list whose items are all commented out) would let every namespace export.
   ...restrictions({ exportingNamespaces: restricting(optional(list(exportingNamespace))) }),
   dnsRefreshRateMs: optional(durationAtLeast(1), 'dnsRefreshRate'),
   serviceSettings: optional(list(serviceSetting)),
@@ -323,14 +323,14 @@ export const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
   defaultConfig: optional(decodeProxyConfig),
 });
 
-/** The same with the names that fields of a proxy configuration have in JSON. */
+/** Converts field names of the nested proxy configuration to their JSON form. */
 function withJsonNamesWithin(value: unknown): unknown {
   return isObject(value) && isObject(value.defaultConfig)
     ? { ...value, defaultConfig: withJsonNames(value.defaultConfig) }
     : value;
 }
 
-/** Fields that only old meshes had (§3.2). */
+/** Fields of former Istio versions (§3.2). */
 const retired: ReadonlySet<string> = new Set([
   'mixerCheckServer',
   'mixerReportServer',
@@ -341,13 +341,13 @@ const retired: ReadonlySet<string> = new Set([
 
 export interface MeshConfigFile {
   readonly mesh: MeshConfig;
-  /** Fields that have no effect. */
+  /** Fields without effect. */
   readonly warnings: readonly Problem[];
 }
 
 /**
- * Reads a mesh configuration file's text over a base (the defaults, or the shared configuration).
- * An empty text says nothing. On the left every mistake with its place; the previous configuration then stays in force.
+ * Reads a mesh configuration file over a base (the defaults, or the shared configuration). An empty text changes nothing. Left: all errors
+ * with their positions; the caller then keeps the previous configuration.
  */
 export function readMeshConfig(
   file: string,

@@ -11,22 +11,22 @@ import type { HttpRetry } from '../kinds/virtual-service/virtual-service.ts';
 import type { OutboundTrafficMode } from '../kinds/workloads/sidecar.ts';
 import { defaultProxyConfig, mergeProxyConfig, type ProxyConfig } from './proxy-config.ts';
 
-/** A certificate for names of hosts, in a Secret of the control plane's namespace. */
+/** A certificate for DNS names, in a Secret of the control plane's namespace. */
 export interface DnsCertificate {
   readonly secretName: string;
   readonly dnsNames: readonly string[];
 }
 
-/** Roots that workloads trust beside those of the authority. */
+/** CA certificates that workloads trust in addition to the mesh's CA. */
 export interface MeshRoots {
-  /** Certificates in PEM, one or several. */
+  /** One or more certificates in PEM. */
   readonly pem?: string;
   readonly spiffeBundleUrl?: string;
-  /** Whose workloads they sign for; empty: the mesh's own. */
+  /** Trust domains that they sign for; empty: that of the mesh. */
   readonly trustDomains: readonly string[];
 }
 
-/** Where objects of configuration come from. */
+/** A source of configuration objects. */
 export interface ConfigSourceSettings {
   /** `fs:///etc/mesh`, `k8s://`, `xds://config.example.com:15010`. */
   readonly address: string;
@@ -53,7 +53,7 @@ export interface MeshConfig {
   readonly proxyHttpPort: number;
   readonly connectTimeoutMs: number;
   readonly tcpKeepalive?: TcpKeepalive;
-  /** 0: wait without limit. */
+  /** 0: no timeout. */
   readonly protocolDetectionTimeoutMs: number;
   readonly ingressClass: string;
   readonly ingressService: string;
@@ -78,14 +78,16 @@ export interface MeshConfig {
   readonly defaultServiceExportTo: readonly string[];
   readonly defaultVirtualServiceExportTo: readonly string[];
   readonly defaultDestinationRuleExportTo: readonly string[];
-  /** Ours: namespaces whose objects may affect proxies of other namespaces, beside the root namespace; `*`: all. */
+  /**
+   * Specific to chartpilot: namespaces whose objects may affect proxies of other namespaces, in addition to the root namespace; `*`: all.
+   */
   readonly exportingNamespaces: readonly string[];
   readonly dnsRefreshRateMs: number;
   readonly serviceSettings: readonly ServiceSetting[];
   readonly discoverySelectors: readonly LabelSelector[];
   readonly enablePrometheusMerge: boolean;
   readonly extensionProviders: readonly ExtensionProvider[];
-  /** Names of extension providers that are ignored, because their settings are invalid. */
+  /** Names of extension providers that are ignored because of invalid settings. */
   readonly invalidProviders?: readonly string[];
   readonly defaultProviders: DefaultProviders;
   readonly h2UpgradePolicy: Exclude<H2UpgradePolicy, 'DEFAULT'>;
@@ -99,16 +101,16 @@ export interface MeshConfig {
   readonly inboundClusterStatName: string;
   readonly outboundClusterStatName: string;
   readonly verifyCertificateAtClient: boolean;
-  /** What agents of the mesh start from. */
+  /** Proxy configuration defaults for agents. */
   readonly defaultConfig: ProxyConfig;
 }
 
-/** What one source says: only what it says. */
+/** Settings of one source; unset fields are absent. */
 export interface MeshConfigPart extends Partial<Omit<MeshConfig, 'defaultConfig' | 'invalidProviders'>> {
   readonly defaultConfig?: Partial<ProxyConfig>;
 }
 
-/** What holds when nobody says anything (§3.2). */
+/** Defaults (§3.2). */
 export const defaultMeshConfig: MeshConfig = {
   proxyListenPort: 15001,
   proxyInboundListenPort: 15006,
@@ -157,7 +159,7 @@ export const defaultMeshConfig: MeshConfig = {
   defaultConfig: defaultProxyConfig,
 };
 
-/** What `over` says, over `base` (§3.1): most fields replace; some are merged as their comment says. */
+/** Applies `over` to `base` (§3.1): most fields replace, some are merged as commented. */
 export function mergeMeshConfig(base: MeshConfig, over: MeshConfigPart): MeshConfig {
   const { defaultConfig, defaultProviders, extensionProviders, trustDomainAliases, ...replacing } = over;
   const given = new Map((extensionProviders ?? []).map((provider) => [provider.name, provider]));
@@ -166,11 +168,11 @@ export function mergeMeshConfig(base: MeshConfig, over: MeshConfigPart): MeshCon
   return {
     ...base,
     ...replacing,
-    // Field by field.
+    // Merged field by field.
     defaultConfig:
       defaultConfig === undefined ? base.defaultConfig : mergeProxyConfig(base.defaultConfig, defaultConfig),
     defaultProviders: { ...base.defaultProviders, ...defaultProviders },
-    // Providers are told apart by name.
+    // Merged by provider name.
     extensionProviders: [...kept, ...[...given.values()].filter((provider) => !keptNames.has(provider.name))],
     // Sorted union.
     trustDomainAliases: [...new Set([...base.trustDomainAliases, ...(trustDomainAliases ?? [])])].sort(compareText),
@@ -182,7 +184,7 @@ export interface ServiceSetting {
   readonly hosts?: readonly string[];
 }
 
-/** A provider's settings lie under the key of its type, kept as written. */
+/** A provider's settings are under the key of its type, as written. */
 export interface ExtensionProvider {
   readonly name: string;
   readonly [providerType: string]: unknown;

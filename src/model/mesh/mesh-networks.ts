@@ -1,4 +1,4 @@
-/** Which addresses are of which network, and through which gateways a network is reached (spec/discovery.md §3.3). */
+/** Networks of the mesh: their endpoints and gateways (spec/discovery.md §3.3). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { type Problem, violationIn } from '../config/problem.ts';
@@ -32,14 +32,14 @@ export interface Network {
   readonly gateways: readonly NetworkGateway[];
 }
 
-/** Where endpoints of the network are found: one of the two is given. */
+/** Selects a network's endpoints: exactly one of the two is set. */
 export interface NetworkEndpoints {
   readonly fromCidr?: string;
-  /** A cluster's id. */
+  /** A cluster ID. */
   readonly fromRegistry?: string;
 }
 
-/** `address` (an IP or a host name) or `registryServiceName`. */
+/** Exactly one of `address` (an IP or a host name) and `registryServiceName`. */
 export interface NetworkGateway {
   readonly address?: string;
   readonly registryServiceName?: string;
@@ -112,13 +112,13 @@ const meshNetworks: Decoder<MeshNetworks> = struct<MeshNetworks>({
 
 export interface MeshNetworksFile {
   readonly networks: MeshNetworks;
-  /** What has no effect, or may be a mistake. */
+  /** Settings that have no effect or may be wrong. */
   readonly warnings: readonly Problem[];
 }
 
 /**
- * Reads a networks file's text; an empty one says that there are none. On the left every mistake with its place: the
- * previous networks then stay in force.
+ * Reads a networks file; an empty text means no networks. Left: all errors with their positions; the caller then keeps the previous
+ * networks.
  */
 export function readMeshNetworks(file: string, content: string): E.Either<readonly Problem[], MeshNetworksFile> {
   const document = parseYamlDocument({ text: content, line: 1 });

@@ -1,6 +1,6 @@
 /**
- * What a proxy is told about itself (spec/agent.md §1.5): `defaultConfig` of the mesh file, the `PROXY_CONFIG` variable
- * and the annotation `proxy.istio.io/config` all have this form. Durations in milliseconds.
+ * Configuration of a proxy (spec/agent.md §1.5), the common form of `defaultConfig` in the mesh file, the `PROXY_CONFIG` variable and the
+ * annotation `proxy.istio.io/config`. Durations in milliseconds.
  */
 
 import * as E from 'fp-ts/lib/Either.js';
@@ -36,16 +36,16 @@ export interface ProxyConfig {
   /** Directory of generated files. */
   readonly configPath: string;
   readonly binaryPath: string;
-  /** Envoy is run with this file; nothing is generated. */
+  /** Envoy runs with this file; no bootstrap is generated. */
   readonly customConfigFile?: string;
   readonly proxyBootstrapTemplatePath?: string;
-  /** What Envoy calls itself; absent: `tracingServiceName` says. */
+  /** Envoy's service cluster; absent: derived by `tracingServiceName`. */
   readonly serviceCluster?: string;
   /** Envoy's --drain-time-s. */
   readonly drainDurationMs: number;
   /** Envoy's --parent-shutdown-time-s. */
   readonly parentShutdownDurationMs: number;
-  /** How long a stopping agent lets requests finish. */
+  /** How long a stopping agent waits for requests to finish. */
   readonly terminationDrainDurationMs: number;
   /** `host:port` of the control plane. */
   readonly discoveryAddress: string;
@@ -53,7 +53,7 @@ export interface ProxyConfig {
   readonly proxyAdminPort: number;
   /** 0: no status server. */
   readonly statusPort: number;
-  /** Envoy's worker threads. Absent: as many as there are processors. */
+  /** Envoy's worker threads. Absent: one per processor. */
   readonly concurrency?: number;
   readonly statNameLength: number;
   readonly statsdUdpAddress?: string;
@@ -62,9 +62,9 @@ export interface ProxyConfig {
   readonly meshId?: string;
   readonly interceptionMode?: 'REDIRECT' | 'TPROXY' | 'NONE';
   readonly tracingServiceName?: 'APP_LABEL_AND_NAMESPACE' | 'CANONICAL_NAME_ONLY' | 'CANONICAL_NAME_AND_NAMESPACE';
-  /** Keys that begin with `ISTIO_META_` become node metadata. */
+  /** Keys with the prefix `ISTIO_META_` become node metadata. */
   readonly proxyMetadata: Readonly<Record<string, string>>;
-  /** Envoy's runtime flags; an empty value removes one. */
+  /** Envoy runtime flags; an empty value removes one. */
   readonly runtimeValues: Readonly<Record<string, string>>;
   readonly extraStatTags: readonly string[];
   readonly proxyStatsMatcher: StatsMatcher;
@@ -72,7 +72,7 @@ export interface ProxyConfig {
   readonly caCertificatesPem: readonly string[];
   readonly fileFlushIntervalMs?: number;
   readonly fileFlushMinSizeKb?: number;
-  /** Messages are kept as written: they go into the node's metadata. */
+  /** Messages are kept as written, because they become node metadata. */
   readonly tracing?: Message;
   readonly sds?: Message;
   readonly envoyMetricsService?: Message;
@@ -94,7 +94,7 @@ export interface StatsMatcher {
 
 type Message = Readonly<Record<string, unknown>>;
 
-/** What holds where nobody says otherwise (spec/agent.md §1.5). No tracer, as in the newest generation. */
+/** Defaults (spec/agent.md §1.5). No tracer, as in current Istio versions. */
 export const defaultProxyConfig: ProxyConfig = {
   configPath: defaultConfigPath,
   binaryPath: '/usr/local/bin/envoy',
@@ -114,7 +114,7 @@ export const defaultProxyConfig: ProxyConfig = {
   caCertificatesPem: [],
 };
 
-/** A whole number, which JSON of the API may have in quotation marks. */
+/** An integer, in quotation marks if the API's JSON form has them. */
 function whole(least: number, most: number): Decoder<number> {
   return orQuoted(integer(least, most));
 }
@@ -126,7 +126,7 @@ const hostAndPort: Decoder<string> = refine(text, (value, path) =>
     : [],
 );
 
-/** Empty: there is none, as where nobody says it. */
+/** Empty: none, which is the default. */
 const hostAndPortOrNone: Decoder<string> = describedAs(
   (value: unknown, path: string) => (value === '' ? E.right('') : hostAndPort(value, path)),
   { type: 'narrowed', of: text, by: {} },
@@ -134,7 +134,7 @@ const hostAndPortOrNone: Decoder<string> = describedAs(
 
 const message: Decoder<Message> = dictionary(anything);
 
-/** A message that is kept as written. Its fields are checked where they are read. */
+/** A message that is kept as written. Its fields are checked where they are used. */
 function asWritten(fieldsOfMessage: Decoder<object>): OptionalField<Message> {
   const decoder: Decoder<Message> = (value, path) => message(value, path);
   return optional(describedAs(decoder, { type: 'narrowed', of: fieldsOfMessage, by: {} }));
@@ -148,7 +148,6 @@ const statsMatcherFields: Fields<StatsMatcher> = {
   inclusionRegexps: optional(list(text)),
 };
 
-/** Worker threads of an Envoy. */
 export const mostThreads = 1024;
 
 const fields: Fields<Partial<ProxyConfig>> = {
@@ -157,7 +156,7 @@ const fields: Fields<Partial<ProxyConfig>> = {
   customConfigFile: optional(text),
   proxyBootstrapTemplatePath: optional(text),
   serviceCluster: optional(text),
-  // Envoy takes whole seconds; less than one would become none.
+  // Envoy's unit is seconds; less would become zero.
   drainDurationMs: optional(durationAtLeast(1000), 'drainDuration'),
   parentShutdownDurationMs: optional(durationAtLeast(1000), 'parentShutdownDuration'),
   terminationDrainDurationMs: optional(durationAtLeast(0), 'terminationDrainDuration'),
@@ -196,7 +195,7 @@ const fields: Fields<Partial<ProxyConfig>> = {
   envoyMetricsServiceAddress: optional(text),
 };
 
-/** Alternatives of one choice: what Envoy calls the service is said, or made of its labels. */
+/** Exclusive fields: the service cluster is either given or derived from labels. */
 const clusterNames = ['serviceCluster', 'tracingServiceName'] as const;
 
 const decodeFields = refine(struct(fields), (config, path) =>
@@ -206,10 +205,10 @@ const decodeFields = refine(struct(fields), (config, path) =>
 );
 
 /**
- * Decodes what one source says. Nothing said (an empty document) is a configuration that says nothing.
+ * Decodes the settings of one source. An empty document is valid.
  *
  * @param value the parsed YAML or JSON
- * @param path what error paths begin with: `defaultConfig` inside a mesh file, else empty
+ * @param path prefix of error paths: `defaultConfig` inside a mesh file, else empty
  */
 export function decodeProxyConfig(value: unknown, path: string): Decoded<Partial<ProxyConfig>> {
   return value === undefined || value === null ? E.right({}) : decodeFields(withJsonNames(value), path);
@@ -217,17 +216,17 @@ export function decodeProxyConfig(value: unknown, path: string): Decoded<Partial
 
 describedAs(decodeProxyConfig, { type: 'narrowed', of: decodeFields, by: {} });
 
-/** A warning for each field of what one source says that has no effect. */
+/** A warning for each field of one source that has no effect. */
 export function proxyConfigWarnings(value: unknown, path: string): FieldError[] {
   return effectWarnings(decodeProxyConfig, withJsonNames(value), path);
 }
 
-/** Names of all fields, as configurations write them. */
+/** Names of all fields as written. */
 export const proxyConfigNames: ReadonlySet<string> = new Set(
   Object.entries(fields).map(([property, field]) => (field as { from?: string }).from ?? property),
 );
 
-/** `discovery_address` is `discoveryAddress`: messages of the API may have either name, at any depth but as keys of maps. */
+/** Renames fields to their JSON form at any depth, except map keys: protobuf also accepts `discovery_address` for `discoveryAddress`. */
 export function withJsonNames(value: unknown): unknown {
   if (!isObject(value)) return value;
   return Object.fromEntries(
@@ -248,7 +247,7 @@ function withinMessage(value: unknown, depth = 0): unknown {
   return Object.fromEntries(entries);
 }
 
-/** Messages of a proxy configuration are not deeper. */
+/** Maximum nesting of messages in a proxy configuration. */
 const deepestNames = 10;
 
 function jsonName(key: string): string {
@@ -270,7 +269,7 @@ const mergedPerField = new Set<string>([
   'connectionSettings',
 ]);
 
-/** Alternatives of one choice inside a message: saying one takes back the other. */
+/** Exclusive fields inside a message: setting one clears the others. */
 const alternatives: Readonly<Record<string, readonly string[]>> = {
   tracing: ['zipkin', 'lightstep', 'datadog', 'stackdriver', 'openCensusAgent'],
   privateKeyProvider: ['cryptomb', 'qat'],
@@ -278,8 +277,7 @@ const alternatives: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * What `over` says replaces what `base` says, field by field: lists are replaced as a whole, messages are merged per
- * field, `proxyMetadata` key by key (spec/agent.md §1.5).
+ * Applies `over` to `base` field by field: lists are replaced, messages are merged per field, `proxyMetadata` per key (spec/agent.md §1.5).
  */
 export function mergeProxyConfig<T extends Partial<ProxyConfig>>(base: T, over: Partial<ProxyConfig>): T {
   const merged: Record<string, unknown> = { ...base };
@@ -299,7 +297,7 @@ function mergeMessages(base: Message, over: Message, oneOfThese: readonly string
   const kept = Object.entries(base).filter(
     ([key]) => chosen === undefined || key === chosen || !oneOfThese.includes(key),
   );
-  // Not by assignment: a key named __proto__ must stay a key.
+  // Assignment would not keep a key named __proto__.
   const merged = new Map<string, unknown>(kept);
   for (const [key, value] of Object.entries(over)) {
     const before = merged.get(key);
@@ -308,7 +306,7 @@ function mergeMessages(base: Message, over: Message, oneOfThese: readonly string
   return Object.fromEntries(merged);
 }
 
-/** The form in which people write it: what goes into the node's metadata, and what the agent prints at start. */
+/** The configuration in its written form, for node metadata and the agent's output at start. */
 export function proxyConfigToJson(config: Partial<ProxyConfig>): Record<string, unknown> {
   const json: Record<string, unknown> = {};
   for (const [property, value] of Object.entries(config)) {
@@ -324,7 +322,7 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
 }
 
-/** Splits `host:port`; undefined when it is not that. The host comes without brackets. */
+/** Splits `host:port`, without the brackets of an IPv6 host; `undefined` for any other text. */
 export function parseHostAndPort(address: string): { host: string; port: number } | undefined {
   const match = /^(?:\[([0-9a-fA-F:.%]+)\]|([^:[\]\s/]+)):(\d{1,5})$/.exec(address);
   const number = Number(match?.[3]);
@@ -332,7 +330,7 @@ export function parseHostAndPort(address: string): { host: string; port: number 
   return { host: match[1] ?? match[2]!, port: number };
 }
 
-/** One mistake a line, as people read it: `drainDuration: must be a duration …`. */
+/** The errors as one line: `drainDuration: must be a duration …`. */
 export function describeFieldErrors(errors: readonly FieldError[]): string {
   return errors.map(({ path, message: what }) => (path === '' ? what : `${path}: ${what}`)).join('; ');
 }

@@ -1,6 +1,6 @@
 /**
- * What may be in the messages of one source of a proxy configuration that the agent makes Envoy's bootstrap of. They are kept
- * as written, for the node's metadata; here is said what is wrong with them, field by field.
+ * Validates the messages of a proxy configuration from which the agent generates Envoy's bootstrap. The messages themselves are kept as
+ * written, for node metadata.
  */
 
 import * as E from 'fp-ts/lib/Either.js';
@@ -34,7 +34,7 @@ import { customTag } from '../kinds/extensions/telemetry.decode.ts';
 import type { CustomTag } from '../kinds/extensions/telemetry.ts';
 import { readinessProbe } from '../kinds/workloads/workload-group.decode.ts';
 
-/** TLS to services that Envoy reports to. */
+/** TLS towards telemetry services of Envoy. */
 export interface TlsSettings {
   readonly mode?: 'DISABLE' | 'SIMPLE' | 'MUTUAL' | 'ISTIO_MUTUAL';
   readonly clientCertificate?: string;
@@ -63,13 +63,13 @@ const secondsText = refine(durationMs, atMost24Days);
 
 const quotedCount = orQuoted(count);
 
-/** Whole seconds as a number, or a duration. */
+/** Integer seconds, or a duration. */
 const seconds: Decoder<unknown> = describedAs(
   (value: unknown, path: string) => (typeof value === 'number' ? count(value, path) : secondsText(value, path)),
   { type: 'narrowed', of: secondsText, by: {} },
 );
 
-/** What Envoy keeps in 31 bits of milliseconds. */
+/** Envoy stores the value in 31 bits of milliseconds. */
 function atMost24Days(ms: number, path: string): FieldError[] {
   return ms >= 0 && ms < 2 ** 31
     ? []
@@ -92,7 +92,7 @@ const percent: Decoder<number> = refine(orQuoted(decimal), (value, path) =>
   value >= 0 && value <= 100 ? [] : [violation.fieldError(path, violation.outOfRange('from 0 to 100', value))],
 );
 
-/** What the control plane reads of `tracing`. */
+/** The part of `tracing` that the control plane uses. */
 export interface TracingSettings {
   /** Percent. */
   readonly sampling?: number;
@@ -110,7 +110,7 @@ const tracingSettings: Fields<TracingSettings> = {
 
 export const tracingSettingsDecoder: Decoder<TracingSettings> = struct<TracingSettings>(tracingSettings);
 
-/** The tracers that a bootstrap may have, and how the agent reaches them. */
+/** Tracers of the bootstrap, and their addresses. */
 interface Tracers {
   readonly zipkin?: { readonly address?: string };
   readonly datadog?: { readonly address?: string };
@@ -136,7 +136,7 @@ const tracers: Fields<Tracers> = {
 
 const tracing = struct<Tracers & TracingSettings>({ ...tracers, ...tracingSettings });
 
-/** The agent starts its Envoy whatever tags the control plane will make of these. */
+/** The agent starts Envoy regardless of custom tags, which the control plane validates. */
 const tracingOfAgent = struct<Tracers & Omit<TracingSettings, 'customTags'> & { customTags?: object }>({
   ...tracers,
   ...tracingSettings,
@@ -154,12 +154,12 @@ const certificateDetails = [
 
 export type ForwardedCertificate = (typeof certificateDetails)[number];
 
-/** What stands between a gateway and its clients. */
+/** Proxies between a gateway and its clients. */
 export interface GatewayTopology {
-  /** Proxies in front that are believed when they say who the client is (X-Forwarded-For). */
+  /** Number of trusted proxies in front, whose X-Forwarded-For is used. */
   readonly numTrustedProxies?: number;
   readonly forwardClientCertDetails?: ForwardedCertificate;
-  /** The proxy in front speaks the PROXY protocol. */
+  /** The proxy in front uses the PROXY protocol. */
   readonly proxyProtocol?: object;
 }
 
@@ -189,7 +189,7 @@ export interface ProxyHeaders {
   readonly xForwardedPort?: { readonly enabled?: boolean };
 }
 
-/** What the API has beside them. */
+/** Further headers of the API. */
 interface OtherProxyHeaders {
   readonly metadataExchangeHeaders?: { readonly mode?: 'UNDEFINED' | 'IN_MESH' };
   readonly preserveHttp1HeaderCase?: boolean;
@@ -231,7 +231,7 @@ const connectionSettings = struct<{ globalDownstreamConnectionLimit?: number }>(
   globalDownstreamConnectionLimit: optional(orQuoted(integer(1, 2 ** 31 - 1))),
 });
 
-/** What may be in each message, which is kept as written. */
+/** Decoders of the messages, which are kept as written. */
 export const proxyMessages = {
   tracing,
   envoyMetricsService: remoteService,
@@ -249,11 +249,11 @@ const messagesOfAgent: Readonly<Record<string, Decoder<unknown>>> = {
   connectionSettings,
 };
 
-/** Envoy reads no bootstrap whose parts are in one another more than 100 times; around this there are some. */
+/** Envoy rejects a bootstrap with more than 100 levels of nesting, some of which surround these messages. */
 const deepest = 50;
 
 /**
- * What is wrong with the messages of a source, and with values that JSON cannot say.
+ * Errors in the messages of one source, and values that JSON cannot represent.
  *
  * @param path of the configuration in its source
  */
@@ -268,7 +268,7 @@ export function proxyMessageErrors(config: object, path: string): FieldError[] {
   });
 }
 
-/** Numbers without an end, halves of characters, and what is deeper than Envoy reads. */
+/** Infinite numbers, lone surrogates, and values nested deeper than Envoy accepts. */
 export function unwritableParts(value: unknown, path: string, depth = 0): FieldError[] {
   if (depth > deepest) return [violation.fieldError(path, violation.tooLarge(deepest, depth, 'levels of nesting'))];
   if (typeof value === 'number' && !Number.isFinite(value))

@@ -1,7 +1,6 @@
 /**
- * What of a proxy's own configuration (spec/agent.md §1.5 ProxyConfig) the control plane heeds: how requests are traced,
- * who is before a gateway, which headers are added. The mesh's `defaultConfig`, and over it what the node says in its
- * metadata PROXY_CONFIG.
+ * The settings of a proxy's configuration (spec/agent.md §1.5 ProxyConfig) that the control plane uses: tracing, gateway topology, added
+ * headers. The node's metadata PROXY_CONFIG overrides the mesh's `defaultConfig`.
  */
 import * as E from 'fp-ts/lib/Either.js';
 import type { FieldError } from '../fields/decode.ts';
@@ -18,7 +17,7 @@ import {
 } from './proxy-messages.ts';
 
 export interface ProxyTracing extends TracingSettings {
-  /** The bootstrap of the proxy has a tracer. */
+  /** Whether the proxy's bootstrap has a tracer. */
   readonly hasTracer: boolean;
 }
 
@@ -28,11 +27,11 @@ export interface ProxySettings {
   readonly proxyHeaders: ProxyHeaders;
   readonly meshId: string;
   readonly tracingServiceName: NonNullable<ProxyConfig['tracingServiceName']>;
-  /** Where the access log service of the bootstrap's static cluster is; empty: there is none. */
+  /** Address of the access log service in the bootstrap's static cluster; empty: none. */
   readonly accessLogService: string;
 }
 
-/** The fields of a node's PROXY_CONFIG that proxies are told apart by. */
+/** Fields of a node's PROXY_CONFIG that distinguish proxies. */
 export const proxySettingsFields = [
   'envoyAccessLogService',
   'gatewayTopology',
@@ -43,9 +42,9 @@ export const proxySettingsFields = [
   'zipkinAddress',
 ] as const;
 
-/** What `tracing` has beside settings of tracing: tracers. */
+/** Tracers in `tracing`, as opposed to tracing settings. */
 const tracerFields = ['zipkin', 'lightstep', 'datadog', 'stackdriver', 'openCensusAgent'] as const;
-/** The tracers that Envoy has: a bootstrap has none for the others, and tracing would have no effect. */
+/** Tracers that Envoy supports. With others the bootstrap has no tracer, and tracing has no effect. */
 const tracers = ['zipkin', 'lightstep', 'datadog'] as const;
 
 type Message = Readonly<Record<string, unknown>>;
@@ -58,12 +57,12 @@ function tracingDecoder(value: unknown, path: string): E.Either<readonly FieldEr
   );
 }
 
-/** What is wrong with the parts of a mesh's `defaultConfig` that are read here. */
+/** Errors in the used parts of the mesh's `defaultConfig`. */
 export function proxySettingsErrors(config: Partial<ProxyConfig>, path: string): readonly FieldError[] {
   return settingsErrors(config, path).filter(({ unknown }) => unknown === undefined);
 }
 
-/** Fields of these parts that are not known. */
+/** Unknown fields in the used parts. */
 export function unknownProxySettings(config: Partial<ProxyConfig>, path: string): readonly FieldError[] {
   return settingsErrors(config, path).filter(({ unknown }) => unknown !== undefined);
 }
@@ -81,7 +80,7 @@ function settingsErrors(config: Partial<ProxyConfig>, path: string): readonly Fi
 const known = new WeakMap<MeshConfig, WeakMap<object, ProxySettings>>();
 const nobody = {};
 
-/** A part of what a node says that does not decode counts as not said. */
+/** Invalid parts of a node's PROXY_CONFIG are ignored. */
 export function proxySettingsOf({ metadata }: Pick<Proxy, 'metadata'>, mesh: MeshConfig): ProxySettings {
   const said = (metadata.PROXY_CONFIG ?? nobody) as Partial<ProxyConfig>;
   const ofMesh = known.get(mesh) ?? new WeakMap<object, ProxySettings>();

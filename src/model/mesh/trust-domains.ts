@@ -1,7 +1,7 @@
-/** The names of the mesh's trust domain (spec/discovery.md §3). */
+/** Trust domain and aliases of the mesh (spec/discovery.md §3). */
 import type { MeshConfig } from './mesh-config.ts';
 
-/** The mesh's own, then those that it is known by as well. */
+/** The trust domain, then its aliases. */
 export function trustDomainsOf({
   trustDomain,
   trustDomainAliases,
@@ -12,8 +12,8 @@ export function trustDomainsOf({
 const identity = /^spiffe:\/\/([^/]+)(\/ns\/[^/]+\/sa\/[^/]+)$/;
 
 /**
- * What a workload may be called: a SPIFFE id of the mesh under each of its names, as certificates of a former one are good
- * until they are renewed. Others, and names that are none, are what they are.
+ * SPIFFE IDs of a workload under all trust domains of the mesh: certificates of a former trust domain stay valid until they are renewed.
+ * Other identities are returned unchanged.
  */
 export function identitiesUnder(domains: readonly string[], id: string): readonly string[] {
   const [, domain, account] = identity.exec(id) ?? [];

@@ -1,28 +1,24 @@
-/**
- * Which Envoy a node runs, from what that Envoy reports about itself in xDS's `Node`. This is the only place that knows what differs
- * between versions (docs/envoy-versions.md).
- */
+/** The Envoy version and build of a node, from xDS's `Node`. All differences between versions are handled here (docs/envoy-versions.md). */
 
-/** Major, minor and patch number. */
 export type EnvoyVersion = readonly [major: number, minor: number, patch: number];
 
 export interface EnvoyBuild {
-  /** `undefined` if the node names no version, or is not an Envoy. */
+  /** `undefined` if the node reports no version, or is not an Envoy. */
   readonly version: EnvoyVersion | undefined;
-  /** Whether the build has the Wasm runtime V8; `undefined` if the node does not list its extensions. */
+  /** Whether the build contains the Wasm runtime V8; `undefined` if the node does not list its extensions. */
   readonly hasV8: boolean | undefined;
-  /** Whether it counts standard metrics itself. */
+  /** Whether Envoy counts standard metrics itself. */
   readonly hasStatsLogger?: true;
 }
 
-/** Versions that every generated resource was sent to: `test/e2e/envoy-versions.test.ts`. All patch versions of a minor one count. */
+/** Supported versions: `test/e2e/envoy-versions.test.ts` sends them every generated resource. Includes all patch versions. */
 export const oldestEnvoy = [1, 36] as const;
 export const newestEnvoy = [1, 40] as const;
 
-/** `unknown`: the node names no version; it is treated as a supported one. */
+/** `unknown`: the node reports no version; treated as supported. */
 export type EnvoySupport = 'supported' | 'older' | 'newer' | 'unknown';
 
-/** The fields of xDS's `Node` that say which Envoy it is. */
+/** Fields of xDS's `Node` that identify the Envoy. */
 export interface ReportedEnvoy {
   readonly userAgentName: string;
   readonly userAgentVersionType:
@@ -39,7 +35,6 @@ export interface ReportedEnvoy {
   readonly extensions: readonly { readonly name: string }[];
 }
 
-/** Name of the extension that runs Wasm code. */
 const wasmRuntime = 'envoy.wasm.runtime.v8';
 
 /** @returns `undefined` for a client that is not an Envoy, such as gRPC, and for an Envoy that reports nothing */
@@ -89,10 +84,10 @@ export function unsupportedEnvoyText(version: EnvoyVersion | undefined): string 
   );
 }
 
-/** The first minor version whose V8 does not end the process on processors with memory protection keys. */
+/** First minor version whose V8 does not crash on processors with memory protection keys. */
 const firstWithSafeWasm = [1, 38] as const;
 
-/** Why Wasm code is not sent to this Envoy; `undefined` if it is. */
+/** Why Wasm code is not sent to this Envoy; `undefined` if it is sent. */
 export function whyNoWasm(build: EnvoyBuild | undefined): string | undefined {
   const { version, hasV8 } = build ?? {};
   if (hasV8 === false)
@@ -101,7 +96,7 @@ export function whyNoWasm(build: EnvoyBuild | undefined): string | undefined {
   return `Envoy ${envoyVersionText(version)} may crash (SIGSEGV) when it runs Wasm code; use version ${firstWithSafeWasm.join('.')} or later`;
 }
 
-/** The first minor version in which a custom tag of an access log may be a format string. */
+/** First minor version that supports format strings as custom tags of access logs. */
 const firstWithFormatTags = [1, 37] as const;
 
 /** False if the version is unknown: an older Envoy rejects a listener with such a tag. */
@@ -109,7 +104,7 @@ export function hasFormatTags(build: EnvoyBuild | undefined): boolean {
   return build?.version !== undefined && !isBefore(build.version, firstWithFormatTags);
 }
 
-/** The first minor version whose access logger `stats` has limits. */
+/** First minor version whose access logger `stats` has limits. */
 const firstWithStatsLimits = [1, 40] as const;
 const statsLogger = 'envoy.access_loggers.stats';
 

@@ -1,20 +1,20 @@
 /**
- * The names in a node's metadata that decide whose configuration it receives. They are read here only, so that the names that are
- * checked against the client's identity are the names that it is served by.
+ * Reads the names in a node's metadata that select its configuration. Only here, so that authentication checks the same names that select
+ * the configuration.
  */
 import * as E from 'fp-ts/lib/Either.js';
 import { isNamespace } from '../fields/names.ts';
 
-/** The fields of xDS's `Node` that the names come from. */
+/** Fields of xDS's `Node` with these names. */
 export interface NamedNode {
   readonly id: string;
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
 export interface NodeNames {
-  /** Metadata `NAMESPACE`, else the first label of the domain in the node's id. */
+  /** Metadata `NAMESPACE`, else the first label of the domain in the node ID. */
   readonly namespace: string;
-  /** Empty if the node names none. */
+  /** Empty if absent. */
   readonly serviceAccount: string;
   readonly clusterId: string;
   readonly network: string;
@@ -23,16 +23,16 @@ export interface NodeNames {
 const keys = ['NAMESPACE', 'SERVICE_ACCOUNT', 'CLUSTER_ID', 'NETWORK'] as const;
 type Key = (typeof keys)[number];
 
-/** Characters of a Kubernetes object's name. Caches are keyed by these names, which a client may choose. */
+/** Maximum length of a Kubernetes name. Bounds cache keys, because clients choose these names. */
 const maxNameLength = 253;
-/** Characters of a rejected value that an error quotes. */
+/** Maximum length of a rejected value in an error. */
 const maxQuoted = 100;
 
-/** @returns the names, or the error of the first field that is not a string or cannot be such a name */
+/** @returns the names, or the error of the first invalid field */
 export function readNodeNames({ id, metadata }: NamedNode): E.Either<string, NodeNames> {
   const texts: Partial<Record<Key, string>> = {};
   for (const key of keys) {
-    // protobuf's NullValue and an empty string both mean that the field is not set, as in Istio.
+    // protobuf's NullValue and an empty string both count as unset, as in Istio.
     const value = Object.hasOwn(metadata, key) ? (metadata[key] ?? '') : '';
     if (typeof value !== 'string') return E.left(`metadata ${key} must be a string, got ${quoted(value)}`);
     if (value.length > maxNameLength)

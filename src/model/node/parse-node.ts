@@ -1,4 +1,4 @@
-/** From what an Envoy says of itself to who it is (spec/discovery.md §7.2, rows 5 to 7). */
+/** Converts xDS's `Node` to a {@link Proxy} (spec/discovery.md §7.2, rows 5 to 7). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject } from '../../runtime/json-object.ts';
@@ -9,7 +9,7 @@ import type { EnvoyBuild } from './envoy-build.ts';
 import { readNodeNames } from './node-names.ts';
 import type { InterceptionMode, NodeType, Proxy } from './proxy.ts';
 
-/** The fields of xDS's `Node` that matter. */
+/** The used fields of xDS's `Node`. */
 export interface NodeFields {
   readonly id: string;
   readonly cluster: string;
@@ -22,8 +22,8 @@ const served: ReadonlySet<string> = new Set<NodeType>(['sidecar', 'router']);
 const notServedYet: ReadonlySet<string> = new Set(['waypoint', 'ztunnel', 'agentgateway']);
 
 /**
- * @param clusterAliases alias → cluster id (`--clusterAliases`)
- * @returns the proxy, or a sentence that says what the node should have said
+ * @param clusterAliases alias → cluster ID (`--clusterAliases`)
+ * @returns the proxy, or a sentence about the invalid field
  */
 export function parseNode(
   node: NodeFields,
@@ -69,7 +69,7 @@ export function parseNode(
   });
 }
 
-/** Other clients than Envoys ask for other forms of configuration, which they would not understand in this one. */
+/** Rejects clients that need another form of configuration, except proxyless gRPC. */
 function generatorViolation(generator: unknown, type: string): string | undefined {
   if (generator === undefined || generator === null || generator === '') return undefined;
   if (isProxyless({ GENERATOR: generator })) {
@@ -81,24 +81,24 @@ function generatorViolation(generator: unknown, type: string): string | undefine
   return `metadata GENERATOR must be "grpc" or must not be set, got ${said}`;
 }
 
-/** Whether a node is a client or server of gRPC without an Envoy. */
+/** Whether a node is a gRPC client or server without an Envoy. */
 export function isProxyless({ GENERATOR }: NodeFields['metadata']): boolean {
   return GENERATOR === 'grpc';
 }
 
-/** What a client sends is quoted as far as a person reads it. */
+/** Maximum length of client data in an error. */
 const maxQuoted = 100;
 
 const quoted = (text: string): string => JSON.stringify(text);
 
-/** A comma list, or a list, of addresses; those that are none are left out. */
+/** A list, or a comma-separated string, of addresses; invalid ones are left out. */
 function addressesOf(instanceIps: unknown, fallback: string): readonly string[] {
   const listed = Array.isArray(instanceIps) ? instanceIps.map(scalarText) : scalarText(instanceIps).split(',');
   const valid = listed.map((address) => address.trim()).filter(isIpAddress);
   return valid.length > 0 ? [...new Set(valid)] : [fallback].filter(isIpAddress);
 }
 
-/** A map, or JSON of one in a text. Numbers and booleans in it are taken as the texts that they were meant to be. */
+/** A map, or its JSON text. Numbers and booleans become strings. */
 function labelsOf(value: unknown): Readonly<Record<string, string>> | undefined {
   if (value === undefined || value === null || value === '') return {};
   const map = typeof value === 'string' ? parsedJson(value) : value;

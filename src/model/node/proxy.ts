@@ -1,19 +1,19 @@
-/** An Envoy as the control plane knows it: who it is, and what it said of itself (spec/discovery.md §7.2). */
+/** A connected proxy: its identity and reported properties (spec/discovery.md §7.2). */
 import type { EnvoyBuild } from './envoy-build.ts';
 
-/** `sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local`. Waypoints and ztunnels are not served yet. */
+/** `sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local`. Waypoints and ztunnels are not supported. */
 export type NodeType = 'sidecar' | 'router';
 
 export type InterceptionMode = 'REDIRECT' | 'TPROXY' | 'NONE';
 
 export interface Proxy {
-  /** The whole node id. */
+  /** The complete node ID. */
   readonly id: string;
   readonly type: NodeType;
   readonly ipAddresses: readonly string[];
-  /** Name and namespace of the workload, as in the node id's third part. */
+  /** `NAME.NAMESPACE` of the workload, the third part of the node ID. */
   readonly name: string;
-  /** Namespace whose configuration counts: metadata `NAMESPACE`, else the first label of the domain. */
+  /** Namespace of its configuration: metadata `NAMESPACE`, else the first label of the domain. */
   readonly configNamespace: string;
   readonly dnsDomain: string;
   readonly cluster: string;
@@ -24,12 +24,12 @@ export interface Proxy {
   readonly interceptionMode: InterceptionMode;
   /** `region/zone/subzone`. */
   readonly locality: string;
-  /** Absent if the node does not say which Envoy it is. */
+  /** Absent if the node does not report its Envoy. */
   readonly envoy?: EnvoyBuild;
-  /** A client or server of gRPC, without an Envoy: metadata `GENERATOR` is `grpc`. Absent: an Envoy. */
+  /** A gRPC client or server without an Envoy: metadata `GENERATOR` is `grpc`. */
   readonly proxyless?: true;
-  /** The client has shown that it is of its `configNamespace`, and may have credentials of this namespace. Absent: it has not. */
+  /** The client is authenticated for its `configNamespace` and may receive credentials of it. */
   readonly isOfNamespace?: true;
-  /** Metadata as sent, for what no field above holds. */
+  /** Metadata as sent, including keys without a field above. */
   readonly metadata: Readonly<Record<string, unknown>>;
 }

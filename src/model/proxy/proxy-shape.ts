@@ -1,29 +1,26 @@
 /**
- * What counts of a proxy. Generators and caches read a shape and never the proxy itself, so that proxies that differ in
- * nothing that matters share everything that is made for them: a push to many of them costs one generation.
- *
- * A field belongs here when, and only when, some resource depends on it:
- *
+ * The properties of a proxy that affect its configuration. Generators and caches read the shape, never the proxy, so that proxies of equal
+ * shape share all generated resources: a push to many of them costs one generation.
+ * A property belongs here if and only if some resource depends on it:
  * | field | what depends on it |
  * |---|---|
- * | `type` | which listeners, routes and clusters there are at all |
- * | `configNamespace` | what is visible, which Sidecar object and which destination rules hold, `sourceNamespace` of matches |
- * | `labels` | which Sidecar, Gateway and destination rules select it, `sourceLabels` of matches, failover priorities |
- * | `ipFamily` | addresses to bind and to connect from, address families of DNS |
- * | `ownAddresses` | inbound listeners that a Sidecar object says; listeners of a headless service's pods |
- * | `nodeName` | endpoints of services that keep to the client's node |
+ * | `type` | which listeners, routes and clusters exist |
+ * | `configNamespace` | visible objects, the applied Sidecar and destination rules, `sourceNamespace` of matches |
+ * | `labels` | the selecting Sidecar, Gateways and destination rules, `sourceLabels` of matches, failover priorities |
+ * | `ipFamily` | bind and source addresses, address families of DNS |
+ * | `ownAddresses` | inbound listeners of a Sidecar object; listeners of a headless service's pods |
+ * | `nodeName` | endpoints of node-local services |
  * | `dnsDomain` | short names of services in virtual hosts |
- * | `locality` | order and weight of endpoints |
- * | `network`, `clusterId` | which endpoints are reached directly, which through a gateway (spec/discovery.md §5.7) |
+ * | `locality` | priority and weight of endpoints |
+ * | `network`, `clusterId` | endpoints reached directly or through a gateway (spec/discovery.md §5.7) |
  * | `interceptionMode` | whether listeners bind their ports, and are transparent |
- * | `runsWasm` | whether Wasm code, of WasmPlugins and EnvoyFilters, is sent, or what stands for it |
+ * | `runsWasm` | whether Wasm code of WasmPlugins and EnvoyFilters is sent, or its replacement |
  * | `metadata` | see {@link shapeMetadata} |
- * | `askedMetadata` | which patches of EnvoyFilters hold |
- * | `pullSecrets` | whether pull secrets for images of WasmPlugins are sent |
- * | `proxyless` | everything: a gRPC client or server is sent other forms than an Envoy |
+ * | `askedMetadata` | which EnvoyFilter patches apply |
+ * | `pullSecrets` | whether pull secrets for WasmPlugin images are sent |
+ * | `proxyless` | everything: gRPC clients and servers receive other resources than Envoys |
  * | `serviceTargets` | inbound listeners and clusters, ports of a gateway |
- *
- * Its id, name, cluster name, service account, the addresses as such and all other metadata count for nothing.
+ * Node ID, name, cluster name, service account, addresses as such and all other metadata have no effect.
  */
 import { isIPv4, isIPv6 } from 'node:net';
 import { isObject } from '../../runtime/json-object.ts';
@@ -38,51 +35,52 @@ import type { PushContext } from '../push-context/push-context.ts';
 import type { SidecarScope } from '../push-context/sidecar-scope.ts';
 import type { Service, ServiceTarget } from '../services/service.ts';
 
-/** Which families a proxy's own addresses belong to; IPv4 when it told none. */
+/** Families of a proxy's addresses; IPv4 if it reports none. */
 export type IpFamily = 'v4' | 'v6' | 'dual';
 
-/** The metadata of a node that generators read. What is not listed cannot make two proxies different. */
+/** Metadata that generators read. Other metadata does not distinguish proxies. */
 const shapeMetadata = [
-  // `true`: the agent answers DNS queries, with stand-in addresses of services that have none; else absent.
+  // `true`: the agent answers DNS queries, with allocated addresses for services that have none; else absent.
   'DNS_AUTO_ALLOCATE',
   // `true`: the agent answers DNS queries; else absent.
   'DNS_CAPTURE',
-  // `1`: HTTP/1.0 is taken.
+  // `1`: HTTP/1.0 is accepted.
   'HTTP10',
-  // Where applications find their HTTP proxy.
+  // Port of the HTTP proxy for applications.
   'HTTP_PROXY_PORT',
-  // Of TCP connections without a rule of their own.
+  // Default idle timeout of TCP connections.
   'IDLE_TIMEOUT',
-  // `true`: Envoy's build has the mesh's private extensions (peer metadata, statistics, ALPN); `false`: it has not, whatever the mesh says.
+  // `true`: Envoy's build has Istio's private extensions (peer metadata, statistics, ALPN); `false`: it does not, regardless of the mesh
+  // setting.
   'ISTIO_EXTENSIONS',
-  // A name of the mesh, for traces.
+  // Mesh name for traces.
   'MESH_ID',
-  // What the proxy's own configuration says of what is generated: the fields of `proxySettingsFields`.
+  // The `proxySettingsFields` of the proxy's own configuration.
   'PROXY_CONFIG',
-  // `true`: the agent serves files of authorities together with their revocation lists, which it checks; else absent.
+  // `true`: the agent serves CA files together with their revocation lists, which it checks; else absent.
   'REVOCATION_LISTS',
-  // `true`: the agent counts standard metrics from access logs; `expressions`: and its Envoy takes format strings as custom tags (1.37);
-  // `stats`: there is no agent of ours, and Envoy counts them itself (1.40); else absent.
+  // `true`: the agent counts standard metrics from access logs; `expressions`: and its Envoy supports format strings as custom tags (1.37);
+  // `stats`: without a chartpilot agent, Envoy counts them itself (1.40); else absent.
   'STANDARD_METRICS',
-  // `true`: the pod may not bind ports below 1024.
+  // `true`: the pod cannot bind ports below 1024.
   'UNPRIVILEGED_POD',
-  // `true`: the agent fetches Wasm modules, and rewrites extension configurations; else absent.
+  // `true`: the agent fetches Wasm modules and rewrites extension configurations; else absent.
   'WASM_FETCH',
-  // `true`: the bootstrap has the agent's secret server, so that resources may refer to workload certificates; else absent.
+  // `true`: the bootstrap has the agent's SDS server, so resources may reference workload certificates; else absent.
   'WORKLOAD_CERTIFICATES',
 ] as const;
 
 export type ShapeMetadata = Readonly<Partial<Record<(typeof shapeMetadata)[number], unknown>>>;
 
-/** Immutable. Of equal shapes there is one object (see ShapeTable), so shapes are compared by identity. */
+/** Immutable. Equal shapes are one object (see ShapeTable), so shapes are compared by identity. */
 export interface ProxyShape {
   readonly type: NodeType;
   readonly configNamespace: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly ipFamily: IpFamily;
-  /** Empty where they make no difference, which is almost everywhere. */
+  /** Empty where they have no effect, which is almost always. */
   readonly ownAddresses: readonly string[];
-  /** The Kubernetes node that it runs on. Empty where it makes no difference, which is almost everywhere. */
+  /** Kubernetes node of the proxy. Empty where it has no effect, which is almost always. */
   readonly nodeName: string;
   readonly dnsDomain: string;
   /** `region/zone/subzone`. */
@@ -90,20 +88,20 @@ export interface ProxyShape {
   readonly network: string;
   readonly clusterId: string;
   readonly interceptionMode: InterceptionMode;
-  /** The Envoy is of a version and build that can run Wasm code. */
+  /** Whether the Envoy's version and build can run Wasm code. */
   readonly runsWasm: boolean;
   readonly metadata: ShapeMetadata;
-  /** What the EnvoyFilters in force ask the node for: ISTIO_VERSION where one matches versions, the keys that they match. */
+  /** Metadata that active EnvoyFilters match: ISTIO_VERSION if one matches versions, and the keys of metadata matches. */
   readonly askedMetadata: Readonly<Record<string, unknown>>;
-  /** It may have the pull secrets of its namespace, and a WasmPlugin of its namespace names one. */
+  /** The proxy may receive pull secrets of its namespace, and a WasmPlugin of its namespace references one. */
   readonly pullSecrets?: true;
-  /** A client or server of gRPC, without an Envoy. Absent: an Envoy. */
+  /** A gRPC client or server without an Envoy. */
   readonly proxyless?: true;
-  /** The service ports that the workload itself serves. */
+  /** Service ports that the workload serves. */
   readonly serviceTargets: readonly ServiceTarget[];
 }
 
-/** What of a context a shape depends on. */
+/** The part of a push context that shapes depend on. */
 export type ShapeContext = Pick<PushContext, 'sidecarScopeFor' | 'serviceTargetsOf' | 'workloadOf' | 'policiesFor'>;
 
 export function ipFamilyOf(addresses: readonly string[]): IpFamily {
@@ -112,7 +110,7 @@ export function ipFamilyOf(addresses: readonly string[]): IpFamily {
   return v6 ? (v4 ? 'dual' : 'v6') : 'v4';
 }
 
-/** The shape of a proxy in a context; a ShapeTable makes equal ones the same. */
+/** The shape of a proxy in a context; not interned (see ShapeTable). */
 export function shapeOf(proxy: Proxy, context: ShapeContext): ProxyShape {
   const known = knownProxy(proxy, context);
   const serviceTargets = context.serviceTargetsOf(known);
@@ -122,8 +120,8 @@ export function shapeOf(proxy: Proxy, context: ShapeContext): ProxyShape {
 const knownProxies = new WeakMap<Proxy, Proxy>();
 
 /**
- * The proxy with the labels and the place that its registry knows of its workload: those count, whatever the node said
- * (§7.2 row 10). The same object as long as they are the same.
+ * The proxy with the labels and locality from its registry, which override those of the node (§7.2 row 10). The same object while they are
+ * unchanged.
  */
 export function knownProxy(proxy: Proxy, context: Pick<PushContext, 'workloadOf'>): Proxy {
   const workload = context.workloadOf(proxy);
@@ -137,10 +135,10 @@ export function knownProxy(proxy: Proxy, context: Pick<PushContext, 'workloadOf'
   return known;
 }
 
-/** What tells proxies apart only where something in force looks at it. */
+/** Properties that distinguish proxies only if some active object depends on them. */
 export type OwnFacts = Pick<ProxyShape, 'ownAddresses' | 'nodeName' | 'askedMetadata' | 'pullSecrets'>;
 
-/** The facts of almost every proxy: there are none. */
+/** The facts of almost every proxy. */
 export const noFacts: OwnFacts = { ownAddresses: [], nodeName: '', askedMetadata: {} };
 
 export function ownFacts(
@@ -151,7 +149,7 @@ export function ownFacts(
   const scope = context.sidecarScopeFor(proxy);
   const addresses = dependsOnAddresses(proxy.type, scope, serviceTargets);
   const node = keepsToNodes(scope.services);
-  // Which Gateway objects a router carries out depends on its services.
+  // A router's services affect which Gateway objects it implements.
   const subject = proxy.type === 'router' && serviceTargets.length > 0 ? { ...proxy, serviceTargets } : proxy;
   const { envoyFilters, wasmPlugins } = context.policiesFor(subject);
   const asked = askedBy(envoyFilters);
@@ -166,8 +164,8 @@ export function ownFacts(
 }
 
 /**
- * Whether nothing in force looks at what tells the proxies of a shape apart, and nothing of it is in the shape: then it says all
- * of each of them that counts in the context, as long as they serve what they served.
+ * Whether the shape contains no own facts and no active object requires any. The shape then describes each of its proxies completely in
+ * this context, as long as their service targets are unchanged.
  */
 export function saysAll(shape: ProxyShape, context: Pick<PushContext, 'sidecarScopeFor' | 'policiesFor'>): boolean {
   const { ownAddresses, nodeName, askedMetadata, type, serviceTargets } = shape;
@@ -179,12 +177,12 @@ export function saysAll(shape: ProxyShape, context: Pick<PushContext, 'sidecarSc
   return askedBy(envoyFilters).length === 0 && !namePullSecret(wasmPlugins, shape.configNamespace);
 }
 
-/** Secrets are sent to proxies of their own namespace only. */
+/** Secrets are sent only to proxies of their own namespace. */
 function namePullSecret(plugins: readonly Config<WasmPlugin>[], namespace: string): boolean {
   return plugins.some((plugin) => plugin.namespace === namespace && !!plugin.spec.imagePullSecret);
 }
 
-/** Name of the proxy's machine, as the agent says, else as the registry knows of the workload's pod. */
+/** Node name from the agent, else from the pod in the registry. */
 function nodeNameOf({ metadata, labels }: Pick<Proxy, 'metadata' | 'labels'>): string {
   const said = metadata.NODE_NAME;
   return typeof said === 'string' && said !== '' ? said : (labels['kubernetes.io/hostname'] ?? '');
@@ -192,7 +190,7 @@ function nodeNameOf({ metadata, labels }: Pick<Proxy, 'metadata' | 'labels'>): s
 
 const listsOfNodes = new WeakMap<readonly Service[], boolean>();
 
-/** Whether endpoints of any of the services are chosen by the client's node. */
+/** Whether endpoints of any of the services depend on the client's node. */
 function keepsToNodes(services: readonly Service[]): boolean {
   let known = listsOfNodes.get(services);
   if (known === undefined) {
@@ -206,7 +204,7 @@ function keepsToNodes(services: readonly Service[]): boolean {
 
 const keysAsked = new WeakMap<readonly Config<EnvoyFilter>[], readonly string[]>();
 
-/** Keys of metadata that patches match, in order. */
+/** Metadata keys that patches match, sorted. */
 function askedBy(filters: readonly Config<EnvoyFilter>[]): readonly string[] {
   if (filters.length === 0) return [];
   let known = keysAsked.get(filters);
@@ -246,7 +244,7 @@ export function makeShape(proxy: Proxy, serviceTargets: readonly ServiceTarget[]
   };
 }
 
-/** Of sidecars: of one whose Sidecar object says what it takes in (names of its chains), and of a headless service's pod. */
+/** For sidecars: with ingress listeners in the Sidecar object (filter chain names), and for pods of a headless service. */
 function dependsOnAddresses(
   type: NodeType,
   scope: Pick<SidecarScope, 'ingressListeners'>,
@@ -257,7 +255,7 @@ function dependsOnAddresses(
   return (scope.ingressListeners ?? []).length > 0;
 }
 
-/** A Kubernetes Service without a virtual IP: its pods are addressed one by one. */
+/** A Kubernetes Service without a virtual IP: its pods are addressed directly. */
 export function isHeadless(service: Pick<Service, 'resolution' | 'registry'>): boolean {
   return service.resolution === 'Passthrough' && service.registry === 'Kubernetes';
 }
@@ -276,7 +274,7 @@ function readMetadata({ metadata, envoy }: Proxy): ShapeMetadata {
   } = metadata;
   return {
     ...chosen(asSent, shapeMetadata),
-    // What was said in one of several ways is written in one form.
+    // Equivalent metadata is normalized to one form.
     ...(hasSecretServer(metadata) && { WORKLOAD_CERTIFICATES: 'true' }),
     ...(isTrue(metadata.REVOCATION_LISTS) && hasSecretServer(metadata) && { REVOCATION_LISTS: 'true' }),
     ...(isTrue(metadata.WASM_FETCH) && { WASM_FETCH: 'true' }),
@@ -288,7 +286,7 @@ function readMetadata({ metadata, envoy }: Proxy): ShapeMetadata {
   };
 }
 
-/** Each agent of ours says that it fetches Wasm modules, also if it counts nothing. */
+/** Every chartpilot agent reports WASM_FETCH, even if it counts no metrics. */
 function standardMetricsOf(
   { STANDARD_METRICS: counts, WASM_FETCH: hasAgent }: Proxy['metadata'],
   envoy: Proxy['envoy'],
@@ -298,7 +296,7 @@ function standardMetricsOf(
   return isWithoutAgent && envoy?.hasStatsLogger ? { STANDARD_METRICS: 'stats' } : {};
 }
 
-/** Of a proxy's own configuration what counts, if it says any of it; an agent may send it as JSON in a text. */
+/** The used fields of a proxy's own configuration; an agent may send it as JSON text. */
 function ownSettings(said: unknown): Pick<ShapeMetadata, 'PROXY_CONFIG'> {
   const config = typeof said === 'string' ? parsedJson(said) : said;
   if (!isObject(config)) return {};
@@ -314,10 +312,7 @@ function parsedJson(text: string): unknown {
   }
 }
 
-/**
- * Whether there is an agent beside the Envoy that serves it certificates: as the node says, and if it says nothing, when
- * an agent wrote the node (which agent it was, its version, makes no difference).
- */
+/** Whether an agent serves certificates to this Envoy: as reported, else if an agent of any version wrote the node. */
 function hasSecretServer({ WORKLOAD_CERTIFICATES: said, ISTIO_VERSION: version }: Proxy['metadata']): boolean {
   return said === undefined ? version !== undefined && version !== '' : isTrue(said);
 }

@@ -1,4 +1,4 @@
-/** The virtual addresses under which the clients of one proxy reach a service (spec/discovery.md §5.2). */
+/** Virtual addresses of a service for the clients of one proxy (spec/discovery.md §5.2). */
 
 import { isIPv6 } from 'node:net';
 import { isUnspecified } from '../../runtime/addresses/unspecified-address.ts';
@@ -7,12 +7,12 @@ import type { Features } from '../mesh/features.ts';
 import type { Service } from '../services/service.ts';
 import type { ProxyShape } from './proxy-shape.ts';
 
-/** What of a proxy counts for it. */
+/** The part of a shape that they depend on. */
 export type AddressingShape = Pick<ProxyShape, 'clusterId' | 'ipFamily' | 'metadata'>;
 
 /**
- * The service's own ones in the proxy's cluster; for a service without any the ones that were allocated for it, if the
- * proxy's DNS answers with them. Of several families only those that the proxy has. May be CIDRs. Empty: it has none.
+ * The service's addresses in the proxy's cluster. A service without any has its allocated addresses, if the proxy's DNS returns them. Only
+ * families of the proxy, if there are several. May be CIDRs or empty.
  */
 export function virtualAddresses(
   service: Service,
@@ -28,7 +28,7 @@ export function virtualAddresses(
   return ofFamily([autoAllocated.ipv4, autoAllocated.ipv6], shape);
 }
 
-/** Equal for proxies that have the same addresses of every service. */
+/** Equal for proxies with equal addresses of all services. */
 export function addressingKey({ clusterId, ipFamily, metadata }: AddressingShape): string {
   const { DNS_CAPTURE = '', DNS_AUTO_ALLOCATE = '' } = metadata;
   return `${clusterId}~${ipFamily}~${DNS_CAPTURE}~${DNS_AUTO_ALLOCATE}`;
@@ -42,7 +42,7 @@ function answersWithAllocated({ metadata }: AddressingShape, forAll: boolean): b
   return metadata.DNS_CAPTURE === 'true' && (forAll || metadata.DNS_AUTO_ALLOCATE === 'true');
 }
 
-/** What a proxy's addresses are not of the family of, its clients cannot reach; a service with no others keeps them. */
+/** Removes addresses of families that the proxy lacks; a service with no other addresses keeps them. */
 function ofFamily(addresses: readonly string[], { ipFamily }: AddressingShape): readonly string[] {
   if (ipFamily === 'dual') return addresses;
   const reachable = addresses.filter((address) => isIPv6(address.split('/', 1)[0]!) === (ipFamily === 'v6'));

@@ -1,4 +1,4 @@
-/** Makes equal shapes one object, and brings a proxy's shape from one context to the next at next to no cost. */
+/** Interns shapes, and carries a proxy's shape from one context to the next almost for free. */
 
 import { onceFor } from '../collections/once-for.ts';
 import { WeakValues } from '../collections/weak-values.ts';
@@ -17,24 +17,24 @@ import {
 
 export class ShapeTable {
   readonly #shapes = new WeakValues<ProxyShape>();
-  /** All of a proxy that no context changes, as a text. */
+  /** The context-independent part of a proxy's key. */
   readonly #fixedKeys = new WeakMap<Proxy, string>();
   readonly #answers = onceFor((_: ShapeContext) => new WeakMap<ProxyShape, boolean>());
-  /** The last one of a proxy, with the labels and the place that its registry knew. */
+  /** Last shape of a proxy, including registry labels and locality. */
   readonly #given = new WeakMap<Proxy, ProxyShape>();
   readonly #serviceIds = new WeakMap<Service, number>();
   #lastServiceId = 0;
 
-  /** Shapes in use, and some that were until lately. */
+  /** Shapes in use, including some recently released ones. */
   get size(): number {
     return this.#shapes.size;
   }
 
-  /** @param before the shape in an earlier context: given back if nothing that it depends on is another. */
+  /** @param before the shape in an earlier context, returned if nothing that it depends on has changed */
   shapeOf(node: Proxy, context: ShapeContext, before?: ProxyShape): ProxyShape {
     const proxy = knownProxy(node, context);
     const targets = context.serviceTargetsOf(proxy);
-    // The very same proxy, of that shape before: only what it serves and what is in force can make it differ.
+    // For an unchanged proxy only service targets and active objects can change the shape.
     const was = before !== undefined && this.#given.get(proxy) === before ? before : undefined;
     const same = was !== undefined && sameTargets(was.serviceTargets, targets) ? was : undefined;
     if (same !== undefined && this.#saysAll(same, context)) return same;
@@ -46,7 +46,7 @@ export class ShapeTable {
     return shape;
   }
 
-  /** The one object that stands for all equal shapes. */
+  /** The interned object of equal shapes. */
   #theOne(proxy: Proxy, targets: readonly ServiceTarget[], own: OwnFacts, ownKey: string): ProxyShape {
     const key = `${this.#fixedKey(proxy)}${ownKey} ${this.#targetsKey(targets)}`;
     const known = this.#shapes.get(key);
@@ -56,7 +56,7 @@ export class ShapeTable {
     return made;
   }
 
-  /** Asked once for all proxies of a shape. */
+  /** Cached per shape, for all of its proxies. */
   #saysAll(shape: ProxyShape, context: ShapeContext): boolean {
     const answers = this.#answers(context);
     let answer = answers.get(shape);
@@ -71,7 +71,7 @@ export class ShapeTable {
     let key = this.#fixedKeys.get(proxy);
     if (key === undefined) {
       const { serviceTargets: _, labels, metadata, ...rest } = makeShape(proxy, [], noFacts);
-      // Maps come in any order: a Go client's in another one each time.
+      // Map order is not significant: Go clients send a random one.
       key = JSON.stringify([Object.entries(rest), Object.entries(labels).sort(), inOrder(metadata)]);
       this.#fixedKeys.set(proxy, key);
     }
@@ -84,7 +84,7 @@ export class ShapeTable {
       .join();
   }
 
-  /** Number of a service object. A service that changed is another object, and what is made for its workload changes with it. */
+  /** Unique number of a service object. A changed service is a new object, because the resources of its workload change with it. */
   #serviceId(service: Service): number {
     let id = this.#serviceIds.get(service);
     if (id === undefined) {
@@ -97,7 +97,7 @@ export class ShapeTable {
 
 const texts = new WeakMap<OwnFacts, string>();
 
-/** Equal for equal facts. */
+/** Equal texts for equal facts. */
 function textOf(facts: OwnFacts): string {
   let text = texts.get(facts);
   if (text === undefined) {
@@ -108,7 +108,7 @@ function textOf(facts: OwnFacts): string {
   return text;
 }
 
-/** Whether two lists of targets are of the same services, and so make the same shape. */
+/** Whether two lists have the same services and ports, so that the shapes are equal. */
 function sameTargets(a: readonly ServiceTarget[], b: readonly ServiceTarget[]): boolean {
   if (a === b) return true;
   if (a.length !== b.length) return false;

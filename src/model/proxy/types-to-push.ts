@@ -1,4 +1,4 @@
-/** Whether a change matters to a proxy, and for which kinds of resources (spec/discovery.md §6.5). */
+/** Which resource types of a proxy a change may affect (spec/discovery.md §6.5). */
 import {
   bootstrapType,
   clusterType,
@@ -16,7 +16,7 @@ import type { PushContext } from '../push-context/push-context.ts';
 import { endpointsKey, type Service, serviceKey } from '../services/service.ts';
 import type { ProxyShape } from './proxy-shape.ts';
 
-/** Types of resources, by the names of their services. */
+/** Resource types by the names of their discovery services. */
 export type PushedType = 'CDS' | 'EDS' | 'LDS' | 'RDS' | 'SDS' | 'NDS' | 'ECDS' | 'PCDS' | 'BDS';
 
 export interface Change {
@@ -27,10 +27,10 @@ export interface Change {
 
 const allTypes: readonly PushedType[] = ['CDS', 'EDS', 'LDS', 'RDS', 'SDS', 'NDS', 'ECDS', 'PCDS', 'BDS'];
 
-/** What a change of everything concerns. */
+/** Types affected by a forced push. */
 export const everyType: ReadonlySet<PushedType> = new Set(allTypes);
 
-/** Types by URL: a Map, since a client may have chosen the URL. */
+/** A Map, because clients choose the URL. */
 const byTypeUrl: ReadonlyMap<string, PushedType> = new Map<string, PushedType>([
   [clusterType, 'CDS'],
   [endpointType, 'EDS'],
@@ -43,18 +43,18 @@ const byTypeUrl: ReadonlyMap<string, PushedType> = new Map<string, PushedType>([
   [bootstrapType, 'BDS'],
 ]);
 
-/** Undefined for types that no rule speaks of: those are always concerned. */
+/** `undefined` for types without a rule; those are always affected. */
 export function pushedTypeOf(typeUrl: string): PushedType | undefined {
   return byTypeUrl.get(typeUrl);
 }
 
-/** Whether a change of a kind may change the type for proxies of a kind; true for types that no rule speaks of. */
+/** Whether a change of a kind may affect the type for this kind of proxy; true for types without a rule. */
 export function changesType(kind: string, typeUrl: string, nodeType: NodeType): boolean {
   const type = pushedTypeOf(typeUrl);
   return type === undefined || changes(kind, type, nodeType);
 }
 
-/** Kinds whose change does not change the type. */
+/** Kinds without effect on the type. */
 const withoutEffect: Readonly<Record<'CDS' | 'EDS' | 'LDS' | 'RDS' | 'NDS', ReadonlySet<string>>> = {
   CDS: new Set([
     ...['WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'Secret', 'Telemetry'],
@@ -83,12 +83,12 @@ const withoutEffect: Readonly<Record<'CDS' | 'EDS' | 'LDS' | 'RDS' | 'NDS', Read
   ]),
 };
 
-/** Types that only these kinds change. */
+/** Types that only these kinds affect. */
 const onlyBy: Readonly<Record<'SDS' | 'ECDS' | 'PCDS' | 'BDS', ReadonlySet<string>>> = {
   SDS: new Set(['Secret', 'ConfigMap', 'ReferenceGrant']),
   ECDS: new Set([
     ...['EnvoyFilter', 'TrafficExtension', 'WasmPlugin', 'Secret'],
-    // What is in reach, because code is fetched from services.
+    // Reachable services, because code is fetched from them.
     ...['ServiceEntry', 'Sidecar', 'VirtualService'],
   ]),
   PCDS: new Set(['MeshConfig']),
@@ -96,38 +96,36 @@ const onlyBy: Readonly<Record<'SDS' | 'ECDS' | 'PCDS' | 'BDS', ReadonlySet<strin
 };
 
 /**
- * Objects that services, endpoints and rules are made from: what changes by them is named as well (§6.1). What becomes
- * of a proxy's own workload shows in its shape.
+ * Kinds from which services, endpoints and rules are derived: changes of the derived objects are notified separately (§6.1). Effects on a
+ * proxy's own workload are visible in its shape.
  */
 const namedOtherwise: ReadonlySet<string> = new Set([
   ...['EndpointSlice', 'Pod', 'Node', 'Namespace', 'Ingress', 'IngressClass', 'Proxy'],
   ...['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'GRPCRoute', 'TLSRoute', 'TCPRoute'],
 ]);
 
-/** Kinds that hold for a namespace, or from the root namespace for all. */
+/** Kinds that apply to their namespace, or from the root namespace to all. */
 const namespacePolicies: ReadonlySet<string> = new Set([
   ...['PeerAuthentication', 'RequestAuthentication', 'AuthorizationPolicy', 'Telemetry', 'EnvoyFilter'],
   ...['WasmPlugin', 'TrafficExtension', 'ProxyConfig'],
 ]);
 
-/** Kinds that a sidecar's scope answers for; a router's scope (all that it sees) for services only. */
+/** Kinds that a sidecar's scope decides; a router's scope (everything visible) decides for services only. */
 const scopedForSidecars: ReadonlySet<string> = new Set([
   ...['ServiceEntry', 'Service', 'Endpoints', 'DNSName', 'VirtualService', 'DestinationRule', 'Sidecar'],
 ]);
 const scopedForRouters: ReadonlySet<string> = new Set(['ServiceEntry', 'Service', 'Endpoints', 'DNSName']);
 
-/** A proxy as one context sees it. */
+/** A proxy in one context. */
 export interface SeenProxy {
   readonly shape: ProxyShape;
   readonly context: PushContext;
 }
 
 /**
- * The types of resources that may differ for a proxy after a change; empty: it need not be pushed to. Proxies of one
- * shape get one answer.
+ * Resource types that may differ for a proxy after a change; empty if no push is needed. Cached per shape.
  *
- * @param before the proxy in the context that it was last served from: what went away was in it. Absent: everything is
- *   new.
+ * @param before the proxy in the context that it was last served from, which contains removed objects. Absent: everything is new.
  */
 export function typesToPush(change: Change, now: SeenProxy, before: SeenProxy | undefined): ReadonlySet<PushedType> {
   if (change.forced || before === undefined) return everyType;
@@ -138,7 +136,7 @@ export function typesToPush(change: Change, now: SeenProxy, before: SeenProxy | 
   const types = new Set(
     allTypes.filter((pushed) =>
       kept.some((key) => {
-        // A gateway's own namespace says which clients its listener lets in; clusters, and so endpoints, heed all others.
+        // PeerAuthentications of a gateway's own namespace affect its listeners; clusters and endpoints depend on all of them.
         if (pushed === 'LDS' && key.kind === 'PeerAuthentication' && !inForce(key)) return false;
         if (pushed === 'CDS' && key.kind === 'ConfigMap' && ![now, before].some((seen) => trusts(seen, key)))
           return false;
@@ -147,12 +145,12 @@ export function typesToPush(change: Change, now: SeenProxy, before: SeenProxy | 
       }),
     ),
   );
-  // What makes the proxy another proxy changes all that is made for it.
+  // A changed shape affects everything that depends on it.
   if (now.shape !== before.shape) for (const pushed of ofShape) types.add(pushed);
   return types;
 }
 
-/** Whether the authorities of a BackendTLSPolicy are in the ConfigMap. */
+/** Whether a BackendTLSPolicy reads its CA certificates from the ConfigMap. */
 function trusts({ context: { backendTls } }: SeenProxy, { namespace, name }: ConfigKey): boolean {
   return backendTls.uses(namespace, name);
 }
@@ -162,19 +160,19 @@ function concernsSecrets({ kind, namespace }: ConfigKey, now: SeenProxy, before:
   const { type, configNamespace } = now.shape;
   if (kind !== 'ReferenceGrant' && namespace === configNamespace) return true;
   if (type !== 'router' || kind === 'ConfigMap') return false;
-  // Whatever its name: a Secret `web-cacert` changes what is served of `web`.
+  // Regardless of the name: a Secret `web-cacert` affects the resources for `web`.
   return [now, before].some(({ context }) => context.referenceGrants.concernsGateways(configNamespace, namespace));
 }
 
-/** A policy of the root namespace, or one that stands in for an object whose namespace cannot be read. */
+/** A policy of the root namespace, or a stand-in for an object with an unreadable namespace. */
 function isForMesh({ namespace }: ConfigKey, { mesh }: PushContext): boolean {
   return namespace === '' || namespace === mesh.rootNamespace;
 }
 
-/** Types of which anything depends on who the proxy is. */
+/** Types that depend on the shape. */
 const ofShape = ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS', 'BDS'] as const;
 
-/** What the inbound side of a proxy is made from, in its scope or not: its services, and the rules for them. */
+/** Origins of a proxy's inbound resources, in its scope or not: its services and their rules. */
 function keysOfWorkload({ shape, context }: SeenProxy): string[] {
   const { serviceTargets, configNamespace } = shape;
   return serviceTargets
@@ -193,12 +191,12 @@ function mayAffect(key: ConfigKey, now: SeenProxy, before: SeenProxy): boolean {
   if ((router ? scopedForRouters : scopedForSidecars).has(key.kind)) {
     const [here, there] = [now.context.sidecarScopeFor(shape), before.context.sidecarScopeFor(before.shape)];
     if (now.context.scopeDependsOn(here, key)) return true;
-    // A scope does not say which destination rules there are.
+    // A scope does not contain destination rules.
     return (here !== there || key.kind === 'DestinationRule') && before.context.scopeDependsOn(there, key);
   }
   if (!router && namespacePolicies.has(key.kind)) {
     if (key.namespace === shape.configNamespace || isForMesh(key, now.context)) return true;
-    // Whether its workloads take plaintext, mutual TLS or both is for their clients to know.
+    // Clients need to know whether workloads accept plaintext, mutual TLS or both.
     return key.kind === 'PeerAuthentication' && [now, before].some((seen) => reaches(seen, key.namespace));
   }
   return true;
@@ -206,7 +204,7 @@ function mayAffect(key: ConfigKey, now: SeenProxy, before: SeenProxy): boolean {
 
 const namespacesOf = new WeakMap<readonly Service[], ReadonlySet<string>>();
 
-/** Whether a proxy may have services of a namespace as its upstreams. */
+/** Whether services of a namespace may be upstreams of the proxy. */
 function reaches({ shape, context }: SeenProxy, namespace: string): boolean {
   const { services } = context.sidecarScopeFor(shape);
   let namespaces = namespacesOf.get(services);
@@ -217,7 +215,7 @@ function reaches({ shape, context }: SeenProxy, namespace: string): boolean {
   return namespaces.has(namespace);
 }
 
-/** Kinds that change the clusters of routers only. */
+/** Kinds that affect clusters of routers only. */
 const ofRoutersOnly: ReadonlySet<string> = new Set(['Gateway', 'BackendTLSPolicy', 'ConfigMap']);
 
 function changes(kind: string, type: PushedType, nodeType: NodeType): boolean {
@@ -227,7 +225,7 @@ function changes(kind: string, type: PushedType, nodeType: NodeType): boolean {
     case 'BDS':
       return onlyBy[type].has(kind);
     case 'ECDS':
-      // Which router carries out a Gateway decides whom what is attached to it holds for.
+      // The router that implements a Gateway receives the policies attached to it.
       return onlyBy.ECDS.has(kind) || (kind === 'Gateway' && nodeType === 'router');
     case 'CDS':
       return !withoutEffect.CDS.has(kind) && (!ofRoutersOnly.has(kind) || nodeType === 'router');

@@ -1,4 +1,4 @@
-/** BackendTLSPolicies: how gateways secure connections to the ports of Services (GEP-1897). */
+/** BackendTLSPolicies: TLS from gateways to ports of Services (GEP-1897). */
 import { isLeft } from 'fp-ts/lib/Either.js';
 import { type Config, type ConfigKey, compareText, configKeyOf } from '../config/config.ts';
 import { type BackendTlsPolicy, everyService } from '../kinds/gateway-api/backend-tls-policy.ts';
@@ -8,16 +8,16 @@ import type { CredentialIndex } from './credential-index.ts';
 
 type ConfigMaps = Pick<CredentialIndex, 'configMap'>;
 
-/** What a policy requires of connections. The same object while the policy and its ConfigMaps are the same. */
+/** A policy's requirements. The same object while the policy and its ConfigMaps are unchanged. */
 export interface BackendTls {
   /** The policy and its ConfigMaps. */
   readonly origins: readonly ConfigKey[];
   readonly hostname: string;
-  /** Any of these names must be in the certificate; at least one. */
+  /** Accepted names of the certificate; at least one. */
   readonly names: readonly string[];
-  /** PEM, or the roots of the proxy's system; absent: the policy cannot be honoured, and connections must fail. */
+  /** PEM, or the proxy's system roots; absent if the policy cannot be applied, and connections must fail. */
   readonly roots?: Uint8Array | 'system';
-  /** References that are not used, and why the policy cannot be honoured. */
+  /** Unused references, and reasons why the policy cannot be applied. */
   readonly problems: readonly BackendTlsProblem[];
 }
 
@@ -27,7 +27,7 @@ export interface BackendTlsProblem {
   readonly message: string;
 }
 
-/** Reads what a policy refers to. Of several ConfigMaps the usable ones are trusted. */
+/** Resolves a policy's references. Trusts the valid ones of several ConfigMaps. */
 export function backendTlsOf(policy: Config<BackendTlsPolicy>, configMaps: ConfigMaps): BackendTls {
   const { hostname, subjectAltNames, caCertificateRefs, wellKnownCACertificates } = policy.spec.validation;
   const problems: BackendTlsProblem[] = [];
@@ -57,17 +57,17 @@ export function backendTlsOf(policy: Config<BackendTlsPolicy>, configMaps: Confi
   return { origins, hostname, names: names.length > 0 ? names : [hostname], problems, ...(roots && { roots }) };
 }
 
-/** PEM files may end without a line break. */
+/** PEM files may lack a trailing line break. */
 function joined(bundles: readonly Uint8Array[]): Uint8Array {
   return bundles.length === 1 ? bundles[0]! : Buffer.concat(bundles.flatMap((one) => [one, Buffer.from('\n')]));
 }
 
-/** The oldest policy first, then by name: of policies for the same port of the same Service the first applies. */
+/** Oldest first, then by name: the first policy of a port applies. */
 function byBackendTlsPrecedence(a: Config, b: Config): number {
   return a.creationTimestamp - b.creationTimestamp || compareText(a.name, b.name);
 }
 
-/** A Service, or one port of it by name. */
+/** Key of a Service, or of one of its ports by name. */
 export function backendTlsTargetKey(namespace: string, name: string, sectionName = ''): string {
   return `${namespace}/${name}/${sectionName}`;
 }
@@ -86,7 +86,7 @@ export function policiesByTarget(
   return byTarget;
 }
 
-/** What policies name as target, the narrowest first. Of a refused one name and namespace may be unknown. */
+/** Possible targets of a service, narrowest first. A stand-in may lack name and namespace. */
 function targetsOf({ namespace, name }: Service['origin']): readonly (readonly [namespace: string, name: string])[] {
   return [
     [namespace, name],
@@ -98,7 +98,7 @@ function targetsOf({ namespace, name }: Service['origin']): readonly (readonly [
 
 interface ReadPolicy {
   readonly tls: BackendTls;
-  /** The ConfigMaps that it was read from. */
+  /** The ConfigMaps that it was built from. */
   readonly configMaps: readonly (Config | undefined)[];
 }
 
@@ -124,7 +124,7 @@ export class BackendTlsIndex {
     this.#configMaps = referenced;
   }
 
-  /** What gateways must do for connections to a port; `undefined` if no policy applies. A policy for the port precedes one for the Service. */
+  /** TLS requirements for a port; `undefined` if no policy applies. A policy for the port takes precedence over one for the Service. */
   for({ origin }: Pick<Service, 'origin'>, portName: string): BackendTls | undefined {
     if (this.#byTarget.size === 0 || origin.kind !== 'Service') return undefined;
     for (const [namespace, name] of targetsOf(origin)) {
@@ -135,13 +135,13 @@ export class BackendTlsIndex {
     return undefined;
   }
 
-  /** Whether {@link for} has something for a port of the service. */
+  /** Whether {@link for} returns a policy for some port of the service. */
   covers({ origin }: Pick<Service, 'origin'>): boolean {
     if (this.#objects.size === 0 || origin.kind !== 'Service') return false;
     return targetsOf(origin).some(([namespace, name]) => this.#objects.has(`${namespace}/${name}`));
   }
 
-  /** Whether a policy takes its authorities from the ConfigMap. */
+  /** Whether a policy reads its CA certificates from the ConfigMap. */
   uses(namespace: string, configMap: string): boolean {
     return this.#configMaps.has(`${namespace}/${configMap}`);
   }

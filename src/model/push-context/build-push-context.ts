@@ -1,4 +1,4 @@
-/** Builds the index of one moment from the last one: only what changed is indexed again (spec/discovery.md §6.3). */
+/** Builds the push context from the previous one; only changed objects are indexed again (spec/discovery.md §6.3). */
 
 import { isDeepStrictEqual } from 'node:util';
 import { atOnce, type Steps } from '../../runtime/turns.ts';
@@ -42,32 +42,32 @@ export interface PushContextInput {
   readonly mesh: MeshConfig;
   /** `cluster.local` (`--domain`). */
   readonly domain: string;
-  /** Absent: as without any variable. */
+  /** Default: {@link defaultFeatures}. */
   readonly features?: Features;
-  /** Services are those of a Kubernetes: short names are completed as it does. True when absent. */
+  /** Whether services come from Kubernetes, so that short names are qualified accordingly. Default true. */
   readonly kubernetes?: boolean;
   readonly configs: ConfigSet;
   /** Services of all registries, oldest first. */
   readonly services: readonly Service[];
   readonly endpoints: EndpointIndex;
-  /** What registries know of proxies' workloads; absent: nothing. */
+  /** Workloads of proxies known to registries; absent: none. */
   readonly workloads?: ProxyLookup;
   /** Absent: all workloads are reached directly. */
   readonly gateways?: NetworkGateways;
 }
 
-/** The context before, and every object that differs from it; what is not named is taken over unseen. */
+/** The previous context and all changed objects; everything else is reused unchecked. */
 export interface PreviousContext {
   readonly context: PushContext;
   readonly changed: Iterable<ConfigKey>;
 }
 
-/** @param previous leave it out to index everything (a forced push). */
+/** @param previous omit it to index everything (a forced push) */
 export function buildPushContext(input: PushContextInput, previous?: PreviousContext): PushContext {
   return atOnce(buildingPushContext(input, previous));
 }
 
-/** The same in steps. */
+/** {@link buildPushContext} in steps. */
 export function* buildingPushContext(input: PushContextInput, previous?: PreviousContext): Steps<PushContext> {
   const indexes = yield* indexing(input, reusable(input, previous));
   return new IndexedPushContext(input, previous, indexes);
@@ -78,7 +78,7 @@ const policyKinds = [
   ...(['WasmPlugin', 'EnvoyFilter'] as const),
 ];
 
-/** What the context before has, if no object of these kinds is another. */
+/** Returns a part of the previous context if no object of these kinds changed. */
 type Kept = <T>(kinds: readonly string[], index: (old: IndexedPushContext) => T) => T | undefined;
 
 interface Reusable {
@@ -91,7 +91,7 @@ const keptOf =
   (kinds, index) =>
     before !== undefined && !kinds.some((kind) => before.changedKinds.has(kind)) ? index(before.context) : undefined;
 
-/** What is looked up by all proxies, and takes as long to make as there are objects. */
+/** Indexes whose build time grows with the number of objects. */
 interface Indexes {
   readonly serviceIndex: ServiceIndex;
   readonly hostNames: HostNames;
@@ -175,7 +175,7 @@ class IndexedPushContext implements PushContext {
   readonly networkGateways: NetworkGateways;
   private readonly clusterLocal: ClusterLocalHosts;
 
-  /** @param indexes of the very same input */
+  /** @param indexes built from the same input */
   constructor(input: PushContextInput, previous: PreviousContext | undefined, indexes: Indexes) {
     const { mesh, domain, configs } = input;
     this.version = input.version;
@@ -205,7 +205,7 @@ class IndexedPushContext implements PushContext {
     this.renamed = before === undefined ? [] : this.renamedSince(before.context);
     this.workloads = input.workloads ?? noLookup;
     const gateways = input.gateways ?? NetworkGateways.none;
-    // What all endpoints depend on keeps its identity as long as it is the same.
+    // Keeps its identity if unchanged, because all endpoints depend on it.
     const old = previous?.context.networkGateways;
     this.networkGateways = old !== undefined && isDeepStrictEqual(old.all, gateways.all) ? old : gateways;
     this.clusterLocal = before?.context.clusterLocal ?? new ClusterLocalHosts(mesh, domain);
@@ -215,7 +215,7 @@ class IndexedPushContext implements PushContext {
     const { rootNamespace } = this.mesh;
     const index = <K extends Exclude<keyof PolicyIndexes, 'EnvoyFilter'>>(kind: K): PolicyIndexes[K] =>
       kept([kind], (old) => old.policies.indexes[kind]) ??
-      // The set has the kind's objects under its name.
+      // The kind is the key of its objects in the set.
       (new PolicyIndex<object>(configs[kind], rootNamespace) as unknown as PolicyIndexes[K]);
     return {
       PeerAuthentication: index('PeerAuthentication'),
@@ -348,20 +348,17 @@ class IndexedPushContext implements PushContext {
   }
 }
 
-/**
- * A function that is kept for later contexts holds all that is in sight where it is made: what is in the sight of this one
- * is no context.
- */
+/** A top-level function, because a closure that outlives this context would keep the whole context alive. */
 function knownIn(services: ServiceIndex): (hostname: string, namespace: string) => boolean {
   return (hostname, namespace) => services.meaningOf(hostname, namespace) !== undefined;
 }
 
-/** As {@link knownIn}. */
+/** See {@link knownIn}. */
 function selectingIn(gateways: GatewayIndex): (workload: WorkloadSubject) => readonly Config<SpecOfKind['Gateway']>[] {
   return (workload) => gateways.for(workload);
 }
 
-/** Nothing is taken over when the mesh configuration or the domain is another: everything depends on them. */
+/** Returns `undefined` if mesh configuration or domain changed, because everything depends on them. */
 function reusable(input: PushContextInput, previous: PreviousContext | undefined): Reusable | undefined {
   if (previous === undefined || !(previous.context instanceof IndexedPushContext)) return undefined;
   const { context, changed } = previous;

@@ -1,4 +1,4 @@
-/** Builds what a sidecar sees from its Sidecar object, or from none (spec/discovery.md §8.8). */
+/** Builds the sidecar scope of a Sidecar object, or the default scope (spec/discovery.md §8.8). */
 import { isDeepStrictEqual } from 'node:util';
 import { onceFor } from '../collections/once-for.ts';
 import { sameItems } from '../collections/same-items.ts';
@@ -17,7 +17,7 @@ import type { ResolvedVirtualService } from './resolved-rules.ts';
 import type { EgressListenerScope, SidecarScope } from './sidecar-scope.ts';
 import type { VirtualServiceIndex } from './virtual-service-index.ts';
 
-/** What a scope is made from. Not from destination rules: whoever asks for one asks the context. */
+/** Inputs of a scope. Destination rules are not among them; the context resolves those. */
 export interface ScopeSources {
   readonly services: ServiceIndex;
   readonly virtualServices: VirtualServiceIndex;
@@ -25,7 +25,7 @@ export interface ScopeSources {
   readonly hostNames: HostNames;
 }
 
-/** Everything that is exported to the namespace, through one listener. */
+/** One listener that imports everything exported to the namespace. */
 const importEverything: EgressListener = { captureMode: 'DEFAULT', hosts: ['*/*'] };
 
 function importsEverything({ hosts, port }: EgressListener, namespace: string): boolean {
@@ -33,10 +33,10 @@ function importsEverything({ hosts, port }: EgressListener, namespace: string): 
 }
 
 /**
- * @param namespace of the proxies; also for a Sidecar of the root namespace
- * @param sidecar the object that holds for them; absent: everything that is exported to the namespace
- * @param before the scope in an earlier context: given back if nothing in it is another, else its lists that are the same
- * @param sameServices it was made with the same services and mesh settings: only virtual services are looked at again
+ * @param namespace of the proxies, also for a Sidecar of the root namespace
+ * @param sidecar absent: imports everything exported to the namespace
+ * @param before the scope in an earlier context; returned if nothing changed, else its unchanged lists are reused
+ * @param sameServices `before` was built with the same services and mesh settings: only virtual services are compared
  */
 export function buildSidecarScope(
   sources: ScopeSources,
@@ -63,7 +63,7 @@ export function buildSidecarScope(
     sources.hostNames,
   );
   const about = { namespace, sidecar, outboundTrafficPolicy, egressListeners };
-  // Nothing is left that a virtual service could lead to besides.
+  // Virtual services cannot add further destinations.
   if (egress.length === 1 && importsEverything(egress[0]!, namespace)) {
     return sameOr(before, new BuiltScope(about, egressListeners[0]!.services));
   }
@@ -110,12 +110,12 @@ function importedRules(
   return virtualServices.imported('mesh', namespace, new HostImports(hosts, namespace));
 }
 
-/** The very list of before if it has the same items: what was found out about it holds. */
+/** Returns the previous list if it has the same items, so that results cached for it stay valid. */
 function sameListOr<T>(before: readonly T[] | undefined, now: readonly T[]): readonly T[] {
   return before !== undefined && sameItems(before, now) ? before : now;
 }
 
-/** The very scope of before if there is nothing else in it. */
+/** Returns the previous scope if nothing changed. */
 function sameOr(before: SidecarScope | undefined, now: BuiltScope): SidecarScope {
   if (before === undefined || before.sidecar !== now.sidecar || before.services !== now.services) return now;
   const { egressListeners, outboundTrafficPolicy } = before;
@@ -127,7 +127,7 @@ function sameOr(before: SidecarScope | undefined, now: BuiltScope): SidecarScope
   return isDeepStrictEqual(outboundTrafficPolicy, now.outboundTrafficPolicy) ? before : now;
 }
 
-/** The services within what is imported that the namespace sees, oldest first: those are looked at, and no others. */
+/** Imported services that are visible to the namespace, oldest first; others are not visited. */
 function importedServices(index: ServiceIndex, imports: HostImports, namespace: string): readonly Service[] {
   const found = new Set<Service>();
   const add = (candidates: readonly Service[], hosts: ReadonlySet<string>): void => {
@@ -140,14 +140,14 @@ function importedServices(index: ServiceIndex, imports: HostImports, namespace: 
   };
   for (const [from, hosts] of imports.hosts) {
     const isAny = from === '*';
-    // Hosts without a wildcard are looked up: a Sidecar names a few of thousands.
+    // Looks up hosts without a wildcard: a Sidecar names few of thousands.
     if ([...hosts].some(isWildcard)) add(isAny ? index.visibleTo(namespace) : index.definedIn(from), hosts);
     else for (const host of hosts) add(isAny ? index.named(host) : index.of(host, from), hosts);
   }
   return [...found].sort(byServiceAge);
 }
 
-/** A host that several namespaces define means one of them (§8.8). */
+/** Of a host that several namespaces define, selects one (§8.8). */
 function onePerHost(services: readonly Service[], namespace: string): readonly Service[] {
   const chosen = new Map<string, Service>();
   for (const service of services) {
@@ -157,7 +157,7 @@ function onePerHost(services: readonly Service[], namespace: string): readonly S
   return services.filter((service) => chosen.get(service.hostname)!.namespace === service.namespace);
 }
 
-/** The services with those that aliases among them stand for: an imported alias is good for nothing without its target. */
+/** Adds the targets of aliases: an alias without its target cannot be resolved. */
 function withTargets(services: readonly Service[], { services: index }: ScopeSources, namespace: string) {
   const aliases = services.filter(isAlias);
   if (aliases.length === 0) return services;
@@ -176,21 +176,21 @@ function withTargets(services: readonly Service[], { services: index }: ScopeSou
 
 interface SeenService {
   readonly original: Service;
-  /** The service as the listener shows it. */
+  /** The service with the ports of the listener. */
   readonly service: Service;
 }
 
-/** An HTTP proxy's port is nobody's. */
+/** The port of an HTTP_PROXY listener belongs to no service. */
 function showsOnePort({ port }: EgressListener): boolean {
   return port !== undefined && port.number !== 0 && port.protocol !== 'HTTP_PROXY';
 }
 
-/** A listener for one port shows services that have it, with it alone. */
+/** A listener with a port exposes services that have the port, reduced to that port. */
 function withPort(services: readonly Service[], listener: EgressListener): SeenService[] {
   if (!showsOnePort(listener)) return services.map((service) => ({ original: service, service }));
   const port = listener.port!;
   return services.flatMap((original) => {
-    // An alias has the ports of what it stands for.
+    // An alias has the ports of its target.
     if (isAlias(original)) return [{ original, service: original }];
     const ports = original.ports.filter(({ number }) => number === port.number);
     if (ports.length === 0) return [];
@@ -200,7 +200,7 @@ function withPort(services: readonly Service[], listener: EgressListener): SeenS
 
 const trimmed = new WeakMap<Service, Map<string, Service>>();
 
-/** A service with some of its ports: the same object wherever those ports are shown. */
+/** A service reduced to some ports; the same object for the same ports. */
 function withPorts(original: Service, ports: Service['ports']): Service {
   if (ports.length === original.ports.length) return original;
   const known = trimmed.get(original) ?? new Map<string, Service>();
@@ -211,7 +211,7 @@ function withPorts(original: Service, ports: Service['ports']): Service {
   return service;
 }
 
-/** The union of what listeners show: the first listener's choice of a host's namespace holds, ports add up. */
+/** Union of the services of all listeners: the first listener decides the namespace of a host; ports are merged. */
 class SeenServices {
   private readonly namespace: string;
   private readonly namespaceOfHost = new Map<string, string>();
@@ -230,7 +230,7 @@ class SeenServices {
     for (const { number } of shown.ports) ports.add(number);
   }
 
-  /** What imported virtual services lead to is seen even if it is not imported itself. */
+  /** Destinations of imported virtual services are included even if they are not imported themselves. */
   addDestinations(hosts: Iterable<string>, index: ServiceIndex): void {
     for (const host of hosts) {
       if (this.namespaceOfHost.has(host)) continue;
@@ -291,11 +291,11 @@ class BuiltScope implements SidecarScope {
   dependsOn(key: ConfigKey): boolean {
     switch (key.kind) {
       case 'ServiceEntry':
-        // One that is not in the scope itself may hide, or have hidden, another namespace's service of its host.
+        // A service outside the scope may hide, or have hidden, one of another namespace with the same host.
         return this.reaches(key.name) || originsOf(this.services).has(`${key.namespace}/${key.name}`);
       case 'Endpoints':
       case 'DNSName':
-        // Endpoints are named after their service, and a host is of one namespace here.
+        // Endpoint keys have the service's host name, and a scope has one namespace per host.
         return this.serviceByHostname(key.name)?.namespace === key.namespace;
       case 'Sidecar':
         return this.sidecar !== undefined && isSame(configKeyOf(this.sidecar), key);
@@ -309,19 +309,19 @@ class BuiltScope implements SidecarScope {
   }
 }
 
-/** What a host name means, in a list of services, which many scopes share. */
+/** Services by host name, cached for lists that many scopes share. */
 const byHostnameOf = onceFor(
   (services: readonly Service[]): ReadonlyMap<string, Service> =>
-    // Backwards, so that of several services of a host the oldest stays.
+    // In reverse, so that the oldest service of a host is kept.
     new Map(services.toReversed().map((service) => [service.hostname, service])),
 );
 
-/** Names of the services of a list, which many scopes share, and the objects that they were made from. */
+/** Names of services and their origins, cached for lists that many scopes share. */
 const originsOf = onceFor((services: readonly Service[]): ReadonlySet<string> => {
   const texts = new Set<string>();
   for (const { hostname, namespace, origin } of services) {
     texts.add(`${namespace}/${hostname}`);
-    // Objects of the kind that names services are asked for without it.
+    // Keys of ServiceEntry origins omit the kind.
     texts.add(origin.kind === 'ServiceEntry' ? `${origin.namespace}/${origin.name}` : configKeyText(origin));
   }
   return texts;

@@ -1,4 +1,4 @@
-/** Secrets and ConfigMaps by name: what gateways' credentials are made from (spec/discovery.md §4.2, §8.7). */
+/** Secrets and ConfigMaps by name, for gateway credentials (spec/discovery.md §4.2, §8.7). */
 import type { RevocationLists } from '../../identity/revocation-list.ts';
 import type { Config } from '../config/config.ts';
 import { objectsByName } from '../config/config-set.ts';
@@ -6,15 +6,14 @@ import type { ConfigMap } from '../kinds/kubernetes/config-map.ts';
 import { revocationListsOf } from '../kinds/kubernetes/credential.ts';
 import type { Secret } from '../kinds/kubernetes/secret.ts';
 
-/** Immutable. */
 export class CredentialIndex {
   private readonly secrets: ReadonlyMap<string, Config<Secret>>;
   private readonly configMaps: ReadonlyMap<string, Config<ConfigMap>>;
 
-  /** Of each Secret that has an entry `ca.crl`. */
+  /** For each Secret with an entry `ca.crl`. */
   private readonly lists: ReadonlyMap<string, CheckedLists>;
 
-  /** @param previous the index before: its revocation lists stay where a Secret has none any more that can be used */
+  /** @param previous its revocation lists are kept for a Secret that no longer has a usable one */
   constructor(
     objects: {
       readonly Secret: readonly Config<Secret>[];
@@ -33,7 +32,6 @@ export class CredentialIndex {
     return this.lists.get(`${namespace}/${name}`)?.lists ?? null;
   }
 
-  /** Every Secret with revocation lists. */
   *withRevocationLists(): Iterable<CheckedLists> {
     yield* this.lists.values();
   }

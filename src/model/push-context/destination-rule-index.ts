@@ -1,4 +1,4 @@
-/** Which DestinationRule holds for a service, seen from a namespace (spec/discovery.md §8.2 "selection"). */
+/** Selects the DestinationRule of a service for clients of a namespace (spec/discovery.md §8.2 "selection"). */
 
 import type { Steps } from '../../runtime/turns.ts';
 import { changedList, listDiff } from '../collections/list-diff.ts';
@@ -53,11 +53,11 @@ export class DestinationRuleIndex {
   private readonly rootNamespace: string;
   private readonly sources: readonly Config<DestinationRule>[];
   private readonly bySource: ReadonlyMap<Config<DestinationRule>, Exported>;
-  /** Rules for every workload. */
+  /** Rules without a workload selector. */
   private readonly general: Rules;
-  /** Rules for chosen workloads. */
+  /** Rules with a workload selector. */
   private readonly selective: Rules;
-  /** Objects as they were in the index before, whose short host means something else now. */
+  /** Objects of the previous index whose short host now resolves to another host. */
   readonly renamed: readonly ConfigKey[];
   readonly revision: RuleRevision;
 
@@ -73,7 +73,7 @@ export class DestinationRuleIndex {
 
   /**
    * @param configs oldest first
-   * @param previous an index with the same settings, services may be others: what did not change keeps its identity
+   * @param previous an index with the same settings, possibly other services; unchanged parts are reused
    */
   static *building(
     configs: readonly Config<DestinationRule>[],
@@ -109,13 +109,13 @@ export class DestinationRuleIndex {
 
   /**
    * @param labels of the client's workload
-   * @returns the merged rule of the first place that has one: the client's namespace, the service's, the root namespace; in
-   *   each the most specific host, and of one host rules of the client's namespace that select the workload.
+   * @returns the merged rule of the first namespace that has one: client, service, root. In each, the most specific host applies, and in
+   *   the client's namespace rules that select the workload take precedence.
    */
   for(clientNamespace: string, service: Service, labels: Labels = noLabels): MergedDestinationRule | undefined {
     const selected = this.find(this.chosen(clientNamespace, labels)?.byHost, service.hostname, () => true);
     for (const namespace of new Set([clientNamespace, service.namespace, this.rootNamespace])) {
-      // The root namespace's rules are defaults for all: for its own workloads too, others come first.
+      // Rules of the root namespace are defaults for all, so for its own workloads other rules come first as well.
       const privately =
         namespace === this.rootNamespace && namespace === clientNamespace && namespace !== service.namespace;
       const found = this.generalRule(namespace, clientNamespace, service.hostname, privately);
@@ -130,14 +130,14 @@ export class DestinationRuleIndex {
       : undefined;
   }
 
-  /** Hosts, wildcards among them, of rules that may hold for these workloads and do not hold for all namespaces. */
+  /** Hosts, including wildcards, of rules that may apply to these workloads but not to all namespaces. */
   ownHosts(namespace: string, labels: Labels): readonly string[] {
     const chosen = this.chosen(namespace, labels)?.byHost.keys() ?? [];
     const shown = this.shownTo().get(namespace) ?? [];
     return [...(this.general.get(namespace)?.keys() ?? []), ...chosen, ...shown];
   }
 
-  /** Hosts of the rules that are shown to a namespace by name. */
+  /** Hosts of rules exported to a namespace by name. */
   private shownTo(): ReadonlyMap<string, ReadonlySet<string>> {
     if (this.shown === undefined) {
       this.shown = new Map();
@@ -152,18 +152,18 @@ export class DestinationRuleIndex {
     return this.shown;
   }
 
-  /** Names of the rules of a namespace that hold for chosen workloads, and choose these; empty almost everywhere. */
+  /** Names of a namespace's selector rules that select these labels; almost always empty. */
   selecting(namespace: string, labels: Labels): string {
     return this.chosen(namespace, labels)?.names ?? '';
   }
 
-  /** Undefined where nobody is chosen. */
+  /** `undefined` if no rule selects the labels. */
   private chosen(namespace: string, labels: Labels): ChosenRules | undefined {
     const rules = this.selective.get(namespace);
     return rules && choosing(rules)(labels);
   }
 
-  /** Whether all short names mean what they meant. */
+  /** Whether all short names resolve as before. */
   isCurrent(hostNames: HostNames): boolean {
     return this.withOtherHost(hostNames).length === 0;
   }
@@ -192,12 +192,12 @@ export class DestinationRuleIndex {
     return this.prioritised;
   }
 
-  /** The host of a rule, qualified; undefined when there is no such rule. */
+  /** The rule's qualified host; `undefined` if the rule does not exist. */
   hostOf(key: ConfigKey): string | undefined {
     return this.byName().get(nameOf(key))?.config.spec.host;
   }
 
-  /** Whether the rule may hold for any service of a scope. */
+  /** Whether the rule may apply to a service of the scope. */
   mayHoldIn(scope: Pick<SidecarScope, 'namespace' | 'services' | 'serviceByHostname'>, key: ConfigKey): boolean {
     const rule = this.byName().get(nameOf(key));
     if (rule === undefined) return false;
@@ -218,7 +218,6 @@ export class DestinationRuleIndex {
     return servicesWithin(scope.services, host).some((one) => (isForAll || one.namespace === owner) && holdsFor(one));
   }
 
-  /** Rules by the names of their objects. */
   private byName(): ReadonlyMap<string, Exported> {
     this.named ??= new Map(this.sources.map((source) => [nameOf(source), this.bySource.get(source)!]));
     return this.named;
@@ -244,7 +243,7 @@ export class DestinationRuleIndex {
   ): readonly Exported[] | undefined {
     if (rules === undefined) return undefined;
     const named = rules.get(hostname)?.filter(holds) ?? [];
-    // Asked for each service of each namespace: nearly all rules are for a host by its name.
+    // Called for each service of each namespace; nearly all rules have an exact host.
     if (named.length > 0 || !hasWildcards(rules)) return named.length > 0 ? named : undefined;
     for (const host of keysAround(hostname, rules)) {
       const holding = rules.get(host)?.filter(holds) ?? [];
@@ -254,7 +253,7 @@ export class DestinationRuleIndex {
   }
 }
 
-/** Whether a rule's host is closer to a name than another one's, where both have it. */
+/** Whether a rule's host matches a name more specifically than that of another rule. */
 function isNarrower(one: MergedDestinationRule, other: MergedDestinationRule, hostname: string): boolean {
   const [a, b] = [one.config.spec.host, other.config.spec.host];
   return a !== b && mostSpecific(hostname, new Set([a, b])) === a;
@@ -262,13 +261,13 @@ function isNarrower(one: MergedDestinationRule, other: MergedDestinationRule, ho
 
 const noLabels: Labels = {};
 
-/** The rules for chosen workloads that choose a workload. */
+/** The selector rules that select a workload. */
 interface ChosenRules {
   readonly byHost: RulesByHost;
   readonly names: string;
 }
 
-/** Found once for a workload's labels, as long as the rules of its namespace are the same. */
+/** Cached per workload labels while the namespace's rules are unchanged. */
 const choosing = onceFor((rules: RulesByHost) => {
   const list = new SelectingList([...rules.values()].flat(), ({ config }) => config.spec.workloadSelector?.labels);
   return onceFor((labels: Labels): ChosenRules => {
@@ -296,7 +295,7 @@ function withQualifiedHost(config: Config<DestinationRule>, hostNames: HostNames
   return host === config.spec.host ? config : { ...config, spec: { ...config.spec, host } };
 }
 
-/** Copies what holds a changed rule, and nothing else. */
+/** Copies only the maps that contain a changed rule. */
 function* changedRules(
   before: Rules | undefined,
   removed: readonly Exported[],
@@ -306,7 +305,7 @@ function* changedRules(
   if (before !== undefined && removed.length + added.length === 0) return before;
   const rules = new Map(before);
   const gone = new Set(removed);
-  // What stands in for an object whose namespace cannot be read holds for the mesh.
+  // A stand-in for an object with an unreadable namespace applies to the whole mesh.
   const namespaceOf = ({ config }: Exported): string => config.namespace || rootNamespace;
   const hostOf = ({ config }: Exported): string => config.spec.host;
   for (const [namespace, changes] of Map.groupBy([...removed, ...added], namespaceOf)) {
@@ -327,23 +326,23 @@ function* changedRules(
 
 const hasWildcards = onceFor((rules: RulesByHost) => [...rules.keys()].some(isWildcard));
 
-/** What rules were merged into, by the oldest of them. */
+/** Results of merging, by the oldest rule. */
 const mergedRules = new WeakMap<Exported, { rules: readonly Exported[]; result: MergedDestinationRule }[]>();
 
-/** The same rules are merged once, for all who see them and for as long as they stay. */
+/** Merges a list of rules once, for all clients that see exactly these rules. */
 function merged(rules: readonly Exported[]): MergedDestinationRule {
   const known = mergedRules.get(rules[0]!) ?? [];
   const same = known.find((one) => sameItems(one.rules, rules));
   if (same !== undefined) return same.result;
   const result = mergeRules(rules);
-  // Different clients see different ones of the same rules: a few answers, of which old ones go.
+  // Clients may see different subsets of the rules: keeps a few results and drops old ones.
   mergedRules.set(rules[0]!, [{ rules, result }, ...known.slice(0, 7)]);
   return result;
 }
 
 /**
- * The oldest is the base; subsets of later ones are added (a name that is taken is dropped), up to the limit of one object; the first
- * traffic policy holds.
+ * The oldest rule is the base; subsets of later ones are added (existing names win) up to the limit of one object; the first traffic policy
+ * applies.
  */
 function mergeRules(rules: readonly Exported[]): MergedDestinationRule {
   const base = rules[0]!.config;

@@ -1,4 +1,4 @@
-/** Which Gateway objects select a proxy (spec/discovery.md §8.7 "selection"). */
+/** Selects the Gateway objects of a proxy (spec/discovery.md §8.7 "selection"). */
 
 import { onceFor } from '../collections/once-for.ts';
 import type { Config } from '../config/config.ts';
@@ -9,31 +9,31 @@ import { SelectingList } from '../services/label-match.ts';
 import type { Service, ServiceTarget } from '../services/service.ts';
 import { type ExportRule, mayExport } from '../services/visibility.ts';
 
-/** What selection looks at: a proxy, or a shape of one. */
+/** A proxy or its shape, as far as selection depends on it. */
 export type GatewaySubject = Pick<Proxy, 'type' | 'labels' | 'configNamespace'> & {
-  /** The service ports that the workload itself serves; absent: none. */
+  /** Service ports that the workload serves; absent: none. */
   readonly serviceTargets?: readonly ServiceTarget[];
 };
 
 export interface GatewaySelection {
   /** Workloads of other namespaces are not selected. */
   readonly ownNamespaceOnly: boolean;
-  /** Gateways of namespaces that may not export select workloads of their own namespace. */
+  /** Gateways of namespaces that may not export select workloads of their own namespace only. */
   readonly rule: ExportRule;
 }
 
 export class GatewayIndex {
   private readonly places: ReadonlyMap<Config<Gateway>, number>;
   private readonly bySelector: SelectingList<Config<Gateway>>;
-  /** Gateways that name services instead of labels, by each service. */
+  /** Gateways that select by service instead of labels, by service. */
   private readonly byService = new Map<string, Config<Gateway>[]>();
-  /** Those that select workloads of their own namespace only. */
+  /** Gateways that select workloads of their own namespace only. */
   private readonly confined: ReadonlySet<Config<Gateway>>;
   private readonly looksAtServices: boolean;
   private readonly looksAtNamespace: boolean;
-  /** Answers for proxies that are there, and no longer: labels are what a client says, and may be anything. */
+  /** Results for live proxies only: clients choose their labels, so a cache by label text would be unbounded. */
   private readonly answers = onceFor((_: GatewaySubject['labels']) => new Map<string, readonly Config<Gateway>[]>());
-  /** Lists by the places of the objects in them. */
+  /** Interned result lists, by the positions of their objects. */
   private readonly lists = new Map<string, readonly Config<Gateway>[]>();
 
   /** @param gateways oldest first */
@@ -56,7 +56,9 @@ export class GatewayIndex {
     this.looksAtNamespace = this.confined.size > 0;
   }
 
-  /** Gateways for a proxy, of any namespace unless it was said otherwise, oldest first. Proxies that the same objects select share the list. */
+  /**
+   * Gateways for a proxy, of all namespaces unless restricted, oldest first. Proxies that are selected by the same objects share the list.
+   */
   for(proxy: GatewaySubject): readonly Config<Gateway>[] {
     if (proxy.type !== 'router') return [];
     const id = this.idOf(proxy);
@@ -76,14 +78,14 @@ export class GatewayIndex {
     return known ?? gateways;
   }
 
-  /** What counts besides the labels. */
+  /** Cache key of the inputs other than labels. */
   private idOf({ configNamespace, serviceTargets = [] }: GatewaySubject): string {
     const services = this.looksAtServices ? serviceTargets.map(({ service }) => serviceText(service)) : [];
     const namespace = this.looksAtNamespace ? configNamespace : '';
     return JSON.stringify([namespace, [...new Set(services)].sort()]);
   }
 
-  /** Gateways that select a router: by services where they name some, else by labels. One without a selector selects every router. */
+  /** Gateways that select a router: by service if they name some, else by labels. A Gateway without a selector selects every router. */
   private selecting({ labels, configNamespace, serviceTargets = [] }: GatewaySubject): readonly Config<Gateway>[] {
     const named = serviceTargets.flatMap(({ service }) => this.byService.get(serviceText(service)) ?? []);
     const selecting = this.bySelector.selecting(labels);
@@ -103,13 +105,13 @@ function isForOwnNamespace({ annotations }: Config<Gateway>): boolean {
   return annotations[ownNamespaceAnnotation] === 'true';
 }
 
-/** Host names of the services that a Gateway object names; undefined when it selects by labels. */
+/** Host names of the services that a Gateway names; `undefined` if it selects by labels. */
 export function gatewayServicesOf({ annotations }: Config<Gateway>): readonly string[] | undefined {
   const text = annotations[gatewayServiceAnnotation];
   return text?.split(',').map((host) => host.trim());
 }
 
-/** Whether a service port is of one of these services, and in the object's own namespace. */
+/** Whether a service port belongs to one of these services, in the Gateway's own namespace. */
 export function isGatewayService(
   { service }: ServiceTarget,
   { namespace }: Config<Gateway>,

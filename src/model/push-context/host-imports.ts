@@ -1,4 +1,4 @@
-/** The `hosts` of a Sidecar's egress listener: what it imports (spec/discovery.md §8.8). */
+/** The `hosts` of a Sidecar's egress listener (spec/discovery.md §8.8). */
 import { isHostWithin, isWildcard, mostSpecific } from '../fields/hostname.ts';
 
 export class HostImports {
@@ -10,14 +10,14 @@ export class HostImports {
     return this.imported;
   }
 
-  /** Everything, with no exclusion. */
+  /** Whether everything is imported, with no exclusion. */
   get isEverything(): boolean {
     return this.imported.get('*')?.has('*') === true && this.excluded.size === 0;
   }
 
   /**
-   * @param hosts `namespace/host`; `.` is the own namespace. With `~` before the namespace the services of these hosts are left out,
-   *   whatever else imports them; `~` alone means any namespace.
+   * @param hosts `namespace/host`; `.` is the own namespace. `~` before the namespace excludes services of the host, regardless of other
+   *   imports; `~` alone means any namespace.
    */
   constructor(hosts: readonly string[], ownNamespace: string) {
     for (const text of hosts) {
@@ -30,19 +30,18 @@ export class HostImports {
     }
   }
 
-  /** Whether services of a host of a namespace are left out. */
   excludes(namespace: string, host: string): boolean {
     if (this.excluded.size === 0) return false;
     const sets = [this.excluded.get(namespace), this.excluded.get('*')];
     return sets.some((hosts) => hosts !== undefined && mostSpecific(host, hosts) !== undefined);
   }
 
-  /** Whether a host of a namespace lies within what is imported. */
+  /** Whether a host of a namespace is imported. */
   includes(namespace: string, host: string): boolean {
     return this.sets(namespace).some((hosts) => mostSpecific(host, hosts) !== undefined);
   }
 
-  /** Whether a host of a namespace, perhaps a wider one, has something to do with what is imported. */
+  /** Whether a host or wildcard of a namespace overlaps the imports. */
   touches(namespace: string, host: string): boolean {
     if (this.includes(namespace, host)) return true;
     return isWildcard(host) && this.sets(namespace).some((hosts) => [...hosts].some((one) => isHostWithin(one, host)));

@@ -1,4 +1,4 @@
-/** A root VirtualService's route with the routes of its delegate (spec/discovery.md §8.6 "delegate"). Names are resolved. */
+/** Merges a root VirtualService's route with the routes of its delegate (spec/discovery.md §8.6 "delegate"). Names are already resolved. */
 
 import { onceFor } from '../collections/once-for.ts';
 import type { StringMatch, ValueMatch } from '../kinds/virtual-service/string-match.ts';
@@ -6,11 +6,11 @@ import type { HttpMatchRequest, HttpRoute } from '../kinds/virtual-service/virtu
 
 export interface MergedRoute {
   readonly route: HttpRoute;
-  /** Place of the delegate's route among its routes. */
+  /** Index of the delegate's route. */
   readonly index: number;
 }
 
-/** One route for each route of the delegate whose every match fits some match of the root. */
+/** One route for each route of the delegate whose matches all fit some match of the root. */
 export function mergeDelegateRoutes(root: HttpRoute, delegateRoutes: readonly HttpRoute[]): MergedRoute[] {
   return delegateRoutes.flatMap((route, index) => {
     const match = mergedMatches(root.match ?? [], route.match ?? []);
@@ -18,7 +18,7 @@ export function mergeDelegateRoutes(root: HttpRoute, delegateRoutes: readonly Ht
   });
 }
 
-/** Undefined when a match of the delegate fits none of the root's: the whole route is dropped then. */
+/** `undefined` if a match of the delegate fits none of the root: the route is then dropped. */
 function mergedMatches(
   root: readonly HttpMatchRequest[],
   delegate: readonly HttpMatchRequest[],
@@ -34,9 +34,9 @@ function mergedMatches(
   return merged;
 }
 
-/** How a condition of the delegate stands to the root's. */
+/** Compares and merges a condition of root and delegate. */
 interface Condition<V> {
-  /** Whether the delegate's takes requests that the root's does not. */
+  /** Whether the delegate's condition matches requests that the root's does not. */
   reachesOutside(root: V | undefined, leaf: V | undefined): boolean;
   merged(root: V | undefined, leaf: V | undefined): V | undefined;
 }
@@ -53,7 +53,7 @@ function byKey<V>(reachesOutside: Condition<V>['reachesOutside']): Condition<Rea
   };
 }
 
-/** The other way around: whoever excludes more takes less, so of a header that both name the wider exclusion holds. */
+/** For exclusions a wider value matches fewer requests, so for a header in both, the wider exclusion applies. */
 const exclusions: Condition<Readonly<Record<string, ValueMatch>>> = {
   reachesOutside: (root, leaf) =>
     Object.entries(leaf ?? {}).some(
@@ -68,7 +68,7 @@ const exclusions: Condition<Readonly<Record<string, ValueMatch>>> = {
 
 const restrictsNothing = single<never>(() => false);
 
-/** Each field of a match: one that is missing here would let a delegate take what its root keeps from it. */
+/** Every field of a match: with a missing one, a delegate could match requests that the root excludes. */
 const conditions: { readonly [F in keyof HttpMatchRequest]-?: Condition<NonNullable<HttpMatchRequest[F]>> } = {
   name: { reachesOutside: () => false, merged: joinedName },
   uri: single<StringMatch>(valueReachesOutside),
@@ -87,13 +87,13 @@ const conditions: { readonly [F in keyof HttpMatchRequest]-?: Condition<NonNulla
   },
   ignoreUriCase: single((root = false, leaf = false) => root !== leaf),
   statPrefix: restrictsNothing,
-  // Only objects that are made of others have this condition, and those delegate nothing.
+  // Set on generated objects only, which have no delegates.
   bySegments: restrictsNothing,
-  // Takes nothing, whatever the other says.
+  // Matches nothing, regardless of the other condition.
   never: restrictsNothing,
 };
 
-/** Made for each match of the root with each of the delegate: only fields that the delegate's has can differ from the root's. */
+/** Called for each pair of matches: only fields that the delegate's match sets can differ from the root's. */
 function mergeMatch(root: HttpMatchRequest, leaf: HttpMatchRequest): HttpMatchRequest {
   const merged: Record<string, unknown> = { ...root };
   for (const field of fieldsOf(leaf)) {
@@ -107,21 +107,20 @@ function joinedName(root: string | undefined, leaf: string | undefined): string 
   return root !== undefined && leaf !== undefined ? `${root}-${leaf}` : (leaf ?? root);
 }
 
-/** Whether a delegate's match reaches outside of the root's. A field that it does not have reaches as far as the root's, but for letter case. */
+/** Whether a delegate's match matches requests outside the root's. Unset fields inherit those of the root, except for case sensitivity. */
 function conflicts(root: HttpMatchRequest, leaf: HttpMatchRequest): boolean {
   if (conditions.ignoreUriCase.reachesOutside(root.ignoreUriCase, leaf.ignoreUriCase)) return true;
   return fieldsOf(leaf).some((field) => conditionOf(field).reachesOutside(root[field], leaf[field]));
 }
 
-/** Listed once for each match of a delegate. */
+/** Cached per match of a delegate. */
 const fieldsOf = onceFor((match: HttpMatchRequest) => Object.keys(match) as (keyof HttpMatchRequest)[]);
 
-/** What joins both matches' values of a field. */
 function conditionOf(field: keyof HttpMatchRequest): Condition<unknown> {
   return conditions[field] as Condition<unknown>;
 }
 
-/** An empty list says nothing. */
+/** An empty list counts as unset. */
 function isGiven(gateways: readonly string[] | undefined): gateways is readonly string[] {
   return gateways !== undefined && gateways.length > 0;
 }
@@ -135,7 +134,7 @@ function valueReachesOutside(root: ValueMatch | undefined, leaf: ValueMatch | un
   if ('present' in leaf) return true;
   if ('prefix' in root) return !startOf(leaf)?.startsWith(root.prefix);
   if ('exact' in root) return !('exact' in leaf && leaf.exact === root.exact);
-  // Two expressions can be compared no further.
+  // Two different regular expressions cannot be compared.
   return !('regex' in leaf && leaf.regex === root.regex);
 }
 
@@ -143,7 +142,7 @@ function startOf(match: StringMatch): string | undefined {
   return 'exact' in match ? match.exact : 'prefix' in match ? match.prefix : undefined;
 }
 
-/** What the delegate's route does not say, the root's route says: all but which requests these are, and where they go. */
+/** The delegate's route inherits the root's settings except matches and destinations. */
 function withRootActions(root: HttpRoute, route: HttpRoute, match: readonly HttpMatchRequest[]): HttpRoute {
   const { mirror, mirrors, ...others } = root;
   const { match: _, delegate, route: destinations, redirect, missingDestinationStatus, ...actions } = others;

@@ -1,15 +1,15 @@
-/** What connections a workload takes, as its PeerAuthentication objects say (spec/discovery.md §8.10). */
+/** The mTLS mode of a workload's inbound connections, from PeerAuthentications (spec/discovery.md §8.10). */
 
 import { sameItems } from '../collections/same-items.ts';
 import type { Config } from '../config/config.ts';
 import type { MutualTlsMode, PeerAuthentication } from '../kinds/policies/peer-authentication.ts';
 
-/** Mutual TLS alone, both, or plaintext alone. */
+/** Mutual TLS only, both, or plaintext only. */
 export type PeerMode = Exclude<MutualTlsMode, 'UNSET'>;
 
 export interface PeerModes {
   readonly mode: PeerMode;
-  /** Modes by port of the workload; ports that no object names have {@link mode}. */
+  /** Modes by workload port; other ports have {@link mode}. */
   readonly ports: ReadonlyMap<number, PeerMode>;
 }
 
@@ -18,10 +18,10 @@ const byDefault: PeerModes = { mode: 'PERMISSIVE', ports: new Map() };
 const known = new WeakMap<Config, { layers: readonly Config[]; modes: PeerModes }[]>();
 
 /**
- * The same object for the very same layers.
+ * Returns the same object for identical layers.
  *
- * @param layers the mesh's, the namespace's, the workload's, those that there are: the last one that says something
- *   holds. Only one that selects workloads may name ports.
+ * @param layers of the mesh, the namespace and the workload, as far as they exist; the last one that sets a mode applies. Only one with a
+ *   selector may set modes of ports.
  */
 export function peerModes(layers: readonly Config<PeerAuthentication>[]): PeerModes {
   const last = layers.at(-1);
@@ -30,17 +30,16 @@ export function peerModes(layers: readonly Config<PeerAuthentication>[]): PeerMo
   const same = answers.find((one) => sameItems(one.layers, layers));
   if (same !== undefined) return same.modes;
   const modes = merge(layers);
-  // An object is in as many answers as there were objects above it: a few, of which old ones go.
+  // An object occurs with different wider objects: keeps a few results and drops old ones.
   known.set(last, [{ layers, modes }, ...answers.slice(0, 7)]);
   return modes;
 }
 
-/** The mode of one port of the workload. */
 export function peerModeOf({ mode, ports }: PeerModes, port: number): PeerMode {
   return ports.get(port) ?? mode;
 }
 
-/** Whether an object switches mutual TLS off, for any workload or any of its ports. */
+/** Whether an object disables mutual TLS, for any workload or port. */
 export function disables({ spec }: Config<PeerAuthentication>): boolean {
   return spec.mtls === 'DISABLE' || Object.values(spec.portLevelMtls ?? {}).includes('DISABLE');
 }

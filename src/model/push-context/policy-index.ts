@@ -1,7 +1,7 @@
 /**
- * Which policies hold for a workload (spec/discovery.md §4.1 "typed views", §8.9 to §8.11): AuthorizationPolicy,
- * RequestAuthentication, PeerAuthentication, Telemetry, EnvoyFilter, WasmPlugin, ProxyConfig. What else a view of the
- * configuration offers is in the push context: services, gateways of a workload, routes, destination rules, scopes.
+ * Selects the policies of a workload (spec/discovery.md §4.1 "typed views", §8.9 to §8.11): AuthorizationPolicy, RequestAuthentication,
+ * PeerAuthentication, Telemetry, EnvoyFilter, WasmPlugin, ProxyConfig. The push context contains the other typed views: services, gateways,
+ * routes, destination rules, scopes.
  */
 import { WeakValues } from '../collections/weak-values.ts';
 import type { Config } from '../config/config.ts';
@@ -17,15 +17,15 @@ export interface ObjectReference {
   readonly name: string;
 }
 
-/** What of a workload policies look at. */
+/** The properties of a workload that policy selection uses. */
 export interface PolicySubject {
   readonly namespace: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Objects that the workload carries out; absent: none. What is attached to one of them holds for the workload. */
+  /** Objects that the workload implements; absent: none. Policies attached to them apply to the workload. */
   readonly targetableAs?: readonly ObjectReference[];
 }
 
-/** What of a spec says whom it is for; no labels: everybody in its namespace. */
+/** Selection fields of a spec; without labels the policy applies to its whole namespace. */
 interface Selecting {
   readonly selector?: Readonly<Record<string, string>>;
   readonly targetRefs?: readonly PolicyTargetReference[];
@@ -37,8 +37,8 @@ interface Answer<Spec> {
 }
 
 /**
- * Policies of one kind by the workloads that they hold for. The root namespace's hold for the whole mesh. Answers are
- * computed once for each set of labels of a namespace.
+ * Policies of one kind by the workloads that they apply to. Those of the root namespace apply to the whole mesh. Results are cached per
+ * namespace and labels.
  */
 export class PolicyIndex<Spec extends object> {
   /** Oldest first. */
@@ -47,16 +47,16 @@ export class PolicyIndex<Spec extends object> {
   private readonly rootNamespace: string;
   private readonly selectorOf: (spec: Spec) => Selecting;
   private readonly compare: ((a: Spec, b: Spec) => number) | undefined;
-  /** Answers that somebody holds, and no others: labels are what a client says, and may be anything. */
+  /** Results in use only: clients choose their labels, so a plain cache would be unbounded. */
   private readonly answers = new WeakValues<Answer<Spec>>();
-  /** The last answer for labels that are asked for again: endpoints and proxies keep theirs. */
+  /** Last result for a label object, which endpoints and proxies keep. */
   private readonly latest = new WeakMap<PolicySubject['labels'], { namespace: string; answer: Answer<Spec> }>();
   private readonly nothing: Answer<Spec> = { all: [], layers: [] };
 
   /**
    * @param policies oldest first
-   * @param selectorOf where a spec has its selector, when not in `selector`
-   * @param compare order of a workload's policies across namespaces; policies that compare equal keep the default order
+   * @param selectorOf returns a spec's selection fields, if not `selector`
+   * @param compare order of a workload's policies across namespaces; ties keep the default order
    */
   constructor(
     policies: readonly Config<Spec>[],
@@ -66,7 +66,7 @@ export class PolicyIndex<Spec extends object> {
   ) {
     this.policies = policies;
     this.compare = compare;
-    // What stands in for an object whose namespace cannot be read holds for the mesh.
+    // A stand-in for an object with an unreadable namespace applies to the whole mesh.
     const groups = Map.groupBy(policies, ({ namespace }) => namespace || rootNamespace);
     this.byNamespace = new Map(
       [...groups].map(([namespace, own]) => [namespace, new PoliciesOfNamespace(own, selectorOf)]),
@@ -76,17 +76,16 @@ export class PolicyIndex<Spec extends object> {
   }
 
   /**
-   * Those of the root namespace, then those of the workload's own, each oldest first. One that names objects
-   * (`targetRefs`) holds for no workload by its labels, and for those that carry out such an object of its namespace.
+   * Policies of the root namespace, then of the workload's namespace, each oldest first. A policy with `targetRefs` selects no labels; it
+   * applies to workloads that implement one of these objects in its namespace.
    */
   for(subject: PolicySubject): readonly Config<Spec>[] {
     return this.answerFor(subject).all;
   }
 
   /**
-   * The policies of which one holds, the widest first: the oldest for the mesh, the oldest for the namespace, the oldest
-   * for the workload (PeerAuthentication, Telemetry, ProxyConfig: a narrower one overrides a wider). Beside them what stands
-   * in for refused objects of which it cannot be read whom they are for.
+   * At most one policy per level, widest first: the oldest for the mesh, for the namespace, for the workload (PeerAuthentication,
+   * Telemetry, ProxyConfig: narrower ones override wider ones). In addition, stand-ins with unknown scope.
    */
   layersFor(subject: PolicySubject): readonly Config<Spec>[] {
     const answer = this.answerFor(subject);
@@ -135,7 +134,7 @@ export class PolicyIndex<Spec extends object> {
     const known = (policies: readonly Config<Spec>[], forAll: boolean): (Config<Spec> | undefined)[] => [
       policies.find((policy) => isScopeKnown(policy) && isForAll(policy) === forAll),
     ];
-    // What stands in for an object of which nobody knows for whom it was may be of workloads: wider ones do not replace it.
+    // A stand-in with unknown scope may have been for single workloads, so wider ones do not replace it.
     const unknown = (policies: readonly Config<Spec>[]): readonly Config<Spec>[] =>
       policies.filter((policy) => !isScopeKnown(policy));
     const [root, own] = [of(this.rootNamespace), of(namespace)];
@@ -151,14 +150,14 @@ export class PolicyIndex<Spec extends object> {
   }
 }
 
-/** Policies of one namespace: neither labels nor objects are compared with those of each of them. */
+/** Policies of one namespace, indexed by labels and target objects. */
 class PoliciesOfNamespace<Spec extends object> {
   private readonly bySelector: SelectingList<Config<Spec>>;
-  /** Policies by each object that they name. */
+  /** Policies by target object. */
   private readonly byReference = new Map<string, Config<Spec>[]>();
   private readonly places = new Map<Config<Spec>, number>();
 
-  /** @param policies in their order */
+  /** @param policies in application order */
   constructor(policies: readonly Config<Spec>[], selectorOf: (spec: Spec) => Selecting) {
     const selecting = policies.filter(({ spec }) => (selectorOf(spec).targetRefs ?? []).length === 0);
     this.bySelector = new SelectingList(selecting, ({ spec }) => selectorOf(spec).selector);
@@ -166,7 +165,7 @@ class PoliciesOfNamespace<Spec extends object> {
       this.places.set(policy, place);
       const { namespace } = policy;
       for (const reference of selectorOf(policy.spec).targetRefs ?? []) {
-        // A policy does not reach into another namespace by naming its objects.
+        // A policy cannot target objects of another namespace.
         if ((reference.namespace ?? namespace) !== namespace) continue;
         const text = textOf({ ...reference, namespace });
         const named = this.byReference.get(text);
@@ -193,8 +192,8 @@ function textOf({ group, kind, namespace, name }: ObjectReference): string {
 }
 
 /**
- * EnvoyFilters of workloads in the order in which their patches are applied: by priority; at equal priority the root
- * namespace's first, then by age (spec/discovery.md §8.9, corrected by istio issue 49555).
+ * EnvoyFilters of workloads in the order in which their patches apply: by priority, then the root namespace's first, then by age
+ * (spec/discovery.md §8.9, corrected by istio issue 49555).
  */
 export function envoyFilterIndex(
   filters: readonly Config<EnvoyFilter>[],

@@ -1,7 +1,4 @@
-/**
- * The mesh at one moment, indexed for those who make resources (spec/discovery.md §6.3). Immutable: what it answers
- * never changes, although some of it is computed when first asked for.
- */
+/** An indexed snapshot of the mesh for the generators (spec/discovery.md §6.3). Immutable, but some indexes are built on first use. */
 import type { Config, ConfigKey } from '../config/config.ts';
 import type { HostNames } from '../fields/hostname.ts';
 import type { Gateway } from '../kinds/gateway/gateway.ts';
@@ -22,90 +19,92 @@ import type { SidecarScope } from './sidecar-scope.ts';
 import type { WorkloadPolicies, WorkloadSubject } from './workload-policies.ts';
 
 export interface PushContext {
-  /** `<RFC 3339 time>/<counter>`: the version_info of what is made from this context. */
+  /** `<RFC 3339 time>/<counter>`: version_info of the resources generated from this context. */
   readonly version: string;
   readonly mesh: MeshConfig;
-  /** What the environment says; of all contexts of a program the same object. */
+  /** The same object in all contexts of a process. */
   readonly features: Features;
   /** Suffix of host names, `cluster.local`. */
   readonly domain: string;
-  /** What short names in objects mean. */
+  /** Resolves short names in objects. */
   readonly hostNames: HostNames;
   /**
-   * Objects that are what they were in the context that this one was built from, and mean something else: short names
-   * in them do, because services came or went. They count as changed.
+   * Unchanged objects whose short names resolve to other hosts than in the previous context, because services were added or removed. They
+   * count as changed.
    */
   readonly renamed: readonly ConfigKey[];
   /**
-   * All, oldest first. A ServiceEntry with several addresses makes one service for each (§5.5), so the same host and
-   * namespace may come more than once.
+   * All services, oldest first. A ServiceEntry with several addresses gives one service per address (§5.5), so a host and namespace may
+   * occur several times.
    */
   readonly services: readonly Service[];
-  /** Services whose `exportTo` shows them to a namespace, oldest first. */
+  /** Services exported to a namespace, oldest first. */
   servicesVisibleTo(namespace: string): readonly Service[];
-  /** The services of one host in one namespace: empty when there is none. */
+  /** Services of a host in one namespace; may be empty. */
   servicesOf(hostname: string, namespace: string): readonly Service[];
-  /** The service that a host name means to a client of a namespace: its own namespace's, else Kubernetes', else the oldest. */
+  /**
+   * The service that a host name resolves to for clients of a namespace: that of their own namespace, else Kubernetes', else the oldest.
+   */
   serviceFor(hostname: string, clientNamespace: string): Service | undefined;
   /** Endpoints of all ports, in a stable order. Match them to a port by `servicePortName`. */
   endpointsOf(hostname: string, namespace: string): readonly Endpoint[];
   /**
-   * Virtual services bound to a gateway and exported to a namespace, in the order in which they hold for it (`byHolding`).
-   * Delegates are not among them: they are merged in.
+   * Virtual services bound to a gateway and exported to a namespace, in precedence order (`byPrecedenceFor`). Delegates are merged in, not
+   * listed.
    *
    * @param gateway `mesh`, or `namespace/name`.
    */
   virtualServicesFor(gateway: string, namespace: string): readonly ResolvedVirtualService[];
   /**
-   * The rule for a service as seen from a namespace (§8.2: client namespace, service namespace, root namespace).
+   * The rule for a service and clients of a namespace (§8.2: client namespace, service namespace, root namespace).
    *
-   * @param labels of the client's workload: rules with a `workloadSelector` hold only for those they select.
+   * @param labels of the client's workload, for rules with a `workloadSelector`
    */
   destinationRuleFor(
     clientNamespace: string,
     service: Service,
     labels?: Readonly<Record<string, string>>,
   ): MergedDestinationRule | undefined;
-  /** Names of the namespace's rules that hold for chosen workloads, and choose these: what tells workloads apart by rules. */
+  /** Names of the namespace's selector rules that select these labels, as a key that distinguishes workloads. */
   destinationRulesSelecting(clientNamespace: string, labels: Readonly<Record<string, string>>): string;
   /**
-   * Hosts, wildcards among them, for which a namespace's workloads of these labels may have other rules than everybody: for all
-   * others {@link destinationRuleFor} gives what it gives for {@link nobodysNamespace}.
+   * Hosts, including wildcards, for which workloads with these labels may have other rules than all namespaces. For other hosts {@link
+   * destinationRuleFor} returns the same as for {@link publicViewNamespace}.
    */
   ownDestinationRuleHosts(clientNamespace: string, labels: Readonly<Record<string, string>>): readonly string[];
-  /** Says of which hosts the rules are others than in another context; the same while all rules are. */
+  /** Reports which hosts' rules changed since another context; the same object while no rule changes. */
   readonly destinationRuleRevision: RuleRevision;
-  /** The host that a DestinationRule object is about, in full; undefined when there is no such object. */
+  /** The qualified host of a DestinationRule; `undefined` if it does not exist. */
   hostOfRule(key: ConfigKey): string | undefined;
   /** Whether the order of any service's endpoints depends on the labels of the client's workload. */
   readonly ordersEndpointsByLabels: boolean;
   /** Gateway objects that select a proxy, oldest first (§8.7). */
   gatewaysFor(proxy: GatewaySubject): readonly Config<Gateway>[];
-  /** Certificates and keys that gateways are told by name (§8.7). */
+  /** Certificates and keys that Gateways reference by name (§8.7). */
   readonly credentials: CredentialIndex;
-  /** How gateways secure connections to Services (BackendTLSPolicy). */
+  /** TLS from gateways to Services (BackendTLSPolicy). */
   readonly backendTls: BackendTlsIndex;
-  /** Which objects may refer to objects of other namespaces. */
+  /** Permitted references across namespaces. */
   readonly referenceGrants: ReferenceGrants;
-  /** Policies that hold for a workload: the same object as in another context while the very same objects hold. */
+  /** Policies of a workload: the same object as in another context if the same objects apply. */
   policiesFor(workload: WorkloadSubject): WorkloadPolicies;
   /**
-   * What connections a workload takes: for its own listeners, and for its clients. The same object while the very same
-   * PeerAuthentication objects hold.
+   * mTLS modes of a workload's inbound connections, for its listeners and its clients. The same object while the same PeerAuthentications
+   * apply.
    */
   peerModesFor(namespace: string, labels: Readonly<Record<string, string>>): PeerModes;
-  /** Whether any PeerAuthentication object switches mutual TLS off anywhere: if none does, no list of endpoints need be looked at. */
+  /** Whether any PeerAuthentication disables mutual TLS; if none does, endpoints need not be checked. */
   readonly disablesMutualTls: boolean;
-  /** The same object as in the context before while the same services and virtual services are in it. */
+  /** The same object as in the previous context if its services and virtual services are unchanged. */
   sidecarScopeFor(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope;
-  /** Whether what a proxy of a scope of this context gets may depend on the object (§6.5 rule 4). */
+  /** Whether the resources of a proxy with this scope may depend on the object (§6.5 rule 4). */
   scopeDependsOn(scope: SidecarScope, key: ConfigKey): boolean;
-  /** The service ports that a proxy's own workload serves. */
+  /** The service ports that a proxy's workload serves. */
   serviceTargetsOf(proxy: LookedUp): readonly ServiceTarget[];
-  /** Labels and place of a proxy's workload as its registry knows them; undefined when none does (§6.5). */
+  /** Labels and locality of a proxy's workload from its registry; `undefined` if no registry knows it (§6.5). */
   workloadOf(proxy: LookedUp): KnownWorkload | undefined;
-  /** Ways into networks, from others (§5.7). */
+  /** Gateways between networks (§5.7). */
   readonly networkGateways: NetworkGateways;
-  /** Whether clients of the host must stay in their own cluster (§5.7). */
+  /** Whether clients use only endpoints in their own cluster (§5.7). */
   isClusterLocal(hostname: string): boolean;
 }

@@ -1,10 +1,10 @@
-/** Which objects may refer to objects of other namespaces (the Gateway API's ReferenceGrant). */
+/** Permitted references across namespaces (the Gateway API's ReferenceGrant). */
 import type { Config } from '../config/config.ts';
 import { gatewayApiGroup } from '../kinds/gateway-api/fields.ts';
 import type { ReferenceGrant } from '../kinds/gateway-api/reference-grant.ts';
 
 export interface ReferenceSource {
-  /** Of the Gateway API's group. */
+  /** A kind of the Gateway API's group. */
   readonly kind: string;
   readonly namespace: string;
 }
@@ -24,7 +24,7 @@ export class ReferenceGrants {
     this.#byNamespace = Map.groupBy(grants, ({ namespace }) => namespace);
   }
 
-  /** Whether the reference is permitted; within one namespace it always is. */
+  /** Whether the reference is permitted; always within one namespace. */
   allows(from: ReferenceSource, to: ReferenceTarget): boolean {
     if (from.namespace === to.namespace) return true;
     return this.#grantsTo(from, to.namespace).some(({ spec }) =>
@@ -32,7 +32,7 @@ export class ReferenceGrants {
     );
   }
 
-  /** Whether Gateways of a namespace may use a Secret of another namespace, or of their own. */
+  /** Whether Gateways of a namespace may use a Secret; always within one namespace. */
   allowsSecret(gatewayNamespace: string, namespace: string, name: string): boolean {
     return this.allows(
       { kind: 'Gateway', namespace: gatewayNamespace },

@@ -1,4 +1,4 @@
-/** Makes the names in a VirtualService independent of where it stands: hosts fully qualified, gateways `namespace/name`. */
+/** Resolves the names in a VirtualService: hosts fully qualified, gateways as `namespace/name`. */
 import type { Config } from '../config/config.ts';
 import { type HostNames, isShortName } from '../fields/hostname.ts';
 import type {
@@ -10,7 +10,6 @@ import type {
   VirtualService,
 } from '../kinds/virtual-service/virtual-service.ts';
 
-/** @param hostNames what short names mean */
 export function resolveVirtualService(config: Config<VirtualService>, hostNames: HostNames): Config<VirtualService> {
   const { spec, namespace } = config;
   const names = new Names(namespace, hostNames);
@@ -27,7 +26,7 @@ export function resolveVirtualService(config: Config<VirtualService>, hostNames:
   };
 }
 
-/** Objects that are made of the Gateway API have full names: a short one is meant as it is. */
+/** Objects generated from the Gateway API have full names; a short one is literal. */
 function hasFullHosts({ madeOf, madeFrom }: Config): boolean {
   return madeOf !== undefined && madeFrom !== 'Ingress';
 }
@@ -81,14 +80,14 @@ class Names {
   }
 }
 
-/** What the short names in an object mean, as a text; empty when it has none. */
+/** The resolved short names of an object as a text; empty if it has none. */
 export function shortNamesText(config: Config<VirtualService>, hostNames: HostNames): string {
   const { spec, namespace } = config;
   const short = [...(hasFullHosts(config) ? [] : spec.hosts), ...destinationHosts(spec)].filter(isShortName);
   return short.map((host) => hostNames.qualified(host, namespace)).join();
 }
 
-/** Every host that routes of a virtual service lead to, mirrors included. */
+/** All destination hosts of a virtual service, including mirrors. */
 export function destinationHosts(spec: VirtualService): ReadonlySet<string> {
   const hosts = new Set<string>();
   for (const route of spec.http ?? []) {

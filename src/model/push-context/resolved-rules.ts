@@ -1,29 +1,29 @@
-/** Rules as they take effect: several objects' words made into one. Each knows the objects that it came from. */
+/** Effective rules, merged from several objects, with their origins. */
 import type { Config, ConfigKey, Origin } from '../config/config.ts';
 import type { DestinationRule } from '../kinds/destinations/destination-rule.ts';
 import type { VirtualService } from '../kinds/virtual-service/virtual-service.ts';
 
 /**
- * A virtual service as generators read it: hosts and destination hosts fully qualified, gateway names (its own and
- * those in matches) `mesh` or `namespace/name` and never absent on the object, delegates merged in.
+ * A virtual service as generators read it: hosts and destination hosts are fully qualified, gateways (of the object and in matches) are
+ * `mesh` or `namespace/name` and always set, delegates are merged in.
  */
 export interface ResolvedVirtualService {
   readonly config: Config<VirtualService>;
-  /** Who sees it; empty: everybody. */
+  /** Namespaces that it is exported to; empty: all. */
   readonly exportTo: ReadonlySet<string>;
   /** The object, and the delegates that were merged into it. */
   readonly origins: readonly ConfigKey[];
   /**
-   * Where each of its `http` routes was written, by index: in the delegate, then in the object. Absent for one without
-   * delegates, whose routes stand where the object has them.
+   * Origins of each `http` route by index: in the delegate, then in the object. Absent without delegates, when indexes are those of the
+   * object.
    */
   readonly httpOrigins?: readonly (readonly Origin[])[];
 }
 
-/** All rules for one host as one (§8.2: the oldest is the base; later ones add subsets). */
+/** All rules for one host, merged (§8.2: the oldest is the base; later ones add subsets). */
 export interface MergedDestinationRule {
   /** The base rule's envelope with the merged spec; host fully qualified. */
   readonly config: Config<DestinationRule>;
-  /** Every rule that went into it. */
+  /** All merged rules. */
   readonly origins: readonly ConfigKey[];
 }

@@ -1,19 +1,19 @@
-/** Which hosts' destination rules are others than they were: for whoever keeps what was made with them. */
+/** Tracks which hosts' destination rules changed, for caches of results that depend on them. */
 
-/** Steps that are remembered; whoever is further behind looks at everything. */
+/** Retained steps; for an older revision everything counts as changed. */
 const maxSteps = 64;
-/** A step with more hosts than that is not worth remembering: nearly everything is looked at in any case. */
+/** Larger steps are not retained: they affect nearly everything. */
 const maxHosts = 256;
 
 interface Step {
   readonly number: number;
-  /** Undefined: any. */
+  /** `undefined`: any host. */
   readonly hosts: readonly string[] | undefined;
 }
 
-/** A state of all rules. Immutable; revisions that come from one another know what lies between them. */
+/** A state of all rules. Immutable; revisions of one lineage know the steps between them. */
 export class RuleRevision {
-  /** The same for all revisions that come from one. */
+  /** Shared by all revisions derived from one. */
   private readonly lineage: object;
   private readonly number: number;
   private readonly steps: readonly Step[];
@@ -28,7 +28,7 @@ export class RuleRevision {
     return new RuleRevision({}, 0, []);
   }
 
-  /** @param hosts of the rules that came, went or changed, wildcards among them; of none: itself */
+  /** @param hosts of added, removed or changed rules, including wildcards; without hosts returns itself */
   next(hosts: Iterable<string>): RuleRevision {
     const distinct = [...new Set(hosts)];
     if (distinct.length === 0) return this;
@@ -37,7 +37,7 @@ export class RuleRevision {
     return new RuleRevision(this.lineage, number, [...this.steps.slice(1 - maxSteps), step]);
   }
 
-  /** Hosts of rules that are not what they were in an earlier revision; undefined when any may be. */
+  /** Hosts whose rules differ from an earlier revision; `undefined` if any may. */
   changedSince(earlier: RuleRevision): ReadonlySet<string> | undefined {
     if (earlier === this) return new Set();
     const isKnown = earlier.lineage === this.lineage && earlier.number <= this.number;

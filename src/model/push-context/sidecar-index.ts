@@ -1,4 +1,4 @@
-/** Which Sidecar object holds for a proxy, and the scope that it gives (spec/discovery.md §8.8). */
+/** Selects the Sidecar object of a proxy and its scope (spec/discovery.md §8.8). */
 
 import type { Config } from '../config/config.ts';
 import type { Sidecar } from '../kinds/workloads/sidecar.ts';
@@ -9,7 +9,7 @@ import type { SidecarScope } from './sidecar-scope.ts';
 
 /** Sidecar objects of a namespace. */
 interface OfNamespace {
-  /** Objects for chosen workloads, oldest first. */
+  /** Objects with a workload selector, oldest first. */
   readonly chosen: SelectingList<Config<Sidecar>>;
   readonly forAll: Config<Sidecar> | undefined;
 }
@@ -28,7 +28,7 @@ export class SidecarIndex {
     this.rootNamespace = rootNamespace;
   }
 
-  /** The oldest that selects the workload, else the namespace's for all, else the root namespace's for all. Gateways have none. */
+  /** The oldest Sidecar that selects the workload, else the namespace's default, else the root namespace's default. None for gateways. */
   for(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): Config<Sidecar> | undefined {
     if (proxy.type !== 'sidecar') return undefined;
     const own = this.byNamespace.get(proxy.configNamespace);
@@ -48,16 +48,16 @@ function hasSelector(spec: Sidecar): boolean {
   return spec.workloadSelector !== undefined && Object.keys(spec.workloadSelector.labels).length > 0;
 }
 
-/** Scopes of one moment, each made when first asked for and shared by all proxies that it fits. */
+/** Scopes of one context, each built on first use and shared by all of its proxies. */
 export class SidecarScopes {
   private readonly sources: ScopeSources;
   private readonly sidecars: SidecarIndex;
   private readonly scopes = new Map<string, SidecarScope>();
-  /** Scopes of the moment before. */
+  /** Scopes of the previous context. */
   private readonly before: ReadonlyMap<string, SidecarScope>;
   private readonly sameServices: boolean;
 
-  /** @param previous scopes of other sources: what is the same in them stays the same object */
+  /** @param previous scopes of other sources; unchanged parts are reused */
   constructor(sources: ScopeSources, sidecars: SidecarIndex, previous?: SidecarScopes) {
     this.sources = sources;
     this.sidecars = sidecars;

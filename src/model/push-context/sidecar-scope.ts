@@ -1,4 +1,4 @@
-/** What of the mesh a sidecar sees (spec/discovery.md §8.8). Immutable, shared by all proxies that it fits. */
+/** The part of the mesh that is visible to a sidecar (spec/discovery.md §8.8). Immutable; shared by all proxies that it applies to. */
 import type { Config, ConfigKey } from '../config/config.ts';
 import type { ConnectionPoolSettings } from '../kinds/destinations/traffic-policy.ts';
 import type {
@@ -12,25 +12,25 @@ import type { Service } from '../services/service.ts';
 import type { ResolvedVirtualService } from './resolved-rules.ts';
 
 export interface SidecarScope {
-  /** Namespace of the proxies that it is for. */
+  /** Namespace of the proxies. */
   readonly namespace: string;
-  /** The Sidecar object that it follows; absent: the default, everything that is exported to the namespace. */
+  /** The applied Sidecar object; absent: the default, everything exported to the namespace. */
   readonly sidecar?: Config<Sidecar>;
-  /** Egress listeners in the order of the object. The one without a port is last; there is at most one. */
+  /** Egress listeners in the object's order; at most one has no port, and it is last. */
   readonly egressListeners: readonly EgressListenerScope[];
-  /** Absent: inbound listeners follow the services of the workload. */
+  /** Absent: inbound listeners are derived from the workload's services. */
   readonly ingressListeners?: readonly IngressListener[];
   readonly inboundConnectionPool?: ConnectionPoolSettings;
-  /** The object's, else the mesh's. */
+  /** From the Sidecar, else from the mesh. */
   readonly outboundTrafficPolicy: OutboundTrafficPolicy;
   /**
-   * All services of all egress listeners and those that their virtual services lead to: what clusters are made for.
-   * Oldest first. Services of the same host and namespace (one per address, §5.5) are all there.
+   * Services of all egress listeners and destinations of their virtual services, for which clusters are built. Oldest first. Includes all
+   * services of one host and namespace (one per address, §5.5).
    */
   readonly services: readonly Service[];
-  /** The service that a host name means here (§8.8: own namespace, else Kubernetes, else the oldest). */
+  /** The service that a host name resolves to in this scope (§8.8: own namespace, else Kubernetes, else the oldest). */
   serviceByHostname(hostname: string): Service | undefined;
-  /** Whether what a proxy of this scope gets may depend on the object, one that is no rule (§6.5 rule 4). */
+  /** Whether resources of a proxy with this scope may depend on the object (§6.5 rule 4). Not for rules. */
   dependsOn(key: ConfigKey): boolean;
 }
 
@@ -40,10 +40,9 @@ export interface EgressListenerScope {
   readonly bind?: string;
   readonly captureMode: CaptureMode;
   /**
-   * Visible through this listener, oldest first. A listener with a port (but HTTP_PROXY) sees only services that have
-   * the port, with this port alone.
+   * Visible through this listener, oldest first. A listener with a port (except HTTP_PROXY) has only services with the port, reduced to it.
    */
   readonly services: readonly Service[];
-  /** Visible through this listener and bound to `mesh`, in the order in which they hold for the namespace. */
+  /** Visible through this listener and bound to `mesh`, in precedence order for the namespace. */
   readonly virtualServices: readonly ResolvedVirtualService[];
 }

@@ -1,6 +1,6 @@
 /**
- * Virtual services by gateway and by who sees them, delegates merged in (spec/discovery.md §6.3). Immutable; the next
- * index is made from the last one by what differs, and what does not keeps its identity.
+ * Virtual services by gateway and visibility, with merged delegates (spec/discovery.md §6.3). Immutable; derived from the previous index,
+ * so that unchanged parts keep their identity.
  */
 
 import type { Steps } from '../../runtime/turns.ts';
@@ -20,27 +20,27 @@ import { byHolding } from './virtual-service-order.ts';
 
 type Source = Config<VirtualService>;
 
-/** One object as it takes effect. */
+/** The effective form of one object. */
 interface Exported {
-  /** The object as resolved, delegates not merged. */
+  /** The object with resolved names, without its delegates. */
   readonly config: Source;
   readonly exportTo: ReadonlySet<string>;
-  /** What takes effect; absent for a delegate, which has no hosts. */
+  /** The effective virtual service; absent for a delegate, which has no hosts. */
   readonly virtualService?: ResolvedVirtualService;
 }
 
-/** What is bound to one gateway, oldest first. */
+/** The objects bound to one gateway, oldest first. */
 interface Bucket {
   readonly items: readonly Exported[];
-  /** Virtual services that everybody sees. */
+  /** Virtual services exported to all namespaces. */
   readonly publicServices: readonly ResolvedVirtualService[];
-  /** Namespaces that see others besides. */
+  /** Namespaces to which further ones are exported. */
   readonly named: ReadonlySet<string>;
-  /** What each namespace sees that sees more than everybody, made when asked for. */
+  /** Visible virtual services of each of these namespaces, built on first use. */
   readonly visible: Map<string, readonly ResolvedVirtualService[]>;
-  /** The lists of the bucket before. */
+  /** Lists of the previous bucket. */
   readonly visibleBefore: ReadonlyMap<string, readonly ResolvedVirtualService[]>;
-  /** Made when asked for. */
+  /** Built on first use. */
   byNamespace?: ReadonlyMap<string, readonly Exported[]>;
   byHost?: ReadonlyMap<string, readonly Exported[]>;
 }
@@ -60,11 +60,11 @@ export class VirtualServiceIndex {
   private readonly sources: readonly Source[];
   private readonly bySource: ReadonlyMap<Source, Exported>;
   private readonly delegates: ReadonlyMap<string, Exported>;
-  /** Sources into which delegates are merged. */
+  /** Objects with delegates. */
   private readonly roots: ReadonlySet<Source>;
   private readonly byGateway: ReadonlyMap<string, Bucket>;
   private byOrigin: ReadonlyMap<string, readonly ResolvedVirtualService[]> | undefined;
-  /** The qualified form of each source's short names, where services decide it. */
+  /** Resolved short names of each object whose resolution depends on services. */
   private readonly shortNames: ReadonlyMap<Source, string>;
   /** Objects of the previous index whose short names now resolve to other hosts. */
   readonly renamed: readonly ConfigKey[];
@@ -81,7 +81,7 @@ export class VirtualServiceIndex {
 
   /**
    * @param configs oldest first
-   * @param previous an index with the same settings; services may be others
+   * @param previous an index with the same settings; services may differ
    */
   static *building(
     configs: readonly Source[],
@@ -120,7 +120,7 @@ export class VirtualServiceIndex {
       delegates.set(idOf(one.config), one);
       changedDelegates.add(idOf(one.config));
     }
-    // Roots that did not change themselves are merged again with their changed delegates.
+    // Unchanged roots with a changed delegate are merged again.
     const again = [...roots].filter((source) => {
       return bySource.get(source)!.virtualService!.origins.some((key) => changedDelegates.has(idOf(key)));
     });
@@ -140,10 +140,7 @@ export class VirtualServiceIndex {
     return new VirtualServiceIndex({ sources: configs, renamed: renamed.map(configKeyOf), ...parts });
   }
 
-  /**
-   * In the order in which they hold for the namespace. Namespaces that see the same share the list, and it stays the same
-   * object while its items do.
-   */
+  /** In precedence order for the namespace. Namespaces with the same result share the list, which keeps its identity while its items do. */
   for(gateway: string, namespace: string): readonly ResolvedVirtualService[] {
     const bucket = this.byGateway.get(gateway);
     if (bucket === undefined) return none;
@@ -158,7 +155,7 @@ export class VirtualServiceIndex {
     return visible;
   }
 
-  /** Those of {@link for} that have something to do with what is imported: the others are not looked at. */
+  /** Those of {@link for} that overlap the imports; others are not visited. */
   imported(gateway: string, namespace: string, imports: HostImports): readonly ResolvedVirtualService[] {
     const bucket = this.byGateway.get(gateway);
     if (bucket === undefined) return none;
@@ -172,13 +169,13 @@ export class VirtualServiceIndex {
     return servicesFor(namespace, touched);
   }
 
-  /** The virtual services that an object is, or is merged into; none for one that takes no effect. */
+  /** The effective virtual services of an object or delegate; may be empty. */
   takingEffect({ namespace, name }: ConfigKey): readonly ResolvedVirtualService[] {
     this.byOrigin ??= byOrigin(this.bySource.values());
     return this.byOrigin.get(idOf({ namespace, name })) ?? none;
   }
 
-  /** Whether all short names mean what they meant. */
+  /** Whether all short names resolve as before. */
   isCurrent(hostNames: HostNames): boolean {
     return this.withOtherNames(hostNames).length === 0;
   }
@@ -244,7 +241,7 @@ function bucketOf(items: readonly Exported[], before: Bucket | undefined): Bucke
   };
 }
 
-/** All that may have something to do with hosts imported from a namespace, and some that do not. */
+/** A superset of the objects that overlap hosts imported from a namespace. */
 function candidatesOf(bucket: Bucket, from: string, hosts: ReadonlySet<string>): Iterable<Exported> {
   if (from !== '*') {
     bucket.byNamespace ??= Map.groupBy(bucket.items, ({ config }) => config.namespace);
@@ -286,7 +283,7 @@ function isVisible({ config, exportTo }: Exported, namespace: string): boolean {
 
 const none: readonly ResolvedVirtualService[] = [];
 
-/** Those that the namespace sees, in the order in which they hold for it. */
+/** Virtual services visible to the namespace, in precedence order. */
 function servicesFor(namespace: string, items: readonly Exported[]): readonly ResolvedVirtualService[] {
   const seen = items.filter((item) => isVisible(item, namespace));
   return seen.map(({ virtualService }) => virtualService!).sort(byHolding(namespace));
@@ -312,7 +309,7 @@ function idOf({ namespace, name }: Pick<ConfigKey, 'namespace' | 'name'>): strin
   return `${namespace}/${name}`;
 }
 
-/** A delegate that is not there, or not exported to the root's namespace, gives no routes. */
+/** A delegate that does not exist, or is not exported to the root's namespace, contributes no routes. */
 function withDelegates(
   config: Source,
   exportTo: ReadonlySet<string>,
@@ -332,7 +329,7 @@ function withDelegates(
     }
     const { name, namespace = config.namespace } = root.delegate;
     const key = { kind: 'VirtualService', namespace, name };
-    // The delegate counts also when it is not there yet: its coming changes this object.
+    // A missing delegate is an origin as well: creating it changes this object.
     origins.push(key);
     const delegate = delegates.get(`${namespace}/${name}`);
     if (delegate === undefined || !isExportedTo(delegate.exportTo, namespace, config.namespace)) continue;

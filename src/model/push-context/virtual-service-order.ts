@@ -1,17 +1,17 @@
-/** Which of several virtual services for one host holds for a client. */
+/** Precedence among virtual services for one host. */
 import { byAge } from '../config/config.ts';
 import { isPublic } from '../services/visibility.ts';
 import type { ResolvedVirtualService } from './resolved-rules.ts';
 
 /**
- * The order for clients of a namespace: what is their own namespace's and not for everybody, then what is exported to it by
- * name, then what everybody sees, each the oldest first. So a namespace can route its requests otherwise than all others.
+ * Order for clients of a namespace: non-public ones of their own namespace, then those exported to it by name, then public ones, each
+ * oldest first. So a namespace can override the routing of its own requests.
  */
 export function byHolding(namespace: string): (a: ResolvedVirtualService, b: ResolvedVirtualService) => number {
   return (a, b) => rankFor(a, namespace) - rankFor(b, namespace) || byAge(a.config, b.config);
 }
 
-/** The less, the earlier it holds. */
+/** Lower ranks take precedence. */
 function rankFor({ config, exportTo }: ResolvedVirtualService, namespace: string): number {
   if (isPublic(exportTo)) return 2;
   return config.namespace === namespace ? 0 : 1;

@@ -1,4 +1,4 @@
-/** All policies that hold for a workload, as one object (spec/discovery.md §8.9 to §8.11). */
+/** All policies of a workload (spec/discovery.md §8.9 to §8.11). */
 
 import { identityText, WeakValues } from '../collections/weak-values.ts';
 import type { Config } from '../config/config.ts';
@@ -15,27 +15,27 @@ import type { ObjectReference, PolicyIndex, PolicySubject } from './policy-index
 import type { SidecarIndex } from './sidecar-index.ts';
 
 /**
- * What holds for a workload, each list in the order of its rules. Of equal answers there is one object, whichever
- * context gives it: compare by identity, tell apart by `id`.
+ * Policies of a workload, each list in the order of its rules. Equal results are one object in all contexts: compare by identity, use `id`
+ * in keys.
  */
 export interface WorkloadPolicies {
-  /** Short, and the same as long as the very same objects hold: for keys of caches. Empty when nothing holds. */
+  /** Short and stable while the same objects apply, for cache keys. Empty if no policy applies. */
   readonly id: string;
-  /** The mesh's, the namespace's, the workload's: at most one each. */
+  /** Of the mesh, the namespace and the workload: at most one each. */
   readonly peerAuthentications: readonly Config<PeerAuthentication>[];
   readonly requestAuthentications: readonly Config<RequestAuthentication>[];
   readonly authorizationPolicies: readonly Config<AuthorizationPolicy>[];
-  /** The mesh's, the namespace's, the workload's: at most one each. */
+  /** Of the mesh, the namespace and the workload: at most one each. */
   readonly telemetries: readonly Config<Telemetry>[];
   readonly wasmPlugins: readonly Config<WasmPlugin>[];
-  /** EnvoyFilters in the order in which their patches are applied. */
+  /** In the order in which their patches apply. */
   readonly envoyFilters: readonly Config<EnvoyFilter>[];
 }
 
-/** A proxy that policies are asked for, or a shape of one. */
+/** A proxy or its shape. */
 export type WorkloadSubject = GatewaySubject;
 
-/** The policies of a context, by kind. */
+/** Policies of a context, by kind. */
 export interface PolicyIndexes {
   readonly PeerAuthentication: PolicyIndex<PeerAuthentication>;
   readonly RequestAuthentication: PolicyIndex<RequestAuthentication>;
@@ -55,19 +55,19 @@ export const noPolicies: WorkloadPolicies = {
   envoyFilters: [],
 };
 
-/** The policies of one moment by workload. Immutable; answers are made when first asked for. */
+/** Policies of one context by workload. Immutable; results are built on first use. */
 export class WorkloadPolicyIndex {
   readonly indexes: PolicyIndexes;
   private readonly gatewaysOf: (subject: WorkloadSubject) => readonly Config<Gateway>[];
-  /** Subjects are immutable, and most are asked for again and again. */
+  /** Cached, because subjects are immutable and most are requested repeatedly. */
   private readonly answers = new WeakMap<WorkloadSubject, WorkloadPolicies>();
 
-  /** Undefined: nothing stands in for a Sidecar, so that it does not matter which one holds for whom. */
+  /** `undefined` if there is no stand-in for a Sidecar, so that the applied Sidecar does not matter. */
   private readonly sidecars: SidecarIndex | undefined;
 
   /**
    * @param gatewaysOf the Gateway objects that select a router
-   * @param sidecars those that were not refused
+   * @param sidecars valid ones only
    */
   constructor(
     indexes: PolicyIndexes,
@@ -79,7 +79,7 @@ export class WorkloadPolicyIndex {
     this.sidecars = indexes.AuthorizationPolicy.policies.some(isOfSidecar) ? sidecars : undefined;
   }
 
-  /** Whether answers are still right when these are the Sidecars. */
+  /** Whether results are still valid with these Sidecars. */
   isCurrent(sidecars: SidecarIndex): boolean {
     return this.sidecars === undefined || this.sidecars === sidecars;
   }
@@ -96,7 +96,7 @@ export class WorkloadPolicyIndex {
     return answer;
   }
 
-  /** Of what stands in for Sidecars that are refused, what would hold for the workload: one of its own replaces a wider one. */
+  /** Keeps only those stand-ins for rejected Sidecars that apply to the workload: its own Sidecar replaces a wider one. */
   private withoutReplaced(lists: Lists, workload: WorkloadSubject): Lists {
     const { authorizationPolicies: all } = lists;
     if (this.sidecars === undefined || !all.some(isOfSidecar)) return lists;
@@ -119,7 +119,7 @@ export class WorkloadPolicyIndex {
 }
 
 /**
- * A router of the Gateway API has its gateway's name as a label, or is of the Service that it names; others carry out the
+ * A router of the Gateway API has its Gateway's name as a label, or serves the Service that the Gateway names; other routers implement the
  * Gateway objects that select them.
  */
 function gatewayReferences(
@@ -144,10 +144,9 @@ function gatewayReferences(
 type Lists = Omit<WorkloadPolicies, 'id'>;
 
 /**
- * Whether the Sidecar that is refused may have held for a workload: never for a router, nor where one that is narrower does
- * (SidecarIndex.for).
+ * Whether the rejected Sidecar may have applied to a workload: never to a router, nor if a narrower valid one applies (SidecarIndex.for).
  *
- * @param own the one that holds for it
+ * @param own the valid Sidecar that applies
  */
 function mayHold(
   { namespace, spec, standsFor }: Config<AuthorizationPolicy>,
@@ -155,7 +154,7 @@ function mayHold(
   own: Config<Sidecar> | undefined,
 ): boolean {
   if (type !== 'sidecar') return false;
-  // The namespace of the object could not be read.
+  // The object's namespace could not be read.
   if (namespace === '') return true;
   const isKnown = standsFor?.isScopeKnown !== false;
   const selects = isKnown && spec.selector !== undefined;
@@ -167,11 +166,11 @@ function isOfSidecar({ standsFor }: Config): boolean {
   return standsFor?.kind === 'Sidecar';
 }
 
-/** Answers that somebody holds, by the objects in them. */
+/** Results in use, by their objects. */
 const known = new WeakValues<WorkloadPolicies>();
 let lastId = 0;
 
-/** The one object of these lists. */
+/** The interned object for these lists. */
 function theOne(lists: Lists): WorkloadPolicies {
   const all = Object.values(lists) as (readonly Config[])[];
   if (all.every((list) => list.length === 0)) return noPolicies;

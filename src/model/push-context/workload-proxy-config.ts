@@ -1,4 +1,4 @@
-/** The proxy configuration of one workload: mesh default, ProxyConfig objects and its annotation, merged. */
+/** Merges the proxy configuration of one workload from mesh defaults, ProxyConfig objects and its annotation. */
 import type { Config } from '../config/config.ts';
 import type { ProxyConfigObject } from '../kinds/extensions/proxy-config-object.ts';
 import type { MeshConfig } from '../mesh/mesh-config.ts';
@@ -14,17 +14,16 @@ export interface ProxyConfigWorkload {
 
 export interface WorkloadProxyConfig {
   readonly proxyConfig: ProxyConfig;
-  /** The objects that were merged, lowest precedence first: at most one each of the root namespace, of the namespace, and by labels. */
+  /** The merged objects, lowest precedence first: at most one each of the root namespace, of the namespace, and by labels. */
   readonly objects: readonly Config<ProxyConfigObject>[];
 }
 
 /**
- * Merges, each over the one before: the mesh default, the object without a selector of the root namespace, that of the workload's namespace, the
- * annotation, the object of its namespace that selects it. As in Istio, the annotation takes precedence over objects for many workloads only.
+ * Precedence, lowest first: mesh default, the root namespace's object without a selector, that of the workload's namespace, the annotation,
+ * the object of its namespace that selects it. As in Istio, the annotation does not override an object with a selector.
+ * On each level the oldest object applies. Variables and fields of messages are merged; other fields are replaced.
  *
- * Of several objects of one level the oldest applies. Variables and fields of messages are merged; other fields are replaced.
- *
- * @param objects oldest first, as a ConfigSet has them
+ * @param objects oldest first, as in a ConfigSet
  */
 export function proxyConfigFor(
   objects: readonly Config<ProxyConfigObject>[],

@@ -1,4 +1,4 @@
-/** What `kubectl` shows of objects of a kind, and what it calls them besides. */
+/** Columns, categories and short names of each kind for `kubectl`. */
 import type { KindName } from '../kinds/index.ts';
 
 export interface PrinterColumn {
@@ -6,13 +6,13 @@ export interface PrinterColumn {
   readonly type: 'string' | 'integer' | 'date';
   readonly description: string;
   readonly jsonPath: string;
-  /** 1: with `-o wide` only. */
+  /** 1: shown with `-o wide` only. */
   readonly priority?: 1;
 }
 
 export interface Appearance {
   readonly shortNames: readonly string[];
-  /** What objects of the kind are for. */
+  /** Purpose of the kind. */
   readonly description: string;
   readonly columns: readonly PrinterColumn[];
 }
@@ -95,7 +95,7 @@ const appearances: { readonly [K in KindName]?: Appearance } = {
   },
 };
 
-/** Undefined: the resources of the kind are not ours to define. */
+/** `undefined` for kinds whose resource definition belongs to another project. */
 export function appearanceOf(kind: KindName): Appearance | undefined {
   const found = appearances[kind];
   return found && { ...found, columns: [...found.columns, reconciled, age] };

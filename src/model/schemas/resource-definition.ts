@@ -1,7 +1,7 @@
 /**
- * CustomResourceDefinitions of the kinds of Istio's API, made of the decoders that files are read with. Kubernetes' own kinds are
- * defined by its API server; those of the Gateway API by the project of that name: its definitions belong to all controllers of a
- * cluster, and ours, which knows the fields that are served here, would have the API server drop those of others.
+ * CustomResourceDefinitions of Istio's kinds, generated from the decoders of files. Kubernetes' own kinds are defined by its API server.
+ * Those of the Gateway API are defined by that project and shared by all controllers of a cluster: a definition with only the fields
+ * supported here would make the API server drop the others.
  */
 import { type KindName, kinds } from '../kinds/index.ts';
 import type { Kind } from '../kinds/kind.ts';
@@ -34,14 +34,14 @@ export interface ResourceDefinition {
 interface ServedVersion {
   readonly name: string;
   readonly served: true;
-  /** Objects are kept in this version, which one has. All versions mean the same, so nothing is converted. */
+  /** True for the one version in which objects are stored. All versions are equivalent, so no conversion is needed. */
   readonly storage: boolean;
   readonly schema: { readonly openAPIV3Schema: StructuralSchema };
   readonly subresources: { readonly status: Readonly<Record<string, never>> };
   readonly additionalPrinterColumns: readonly PrinterColumn[];
 }
 
-/** Definitions of all kinds, by name. */
+/** Definitions of all kinds, sorted by name. */
 export function resourceDefinitions(): readonly ResourceDefinition[] {
   const names = Object.keys(kinds).sort() as KindName[];
   return names.flatMap((name) => definitionOf(name) ?? []);
@@ -63,7 +63,7 @@ function definitionOf(name: KindName): ResourceDefinition | undefined {
     metadata: {
       name: `${kind.plural}.${kind.group}`,
       labels: { 'app.kubernetes.io/part-of': 'chartpilot' },
-      // Objects go with their definition: whoever removes a chart keeps them.
+      // Deleting a definition deletes its objects, so uninstalling the chart keeps it.
       annotations: { 'helm.sh/resource-policy': 'keep' },
     },
     spec: {
@@ -91,14 +91,14 @@ function definitionOf(name: KindName): ResourceDefinition | undefined {
 
 const text: StructuralSchema = { type: 'string' };
 
-/** Other controllers, and Istio's, write it as well: what they say stays. */
+/** Other controllers, including Istio's, also write the status; their fields are kept. */
 const status: StructuralSchema = {
   type: 'object',
   'x-kubernetes-preserve-unknown-fields': true,
   properties: {
     conditions: {
       type: 'array',
-      // A map by type lets each writer have conditions of its own.
+      // A map by type lets each writer own its conditions.
       'x-kubernetes-list-type': 'map',
       'x-kubernetes-list-map-keys': ['type'],
       items: {

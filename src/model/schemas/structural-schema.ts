@@ -1,9 +1,7 @@
 /**
- * Structural schemas of what decoders take (`x-kubernetes-*`: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/).
- *
- * `null` is nothing in the decoders, and so it is to the API server, which drops it before it checks, where a field is not
- * nullable. Where `null` is a mistake it must not be dropped: a restriction would vanish. Such fields are nullable here, and the
- * decoder refuses the object.
+ * Structural schemas of decoders (`x-kubernetes-*`: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/).
+ * Decoders count `null` as absent, and the API server drops it before validation unless the field is nullable. Where `null` is an error it
+ * must not be dropped, because a restriction would disappear: such fields are nullable here, and the decoder rejects the object.
  */
 import {
   type Describable,
@@ -33,7 +31,7 @@ export interface CelRule {
   readonly fieldPath?: string;
 }
 
-/** @throws TypeError a decoder is not described: it is written by hand, and says nothing to schemas (`inSchema`) */
+/** @throws TypeError if a handwritten decoder has no description (`inSchema`) */
 export function structuralSchema(decoder: Describable, path = 'spec'): StructuralSchema {
   const description = descriptionOf(decoder);
   if (description === undefined) throw new TypeError(`the decoder of ${path} has no description`);
@@ -79,7 +77,7 @@ function objectSchema(fields: readonly FieldDescription[], path: string): Struct
   };
 }
 
-/** What is said of one thing twice is put beside: both must hold. */
+/** Two validations of one schema are combined with allOf: both apply. */
 function narrowed(schema: StructuralSchema, { rules, allOf = [], required, ...by }: Validation): StructuralSchema {
   const isNested = (key: string): boolean => key === 'properties' || key === 'items' || key === 'additionalProperties';
   const entries = Object.entries(by);

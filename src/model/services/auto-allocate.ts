@@ -1,31 +1,30 @@
 /**
- * Virtual IPs for services that have none (spec/discovery.md §1.4 PILOT_ENABLE_IP_AUTOALLOCATE). Istio allocates the
- * same ones, by a hash of the name: proxies keep their addresses when they change over from one control plane to another.
+ * Allocates virtual IPs for services without one (spec/discovery.md §1.4 PILOT_ENABLE_IP_AUTOALLOCATE). Istio allocates the same ones, by a
+ * hash of the name, so proxies keep their addresses when they switch control planes.
  */
 
 import { atOnce, type Steps } from '../../runtime/turns.ts';
 
 export interface AllocatedAddresses {
-  /** An address of 240.240.0.0/16. */
+  /** In 240.240.0.0/16. */
   readonly ipv4: string;
-  /** An address of 2001:2::/48. */
+  /** In 2001:2::/48. */
   readonly ipv6: string;
 }
 
-/** Slots of the range; the one before each 255th address stays free, for its address would end in `.0`. */
+/** Slots of the range. The one before each 255th address is unused, because its address would end in `.0`. */
 const slots = 256 * 254;
-/** What other places are counted in when the first one is taken. */
+/** Modulus of the probing step after a collision. */
 const otherSlots = slots - 1;
 const stepModulus = 65_011;
-/** Tries before free places are looked for one by one. */
+/** Probes before a linear search. */
 const maxTries = 1_000;
 
 /**
- * An address for each name, the same in all replicas. Where two names meet, the later one in the list moves on, by a
- * step of its own. A name that comes more than once takes as many slots, and has the address of the lowest. Names that
- * find no free slot get none.
+ * An address for each name, the same in all replicas. On a collision the later name probes further, by a step derived from its hash. A name
+ * that occurs several times takes as many slots and has the address of the lowest. Names without a free slot get none.
  *
- * @param names the one to keep its address first (oldest first)
+ * @param names in order of precedence (oldest first)
  */
 export function allocateAddresses(names: readonly string[]): ReadonlyMap<string, AllocatedAddresses> {
   const allocation = new AddressAllocation();
@@ -33,14 +32,14 @@ export function allocateAddresses(names: readonly string[]): ReadonlyMap<string,
   return allocation.addresses;
 }
 
-/** Addresses of names that come and go. */
+/** Addresses for a changing set of names. */
 export class AddressAllocation {
   #addresses = new Map<string, Allocated>();
-  /** 1 for each slot that a name has. */
+  /** 1 for each occupied slot. */
   #taken = new Uint8Array(slots);
-  /** 1 for each taken slot that another name would have. */
+  /** 1 for each occupied slot that another name hashes to. */
   #contested = new Uint8Array(slots);
-  /** Names came more than once, or found no place of their own: each may depend on all others. */
+  /** Some names occurred several times or were displaced, so addresses may depend on all names. */
   #isEntangled = false;
   #version = 0;
 
@@ -48,7 +47,7 @@ export class AddressAllocation {
     return this.#addresses.get(name);
   }
 
-  /** Another number after each {@link allocating}: names that stay keep their addresses as long as it is the same. */
+  /** Changes with each {@link allocating}; while it is unchanged, existing names keep their addresses. */
   get version(): number {
     return this.#version;
   }
@@ -58,10 +57,10 @@ export class AddressAllocation {
   }
 
   /**
-   * Changes the addresses of these names, if all others keep theirs whatever the order of all.
+   * Adds and removes names, provided that all others keep their addresses regardless of the order.
    *
-   * @param removed names in both keep their addresses
-   * @returns false if that depends on the order; nothing is changed then
+   * @param removed names in both sets keep their addresses
+   * @returns false, without any change, if the result depends on the order
    */
   change(removed: ReadonlySet<string>, added: ReadonlySet<string>): boolean {
     if (this.#isEntangled) return false;
@@ -93,7 +92,7 @@ export class AddressAllocation {
   /**
    * Allocates addresses for all names, in steps.
    *
-   * @param names as of {@link allocateAddresses}
+   * @param names as for {@link allocateAddresses}
    */
   *allocating(names: readonly string[]): Steps<void> {
     const taken = new Uint8Array(slots);
@@ -123,20 +122,20 @@ export class AddressAllocation {
 }
 
 interface Allocated extends AllocatedAddresses {
-  /** Place in the range. */
+  /** Index in the range. */
   readonly slot: number;
   readonly hash: number;
 }
 
-/** The place that a name has unless an earlier name has it. */
+/** The slot of a name unless an earlier name occupies it. */
 export function firstSlot(name: string): number {
   return fnv1a(name) % slots;
 }
 
-/** Names that get their addresses in one step. */
+/** Names per step. */
 const namesAtATime = 64;
 
-/** @param contested gets 1 for each taken slot that the name would have */
+/** @param contested receives 1 for each occupied slot that the name hashes to */
 function freeSlot(
   hash: number,
   taken: Uint8Array,
@@ -164,7 +163,7 @@ function isUsable(slot: number): boolean {
   return (slot + 1) % 255 !== 0;
 }
 
-/** FNV-1a of 32 bits, of the name's bytes (RFC 9923). */
+/** 32-bit FNV-1a of the name's bytes (RFC 9923). */
 function fnv1a(name: string): number {
   let hash = 0x811c9dc5;
   for (const byte of Buffer.from(name)) hash = Math.imul(hash ^ byte, 0x01000193);

@@ -1,4 +1,4 @@
-/** Endpoints of all services, each registry's part by itself (spec/discovery.md §5.8). */
+/** Endpoints of all services, with a separate shard per registry (spec/discovery.md §5.8). */
 
 import { PersistentMap } from '../collections/persistent-map.ts';
 import { compareText } from '../config/config.ts';
@@ -8,17 +8,17 @@ import type { Endpoint } from './service.ts';
 /** Endpoints by host name, then by namespace. */
 export type EndpointIndex = ReadonlyMap<string, ReadonlyMap<string, readonly Endpoint[]>>;
 
-/** Whose part of a service's endpoints it is. */
+/** Identifies the registry of a shard. */
 export interface ShardKey {
   readonly provider: string;
   readonly cluster: string;
 }
 
-/** What an update asks for: nothing, the endpoints alone, or all that the service is part of. */
+/** The push that an update requires: none, endpoints only, or everything that depends on the service. */
 export type PushType = 'none' | 'incremental' | 'full';
 
 export interface ServiceShards {
-  /** Endpoints by `provider/cluster`, in the order in which they are listed. */
+  /** Endpoints by `provider/cluster`, in list order. */
   readonly shards: ReadonlyMap<string, readonly Endpoint[]>;
   readonly serviceAccounts: ReadonlySet<string>;
 }
@@ -37,9 +37,9 @@ interface Entry extends ServiceShards {
   /** Ordered by provider, then cluster. */
   readonly ordered: readonly Shard[];
   readonly joined: readonly Endpoint[];
-  /** What clusters, and not assignments, say of the endpoints: equal texts for equal clusters. */
+  /** Properties of the endpoints that are part of clusters, as a text. */
   readonly security: string;
-  /** What clusters say that were sent before the last endpoint went, where there are no endpoints. */
+  /** {@link security} before the last endpoint was removed, while there are none. */
   readonly securityBefore?: string;
 }
 
@@ -50,7 +50,7 @@ export interface EndpointShardsOptions {
   readonly sendUnhealthy?: boolean;
 }
 
-/** Holds the present; {@link index} is a view of one moment that later updates leave as it is. */
+/** Mutable; {@link index} is an immutable snapshot. */
 export class EndpointShards {
   readonly #options: EndpointShardsOptions;
   #entries = PersistentMap.empty<PersistentMap<Entry>>();
@@ -61,12 +61,11 @@ export class EndpointShards {
     this.#options = options;
   }
 
-  /** Endpoints of all shards of a service, one after the other. Lists that did not change are the same lists. */
+  /** Endpoints of all shards of a service, concatenated. Unchanged lists keep their identity. */
   get index(): EndpointIndex {
     return this.#index;
   }
 
-  /** How many endpoints there are. */
   get count(): number {
     return this.#count;
   }
@@ -84,18 +83,18 @@ export class EndpointShards {
   }
 
   /**
-   * Puts the endpoints of a service in a registry in the place of its last ones.
+   * Replaces the endpoints of a service in one registry.
    *
-   * @param endpoints with the identity of the last ones where they are equal, so that lists may be compared fast
+   * @param endpoints equal endpoints keep the identity of the previous ones, to make comparison fast
    */
   update(key: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): PushType {
     const entry = this.#entry(service);
     const before = entry?.shards.get(shardText(key)) ?? [];
     if (endpoints.length === 0) {
-      // The key stays: a service that scales to zero and back is no new one.
+      // Keeps the key: a service that scales to zero and back is not new.
       if (before.length === 0) return 'none';
       const left = withoutShard(entry!, key);
-      // Where nobody is left it does not matter how they would be spoken to; whoever comes next may bring something else.
+      // Without endpoints the security mode does not matter; it is compared again when the next one is added.
       const isLast = left.ordered.length === 0;
       this.#put(service, isLast ? { ...left, securityBefore: entry!.security } : left);
       return isLast || left.security === entry!.security ? 'incremental' : 'full';
@@ -108,7 +107,7 @@ export class EndpointShards {
     return changed ? 'incremental' : 'none';
   }
 
-  /** The service is gone from a registry. */
+  /** Removes the service from a registry. */
   deleteService(key: ShardKey, service: ServiceName): void {
     const entry = this.#entry(service);
     if (entry === undefined) return;
@@ -117,12 +116,12 @@ export class EndpointShards {
     else this.#drop(service, entry);
   }
 
-  /** A registry is gone. Returns the services that it had a part of. */
+  /** Removes a registry. Returns the affected services. */
   removeShard(key: ShardKey): readonly ServiceName[] {
     return this.pruneShard(key, () => false);
   }
 
-  /** Removes a registry's part of all services but those to keep. Returns the services that lost it. */
+  /** Removes a registry's shard of all other services. Returns the affected services. */
   pruneShard(key: ShardKey, keep: (service: ServiceName) => boolean): readonly ServiceName[] {
     const lost: ServiceName[] = [];
     for (const { hostname, namespace, shards } of this.services()) {
@@ -132,15 +131,15 @@ export class EndpointShards {
     return lost;
   }
 
-  /** Whether anybody could notice: unhealthy endpoints that are only new are not sent. */
+  /** Whether a change is visible to clients: new unhealthy endpoints are not sent. */
   #differ(before: readonly Endpoint[], after: readonly Endpoint[]): boolean {
     if (before === after) return false;
-    // Mostly each is where it was.
+    // Fast path: usually every endpoint is at the same index.
     if (before.length === after.length && after.every((endpoint, index) => isSameId(before[index]!, endpoint))) {
       return after.some((endpoint, index) => !sameEndpoint(before[index]!, endpoint));
     }
     const old = new Map(before.map((endpoint) => [endpointId(endpoint), endpoint]));
-    // Two workloads at one address cannot be told apart: whatever changes of them is told.
+    // Endpoints with one ID cannot be matched, so any change counts.
     if (old.size < before.length) return true;
     for (const endpoint of after) {
       const id = endpointId(endpoint);
@@ -196,7 +195,7 @@ function entryOf(ordered: readonly Shard[]): Entry {
   const accounts = new Set<string>();
   for (const { serviceAccount } of joined) if (serviceAccount !== '') accounts.add(serviceAccount);
   const shards = new Map(ordered.map(({ key, endpoints }) => [shardText(key), endpoints]));
-  // Identities are expected of whoever answers; connections that go wherever the client wanted are secured where all take it.
+  // Clusters verify identities of all endpoints; connections to original destinations use mTLS only if all endpoints accept it.
   const allSecured = joined.length > 0 && joined.every(({ tlsMode }) => tlsMode === 'istio');
   const security = `${allSecured} ${[...accounts].sort().join()}`;
   return { ordered, shards, serviceAccounts: accounts, joined, security };

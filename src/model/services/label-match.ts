@@ -1,15 +1,15 @@
-/** Finding what labels select without trying everything. */
+/** Indexes for label selectors, in both directions. */
 import { onceFor } from '../collections/once-for.ts';
 import { PersistentMap } from '../collections/persistent-map.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Whether each label of a selector is there with its value. No labels select everything. */
+/** Whether labels contain all entries of a selector. An empty selector matches everything. */
 export function isSelected(selector: Labels, labels: Labels): boolean {
   return Object.entries(selector).every(([key, value]) => labels[key] === value);
 }
 
-/** Things with labels that come and go, found by a selector in time that depends on how many share one of its labels. */
+/** A mutable set of labelled items; a selection costs the number of items that share one of the selector's labels. */
 export class LabelIndex<T extends { readonly labels: Labels }> {
   private readonly all = new Map<string, T>();
   private readonly byLabel = new Map<string, Map<string, T>>();
@@ -39,12 +39,12 @@ export class LabelIndex<T extends { readonly labels: Labels }> {
     return this.all.size;
   }
 
-  /** Items that a selector selects, in no particular order. */
+  /** Selected items in no particular order. */
   selectedBy(selector: Labels): readonly T[] {
     return [...this.candidates(selector).values()].filter((item) => isSelected(selector, item.labels));
   }
 
-  /** Whether a selector selects any item: at once where it has one label, or none. */
+  /** Whether any item matches; O(1) for a selector with at most one label. */
   selectsAny(selector: Labels): boolean {
     const candidates = this.candidates(selector);
     if (Object.keys(selector).length < 2) return candidates.size > 0;
@@ -53,8 +53,8 @@ export class LabelIndex<T extends { readonly labels: Labels }> {
   }
 
   /**
-   * Upper bound of the number of items that a selector selects, in time that depends on the selector alone: the number of items with the
-   * rarest of its labels. Exact for a selector with one label, or none.
+   * Upper bound of the number of selected items, independent of that number: the count of the selector's rarest label. Exact for a selector
+   * with at most one label.
    */
   maxSelectedBy(selector: Labels): number {
     return this.candidates(selector).size;
@@ -77,16 +77,16 @@ interface Placed<T> {
   readonly place: number;
 }
 
-/** Things in an order, with selectors: those that select some labels are found among the few that name one of them. Immutable. */
+/** An ordered list of items with selectors, indexed so that only items that name one of the given labels are checked. Immutable. */
 export class SelectingList<T> {
   readonly #forAll: readonly Placed<T>[];
-  /** What almost everybody gets is one list. */
+  /** The result for most labels. */
   readonly #forAllItems: readonly T[];
-  /** Items by the label of their selector that the fewest others have: one that all have tells nothing apart. */
+  /** Items by the rarest label of their selector, which is the most discriminating. */
   readonly #byLabel: ReadonlyMap<string, readonly Placed<T>[]>;
   readonly #found = onceFor((labels: Labels) => this.#find(labels));
 
-  /** @param selectorOf no labels, or undefined: it selects everything */
+  /** @param selectorOf empty labels or `undefined` select everything */
   constructor(items: readonly T[], selectorOf: (item: T) => Labels | undefined) {
     const placed = items.map((item, place) => ({ item, selector: selectorOf(item) ?? {}, place }));
     const counts = new Map<string, number>();
@@ -105,7 +105,7 @@ export class SelectingList<T> {
     this.#byLabel = groups as ReadonlyMap<string, readonly Placed<T>[]>;
   }
 
-  /** Items that select these labels, in their order; the same list for the same labels. */
+  /** Items that select these labels, in order; cached per label object. */
   selecting(labels: Labels): readonly T[] {
     return this.#found(labels);
   }
@@ -118,11 +118,11 @@ export class SelectingList<T> {
   }
 }
 
-/** Selectors of things by namespace, found by the labels that they select. Immutable: each change makes another. */
+/** Selectors by namespace, indexed by their labels. Immutable: each change returns a new index. */
 export class SelectorIndex<T> {
-  /** Items by namespace and one label of the selector: whatever the selector selects has that one. */
+  /** Items by namespace and one label of their selector, which every selected workload has. */
   private readonly buckets: PersistentMap<readonly Selecting<T>[]>;
-  /** What was found for labels, by namespace: a proxy comes with the same labels in each context. */
+  /** Results by label object and namespace: a proxy keeps its label object across contexts. */
   private readonly found = onceFor((_: Labels) => new Map<string, readonly Selecting<T>[]>());
 
   constructor(buckets: PersistentMap<readonly Selecting<T>[]> = PersistentMap.empty()) {
@@ -141,7 +141,7 @@ export class SelectorIndex<T> {
     return new SelectorIndex(left.length === 0 ? this.buckets.without(bucket) : this.buckets.with(bucket, left));
   }
 
-  /** Items of a namespace that select these labels, in no particular order: found once for a workload's labels, and kept. */
+  /** Items of a namespace that select these labels, in no particular order; cached per label object. */
   selecting(namespace: string, labels: Labels): readonly Selecting<T>[] {
     const known = this.found(labels);
     let selecting = known.get(namespace);

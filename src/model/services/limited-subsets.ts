@@ -1,9 +1,11 @@
-/** Subsets of a service for which clusters are built. Several DestinationRules and ports multiply what each of them may have. */
+/**
+ * Limits the subsets of a service for which clusters are built: several DestinationRules and ports multiply the limits of single objects.
+ */
 import type { DestinationRule, Subset } from '../kinds/destinations/destination-rule.ts';
 import { maxServiceClusters } from '../kinds/object-limits.ts';
 import type { Service } from './service.ts';
 
-/** The first subsets of the rule, at most {@link maxServiceClusters} clusters with all ports. */
+/** The first subsets of the rule, up to {@link maxServiceClusters} clusters over all ports. */
 export function limitedSubsets(
   { ports }: Pick<Service, 'ports'>,
   rule: Pick<DestinationRule, 'subsets'> | undefined,

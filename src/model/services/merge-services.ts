@@ -1,4 +1,4 @@
-/** Services of several registries as one list (spec/discovery.md §5.7). Pure. */
+/** Merges services of several registries (spec/discovery.md §5.7). Pure. */
 import type { Service } from './service.ts';
 
 export interface RegistryServices {
@@ -7,8 +7,8 @@ export interface RegistryServices {
 }
 
 /**
- * Kubernetes' first, in the order of the registries; the same host of several clusters is one service: the first says
- * ports and attributes, each cluster its virtual IPs. Others are listed as they are.
+ * Kubernetes services first, in registry order. The same host in several clusters becomes one service: the first cluster determines ports
+ * and attributes, each cluster adds its virtual IPs. Other services are listed unchanged.
  */
 export function mergeServices(registries: readonly RegistryServices[]): readonly Service[] {
   const merged = new Map<string, Service>();
@@ -27,7 +27,6 @@ export function mergeServices(registries: readonly RegistryServices[]): readonly
   return [...merged.values(), ...others];
 }
 
-/** One service as two clusters have it. */
 function mergeClusters(first: Service, second: Service): Service {
   const { attributes } = first;
   const addresses = { ...second.attributes?.externalAddresses, ...attributes?.externalAddresses };

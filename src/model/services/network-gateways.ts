@@ -1,4 +1,4 @@
-/** Through which addresses a network is reached from others (spec/discovery.md §5.7). */
+/** Gateways through which a network is reached from others (spec/discovery.md §5.7). */
 import { ownValue } from '../../runtime/json-object.ts';
 import { compareText } from '../config/config.ts';
 import { isIpAddress } from '../fields/names.ts';
@@ -7,17 +7,17 @@ import type { Service } from './service.ts';
 
 export interface NetworkGateway {
   readonly network: string;
-  /** The cluster that the gateway belongs to; empty when nobody says: then it is for all of the network. */
+  /** Cluster of the gateway; empty if unknown: it then serves the whole network. */
   readonly cluster: string;
-  /** An IP; a host name until it is resolved. */
+  /** An IP; a host name before resolution. */
   readonly address: string;
   readonly port: number;
 }
 
-/** Where a gateway takes mutual TLS of other networks unless its service says otherwise. */
+/** Default gateway port for mutual TLS from other networks. */
 const defaultGatewayPort = 15443;
 
-/** What a service that is labelled as a network's gateway offers to the outside. */
+/** External addresses of a service that is labelled as a network gateway. */
 export function gatewaysOfService(service: Service): readonly NetworkGateway[] {
   const network = service.labels['topology.istio.io/network'];
   if (!network) return [];
@@ -38,8 +38,8 @@ function externalAddresses(
 }
 
 /**
- * What the mesh's networks file says; a registry's service stands for its external addresses. Where the network says of which clusters it
- * is, only theirs: several networks may have gateways of one name, and through another's a request comes to the wrong one.
+ * Gateways in the mesh's networks file; a registry's service contributes its external addresses. If the network lists clusters, only those
+ * of these clusters: gateways of several networks may have the same name, and another network's gateway would misroute requests.
  */
 export function gatewaysOfNetworks(
   { networks }: MeshNetworks,
@@ -61,7 +61,7 @@ export function gatewaysOfNetworks(
   });
 }
 
-/** Gateways of all networks at one moment, names resolved. Immutable. */
+/** Gateways of all networks, with resolved names. Immutable. */
 export class NetworkGateways {
   static readonly none = new NetworkGateways([]);
   readonly all: readonly NetworkGateway[];
@@ -74,7 +74,7 @@ export class NetworkGateways {
     this.#byNetwork = Map.groupBy(this.all, ({ network }) => network);
   }
 
-  /** Gateways to a workload of a network: of its own cluster when there are any, else all of the network. */
+  /** Gateways to a workload of a network: those of its cluster if any, else all of the network. */
   to(network: string, cluster: string): readonly NetworkGateway[] {
     const all = this.#byNetwork.get(network) ?? [];
     const own = all.filter((gateway) => gateway.cluster === cluster);
@@ -86,7 +86,7 @@ export class NetworkGateways {
   }
 }
 
-/** Gateways with the names in them replaced by what they resolve to; those that do not resolve are left out. */
+/** Replaces host names by their addresses; gateways that do not resolve are left out. */
 export function resolvedGateways(
   gateways: readonly NetworkGateway[],
   resolve: (hostname: string) => readonly string[],

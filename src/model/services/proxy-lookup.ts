@@ -1,4 +1,4 @@
-/** What registries know of a proxy's own workload, at one moment (spec/discovery.md §5.1, §5.4 "proxy → services"). */
+/** Finds a proxy's own workload and services in the registries (spec/discovery.md §5.1, §5.4 "proxy → services"). */
 
 import { atOnce, type Steps } from '../../runtime/turns.ts';
 import { PersistentMap } from '../collections/persistent-map.ts';
@@ -10,8 +10,8 @@ import { addressIn } from './namespaced-address.ts';
 import type { Endpoint } from './service.ts';
 
 /**
- * A port of a service in the proxy's own namespace. The namespace is not a field, so that no registry can name a service of another
- * one: an object that any tenant may create at any address must not decide what another tenant's proxy serves.
+ * A port of a service in the proxy's own namespace. The namespace is deliberately not a field, so that no registry can return a service of
+ * another one: objects that any tenant can create for any address must not decide what another tenant's proxy serves.
  */
 export interface TargetRef {
   readonly hostname: string;
@@ -24,22 +24,22 @@ export type LookedUp = Pick<
   'type' | 'ipAddresses' | 'configNamespace' | 'labels' | 'clusterId' | 'name' | 'metadata'
 >;
 
-/** Only objects of `configNamespace` of the proxy count. Immutable. */
+/** Considers objects of the proxy's `configNamespace` only. Immutable. */
 export interface ProxyLookup {
   targetsOf(proxy: LookedUp): readonly TargetRef[];
-  /** Labels and locality of the proxy's workload; undefined if its namespace has no such workload. */
+  /** Labels and locality of the proxy's workload; `undefined` if its namespace has no such workload. */
   workloadOf(proxy: LookedUp): KnownWorkload | undefined;
 }
 
 export interface KnownWorkload {
   readonly labels: Readonly<Record<string, string>>;
-  /** `region/zone/subzone`; empty when nobody says. */
+  /** `region/zone/subzone`; empty if unknown. */
   readonly locality: string;
 }
 
 export const noLookup: ProxyLookup = { targetsOf: () => [], workloadOf: () => undefined };
 
-/** Several registries as one: what each of them says, the first that knows a workload for what it is. */
+/** Combines registries: services of all of them; the workload from the first that knows it. */
 export function joinedLookup(lookups: readonly ProxyLookup[]): ProxyLookup {
   if (lookups.length === 1) return lookups[0]!;
   return {
@@ -59,12 +59,12 @@ interface EndpointsChange extends ServiceName {
   readonly after: readonly Endpoint[];
 }
 
-/** What the services of one namespace serve at one address, by host name. */
+/** Service ports of one namespace at one address, by host name. */
 type ServedAt = PersistentMap<readonly TargetRef[]>;
 
 /**
- * Service ports by the addresses that serve them, each namespace by itself. Immutable: each change returns a new book, at a cost that does
- * not depend on how many services share an address.
+ * Service ports by namespace and address. Immutable: each change returns a new book, at a cost independent of how many services share an
+ * address.
  */
 export class AddressBook {
   /** By `namespace/address`. */
@@ -74,7 +74,7 @@ export class AddressBook {
     this.byAddress = byAddress;
   }
 
-  /** Service ports of one namespace: any tenant may claim any address for its own services. Sorted for each address. */
+  /** Service ports of one namespace, sorted per address. Other namespaces do not count: any tenant may claim any address. */
   at(namespace: string, addresses: readonly string[]): readonly TargetRef[] {
     return addresses.flatMap((address) => {
       const served = this.byAddress.get(addressIn(namespace, address));
@@ -82,13 +82,13 @@ export class AddressBook {
     });
   }
 
-  /** The endpoints of a service are others. */
+  /** Replaces the endpoints of one service. */
   with(service: ServiceName, before: readonly Endpoint[], after: readonly Endpoint[]): AddressBook {
     const { hostname, namespace } = service;
     return atOnce(this.changing([{ hostname, namespace, before, after }]));
   }
 
-  /** The endpoints of services are others. In steps. */
+  /** Replaces the endpoints of several services, in steps. */
   *changing(changes: readonly EndpointsChange[]): Steps<AddressBook> {
     const moved = new Map<string, ServedAt>();
     for (const change of changes) {
@@ -119,7 +119,7 @@ export class AddressBook {
   }
 }
 
-/** Many proxies ask for the same address, again with each push. */
+/** Cached, because many proxies look up the same address on each push. */
 const sorted = new WeakMap<ServedAt, readonly TargetRef[]>();
 
 function sortedRefs(served: ServedAt): readonly TargetRef[] {

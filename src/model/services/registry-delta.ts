@@ -1,24 +1,24 @@
-/** What differs in a registry from one moment to the next (spec/discovery.md §5.4, §5.5, §5.8). */
+/** Differences between two states of a registry (spec/discovery.md §5.4, §5.5, §5.8). */
 import { isDeepStrictEqual } from 'node:util';
 import { isHttp } from '../fields/protocol.ts';
 import type { ServiceName } from './endpoint-shards.ts';
 import type { Endpoint, Service } from './service.ts';
 import type { WorkloadEvent } from './workload.ts';
 
-/** One object that is not what it was; without `current` it is gone. */
+/** A changed object; without `current` it was deleted. */
 export interface ObjectChange<C> {
   readonly key: { readonly kind: string; readonly namespace: string; readonly name: string };
   readonly current: C | undefined;
 }
 
-/** What became of one host in one namespace. */
+/** Changes of one host in one namespace. */
 export interface ServiceDelta extends ServiceName {
-  /** Services of the host before: several when a ServiceEntry has several addresses, or several objects have the host. */
+  /** Previous services of the host: several if a ServiceEntry has several addresses, or several objects have the host. */
   readonly previous: readonly Service[];
-  /** The very same list when nothing differs. */
+  /** The previous list if unchanged. */
   readonly current: readonly Service[];
   readonly previousEndpoints: readonly Endpoint[];
-  /** The very same list when nothing differs. */
+  /** The previous list if unchanged. */
   readonly endpoints: readonly Endpoint[];
 }
 
@@ -26,18 +26,18 @@ export interface RegistryDelta {
   readonly services: readonly ServiceDelta[];
   /** Workloads that other registries may select. */
   readonly workloads: readonly WorkloadEvent[];
-  /** Hosts whose selector is another: proxies may serve them now, or not any more. */
+  /** Hosts whose selector changed: the set of proxies that serve them may differ. */
   readonly selectors?: readonly ServiceName[];
 }
 
-/** What other endpoints of a service mean to those who use it. */
+/** What a change of endpoints affects. */
 export type EndpointEffect = 'endpoints' | 'service' | 'names' | 'nothing';
 
 /**
- * Endpoints of EDS clusters are told by themselves. Those that DNS resolves are part of their cluster, and a headless
- * service has listeners for its pods' addresses, unless all of its ports are HTTP: then DNS alone answers with them.
+ * Endpoints of EDS clusters are pushed separately. DNS clusters contain their endpoints. A headless service has listeners for its pods'
+ * addresses, unless all of its ports are HTTP: then only DNS responses change.
  *
- * @param services all of the host in the namespace, whichever registry they are of: they share their endpoints
+ * @param services all services of the host and namespace in all registries: they share their endpoints
  */
 export function endpointEffect(services: readonly Service[]): EndpointEffect {
   if (services.length > 0 && services.every(({ exportTo }) => exportTo.has('~') && exportTo.size === 1))
@@ -50,7 +50,7 @@ export function endpointEffect(services: readonly Service[]): EndpointEffect {
   return headless && http ? 'names' : 'service';
 }
 
-/** The last list when all of its services are as they were. */
+/** Returns the previous list if all services are equal. */
 export function keptServices(now: readonly Service[], before: readonly Service[]): readonly Service[] {
   if (now.length !== before.length) return now;
   return now.every((service, index) => service === before[index] || isDeepStrictEqual(service, before[index]))

@@ -1,9 +1,9 @@
-/** Services that are another name for a service: ExternalName services of Kubernetes (spec/discovery.md §5.2, §5.4). */
+/** Services that are aliases of other services: ExternalName services of Kubernetes (spec/discovery.md §5.2, §5.4). */
 import type { Service } from './service.ts';
 
 export type FindService = (hostname: string) => Service | undefined;
 
-/** Aliases that lead on to aliases: more of them are taken for a circle. */
+/** Longer alias chains count as cyclic. */
 const maxSteps = 8;
 
 export function isAlias({ resolution }: Pick<Service, 'resolution'>): boolean {
@@ -11,15 +11,15 @@ export function isAlias({ resolution }: Pick<Service, 'resolution'>): boolean {
 }
 
 /**
- * What a service stands for in the end: itself, unless it is an alias. Undefined when that is no service of the mesh, or
- * aliases go round in a circle.
+ * The final target of a service, itself unless it is an alias. `undefined` if the target is not a service of the mesh, or aliases are
+ * cyclic.
  */
 export function serviceBehind(service: Service | undefined, find: FindService): Service | undefined {
   const last = service && chainBehind(service, find).at(-1);
   return last === undefined || isAlias(last) ? undefined : last;
 }
 
-/** A service, and step by step what it stands for, as far as that is known. */
+/** A service and its successive alias targets, as far as they are known. */
 export function chainBehind(service: Service, find: FindService): readonly Service[] {
   const chain = [service];
   let next: Service | undefined = service;
@@ -30,12 +30,12 @@ export function chainBehind(service: Service, find: FindService): readonly Servi
   return chain;
 }
 
-/** An absolute name may be written with a dot at its end. */
+/** An absolute name may have a trailing dot. */
 function withoutDot(name: string): string {
   return name.endsWith('.') ? name.slice(0, -1) : name;
 }
 
-/** Aliases of a list, by the host name of what they stand for. */
+/** Aliases of a list, by their target's host name. */
 export function aliasesByTarget(
   services: readonly Service[],
   find: FindService,

@@ -1,4 +1,4 @@
-/** From a ServiceEntry and what it selects to services and endpoints (spec/discovery.md §5.5). Pure. */
+/** Converts a ServiceEntry and its selected workloads to services and endpoints (spec/discovery.md §5.5). Pure. */
 
 import { isObject } from '../../runtime/json-object.ts';
 import { scalarText } from '../../runtime/scalar-text.ts';
@@ -33,7 +33,7 @@ const resolutions: Readonly<Record<ServiceEntryResolution, Resolution>> = {
   DYNAMIC_DNS: 'DynamicDNS',
 };
 
-/** One service for each host and address. */
+/** One service per host and address. */
 export function servicesOfEntry(
   entry: Config<ServiceEntry>,
   options: ServiceEntryOptions,
@@ -47,7 +47,7 @@ export function servicesOfEntry(
     namespace: entry.namespace,
     ports: spec.ports.map(({ name, number, protocol, targetPort }) => ({
       ...{ name, number, protocol },
-      // With endpoints the target port is theirs.
+      // Endpoints have their own target port.
       ...(spec.resolution === 'NONE' && targetPort !== undefined && { forwardedPort: targetPort }),
     })),
     resolution: resolutions[spec.resolution],
@@ -65,13 +65,16 @@ export function servicesOfEntry(
       return addresses.map((address) => ({ ...common, hostname, defaultAddress: address, addresses: [address] }));
     }
     const name = allocationName(entry, hostname);
-    // Another entry of the namespace may have the host, and an address for it.
+    // Another entry of the namespace may have the same host, with an allocated address.
     const autoAllocated = names.has(name) ? allocated?.(name) : undefined;
     return [{ ...common, hostname, defaultAddress: '0.0.0.0', addresses: [], ...(autoAllocated && { autoAllocated }) }];
   });
 }
 
-/** For which names addresses are allocated: for hosts that a client could tell by one. Those of a namespace share it. */
+/**
+ * Names for which addresses are allocated: hosts that clients can distinguish by address. Entries of one namespace share the address of a
+ * host.
+ */
 export const allocationNames = onceFor((entry: Config<ServiceEntry>): readonly string[] => {
   const { spec, labels } = entry;
   if (booleanOf(labels['networking.istio.io/enable-autoallocate-ip'] ?? '') === false) return [];
@@ -102,7 +105,7 @@ function isResolvedByName(spec: ServiceEntry): boolean {
   return spec.resolution === 'DNS' || spec.resolution === 'DNS_ROUND_ROBIN';
 }
 
-/** A WorkloadEntry as selectors find it. Labels of `metadata` and of `spec` are merged, `metadata` takes precedence, as in Istio. */
+/** Converts a WorkloadEntry. Labels of `metadata` and `spec` are merged; `metadata` takes precedence, as in Istio. */
 export function workloadOfEntry(config: Config<WorkloadEntry>, options: ServiceEntryOptions): Workload {
   const entry = { ...config.spec, labels: { ...config.spec.labels, ...config.labels } };
   return workloadOf(config, entry, { name: config.name, healthy: isHealthy(config) }, options);
@@ -137,10 +140,7 @@ function workloadOf(
   };
 }
 
-/**
- * A condition `Healthy` that is false makes a workload unhealthy (§5.5). So does none, where the workload was to say how it is: until it has,
- * nobody knows whether it serves.
- */
+/** A workload is unhealthy if its condition `Healthy` is false (§5.5), or if it must report health and has not done so yet. */
 function isHealthy({ status, annotations }: Pick<Config, 'status' | 'annotations'>): boolean {
   const conditions = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
   const said = conditions
@@ -166,7 +166,7 @@ function tlsModeOf(workload: WorkloadEntry): Endpoint['tlsMode'] {
   return workload.serviceAccount ? 'istio' : 'disabled';
 }
 
-/** A host that DNS knows is its own endpoint. */
+/** Without endpoints, a host is its own endpoint, resolved by DNS. */
 function hostEndpoints(entry: Config<ServiceEntry>, hostname: string, options: ServiceEntryOptions): Endpoint[] {
   return entry.spec.ports.map((port) => ({
     address: hostname,

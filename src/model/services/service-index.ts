@@ -1,6 +1,6 @@
 /**
- * Services by who sees them and by name (spec/discovery.md §6.3, §8.8). Immutable; lists are made when asked for, one for all
- * namespaces that see the same: a private service makes a list of its own for those who see it, and for nobody else.
+ * Services by visibility and name (spec/discovery.md §6.3, §8.8). Immutable. Lists are built on first use and shared by namespaces with the
+ * same view; a private service creates separate lists only for namespaces that see it.
  */
 import type { Steps } from '../../runtime/turns.ts';
 import { changedList, listDiff } from '../collections/list-diff.ts';
@@ -24,9 +24,9 @@ export class ServiceIndex {
   /** Oldest first. */
   readonly services: readonly Service[];
   private readonly byHost: ReadonlyMap<string, readonly Service[]>;
-  /** Hosts that are kept from some, or are of several namespaces. */
+  /** Hosts that are not visible to all namespaces, or are defined in several. */
   private readonly special: ReadonlySet<string>;
-  /** The special hosts that may mean something else to a namespace than to a stranger. */
+  /** Special hosts by namespace to which they may resolve differently than in the public view. */
   private readonly exceptions: HostsByNamespace;
   private readonly byNamespace: ReadonlyMap<string, readonly Service[]>;
   private readonly visible: SharedLists;
@@ -74,7 +74,7 @@ export class ServiceIndex {
     return new ServiceIndex({ services, byHost, special, exceptions: exceptions.sets, byNamespace }, previous, edit);
   }
 
-  /** All that a namespace sees. */
+  /** All services visible to a namespace. */
   visibleTo(namespace: string): readonly Service[] {
     return this.visible.of(
       this.viewOf(namespace),
@@ -84,7 +84,7 @@ export class ServiceIndex {
     );
   }
 
-  /** What the hosts that a namespace sees mean to it: of a host that several namespaces define, the services of one (§8.8). */
+  /** The services that visible hosts resolve to: of a host that several namespaces define, those of one (§8.8). */
   meantTo(namespace: string): readonly Service[] {
     return this.meant.of(
       this.viewOf(namespace),
@@ -99,12 +99,12 @@ export class ServiceIndex {
     );
   }
 
-  /** The services of a namespace, oldest first, whoever sees them. */
+  /** Services of a namespace, oldest first, regardless of visibility. */
   definedIn(namespace: string): readonly Service[] {
     return this.byNamespace.get(namespace) ?? [];
   }
 
-  /** The services of a host, of any namespace. */
+  /** Services of a host in all namespaces. */
   named(hostname: string): readonly Service[] {
     return this.byHost.get(hostname) ?? [];
   }
@@ -113,7 +113,7 @@ export class ServiceIndex {
     return this.named(hostname).filter((service) => service.namespace === namespace);
   }
 
-  /** What a host name means to a client of a namespace. */
+  /** The service that a host name resolves to for a client's namespace. */
   meaningOf(hostname: string, clientNamespace: string): Service | undefined {
     let best: Service | undefined;
     for (const service of this.named(hostname)) {
@@ -123,7 +123,7 @@ export class ServiceIndex {
     return best;
   }
 
-  /** The namespace that sees the same as this one: itself, or a stranger to all exports. */
+  /** A namespace with an equivalent view: itself, or the public view. */
   private viewOf(namespace: string): string {
     return this.exceptions.has(namespace) ? namespace : nobodysNamespace;
   }
@@ -141,24 +141,24 @@ export class ServiceIndex {
   }
 }
 
-/** Which services a list has. */
+/** Selects the services of a list. */
 interface Choosing {
   all(view: string): readonly Service[];
-  /** Of a few; undefined: everybody has all. */
+  /** The subset of `few` in the list; `undefined` if all of them are. */
   of(view: string, few: readonly Service[]): readonly Service[] | undefined;
 }
 
-/** Services of the hosts of which something changed; those of all others are chosen as they were. */
+/** Services of changed hosts; all other services of a list stay. */
 interface Edit {
   readonly before: ReadonlySet<Service>;
-  /** Of each host the oldest first. */
+  /** The oldest of each host first. */
   readonly now: readonly Service[];
 }
 
-/** With more a list is made anew. */
+/** Above this number, lists are rebuilt. */
 const mostEdited = 64;
 
-/** Undefined: too much for lists to be made from those before. */
+/** `undefined` if there are too many changes to edit the previous lists. */
 function editOf(
   changed: readonly Service[],
   before: ReadonlyMap<string, readonly Service[]>,
@@ -172,7 +172,7 @@ function editOf(
   return { before: new Set(old), now: young };
 }
 
-/** Lists by who sees them; the very list of the index before where it has the same services. */
+/** Lists by view; reuses the previous index's list if it has the same services. */
 class SharedLists {
   private readonly before: ReadonlyMap<string, readonly Service[]>;
   private readonly edit: Edit | undefined;
@@ -195,7 +195,7 @@ class SharedLists {
     return list;
   }
 
-  /** A change of a few services costs a list those, however many it has. */
+  /** Costs the number of changed services, not the list's length. */
   private edited(list: readonly Service[], view: string, choosing: Choosing): readonly Service[] | undefined {
     if (this.edit === undefined) return undefined;
     const { before, now } = this.edit;
@@ -206,7 +206,7 @@ class SharedLists {
   }
 }
 
-/** Sets of a map that is edited: those that change are copied. */
+/** A map of sets with copy-on-write. */
 class Edited {
   readonly sets: Map<string, ReadonlySet<string>>;
   private readonly own = new Set<ReadonlySet<string>>();
@@ -235,7 +235,7 @@ class Edited {
   }
 }
 
-/** Lists of the namespaces that something changed in; a few services cost a list those, however many it has. */
+/** Lists of the changed namespaces; a small edit costs the number of changed services. */
 function editedLists(
   before: ReadonlyMap<string, readonly Service[]> | undefined,
   touched: ReadonlySet<string>,
@@ -260,20 +260,22 @@ function editedLists(
   return lists;
 }
 
-/** Whether a host does not mean the same to everybody. */
+/** Whether a host resolves differently for different namespaces. */
 function isSpecial(services: readonly Service[]): boolean {
   return services.some(({ namespace, exportTo }) => !isPublic(exportTo) || namespace !== services[0]!.namespace);
 }
 
-/** Namespaces to which a special host may mean something else than to a stranger: who has it, and who it is shown to. */
+/**
+ * Namespaces in which a special host may resolve differently than in the public view: those that define it, and those it is exported to.
+ */
 function namesIn(services: readonly Service[]): ReadonlySet<string> {
   if (!isSpecial(services)) return new Set();
   return new Set(services.flatMap(({ namespace, exportTo }) => [namespace, ...exportTo]));
 }
 
 /**
- * Whether a service takes the host name from an older one: the own namespace's first, then Kubernetes' (nobody else may
- * squat on its names), else the older stays.
+ * Whether a service takes a host name from an older one: the client's namespace has precedence, then Kubernetes (so that no other registry
+ * can squat on its names), then the older service.
  */
 export function takesPrecedence(younger: Service, older: Service, clientNamespace: string): boolean {
   if (older.namespace === clientNamespace || younger.namespace === older.namespace) return false;

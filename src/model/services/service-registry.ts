@@ -1,4 +1,4 @@
-/** Services, endpoints and workloads of a set of objects at one moment, for those who need no running registry. */
+/** Builds services, endpoints and workloads of a set of objects in one call, without a running registry. */
 
 import { type Config, compareText, configKeyOf, configKeyText } from '../config/config.ts';
 import type { ConfigSet } from '../config/config-set.ts';
@@ -17,14 +17,14 @@ import { ServiceEntryServices } from './services-of-entries.ts';
 
 export type { EndpointIndex } from './endpoint-shards.ts';
 
-/** What the registries know at one moment. Immutable. */
+/** A snapshot of the registries. Immutable. */
 export interface ServiceRegistry {
-  /** Oldest first (§4.1). The very same list when only endpoints changed. */
+  /** Oldest first (§4.1). The same list if only endpoints changed. */
   readonly services: readonly Service[];
-  /** Lists that did not change are the very same lists. */
+  /** Unchanged lists keep their identity. */
   readonly endpoints: EndpointIndex;
   readonly workloads: ProxyLookup;
-  /** Ways into networks, from others. */
+  /** Gateways between networks. */
   readonly gateways: NetworkGateways;
 }
 
@@ -35,14 +35,14 @@ export const emptyRegistry: ServiceRegistry = {
   gateways: NetworkGateways.none,
 };
 
-/** What all registries are told beside their objects. */
+/** Settings of all registries. */
 export interface RegistryOptions extends KubernetesOptions, ServiceEntryOptions {
   readonly discoverySelectors: readonly LabelSelector[];
-  /** Endpoints that are not ready may be sent: a change of them is one that clients see. */
+  /** Unready endpoints may be sent, so that changes of them are visible to clients. */
   readonly sendUnhealthy: boolean;
 }
 
-/** As without any flag, in the namespace `istio-system`. */
+/** Defaults without flags, in the namespace `istio-system`. */
 export const defaultRegistryOptions: RegistryOptions = {
   trustDomain: 'cluster.local',
   domain: 'cluster.local',
@@ -59,13 +59,13 @@ export const defaultRegistryOptions: RegistryOptions = {
   persistentSessionLabel: 'istio.io/persistent-session',
 };
 
-/** Kinds that services and endpoints are made from. */
+/** Input kinds of services and endpoints. */
 export const serviceKinds = [
   ...(['ServiceEntry', 'WorkloadEntry'] as const),
   ...(['Service', 'Endpoints', 'EndpointSlice', 'Pod', 'Node', 'Namespace'] as const),
 ];
 
-/** A registry that goes on from moment to moment, what did not change kept by identity. */
+/** A registry that is updated from state to state; unchanged parts keep their identity. */
 class RegistryBuilder {
   readonly #options: RegistryOptions;
   readonly #kubernetes: KubernetesServices;
@@ -81,10 +81,10 @@ class RegistryBuilder {
     this.#shards = new EndpointShards(options);
   }
 
-  /** Brings it to these objects. */
+  /** Updates it to these objects. */
   build(configs: Partial<ConfigSet>): ServiceRegistry {
     const changes = this.#changes(configs);
-    // Each is told of the other's workloads; neither's workloads depend on the other's.
+    // Each registry receives the other's workloads; neither's workloads depend on the other's.
     const entries = this.#entries.apply(changes);
     const kubernetes = this.#kubernetes.apply(changes, entries.workloads);
     const selectingPods = this.#entries.apply([], kubernetes.workloads);
@@ -132,9 +132,9 @@ class RegistryBuilder {
 const builders = new WeakMap<ServiceRegistry, RegistryBuilder>();
 
 /**
- * @param configs objects of the kinds that services are made from
- * @param options what differs from {@link defaultRegistryOptions}
- * @param previous a registry that this function gave, with the same options: what did not change is shared with it
+ * @param configs objects of {@link serviceKinds}
+ * @param options differences from {@link defaultRegistryOptions}
+ * @param previous result of this function with the same options; unchanged parts are shared
  */
 export function buildServiceRegistry(
   configs: Partial<ConfigSet>,
@@ -148,7 +148,7 @@ export function buildServiceRegistry(
   return registry;
 }
 
-/** Oldest first, then host name, then namespace. */
+/** Oldest first, then by host name, then by namespace. */
 export function byServiceAge(a: Service, b: Service): number {
   return (
     a.creationTime - b.creationTime || compareText(a.hostname, b.hostname) || compareText(a.namespace, b.namespace)

@@ -1,12 +1,12 @@
-/** Which service ports a proxy's own workload serves (spec/discovery.md §5.4 "proxy → services"). */
+/** Service ports of a proxy's own workload (spec/discovery.md §5.4 "proxy → services"). */
 import { compareText } from '../config/config.ts';
 import type { TargetRef } from './proxy-lookup.ts';
 import type { Service, ServiceTarget } from './service.ts';
 
 /**
- * What registries say that a workload serves, with the services themselves. Each port of a transport once, oldest service first.
+ * Resolves references to services. Each service port once per transport, oldest service first.
  *
- * @param namespace of the workload: services of other namespaces are never its targets
+ * @param namespace of the workload: services of other namespaces are never targets
  * @param servicesOf the services of a host in a namespace
  */
 export function serviceTargets(
@@ -19,7 +19,7 @@ export function serviceTargets(
     const service = servicesOf(hostname, namespace)[0];
     const port = service?.ports.find((candidate) => candidate.name === portName);
     if (service === undefined || port === undefined) continue;
-    // A number may be one port of TCP and one of UDP, as that of DNS is.
+    // TCP and UDP may share a port number, as in DNS.
     const id = `${hostname}/${port.number}/${port.protocol === 'UDP' ? 'UDP' : 'TCP'}`;
     if (!targets.has(id)) targets.set(id, { service, port, targetPort });
   }

@@ -1,7 +1,4 @@
-/**
- * Services and endpoints of ServiceEntries and of the workloads that they select, kept up to date change by change
- * (spec/discovery.md §5.5). No I/O: what it knows was handed to it.
- */
+/** Services and endpoints of ServiceEntries and their selected workloads, updated incrementally (spec/discovery.md §5.5). No I/O. */
 
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import { atOnce, type Steps } from '../../runtime/turns.ts';
@@ -28,16 +25,16 @@ import {
 import { mayExport } from './visibility.ts';
 import { byWorkloadAge, sameWorkload, type Workload, type WorkloadEvent, workloadId } from './workload.ts';
 
-/** One ServiceEntry and what it gives. */
+/** The result for one ServiceEntry. */
 interface Made {
   readonly entry: Config<ServiceEntry>;
   readonly services: readonly Service[];
-  /** The same by host. */
+  /** The services by host. */
   readonly ofHosts: ReadonlyMap<string, readonly Service[]>;
   readonly endpoints: ReadonlyMap<string, readonly Endpoint[]>;
 }
 
-/** All that one host in one namespace has, of all ServiceEntries. */
+/** The services and endpoints of one host in one namespace, from all ServiceEntries. */
 interface Host {
   readonly hostname: string;
   readonly namespace: string;
@@ -73,20 +70,19 @@ export class ServiceEntryServices {
     return this.#hosts.get(`${namespace}/${hostname}`)?.services ?? [];
   }
 
-  /** What is known of proxies at this moment. */
   get lookup(): ProxyLookup {
     return new ServiceEntryLookup(this.#addresses, this.#selectors);
   }
 
   /**
-   * @param changes of ServiceEntries and WorkloadEntries; others are not looked at
-   * @param pods workloads of clusters that came, went or are others
+   * @param changes of ServiceEntries and WorkloadEntries; others are ignored
+   * @param pods added, removed or changed workloads of clusters
    */
   apply(changes: readonly Change[], pods: readonly WorkloadEvent[] = []): RegistryDelta {
     return atOnce(this.applying(changes, pods));
   }
 
-  /** The same in steps. Until they are done it answers for some hosts what they were, and for others what they are. */
+  /** {@link apply} in steps. Until they finish, look-ups may return old state for some hosts and new state for others. */
   *applying(changes: readonly Change[], pods: readonly WorkloadEvent[] = []): Steps<RegistryDelta> {
     const dirty = new Map<string, Config<ServiceEntry> | undefined>();
     let [allocates, hasOtherAge] = [false, false];
@@ -135,7 +131,7 @@ export class ServiceEntryServices {
     return { services, workloads: own, selectors };
   }
 
-  /** Files a selector. Returns whether it took the place of another one. */
+  /** Stores a selector. Returns whether it replaced another one. */
   #select(id: string, old: Config<ServiceEntry> | undefined, now: Config<ServiceEntry> | undefined): boolean {
     const before = old?.spec.workloadSelector?.labels;
     if (old && before) this.#selectors = this.#selectors.without(old.namespace, { id, selector: before });
@@ -160,7 +156,7 @@ export class ServiceEntryServices {
     return events;
   }
 
-  /** Files a workload, and says which ServiceEntries selected it or do so now. */
+  /** Stores a workload. Returns the ServiceEntries that selected it or select it now. */
   #moved({ previous, current }: WorkloadEvent): readonly Selecting<Config<ServiceEntry>>[] {
     const { namespace } = (current ?? previous)!;
     let index = this.#workloads.get(namespace);
@@ -176,9 +172,9 @@ export class ServiceEntryServices {
   }
 
   /**
-   * Allocates addresses for the names of changed entries. Entries whose address changed because of them are built again.
+   * Allocates addresses for the names of changed entries. Other entries whose address changes as a result are rebuilt.
    *
-   * @param hasOtherAge an entry has the age of another one: which names keep their addresses depends on the order of all
+   * @param hasOtherAge an entry's age changed, so that precedence depends on the order of all entries
    */
   *#allocating(dirty: Map<string, Config<ServiceEntry> | undefined>, hasOtherAge: boolean): Steps<void> {
     if (!hasOtherAge && this.#changesOwnAddressesOnly(dirty)) return;
@@ -194,7 +190,7 @@ export class ServiceEntryServices {
       if (names.length > 0) named.push({ id, entry, names });
       yield;
     }
-    // An entry that may not affect other namespaces takes what theirs leave.
+    // Entries that may not affect other namespaces are allocated last.
     const isLast = ({ entry }: { readonly entry: Config }): number =>
       mayExport(entry.namespace, this.#options) ? 0 : 1;
     const eligible = yield* sorting(named, (a, b) => isLast(a) - isLast(b) || byAge(a.entry, b.entry));
@@ -248,7 +244,7 @@ export class ServiceEntryServices {
     const isSelecting = selector !== undefined && !entry.isWithoutEndpoints;
     const found = isSelecting ? (this.#workloads.get(entry.namespace)?.selectedBy(selector) ?? []) : [];
     const endpoints = endpointsOfEntry(entry, found.toSorted(byWorkloadAge), this.#options);
-    // Hosts of an entry mostly share one list, and still do afterwards.
+    // Hosts of an entry usually share one list; keeps it shared.
     const keep = onceForPair((list: readonly Endpoint[], previous: readonly Endpoint[]) =>
       keptEndpoints(list, previous),
     );
@@ -260,7 +256,7 @@ export class ServiceEntryServices {
     return { entry, services: keptOnes, ofHosts, endpoints: new Map(kept) };
   }
 
-  /** What the ServiceEntries of a host give together. */
+  /** The merged services and endpoints of a host. */
   #joined({ hostname, namespace }: { readonly hostname: string; readonly namespace: string }): ServiceDelta {
     const key = `${namespace}/${hostname}`;
     const host = this.#hosts.get(key)!;
@@ -282,7 +278,7 @@ function isChange({ previous, current, previousEndpoints, endpoints }: ServiceDe
   return previous !== current || previousEndpoints !== endpoints;
 }
 
-/** A workload is found by its addresses among the endpoints, and by its labels where a ServiceEntry selects them. */
+/** Finds a workload among endpoints by address, and among ServiceEntry selectors by labels. */
 class ServiceEntryLookup implements ProxyLookup {
   readonly #addresses: AddressBook;
   readonly #selectors: SelectorIndex<Config<ServiceEntry>>;
@@ -296,7 +292,7 @@ class ServiceEntryLookup implements ProxyLookup {
     const named = this.#addresses.at(proxy.configNamespace, knownBy(proxy));
     const selecting = this.#selectors.selecting(proxy.configNamespace, proxy.labels);
     if (selecting.length === 0) return named;
-    // No labels would make every proxy of the namespace an instance.
+    // Without labels, every proxy of the namespace would match.
     const bySelector = selecting.filter(({ selector }) => Object.keys(selector).length > 0).map(({ item }) => item);
     return [...named, ...bySelector.sort(byAge).flatMap(targetsOfEntry)];
   }
@@ -307,8 +303,8 @@ class ServiceEntryLookup implements ProxyLookup {
 }
 
 /**
- * The addresses that tell a workload. A gateway's ports are led to where its services say, so what else of its host
- * listens at the loopback address must not be taken for the gateway.
+ * Addresses that identify a workload. Loopback addresses are excluded for gateways: other processes of the host listen there, and a
+ * gateway's ports come from its services.
  */
 function knownBy({ type, ipAddresses }: LookedUp): readonly string[] {
   return type === 'router' ? ipAddresses.filter((address) => !isLoopback(address)) : ipAddresses;

@@ -1,12 +1,12 @@
-/** Services that a host, perhaps a wildcard, is about. */
+/** Finds the services that a host or wildcard covers. */
 import { onceFor } from '../collections/once-for.ts';
 import { isHostWithin } from '../fields/hostname.ts';
 import type { Service } from './service.ts';
 
-/** The host that was asked for last of a list of services, which many scopes share. */
+/** The last host requested per list of services, which many scopes share. */
 const within = new WeakMap<readonly Service[], { readonly host: string; readonly services: readonly Service[] }>();
 
-/** Those of a list whose names lie within the host: looked for once for all who ask for the same. */
+/** Cached for repeated calls with the same list and host. */
 export function servicesWithin(services: readonly Service[], host: string): readonly Service[] {
   let known = within.get(services);
   if (known?.host !== host) {
@@ -16,7 +16,7 @@ export function servicesWithin(services: readonly Service[], host: string): read
   return known.services;
 }
 
-/** Several services of a host are one for each of its addresses, or of several objects, each with ports of its own. */
+/** A host has several services if it has several addresses or several objects define it, each with its own ports. */
 export const servicesByHost = onceFor((services: readonly Service[]) => {
   const byHost = Map.groupBy(services, ({ hostname }) => hostname);
   return (host: string): readonly Service[] => byHost.get(host) ?? [];

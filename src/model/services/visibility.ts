@@ -1,39 +1,38 @@
-/** Who sees what: `exportTo` of services and rules. `.` is the own namespace, `*` everybody, `~` nobody. */
+/** Visibility by `exportTo` of services and rules: `.` is the own namespace, `*` all namespaces, `~` none. */
 
 /**
- * Whether something is shown to a namespace.
+ * Whether an object is visible to a namespace.
  *
- * @param exportTo what it says; empty counts as everybody.
- * @param ownNamespace where it is defined.
+ * @param exportTo empty means all namespaces
+ * @param ownNamespace namespace of the object
  */
 export function isExportedTo(exportTo: ReadonlySet<string>, ownNamespace: string, namespace: string): boolean {
   if (isPublic(exportTo)) return true;
   return exportTo.has(namespace) || (namespace === ownNamespace && exportTo.has('.'));
 }
 
-/** No namespace is called so: it sees what everybody sees. */
+/** Not a valid namespace name: it sees exactly the objects exported to all namespaces. */
 export const nobodysNamespace = '\u0000';
 
-/** Whether everybody sees it. */
 export function isPublic(exportTo: ReadonlySet<string>): boolean {
   return exportTo.size === 0 || exportTo.has('*');
 }
 
-/** The mesh's rule for namespaces that share one control plane and do not trust each other; a MeshConfig has it. */
+/** The mesh's rule for namespaces that share a control plane but do not trust each other; part of MeshConfig. */
 export interface ExportRule {
   /** Namespaces whose objects may affect proxies of other namespaces; `*`: all. */
   readonly exportingNamespaces: readonly string[];
-  /** Its objects always may. */
+  /** Its objects may always affect proxies of other namespaces. */
   readonly rootNamespace: string;
 }
 
-/** Whether objects of a namespace may affect proxies of other namespaces. What stands in for an object of an unreadable namespace (``) must. */
+/** Whether objects of a namespace may affect proxies of other namespaces. Always true for stand-ins with an unreadable namespace (``). */
 export function mayExport(namespace: string, { exportingNamespaces, rootNamespace }: ExportRule): boolean {
   const isForMesh = namespace === rootNamespace || namespace === '';
   return isForMesh || exportingNamespaces.includes('*') || exportingNamespaces.includes(namespace);
 }
 
-/** The `exportTo` of an object, else the mesh's default; where its namespace may not export, that namespace at most. */
+/** The object's `exportTo`, else the mesh's default; limited to the own namespace if it may not export. */
 export function exportSet(
   namespace: string,
   exportTo: readonly string[] | undefined,

@@ -1,4 +1,4 @@
-/** What runs somewhere and may serve a service: a pod, or a WorkloadEntry (spec/discovery.md §5.4, §5.5). */
+/** A workload that may serve a service: a pod, or a WorkloadEntry (spec/discovery.md §5.4, §5.5). */
 import { compareText } from '../config/config.ts';
 import { sameEndpoint, sameLabels } from './same-endpoint.ts';
 import type { Endpoint } from './service.ts';
@@ -7,13 +7,13 @@ export interface Workload {
   readonly kind: 'Pod' | 'WorkloadEntry';
   readonly namespace: string;
   readonly name: string;
-  /** By which selectors find it. */
+  /** Labels that selectors match. */
   readonly labels: Readonly<Record<string, string>>;
-  /** All of its addresses; the first is that of {@link template}. */
+  /** All addresses; the first is that of {@link template}. */
   readonly addresses: readonly string[];
-  /** An endpoint but for its port. */
+  /** An endpoint without its port. */
   readonly template: EndpointTemplate;
-  /** Named ports: of a pod its containers', of a WorkloadEntry those that it lists. */
+  /** Named ports: container ports of a pod, or ports of a WorkloadEntry. */
   readonly ports: Readonly<Record<string, number>>;
   /** Milliseconds since the Unix epoch. */
   readonly creationTime: number;
@@ -21,7 +21,7 @@ export interface Workload {
 
 export type EndpointTemplate = Omit<Endpoint, 'port' | 'servicePortName'>;
 
-/** One workload that is not what it was. */
+/** A change of one workload. */
 export interface WorkloadEvent {
   readonly previous?: Workload | undefined;
   readonly current?: Workload | undefined;
@@ -50,12 +50,12 @@ export function sameWorkload(a: Workload | undefined, b: Workload | undefined): 
   );
 }
 
-/** The named port of a workload; undefined: it has none. Strangers give the names, and `constructor` is one. */
+/** The named port of a workload. Names are untrusted, so `constructor` must not be found. */
 export function portNamed({ ports }: Pick<Workload, 'ports'>, name: string): number | undefined {
   return Object.hasOwn(ports, name) ? ports[name] : undefined;
 }
 
-/** A workload as an endpoint of a service port. */
+/** Converts a workload to an endpoint of a service port. */
 export function endpointOf(workload: Pick<Workload, 'template'>, servicePortName: string, port: number): Endpoint {
   return { ...workload.template, port, servicePortName };
 }

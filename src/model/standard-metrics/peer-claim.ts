@@ -1,9 +1,9 @@
 /**
- * The request header by which a sidecar says which workload it is. A server's agent believes it only if the peer's
- * certificate has the namespace and service account of the claim; Envoy removes it before the application.
+ * The request header by which a sidecar claims its workload. The server's agent accepts it only if the peer's certificate has the claimed
+ * namespace and service account; Envoy removes it before the application.
  */
 
-/** A workload as labels describe it. */
+/** Label values that describe a workload. */
 export interface WorkloadLabels {
   readonly workload: string;
   readonly namespace: string;
@@ -19,10 +19,10 @@ export interface PeerClaim extends WorkloadLabels {
 }
 
 export const peerHeader = 'x-chartpilot-peer';
-/** Envoy reads its own claim from this variable, so that configuration is the same for all workloads. */
+/** Envoy reads its own claim from this environment variable, so that its configuration is the same for all workloads. */
 export const peerVariable = 'CHARTPILOT_PEER';
 
-/** A longer header is no claim. */
+/** A longer header is ignored. */
 const maxClaimLength = 1_024;
 const version = '1';
 
@@ -32,7 +32,7 @@ export function peerClaimText(claim: PeerClaim): string {
   return [version, ...fields.map(plainText)].join(';');
 }
 
-/** @returns `undefined` for a text that is no claim */
+/** @returns `undefined` if the text is not a valid claim */
 export function peerClaimIn(text: string): PeerClaim | undefined {
   if (text.length > maxClaimLength) return undefined;
   const fields = text.split(';');
@@ -58,7 +58,7 @@ export function accountOf(spiffeId: string): { readonly namespace: string; reado
   return namespace === undefined || account === undefined ? undefined : { namespace, account };
 }
 
-/** Characters of Kubernetes names and labels only: nothing separates fields, and nothing needs escapes. */
+/** Keeps the characters of Kubernetes names and labels only, so that fields need no escaping. */
 function plainText(text: string): string {
   return text.slice(0, 128).replace(/[^\w.:/@-]/g, '_');
 }

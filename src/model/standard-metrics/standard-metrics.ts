@@ -1,9 +1,9 @@
 /**
- * Istio's standard metrics as data: names, types, labels and buckets. The agent counts them, the control plane configures
- * which of them are reported, and docs/metrics.md is generated from this table.
+ * Istio's standard metrics as data: names, types, labels and buckets. The agent counts them, the control plane configures them, and
+ * docs/metrics.md is generated from this table.
  */
 
-/** A metric by its name in the Telemetry API. */
+/** Name of a metric in the Telemetry API. */
 export type StandardMetricId =
   | 'REQUEST_COUNT'
   | 'REQUEST_DURATION'
@@ -15,7 +15,7 @@ export type StandardMetricId =
   | 'TCP_RECEIVED_BYTES';
 
 export interface StandardMetric {
-  /** Name in Prometheus. */
+  /** Prometheus name. */
   readonly name: string;
   readonly type: 'counter' | 'histogram';
   readonly protocol: 'http' | 'tcp';
@@ -76,7 +76,7 @@ export const standardMetrics: Readonly<Record<StandardMetricId, StandardMetric>>
 
 export const standardMetricIds = Object.keys(standardMetrics) as StandardMetricId[];
 
-/** Labels of every standard metric, in the order in which they are written; HTTP's own follow in {@link requestLabels}. */
+/** Labels of every standard metric, in output order; those of HTTP follow in {@link requestLabels}. */
 export const connectionLabels = [
   'reporter',
   'source_workload',
@@ -103,7 +103,7 @@ export const connectionLabels = [
   'connection_security_policy',
 ] as const;
 
-/** Labels that only metrics of requests have. */
+/** Labels of request metrics only. */
 export const requestLabels = ['response_code', 'grpc_response_status'] as const;
 
 export type StandardLabel = (typeof connectionLabels)[number] | (typeof requestLabels)[number];
@@ -114,5 +114,5 @@ export const standardBuckets: readonly number[] = [
   ...[300_000, 600_000, 1_800_000, 3_600_000],
 ];
 
-/** Value of a label that is not known. */
+/** Label value if the actual one is unknown. */
 export const unknownLabel = 'unknown';

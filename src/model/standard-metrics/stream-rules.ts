@@ -1,14 +1,14 @@
 /**
- * What the agent counts of one access log stream. The control plane writes the rules into the name of the log, which Envoy
- * sends first on each stream: the agent needs no other source, and rules change together with the listener.
+ * What the agent counts from one access log stream. The control plane encodes the rules in the log name, which Envoy sends first on each
+ * stream, so the agent needs no other source and rules change together with the listener.
  */
 import { isObject } from '../../runtime/json-object.ts';
 import { type StandardMetricId, standardMetricIds } from './standard-metrics.ts';
 
-/** Which side of a request or connection the proxy is, as the label `reporter` has it. */
+/** The proxy's side of a request or connection, as in the label `reporter`. */
 export type Reporter = 'source' | 'destination';
 
-/** The value of a label that a Telemetry object sets: a fixed text, or the custom tag of an entry with that number. */
+/** A label value set by a Telemetry object: a fixed text, or the custom tag with that number. */
 export type LabelValue = { readonly text: string } | { readonly tag: number };
 
 export interface MetricRule {
@@ -27,18 +27,18 @@ export interface StreamRules {
 
 /** Cluster of the agent's access log service in Envoy's bootstrap. */
 export const accessLogCluster = 'agent-access-logs';
-/** Where the names of these logs begin. */
+/** Prefix of these log names. */
 const prefix = 'istio-metrics/';
-/** A longer name is no name of ours; bounds what the agent parses. */
+/** Longer names are ignored; bounds what the agent parses. */
 export const maxLogNameLength = 32_768;
-/** Expressions of one log; each costs Envoy an evaluation per request. */
+/** Expressions per log; each costs Envoy an evaluation per request. */
 export const maxExpressions = 64;
 
 export function logNameOf({ reporter, metrics }: StreamRules): string {
   return `${prefix}${reporter}${Object.keys(metrics).length === 0 ? '' : `/${JSON.stringify(metrics)}`}`;
 }
 
-/** @returns `undefined` for the name of another log, or rules of another form */
+/** @returns `undefined` for other logs and unknown forms of rules */
 export function rulesIn(logName: string): StreamRules | undefined {
   if (logName.length > maxLogNameLength) return undefined;
   const [, reporter, json] = /^istio-metrics\/(source|destination)(?:\/(\{.*\}))?$/s.exec(logName) ?? [];
@@ -74,22 +74,22 @@ function labelIn(label: string, value: unknown): [string, LabelValue][] {
   return typeof tag === 'number' && tag >= 0 && tag < maxExpressions ? [[label, { tag }]] : [];
 }
 
-/** Name of the custom tag with the value of an expression. */
+/** Name of the custom tag with an expression's value. */
 export function expressionTag(tag: number): string {
   return `t${tag}`;
 }
 
-/** Names of the custom tags of each entry. */
+/** Custom tags of each entry. */
 export const entryTags = {
   /** `istio.workload` of the endpoint: `workload;namespace;canonical service;canonical revision;cluster`. */
   workload: 'w',
   /** `istio.services` of the cluster: JSON, a list of `{host, name, namespace}`. */
   services: 's',
-  /** The peer's SPIFFE ID, of a connection to an endpoint. */
+  /** The peer's SPIFFE ID on an upstream connection. */
   upstreamPeer: 'up',
-  /** The proxy's own SPIFFE ID on it. */
+  /** The proxy's own SPIFFE ID on an upstream connection. */
   upstreamLocal: 'ul',
 } as const;
 
-/** Name of the filter state object with the peer's claim about itself. */
+/** Name of the filter state object with the peer's claim. */
 export const peerStateKey = 'chartpilot.peer';

@@ -1,4 +1,4 @@
-/** Where Ingresses of our class are reached from outside (spec/discovery.md §12, Ingress syncer). Pure. */
+/** External addresses of Ingresses of this control plane's class (spec/discovery.md §12, Ingress syncer). Pure. */
 import { compareText } from '../config/config.ts';
 import type { ConfigSet } from '../config/config-set.ts';
 import { isIpAddress } from '../fields/names.ts';
@@ -10,10 +10,10 @@ export type AddressSources = Pick<ConfigSet, 'Service' | 'Pod' | 'Node'>;
 export type AddressSettings = Pick<MeshConfig, 'ingressService' | 'ingressSelector'>;
 
 /**
- * Of the Service that the mesh's settings name, or, where they name none, of the nodes on which the workloads run.
+ * Addresses of the Service in the mesh's settings, or else of the nodes that run the gateway's workloads.
  *
- * @param namespace of the control plane, in which these are looked for
- * @returns in a fixed order, as the reference has it: addresses, then names
+ * @param namespace of the control plane, in which these are looked up
+ * @returns in Istio's order: IPs, then host names
  */
 export function ingressAddresses(
   sources: AddressSources,

@@ -1,4 +1,4 @@
-/** The routes that Ingresses ask for, by host (spec/discovery.md §4.4). */
+/** Routes of Ingresses, by host (spec/discovery.md §4.4). */
 import type { Steps } from '../../runtime/turns.ts';
 import { type Config, configKeyOf, type Origin } from '../config/config.ts';
 import type { Ingress, IngressBackend, IngressPath } from '../kinds/kubernetes/ingress.ts';
@@ -6,14 +6,14 @@ import type { KubernetesService } from '../kinds/kubernetes/service.ts';
 import { closedRoute, type Destination, type HttpRoute } from '../kinds/virtual-service/virtual-service.ts';
 
 export interface HostRoutes {
-  /** Those that have a route for the host, oldest first. */
+  /** Ingresses with a route for the host, oldest first. */
   readonly ingresses: readonly Config<Ingress>[];
   readonly http: readonly HttpRoute[];
-  /** The path that each route was written as. */
+  /** The Ingress path of each route. */
   readonly origins: readonly Origin[];
 }
 
-/** A route, and what its place depends on. */
+/** A route and its sort criteria. */
 interface PathRoute {
   readonly path: string;
   readonly isExact: boolean;
@@ -25,8 +25,8 @@ interface WrittenRoute extends PathRoute {
 }
 
 /**
- * Routes of all rules, those of several Ingresses for one host together: longest path first, exact before prefix. A path
- * whose port is not known is left out, and so is a default backend.
+ * Routes of all rules, merged by host: longest path first, exact before prefix. Paths with an unknown port and default backends are left
+ * out.
  */
 export function* findingRoutes(
   ingresses: readonly Config<Ingress>[],
@@ -86,10 +86,10 @@ function routeOf({ path, pathType }: IngressPath, destination: Destination | und
   return [stem === undefined ? exact(path) : prefix(stem === '' ? '/' : stem)];
 }
 
-/** Of `/a` that is `/a` itself and all below `/a/`, not `/ab`. */
+/** Prefix `/a` matches `/a` itself and everything below `/a/`, not `/ab`. */
 function segments(path: string, everything: PathRoute, route: HttpRoute['route']): PathRoute {
   if (path === '') return everything;
-  // Envoy wants no query or fragment in it, and one more sign than a slash.
+  // Envoy accepts no query or fragment here, and requires a character besides the slash.
   const match = /^[^?#]+[^?#/]$/.test(path)
     ? [{ uri: { prefix: path }, bySegments: true }]
     : [{ uri: { exact: path } }, { uri: { prefix: `${path}/` } }];

@@ -1,8 +1,8 @@
-/** What a translation made of other objects, from one time to the next. */
+/** Keeps the identity of unchanged generated objects between translations. */
 import type { Steps } from '../../runtime/turns.ts';
 import { type Config, configKeyText } from '../config/config.ts';
 
-/** By key; those that are what they were keep their identity. */
+/** By key; equal objects are replaced by the previous ones. */
 export function* keying(
   objects: Iterable<Config>,
   before: ReadonlyMap<string, Config>,

@@ -1,19 +1,19 @@
-/** How large a YAML value is when each alias is replaced by what it stands for. Pure. */
+/** Size of a YAML value with all aliases expanded. Pure. */
 import { deepestNesting } from './yaml-fast.ts';
 
-/** Values of one document, counting those that aliases stand for in each place. */
+/** Values of one document, with aliases expanded. */
 export const maxAliasedValues = 100_000;
 
 interface Extent {
   readonly values: number;
-  /** Lists and maps in one another. */
+  /** Nesting depth. */
   readonly levels: number;
 }
 
 const scalarExtent: Extent = { values: 1, levels: 0 };
 
 /**
- * What is wrong with a value in which aliases share lists and maps.
+ * Checks the limits of a value with aliases.
  *
  * @param value without cycles
  * @returns `undefined` if it is within the limits
@@ -26,7 +26,7 @@ export function aliasViolation(value: unknown): string | undefined {
     : undefined;
 }
 
-/** Each list and map is measured once, however many aliases stand for it. */
+/** Measures each shared list or map once. */
 function extentOf(value: unknown, known: Map<object, Extent>): Extent {
   if (typeof value !== 'object' || value === null) return scalarExtent;
   const measured = known.get(value);

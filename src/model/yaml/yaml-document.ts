@@ -1,42 +1,39 @@
 /**
- * One YAML document: its value, its mistakes of syntax, and where in the file each field is. YAML is read as version 1.2
- * with its core schema and merge keys: `yes`, `no`, `on` and `off` are texts (where a field wants true or false, its
- * decoder says so), and numbers have no sexagesimals.
+ * One YAML document: its value, syntax errors, and the positions of its fields. Uses YAML 1.2 with the core schema and merge keys: `yes`,
+ * `no`, `on` and `off` are strings (decoders of boolean fields report them), and there are no sexagesimal numbers.
  */
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from 'yaml';
 import { aliasViolation } from './alias-extent.ts';
 import { deepestNesting, type NotPlain, type PlainDocument, readPlainDocument } from './yaml-fast.ts';
 
 export interface Position {
-  /** 1-based. */
   readonly line: number;
-  /** 1-based. */
   readonly column: number;
 }
 
 export interface YamlDocument {
-  /** As far as it could be read, when there are mistakes. */
+  /** The readable part if there are errors. */
   readonly value: unknown;
   readonly errors: readonly (Position & { readonly message: string })[];
-  /** Set if it may be valid, but is longer than what the parser of documents that are not plain accepts. */
+  /** Set if the document may be valid, but is too long for the full parser. */
   readonly isTooLong?: true;
-  /** Where a field is (`spec.http[0].name`), or the deepest part of its path that is there. */
+  /** Position of a field (`spec.http[0].name`), or of its deepest existing parent. */
   positionOf(path: string): Position;
 }
 
-/** A part of a text, with the line that it begins on. */
+/** A part of a text, with the number of its first line. */
 export interface TextPart {
   readonly text: string;
   /** 1-based. */
   readonly line: number;
 }
 
-/** Cuts a stream at its `---` lines, which can stand nowhere else in YAML (YAML 1.2.2 §9.1.2). */
+/** Splits a stream at its `---` lines, which can be nothing else in YAML (YAML 1.2.2 §9.1.2). */
 export function splitDocuments(text: string): readonly TextPart[] {
   return [...documentsOf(text)];
 }
 
-/** The same, one after the other. */
+/** {@link splitDocuments}, lazily. */
 export function* documentsOf(text: string): Generator<TextPart, void> {
   let line = 1;
   let start = 0;
@@ -44,7 +41,7 @@ export function* documentsOf(text: string): Generator<TextPart, void> {
   for (;;) {
     const marker = nextMarker(text, from);
     const end = marker ?? text.length;
-    // Directives and comments before the first marker belong to what follows it.
+    // Directives and comments before the first marker belong to the following document.
     if (marker === undefined || !isOnlyComments(text, start, end)) {
       const part = text.slice(start, end);
       yield { text: part, line };
@@ -56,7 +53,7 @@ export function* documentsOf(text: string): Generator<TextPart, void> {
   }
 }
 
-/** Offset of the next line, behind a line's end, that is a marker. */
+/** Offset of the next marker line after a line end. */
 function nextMarker(text: string, from: number): number | undefined {
   for (let at = text.indexOf('\n---', from); at >= 0; at = text.indexOf('\n---', at + 1)) {
     const behind = text.charAt(at + 4);
@@ -65,7 +62,7 @@ function nextMarker(text: string, from: number): number | undefined {
   return undefined;
 }
 
-/** Lines that are blank, comments or directives. */
+/** Whether lines are blank, comments or directives. */
 function isOnlyComments(text: string, start: number, end: number): boolean {
   for (let at = start; at < end; ) {
     const lineEnd = text.indexOf('\n', at);
@@ -84,18 +81,18 @@ function linesIn(text: string): number {
 }
 
 /**
- * The parser that knows every position and mistake works for a quarter of a second on so many characters. Of more, what is
- * not plain is refused.
+ * The full parser, with positions and errors, takes a quarter of a second for this many characters. Longer documents are rejected unless
+ * they are plain.
  */
 const mostExplained = 128 * 1024;
 
-/** Of one document: for each alias that parser goes through all anchors. */
+/** Aliases per document: the full parser scans all anchors for each alias. */
 const mostAliases = 1_000;
 
-/** Of one document; those behind the first few mostly follow from them. */
+/** Errors per document; later ones mostly follow from the first. */
 const mostErrors = 50;
 
-/** Reads one document. Never throws. The parser that knows every position is asked only when it is needed. */
+/** Parses one document. Never throws. Uses the full parser only when needed. */
 export function parseYamlDocument(part: TextPart): YamlDocument {
   const isLong = part.text.length > mostExplained;
   const read = readPlainDocument(part.text, { takesTabs: isLong });
@@ -110,7 +107,7 @@ export function parseYamlDocument(part: TextPart): YamlDocument {
   return explainYamlDocument(part);
 }
 
-/** In a document that is no YAML. */
+/** An alias, or what looks like one in a document that is not valid YAML. */
 const seemingAlias = /(?<![^\s,[{])\*[^\s,[\]{}]/g;
 
 function whyNotExplained(read: NotPlain): string {
@@ -119,7 +116,7 @@ function whyNotExplained(read: NotPlain): string {
   return `${what}; split it into several documents with ---`;
 }
 
-/** What is before the mistake may tell which object it was. */
+/** The text before the error may identify the object. */
 function refusedDocument(part: TextPart, message: string, offset: number): YamlDocument {
   const { text } = part;
   const head = text.slice(0, Math.min(offset === 0 ? text.length : offset, mostExplained));
@@ -153,7 +150,7 @@ function plainYamlDocument(part: TextPart, plain: PlainDocument): YamlDocument {
   };
 }
 
-/** Where offsets of a text are. */
+/** Converts offsets to positions. */
 class LineStarts {
   readonly #part: TextPart;
   #starts: readonly number[] | undefined;
@@ -180,7 +177,7 @@ function lineStartsOf(text: string): number[] {
   return starts;
 }
 
-/** Reads one document with every position and mistake; much slower. Never throws. */
+/** Parses one document with all positions and errors; much slower. Never throws. */
 export function explainYamlDocument(part: TextPart): YamlDocument {
   const lineCounter = new LineCounter();
   const at = (offset: number): Position => {
@@ -189,7 +186,7 @@ export function explainYamlDocument(part: TextPart): YamlDocument {
   };
   const errors: (Position & { message: string })[] = [];
   try {
-    // Of each key the library would look at all keys before it.
+    // uniqueKeys would compare each key with all previous ones.
     const options = { lineCounter, prettyErrors: false, merge: true, logLevel: 'error', uniqueKeys: false } as const;
     const document = parseDocument(part.text, options);
     const circular = circularAliases(document);
@@ -212,20 +209,20 @@ export function explainYamlDocument(part: TextPart): YamlDocument {
   }
 }
 
-/** The value, or what is wrong with its aliases. */
+/** The value, or the error of its aliases. */
 function aliasedValueOf(document: Document): { readonly value: unknown } | { readonly violation: string } {
   try {
-    // What aliases stand for is one object in all their places, so that this takes no longer than the text is.
+    // Aliases share one object, so the cost is linear in the text.
     const value: unknown = document.toJS({ maxAliasCount: -1 });
     const violation = firstAlias(document) === undefined ? undefined : aliasViolation(value);
     return violation === undefined ? { value } : { violation };
   } catch (error) {
-    // An alias without its anchor, or a value that is too deep.
+    // An alias without its anchor, or a value that is nested too deep.
     return { violation: error instanceof Error ? error.message : String(error) };
   }
 }
 
-/** Aliases within the value that they stand for: it would have no end. */
+/** Aliases within their own anchor, which would be infinite. */
 function circularAliases(document: Document): { pos: readonly [number]; message: string }[] {
   const found: { pos: readonly [number]; message: string }[] = [];
   visit(document, {
@@ -250,7 +247,7 @@ function firstAlias(document: Document): number | undefined {
   return first;
 }
 
-/** Which object a document is may be known although its aliases are wrong. */
+/** The object can be identified even if aliases are invalid. */
 function valueWithoutAliases(document: Document): unknown {
   const copy = document.clone();
   visit(copy, {
@@ -260,7 +257,7 @@ function valueWithoutAliases(document: Document): unknown {
   return copy.toJS();
 }
 
-/** Messages of the library that concern its own calls, in terms of the file. */
+/** Replaces messages of the library about its own API. */
 function explainedMessage(message: string): string {
   if (message.includes('call stack')) return `nested deeper than ${deepestNesting} levels`;
   return message.startsWith('Source contains multiple documents')
@@ -305,7 +302,7 @@ function rangeStart(node: unknown): number | undefined {
   return (node as Node | null | undefined)?.range?.[0];
 }
 
-/** `a.b[0]["x.y"]` as `a`, `b`, 0, `x.y`. */
+/** Splits `a.b[0]["x.y"]` into `a`, `b`, 0, `x.y`. */
 function pathKeys(path: string): (string | number)[] {
   return [...path.matchAll(/\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]|([\w-]+)/g)].map(([, index, quoted, plain]) => {
     if (index !== undefined) return Number(index);

@@ -1,7 +1,6 @@
 /**
- * Values of a YAML document, five times as fast as the parser that can also explain mistakes. What is plain in a document
- * is read here; whatever is odd in it is left to that parser, so that the two never give different values
- * (yaml-fast.test.ts holds them against each other).
+ * Parses plain YAML documents, five times as fast as the full parser, which also explains errors. Unusual documents are left to the full
+ * parser, so that both always give the same values (compared by yaml-fast.test.ts).
  */
 import {
   COLLECTION_STYLE,
@@ -19,39 +18,39 @@ import { isHugeNumber, readSimpleDocument } from './yaml-simple.ts';
 export interface PlainDocument {
   readonly value: unknown;
   /**
-   * Offset of a field, or of the deepest part of its path that is there; undefined where only the other parser knows it.
+   * Offset of a field, or of its deepest existing parent; `undefined` if only the full parser can determine it.
    *
-   * @param path names and indices from the document's root down
+   * @param path names and indices from the document's root
    */
   offsetOf(path: readonly (string | number)[]): number | undefined;
 }
 
-/** Why a document is left to the other parser. */
+/** Why a document is left to the full parser. */
 export type NotPlain =
-  /** It is YAML of a kind that is not read here. */
+  /** Valid YAML with features that are not supported here. */
   | { readonly why: 'odd'; readonly message: string; readonly aliases: number }
-  /** It is no YAML, or no single document. */
+  /** Not YAML, or not a single document. */
   | { readonly why: 'broken' | 'too deep'; readonly message: string; readonly offset: number };
 
-/** Lists and maps in one another. Envoy reads no message that has more than 100 in one another either. */
+/** Maximum nesting. Envoy accepts at most 100 levels in a message as well. */
 export const deepestNesting = 100;
 
-/** A byte order mark, or the end of a document: {@link readSimpleDocument} declines both. */
+/** A byte order mark, or a document end: {@link readSimpleDocument} declines both. */
 const oddText = /\uFEFF|^\.\.\./m;
 
-/** An empty line after an escaped line end: YAML 1.2.2, 7.3.1 reads a line feed, parsers differ. */
+/** An empty line after an escaped line break: a line feed according to YAML 1.2.2, 7.3.1, but parsers differ. */
 const emptyLineAfterEscape = /\\\r?\n[ \t]*\r?\n/;
 
-/** Reads one document; undefined when it is no map, odd or no YAML. */
+/** Parses one document; `undefined` if it is not a map, unusual or invalid. */
 export function parsePlainDocument(text: string): PlainDocument | undefined {
   const read = readPlainDocument(text);
   return 'why' in read ? undefined : read;
 }
 
 /**
- * Reads one document, or says why it is not read here.
+ * Parses one document, or returns why not.
  *
- * @param takesTabs the other parser is not to be asked: nobody will see where the two differ in what they take for a tab
+ * @param takesTabs accepts tabs, on which the parsers differ, because the full parser will not be used
  */
 export function readPlainDocument(text: string, { takesTabs = false } = {}): PlainDocument | NotPlain {
   const simple = readSimpleDocument(text);
@@ -67,7 +66,7 @@ export function readPlainDocument(text: string, { takesTabs = false } = {}): Pla
   };
 }
 
-/** With a parser of all of YAML. */
+/** Parses with the event-based parser, which supports all of YAML. */
 export function readEvents(text: string, takesTabs = false): PlainDocument | NotPlain {
   let events: readonly Event[];
   try {
@@ -99,7 +98,7 @@ export function readEvents(text: string, takesTabs = false): PlainDocument | Not
   }
 }
 
-/** Makes values of a parser's events; throws at what is odd: anchors, aliases, tags, directives, and keys of some kinds. */
+/** Builds values from parser events; throws on unusual input: anchors, aliases, tags, directives, and some kinds of keys. */
 class PlainReader {
   readonly #text: string;
   readonly #events: readonly Event[];
@@ -164,7 +163,7 @@ class PlainReader {
     return map;
   }
 
-  /** The parser takes `- {}b: 1` as an item and a key of the map around the list; YAML does not. */
+  /** The parser reads `- {}b: 1` as an item and a key of the enclosing map, which is not YAML. */
   #beginsLine({ valueStart, style }: ScalarEvent): boolean {
     let at = valueStart - (style === SCALAR_STYLE.PLAIN ? 1 : 2);
     while (this.#text.charCodeAt(at) === 0x20) at--;
@@ -172,13 +171,13 @@ class PlainReader {
   }
 }
 
-/** Where in a plain document its fields are. */
+/** Field positions in a plain document. */
 class Places {
   readonly #text: string;
   readonly #events: readonly Event[];
-  /** By the index of a list's or map's event: the event behind its last. */
+  /** Index after the last event of a list or map, by the index of its first. */
   readonly #ends: Int32Array;
-  /** By the index of a list's event: those of its elements. */
+  /** Indexes of a list's elements, by the index of its first event. */
   readonly #elements = new Map<number, readonly number[]>();
 
   constructor(text: string, events: readonly Event[]) {
@@ -235,7 +234,7 @@ class Places {
   #startOf(at: number): number | undefined {
     const event = this.#events[at]!;
     if (event.type === EVENT_ID.MAPPING || event.type === EVENT_ID.SEQUENCE) return event.start;
-    // A value that is not there, or a text in lines of its own, begins where no event says.
+    // Events do not contain the start of a missing value or of a block scalar.
     if (event.type !== EVENT_ID.SCALAR || event.valueStart < 0) return undefined;
     if (event.style === SCALAR_STYLE.PLAIN) return event.valueStart;
     const isQuoted = event.style === SCALAR_STYLE.SINGLE_QUOTED || event.style === SCALAR_STYLE.DOUBLE_QUOTED;

@@ -1,8 +1,7 @@
 /**
- * Values of YAML documents as most are written: maps and lists in lines, one value a line, nothing that has to be unescaped.
- * One pass over the characters, several times as fast as a parser of all of YAML. At the first thing that is not of the few
- * forms below it gives up, and the other parser reads the document from its beginning; what is taken up here means the same
- * to that one (yaml-simple.test.ts holds the two against each other).
+ * Parses the most common form of YAML: block maps and lists with one value per line and no escapes. A single pass over the characters,
+ * several times as fast as a complete YAML parser. Declines a document at the first other construct, and another parser reads it from the
+ * start; accepted documents have the same value there (compared by yaml-simple.test.ts).
  */
 import { CORE_SCHEMA } from 'js-yaml';
 
@@ -12,13 +11,13 @@ export interface SimpleDocument {
   readonly start: number;
 }
 
-/** Anything but line ends and printable ASCII is for the other parser: tabs, other line ends, other letters. */
+/** Anything but line feeds and printable ASCII is declined: tabs, other line breaks, other letters. */
 const unusual = /[^\n\x20-\x7e]/;
 
-/** Deeper is for the other parser, which says how deep is too deep. */
+/** Deeper documents are declined; the other parser reports the limit. */
 const deepest = 32;
 
-/** A list of objects: their places are asked for, which the other parser knows. */
+/** A list of objects is declined, because the other parser determines positions of items. */
 const listOfObjects = /^items:/m;
 
 const space = 0x20;
@@ -29,20 +28,20 @@ const doubleQuote = 0x22;
 const singleQuote = 0x27;
 const backslash = 0x5c;
 
-/** Of names that are written without quotes, in the rows of ASCII. */
+/** Characters of plain scalars, as a table over ASCII. */
 const inName = charactersOf('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-');
 const beginsName = charactersOf('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_');
 const digits = charactersOf('0123456789');
 const digitOrSign = charactersOf('0123456789+-.');
-/** What begins with one of these is a text, whatever follows: no number, no truth value, no null. */
+/** First characters of scalars that are always strings: never a number, boolean or null. */
 const beginsText = charactersOf('ABCDEGHIJKLMOPQRSUVWXYZabcdeghijklmopqrsuvwxyz/_');
 
-/** These are no texts where they are keys, or nobody's own. */
+/** Keys that are not strings, or that are special in JavaScript. */
 const oddKeys: ReadonlySet<string> = new Set([
   ...['null', 'Null', 'NULL', 'true', 'True', 'TRUE', 'false', 'False', 'FALSE', '__proto__'],
 ]);
 
-/** Of keys in lines the standard allows 1,024 characters. */
+/** The standard allows 1,024 characters for an implicit key. */
 const longestKey = 256;
 
 function charactersOf(text: string): Uint8Array {
@@ -51,10 +50,10 @@ function charactersOf(text: string): Uint8Array {
   return table;
 }
 
-/** Thrown once for all: what it says nobody reads. */
+/** A constant error, because its content is never read. */
 const notSimple = new Error('not simple');
 
-/** Reads one document; undefined where it is not of the simple forms. */
+/** Parses one document; `undefined` if it is not of the simple form. */
 export function readSimpleDocument(text: string): SimpleDocument | undefined {
   if (unusual.test(text) || listOfObjects.test(text)) return undefined;
   try {
@@ -67,11 +66,11 @@ export function readSimpleDocument(text: string): SimpleDocument | undefined {
 
 class SimpleReader {
   readonly #text: string;
-  /** Of the line that comes next and has something in it: where its first character is that is no space. */
+  /** Offset of the first non-space character of the next line with content. */
   #at = 0;
-  /** Where it ends. */
+  /** Offset of its end. */
   #end = -1;
-  /** Spaces before it; -1 behind the last. */
+  /** Its indentation; -1 after the last line. */
   #indent = 0;
 
   constructor(text: string) {
@@ -84,7 +83,7 @@ class SimpleReader {
     if (this.#indent !== 0) throw notSimple;
     const start = this.#at;
     const value = this.#map(0, 0);
-    // A line that is as far in as no map and no list around it: a value that goes on, or a mistake.
+    // The indentation matches no enclosing map or list: a continued value, or an error.
     if (!this.#isAtEnd) throw notSimple;
     return { value, start };
   }
@@ -93,7 +92,7 @@ class SimpleReader {
     return this.#indent === -1;
   }
 
-  /** Goes to the next line that is neither empty nor a comment. */
+  /** Advances to the next line that is neither empty nor a comment. */
   #nextLine(): void {
     const text = this.#text;
     let lineStart = this.#end + 1;
@@ -114,7 +113,7 @@ class SimpleReader {
     this.#indent = -1;
   }
 
-  /** A map whose first key is where the reader is. */
+  /** Parses a map whose first key is at the current line. */
   #map(indent: number, depth: number): Record<string, unknown> {
     const map: Record<string, unknown> = {};
     do {
@@ -127,7 +126,7 @@ class SimpleReader {
     return map;
   }
 
-  /** Where the key's colon is; -1 when no key begins here. */
+  /** Offset of the key's colon; -1 if the line has no key. */
   #keyEnd(): number {
     const text = this.#text;
     let at = this.#at;
@@ -137,13 +136,13 @@ class SimpleReader {
     return at + 1 === this.#end || text.charCodeAt(at + 1) === space ? at : -1;
   }
 
-  /** @param indent of the map that the key is in */
+  /** @param indent of the map that contains the key */
   #valueBehind(from: number, indent: number, depth: number): unknown {
     const at = this.#skipSpaces(from);
     if (at < this.#end) return this.#inLine(at, depth);
     if (depth >= deepest) throw notSimple;
     this.#nextLine();
-    // A list may be as far out as the key that it belongs to.
+    // A list may have the same indentation as its key.
     if (this.#indent >= indent && this.#isItem(this.#at)) return this.#list(this.#indent, depth + 1);
     if (this.#indent <= indent) throw notSimple;
     return this.#map(this.#indent, depth + 1);
@@ -158,7 +157,7 @@ class SimpleReader {
     do {
       const at = this.#skipSpaces(this.#at + 1);
       if (at >= this.#end || depth >= deepest) throw notSimple;
-      // What is in an item is as far in as its first character.
+      // The indentation of an item's content is that of its first character.
       const inner = indent + at - this.#at;
       this.#at = at;
       this.#indent = inner;
@@ -167,7 +166,7 @@ class SimpleReader {
     return list;
   }
 
-  /** A value that ends with its line. */
+  /** Parses a value on one line. */
   #inLine(at: number, depth: number): unknown {
     const text = this.#text;
     const first = text.charCodeAt(at);
@@ -195,19 +194,19 @@ class SimpleReader {
     if (at < this.#end && (at === from || this.#text.charCodeAt(at) !== hash)) throw notSimple;
   }
 
-  /** Where a text in quotes ends, in which nothing is escaped. */
+  /** Offset of the closing quote of a text without escapes. */
   #quoteEnd(at: number, quote: number): number {
     const text = this.#text;
     for (let end = at + 1; end < this.#end; end++) {
       const code = text.charCodeAt(end);
-      // A second one behind it, which would mean one, is nothing that may follow.
+      // A doubled quote is an escape; the caller rejects what follows.
       if (code === quote) return end;
       if (code === backslash && quote === doubleQuote) throw notSimple;
     }
     throw notSimple;
   }
 
-  /** Of a value without quotes, to the line's end or to a comment. */
+  /** Parses a plain scalar up to the end of line or a comment. */
   #plain(at: number): unknown {
     const text = this.#text;
     if (!mayBeginPlain(text, at)) throw notSimple;
@@ -227,7 +226,7 @@ class SimpleReader {
 
   #flowEnd = 0;
 
-  /** A list in brackets or a map in braces, in one line; leaves in `#flowEnd` where it ends. */
+  /** Parses a list in brackets or a map in braces on one line; sets `#flowEnd` to its end. */
   #flow(from: number, depth: number): unknown {
     if (depth >= deepest) throw notSimple;
     const text = this.#text;
@@ -283,14 +282,14 @@ class SimpleReader {
   }
 }
 
-/** Letters, digits, and what begins a number or a path. */
+/** Letters, digits, and first characters of numbers and paths. */
 function mayBeginPlain(text: string, at: number): boolean {
   const code = text.charCodeAt(at);
   if (code === dash) return digits[text.charCodeAt(at + 1)] === 1;
   return inName[code] === 1;
 }
 
-/** What a text without quotes means. */
+/** Value of a plain scalar. */
 function plainValue(text: string): unknown {
   if (beginsText[text.charCodeAt(0)] === 1) return text;
   const { value } = CORE_SCHEMA.resolveImplicitScalarTag(text);
@@ -300,7 +299,7 @@ function plainValue(text: string): unknown {
 
 const number = /^(?:[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?|0o[0-7]+|0x[\da-fA-F]+)$/;
 
-/** Whether a value without quotes is a number that JavaScript cannot represent. Parsers read it as infinity, or as a text. */
+/** Whether a plain scalar is a number that JavaScript cannot represent. Parsers read it as infinity or as a string. */
 export function isHugeNumber(text: string, value: unknown): boolean {
   return typeof value === 'string' && digitOrSign[text.charCodeAt(0)] === 1 && number.test(text);
 }

@@ -1,5 +1,5 @@
 /**
- * Objects as YAML. A file of its own because few write any, and load it when they do: an `import()` of the package itself has no
- * names in a bundle, only a default.
+ * Writes objects as YAML. A separate module, because it is loaded on demand: in a bundle, `import()` of the package itself has only a
+ * default export.
  */
 export { stringify } from 'yaml';

@@ -1,18 +1,18 @@
-/** The conversion of a whole expression to a text, which Envoy's functions do not include. */
+/** Removes a string conversion around a CEL expression: Envoy does not have that function. */
 import { tokensOf } from './tokens.ts';
 
 /**
- * `string(destination.port)`, as Istio's documentation writes it → `destination.port`: where a value becomes a text anyway, the
- * conversion changes nothing.
+ * `string(destination.port)`, as Istio's documentation writes it → `destination.port`: the conversion is redundant where the value becomes
+ * a string anyway.
  *
- * @returns the expression itself if it is not one conversion
+ * @returns the expression itself if it is not a single conversion
  */
 export function withoutStringConversion(expression: string): string {
   const [, inner] = /^\s*string\s*\(([\s\S]*)\)\s*$/.exec(expression) ?? [];
   if (inner === undefined) return expression;
   const tokens = tokensOf(inner);
   if (typeof tokens === 'string') return expression;
-  // `string(a) + string(b)` begins and ends like a conversion: there the first parenthesis is closed before the end.
+  // `string(a) + string(b)` begins and ends like a conversion, but its first parenthesis closes before the end.
   let depth = 0;
   for (const { kind, text } of tokens) {
     if (kind !== 'sign') continue;

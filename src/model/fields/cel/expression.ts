@@ -1,17 +1,16 @@
 /**
- * Whether a text is an expression of the Common Expression Language as Envoy 1.40 evaluates it for access logs. Envoy
- * refuses a whole listener for an expression that it cannot build, so one is looked at before it is sent. Types are not
- * checked, as Envoy does not check them either: an expression that makes no sense is false.
- *
- * What was tried with a real Envoy: macros that go over lists (`exists`, `map` and the like) are switched off, functions
- * must be known with their number of arguments, a literal pattern of `matches` must be a regular expression.
+ * Validates CEL (Common Expression Language) expressions as Envoy 1.40 evaluates them for access logs. Envoy rejects a whole listener for
+ * an expression that it cannot build. Types are not checked, as Envoy does not check them either: an expression with a type error evaluates
+ * to false.
+ * Measured with a real Envoy: macros over lists (`exists`, `map`, …) are disabled, functions must be known with their number of arguments,
+ * a literal pattern of `matches` must be a valid regular expression.
  */
 
 import { re2Violation } from '../re2.ts';
 import * as violation from '../violation.ts';
 import { type Token, tokensOf } from './tokens.ts';
 
-/** Arguments that each function takes: called on a value (`a.f(x)`), and called by its name (`f(x)`). */
+/** Number of arguments of each function, called as a method (`a.f(x)`) and by name (`f(x)`). */
 const functions: Readonly<
   Record<string, { readonly onValue?: readonly number[]; readonly byName?: readonly number[] }>
 > = {
@@ -36,19 +35,19 @@ const functions: Readonly<
 
 const macros: ReadonlySet<string> = new Set(['all', 'exists', 'exists_one', 'filter', 'map']);
 
-/** Words that are no names of anything. */
+/** Reserved words, which cannot be identifiers. */
 const reserved: ReadonlySet<string> = new Set([
   ...['as', 'break', 'const', 'continue', 'else', 'for', 'function', 'if', 'import', 'let', 'loop', 'package'],
   ...['namespace', 'return', 'var', 'void', 'while'],
 ]);
 
-/** Deeper than anybody writes, and than Envoy reads. */
+/** Maximum nesting, above that of real expressions and of Envoy. */
 const deepest = 200;
 
-/** A syntax error; `celViolation` catches it. */
+/** A syntax error; caught by `celViolation`. */
 class CelError extends Error {}
 
-/** What is wrong with an expression; undefined when Envoy takes it. */
+/** What is wrong with an expression; `undefined` if Envoy accepts it. */
 export function celViolation(text: string): violation.Violation | undefined {
   const tokens = tokensOf(text);
   if (typeof tokens === 'string') return violation.mustBe('a CEL expression', text, { hint: tokens });
@@ -61,10 +60,10 @@ export function celViolation(text: string): violation.Violation | undefined {
   }
 }
 
-/** What an expression is, as far as its surroundings ask. */
+/** The shape of a subexpression, as far as its context needs it. */
 type Shape = 'field' | 'other';
 
-/** Reads by recursive descent: each rule of the language's grammar has its method. */
+/** A recursive-descent parser: one method per grammar rule. */
 class Reader {
   readonly #tokens: readonly Token[];
   #at = 0;
@@ -117,7 +116,7 @@ class Reader {
     return shape;
   }
 
-  /** Operators with two sides, the loosest first. */
+  /** Binary operators by precedence, lowest first. */
   static readonly #levels = [['||'], ['&&'], ['<', '<=', '>=', '>', '==', '!=', 'in'], ['+', '-'], ['*', '/', '%']];
 
   #operands(level: number): Shape {
@@ -134,7 +133,7 @@ class Reader {
   #unary(): Shape {
     const sign = this.#is('!') ? '!' : '-';
     if (!this.#is(sign)) return this.#member();
-    // The last sign before a number is the number's.
+    // The last minus before a number belongs to the number.
     while (this.#is(sign) && !(sign === '-' && this.#tokens[this.#at + 1]?.kind === 'literal')) this.#at++;
     this.#member();
     return 'other';
@@ -160,7 +159,7 @@ class Reader {
   #primary(): Shape {
     const token = this.#next;
     if (token === undefined) this.#unexpected();
-    // A number has its sign.
+    // The minus belongs to the number.
     const negative = this.#is('-') && this.#tokens[this.#at + 1]?.kind === 'literal';
     if (negative) this.#at++;
     if (this.#next?.kind === 'literal') {
@@ -180,7 +179,7 @@ class Reader {
     return this.#is('(') ? this.#call(name, 'byName') : 'other';
   }
 
-  /** @param isField words that the language keeps are names of fields all the same */
+  /** @param isField reserved words are valid field names */
   #name(isField = false): string {
     const token = this.#next;
     if (token?.kind !== 'name' || token.text === 'in') this.#unexpected('expected a name');
@@ -228,9 +227,9 @@ class Reader {
     return 'other';
   }
 
-  /** @param first the place of the pattern, of a call whose only argument it is */
+  /** @param first index of the pattern token, if the call has a single argument */
   #checkPattern(first: number | undefined): void {
-    // Whether `(pattern)` or `value, pattern)`: the pattern is the last token before the parenthesis, if it is a literal.
+    // The pattern is the last token before the parenthesis, if it is a literal: `(pattern)` or `value, pattern)`.
     const place = this.#at - 2;
     const token = this.#tokens[place];
     const alone = first === undefined ? this.#tokens[place - 1]?.text === ',' : place === first;
@@ -240,7 +239,7 @@ class Reader {
   }
 }
 
-/** Numbers have 64 bits. */
+/** Integers have 64 bits. */
 function isTooLarge(literal: string, negative: boolean): boolean {
   const [, digits, unsigned] = /^(0x[0-9a-fA-F]+|\d+)([uU]?)$/.exec(literal) ?? [];
   if (digits === undefined) return false;

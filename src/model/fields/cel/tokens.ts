@@ -1,8 +1,8 @@
-/** The words of an expression of the Common Expression Language. */
+/** The tokens of a CEL (Common Expression Language) expression. */
 export interface Token {
   readonly kind: 'literal' | 'name' | 'sign';
   readonly text: string;
-  /** What a literal text stands for, as long as it has no escapes that matter. */
+  /** Value of a string literal, unless it has escapes that matter. */
   readonly string?: string;
 }
 
@@ -22,7 +22,7 @@ const rules: readonly (readonly [Token['kind'] | 'blank', RegExp])[] = [
   ['sign', /\|\||&&|<=|>=|==|!=|[<>+\-*/%!?:.,()[\]{}]/y],
 ];
 
-/** A text says what is wrong. */
+/** @returns the tokens, or a text that describes the error */
 export function tokensOf(text: string): readonly Token[] | string {
   const tokens: Token[] = [];
   for (let at = 0; at < text.length; ) {

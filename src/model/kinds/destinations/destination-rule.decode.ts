@@ -42,14 +42,14 @@ const subset: Decoder<Subset> = struct<Subset>({
   trafficPolicy: optional(trafficPolicy),
 });
 
-/** This kind alone writes its selector with `matchLabels`. */
+/** DestinationRule is the only kind whose selector uses `matchLabels`. */
 const selector = struct<WorkloadSelector>({ labels: withDefault(selectorLabels, {}, 'matchLabels') });
 
 const uniqueSubsets = {
   rules: [{ rule: 'self.all(a, self.exists_one(b, b.name == a.name))', message: 'must not repeat a name' }],
 };
 
-/** What is rejected for its size is not decoded first: that alone would take long. */
+/** Checks the size before decoding, which would take long. */
 function withoutTooManySettings<A>(decoder: Decoder<A>): Decoder<A> {
   return describedAs(
     (value: unknown, path: string) => {
@@ -97,7 +97,6 @@ function sizeErrors({ host, subsets = [] }: DestinationRule, path: string): Fiel
   return limitErrors(fieldPath(path, 'subsets'), count, maxWildcardSubsets, 'subsets for a wildcard host');
 }
 
-/** A DestinationRule's `spec`. */
 export function decodeDestinationRule(value: unknown, namespace: string): Decoded<DestinationRule> {
   return decodeWith(
     refine(destinationRule, (rule) => selectorReachErrors(rule, namespace)),
@@ -105,7 +104,7 @@ export function decodeDestinationRule(value: unknown, namespace: string): Decode
   );
 }
 
-/** A rule for chosen workloads holds in their namespace only. */
+/** A rule with a workload selector applies in its own namespace only. */
 function selectorReachErrors(rule: DestinationRule, namespace: string): FieldError[] {
   if (rule.workloadSelector === undefined || rule.exportTo === undefined) return [];
   const own = rule.exportTo.every((target) => target === '.' || target === namespace);
@@ -115,7 +114,7 @@ function selectorReachErrors(rule: DestinationRule, namespace: string): FieldErr
   );
 }
 
-/** What is allowed and probably not meant (§4.5). */
+/** Valid but probably unintended (§4.5). */
 export function destinationRuleWarnings(rule: DestinationRule): FieldError[] {
   return [
     ...violation.errorsAt('host', partialWildcardWarning(rule.host)),
@@ -126,7 +125,7 @@ export function destinationRuleWarnings(rule: DestinationRule): FieldError[] {
   ];
 }
 
-/** Failing over needs to know who is ill. */
+/** Locality failover needs outlier detection. */
 function localityWarnings(policy: TrafficPolicy | undefined, path: string, parent?: TrafficPolicy): FieldError[] {
   const locality = policy?.loadBalancer?.localityLbSetting;
   const failsOver = (locality?.failover?.length ?? 0) + (locality?.failoverPriority?.length ?? 0) > 0;
@@ -139,7 +138,7 @@ function localityWarnings(policy: TrafficPolicy | undefined, path: string, paren
   ];
 }
 
-/** A rule without a workloadSelector gives its Secret to gateways only: a warning where no gateway routes to the host. */
+/** Without a workloadSelector only gateways receive the rule's Secret: a warning if no gateway routes to the host. */
 export function credentialWarnings(rule: DestinationRule): FieldError[] {
   if (rule.workloadSelector !== undefined) return [];
   const policies = [

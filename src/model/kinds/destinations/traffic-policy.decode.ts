@@ -42,7 +42,7 @@ const maxMaglevTableSize = 5_000_011;
 
 const portSelector: Decoder<PortSelector> = struct<PortSelector>({ number: required(port) });
 
-/** Whole milliseconds up to an hour (§3.3). */
+/** Integer milliseconds up to an hour (§3.3). */
 export const connectTimeoutMs: Decoder<number> = refine(durationAtLeast(1), (ms, path) => {
   return ms <= 3_600_000 ? [] : [violation.fieldError(path, violation.outOfRange('at most 1h', `${ms}ms`))];
 });
@@ -101,13 +101,13 @@ function poolOf(fields: Fields<T.HttpSettings>): Decoder<T.ConnectionPoolSetting
 
 export const connectionPool = poolOf(httpFields);
 
-/** Pools of a sidecar's connections to its own workload. */
+/** Connection pools of a sidecar for its own workload. */
 export const inboundConnectionPool = poolOf({
   ...httpFields,
   h2UpgradePolicy: withoutEffect(upgradePolicy, 'the protocol of the port applies', ['DEFAULT', 'DO_NOT_UPGRADE']),
 });
 
-/** Envoy refuses every route of a port, or the cluster with all others, for a value that is none. */
+/** Envoy rejects all routes of a port, or all clusters, for an invalid value. */
 const line: Decoder<string> = refine(name, (value, path) => violation.errorsAt(path, lineViolation(value)));
 const lineOrNothing: Decoder<string> = refine(text, (value, path) => violation.errorsAt(path, lineViolation(value)));
 const ringSize = integer(0, 8_388_608);
@@ -120,7 +120,7 @@ const httpCookie = struct<T.HttpCookie>({
     refine(
       // An attribute such as Secure has no value.
       list(struct<{ name: string; value: string }>({ name: required(line), value: withDefault(lineOrNothing, '') })),
-      // Names of attributes are the same in any case (RFC 6265 §5.2).
+      // Attribute names are case-insensitive (RFC 6265 §5.2).
       (attributes, path) =>
         repetitions(
           attributes,
@@ -306,7 +306,7 @@ const tlsIsOff = 'mode DISABLE disables TLS';
 const ownCertificate = 'only mode MUTUAL presents a client certificate';
 const notOfMesh = 'only modes SIMPLE and MUTUAL use it';
 
-/** A field that is used with these modes. */
+/** A field that has an effect in these modes only. */
 function ofMode<A>(field: OptionalField<A>, reason: string, modes: readonly string[]): OptionalField<A> {
   return withoutEffectBeside(field, reason, ({ mode }) => typeof mode === 'string' && !modes.includes(mode), [false]);
 }
@@ -353,7 +353,7 @@ function clientTlsErrors(tls: T.ClientTlsSettings, path: string): FieldError[] {
   const given = files.filter((field) => tls[field] !== undefined);
   const errors: FieldError[] = [];
   if (tls.insecureSkipVerify === true) {
-    // With MUTUAL a credential has the client's certificate: its authorities are not asked for then.
+    // With MUTUAL, a credential provides the client certificate; its CA is not used.
     const checks = ['caCertificates', 'subjectAltNames', ...(tls.mode === 'SIMPLE' ? ['credentialName' as const] : [])];
     const inVain = checks.filter((field) => tls[field as keyof T.ClientTlsSettings] !== undefined);
     errors.push(

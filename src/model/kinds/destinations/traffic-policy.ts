@@ -1,4 +1,4 @@
-/** What a DestinationRule says about connections to a service; parts of it are used by Sidecar and by the mesh. */
+/** Connection settings of a DestinationRule; parts are also used by Sidecar and MeshConfig. */
 import type { PortSelector } from '../virtual-service/virtual-service.ts';
 
 export interface TrafficPolicy extends PortPolicy {
@@ -25,11 +25,11 @@ export interface LoadBalancerSettings {
   readonly consistentHash?: ConsistentHashLoadBalancer;
   readonly localityLbSetting?: LocalityLoadBalancerSetting;
   readonly zoneAwareLbSetting?: ZoneAwareLoadBalancerSetting;
-  /** The deprecated `warmupDurationSecs` is decoded to this as well. */
+  /** Also set by the deprecated `warmupDurationSecs`. */
   readonly warmup?: WarmupConfiguration;
 }
 
-/** `LEAST_CONN` is decoded to `LEAST_REQUEST`, `UNSPECIFIED` to nothing. */
+/** `LEAST_CONN` is decoded to `LEAST_REQUEST`; `UNSPECIFIED` is absent. */
 export type SimpleLoadBalancer = 'LEAST_REQUEST' | 'RANDOM' | 'PASSTHROUGH' | 'ROUND_ROBIN';
 
 /** At most one hash key; at most one of `ringHash`, `maglev` and the older `minimumRingSize`. */
@@ -58,12 +58,12 @@ export interface LocalityLoadBalancerSetting {
   readonly enabled?: boolean;
 }
 
-/** Envoy keeps to its own zone of the region as far as that one's share of the load allows; other regions stand by. */
+/** Envoy prefers its own zone of the region as far as that zone's share of the load allows; other regions are used on failover only. */
 export interface ZoneAwareLoadBalancerSetting {
   readonly enabled?: boolean;
   readonly failover?: readonly { readonly from: string; readonly to: string }[];
   readonly failoverPriority?: readonly string[];
-  /** Endpoints of a region, with fewer than which zones do not count. Absent: 6. */
+  /** Zone awareness is off with fewer endpoints in the region. Default 6. */
   readonly minClusterSize?: number;
 }
 
@@ -104,7 +104,7 @@ export interface HttpSettings {
   readonly http2KeepAlive?: Http2KeepAlive;
 }
 
-/** PING frames on connections of HTTP/2; one that is not answered in time ends its connection. */
+/** PING frames on HTTP/2 connections; a missing reply closes the connection. */
 export interface Http2KeepAlive {
   readonly intervalMs: number;
   readonly timeoutMs?: number;
@@ -114,7 +114,7 @@ export type H2UpgradePolicy = 'DEFAULT' | 'DO_NOT_UPGRADE' | 'UPGRADE';
 
 export interface OutlierDetection {
   readonly consecutive5xxErrors?: number;
-  /** The deprecated `consecutiveErrors`, which counted gateway errors, is decoded to this as well. */
+  /** Also set by the deprecated `consecutiveErrors`, which counted gateway errors. */
   readonly consecutiveGatewayErrors?: number;
   readonly splitExternalLocalOriginErrors?: boolean;
   readonly consecutiveLocalOriginFailures?: number;

@@ -1,8 +1,7 @@
 /**
- * Values that Envoy 1.40 does not refuse: its process ends, at once or with the first request. Found by giving some 800
- * odd messages to it; `test/e2e/envoy-crashing-values.test.ts` shows each.
- *
- * What a Lua script does, and what files on the proxy's disk hold, is not seen from here.
+ * Values that crash Envoy 1.40, at once or with the first request, instead of being rejected. Found with about 800 unusual messages;
+ * `test/e2e/envoy-crashing-values.test.ts` reproduces each.
+ * Effects of Lua scripts and of files on the proxy's disk are not covered.
  */
 
 import { zstdCompressSync } from 'node:zlib';
@@ -11,18 +10,17 @@ import { messagesWithin } from '../../envoy-api/messages-within.ts';
 import { uriRewriteViolation, uriTemplateViolation } from '../../fields/uri-template.ts';
 import * as violation from '../../fields/violation.ts';
 
-/** A message with the names of its fields as the library has them. */
+/** A decoded message with the library's field names. */
 // biome-ignore lint/suspicious/noExplicitAny: read by rules that know which message they get.
 type Fields = any;
 
 interface Rule {
-  /** Type of the message that the rule is about. */
+  /** Type of the message. */
   readonly type: string;
-  /** Name of the field, as in the .proto file. */
+  /** Field name as in the .proto file. */
   readonly field: string;
-  /** What is wrong with it; `undefined` if nothing is. */
   readonly violationOf: (message: Fields) => violation.Violation | undefined;
-  /** What is missing may be there already where a value is merged. */
+  /** The rule does not apply to merged patches, because a missing field may already exist in the target. */
   readonly isWhole?: true;
 }
 
@@ -49,7 +47,7 @@ const rules: readonly Rule[] = [
   {
     type: 'envoy.extensions.filters.http.admission_control.v3.AdmissionControl',
     field: 'sampling_window',
-    // Divided by, in whole seconds.
+    // A divisor, in integer seconds.
     violationOf: ({ samplingWindow }) =>
       samplingWindow !== undefined && samplingWindow.seconds < 1n
         ? violation.unsafe('must be at least 1s: Envoy crashes with a shorter one')
@@ -84,7 +82,7 @@ const credentialsFactories: ReadonlySet<string> = new Set([
 
 const rulesOf = Map.groupBy(rules, ({ type }) => type);
 
-/** What Envoy would not survive in a value, at any depth, packed messages included. */
+/** Violations that would crash Envoy, at any depth, including packed messages. */
 export function crashingValues(
   { schema, message }: Pick<ForgivenMessage, 'schema' | 'message'>,
   { isMerged }: { readonly isMerged: boolean },
@@ -98,12 +96,12 @@ export function crashingValues(
   );
 }
 
-/** What is wrong with a dictionary that is written inline. */
+/** Checks an inline dictionary. */
 function dictionaryViolation(source: Fields): violation.Violation | undefined {
   const { case: kind, value } = source?.specifier ?? {};
   if (kind !== 'inlineBytes' && kind !== 'inlineString') return undefined;
   const dictionary = Buffer.from(value);
-  // A magic number, then the identifier of the dictionary.
+  // A magic number, then the dictionary's identifier.
   const isNamed = dictionary.length > 8 && dictionary.readUInt32LE(0) === 0xec30a437 && dictionary.readUInt32LE(4) > 0;
   return isNamed && isLoaded(dictionary)
     ? undefined

@@ -1,4 +1,4 @@
-/** Decoding of EnvoyFilter. What fits together: envoy-filter.rules.ts. */
+/** Decoding of EnvoyFilter. Rules across fields: envoy-filter.rules.ts. */
 
 import { isObject } from '../../../runtime/json-object.ts';
 import {
@@ -29,7 +29,7 @@ import { scopeAliases, scopeFields } from '../policies/policy-target.decode.ts';
 import { patchErrors } from './envoy-filter.rules.ts';
 import type * as F from './envoy-filter.ts';
 
-/** Of `proxyVersion`: Istio has no limit, and Envoy never sees the expression. */
+/** For `proxyVersion`: Istio has no limit, and Envoy never receives the expression. */
 const maxVersionCharacters = 16_384;
 
 const targets = [
@@ -94,7 +94,7 @@ const clusterMatch = struct<F.ClusterMatch>({
 
 const contexts = ['ANY', 'SIDECAR_INBOUND', 'SIDECAR_OUTBOUND', 'GATEWAY'] as const;
 
-/** Patches for waypoints are passed over before ({@link anyPatch}): what schemas must take as well. */
+/** Waypoint patches are accepted by {@link anyPatch}; schemas must accept them as well. */
 const context = describedAs((value: unknown, path: string) => oneOf(contexts)(value, path), {
   ...{ type: 'narrowed', of: text, by: { enum: [...contexts, 'WAYPOINT'] } },
 });
@@ -160,7 +160,7 @@ const configPatch: Decoder<F.EnvoyPatch> = refine(
   patchErrors,
 );
 
-/** What its patch is, and what it may match, is looked at by nobody here. */
+/** Patch and match of a waypoint patch are not validated. */
 const forWaypoints: F.EnvoyPatch = Object.freeze({
   applyTo: 'CLUSTER',
   match: Object.freeze({ context: 'WAYPOINT' }),
@@ -175,7 +175,6 @@ const anyPatch: Decoder<F.EnvoyPatch> = describedAs(
   { type: 'narrowed', of: configPatch, by: {} },
 );
 
-/** An EnvoyFilter's `spec`. */
 export const envoyFilter: Decoder<F.EnvoyFilter> = inSchema(
   refine(
     struct<F.EnvoyFilter>(

@@ -1,4 +1,4 @@
-/** Which patches there are, and what they may match (spec/discovery.md §4.5, §8.9). */
+/** Validates patches and their matches (spec/discovery.md §4.5, §8.9). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { type FieldError, fieldPath } from '../../fields/decode.ts';
@@ -86,7 +86,7 @@ export function patchErrors(patch: EnvoyPatch, path: string): FieldError[] {
   ];
 }
 
-/** Filters are found by their name, and clusters and listeners that are added are known by theirs. */
+/** Filters, and added clusters and listeners, need a name. */
 function nameErrors(
   applyTo: PatchTarget,
   operation: PatchOperation,
@@ -101,7 +101,7 @@ function nameErrors(
   return violation.errorsAt(fieldPath(path, 'name'), isGiven ? undefined : violation.missing());
 }
 
-/** Names of filters before Envoy 1.14; they still match. */
+/** Filter names before Envoy 1.14, which still match. */
 const oldNames: Readonly<Record<string, string>> = {
   'envoy.http_connection_manager': 'envoy.filters.network.http_connection_manager',
   'envoy.tcp_proxy': 'envoy.filters.network.tcp_proxy',
@@ -127,12 +127,12 @@ const oldNames: Readonly<Record<string, string>> = {
   'envoy.listener.tls_inspector': 'envoy.filters.listener.tls_inspector',
 };
 
-/** The name that Envoy gives a filter now. */
+/** Envoy's current name of a filter. */
 export function currentFilterName(name: string): string {
   return Object.hasOwn(oldNames, name) ? oldNames[name]! : name;
 }
 
-/** What is allowed and probably not meant. */
+/** Valid but probably unintended. */
 export function envoyFilterWarnings({ configPatches, priority, workloadSelector }: EnvoyFilter): FieldError[] {
   const selectsAll = workloadSelector !== undefined && Object.keys(workloadSelector).length === 0;
   return [
@@ -183,7 +183,7 @@ function oldNameWarnings({ match, value }: EnvoyPatch, path: string): FieldError
   });
 }
 
-/** What the API as it is known here does not have, and what it will not have for long. */
+/** Warns of parts that the API does not define, and of deprecated ones. */
 function valueWarnings(patch: EnvoyPatch, path: string): FieldError[] {
   const decoded = patchValue(patch);
   if (decoded === undefined || E.isLeft(decoded)) return [];
@@ -197,7 +197,7 @@ function valueWarnings(patch: EnvoyPatch, path: string): FieldError[] {
   ];
 }
 
-/** The new name is written and has no effect. */
+/** A patch cannot rename: the new name has no effect. */
 function ignoredName({ applyTo, operation, value }: EnvoyPatch, path: string): FieldError[] {
   const isNamed = applyTo === 'CLUSTER' || applyTo === 'LISTENER' || applyTo === 'ROUTE_CONFIGURATION';
   const renames = isNamed && merges.includes(operation) && value?.name !== undefined;
@@ -207,7 +207,7 @@ function ignoredName({ applyTo, operation, value }: EnvoyPatch, path: string): F
   );
 }
 
-/** Filters are changed and removed by name. */
+/** Filters can be changed and removed by name only. */
 function unmatched({ applyTo, operation, match }: EnvoyPatch, path: string): FieldError[] {
   const changes = operation === 'REMOVE' || operation === 'REPLACE' || merges.includes(operation);
   const filter = match.listener?.filterChain?.filter;

@@ -1,12 +1,12 @@
-/** `networking.istio.io` EnvoyFilter, decoded: patches of what is generated. */
+/** `networking.istio.io` EnvoyFilter, decoded: patches of generated configuration. */
 import type { PolicyTargetReference } from '../policies/policy-target.ts';
 
 export interface EnvoyFilter {
-  /** Labels of workloads; absent: all of the namespace, of the mesh in the root namespace. */
+  /** Workload labels; absent: all workloads of the namespace, or of the mesh in the root namespace. */
   readonly workloadSelector?: Readonly<Record<string, string>>;
   readonly targetRefs?: readonly PolicyTargetReference[];
   readonly configPatches: readonly EnvoyPatch[];
-  /** Lower comes first. */
+  /** Lower values are applied first. */
   readonly priority: number;
 }
 
@@ -33,14 +33,14 @@ export type PatchOperation =
   | 'INSERT_FIRST'
   | 'REPLACE';
 
-/** WAYPOINT: of proxies that are not served, so that such a patch holds nowhere. */
+/** WAYPOINT patches have no effect: waypoints are not served. */
 export type PatchContext = 'ANY' | 'SIDECAR_INBOUND' | 'SIDECAR_OUTBOUND' | 'GATEWAY' | 'WAYPOINT';
 
 export interface EnvoyPatch {
   readonly applyTo: PatchTarget;
   readonly match: PatchMatch;
   readonly operation: PatchOperation;
-  /** JSON of the patched type, as written; absent when something is removed. */
+  /** JSON of the patched type as written; absent for removals. */
   readonly value?: Readonly<Record<string, unknown>>;
   readonly filterClass?: 'UNSPECIFIED' | 'AUTHN' | 'AUTHZ' | 'STATS';
 }
@@ -66,7 +66,7 @@ export interface ListenerMatch {
     readonly name?: string;
     readonly sni?: string;
     readonly transportProtocol?: string;
-    /** Separated by commas. */
+    /** Comma-separated. */
     readonly applicationProtocols?: string;
     readonly destinationPort?: number;
     readonly filter?: { readonly name?: string; readonly subFilter?: { readonly name?: string } };

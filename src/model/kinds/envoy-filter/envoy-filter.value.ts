@@ -1,4 +1,4 @@
-/** The values of patches, as messages of Envoy's API (spec/discovery.md §4.5, §8.9). */
+/** Decodes patch values to messages of Envoy's API (spec/discovery.md §4.5, §8.9). */
 import { isFieldSet, type JsonValue } from '@bufbuild/protobuf';
 import type * as E from 'fp-ts/lib/Either.js';
 import { decodeForgiving, type ForgivenMessage } from '../../envoy-api/envoy-api.ts';
@@ -8,7 +8,7 @@ import type { EnvoyPatch, PatchTarget } from './envoy-filter.ts';
 const listener = 'envoy.config.listener.v3';
 const route = 'envoy.config.route.v3';
 
-/** What is patched. */
+/** Message type of each patch target. */
 const messageOf: Readonly<Record<PatchTarget, string>> = {
   LISTENER: `${listener}.Listener`,
   FILTER_CHAIN: `${listener}.FilterChain`,
@@ -27,7 +27,7 @@ export type PatchValue = E.Either<string, ForgivenMessage> | undefined;
 
 const decoded = new WeakMap<EnvoyPatch, PatchValue>();
 
-/** Undefined where there is none, or none is needed; left: what is wrong with it. Decoded once. */
+/** `undefined` if there is no value or none is needed; left: the error. Cached. */
 export function patchValue(patch: EnvoyPatch): PatchValue {
   if (!decoded.has(patch)) decoded.set(patch, decodeValue(patch));
   return decoded.get(patch);
@@ -39,7 +39,7 @@ function decodeValue({ applyTo, operation, value }: EnvoyPatch): PatchValue {
   return decodeForgiving(messageOf[applyTo], value as JsonValue, { keepsTypes });
 }
 
-/** Fields that Envoy will do without one day, at any depth: `envoy.config.cluster.v3.Cluster.http2_protocol_options`. */
+/** Deprecated fields at any depth: `envoy.config.cluster.v3.Cluster.http2_protocol_options`. */
 export function deprecatedFields({ schema, message }: Pick<ForgivenMessage, 'schema' | 'message'>): readonly string[] {
   const names = [...messagesWithin(schema, message)].flatMap(({ schema: { fields, typeName }, message: within }) =>
     fields.filter((field) => field.deprecated && isFieldSet(within, field)).map(({ name }) => `${typeName}.${name}`),

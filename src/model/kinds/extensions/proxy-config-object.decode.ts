@@ -3,7 +3,7 @@ import * as violation from '../../fields/violation.ts';
 import { scopeFields } from '../policies/policy-target.decode.ts';
 import type { ProxyConfigObject } from './proxy-config-object.ts';
 
-/** A ProxyConfig's `spec`: the injector applies it to pods. */
+/** The injector applies a ProxyConfig to pods. */
 export const proxyConfigObject: Decoder<ProxyConfigObject> = struct<ProxyConfigObject>({
   selector: scopeFields.selector,
   concurrency: optional(count),
@@ -17,6 +17,6 @@ export const proxyConfigObject: Decoder<ProxyConfigObject> = struct<ProxyConfigO
       ),
     ),
   ),
-  // Which images there are, the registry says.
+  // The registry determines which images exist.
   image: optional(struct<{ imageType?: string }>({ imageType: optional(text) })),
 });

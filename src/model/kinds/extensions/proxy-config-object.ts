@@ -1,8 +1,8 @@
-/** `networking.istio.io` ProxyConfig, decoded: settings of the agents of some workloads. */
+/** `networking.istio.io` ProxyConfig, decoded: agent settings of selected workloads. */
 export interface ProxyConfigObject {
-  /** Labels of workloads. */
+  /** Workload labels. */
   readonly selector?: Readonly<Record<string, string>>;
-  /** Worker threads; 0: as many as processors. */
+  /** Worker threads; 0: one per processor. */
   readonly concurrency?: number;
   readonly environmentVariables?: Readonly<Record<string, string>>;
   readonly image?: { readonly imageType?: string };

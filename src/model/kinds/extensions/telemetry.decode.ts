@@ -92,7 +92,7 @@ const standardMetrics = [
   ],
 ];
 
-/** Envoy rejects a whole listener for an expression that it cannot build; a `%` could end the format string around it. */
+/** Envoy rejects a whole listener for an expression that it cannot build. A `%` could end the format string that contains it. */
 function labelExpressionViolation(expression: string): violation.Violation | undefined {
   if (expression.includes('%')) {
     return violation.mustBe('a CEL expression', expression, { hint: '% is not supported in labels of metrics' });
@@ -100,7 +100,7 @@ function labelExpressionViolation(expression: string): violation.Violation | und
   return celViolation(withoutStringConversion(expression));
 }
 
-/** Attributes that only Istio's build of Envoy has; fields of others may have their names. */
+/** Attributes that only Istio's build of Envoy has; field names may be equal to them. */
 function usesIstioAttribute(expression: string): boolean {
   const tokens = tokensOf(expression);
   if (typeof tokens === 'string') return false;
@@ -170,7 +170,7 @@ const metrics = struct<Metrics>({
   reportingIntervalMs: optional(durationAtLeast(1000), 'reportingInterval'),
 });
 
-/** Envoy refuses a whole listener for an expression that it cannot build. */
+/** Envoy rejects a whole listener for an expression that it cannot build. */
 const celExpression: Decoder<string> = refine(name, (expression, path) =>
   violation.errorsAt(path, celViolation(expression)),
 );
@@ -188,7 +188,6 @@ const accessLogging = struct<AccessLogging>({
   ),
 });
 
-/** A Telemetry's `spec`. */
 export const telemetry: Decoder<Telemetry> = inSchema(
   refine(
     struct<Telemetry>(

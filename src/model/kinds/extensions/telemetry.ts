@@ -1,4 +1,4 @@
-/** `telemetry.istio.io` Telemetry, decoded: what workloads trace, count and log. */
+/** `telemetry.istio.io` Telemetry, decoded: tracing, metrics and access logs of workloads. */
 import type { PolicyScope } from '../policies/policy-target.ts';
 
 export interface Telemetry extends PolicyScope {
@@ -11,7 +11,7 @@ export type TelemetryMode = 'CLIENT_AND_SERVER' | 'CLIENT' | 'SERVER';
 
 export interface Tracing {
   readonly match?: { readonly mode?: TelemetryMode };
-  /** Names of the mesh's extension providers. */
+  /** Names of extension providers of the mesh. */
   readonly providers?: readonly string[];
   readonly randomSamplingPercentage?: number;
   readonly disableSpanReporting?: boolean;
@@ -46,6 +46,6 @@ export interface AccessLogging {
   readonly match?: { readonly mode?: TelemetryMode };
   readonly providers?: readonly string[];
   readonly disabled?: boolean;
-  /** An expression of the Common Expression Language. */
+  /** A CEL expression. */
   readonly filter?: string;
 }

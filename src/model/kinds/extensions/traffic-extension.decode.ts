@@ -21,7 +21,7 @@ const luaCode: Decoder<string> = inSchema(
   { minLength: 1, maxLength: maxLuaLength },
 );
 
-/** A TrafficExtension's `spec`. It is validated, and no proxy receives it. */
+/** A TrafficExtension is validated but not sent to proxies. */
 export const trafficExtension: Decoder<TrafficExtension> = inSchema(
   refine(
     struct<TrafficExtension>({

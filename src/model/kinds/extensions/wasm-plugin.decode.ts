@@ -27,7 +27,7 @@ import type { WasmMatch, WasmPlugin, WasmVariable } from './wasm-plugin.ts';
 
 const schemes = ['oci', 'file', 'http', 'https'];
 
-/** JSON as it was written. */
+/** JSON as written. */
 const json: Decoder<Readonly<Record<string, unknown>>> = describedAs(
   (value: unknown, path: string): Decoded<Readonly<Record<string, unknown>>> =>
     isObject(value) ? { _tag: 'Right', right: value } : fail(path, violation.wrongType('an object', value)),
@@ -49,7 +49,7 @@ const variable: Decoder<WasmVariable> = refine(
     ),
 );
 
-/** Which connections a plugin is for. */
+/** The connections that a plugin applies to. */
 export const wasmMatches: Decoder<readonly WasmMatch[]> = list(
   struct<WasmMatch>({
     mode: optional(oneOf(['UNDEFINED', 'CLIENT', 'SERVER', 'CLIENT_AND_SERVER'])),
@@ -57,7 +57,6 @@ export const wasmMatches: Decoder<readonly WasmMatch[]> = list(
   }),
 );
 
-/** The code of a plugin, and how it runs. */
 export const wasmCodeFields = {
   url: required(refine(name, (url, path) => violation.errorsAt(path, urlViolation(url)))),
   sha256: withoutEffectBeside(
@@ -99,7 +98,6 @@ export function environmentErrors({ vmConfig }: Pick<WasmPlugin, 'vmConfig'>, pa
   return repetitions(vmConfig?.env ?? [], (item) => item.name, at, 'variable');
 }
 
-/** A WasmPlugin's `spec`. */
 export const wasmPlugin: Decoder<WasmPlugin> = inSchema(
   refine(
     mapped(
@@ -113,7 +111,7 @@ export const wasmPlugin: Decoder<WasmPlugin> = inSchema(
         },
         scopeAliases(),
       ),
-      // An image of a registry is named without a scheme, as everywhere.
+      // As usual, an OCI image needs no scheme.
       (plugin) => (hasScheme(plugin.url) ? plugin : { ...plugin, url: `oci://${plugin.url}` }),
     ),
     (plugin, path) => [...scopeErrors(plugin, path), ...environmentErrors(plugin, path)],
@@ -133,7 +131,7 @@ function isFile(url: unknown): boolean {
   return typeof url === 'string' && /^file:/i.test(url);
 }
 
-/** What a module is compared by: written in one way only. */
+/** Digests are compared as text, so only one spelling is valid. */
 function digestViolation(digest: string): violation.Violation | undefined {
   return /^[0-9a-f]{64}$/.test(digest) ? undefined : violation.mustBe('64 hexadecimal digits in lower case', digest);
 }

@@ -1,8 +1,8 @@
-/** `extensions.istio.io` WasmPlugin, decoded: code that proxies load. */
+/** `extensions.istio.io` WasmPlugin, decoded: Wasm modules that proxies load. */
 import type { PolicyScope } from '../policies/policy-target.ts';
 
 export interface WasmPlugin extends PolicyScope {
-  /** Where the code is, with the scheme: `oci://`, `file://`, `http://`, `https://`. */
+  /** Location with its scheme: `oci://`, `file://`, `http://`, `https://`. */
   readonly url: string;
   /** 64 hexadecimal digits. */
   readonly sha256?: string;
@@ -12,7 +12,7 @@ export interface WasmPlugin extends PolicyScope {
   readonly pluginConfig?: Readonly<Record<string, unknown>>;
   readonly pluginName?: string;
   readonly phase?: 'UNSPECIFIED_PHASE' | 'AUTHN' | 'AUTHZ' | 'STATS';
-  /** Higher comes first within a phase. */
+  /** Higher values come first within a phase. */
   readonly priority?: number;
   readonly failStrategy?: 'FAIL_CLOSE' | 'FAIL_OPEN' | 'FAIL_RELOAD';
   readonly type?: 'UNSPECIFIED_PLUGIN_TYPE' | 'HTTP' | 'NETWORK';

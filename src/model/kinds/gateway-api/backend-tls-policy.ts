@@ -1,4 +1,4 @@
-/** `gateway.networking.k8s.io` BackendTLSPolicy: how gateways secure connections to Services (GEP-1897), with what the API's CRD refuses. */
+/** `gateway.networking.k8s.io` BackendTLSPolicy: TLS from gateways to Services (GEP-1897), with the validation of the API's CRD. */
 
 import {
   type Decoder,
@@ -26,24 +26,24 @@ export interface BackendTlsPolicy {
   readonly options: Readonly<Record<string, string>>;
 }
 
-/** An object of the policy's own namespace. */
+/** An object in the policy's own namespace. */
 export interface BackendTlsTarget {
   readonly group: string;
   readonly kind: string;
   readonly name: string;
-  /** Name of the Service's port; absent: all ports without a policy of their own. */
+  /** Port name of the Service; absent: all ports without a policy of their own. */
   readonly sectionName?: string;
 }
 
-/** Name in a target of a policy that stands for a refused one: each Service of its namespace. Objects cannot have it. */
+/** Target name in a stand-in: each Service of its namespace. Not a valid object name. */
 export const everyService = '*';
 
 export interface BackendTlsValidation {
-  /** ConfigMaps of the policy's own namespace; other kinds are not supported. */
+  /** ConfigMaps in the policy's own namespace; other kinds are not supported. */
   readonly caCertificateRefs: readonly { readonly group: string; readonly kind: string; readonly name: string }[];
   /** `System` is supported. */
   readonly wellKnownCACertificates?: string;
-  /** SNI, and the name of the certificate unless `subjectAltNames` has some. */
+  /** SNI, and the certificate name unless `subjectAltNames` is set. */
   readonly hostname: string;
   readonly subjectAltNames: readonly {
     readonly type: 'Hostname' | 'URI';
@@ -114,7 +114,6 @@ const validation: Decoder<BackendTlsValidation> = refine(
     ),
 );
 
-/** One entry of `targetRefs`. */
 export const backendTlsTarget: Decoder<BackendTlsTarget> = refine(
   struct<BackendTlsTarget>(
     restrictions({
@@ -135,7 +134,7 @@ export const backendTlsTarget: Decoder<BackendTlsTarget> = refine(
 
 export const maxBackendTlsTargets = 16;
 
-/** Unknown fields are errors: one of a newer version of the API may require more than this version checks. */
+/** Unknown fields are errors: a field of a newer API version may require checks that this version does not make. */
 export const backendTlsPolicy: Decoder<BackendTlsPolicy> = struct<BackendTlsPolicy>({
   targetRefs: required(listOf(backendTlsTarget, 1, maxBackendTlsTargets)),
   validation: required(validation),

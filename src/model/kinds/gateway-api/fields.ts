@@ -1,4 +1,4 @@
-/** Fields that several kinds of the Gateway API have in common (its CRDs' validation). */
+/** Fields that several kinds of the Gateway API share, with the validation of its CRDs. */
 
 import {
   type Decoded,
@@ -24,7 +24,7 @@ import type { NamespaceSelector, SecretReference } from './kubernetes-gateway.ts
 
 export const gatewayApiGroup = 'gateway.networking.k8s.io';
 
-/** A name that objects and their parts have: a listener's, a rule's. */
+/** Name of an object, listener or rule. */
 export const objectName: Decoder<string> = refine(name, (value, path) =>
   violation.errorsAt(
     path,
@@ -54,7 +54,7 @@ export const kindName: Decoder<string> = refine(name, (value, path) =>
   ),
 );
 
-/** A name, with `*.` before it where a wildcard may be. */
+/** A host name with an optional `*.` prefix. */
 function hostDecoder(pattern: RegExp, what: string): Decoder<string> {
   return refine(name, (value, path) => {
     if (isIpAddress(value))
@@ -68,7 +68,7 @@ function hostDecoder(pattern: RegExp, what: string): Decoder<string> {
 
 const dnsName = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*';
 
-/** `a.example.com` or `*.example.com`; `*` alone is not said, but left out. */
+/** `a.example.com` or `*.example.com`. `*` alone is invalid: an absent hostname means all. */
 export const hostname: Decoder<string> = hostDecoder(
   new RegExp(`^(?:\\*\\.)?${dnsName}$`),
   'a host name in lower case, or *. and a host name',
@@ -81,7 +81,7 @@ export const preciseHostname: Decoder<string> = hostDecoder(
 
 const durationPattern = '^(?:\\d{1,5}(?:h|m|s|ms)){1,4}$';
 
-/** GEP-2257: one to four numbers, each with its unit. In milliseconds. */
+/** A GEP-2257 duration (one to four numbers with units), in milliseconds. */
 export const duration: Decoder<number> = describedAs(
   (value: unknown, path: string): Decoded<number> => {
     const fits = typeof value === 'string' && new RegExp(durationPattern).test(value);
@@ -93,7 +93,7 @@ export const duration: Decoder<number> = describedAs(
   { type: 'narrowed', of: text, by: { pattern: durationPattern } },
 );
 
-/** A list of so many elements. */
+/** A list with a minimum and maximum length. */
 export function listOf<A>(item: Decoder<A>, least: number, most: number): Decoder<readonly A[]> {
   return refine(list(item), (items, path): FieldError[] => {
     if (items.length < least) return [violation.fieldError(path, violation.empty())];
@@ -111,7 +111,6 @@ export const secretReference: Decoder<SecretReference> = struct<SecretReference>
   namespace: optional(namespace),
 });
 
-/** Kubernetes' LabelSelector. */
 export const namespaceSelector: Decoder<NamespaceSelector> = struct<NamespaceSelector>(
   restrictions({
     matchLabels: optional(labels),

@@ -1,4 +1,4 @@
-/** `gateway.networking.k8s.io` GatewayClass: which control plane carries out the Gateways that name it. */
+/** `gateway.networking.k8s.io` GatewayClass: selects the control plane that implements Gateways of the class. */
 
 import { anything, type Decoder, optional, refine, required, struct, text } from '../../fields/decode.ts';
 import { withoutEffect } from '../../fields/effect.ts';

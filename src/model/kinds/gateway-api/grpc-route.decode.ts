@@ -1,6 +1,6 @@
 /**
- * Decoding of GRPCRoute, with what the API's CRD would refuse. What is decoded is an HTTPRoute: to call a method of a service is to POST to
- * `/service/method` (gRPC over HTTP/2, "Path").
+ * Decoding of GRPCRoute, with the validation of the API's CRD. Decoded to an HTTPRoute: a gRPC call is a POST to `/service/method` (gRPC
+ * over HTTP/2, "Path").
  */
 
 import {
@@ -76,7 +76,7 @@ function nameErrors(
   return violation.errorsAt(path, pattern.test(value) ? undefined : violation.mustBe(`the name of ${what}`, value));
 }
 
-/** Names are without slashes. */
+/** Names contain no slash. */
 const anyName = '[^/]+';
 
 function pathOf({ type, service, method }: MethodMatch): PathMatch {
@@ -89,11 +89,11 @@ function pathOf({ type, service, method }: MethodMatch): PathMatch {
     : { type: 'Exact', value: `/${service}/${method}` };
 }
 
-/** Envoy refuses all routes of a port for one expression that is wrong. */
+/** Envoy rejects all routes of a port for one invalid expression. */
 function composedErrors(match: MethodMatch, path: string): FieldError[] {
   const { type, service, method } = match;
   const written = [service, method].filter((one) => one !== undefined);
-  // What is wrong with one of them was told already.
+  // Errors of either expression alone are already reported.
   if (type !== 'RegularExpression' || written.length === 0 || written.some((one) => re2Violation(one))) return [];
   const { value } = pathOf(match);
   const mistake = composedRe2Violation(value);

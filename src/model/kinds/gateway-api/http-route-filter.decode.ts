@@ -1,4 +1,4 @@
-/** The filters of an HTTPRoute: decoding, with what the API's CRD would refuse. */
+/** Decoding of HTTPRoute filters, with the validation of the API's CRD. */
 
 import {
   anything,
@@ -35,7 +35,6 @@ import type {
 } from './http-route.ts';
 import { headerName } from './http-route-match.decode.ts';
 
-/** The field of each type. */
 const fieldOfType: Readonly<Record<HttpRouteFilterType, keyof HttpRouteFilter>> = {
   RequestHeaderModifier: 'requestHeaderModifier',
   ResponseHeaderModifier: 'responseHeaderModifier',
@@ -63,7 +62,7 @@ const backendFields = {
 
 export const weighedBackendFields = { ...backendFields, weight: withDefault(integer(0, 1_000_000), 1) };
 
-/** A Service's port is chosen by number; others may have one alone. */
+/** A Service needs a port number; other backends may have a single port. */
 export function backendErrors({ group: ofGroup, kind, port: number }: BackendRef, path: string): FieldError[] {
   return violation.errorsAt(
     `${path}.port`,
@@ -203,7 +202,7 @@ function filterOf(fields: Fields<HttpRouteFilter>): Decoder<HttpRouteFilter> {
   );
 }
 
-/** Filters of which a list has one at most. */
+/** Filters that may occur once per list. */
 const once: readonly HttpRouteFilterType[] = [
   ...(['RequestHeaderModifier', 'ResponseHeaderModifier', 'RequestRedirect', 'URLRewrite', 'CORS'] as const),
 ];
@@ -228,10 +227,10 @@ const grpcFields: Fields<HttpRouteFilter> = {
   externalAuth: refused(filterFields.externalAuth, notOfGrpc),
 };
 
-/** Filters of a rule of a GRPCRoute. Its decoder refuses the others by their type. */
+/** Filters of a GRPCRoute rule; other types are rejected. */
 export const grpcRouteFilters = filtersOf(grpcFields);
 
-/** Filters of one backend of a GRPCRoute. */
+/** Filters of one GRPCRoute backend. */
 export const grpcBackendFilters = filtersOf({
   ...grpcFields,
   requestMirror: withoutEffect(grpcFields.requestMirror, notSupported),
@@ -258,7 +257,6 @@ function filterListErrors(filters: readonly HttpRouteFilter[], path: string): Fi
   ];
 }
 
-/** The filter's change of the path, if it has one. */
 export function pathModifierOf({
   requestRedirect: redirect,
   urlRewrite: rewrite,

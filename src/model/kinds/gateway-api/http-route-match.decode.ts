@@ -1,4 +1,4 @@
-/** Which requests a rule of an HTTPRoute is for: decoding, with what the API's CRD would refuse. */
+/** Decoding of HTTPRoute matches, with the validation of the API's CRD. */
 
 import {
   type Decoder,
@@ -32,10 +32,10 @@ export const headerName: Decoder<string> = refine(name, (value, path) =>
   ),
 );
 
-/** What a path must not have, for it would never be one that is asked for. */
+/** Character sequences that no normalized request path contains. */
 const impossible = ['//', '/./', '/../', '%2f', '%2F', '#'];
 
-/** What is wrong with a path that is matched as it is. */
+/** Checks a path that is compared literally. */
 export function pathViolation(value: string): violation.Violation | undefined {
   if (value.length > 1024) return violation.tooLarge(1024, value.length);
   if (!value.startsWith('/')) return violation.mustBe('a path that begins with /', value);
@@ -75,7 +75,7 @@ function valueMatch(nameDecoder: Decoder<string>, mostCharacters: number): Decod
   );
 }
 
-/** Envoy refuses a route with a header's value of another kind. */
+/** Envoy rejects a route with a header value that has line breaks or NUL. */
 function lineViolation(value: string): violation.Violation | undefined {
   return /[\r\n\0]/.test(value) ? violation.notAllowed('must be a single line without NUL characters') : undefined;
 }
@@ -92,7 +92,7 @@ function byName(matches: Decoder<readonly ValueMatchByName[]>): Decoder<readonly
 }
 
 const everyPath: PathMatch = { type: 'PathPrefix', value: '/' };
-/** What a rule without matches is for. */
+/** The match of a rule without matches. */
 export const everyRequest: HttpRouteMatch = { path: everyPath, headers: [], queryParams: [] };
 
 export const headerMatches = withDefault(byName(listOf(valueMatch(headerName, 4096), 0, 16)), []);
@@ -106,7 +106,7 @@ export const httpRouteMatch: Decoder<HttpRouteMatch> = struct<HttpRouteMatch>(
   }),
 );
 
-/** Paths with a `*`, which is no wildcard; at the fields of a rule. */
+/** Warnings of `*` in paths, which is literal, at the path of the rule. */
 export function literalStars(matches: readonly HttpRouteMatch[], at: string): FieldError[] {
   return matches.flatMap(({ path: { type, value } }, index) =>
     type === 'RegularExpression'

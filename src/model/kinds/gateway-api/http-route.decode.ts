@@ -1,4 +1,4 @@
-/** Decoding of HTTPRoute, with what the API's CRD would refuse. */
+/** Decoding of HTTPRoute, with the validation of the API's CRD. */
 
 import {
   anything,
@@ -55,7 +55,7 @@ function redirectErrors({ filters, backendRefs }: HttpRouteRule, path: string): 
   );
 }
 
-/** A prefix can be replaced when it is known which one. */
+/** ReplacePrefixMatch needs exactly one matched prefix. */
 function prefixErrors({ matches, filters, backendRefs }: HttpRouteRule, path: string): FieldError[] {
   const onePrefix = matches.length <= 1 && (matches[0] ?? everyRequest).path.type === 'PathPrefix';
   if (onePrefix) return [];

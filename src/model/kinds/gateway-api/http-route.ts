@@ -1,11 +1,11 @@
 /**
- * `gateway.networking.k8s.io` HTTPRoute, decoded: durations in milliseconds, the API's defaults filled in. A GRPCRoute is decoded as one, and so are
- * TLSRoute and TCPRoute, of which a rule has neither matches nor filters: it is for every connection.
+ * `gateway.networking.k8s.io` HTTPRoute, decoded: durations in milliseconds, the API's defaults applied. Also the decoded form of
+ * GRPCRoute, TLSRoute and TCPRoute; rules of the latter two have no matches or filters and match every connection.
  */
 
 export interface RouteObject {
   readonly parentRefs: readonly ParentReference[];
-  /** None: those of the parents. */
+  /** Empty: those of the parents. */
   readonly hostnames: readonly string[];
   readonly rules: readonly HttpRouteRule[];
   readonly useDefaultGateways?: unknown;
@@ -14,22 +14,22 @@ export interface RouteObject {
 export interface ParentReference {
   readonly group: string;
   readonly kind: string;
-  /** Absent: the route's own. */
+  /** Absent: the route's namespace. */
   readonly namespace?: string;
   readonly name: string;
-  /** The one listener that is meant; absent: all. */
+  /** Name of one listener; absent: all. */
   readonly sectionName?: string;
   readonly port?: number;
 }
 
 export interface HttpRouteRule {
   readonly name?: string;
-  /** Any of them; at least one. */
+  /** ORed; at least one. */
   readonly matches: readonly HttpRouteMatch[];
   readonly filters: readonly HttpRouteFilter[];
   readonly backendRefs: readonly HttpBackendRef[];
   readonly timeouts?: { readonly requestMs?: number; readonly backendRequestMs?: number };
-  /** Experimental in the API: decoded, and not carried out. */
+  /** Experimental in the API; decoded but not implemented. */
   readonly retry?: unknown;
   readonly sessionPersistence?: unknown;
 }
@@ -56,7 +56,7 @@ export interface BackendRef {
   readonly group: string;
   readonly kind: string;
   readonly name: string;
-  /** Absent: the route's own. */
+  /** Absent: the route's namespace. */
   readonly namespace?: string;
   readonly port?: number;
 }
@@ -66,7 +66,7 @@ export interface HttpBackendRef extends BackendRef {
   readonly filters: readonly HttpRouteFilter[];
 }
 
-/** The field that a filter has is that of its type. */
+/** Only the field for the filter's type is set. */
 export interface HttpRouteFilter {
   readonly type: HttpRouteFilterType;
   readonly requestHeaderModifier?: HeaderModifier;
@@ -119,7 +119,7 @@ export interface UrlRewrite {
 
 export interface RequestMirror {
   readonly backendRef: BackendRef;
-  /** Requests of 100 that are mirrored; absent: all. */
+  /** Percent of requests to mirror; absent: all. */
   readonly percent?: number;
   readonly fraction?: { readonly numerator: number; readonly denominator: number };
 }

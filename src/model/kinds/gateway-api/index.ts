@@ -1,4 +1,4 @@
-/** The kinds of Kubernetes' Gateway API that are read (spec/discovery.md §4.2). */
+/** The supported kinds of Kubernetes' Gateway API (spec/discovery.md §4.2). */
 import type { Decoder, FieldError } from '../../fields/decode.ts';
 import type { Kind } from '../kind.ts';
 import { decodeKnown, unknownFields } from '../unknown-fields.ts';
@@ -17,7 +17,7 @@ import { type ReferenceGrant, referenceGrant } from './reference-grant.ts';
 export interface SpecOfGatewayApiKind {
   readonly BackendTLSPolicy: BackendTlsPolicy;
   readonly GatewayClass: GatewayClass;
-  /** Decoded to the HTTPRoute that a GRPCRoute is to Envoy. */
+  /** A GRPCRoute is decoded to the equivalent HTTPRoute. */
   readonly GRPCRoute: RouteObject;
   readonly HTTPRoute: RouteObject;
   readonly KubernetesGateway: KubernetesGateway;
@@ -26,7 +26,7 @@ export interface SpecOfGatewayApiKind {
   readonly TLSRoute: RouteObject;
 }
 
-/** The kind's row, for each namespace unless it says otherwise. */
+/** A row of the kinds table; namespaced by default. */
 function row<Name extends string, Spec extends object>(
   kind: Name,
   plural: string,

@@ -1,4 +1,4 @@
-/** Decoding of the Gateway API's Gateway, with what its CRD would refuse. */
+/** Decoding of the Gateway API's Gateway, with the validation of its CRD. */
 
 import {
   anything,
@@ -168,7 +168,7 @@ function at(path: string, field: string): string {
   return path === '' ? field : `${path}.${field}`;
 }
 
-/** What is allowed and has no effect because of what it is beside. */
+/** Valid, but without effect in combination with other fields. */
 export function kubernetesGatewayWarnings({ addresses }: KubernetesGateway): FieldError[] {
   return addresses.flatMap(({ type }, index) =>
     violation.errorsAt(

@@ -1,24 +1,21 @@
-/**
- * `gateway.networking.k8s.io` Gateway, decoded. Files call it Gateway; here it is a KubernetesGateway, for Istio's Gateway
- * has the name already.
- */
+/** `gateway.networking.k8s.io` Gateway, decoded. Named KubernetesGateway here, because Gateway is Istio's kind. */
 import type { LabelSelector } from '../label-selector.ts';
 
 export interface KubernetesGateway {
   readonly gatewayClassName: string;
   readonly listeners: readonly Listener[];
-  /** None: workloads that have the object's name as a label carry it out. */
+  /** Empty: workloads whose label contains the object's name implement it. */
   readonly addresses: readonly GatewayAddress[];
-  /** Labels, annotations and parameters of the objects that run it (`src/injection/gateway`). */
+  /** Labels, annotations and parameters of its deployment (`src/injection/gateway`). */
   readonly infrastructure?: unknown;
   readonly allowedListeners?: unknown;
-  /** TLS of the whole object (client certificates, certificates towards backends): not carried out. */
+  /** TLS of the whole Gateway (client certificates, certificates towards backends): not implemented. */
   readonly tls?: unknown;
   readonly defaultScope?: unknown;
 }
 
 export interface GatewayAddress {
-  /** `IPAddress`, `Hostname`, or an implementation's own. */
+  /** `IPAddress`, `Hostname`, or implementation-specific. */
   readonly type: string;
   readonly value: string;
 }
@@ -28,7 +25,7 @@ export interface Listener {
   /** Absent: all. */
   readonly hostname?: string;
   readonly port: number;
-  /** `HTTP`, `HTTPS`, `TLS`, `TCP`, `UDP`, or an implementation's own. */
+  /** `HTTP`, `HTTPS`, `TLS`, `TCP`, `UDP`, or implementation-specific. */
   readonly protocol: string;
   readonly tls?: ListenerTls;
   readonly allowedRoutes: AllowedRoutes;
@@ -38,7 +35,7 @@ export interface ListenerTls {
   readonly mode: 'Terminate' | 'Passthrough';
   readonly certificateRefs: readonly SecretReference[];
   readonly options: Readonly<Record<string, string>>;
-  /** Certificates of clients: kept, and not carried out. */
+  /** Client certificate validation: kept but not implemented. */
   readonly frontendValidation?: unknown;
 }
 
@@ -46,7 +43,7 @@ export interface SecretReference {
   readonly group: string;
   readonly kind: string;
   readonly name: string;
-  /** Absent: that of the object that refers. */
+  /** Absent: the namespace of the referring object. */
   readonly namespace?: string;
 }
 
@@ -55,9 +52,9 @@ export type NamespaceSelector = LabelSelector;
 export interface AllowedRoutes {
   readonly namespaces: {
     readonly from: 'All' | 'Selector' | 'Same' | 'None';
-    /** The selector, where `from` is `Selector`. */
+    /** Set if `from` is `Selector`. */
     readonly selector?: NamespaceSelector;
   };
-  /** Absent: those that the protocol is for. */
+  /** Absent: those that the protocol supports. */
   readonly kinds?: readonly { readonly group: string; readonly kind: string }[];
 }

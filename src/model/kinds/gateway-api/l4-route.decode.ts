@@ -1,4 +1,4 @@
-/** Decoding of TLSRoute and TCPRoute, with what the API's CRDs would refuse. */
+/** Decoding of TLSRoute and TCPRoute, with the validation of the API's CRDs. */
 
 import { type Decoder, type FieldError, mapped, optional, refine, required, struct } from '../../fields/decode.ts';
 import * as violation from '../../fields/violation.ts';
@@ -39,7 +39,7 @@ function withoutHostnames(route: Omit<RouteObject, 'hostnames'>): RouteObject {
   return { ...route, hostnames: [] };
 }
 
-/** What is allowed and probably not meant. */
+/** Valid but probably unintended. */
 export function l4RouteWarnings(route: RouteObject): FieldError[] {
   return violation.errorsAt(
     'rules[1]',

@@ -1,10 +1,10 @@
-/** `gateway.networking.k8s.io` ReferenceGrant: who of other namespaces may refer to objects of this one. */
+/** `gateway.networking.k8s.io` ReferenceGrant: allows objects of other namespaces to refer to objects of this one. */
 import { type Decoder, optional, required, restricting, restrictions, struct } from '../../fields/decode.ts';
 import { group, kindName, listOf, namespace, objectName } from './fields.ts';
 
 export interface ReferenceGrant {
   readonly from: readonly { readonly group: string; readonly kind: string; readonly namespace: string }[];
-  /** What may be referred to; without a name all objects of the kind. */
+  /** Permitted targets; without a name, all objects of the kind. */
   readonly to: readonly { readonly group: string; readonly kind: string; readonly name?: string }[];
 }
 

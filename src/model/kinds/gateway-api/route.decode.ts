@@ -1,4 +1,4 @@
-/** What routes of several kinds have in common: where they are, for which names, and how large they may be. */
+/** Fields that all kinds of routes share: parents, host names, limits. */
 
 import {
   anything,
@@ -50,7 +50,7 @@ export function routeErrors({ parentRefs, rules }: RouteObject, path: string): F
   ];
 }
 
-/** References to one parent must be to different parts of it. */
+/** References to one parent must differ in section or port. */
 function parentErrors(parents: readonly ParentReference[], path: string): FieldError[] {
   const parentOf = ({ group: ofGroup, kind, namespace: of = '', name }: ParentReference): string =>
     [ofGroup, kind, of, name].join('/');

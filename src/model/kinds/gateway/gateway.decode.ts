@@ -57,7 +57,6 @@ const server: Decoder<Server> = inSchema(
   },
 );
 
-/** A Gateway's `spec`. */
 export const gateway: Decoder<Gateway> = refine(
   struct<Gateway>({ servers: required(nonEmptyList(server, maxServers)), selector: withDefault(selectorLabels, {}) }),
   ({ servers }, path) =>
@@ -122,7 +121,7 @@ function serverErrors(spec: Server, path: string): FieldError[] {
     errors.push(violation.fieldError(fieldPath(path, 'tls'), violation.excluded(`with protocol ${port.protocol}`)));
   }
   for (const [index, host] of spec.hosts.entries()) {
-    // Envoy refuses a listener whose chains match the SNI by one.
+    // Envoy rejects a listener whose filter chains match the SNI by a partial wildcard.
     if (!secure || partialWildcardWarning(host.slice(host.indexOf('/') + 1)) === undefined) continue;
     errors.push(
       violation.fieldError(
@@ -142,7 +141,7 @@ function serverErrors(spec: Server, path: string): FieldError[] {
   return errors;
 }
 
-/** What is allowed and probably not meant (§4.5). */
+/** Valid but probably unintended (§4.5). */
 export function gatewayWarnings(spec: Gateway): FieldError[] {
   return spec.servers.flatMap(({ tls, port, hosts }, index) => {
     const partial = hosts.flatMap((host, place) =>

@@ -3,7 +3,7 @@ import type { Protocol } from '../../fields/protocol.ts';
 
 export interface Gateway {
   readonly servers: readonly Server[];
-  /** Labels of the workloads that this object configures; empty: all. */
+  /** Labels of the workloads that implement this Gateway; empty: all. */
   readonly selector: Readonly<Record<string, string>>;
 }
 
@@ -17,12 +17,12 @@ export interface Server {
   readonly tls?: ServerTlsSettings;
   /** Reserved by the API. */
   readonly defaultEndpoint?: string;
-  /** Why its connections are closed: what a listener of the Gateway API may come to, and nobody can write. */
+  /** Why connections to the server are closed. Set for listeners of the Gateway API only; users cannot write it. */
   readonly closed?: string;
 }
 
 export interface ServerPort {
-  /** 0 only with a unix socket bind. */
+  /** 0 only with a Unix socket bind. */
   readonly number: number;
   readonly name: string;
   readonly protocol: Protocol;
@@ -41,7 +41,7 @@ export type ServerTlsMode =
 export type TlsProtocol = 'TLS_AUTO' | 'TLSV1_0' | 'TLSV1_1' | 'TLSV1_2' | 'TLSV1_3';
 
 export interface ServerTlsSettings {
-  /** `PASSTHROUGH` when not said, as the API has it. */
+  /** Default `PASSTHROUGH`, as in the API. */
   readonly mode: ServerTlsMode;
   readonly httpsRedirect?: boolean;
   readonly serverCertificate?: string;
@@ -66,8 +66,8 @@ export interface TlsCertificate {
   readonly caCertificates?: string;
 }
 
-/** Names the services, by host names with commas between them, whose workloads carry out a Gateway object. */
+/** Comma-separated host names of the services whose workloads implement a Gateway. */
 export const gatewayServiceAnnotation = 'internal.istio.io/gateway-service';
 
-/** Annotation of an object that only workloads of its own namespace carry out, whatever is said of others. */
+/** Restricts a Gateway to workloads of its own namespace, regardless of PILOT_SCOPE_GATEWAY_TO_NAMESPACE. */
 export const ownNamespaceAnnotation = 'internal.istio.io/own-namespace';

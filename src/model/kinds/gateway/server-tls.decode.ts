@@ -1,4 +1,4 @@
-/** TLS of a gateway's server, or of a sidecar's ingress listener (§4.5 Gateway). */
+/** TLS of a Gateway server, or of a Sidecar's ingress listener (§4.5 Gateway). */
 
 import {
   boolean,
@@ -72,7 +72,7 @@ export const serverTls: Decoder<ServerTlsSettings> = inSchema(
     versionErrors,
   ),
   {
-    // A server without a mode is PASSTHROUGH.
+    // The default mode is PASSTHROUGH.
     anyOf: [
       { properties: { mode: { enum: ['PASSTHROUGH', 'AUTO_PASSTHROUGH', 'ISTIO_MUTUAL'] } } },
       { required: ['credentialName'] },
@@ -83,7 +83,7 @@ export const serverTls: Decoder<ServerTlsSettings> = inSchema(
   },
 );
 
-/** Envoy refuses the listener for any other. */
+/** Envoy rejects the listener for any other form. */
 function hashViolation(hash: string): violation.Violation | undefined {
   return /^[0-9a-f]{64}$/i.test(hash) || /^[0-9a-f]{2}(?::[0-9a-f]{2}){31}$/i.test(hash)
     ? undefined
@@ -98,7 +98,7 @@ function spkiViolation(hash: string): violation.Violation | undefined {
 
 const files = ['serverCertificate', 'privateKey', 'caCertificates'] as const;
 
-/** The ways in which a server may be given its certificate. Files give way to a credential. */
+/** The configured certificate sources. Credentials take precedence over files. */
 function credentialWays(tls: ServerTlsSettings): string[] {
   return [
     ...(tls.credentialName === undefined ? [] : ['credentialName']),
@@ -167,7 +167,7 @@ function versionErrors(tls: ServerTlsSettings, path: string): FieldError[] {
   );
 }
 
-/** TLS 1.2 suites that Envoy's BoringSSL knows. */
+/** TLS 1.2 cipher suites that Envoy's BoringSSL supports. */
 export const knownCipherSuites: ReadonlySet<string> = new Set([
   'ECDHE-ECDSA-AES128-GCM-SHA256',
   'ECDHE-RSA-AES128-GCM-SHA256',
@@ -191,7 +191,7 @@ export const knownCipherSuites: ReadonlySet<string> = new Set([
   'DES-CBC3-SHA',
 ]);
 
-/** What says which clients may come, and is looked at only where they show a certificate. */
+/** Fields that restrict clients, used only if clients present a certificate. */
 const ofClients = [
   'caCertificates',
   'caCertCredentialName',

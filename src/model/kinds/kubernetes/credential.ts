@@ -1,6 +1,6 @@
 /**
- * Certificates and keys as Secrets and ConfigMaps have them (spec/discovery.md §8.7, credentialName). What Envoy would
- * refuse is found here, so that a bad Secret never takes the place of a good one. No message repeats what it is about.
+ * Certificates and keys in Secrets and ConfigMaps (spec/discovery.md §8.7, credentialName). Rejects what Envoy would reject, so that an
+ * invalid Secret never replaces a valid one. Messages contain no secret values.
  */
 
 import { createPrivateKey, type KeyObject, type X509Certificate } from 'node:crypto';
@@ -14,21 +14,21 @@ import * as violation from '../../fields/violation.ts';
 import type { ConfigMap } from './config-map.ts';
 import { type Secret, secretBytes } from './secret.ts';
 
-/** What a server shows to its clients, and proves that it is. PEM. */
+/** A server's certificate chain and private key. PEM. */
 export interface ServerCertificate {
   readonly chain: Uint8Array;
   readonly privateKey: Uint8Array;
-  /** DER, as an authority's responder gave it. */
+  /** DER, from the CA's OCSP responder. */
   readonly ocspStaple?: Uint8Array;
 }
 
-/** The authorities a server trusts to have signed its clients' certificates. PEM. */
+/** CA certificates for clients. PEM. */
 export interface TrustedRoots {
   readonly certificates: Uint8Array;
   readonly crl?: Uint8Array;
 }
 
-/** Names of entries, generic Secrets' first: of one that has both, these count. */
+/** Entry names; those of generic Secrets take precedence. */
 const pairs = [
   ['cert', 'key'],
   ['tls.crt', 'tls.key'],
@@ -36,11 +36,11 @@ const pairs = [
 const rootKeys = ['cacert', 'ca.crt'] as const;
 const crlKeys = ['crl', 'ca.crl'] as const;
 
-/** Envoy takes no shorter RSA key, and these curves only (its page on TLS, "certificate selection"). */
+/** Envoy's minimum RSA key size. Of ECDSA it accepts the curves below only (Envoy documentation, TLS, "certificate selection"). */
 const shortestRsaBits = 2048;
 const curves: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
 
-/** @returns why there is no usable pair of certificate and key in the Secret, or the pair */
+/** @returns left: why the Secret has no usable certificate and key */
 export function serverCertificateOf(secret: Secret): Either<string, ServerCertificate> {
   const [chainKey, privateKeyKey] =
     pairs.find((pair) => pair.every((key) => secretBytes(secret, key) !== undefined)) ?? pairs[1];
@@ -54,9 +54,9 @@ export function serverCertificateOf(secret: Secret): Either<string, ServerCertif
 }
 
 /**
- * @param lists the Secret's revocation lists, if they were checked before, `null` if it has none; those that an earlier version of the Secret had may be among them
- * @returns why the Secret has no usable certificates of authorities, or these. Without a usable revocation list, roots of a Secret that
- *   has any would accept revoked clients: there are none then.
+ * @param lists revocation lists if already checked, possibly of an earlier version of the Secret; `null` if it has none
+ * @returns left: why the Secret has no usable CA certificates. If the Secret has revocation lists and none is usable, its CA certificates
+ *   are not returned: they would accept revoked clients.
  */
 export function trustedRootsOf(
   secret: Secret,
@@ -72,10 +72,10 @@ export function trustedRootsOf(
 }
 
 /**
- * The revocation lists of a Secret, checked against its certificates of authorities.
+ * Revocation lists of a Secret, checked against its CA certificates.
  *
  * @param previous lists of an earlier version of the Secret
- * @returns `undefined` if the Secret has neither entry `crl` nor `ca.crl`; an empty entry is a problem, as it may be a list that was lost
+ * @returns `undefined` if the Secret has neither entry `crl` nor `ca.crl`; an empty entry is a problem, because a list may have been lost
  */
 export function revocationListsOf(secret: Secret, at: Date, previous?: RevocationLists): RevocationLists | undefined {
   const crlKey = crlKeyOf(secret);
@@ -86,7 +86,7 @@ export function revocationListsOf(secret: Secret, at: Date, previous?: Revocatio
   return checkRevocationLists(Buffer.from(crl).toString('latin1'), authorities, at, previous?.usable);
 }
 
-/** The entry of a Secret that has its revocation lists. */
+/** The entry that contains the revocation lists. */
 export function crlKeyOf(secret: Secret): (typeof crlKeys)[number] | undefined {
   return crlKeys.find((key) => secretBytes(secret, key) !== undefined);
 }
@@ -99,7 +99,7 @@ function authoritiesOf(pem: Uint8Array): readonly Certificate[] {
   }
 }
 
-/** The same of a ConfigMap: these certificates are no secret. */
+/** {@link trustedRootsOf} for a ConfigMap. */
 export function trustedRootsOfConfigMap({ data, binaryData }: ConfigMap): Either<string, TrustedRoots> {
   const key = rootKeys.find((candidate) => (data[candidate] ?? binaryData[candidate]) !== undefined);
   if (key === undefined) return left('has no entry ca.crt (or cacert)');
@@ -108,7 +108,7 @@ export function trustedRootsOfConfigMap({ data, binaryData }: ConfigMap): Either
   return checkedRoots(key, { certificates });
 }
 
-/** What makes a Secret that looks like a server's credential useless as one. */
+/** Why a Secret that seems to be a server credential cannot be used as one. */
 export function credentialWarnings(secret: Secret): FieldError[] {
   const keys = [...Object.keys(secret.data), ...Object.keys(secret.stringData)];
   const isPair = pairs.some((pair) => pair.every((key) => keys.includes(key)));
@@ -127,7 +127,7 @@ export function credentialWarnings(secret: Secret): FieldError[] {
   ];
 }
 
-/** What is wrong with revocation lists that are in use, or will be soon. @param key entry of the Secret that has the lists */
+/** Problems of revocation lists in use, and lists that expire soon. @param key entry of the Secret with the lists */
 export function listWarnings({ problems, usable }: RevocationLists, now: Date, key = 'ca.crl'): readonly string[] {
   const expiry = expiryWarning(usable, now);
   return [...problems, ...(expiry === undefined ? [] : [expiry])].map(({ message }) => `${key}: ${message}`);
@@ -150,7 +150,7 @@ function pairProblem(chain: Uint8Array, privateKey: Uint8Array): string | undefi
   );
 }
 
-/** All of a file; undefined when there is none, or one of them cannot be read. */
+/** All certificates of a PEM file; `undefined` if it has none or one is invalid. */
 function certificatesOf(pem: Uint8Array): readonly X509Certificate[] | undefined {
   try {
     const certificates = certificatesIn(Buffer.from(pem).toString('latin1'));

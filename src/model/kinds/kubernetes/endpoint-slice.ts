@@ -1,4 +1,4 @@
-/** Kubernetes' EndpointSlice (spec/discovery.md §5.4): addresses behind a service. */
+/** Kubernetes' EndpointSlice (spec/discovery.md §5.4): addresses of a service. */
 import {
   boolean,
   type Decoder,
@@ -32,7 +32,7 @@ export interface SliceEndpoint {
 }
 
 export interface SliceConditions {
-  /** The endpoint is ready; absent counts as true. */
+  /** Absent counts as true. */
   readonly ready?: boolean;
   readonly serving?: boolean;
   readonly terminating?: boolean;
@@ -40,11 +40,11 @@ export interface SliceConditions {
 
 export interface SlicePort {
   readonly name: string;
-  /** Absent: all ports; nothing can be made of it. */
+  /** Absent means all ports, which is not supported. */
   readonly port?: number;
 }
 
-/** A slice repeats the protocols of the Service's ports, whose names it has. */
+/** Redundant fields: a slice repeats the protocols of the Service's ports. */
 export const unreadOfSlicePort = ['appProtocol', 'protocol'];
 
 export const endpointSlice: Decoder<EndpointSlice> = refine(

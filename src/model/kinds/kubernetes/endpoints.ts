@@ -1,4 +1,4 @@
-/** Kubernetes' Endpoints, the older form of EndpointSlice: named as its service. */
+/** Kubernetes' Endpoints, the older form of EndpointSlice, with the name of its Service. */
 import {
   type Decoder,
   fieldPath,
@@ -67,7 +67,7 @@ export const endpoints: Decoder<Endpoints> = refine(
     ),
 );
 
-/** The same in the newer form, a slice for each subset. */
+/** Converts each subset to a slice. */
 export function slicesOf({ subsets }: Endpoints): readonly EndpointSlice[] {
   return subsets.map(({ addresses, notReadyAddresses, ports }) => ({
     addressType: 'IPv4',

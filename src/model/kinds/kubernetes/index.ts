@@ -1,4 +1,4 @@
-/** Kubernetes' own kinds, as a cluster would deliver them (spec/discovery.md §4.3, §5.4). */
+/** Kubernetes' own kinds (spec/discovery.md §4.3, §5.4). */
 import { type Decoder, decodeWith } from '../../fields/decode.ts';
 import type { Kind } from '../kind.ts';
 import { type ConfigMap, configMap } from './config-map.ts';
@@ -12,10 +12,9 @@ import { type Pod, pod } from './pod.ts';
 import { type Secret, secret } from './secret.ts';
 import { type KubernetesService, kubernetesService } from './service.ts';
 
-/** A namespace: only its labels are read, which are not in its body. */
+/** Only the labels of a namespace are read, which are not in its body. */
 export type Namespace = Record<never, never>;
 
-/** The decoded bodies by kind. */
 export interface SpecOfKubernetesKind {
   readonly ConfigMap: ConfigMap;
   readonly Endpoints: Endpoints;
@@ -29,7 +28,7 @@ export interface SpecOfKubernetesKind {
   readonly Service: KubernetesService;
 }
 
-/** The kind's row, of the core group and for each namespace unless it says otherwise. */
+/** A row of the kinds table; core group and namespaced by default. */
 function row<Name extends string, Spec>(
   kind: Name,
   plural: string,

@@ -1,4 +1,4 @@
-/** Kubernetes' Ingress and IngressClass: routes of a cluster's edge, translated to Istio's kinds (spec/discovery.md §4.4). */
+/** Kubernetes' Ingress and IngressClass, translated to Istio's kinds (spec/discovery.md §4.4). */
 
 import {
   anything,
@@ -34,7 +34,7 @@ export interface IngressSpec {
 }
 
 export interface IngressTls {
-  /** None: all. */
+  /** Empty: all. */
   readonly hosts: readonly string[];
   readonly secretName?: string;
 }
@@ -47,13 +47,13 @@ export interface IngressRule {
 
 export interface IngressPath {
   readonly path: string;
-  /** `Exact`, `Prefix`; anything else leaves it to the implementation. */
+  /** `Exact` or `Prefix`; anything else is implementation-specific. */
   readonly pathType: string;
   readonly backend: IngressBackend;
 }
 
 export interface IngressBackend {
-  /** An object of any kind: kept, and not used. */
+  /** Any object; not used. */
   readonly resource?: unknown;
   readonly service?: { readonly name: string; readonly port: { readonly number?: number; readonly name?: string } };
 }

@@ -1,7 +1,6 @@
 /**
- * Decoding of Kubernetes' own objects. Most of their fields concern the cluster and not the mesh, and newer clusters have more: they are
- * passed over without a warning. A field that is none of Kubernetes and nearly has the name of one that is read is a spelling mistake: it
- * has a warning.
+ * Decoding of Kubernetes' own objects. Most of their fields do not concern the mesh, and newer clusters have more: unknown fields are
+ * ignored. An unknown field whose name is similar to a known one is reported as misspelled.
  */
 import { anything, type Decoded, type Decoder, type Fields, fail, struct } from '../../fields/decode.ts';
 import { describedAs, descriptionOf } from '../../fields/description.ts';
@@ -10,7 +9,7 @@ import * as violation from '../../fields/violation.ts';
 /**
  * An object of which some fields are read.
  *
- * @param unread the other fields that Kubernetes has there: they concern the cluster and nothing of a mesh
+ * @param unread Kubernetes' other fields, which do not concern the mesh
  */
 export function reading<T extends object>(fields: Fields<T>, unread: readonly string[] = []): Decoder<T> {
   const decoder = struct<T>(fields, {}, 'unknown fields');
@@ -19,7 +18,7 @@ export function reading<T extends object>(fields: Fields<T>, unread: readonly st
   return describedAs((value: unknown, path: string) => decoder(value, path), { ...description, unread });
 }
 
-/** A number or a text: `targetPort: 8080`, `targetPort: http`. */
+/** A number or a string: `targetPort: 8080`, `targetPort: http`. */
 export const intOrText: Decoder<number | string> = describedAs(
   (value: unknown, path: string): Decoded<number | string> => {
     if (typeof value === 'string' && value !== '') return { _tag: 'Right', right: value };

@@ -1,4 +1,4 @@
-/** Kubernetes' Node: where pods run. Its locality is in its labels. */
+/** Kubernetes' Node; its labels contain the locality. */
 import { type Decoder, list, text, withDefault } from '../../fields/decode.ts';
 import { reading } from './lenient.ts';
 
@@ -16,7 +16,7 @@ export interface NodeAddress {
   readonly address: string;
 }
 
-/** What the node can run, and how it is. */
+/** Capacity and conditions of the node. */
 const unreadOfStatus = [
   ...['allocatable', 'capacity', 'conditions', 'config', 'daemonEndpoints', 'declaredFeatures', 'features'],
   ...['images', 'nodeInfo', 'phase', 'runtimeHandlers', 'volumesAttached', 'volumesInUse'],

@@ -1,11 +1,10 @@
 import { type Decoder, text, withDefault } from '../../fields/decode.ts';
 import { reading } from './lenient.ts';
 
-/** Which object stands behind an address. */
 export interface ObjectReference {
   readonly kind: string;
   readonly name: string;
-  /** Empty: that of the object that refers. */
+  /** Empty: the namespace of the referring object. */
   readonly namespace: string;
 }
 

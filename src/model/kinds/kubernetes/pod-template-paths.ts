@@ -1,4 +1,4 @@
-/** Where the controllers of Kubernetes and OpenShift have the pods that they create. */
+/** Paths of the pod template in workload controllers of Kubernetes and OpenShift. */
 export const podTemplatePaths: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(
     [

@@ -1,4 +1,4 @@
-/** Kubernetes' Pod (spec/discovery.md §5.4): a workload, as far as its place and its ports go. */
+/** Kubernetes' Pod (spec/discovery.md §5.4): address, locality and ports of a workload. */
 import { type Decoder, integer, list, required, text, withDefault } from '../../fields/decode.ts';
 import { maxPodContainers } from '../object-limits.ts';
 import { reading } from './lenient.ts';
@@ -22,7 +22,7 @@ export interface Container {
 }
 
 export interface InitContainer extends Container {
-  /** `Always`: a sidecar, which runs as long as the pod. */
+  /** `Always` on an init container: a native sidecar, which runs as long as the pod. */
   readonly restartPolicy: string;
 }
 
@@ -33,7 +33,7 @@ export interface ContainerPort {
 }
 
 export interface PodStatus {
-  /** Only a pod that runs, or is about to, counts. */
+  /** Only pods that run, or are about to, are used. */
   readonly phase: string;
   readonly podIP: string;
   readonly podIPs: readonly { readonly ip: string }[];
@@ -66,7 +66,7 @@ const unreadOfContainer = [
   ...['startupProbe', 'stdin', 'stdinOnce', 'terminationMessagePath', 'terminationMessagePolicy', 'tty'],
   ...['volumeDevices', 'volumeMounts', 'workingDir'],
 ];
-/** Where and how the cluster runs the pod. */
+/** Scheduling and runtime settings of the pod. */
 const unreadOfSpec = [
   ...['activeDeadlineSeconds', 'affinity', 'automountServiceAccountToken', 'dnsConfig', 'dnsPolicy'],
   ...['enableServiceLinks', 'ephemeralContainers', 'hostAliases', 'hostIPC', 'hostNetwork', 'hostPID', 'hostUsers'],

@@ -1,12 +1,12 @@
-/** Credentials of registries in a Secret of type `kubernetes.io/dockerconfigjson`. */
+/** Registry credentials in a Secret of type `kubernetes.io/dockerconfigjson`. */
 import { isObject } from '../../../runtime/json-object.ts';
 import { type Secret, secretBytes } from './secret.ts';
 
 export const pullSecretKey = '.dockerconfigjson';
-/** A control plane sends it with each WasmPlugin that names it. */
+/** The control plane sends it with each WasmPlugin that references it. */
 const maxBytes = 64 * 1024;
 
-/** The Docker configuration; `undefined` if the Secret has none. Its entry is that of its type, and of no other one. */
+/** The Docker configuration; `undefined` if the Secret has no valid one under the key of its type. */
 export function pullSecretOf(secret: Secret): string | undefined {
   const bytes = secretBytes(secret, pullSecretKey);
   if (bytes === undefined || bytes.length > maxBytes) return undefined;

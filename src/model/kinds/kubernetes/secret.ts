@@ -1,4 +1,4 @@
-/** Kubernetes' Secret: credentials of gateways (spec/discovery.md §4.2). Its data must never be shown or logged. */
+/** Kubernetes' Secret: gateway credentials (spec/discovery.md §4.2). Values must never be shown or logged. */
 
 import { type Decoder, dictionary, type FieldError, refine, text, withDefault } from '../../fields/decode.ts';
 import { describedAs } from '../../fields/description.ts';
@@ -8,20 +8,20 @@ import { reading } from './lenient.ts';
 export interface Secret {
   /** Base64, as written. */
   readonly data: Readonly<Record<string, string>>;
-  /** Plain; wins over `data` of the same key. */
+  /** Plain text; takes precedence over `data`. */
   readonly stringData: Readonly<Record<string, string>>;
 }
 
 const base64: Decoder<string> = refine(text, (value, path): FieldError[] => {
   const compact = value.replaceAll(/\s/g, '');
   const good = /^[A-Za-z0-9+/]*={0,2}$/.test(compact) && compact.length % 4 === 0;
-  // The value itself is not said: it is a secret.
+  // The value is secret and must not be in the message.
   return good
     ? []
     : [violation.fieldError(path, violation.mustBeHidden('base64', { hint: 'use stringData for plain text' }))];
 });
 
-/** OptionErrors of values must not repeat them. */
+/** Errors must not contain values. */
 const hidden = (decoder: Decoder<string>): Decoder<string> =>
   describedAs(
     (value: unknown, path: string) => (typeof value === 'string' ? decoder(value, path) : text(undefined, path)),
@@ -38,7 +38,7 @@ export const secret: Decoder<Secret> = reading<Secret>(
   ['immutable', 'type'],
 );
 
-/** One entry of a secret as bytes; undefined when there is none. */
+/** One entry as bytes. */
 export function secretBytes({ data, stringData }: Secret, key: string): Uint8Array | undefined {
   const plain = stringData[key];
   if (plain !== undefined) return new TextEncoder().encode(plain);

@@ -1,4 +1,4 @@
-/** Kubernetes' Service (spec/discovery.md §5.4): a name for pods. */
+/** Kubernetes' Service (spec/discovery.md §5.4). */
 import * as E from 'fp-ts/lib/Either.js';
 import {
   boolean,
@@ -24,24 +24,24 @@ export interface KubernetesService {
 
 export interface ServiceSpec {
   readonly type: 'ClusterIP' | 'NodePort' | 'LoadBalancer' | 'ExternalName';
-  /** `None` for a headless service, empty when there is none. */
+  /** `None` for a headless service; may be empty. */
   readonly clusterIP: string;
   readonly clusterIPs: readonly string[];
   readonly ports: readonly KubernetesServicePort[];
-  /** Selects the pods; absent or empty: somebody else keeps the endpoints. */
+  /** Absent or empty: endpoints are managed externally. */
   readonly selector?: Readonly<Record<string, string>>;
   readonly externalName: string;
   readonly externalIPs: readonly string[];
   readonly internalTrafficPolicy: 'Cluster' | 'Local';
   readonly publishNotReadyAddresses: boolean;
-  /** Kept, and not applied. */
+  /** Decoded but not implemented. */
   readonly sessionAffinity?: string;
-  /** `PreferClose`, `PreferSameZone`, `PreferSameNode`; others mean nothing. */
+  /** `PreferClose`, `PreferSameZone`, `PreferSameNode`; others have no effect. */
   readonly trafficDistribution?: string;
 }
 
 export interface KubernetesServicePort {
-  /** Empty when the service has one port. */
+  /** May be empty if the service has one port. */
   readonly name: string;
   readonly port: number;
   readonly protocol: string;
@@ -68,14 +68,14 @@ const servicePort = reading<KubernetesServicePort>({
   nodePort: optional(intOrNone()),
 });
 
-/** Clusters write 0 for a port that there is none of. */
+/** Clusters write 0 for an unassigned port. */
 function intOrNone(): Decoder<number> {
   return describedAs((value: unknown, path: string) => (value === 0 ? E.right(0) : port(value, path)), {
     ...{ type: 'narrowed', of: port, by: {} },
   });
 }
 
-/** Of load balancers, of node ports, and of how the cluster assigns addresses. */
+/** Fields of load balancers, node ports and address assignment. */
 const unreadOfSpec = [
   ...['allocateLoadBalancerNodePorts', 'externalTrafficPolicy', 'healthCheckNodePort', 'loadBalancerClass'],
   ...['loadBalancerIP', 'loadBalancerSourceRanges', 'ipFamilies', 'ipFamilyPolicy', 'sessionAffinityConfig'],

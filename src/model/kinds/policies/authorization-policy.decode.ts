@@ -29,7 +29,7 @@ import type {
 } from './authorization-policy.ts';
 import { scopeAliases, scopeErrors, scopeFields, scopeRules } from './policy-target.decode.ts';
 
-/** A list of texts, none of them empty. */
+/** A list of non-empty strings. */
 function texts(violationOf: (text: string) => violation.Violation | undefined, pattern = rules.withoutSpacePattern) {
   const item = refine(name, (value, path) =>
     violation.errorsAt(path, rules.spaceViolation(value) ?? violationOf(value)),
@@ -149,7 +149,7 @@ const rule: Decoder<AuthorizationRule> = struct<AuthorizationRule>(
   }),
 );
 
-/** How many principals, addresses, hosts, paths and values of conditions the rules have. */
+/** Number of principals, addresses, hosts, paths and condition values in all rules. */
 function valuesOf({ rules: all = [] }: AuthorizationPolicy): number {
   let sum = 0;
   for (const { from: sources = [], to: operations = [], when = [] } of all)
@@ -158,7 +158,6 @@ function valuesOf({ rules: all = [] }: AuthorizationPolicy): number {
   return sum;
 }
 
-/** An AuthorizationPolicy's `spec`. */
 export const authorizationPolicy: Decoder<AuthorizationPolicy> = inSchema(
   refine(
     struct<AuthorizationPolicy>(

@@ -1,11 +1,11 @@
-/** What a text of an AuthorizationPolicy may be (§4.5). */
+/** Validates strings of an AuthorizationPolicy (§4.5). */
 
 import type { FieldError } from '../../fields/decode.ts';
 import { isCidr, isDnsLabel, isIpAddress } from '../../fields/names.ts';
 import * as violation from '../../fields/violation.ts';
 import type { AuthorizationOperation, AuthorizationPolicy, AuthorizationSource } from './authorization-policy.ts';
 
-/** What begins or ends so is equal to nothing that a request or a connection has: a rule that denies would not. */
+/** A value with leading or trailing spaces matches no request: a DENY rule would have no effect. */
 export function spaceViolation(text: string): violation.Violation | undefined {
   return text === text.trim() ? undefined : violation.mustBe('without leading or trailing spaces', text);
 }
@@ -24,20 +24,20 @@ export function portViolation(text: string): violation.Violation | undefined {
     : violation.outOfRange('a port from 1 to 65535', text);
 }
 
-/** A `*` stands at the beginning or at the end. */
+/** `*` is only valid at the beginning or end. */
 export function wildcardViolation(text: string): violation.Violation | undefined {
   const middle = text.length > 1 && text.startsWith('*') && text.endsWith('*') ? text : text.replace(/^\*|\*$/, '');
   return middle.includes('*') ? violation.mustBe('a value with * at its beginning or end only', text) : undefined;
 }
 
-/** The same, as a schema can say it. */
+/** The same as an RE2 pattern, for schemas. */
 export const wildcardPattern = '^(?:\\*|\\*[^*]*[^*\\s]|[^*\\s][^*]*\\*|[^*\\s](?:[^*]*[^*\\s])?)$';
 
-/** Envoy 1.40 does not refuse a template that it cannot read: it ends. So nothing that is not sure to be read may pass. */
+/** Envoy 1.40 crashes on a path template that it cannot parse, so doubtful templates are rejected. */
 export function pathViolation(text: string): violation.Violation | undefined {
   if (!text.includes('{')) return wildcardViolation(text);
   if (!text.startsWith('/')) return violation.mustBe('a path that begins with /', text);
-  // A slash at the end is no segment.
+  // A trailing slash is not a segment.
   const segments = text.slice(1).replace(/\/$/, '').split('/');
   for (const segment of segments) {
     const isTemplate = segment === '{*}' || segment === '{**}';
@@ -66,7 +66,7 @@ type ValueCheck = (text: string) => violation.Violation | undefined;
 
 const anything: ValueCheck = () => undefined;
 
-/** Keys of conditions, and what their values may be. */
+/** Keys of conditions and the checks of their values. */
 const conditionKeys: readonly (readonly [RegExp, ValueCheck])[] = [
   [/^request\.headers\[[:\w!#$%&'*+.^`|~-]+\]$/, anything],
   [/^(?:source|remote|destination)\.ip$/, subnetViolation],
@@ -80,7 +80,7 @@ const conditionKeys: readonly (readonly [RegExp, ValueCheck])[] = [
 
 export const conditionKeyPattern = conditionKeys.map(([{ source }]) => source).join('|');
 
-/** How values of a key are checked; undefined when there is no such key. */
+/** The check for a key's values; `undefined` for an unknown key. */
 export function conditionValues(key: string): ValueCheck | undefined {
   return conditionKeys.find(([pattern]) => pattern.test(key))?.[1];
 }
@@ -90,7 +90,7 @@ const ofIdentities = [
   ...['serviceAccounts', 'notServiceAccounts', 'trustDomains', 'notTrustDomains'],
 ] as readonly (keyof AuthorizationSource)[];
 
-/** An external authorizer is asked before identities are checked. */
+/** With CUSTOM, the external authorizer runs before authentication, so rules cannot use identities. */
 export function customErrors({ action, rules }: AuthorizationPolicy): FieldError[] {
   if (action !== 'CUSTOM') return [];
   return rules.flatMap((rule, index) => [
@@ -114,7 +114,7 @@ export function customErrors({ action, rules }: AuthorizationPolicy): FieldError
   ]);
 }
 
-/** Methods that are compared with regard to case. */
+/** HTTP methods, which are case-sensitive. */
 const methods: ReadonlySet<string> = new Set([
   'GET',
   'HEAD',
@@ -129,7 +129,7 @@ const methods: ReadonlySet<string> = new Set([
 
 type Suspicion = (value: string) => violation.Violation | undefined;
 
-/** Identities are `TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT`; the scheme is put before them (principals.ts). */
+/** Principals are `TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT`; the SPIFFE scheme is prepended (principals.ts). */
 const ofPrincipal: Suspicion = (value) => {
   if (value.startsWith('*')) return undefined;
   if (/^spiffe:/i.test(value)) {
@@ -146,13 +146,13 @@ const ofPrincipal: Suspicion = (value) => {
       );
 };
 
-/** Kubernetes has no other namespaces (RFC 1123 labels). */
+/** Kubernetes namespaces are RFC 1123 labels. */
 const ofNamespace: Suspicion = (value) =>
   /^[-a-z0-9*]+$/.test(value)
     ? undefined
     : violation.doubtful('matches no namespace: names have only lower-case letters, digits and "-"', value);
 
-/** The part of an identity before its first slash, after the scheme. */
+/** The first part of a principal, after the scheme. */
 const ofTrustDomain: Suspicion = (value) =>
   value.includes('/')
     ? violation.doubtful(`matches no trust domain: expected a name without slash, got ${JSON.stringify(value)}`, value)
@@ -163,7 +163,7 @@ const ofMethod: Suspicion = (value) =>
     ? violation.doubtful(`matches no method: write ${value.toUpperCase()}`, value)
     : undefined;
 
-/** Compared without what comes after them (spec/discovery.md §8.10). */
+/** Compared without query and fragment (spec/discovery.md §8.10). */
 const ofPath: Suspicion = (value) => {
   if (!value.startsWith('/') && !value.startsWith('*')) {
     return violation.doubtful(
@@ -208,7 +208,7 @@ const ofConditions: ReadonlyMap<string, Suspicion> = new Map([
   ['source.trustDomain', ofTrustDomain],
 ]);
 
-/** Values that no request has: a rule that allows lets nobody in by them, and one that denies keeps nobody out. */
+/** Warns of values that no request has: an ALLOW rule allows nothing by them, a DENY rule denies nothing. */
 function unheardWarnings<T extends object>(
   value: T,
   path: string,
@@ -221,7 +221,7 @@ function unheardWarnings<T extends object>(
   );
 }
 
-/** What is allowed and probably not meant. */
+/** Valid but probably unintended. */
 export function authorizationPolicyWarnings(policy: AuthorizationPolicy): FieldError[] {
   const unheard = policy.rules.flatMap(({ from = [], to = [], when = [] }, index) => [
     ...from.flatMap((source, at) => unheardWarnings(source, `rules[${index}].from[${at}].source`, ofSources)),

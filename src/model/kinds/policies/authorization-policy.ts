@@ -1,15 +1,15 @@
-/** `security.istio.io` AuthorizationPolicy, decoded: which requests are let through. */
+/** `security.istio.io` AuthorizationPolicy, decoded. */
 import type { PolicyScope } from './policy-target.ts';
 
 export interface AuthorizationPolicy extends PolicyScope {
   readonly action: 'ALLOW' | 'DENY' | 'AUDIT' | 'CUSTOM';
-  /** None: no request matches. */
+  /** Empty: matches no request. */
   readonly rules: readonly AuthorizationRule[];
-  /** Name of one of the mesh's extension providers, with CUSTOM. */
+  /** Name of an extension provider of the mesh, with CUSTOM. */
   readonly provider?: string;
 }
 
-/** Matches a request that any `from`, any `to` and every `when` matches; what is absent matches all. */
+/** Matches a request that any `from`, any `to` and every `when` match; an absent part matches all. */
 export interface AuthorizationRule {
   readonly from?: readonly AuthorizationSource[];
   readonly to?: readonly AuthorizationOperation[];
@@ -18,7 +18,7 @@ export interface AuthorizationRule {
 
 type Texts = readonly string[];
 
-/** `*` at one end of a text matches anything there. */
+/** A `*` at one end of a value is a wildcard. */
 export interface AuthorizationSource {
   readonly principals?: Texts;
   readonly notPrincipals?: Texts;
@@ -26,7 +26,7 @@ export interface AuthorizationSource {
   readonly notRequestPrincipals?: Texts;
   readonly namespaces?: Texts;
   readonly notNamespaces?: Texts;
-  /** `name` in the policy's own namespace, or `namespace/name`. */
+  /** `name` in the policy's namespace, or `namespace/name`. */
   readonly serviceAccounts?: Texts;
   readonly notServiceAccounts?: Texts;
   readonly trustDomains?: Texts;
@@ -34,7 +34,7 @@ export interface AuthorizationSource {
   /** Addresses of the connection's peer. */
   readonly ipBlocks?: Texts;
   readonly notIpBlocks?: Texts;
-  /** Addresses of the client, as trusted headers say it. */
+  /** Client addresses from trusted headers. */
   readonly remoteIpBlocks?: Texts;
   readonly notRemoteIpBlocks?: Texts;
 }
@@ -46,7 +46,7 @@ export interface AuthorizationOperation {
   readonly notPorts?: Texts;
   readonly methods?: Texts;
   readonly notMethods?: Texts;
-  /** Paths, with `{*}` for a segment and `{**}` for several, or with `*` at one end. */
+  /** Paths, with `{*}` for one segment, `{**}` for several, or `*` at one end. */
   readonly paths?: Texts;
   readonly notPaths?: Texts;
 }

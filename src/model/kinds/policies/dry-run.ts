@@ -1,4 +1,4 @@
-/** Policies that are to be tried, and to have no effect (spec/discovery.md §8.10). */
+/** Policies in dry-run mode, which have no effect (spec/discovery.md §8.10). */
 
 import type { FieldError } from '../../fields/decode.ts';
 import { booleanOf } from '../../fields/go-boolean.ts';
@@ -10,11 +10,11 @@ export const dryRunAnnotation = 'istio.io/dry-run';
 
 export function isDryRun({ annotations }: { readonly annotations: Readonly<Record<string, string>> }): boolean {
   const said = annotations[dryRunAnnotation];
-  // A value that cannot be read is refused with its object; should it come all the same, the policy is in force.
+  // An invalid value rejects the object; if it gets here anyway, the policy applies.
   return said !== undefined && booleanOf(said) === true;
 }
 
-/** What was written to be tried and can only be in force, or be nothing, is refused: neither may be what was meant. */
+/** Rejects dry run for actions that do not support it: neither applying nor ignoring the policy may be what was intended. */
 export function dryRunErrors(
   { action }: AuthorizationPolicy,
   { annotations }: Pick<MetadataTexts, 'annotations'>,

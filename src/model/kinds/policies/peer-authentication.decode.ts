@@ -16,7 +16,6 @@ import { maxPortModes } from '../object-limits.ts';
 import type { MutualTlsMode, PeerAuthentication } from './peer-authentication.ts';
 import { scopeFields } from './policy-target.decode.ts';
 
-/** `{mode}`. */
 export const mutualTls: Decoder<MutualTlsMode> = mapped(
   struct<{ mode: MutualTlsMode }>(
     restrictions({ mode: withDefault(oneOf(['UNSET', 'DISABLE', 'PERMISSIVE', 'STRICT']), 'UNSET') }),
@@ -34,7 +33,6 @@ const ofPorts = {
   ],
 };
 
-/** A PeerAuthentication's `spec`. */
 export const peerAuthentication: Decoder<PeerAuthentication> = inSchema(
   refine(
     struct<PeerAuthentication>(

@@ -24,7 +24,7 @@ import * as violation from '../../fields/violation.ts';
 import { selectorLabels } from '../field-rules.ts';
 import type { PolicyScope, PolicyTargetReference } from './policy-target.ts';
 
-/** What a policy may be attached to, as the API has it, and Gateways of Istio's own. */
+/** Kinds that a policy may be attached to, including Istio's own Gateway. */
 const targets: readonly { readonly group: string; readonly kind: string; readonly heldBy: 'gateways' | 'waypoints' }[] =
   [
     { group: 'gateway.networking.k8s.io', kind: 'Gateway', heldBy: 'gateways' },
@@ -34,10 +34,10 @@ const targets: readonly { readonly group: string; readonly kind: string; readonl
     { group: 'gateway.networking.k8s.io', kind: 'GatewayClass', heldBy: 'waypoints' },
   ];
 
-/** One that nothing could ever carry out would leave open what it is to protect. */
+/** Rejects unsupported targets: such a policy would leave its target unprotected. */
 const targetReference: Decoder<PolicyTargetReference> = refine(
   struct<PolicyTargetReference>({
-    // Kubernetes' own group has no name; `core` is what people call it.
+    // The core group has an empty name; users write `core`.
     group: withDefault(
       inSchema(
         mapped(text, (group) => (group === 'core' ? '' : group)),
@@ -47,7 +47,7 @@ const targetReference: Decoder<PolicyTargetReference> = refine(
     ),
     kind: required(inSchema(name, { enum: [...new Set(targets.map(({ kind }) => kind))] })),
     name: required(name),
-    // Read, so that a policy that is refused for it can be closed where it was meant to apply.
+    // Decoded so that a policy rejected because of it can fail closed at the intended target.
     namespace: refused(optional(name), 'the target must be in the namespace of the object'),
   }),
   (reference, path) =>
@@ -73,22 +73,22 @@ const matchLabels: Decoder<Readonly<Record<string, string>>> = mapped(
   ({ labels }) => labels,
 );
 
-/** Fields of every kind that has a {@link PolicyScope}. */
+/** Fields of every kind with a {@link PolicyScope}. */
 export const scopeFields = {
   selector: restricting(optional(matchLabels)),
   targetRefs: restricting(optional(list(targetReference))),
 };
 
-/** The form with one reference. */
+/** The form with a single reference. */
 export function scopeAliases<T extends PolicyScope>(): Aliases<T> {
   const aliases: Aliases<PolicyScope> = {
     targetRef: ['targetRefs', mapped(targetReference, (reference) => [reference])],
   };
-  // What is an alias of a scope's field is one of every spec that has the scope's fields.
+  // An alias of a scope field is valid for every spec with the scope's fields.
   return aliases as unknown as Aliases<T>;
 }
 
-/** Of a kind without `targetRef`. */
+/** For a kind without `targetRef`. */
 export const selectorRule: Rule = {
   rule: '!has(self.selector) || !has(self.targetRefs) || size(self.targetRefs) == 0',
   message: violation.exclusive(['selector', 'targetRefs']).message,
@@ -115,7 +115,7 @@ export function scopeErrors(scope: PolicyScope, path: string): FieldError[] {
   );
 }
 
-/** Decodes the spec of an object of the namespace: a policy holds for objects beside it, and for no others. */
+/** Decodes the spec of an object; targets must be in the object's namespace. */
 export function decodeScoped<A extends Pick<PolicyScope, 'targetRefs'>>(
   decoder: Decoder<A>,
   spec: unknown,
@@ -140,7 +140,7 @@ export function decodeScoped<A extends Pick<PolicyScope, 'targetRefs'>>(
   )(spec, '');
 }
 
-/** What is allowed and probably not meant. */
+/** Valid but probably unintended. */
 export function scopeWarnings({ selector, targetRefs }: PolicyScope): FieldError[] {
   const selectsAll = selector !== undefined && Object.keys(selector).length === 0;
   return [
@@ -152,7 +152,7 @@ export function scopeWarnings({ selector, targetRefs }: PolicyScope): FieldError
   ];
 }
 
-/** What a policy is attached to decides where it holds: nowhere, if nobody carries that out. */
+/** A policy attached only to unsupported targets applies nowhere. */
 export function targetWarnings(targetRefs: PolicyScope['targetRefs']): FieldError[] {
   if (targetRefs === undefined) return [];
   const held = targetRefs.filter((reference) => targetOf(reference)?.heldBy === 'gateways');
@@ -177,7 +177,7 @@ export function targetWarnings(targetRefs: PolicyScope['targetRefs']): FieldErro
   ];
 }
 
-/** Of several fields of which one is to be given. */
+/** Reports if more than one of the fields is set. */
 export function onlyOneOf<T extends object>(
   value: T,
   fields: readonly (keyof T & string)[],

@@ -1,4 +1,4 @@
-/** Names the object that a policy is attached to, instead of workloads by labels: a Gateway, a Service. */
+/** Names the object that a policy is attached to, as an alternative to labels: a Gateway, a Service. */
 export interface PolicyTargetReference {
   readonly group: string;
   readonly kind: string;
@@ -6,9 +6,9 @@ export interface PolicyTargetReference {
   readonly namespace?: string;
 }
 
-/** What a policy holds for; neither: all workloads of its namespace, of the mesh in the root namespace. */
+/** The workloads that a policy applies to. With neither field, all of its namespace, or of the mesh in the root namespace. */
 export interface PolicyScope {
-  /** Labels of workloads. */
+  /** Workload labels. */
   readonly selector?: Readonly<Record<string, string>>;
   readonly targetRefs?: readonly PolicyTargetReference[];
 }

@@ -55,7 +55,6 @@ const claimHeaderName = inSchema(
 
 const prefixOfValue = refine(text, (prefix, path) => violation.errorsAt(path, lineViolation(prefix)));
 
-/** Fields of a rule. */
 export const jwtRuleFields = restrictions({
   issuer: withDefault(
     refine(text, (issuer, path) => violation.errorsAt(path, spaceViolation(issuer))),
@@ -107,7 +106,6 @@ const jwtRule: Decoder<JwtRule> = inSchema(
   },
 );
 
-/** A RequestAuthentication's `spec`. */
 export const requestAuthentication: Decoder<RequestAuthentication> = inSchema(
   refine(
     struct<RequestAuthentication>(
@@ -124,7 +122,7 @@ function fetchedIssuerErrors({ jwtRules }: RequestAuthentication, path: string):
   return limitErrors(fieldPath(path, 'jwtRules'), fetched, maxFetchedIssuers, 'issuers whose keys are fetched');
 }
 
-/** What is allowed and probably not meant. */
+/** Valid but probably unintended. */
 export function requestAuthenticationWarnings({ jwtRules }: RequestAuthentication): FieldError[] {
   return jwtRules.flatMap(({ audiences, timeoutMs = 0 }, index) => [
     ...violation.errorsAt(

@@ -1,17 +1,17 @@
-/** `security.istio.io` RequestAuthentication, decoded: which tokens requests may carry. */
+/** `security.istio.io` RequestAuthentication, decoded: accepted JWTs. */
 import type { PolicyScope } from './policy-target.ts';
 
 export interface RequestAuthentication extends PolicyScope {
   readonly jwtRules: readonly JwtRule[];
 }
 
-/** Keys of one issuer. It has a few, and each goes to every proxy that takes its tokens. */
+/** Keys of one issuer. Real issuers have few, and every proxy that accepts its tokens receives all of them. */
 export const mostKeys = 100;
 
 /** Issuers of one object whose keys the control plane fetches. */
 export const maxFetchedIssuers = 100;
 
-/** For an answer of an issuer, whatever `timeout` is longer. A fetch occupies one of a few slots until then. */
+/** Upper bound of `timeout` for a fetch, which occupies one of a few slots. */
 export const maxFetchTimeoutMs = 30_000;
 
 export interface JwtRule {
@@ -28,6 +28,6 @@ export interface JwtRule {
   readonly forwardOriginalToken?: boolean;
   readonly timeoutMs?: number;
   readonly spaceDelimitedClaims?: readonly string[];
-  /** Absent: OPTIONAL, so that a request without the token passes. */
+  /** Default OPTIONAL: a request without the token passes. */
   readonly presence?: 'OPTIONAL' | 'REQUIRED';
 }

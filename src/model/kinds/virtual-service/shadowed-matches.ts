@@ -1,19 +1,19 @@
-/** Matches of a VirtualService that no request reaches, because an earlier route takes all that they match. */
+/** Finds matches of a VirtualService that no request reaches, because an earlier route matches all of their requests. */
 
 import { onceFor } from '../../collections/once-for.ts';
 import type { FieldError } from '../../fields/decode.ts';
 import * as violation from '../../fields/violation.ts';
 import type { HttpMatchRequest, VirtualService } from './virtual-service.ts';
 
-/** A match, and the earlier route that takes all its requests. */
+/** A match and the earlier route that shadows it. */
 export interface ShadowedMatch extends FieldError {
-  /** `http[0]`. */
+  /** Path of the earlier route: `http[0]`. */
   readonly by: string;
-  /** The earlier route has a prefix of the path, and not the same match. */
+  /** The earlier route matches by a path prefix, and not with an equal match. */
   readonly byPrefix?: true;
 }
 
-/** Found when the object is decoded; checks of a control plane ask again and again. */
+/** Cached per object, because checks run repeatedly. */
 export const shadowedMatches = onceFor(
   ({ http = [], tls = [], tcp = [] }: VirtualService): readonly ShadowedMatch[] => [
     ...shadowedIn('http', http, takesEveryRequest, new EarlierPrefixes()),
@@ -83,16 +83,16 @@ function shadowedIn<M extends object>(
   });
 }
 
-/** No condition but that the path begins as every path does. */
+/** Has no condition except possibly the prefix `/`. */
 function takesEveryRequest({ name: _1, statPrefix: _2, ignoreUriCase: _3, uri, ...conditions }: HttpMatchRequest) {
   const anyPath = uri === undefined || ('prefix' in uri && uri.prefix === '/');
   return anyPath && Object.keys(conditions).length === 0;
 }
 
-/** Conditions of a match, with the path apart. */
+/** Conditions of a match other than the path. */
 interface Conditions {
   readonly ignoresCase: boolean;
-  /** Each as a text: `method {"exact":"GET"}`, `headers.x {"exact":"1"}`. */
+  /** One text per condition: `method {"exact":"GET"}`, `headers.x {"exact":"1"}`. */
   readonly others: ReadonlySet<string>;
 }
 
@@ -100,19 +100,19 @@ interface EarlierMatch extends Conditions {
   readonly index: number;
 }
 
-/** Every path begins so. */
+/** Matches every path. */
 const anyPath = '/';
-/** Matches of an object that are reported for a prefix. */
+/** Prefix-shadowed matches reported per object. */
 const maxOfObject = 20;
-/** Matches of one prefix that are compared with a later one. */
+/** Matches of one prefix that are compared with a later match. */
 const maxOfPrefix = 16;
 
-/** Matches by the prefix of their path: a later match is compared with those only that begin like its own path. */
+/** Matches by path prefix, so that a later match is compared only with prefixes of its own path. */
 class EarlierPrefixes {
   readonly #byPrefix = new Map<string, EarlierMatch[]>();
   readonly #lengths = new Set<number>();
 
-  /** Only a prefix, or no path at all, takes more paths than one that is written in full. */
+  /** Only prefixes, and matches without a path, can cover other paths. */
   add(match: HttpMatchRequest, index: number): void {
     if (match.uri !== undefined && !('prefix' in match.uri)) return;
     const prefix = textOf(match.uri?.prefix ?? anyPath, match);

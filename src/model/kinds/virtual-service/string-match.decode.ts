@@ -33,13 +33,13 @@ const written: Decoder<WrittenMatch> = refine(
   },
 );
 
-/** Envoy has no empty beginning of a header's value, and refuses all routes for one. */
+/** Envoy rejects all routes for an empty prefix of a header value. */
 function emptyPrefix(match: object, path: string): FieldError[] {
   const isEmpty = 'prefix' in match && match.prefix === '';
   return isEmpty ? [violation.fieldError(fieldPath(path, 'prefix'), violation.empty('use {} to match presence'))] : [];
 }
 
-/** Nothing said would match whatever there is. */
+/** Rejects a StringMatch without a key, which would match everything. */
 const said = refine(written, (match, path) =>
   Object.keys(match).length === 0
     ? [violation.fieldError(path, violation.missingAny(['exact', 'prefix', 'regex']))]
@@ -49,7 +49,7 @@ const said = refine(written, (match, path) =>
 /** `{exact}`, `{prefix}` or `{regex}`. */
 export const stringMatch: Decoder<StringMatch> = describedAs(
   (value: unknown, path: string): Decoded<StringMatch> => {
-    // `*` alone is no expression; only headers and the like give it a meaning.
+    // `*` alone is not an expression; it has a meaning for headers and parameters only.
     if (isObject(value) && value.regex === '*')
       return fail(fieldPath(path, 'regex'), violation.mustBe('an RE2 expression', '*'));
     return E.map((match: WrittenMatch) => match as StringMatch)(said(value, path));
@@ -57,14 +57,14 @@ export const stringMatch: Decoder<StringMatch> = describedAs(
   { type: 'narrowed', of: written, by: { minProperties: 1, maxProperties: 1 } },
 );
 
-/** The same of what every request has: its method, its authority. */
+/** A match on the method or authority, which every request has. */
 export const headerMatch: Decoder<StringMatch> = refine(stringMatch, (match, path) =>
   'prefix' in match && match.prefix === ''
     ? [violation.fieldError(fieldPath(path, 'prefix'), violation.empty('remove the match to match all'))]
     : [],
 );
 
-/** A match on a header or parameter: empty, or regex `*`, asks for its presence (§8.6). */
+/** A match on a header or parameter: empty, or regex `*`, matches its presence (§8.6). */
 export const valueMatch: Decoder<ValueMatch> = describedAs(
   (value: unknown, path: string): Decoded<ValueMatch> => {
     return E.map((match: WrittenMatch): ValueMatch => {

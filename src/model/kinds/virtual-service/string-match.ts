@@ -1,5 +1,5 @@
-/** Istio's StringMatch: which key is there says how to compare. */
+/** Istio's StringMatch; its key selects the comparison. */
 export type StringMatch = { readonly exact: string } | { readonly prefix: string } | { readonly regex: string };
 
-/** A match on a value that may also ask for nothing but its presence (an empty StringMatch, or regex `*`). */
+/** A match on a value, or on its presence (an empty StringMatch, or regex `*`). */
 export type ValueMatch = StringMatch | { readonly present: true };

@@ -1,4 +1,4 @@
-/** Decoding of VirtualService: what each field may be. What fields mean together: virtual-service.rules.ts. */
+/** Decoding of VirtualService, field by field. Rules across fields: virtual-service.rules.ts. */
 
 import { isObject } from '../../../runtime/json-object.ts';
 import {
@@ -51,7 +51,7 @@ const percent: Decoder<V.Percent> = struct<V.Percent>({
   ),
 });
 
-/** The deprecated whole-number form of a percentage. */
+/** The deprecated integer form of a percentage. */
 const wholePercent: Decoder<V.Percent> = mapped(integer(0, 100), (value) => ({ value }));
 
 export const destination: Decoder<V.Destination> = struct<V.Destination>({
@@ -132,7 +132,7 @@ const httpRouteDestination = struct<V.HttpRouteDestination>({
   headers: optional(headers),
 });
 
-/** A part of a header: Envoy refuses a whole configuration for one with a line break. */
+/** Part of a header: Envoy rejects a whole configuration for one with a line break. */
 const headerText: Decoder<string> = refine(name, (value, path) => violation.errorsAt(path, lineViolation(value)));
 
 const redirect: Decoder<V.HttpRedirect> = inSchema(
@@ -187,7 +187,7 @@ const rewrite: Decoder<V.HttpRewrite> = inSchema(
   { minProperties: 1, ...atMostOneOf(['uri', 'uriRegexRewrite']) },
 );
 
-/** Retries of a route, and the mesh's `defaultHttpRetryPolicy`. */
+/** Retries of a route, also the mesh's `defaultHttpRetryPolicy`. */
 export const httpRetry: Decoder<V.HttpRetry> = refine(
   struct<V.HttpRetry>({
     attempts: optional(count),
@@ -286,7 +286,7 @@ const corsPolicy = struct<V.CorsPolicy>(
   { allowOrigin: ['allowOrigins', mapped(list(text), (origins) => origins.map((exact) => ({ exact })))] },
 );
 
-/** A field that is about requests to a service. */
+/** A field that applies to requests forwarded to a service. */
 function ofForwarded<A>(field: OptionalField<A>): OptionalField<A> {
   return withoutEffectBeside(
     field,
@@ -379,7 +379,6 @@ const tcpRoute = inSchema(
   { required: ['route'] },
 );
 
-/** A VirtualService's `spec`. */
 export const virtualService: Decoder<V.VirtualService> = inSchema(
   refine(
     mapped(
@@ -410,7 +409,7 @@ export const virtualService: Decoder<V.VirtualService> = inSchema(
 
 const inMatch = /^(http|tls|tcp)\[(\d+)\]\.match\[(\d+)\]/;
 
-/** Without a condition that is not known a match would take what it was not meant for: it takes nothing instead. */
+/** Disables matches with an unknown condition: without that condition they would match more requests than intended. */
 export function voidMatches(spec: V.VirtualService, unknown: readonly FieldError[]): V.VirtualService {
   const voided = new Set(unknown.map(({ path }) => inMatch.exec(path)?.[0]).filter((path) => path !== undefined));
   if (voided.size === 0) return spec;

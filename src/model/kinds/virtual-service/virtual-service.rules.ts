@@ -1,4 +1,4 @@
-/** What the fields of a VirtualService mean together (spec/discovery.md §4.5). */
+/** Rules across fields of a VirtualService (spec/discovery.md §4.5). */
 
 import { claimPath, claimPrefix, isClaimKey } from '../../fields/claim-key.ts';
 import { type FieldError, fieldPath } from '../../fields/decode.ts';
@@ -50,7 +50,7 @@ export function headerNameViolation(header: string): violation.Violation | undef
   return token.test(header.replace(/^:/, '')) ? undefined : violation.mustBe('a header name', header);
 }
 
-/** Whether a header is one of HTTP/2's pseudo-headers, or the one that HTTP/1.1 has in place of `:authority`. */
+/** Whether a header is an HTTP/2 pseudo-header, or `host`, the HTTP/1.1 form of `:authority`. */
 function isPseudoHeader(header: string): boolean {
   return header.startsWith(':') || header.toLowerCase() === 'host';
 }
@@ -59,25 +59,25 @@ function isAuthority(header: string): boolean {
   return header.toLowerCase() === ':authority' || header.toLowerCase() === 'host';
 }
 
-/** A header that a field may name where pseudo-headers make no sense, or are not what the field says. */
+/** Checks a header name where pseudo-headers are invalid. */
 export function plainHeaderNameViolation(header: string): violation.Violation | undefined {
   if (token.test(header)) return undefined;
   return violation.mustBe('a header name', header);
 }
 
-/** A header that a request gets from a verified token. */
+/** Checks the name of a header that is set from a verified token. */
 export function claimHeaderViolation(header: string): violation.Violation | undefined {
   if (!isPseudoHeader(header)) return headerNameViolation(header);
   return violation.notAllowed('must not be a pseudo-header', header);
 }
 
-/** Envoy refuses a route that does. */
+/** Envoy rejects a route that removes such a header. */
 export function removedHeaderViolation(header: string): violation.Violation | undefined {
   if (!isPseudoHeader(header)) return headerNameViolation(header);
   return violation.notAllowed(`${header} must not be removed: every request needs it`, header);
 }
 
-/** `:authority` (or `host`) may be given anew, once; other pseudo-headers are the route's own to say. */
+/** `:authority` (or `host`) may be set once; other pseudo-headers may not. */
 export function requestHeaderErrors(operations: V.HeaderOperations, path: string): FieldError[] {
   const authorities = writtenHeaders(operations, path).filter(({ header }) => isAuthority(header));
   return [
@@ -113,7 +113,7 @@ function writtenHeaders(
   );
 }
 
-/** Browsers compare methods with regard to case (the Fetch standard, "CORS-preflight fetch"). */
+/** Browsers compare methods case-sensitively (the Fetch standard, "CORS-preflight fetch"). */
 export const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE'];
 
 export function corsMethodViolation(method: string): violation.Violation | undefined {
@@ -122,7 +122,7 @@ export function corsMethodViolation(method: string): violation.Violation | undef
   return violation.unknownValue([...methods, '*'], method);
 }
 
-/** No request is of an origin without a name. */
+/** An origin is never empty. */
 export function originErrors(origin: StringMatch, path: string): FieldError[] {
   return Object.entries(origin).flatMap(([how, text]) =>
     violation.errorsAt(fieldPath(path, how), text === '' ? violation.empty() : undefined),
@@ -136,7 +136,7 @@ export function headerValueErrors(headers: Readonly<Record<string, string>>, pat
   ]);
 }
 
-/** Values have the commands of access logs (Envoy docs, "Custom request/response headers"); `%%` is the sign itself. */
+/** Header values may contain access log operators (Envoy docs, "Custom request/response headers"); `%%` is an escaped percent sign. */
 function headerValueViolation(value: string): violation.Violation | undefined {
   return /[\r\n\0]/.test(value)
     ? violation.notAllowed('must be a single line without NUL characters')
@@ -161,7 +161,7 @@ function headerMatchViolation(key: string): violation.Violation | undefined {
   return claimPath(key) === undefined ? violation.mustBe(`a claim such as ${example}`, key) : undefined;
 }
 
-/** Codes of 3xx that Envoy can answer with. */
+/** Redirect status codes that Envoy supports. */
 export const redirectCodes: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 export function redirectCodeViolation(code: number): violation.Violation | undefined {
@@ -189,7 +189,7 @@ export function redirectErrors(redirect: V.HttpRedirect, path: string): FieldErr
   ];
 }
 
-/** What takes the place of a prefix needs one: in a path that is matched otherwise there is none. */
+/** A prefix rewrite needs a prefix match. */
 function prefixRewriteErrors({ redirect, match = [] }: V.HttpRoute, path: string): FieldError[] {
   if (redirect?.prefixRewrite === undefined) return [];
   return match.flatMap(({ uri }, index) =>
@@ -265,7 +265,7 @@ export function abortErrors(abort: NonNullable<V.HttpFaultInjection['abort']>, p
   ];
 }
 
-/** Several destinations share the traffic by weight, so some of it must go somewhere. */
+/** With several destinations, at least one needs a weight. */
 export function weightErrors(route: readonly { readonly weight?: number }[], path: string): FieldError[] {
   const sum = route.reduce((total, destination) => total + (destination.weight ?? 0), 0);
   if (route.length > 1 && sum === 0)
@@ -276,7 +276,7 @@ export function weightErrors(route: readonly { readonly weight?: number }[], pat
   );
 }
 
-/** Each looks at fields that the others do not need. */
+/** Separate checks, so that an unreadable field disables only those that use it. */
 export const httpRouteErrors = [
   ({ route }: V.HttpRoute, path: string): FieldError[] =>
     route === undefined ? [] : weightErrors(route, fieldPath(path, 'route')),
@@ -302,7 +302,7 @@ function actionErrors(http: V.HttpRoute, path: string): FieldError[] {
   return [violation.fieldError(path, violation.choice(['route', 'redirect', 'directResponse'], actions))];
 }
 
-/** What makes no sense with an answer that is given here. */
+/** Fields that cannot be combined with a redirect or direct response. */
 function besideErrors(http: V.HttpRoute, path: string): FieldError[] {
   const alone = http.redirect ? 'redirect' : http.directResponse ? 'directResponse' : undefined;
   if (alone === undefined) return [];
@@ -311,7 +311,7 @@ function besideErrors(http: V.HttpRoute, path: string): FieldError[] {
     .map((field) => violation.fieldError(fieldPath(path, field), violation.excluded(`together with ${alone}`)));
 }
 
-/** Which of the two is meant nobody can know. */
+/** Rejects two different settings of the authority, as it is unclear which is intended. */
 function authorityErrors({ rewrite, headers }: V.HttpRoute, path: string): FieldError[] {
   if (rewrite?.authority === undefined || headers?.request === undefined) return [];
   return writtenHeaders(headers.request, `${fieldPath(path, 'headers')}.request`)
@@ -331,7 +331,7 @@ export const virtualServiceErrors = [
   claimErrors,
 ];
 
-/** Only gateways route by the claims of a token. A delegate takes the gateways of the object that refers to it. */
+/** Only gateways route by token claims. A delegate inherits the gateways of the VirtualService that references it. */
 function claimErrors(spec: V.VirtualService, path: string): FieldError[] {
   const reachesGateway = spec.hosts.length === 0 || spec.gateways?.some((gateway) => gateway !== 'mesh') === true;
   if (reachesGateway) return [];
@@ -343,7 +343,7 @@ function claimErrors(spec: V.VirtualService, path: string): FieldError[] {
   );
 }
 
-/** Places of the matches on claims of a token. */
+/** Paths of matches on token claims. */
 export function claimMatches({ http = [] }: V.VirtualService): string[] {
   return http.flatMap(({ match = [] }, index) =>
     match.flatMap((one, matchIndex) =>
@@ -356,7 +356,7 @@ export function claimMatches({ http = [] }: V.VirtualService): string[] {
   );
 }
 
-/** Without hosts an object can only be a delegate. */
+/** Without hosts, an object can only be a delegate. */
 function delegateErrors(spec: V.VirtualService, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const field of ['gateways', 'tls', 'tcp'] as const) {

@@ -1,4 +1,4 @@
-/** What a VirtualService expands to: each match becomes a route of Envoy, in a virtual host of each host. */
+/** Size of a VirtualService's expansion: each match becomes an Envoy route in the virtual host of each host. */
 import { type FieldError, fieldPath } from '../../fields/decode.ts';
 import { limitErrors } from '../../fields/limits.ts';
 import { maxHostRoutes, maxRouteDestinations, maxRouteMatches, unitBytes } from '../object-limits.ts';
@@ -28,23 +28,23 @@ export function sizeErrors(spec: VirtualService, path: string): FieldError[] {
   });
 }
 
-/** Units of all routes for all hosts: what each proxy that has the object gets, see {@link unitBytes}. */
+/** Units ({@link unitBytes}) of all routes for all hosts, which every proxy with the object receives. */
 export function virtualServiceUnits(spec: VirtualService): number {
   return Math.max(spec.hosts.length, 1) * sum(fields, (field) => sum(spec[field] ?? [], routeUnits));
 }
 
-/** Units of the routes of Envoy that one route becomes for one host: one for each match, which repeats all but the other matches. */
+/** Units of the Envoy routes of one route for one host: one route per match, each repeating everything but the other matches. */
 export function routeUnits({ match = [], ...action }: Route): number {
   const bytes = bytesOf(action);
   return match.length === 0 ? unitsOf(bytes) : sum(match, (one) => unitsOf(bytes + bytesOf(one)));
 }
 
-/** What a number of bytes counts as, 1 at least. */
+/** Units for a number of bytes, at least one. */
 export function unitsOf(bytes: number): number {
   return Math.max(1, Math.ceil(bytes / unitBytes));
 }
 
-/** About the size of an object in any encoding. */
+/** Approximate size in any encoding. */
 export function bytesOf(value: unknown): number {
   return value === undefined ? 0 : JSON.stringify(value).length;
 }

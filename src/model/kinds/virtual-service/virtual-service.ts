@@ -1,10 +1,10 @@
-/** `networking.istio.io` VirtualService, decoded: durations in milliseconds, what was not said is absent. */
+/** `networking.istio.io` VirtualService, decoded: durations in milliseconds; unset fields are absent. */
 import type { StringMatch, ValueMatch } from './string-match.ts';
 
 export interface VirtualService {
-  /** Empty for a delegate only. */
+  /** Empty for delegates only. */
   readonly hosts: readonly string[];
-  /** `mesh`, `name` or `namespace/name`; absent: `mesh`. */
+  /** `mesh`, `name` or `namespace/name`; default `mesh`. */
   readonly gateways?: readonly string[];
   readonly http?: readonly HttpRoute[];
   readonly tls?: readonly TlsRoute[];
@@ -14,7 +14,7 @@ export interface VirtualService {
 
 export interface HttpRoute {
   readonly name?: string;
-  /** Any of them; absent or empty: everything. */
+  /** ORed; absent or empty matches everything. */
   readonly match?: readonly HttpMatchRequest[];
   readonly route?: readonly HttpRouteDestination[];
   readonly redirect?: HttpRedirect;
@@ -25,16 +25,16 @@ export interface HttpRoute {
   readonly retries?: HttpRetry;
   readonly fault?: HttpFaultInjection;
   readonly mirror?: Destination;
-  /** The deprecated `mirrorPercent` is decoded to this as well. */
+  /** Also set by the deprecated `mirrorPercent`. */
   readonly mirrorPercentage?: Percent;
   readonly mirrors?: readonly HttpMirrorPolicy[];
   readonly corsPolicy?: CorsPolicy;
   readonly headers?: Headers;
-  /** What is answered where a destination is none that the proxy knows: what HTTPRoutes say, and no VirtualService can. */
+  /** Status for a destination that the proxy does not know. Set by HTTPRoutes only; users cannot write it. */
   readonly missingDestinationStatus?: 500;
 }
 
-/** A route that takes the same requests and responds with 503: they must reach no later route. */
+/** A route with the same matches that responds with 503, so that no later route receives the requests. */
 export function closedRoute({ name, match }: HttpRoute): HttpRoute {
   return {
     ...(name !== undefined && { name }),
@@ -58,17 +58,17 @@ export interface HttpMatchRequest {
   readonly gateways?: readonly string[];
   readonly ignoreUriCase?: boolean;
   readonly statPrefix?: string;
-  /** The prefix of `uri` is one of whole path segments: what Ingresses say, and no VirtualService can. */
+  /** The prefix of `uri` matches whole path segments. Set by Ingresses only; users cannot write it. */
   readonly bySegments?: boolean;
   readonly never?: Never;
 }
 
-/** Set where a condition is not known: nothing fulfils it, so that a route takes no more than it was meant to. */
+/** Set if a condition is unknown: the match never applies, so that the route does not match more than intended. */
 export type Never = true;
 
 export interface HttpRouteDestination {
   readonly destination: Destination;
-  /** Absent: not said. A single destination gets everything whatever its weight. */
+  /** Absent: unset. A single destination receives everything regardless of its weight. */
   readonly weight?: number;
   readonly headers?: Headers;
 }
@@ -85,27 +85,27 @@ export interface PortSelector {
 
 export interface Delegate {
   readonly name: string;
-  /** Absent: the root's namespace. */
+  /** Absent: the namespace of the root VirtualService. */
   readonly namespace?: string;
 }
 
 export interface HttpRedirect {
-  /** The whole path. Not beside `prefixRewrite`. */
+  /** The whole path. Not combined with `prefixRewrite`. */
   readonly uri?: string;
-  /** Takes the place of the prefix that was matched. */
+  /** Replaces the matched prefix. */
   readonly prefixRewrite?: string;
   readonly authority?: string;
   readonly port?: number;
   readonly derivePort?: 'FROM_PROTOCOL_DEFAULT' | 'FROM_REQUEST_PORT';
   readonly scheme?: string;
   readonly redirectCode?: number;
-  /** The port is said also where it is the scheme's own: what HTTPRoutes ask for, and no VirtualService can. */
+  /** Includes the port in the redirect even if it is the scheme's default. Set by HTTPRoutes only; users cannot write it. */
   readonly saysPort?: true;
 }
 
 export interface HttpDirectResponse {
   readonly status: number;
-  /** `bytes` as written: base64. */
+  /** `bytes` as written, in base64. */
   readonly body?: { readonly string: string } | { readonly bytes: string };
 }
 
@@ -116,7 +116,6 @@ export interface HttpRewrite {
 }
 
 export interface HttpRetry {
-  /** Absent: not said. */
   readonly attempts?: number;
   readonly perTryTimeoutMs?: number;
   readonly retryOn?: string;
@@ -129,7 +128,7 @@ export interface HttpFaultInjection {
   readonly delay?: {
     readonly fixedDelayMs?: number;
     readonly exponentialDelayMs?: number;
-    /** The deprecated `percent` is decoded to this as well. */
+    /** Also set by the deprecated `percent`. */
     readonly percentage?: Percent;
   };
   readonly abort?: {
@@ -167,7 +166,7 @@ export interface HeaderOperations {
   readonly remove?: readonly string[];
 }
 
-/** 0 to 100, fractions allowed. */
+/** 0 to 100, with fractions. */
 export interface Percent {
   readonly value: number;
 }

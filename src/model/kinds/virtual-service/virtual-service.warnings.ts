@@ -1,4 +1,4 @@
-/** What is allowed in a VirtualService and probably not meant (spec/discovery.md §4.5). */
+/** Warns of settings of a VirtualService that are valid but probably unintended (spec/discovery.md §4.5). */
 
 import type { FieldError } from '../../fields/decode.ts';
 import { literalStarInPath } from '../../fields/literal-star.ts';
@@ -11,7 +11,7 @@ import type * as V from './virtual-service.ts';
 
 export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
   return [
-    // By a prefix: reported by the checks across objects, which have bounds.
+    // Prefix shadowing is reported by the bounded checks across objects.
     ...shadowedMatches(spec).filter(({ byPrefix }) => byPrefix === undefined),
     ...largeBodies(spec),
     ...faultsOfNobody(spec),
@@ -22,7 +22,7 @@ export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
   ];
 }
 
-/** Istio's reference: without a percentage it is that of no request. */
+/** According to Istio's reference, a fault without a percentage applies to no request. */
 function faultsOfNobody({ http = [] }: V.VirtualService): FieldError[] {
   return http.flatMap(({ fault = {} }, index) =>
     (['delay', 'abort'] as const)
@@ -52,7 +52,7 @@ function largeBodies(spec: V.VirtualService): FieldError[] {
   });
 }
 
-/** A sidecar verifies the tokens of requests that it takes, not of those that it sends. */
+/** A sidecar verifies tokens of inbound requests only, not of outbound ones. */
 function claimsInMesh(spec: V.VirtualService): FieldError[] {
   if (!spec.gateways?.includes('mesh')) return [];
   return claimMatches(spec).map((path) =>
@@ -60,7 +60,7 @@ function claimsInMesh(spec: V.VirtualService): FieldError[] {
   );
 }
 
-/** RE2 leaves a path as it is when the substitution refers to a group that the expression does not have. */
+/** RE2 leaves a path unchanged if the substitution refers to a group that the expression does not have. */
 function rewritesWithoutEffect({ http = [] }: V.VirtualService): FieldError[] {
   return http.flatMap(({ rewrite }, index) => {
     const { match, rewrite: substitution } = rewrite?.uriRegexRewrite ?? {};
@@ -87,7 +87,7 @@ function substitutionViolation(match: string, substitution: string): violation.V
   return { ...violation.ineffective(`it refers to group ${highest}, and match has ${groups}`), got };
 }
 
-/** The value of a header may contain `*`. Paths of requests rarely do, methods and authorities never. */
+/** A header value may contain `*`. Request paths rarely do, methods and authorities never. */
 function literalStars({ http = [] }: V.VirtualService): FieldError[] {
   return http.flatMap(({ match = [] }, index) =>
     match.flatMap(({ uri = {}, authority = {}, method = {} }, at) => {

@@ -43,7 +43,7 @@ import type { ServiceEntry, ServiceEntryPort } from './service-entry.ts';
 import { workloadEntry } from './workload-entry.decode.ts';
 import type { WorkloadEntry } from './workload-entry.ts';
 
-/** A protocol that nobody said is found out by looking at the bytes, but where a silent client would be stalled. */
+/** A port without a protocol uses protocol detection, except on ports of server-first protocols, where detection would stall. */
 const servicePort = mapped(
   struct<Omit<ServiceEntryPort, 'protocol'> & Partial<ServiceEntryPort>>({
     number: required(port),
@@ -61,7 +61,6 @@ const uniquePorts = {
   rules: [{ rule: 'self.all(a, self.exists_one(b, b.number == a.number))', message: 'must not repeat a number' }],
 };
 
-/** A ServiceEntry's `spec`. */
 export const serviceEntry: Decoder<ServiceEntry> = inSchema(
   refine(
     struct<ServiceEntry>({
@@ -121,7 +120,7 @@ function serviceHostViolation(host: string): violation.Violation | undefined {
     : anyHostViolation(host);
 }
 
-/** Envoy matches an SNI by no such host, and resolves none. */
+/** Envoy can neither match an SNI by a partial wildcard nor resolve one. */
 function partialHostErrors({ hosts, ports, resolution }: ServiceEntry, path: string): FieldError[] {
   const isTlsPort = ports.some(({ protocol }) => isTls(protocol));
   if (!isTlsPort && resolution !== 'DYNAMIC_DNS') return [];
@@ -136,7 +135,7 @@ function partialHostErrors({ hosts, ports, resolution }: ServiceEntry, path: str
 
 const endpointsPath = (path: string, index: number): string => `${fieldPath(path, 'endpoints')}[${index}]`;
 
-/** What the object expands to. */
+/** Limits of the expansion. */
 function sizeErrors(spec: ServiceEntry, path: string): FieldError[] {
   const clusters = spec.hosts.length * spec.ports.length;
   const { addresses = [], endpoints = [], subjectAltNames = [] } = spec;
@@ -205,7 +204,7 @@ function addressErrors(spec: ServiceEntry, path: string): FieldError[] {
   });
 }
 
-/** `/32` or `/128`: a range of one. */
+/** `/32` or `/128`. */
 export function isSingleAddress(cidr: string): boolean {
   return cidr.endsWith(cidr.includes(':') ? '/128' : '/32');
 }
@@ -310,7 +309,7 @@ function dynamicDnsErrors(spec: ServiceEntry, path: string): FieldError[] {
 
 const waypointLabel = 'istio.io/use-waypoint';
 
-/** As in Istio: names of the mesh are resolved by sidecars alone. */
+/** As in Istio: only sidecars resolve names of the mesh. */
 export function waypointErrors(
   { resolution, location }: ServiceEntry,
   { labels }: Pick<MetadataTexts, 'labels'>,
@@ -327,7 +326,7 @@ export function waypointErrors(
   );
 }
 
-/** The ports of an endpoint are named after the object's. */
+/** Endpoint ports refer to the object's ports by name. */
 function endpointPortErrors(spec: ServiceEntry, path: string): FieldError[] {
   const known = new Set(spec.ports.map((item) => item.name));
   return (spec.endpoints ?? []).flatMap((endpoint, index) =>
@@ -342,7 +341,7 @@ function endpointPortErrors(spec: ServiceEntry, path: string): FieldError[] {
   );
 }
 
-/** What is allowed and probably not meant (§4.5). */
+/** Valid but probably unintended (§4.5). */
 export function serviceEntryWarnings(spec: ServiceEntry): FieldError[] {
   const tcpOnly = spec.ports.length > 0 && spec.ports.every(({ protocol }) => isTcp(protocol) && !isTls(protocol));
   const blurred = spec.hosts.length > 1 && tcpOnly && (spec.addresses?.length ?? 0) === 0;

@@ -42,8 +42,8 @@ const captureMode = withDefault(oneOf(['DEFAULT', 'IPTABLES', 'NONE']), 'DEFAULT
 const bind = optional(refine(name, (value, path) => violation.errorsAt(path, bindViolation(value))));
 
 /**
- * 0 only with a unix socket, which is checked where the bind is known. The name is for people. A protocol that nobody said is
- * found out by looking at the bytes, but where a silent client would be stalled.
+ * 0 is valid with a Unix socket only, which is checked with the bind address. The name is informational. A port without a protocol uses
+ * protocol detection, except on ports of server-first protocols, where detection would stall.
  */
 const sidecarPort: Decoder<SidecarPort> = mapped(
   struct<Omit<SidecarPort, 'protocol'> & Partial<SidecarPort>>({
@@ -138,7 +138,6 @@ const outboundTrafficPolicy: Decoder<OutboundTrafficPolicy> = refine(
   ],
 );
 
-/** A Sidecar's `spec`. */
 export const sidecar: Decoder<Sidecar> = inSchema(
   refine(
     struct<Sidecar>({
@@ -254,7 +253,7 @@ function sidecarErrors(spec: Sidecar, path: string): FieldError[] {
   ];
 }
 
-/** What is allowed and probably not meant (§4.5). */
+/** Valid but probably unintended (§4.5). */
 export function sidecarWarnings(spec: Sidecar): FieldError[] {
   const selectsAll = spec.workloadSelector !== undefined && Object.keys(spec.workloadSelector.labels).length === 0;
   return [

@@ -24,7 +24,7 @@ export interface IngressListener {
 }
 
 export interface EgressListener {
-  /** Absent: all ports that no other listener names. */
+  /** Absent: all ports without another listener. */
   readonly port?: SidecarPort;
   /** An address, or `unix:///path`. */
   readonly bind?: string;
@@ -34,7 +34,7 @@ export interface EgressListener {
 }
 
 export interface SidecarPort {
-  /** 0 only with a unix socket bind. */
+  /** 0 only with a Unix socket bind. */
   readonly number: number;
   readonly name: string;
   readonly protocol: Protocol;
@@ -42,11 +42,14 @@ export interface SidecarPort {
 
 export type CaptureMode = 'DEFAULT' | 'IPTABLES' | 'NONE';
 
-/** What becomes of traffic to hosts that no registry knows. ALLOW_ANY_DYNAMIC_DNS: plain requests go where DNS says that their host is. */
+/**
+ * Handling of traffic to hosts that are not in the registry. ALLOW_ANY_DYNAMIC_DNS forwards plain HTTP requests to the address that DNS
+ * returns for their host.
+ */
 export type OutboundTrafficMode = 'REGISTRY_ONLY' | 'ALLOW_ANY' | 'ALLOW_ANY_DYNAMIC_DNS';
 
 export interface OutboundTrafficPolicy {
   readonly mode: OutboundTrafficMode;
-  /** Where unknown traffic goes, with ALLOW_ANY. */
+  /** Destination of unknown traffic with ALLOW_ANY. */
   readonly egressProxy?: Destination;
 }

@@ -17,7 +17,7 @@ import * as violation from '../../fields/violation.ts';
 import { isUnixAddress, labels, relativeSocketHint } from '../field-rules.ts';
 import type { WorkloadEntry } from './workload-entry.ts';
 
-/** What a WorkloadEntry says of its workload besides the address; a WorkloadGroup's template says the same. */
+/** Fields of a WorkloadEntry other than the address; shared with a WorkloadGroup's template. */
 export const workloadFields = {
   ports: optional(dictionary(port)),
   labels: optional(labels),

@@ -1,6 +1,6 @@
 /** `networking.istio.io` WorkloadEntry, decoded; also an endpoint of a ServiceEntry. */
 export interface WorkloadEntry {
-  /** An IP, a host name, or `unix:///path`; may be empty when `network` is given. */
+  /** An IP, a host name, or `unix:///path`; may be empty if `network` is set. */
   readonly address: string;
   /** Port name → number. */
   readonly ports?: Readonly<Record<string, number>>;

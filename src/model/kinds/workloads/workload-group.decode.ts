@@ -74,7 +74,6 @@ export const readinessProbe: Decoder<ReadinessProbe> = inSchema(
   exactlyOneOf(methods),
 );
 
-/** A WorkloadGroup's `spec`. */
 export const workloadGroup: Decoder<WorkloadGroup> = struct<WorkloadGroup>({
   metadata: optional(
     struct<NonNullable<WorkloadGroup['metadata']>>({

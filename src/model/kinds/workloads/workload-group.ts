@@ -1,4 +1,4 @@
-/** `networking.istio.io` WorkloadGroup, decoded: what the entries of workloads that register themselves look like. */
+/** `networking.istio.io` WorkloadGroup, decoded: the template of WorkloadEntries that workloads register automatically. */
 import type { WorkloadEntry } from './workload-entry.ts';
 
 export interface WorkloadGroup {
@@ -6,7 +6,7 @@ export interface WorkloadGroup {
     readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
   };
-  /** The address is each workload's own. */
+  /** The address is that of each workload. */
   readonly template: Omit<WorkloadEntry, 'address'> & { readonly address?: string };
   readonly probe?: ReadinessProbe;
 }

@@ -1,4 +1,4 @@
-/** Chooses workloads of a namespace by labels; no labels choose all. */
+/** Selects workloads of a namespace by labels; empty labels select all. */
 export interface WorkloadSelector {
   readonly labels: Readonly<Record<string, string>>;
 }

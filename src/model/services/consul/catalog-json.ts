@@ -1,38 +1,41 @@
-/** Responses of Consul's catalog and health endpoints. A list of another type is an error; fields of another type count as absent. */
+/**
+ * Parses responses of Consul's catalog and health endpoints. A list of the wrong type is an error; fields of the wrong type count as
+ * absent.
+ */
 import { isObject, ownValue } from '../../../runtime/json-object.ts';
 import type { ConsulHealth, ConsulInstance, ConsulLocality, ConsulNode } from './consul-instance.ts';
 import { worstHealth } from './consul-instance.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A response is none of Consul's. */
+/** A response is not valid catalog JSON. */
 export class InvalidCatalog extends Error {}
 
 export interface NodeServices {
-  /** Absent: there is no such node, or the token may not see it. */
+  /** Absent if the node does not exist, or the token may not read it. */
   readonly node?: ConsulNode;
-  /** Those of the mesh. */
+  /** Instances of mesh services. */
   readonly instances: readonly ConsulInstance[];
 }
 
-/** Status of a check of an instance; an empty `instance` is a check of the node. */
+/** Status of an instance's check; an empty `instance` is a check of the node. */
 export interface ConsulCheck {
   readonly node: string;
   readonly instance: string;
   readonly status: ConsulHealth;
 }
 
-/** Services that are Consul's own, or proxies of its own mesh: none of the mesh's. */
+/** False for Consul's own services and for proxies of its own service mesh. */
 export function isMeshService(name: string): boolean {
   return name !== '' && name !== 'consul' && !name.endsWith('-sidecar-proxy');
 }
 
-/** `/v1/catalog/nodes`: names. @throws InvalidCatalog */
+/** Node names in `/v1/catalog/nodes`. @throws InvalidCatalog */
 export function nodeNames(body: unknown): readonly string[] {
   return objectsIn(body, 'list of nodes').flatMap((node) => textOf(node, 'Node') || []);
 }
 
-/** `/v1/catalog/services`: names. @throws InvalidCatalog */
+/** Service names in `/v1/catalog/services`. @throws InvalidCatalog */
 export function serviceNames(body: unknown): readonly string[] {
   if (!isObject(body)) throw new InvalidCatalog(`services must be an object, got ${typeOf(body)}`);
   return Object.keys(body);
@@ -56,7 +59,7 @@ export function serviceInstances(body: unknown): readonly ConsulInstance[] {
   });
 }
 
-/** `/v1/health/state/any`: those that do not pass. @throws InvalidCatalog */
+/** Checks in `/v1/health/state/any` that do not pass. @throws InvalidCatalog */
 export function failingChecks(body: unknown): readonly ConsulCheck[] {
   return objectsIn(body, 'list of checks').flatMap((check) => {
     const status = statusOf(check);
@@ -67,7 +70,7 @@ export function failingChecks(body: unknown): readonly ConsulCheck[] {
 
 function instanceOf(service: Fields, node: ConsulNode, health: ConsulHealth): ConsulInstance[] {
   const name = textOf(service, 'Service');
-  // Sidecars and gateways of Consul's own mesh.
+  // Sidecars and gateways of Consul's own service mesh.
   if (textOf(service, 'Kind') !== '' || !isMeshService(name)) return [];
   const weights = isObject(service.Weights) ? service.Weights : {};
   const locality = localityOf(service.Locality);
@@ -95,7 +98,7 @@ function nodeOf(node: Fields): ConsulNode {
   };
 }
 
-/** A status that Consul does not have is treated as `critical`: an instance whose state is unknown must not receive requests. */
+/** An unknown status counts as `critical`: an instance in an unknown state must not receive requests. */
 function statusOf(check: Fields): ConsulHealth {
   const status = textOf(check, 'Status');
   return status === 'passing' || status === 'warning' ? status : 'critical';
@@ -114,7 +117,7 @@ function textsOf(value: unknown): Readonly<Record<string, string>> {
 }
 
 function objectsIn(value: unknown, what: string): readonly Fields[] {
-  // An empty list of Go may be null.
+  // Go encodes an empty list as null.
   if (value === null) return [];
   if (!Array.isArray(value)) throw new InvalidCatalog(`${what} must be an array, got ${typeOf(value)}`);
   return value.filter(isObject);

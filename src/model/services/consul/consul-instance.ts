@@ -1,4 +1,4 @@
-/** Instances of services as Consul's catalog has them. */
+/** Service instances in Consul's catalog. */
 
 /** Worst first. */
 export type ConsulHealth = 'critical' | 'warning' | 'passing';
@@ -19,9 +19,8 @@ export interface ConsulInstance {
   readonly node: ConsulNode;
   /** Unique on its node. */
   readonly id: string;
-  /** Name of the service. */
   readonly service: string;
-  /** Empty: that of the node. */
+  /** Empty: the address of the node. */
   readonly address: string;
   /** 0: none. */
   readonly port: number;
@@ -33,7 +32,7 @@ export interface ConsulInstance {
   readonly health: ConsulHealth;
 }
 
-/** Status of checks that do not pass, by node, then by instance; an empty ID is the node itself. */
+/** Status of failing checks, by node, then by instance; an empty ID is the node itself. */
 export type ConsulChecks = ReadonlyMap<string, ReadonlyMap<string, ConsulHealth>>;
 
 const order: readonly ConsulHealth[] = ['critical', 'warning', 'passing'];

@@ -1,4 +1,4 @@
-/** From the instances of a Consul service to a service with endpoints, as Istio named them (docs/consul.md). Pure. */
+/** Converts the instances of a Consul service to a service with endpoints, named as in Istio (docs/consul.md). Pure. */
 import { compareText } from '../../config/config.ts';
 import { joinLocality, localityOf } from '../../fields/locality.ts';
 import { isHostname, isIpAddress } from '../../fields/names.ts';
@@ -15,37 +15,37 @@ export interface ConsulOptions extends ExportRule {
 }
 
 export interface ConvertedService {
-  /** Absent: the service cannot be served. */
+  /** Absent if the service cannot be served. */
   readonly service?: Service;
   readonly endpoints: readonly Endpoint[];
-  /** What is left out, and why. */
+  /** Parts that are left out, with reasons. */
   readonly problems: readonly string[];
 }
 
 /** All services of Consul are in this namespace. */
 export const consulNamespace = 'default';
 const suffix = '.service.consul';
-/** Of a DNS name. */
+/** Maximum length of a DNS name. */
 const maxHostLength = 253;
-/** Larger weights would make the sum exceed what Envoy accepts. */
+/** Larger weights would exceed Envoy's maximum sum. */
 const maxWeight = 65_535;
 const maxPort = 65_535;
-/** Envoy's subsets and metrics use label values; Consul's meta may have 512 characters. */
+/** Valid as a label value of Envoy's subsets and metrics; Consul's meta may have 512 characters. */
 const labelValue = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 
-/** `web.service.consul`: names in Consul are case-insensitive, dots stay. */
+/** `web.service.consul`. Names in Consul are case-insensitive and may contain dots. */
 export function consulHostname(service: string): string {
   return `${service.toLowerCase()}${suffix}`;
 }
 
-/** Why no host can be named so; undefined if one can. */
+/** Why the name cannot be a host name; `undefined` if it can. */
 export function nameProblem(service: string): string | undefined {
   const hostname = consulHostname(service);
   if (isHostname(hostname) && hostname.length <= maxHostLength) return undefined;
   return `the name ${JSON.stringify(service.slice(0, 100))} must be a DNS name (letters, digits, "-", "_" and "."), rename the service in Consul`;
 }
 
-/** @param instances of one host, whatever their health; at least one */
+/** @param instances of one host, with any health; at least one */
 export function convertConsulService(instances: readonly ConsulInstance[], options: ConsulOptions): ConvertedService {
   const ordered = instances.toSorted(
     (a, b) => compareText(a.node.name, b.node.name) || compareText(a.id, b.id) || compareText(a.service, b.service),
@@ -89,7 +89,7 @@ function isReachable(instance: ConsulInstance, problems: Set<string>): boolean {
   return false;
 }
 
-/** One for each number; the first instance determines the protocol. The second port of a protocol is named `protocol-PORT`. */
+/** One port per number; the first instance determines the protocol. Further ports of a protocol are named `protocol-PORT`. */
 function portsOf(instances: readonly ConsulInstance[], problems: Set<string>): readonly Port[] {
   const protocols = new Map<number, { readonly name: string; readonly protocol: Protocol }>();
   for (const { port, meta } of instances) {
@@ -116,7 +116,7 @@ function protocolIn(
 ): { readonly name: string; readonly protocol: Protocol } {
   const name = (Object.hasOwn(meta, 'protocol') ? meta.protocol! : '').toLowerCase();
   if (name === '') return { name: 'tcp', protocol: 'TCP' };
-  // The name of the port begins with it, and `http-x` is HTTP as well.
+  // The port name begins with the protocol, and `http-x` is HTTP as well.
   const protocol = /^[-a-z0-9_]{1,40}$/.test(name) ? protocolOf({ name, number: 0 }) : 'unsupported';
   if (protocol !== 'unsupported' && protocol !== 'UDP') return { name, protocol };
   problems.add(
@@ -128,7 +128,7 @@ function protocolIn(
 function endpointOf(instance: ConsulInstance, servicePortName: string, options: ConsulOptions): Endpoint[] {
   const { node, port, service, health, weights } = instance;
   const weight = health === 'warning' ? weights.warning : weights.passing;
-  // The administrator of the service wants no requests there.
+  // Weight 0 takes the instance out of service.
   if (weight === 0) return [];
   const labels = labelsOf(instance);
   const isMutual = labels['security.istio.io/tlsMode'] === 'istio';
@@ -158,7 +158,7 @@ export function labelsOf({ tags, meta }: ConsulInstance): Readonly<Record<string
   return Object.fromEntries(labels);
 }
 
-/** Labels first, then the locality of the service, of the node, and the datacenter as region. */
+/** From labels, else the locality of the service, else of the node; the region defaults to the datacenter. */
 export function consulLocality(instance: ConsulInstance, labels: Readonly<Record<string, string>>): string {
   const { node } = instance;
   const known = instance.locality ?? node.locality;

@@ -1,4 +1,4 @@
-/** From a Kubernetes Service to the mesh's (spec/discovery.md §5.4). Pure. */
+/** Converts a Kubernetes Service to a {@link Service} (spec/discovery.md §5.4). Pure. */
 import type { Config } from '../../config/config.ts';
 import { protocolOf } from '../../fields/protocol.ts';
 import type { Node } from '../../kinds/kubernetes/node.ts';
@@ -10,7 +10,7 @@ import type { KubernetesOptions } from './kubernetes-options.ts';
 
 const nodeSelectorAnnotation = 'traffic.istio.io/nodeSelector';
 
-/** @param nodes asked only for a NodePort service with a node selector */
+/** @param nodes called only for a NodePort service with a node selector */
 export function convertService(
   config: Config<KubernetesService>,
   options: ExportRule & Pick<KubernetesOptions, 'trustDomain' | 'domain' | 'clusterId' | 'defaultServiceExportTo'>,
@@ -58,14 +58,14 @@ function convertPort({ name, port, protocol, appProtocol }: KubernetesServicePor
   return { name, number: port, protocol: protocolOf(declared) };
 }
 
-/** Where a Service says what another kind says in `exportTo`. */
+/** The annotation of a Service that corresponds to `exportTo` of other kinds. */
 export const exportAnnotationName = 'networking.istio.io/exportTo';
 
 export function exportAnnotation({ annotations }: Pick<Config, 'annotations'>): string[] {
   return commaList(annotations[exportAnnotationName]);
 }
 
-/** Accounts of the namespace, and identities as they are. */
+/** Service accounts of the namespace, and complete identities. */
 function serviceAccountsOf({ annotations, namespace }: Config, trustDomain: string): readonly string[] {
   const local = commaList(annotations['alpha.istio.io/kubernetes-serviceaccounts']);
   const canonical = commaList(annotations['alpha.istio.io/canonical-serviceaccounts']);
@@ -103,7 +103,7 @@ const trafficDistributions: ReadonlyMap<string, ServiceAttributes['trafficDistri
   ['PreferSameNode', 'PreferSameNode'],
 ]);
 
-/** Whether the service says which pods it stands for. */
+/** Whether the service selects pods. */
 export function hasSelector({ spec: { spec } }: Config<KubernetesService>): boolean {
   return spec.type !== 'ExternalName' && Object.keys(spec.selector ?? {}).length > 0;
 }
@@ -126,7 +126,7 @@ function reachedFromOutside(
   return addresses.length === 0 ? {} : { externalAddresses: { [clusterId]: addresses } };
 }
 
-/** A JSON object of labels; `{}` selects every node. Undefined when it is absent or no such object. */
+/** A JSON object of labels; `{}` selects every node. `undefined` if absent or invalid. */
 export function nodeSelectorOf({ annotations }: Config): Readonly<Record<string, string>> | undefined {
   const text = annotations[nodeSelectorAnnotation];
   if (text === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** What one cluster knows of a proxy's own workload (spec/discovery.md §5.4 "proxy → services"). Immutable. */
+/** Finds a proxy's workload and services in one cluster (spec/discovery.md §5.4 "proxy → services"). Immutable. */
 import { isObject } from '../../../runtime/json-object.ts';
 import { scalarText } from '../../../runtime/scalar-text.ts';
 import type { KubernetesServicePort } from '../../kinds/kubernetes/service.ts';
@@ -8,7 +8,7 @@ import { portNamed, type Workload } from '../workload.ts';
 import { portsByName } from './pod-workload.ts';
 import { soleAt } from './pods.ts';
 
-/** What a service with a selector says of itself. */
+/** A service with a selector. */
 export interface SelectingService {
   readonly hostname: string;
   readonly ports: readonly KubernetesServicePort[];
@@ -20,7 +20,7 @@ export interface KubernetesFacts {
   /** By {@link addressIn}. */
   readonly podsByAddress: ReadonlyMap<string, readonly Workload[]>;
   readonly selectors: SelectorIndex<SelectingService>;
-  /** Addresses of endpoints that are no pods. */
+  /** Addresses of endpoints that are not pods. */
   readonly addresses: AddressBook;
 }
 
@@ -39,7 +39,7 @@ export class KubernetesLookup implements ProxyLookup {
     const pod = this.podOf(proxy);
     if (pod !== undefined) return [...byAddress, ...this.#selected(pod.namespace, pod.labels, pod)];
     if (byAddress.length > 0 || proxy.clusterId !== this.#facts.clusterId) return byAddress;
-    // The proxy's pod is not known yet: the proxy says itself what it is.
+    // The proxy's pod is not known yet, so the node's own labels and ports are used.
     if (Object.keys(proxy.labels).length === 0) return [];
     return this.#selected(proxy.configNamespace, proxy.labels, { ports: podPorts(proxy.metadata.POD_PORTS) });
   }
@@ -50,8 +50,8 @@ export class KubernetesLookup implements ProxyLookup {
   }
 
   /**
-   * The pod of a proxy in the proxy's own namespace, by its name, `web-0.shop`, as the node's id has it, else by its address. Name and
-   * address are what the client says; its namespace is what it is authenticated for.
+   * The pod of a proxy in its own namespace, by the name in the node ID (`web-0.shop`), else by address. The client chooses both, but is
+   * authenticated for the namespace.
    */
   podOf({ name, configNamespace: namespace, ipAddresses }: PodSubject): Workload | undefined {
     const suffix = `.${namespace}`;
@@ -84,7 +84,7 @@ export class KubernetesLookup implements ProxyLookup {
   }
 }
 
-/** The port of the workload behind a service port; undefined when it is a name that the workload does not have. */
+/** The workload port of a service port; `undefined` for a port name that the workload does not have. */
 export function targetPortOf(
   { targetPort, port }: Pick<KubernetesServicePort, 'targetPort' | 'port'>,
   workload: Pick<Workload, 'ports'>,
@@ -93,7 +93,7 @@ export function targetPortOf(
   return targetPort || port;
 }
 
-/** Metadata `POD_PORTS`: a list, or JSON of one, of what the pod's containers listen on. */
+/** Metadata `POD_PORTS`: container ports as a list, or its JSON text. */
 function podPorts(value: unknown): Readonly<Record<string, number>> {
   let list = value;
   if (typeof value === 'string') {

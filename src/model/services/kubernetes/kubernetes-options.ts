@@ -1,18 +1,18 @@
 import type { MeshNetworks } from '../../mesh/mesh-networks.ts';
 import type { ExportRule } from '../visibility.ts';
 
-/** What the Kubernetes registry is told beside its objects. */
+/** Settings of the Kubernetes registry. */
 export interface KubernetesOptions extends ExportRule {
   readonly trustDomain: string;
   /** Suffix of host names, `cluster.local`. */
   readonly domain: string;
   readonly clusterId: string;
   readonly defaultServiceExportTo: readonly string[];
-  /** The control plane's own namespace: its label may name the network of the cluster. */
+  /** The control plane's namespace, whose label may name the cluster's network. */
   readonly systemNamespace: string;
   readonly networks: MeshNetworks;
   /** PILOT_ENABLE_K8S_SELECT_WORKLOAD_ENTRIES. */
   readonly selectWorkloadEntries: boolean;
-  /** PILOT_PERSISTENT_SESSION_LABEL: services with it keep sending to endpoints that drain. */
+  /** PILOT_PERSISTENT_SESSION_LABEL: services with this label keep sending to draining endpoints. */
   readonly persistentSessionLabel: string;
 }

@@ -1,6 +1,6 @@
 /**
- * Services and endpoints of one Kubernetes cluster, kept up to date change by change (spec/discovery.md §5.4). No I/O:
- * the objects are handed to it, by a directory of files or by a live cluster.
+ * Services and endpoints of one Kubernetes cluster, updated incrementally (spec/discovery.md §5.4). No I/O: objects come from a directory
+ * of files or a live cluster.
  */
 import { atOnce, type Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
@@ -38,15 +38,15 @@ import { ServiceSlices } from './service-slices.ts';
 import { sliceEndpoints } from './slice-endpoints.ts';
 import { Users } from './users.ts';
 
-/** What one Service gives, and what it was made from. */
+/** The result for one Service, and its inputs. */
 interface Made {
-  /** The Service; absent in {@link nothing}. */
+  /** Absent in {@link nothing}. */
   readonly config?: Config<KubernetesService>;
   readonly services: readonly Service[];
   readonly endpoints: readonly Endpoint[];
-  /** Endpoints that are no pods of this cluster: proxies are found among them by address. */
+  /** Endpoints that are not pods of this cluster; proxies are found among them by address. */
   readonly foreign: readonly Endpoint[];
-  /** Pods, addresses and nodes that were looked for. */
+  /** Pods, addresses and nodes that were looked up. */
   readonly uses: ReadonlySet<string>;
   readonly pending: readonly string[];
   readonly bare: readonly string[];
@@ -60,17 +60,17 @@ interface Made {
 const nothing: Made = { services: [], endpoints: [], foreign: [], uses: new Set(), pending: [], bare: [] };
 
 export interface KubernetesDelta extends RegistryDelta {
-  /** Addresses of pods that came, or have other labels or another place: their proxies must be told. */
+  /** Addresses of pods that are new or have other labels or locality: their proxies need a push. */
   readonly proxies: readonly string[];
 }
 
-/** What readers beside the registry want of it. */
+/** Interface for readers other than the registry. */
 export interface KubernetesWorkloads {
   readonly pods: readonly Config<Pod>[];
   readonly nodes: readonly Config<Node>[];
 }
 
-/** Kinds that it is made from. */
+/** Input kinds. */
 export const kubernetesServiceKinds: ReadonlySet<string> = new Set([
   ...['Service', 'Endpoints', 'EndpointSlice', 'Pod', 'Node', 'Namespace'],
 ]);
@@ -94,7 +94,7 @@ export class KubernetesServices {
     this.#networks = new ClusterNetworks(options.networks, options.clusterId, '');
   }
 
-  /** The object that it was told of last, of the kinds Service, EndpointSlice, Pod, Node and Namespace. */
+  /** The last received object, of the kinds Service, EndpointSlice, Pod, Node and Namespace. */
   objectOf(key: string): Config | undefined {
     const end = key.indexOf('/');
     const id = key.slice(end + 1);
@@ -150,7 +150,7 @@ export class KubernetesServices {
     });
   }
 
-  /** Endpoints that wait for their pod, and addresses that no pod stands behind. */
+  /** Endpoints that wait for their pod, and addresses without a pod. */
   get counts(): { readonly pendingPods: number; readonly endpointsWithoutPod: number } {
     const pending = new Set<string>();
     let bare = 0;
@@ -162,14 +162,14 @@ export class KubernetesServices {
   }
 
   /**
-   * @param changes of the kinds of {@link kubernetesServiceKinds}; others are not looked at
-   * @param workloads WorkloadEntries that came, went or are others
+   * @param changes of {@link kubernetesServiceKinds}; others are ignored
+   * @param workloads added, removed or changed WorkloadEntries
    */
   apply(changes: readonly ObjectChange<Config>[], workloads: readonly WorkloadEvent[] = []): KubernetesDelta {
     return atOnce(this.applying(changes, workloads));
   }
 
-  /** The same in steps. Until they are done it answers for some services what they were, and for others what they are. */
+  /** {@link apply} in steps. Until they finish, look-ups may return old state for some services and new state for others. */
   *applying(
     changes: readonly ObjectChange<Config>[],
     workloads: readonly WorkloadEvent[] = [],
@@ -211,7 +211,7 @@ export class KubernetesServices {
   readonly #isVisible = (namespace: string): boolean =>
     isDiscovered(namespace, this.#namespaces.get(namespace)?.labels, this.#options.discoverySelectors);
 
-  /** Returns whether other namespaces take part now, or the cluster is of another network. */
+  /** Returns whether the set of namespaces or the cluster's network changed. */
   #applyNamespaces(changes: readonly ObjectChange<Config>[]): boolean {
     const changed = changes.filter(({ key }) => key.kind === 'Namespace');
     if (changed.length === 0) return false;
@@ -228,7 +228,7 @@ export class KubernetesServices {
     return label() !== oldLabel || names.map(this.#isVisible).join() !== before;
   }
 
-  /** Files an object, and notes the services and pods that are made anew for it. */
+  /** Stores an object, and collects the services and pods to rebuild. */
   #file({ key, current }: ObjectChange<Config>, dirty: Set<string>, pods: Set<string>): void {
     const id = `${key.namespace}/${key.name}`;
     switch (key.kind) {
@@ -301,7 +301,7 @@ export class KubernetesServices {
     const { namespace, spec } = config;
     const usesNodes = nodeSelectorOf(config) !== undefined;
     if (usesNodes) uses.add('nodes');
-    // Mostly the endpoints alone are others: then what is made of the Service, and the index of its selector, stay as they are.
+    // Usually only endpoints changed: the converted Service and its selector are then reused.
     const isSame = config === before.config && !usesNodes;
     const services = isSame
       ? before.services

@@ -1,17 +1,16 @@
 /**
- * Which network an address of a cluster is of (spec/discovery.md §5.4 "network of endpoint"), in the reference's order: the cluster says it
- * of itself, in the label of the system namespace, before the mesh's networks do.
+ * The network of an address in a cluster (spec/discovery.md §5.4 "network of endpoint"). As in Istio, the label of the system namespace
+ * takes precedence over the mesh's networks.
  */
 import { BlockList, isIPv6 } from 'node:net';
 import type { MeshNetworks } from '../../mesh/mesh-networks.ts';
 
-/** Answers for one cluster. */
 export class ClusterNetworks {
-  /** Empty: nobody says it of all that is in the cluster. */
+  /** Network of all addresses in the cluster; empty if not configured. */
   readonly #ofCluster: string;
   readonly #ranges: readonly { readonly network: string; readonly range: BlockList }[];
 
-  /** @param label of the system namespace; empty: it has none */
+  /** @param label of the system namespace; empty if absent */
   constructor(networks: MeshNetworks, clusterId: string, label: string) {
     const all = Object.entries(networks.networks);
     const named = all.find(([, { endpoints }]) => endpoints.some(({ fromRegistry }) => fromRegistry === clusterId));

@@ -1,4 +1,4 @@
-/** From a Pod and its node to what a selector finds (spec/discovery.md §5.4). Pure. */
+/** Converts a Pod and its node to a workload (spec/discovery.md §5.4). Pure. */
 import type { Config } from '../../config/config.ts';
 import { joinLocality } from '../../fields/locality.ts';
 import type { Node } from '../../kinds/kubernetes/node.ts';
@@ -13,7 +13,7 @@ export interface PodSurroundings {
   readonly node: Config<Node> | undefined;
 }
 
-/** Undefined for a pod that has no address, has not come to run, or has ended. */
+/** `undefined` for a pod without an address, not yet running, or terminated. */
 export function podWorkload(config: Config<Pod>, around: PodSurroundings): Workload | undefined {
   const { spec, status } = config.spec;
   const addresses = status.podIPs.length > 0 ? status.podIPs.map(({ ip }) => ip) : [status.podIP];
@@ -38,7 +38,7 @@ export function podWorkload(config: Config<Pod>, around: PodSurroundings): Workl
       ...(spec.nodeName !== '' && { nodeName: spec.nodeName }),
       ...(spec.hostname !== '' && { hostname: spec.hostname }),
       ...(spec.subdomain !== '' && { subdomain: spec.subdomain }),
-      // One that is ending says that it is ready for a while. Of those in slices, their conditions count.
+      // A terminating pod stays ready for a while. Pods in slices use the slice's conditions.
       health: ready === 'True' && config.isEnding !== true ? 'healthy' : 'unhealthy',
     },
   };
@@ -50,15 +50,15 @@ function portsOf({ containers, initContainers }: Pod['spec']): ContainerPort[] {
   return [...containers, ...sidecars].flatMap(({ ports }) => ports);
 }
 
-/** Of several ports of a name TCP's counts, of these the first, as for Kubernetes itself (kubernetes#54213). */
+/** Of several ports with one name, the first TCP port applies, else the first, as in Kubernetes (kubernetes#54213). */
 export function portsByName(ports: readonly ContainerPort[]): Readonly<Record<string, number>> {
   const named = ports.filter(({ name }) => name !== '');
   const { tcp = [], others = [] } = Object.groupBy(named, ({ protocol }) => (protocol === 'TCP' ? 'tcp' : 'others'));
-  // Of two entries of a name the last one stays.
+  // fromEntries keeps the last entry of a name.
   return Object.fromEntries([...tcp, ...others].reverse().map(({ name, containerPort }) => [name, containerPort]));
 }
 
-/** The pod's `istio-locality` label (dots for slashes), else where its node is. */
+/** The pod's `istio-locality` label (dots for slashes), else the locality of its node. */
 function podLocality(labels: Readonly<Record<string, string>>, node: Config<Node> | undefined): string {
   const label = labels['istio-locality'];
   if (label) return label.includes('/') ? label : label.replaceAll('.', '/');
@@ -81,7 +81,7 @@ interface Topology {
   readonly nodeName: string;
 }
 
-/** What subsets may choose by, beside the pod's own labels. */
+/** Labels for subset selection: the pod's own and topology labels. */
 function withTopology(
   labels: Readonly<Record<string, string>>,
   { locality, clusterId, network, nodeName }: Topology,
@@ -98,7 +98,7 @@ function withTopology(
   return { ...labels, ...Object.fromEntries(Object.entries(known).filter(([, value]) => value !== '')) };
 }
 
-/** The name of what made the pod, as its own name and labels tell it: `web` of `web-5d9c7b-x2x4q` and of `web-0`. */
+/** Name of the pod's controller, derived from its name and labels: `web` of `web-5d9c7b-x2x4q` and of `web-0`. */
 function workloadName(name: string, labels: Readonly<Record<string, string>>): string {
   const hash = labels['pod-template-hash'];
   const cut = hash ? name.lastIndexOf(`-${hash}-`) : -1;

@@ -1,4 +1,4 @@
-/** The pods of one cluster and where they run, kept up to date change by change (spec/discovery.md §5.4). */
+/** Pods and nodes of one cluster, updated incrementally (spec/discovery.md §5.4). */
 
 import { PersistentMap } from '../../collections/persistent-map.ts';
 import { type Config, compareText } from '../../config/config.ts';
@@ -21,11 +21,11 @@ export class Pods {
   readonly #nodes = new Map<string, Config<Node>>();
   #podList: readonly Config<Pod>[] | undefined;
   #nodeList: readonly Config<Node>[] | undefined;
-  /** Pods by the node that they are on. */
+  /** Pods by node. */
   readonly #onNode = new Users();
-  /** By `namespace/name`. Immutable: a later change makes another. */
+  /** By `namespace/name`. An immutable snapshot. */
   byName = PersistentMap.empty<Workload>();
-  /** All pods of a namespace at an address, by {@link addressIn}: pods of the host's network share their node's. */
+  /** Pods by {@link addressIn}: pods with host networking share their node's address. */
   byAddress = PersistentMap.empty<readonly Workload[]>();
 
   constructor(options: PodOptions) {
@@ -52,7 +52,7 @@ export class Pods {
     return name === undefined ? undefined : this.#nodes.get(name);
   }
 
-  /** Files the object; its workload is made by {@link renew}. */
+  /** Stores the object; {@link renew} builds its workload. */
   putPod(id: string, config: Config<Pod> | undefined): void {
     this.#podList = undefined;
     const nodesOf = (one: Config<Pod> | undefined): ReadonlySet<string> =>
@@ -62,7 +62,7 @@ export class Pods {
     else this.#objects.set(id, config);
   }
 
-  /** Files a node. Returns whether it says anything else, and which pods run there. */
+  /** Stores a node. Returns whether its relevant fields changed, and the pods on it. */
   putNode(
     name: string,
     config: Config<Node> | undefined,
@@ -80,10 +80,10 @@ export class Pods {
   }
 
   /**
-   * Makes the workload of a pod anew.
+   * Rebuilds the workload of a pod.
    *
-   * @param visible whether the pod's namespace takes part in the mesh
-   * @returns undefined when it is what it was
+   * @param visible whether the pod's namespace is part of the mesh
+   * @returns `undefined` if unchanged
    */
   renew(id: string, networks: ClusterNetworks, visible: (namespace: string) => boolean): WorkloadEvent | undefined {
     const config = this.#objects.get(id);
@@ -99,7 +99,7 @@ export class Pods {
     return { previous, current };
   }
 
-  /** The one pod of a namespace at an address; undefined if there are several, or none. */
+  /** The only pod of a namespace at an address; `undefined` if there are several or none. */
   at(namespace: string, address: string): Workload | undefined {
     return soleAt(this.byAddress, namespace, address);
   }

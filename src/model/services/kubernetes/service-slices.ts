@@ -1,16 +1,16 @@
-/** Where the Services of one cluster are served, as its objects say it, kept up to date change by change. */
+/** EndpointSlices and Endpoints by Service, for one cluster, updated incrementally. */
 import type { Config } from '../../config/config.ts';
 import type { EndpointSlice } from '../../kinds/kubernetes/endpoint-slice.ts';
 import { type Endpoints, slicesOf } from '../../kinds/kubernetes/endpoints.ts';
 
-/** EndpointSlices and Endpoints. Every id is a `namespace/name`. */
+/** IDs are `namespace/name`. */
 export class ServiceSlices {
   readonly #slices = new Map<string, Config<EndpointSlice>>();
-  /** Service → its slices by their ids. */
+  /** Slices by ID, by service. */
   readonly #ofService = new Map<string, Map<string, Config<EndpointSlice>>>();
   readonly #endpoints = new Map<string, Config<Endpoints>>();
 
-  /** Files a slice. Returns the services that it was of and is of. */
+  /** Stores a slice. Returns its former and current services. */
   put(id: string, current: Config<EndpointSlice> | undefined): string[] {
     const touched: string[] = [];
     const before = this.#slices.get(id);
@@ -38,12 +38,12 @@ export class ServiceSlices {
     return this.#slices.get(id);
   }
 
-  /** Files an Endpoints object, whose id is its service's. */
+  /** Stores an Endpoints object, whose ID is that of its service. */
   putEndpoints(id: string, current: Config<Endpoints> | undefined): void {
     put(this.#endpoints, id, current);
   }
 
-  /** A service's EndpointSlices when there are any: a cluster keeps the older Endpoints beside them. */
+  /** A service's EndpointSlices if there are any, else its Endpoints: a cluster keeps both. */
   of(service: string): readonly EndpointSlice[] {
     const slices = [...(this.#ofService.get(service) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
     if (slices.length > 0) return slices.map(([, { spec }]) => spec);
@@ -57,7 +57,7 @@ function put<V>(map: Map<string, V>, key: string, value: V | undefined): void {
   else map.set(key, value);
 }
 
-/** The service that a slice is of. Those of services of several clusters are another registry's. */
+/** The service of a slice; `undefined` for slices of multi-cluster services, which belong to another registry. */
 function serviceOfSlice({ namespace, labels }: Config): string | undefined {
   if (labels['multicluster.kubernetes.io/service-name'] !== undefined) return undefined;
   const name = labels['kubernetes.io/service-name'];

@@ -1,41 +1,41 @@
-/** From the EndpointSlices of a service to its endpoints (spec/discovery.md §5.4). Pure. */
+/** Converts the EndpointSlices of a service to endpoints (spec/discovery.md §5.4). Pure. */
 import type { EndpointSlice, SliceConditions, SliceEndpoint } from '../../kinds/kubernetes/endpoint-slice.ts';
 import { endpointId } from '../same-endpoint.ts';
 import type { Endpoint } from '../service.ts';
 import type { EndpointTemplate, Workload } from '../workload.ts';
 
-/** What a service's endpoints are made of beside the slices. */
+/** Look-ups and settings for the conversion. */
 export interface SliceSurroundings {
   readonly namespace: string;
-  /** The service has a selector. Without one endpoints are used as given: somebody else keeps them. */
+  /** Whether the service has a selector. Without one, endpoints are managed externally and used as they are. */
   readonly hasSelector: boolean;
   /** Unready endpoints count as ready. */
   readonly publishNotReady: boolean;
-  /** Endpoints that drain may still be of use. */
+  /** Draining endpoints are kept, for their sessions. */
   readonly drains: boolean;
-  /** A pod of the service's namespace; undefined if there is none of this name. */
+  /** A pod of the service's namespace by name. */
   podNamed(name: string): Workload | undefined;
-  /** A pod of the service's namespace. */
+  /** A pod of the service's namespace by address. */
   podAt(address: string): Workload | undefined;
-  /** What is known of an address without a pod. */
+  /** Template for an address without a pod. */
   templateAt(address: string, nodeName: string | undefined): EndpointTemplate;
 }
 
 export interface SliceEndpoints {
   readonly endpoints: readonly Endpoint[];
-  /** `namespace/name` of the pods that are meant and not known yet: their endpoints are left out. */
+  /** `namespace/name` of referenced pods that are not yet known: their endpoints are left out. */
   readonly pending: readonly string[];
-  /** Addresses that no pod was found for. */
+  /** Addresses without a pod. */
   readonly bare: readonly string[];
 }
 
-/** @param slices in a stable order; an endpoint that several have counts once, and as ready where one of them says so */
+/** @param slices in a stable order; a duplicate endpoint counts once, as ready if any slice reports it ready */
 export function sliceEndpoints(slices: readonly EndpointSlice[], around: SliceSurroundings): SliceEndpoints {
   const endpoints = new Map<string, OfAddress>();
   const pending: string[] = [];
   const bare: string[] = [];
   for (const slice of slices) {
-    // Names are for a DNS server to resolve, not for a proxy.
+    // Host names are resolved by DNS servers, not by proxies.
     if (slice.addressType === 'FQDN') continue;
     const ports = portsOf(slice);
     for (const given of slice.endpoints) {
@@ -59,16 +59,16 @@ export function sliceEndpoints(slices: readonly EndpointSlice[], around: SliceSu
   return { endpoints: all, pending, bare };
 }
 
-/** Without those that mean all ports; each once. */
+/** Without ports that mean all ports, and without duplicates. */
 function portsOf({ ports }: EndpointSlice): { readonly name: string; readonly port: number }[] {
   const known = ports.flatMap(({ name, port }) => (port === undefined ? [] : [{ name, port }]));
   return [...new Map(known.map((one) => [`${one.name}|${one.port}`, one])).values()];
 }
 
-/** The endpoints of one address; by what they are as soon as two slices have it, which few do. */
+/** Endpoints of one address; a map by ID if several slices have the address, which is rare. */
 type OfAddress = readonly Endpoint[] | Map<string, Endpoint>;
 
-/** While an address goes from one slice to another both have it, and one of them may be behind. Takes as long as there is more. */
+/** While an address moves between slices, both contain it and one may be outdated. Costs time in proportion to `more`. */
 function joined(known: OfAddress, more: readonly Endpoint[]): Map<string, Endpoint> {
   const byId = known instanceof Map ? known : new Map(known.map((endpoint) => [endpointId(endpoint), endpoint]));
   for (const endpoint of more) {
@@ -85,13 +85,13 @@ function templateOf(
   address: string,
   around: SliceSurroundings,
 ): { readonly pod?: string; readonly template?: EndpointTemplate } {
-  // Most addresses are of pods: only the others need it.
+  // Lazy, because most addresses are pods.
   const bare = () => ({ template: around.templateAt(address, given.nodeName) });
   if (!around.hasSelector) return bare();
   const { targetRef } = given;
   if (targetRef?.kind === 'Pod' && targetRef.name !== '') {
     const namespace = targetRef.namespace || around.namespace;
-    // A Service selects pods of its own namespace. Another pod's identity is not this service's to accept.
+    // A Service selects pods of its own namespace; identities of other pods must not become valid for this service.
     if (namespace !== around.namespace) return bare();
     const pod = around.podNamed(targetRef.name);
     return { pod: `${namespace}/${targetRef.name}`, ...(pod && { template: withHostname(pod, given) }) };
@@ -100,7 +100,7 @@ function templateOf(
   return pod === undefined ? bare() : { pod: `${pod.namespace}/${pod.name}`, template: withHostname(pod, given) };
 }
 
-/** A slice says the host name of a pod of a headless service again. */
+/** A slice repeats the host name of a headless service's pod. */
 function withHostname({ template }: Workload, { hostname }: SliceEndpoint): EndpointTemplate {
   return hostname === undefined || hostname === template.hostname ? template : { ...template, hostname };
 }

@@ -1,6 +1,6 @@
 /**
- * Pods, addresses and nodes that were looked for, whether they were there or not → the services that looked; nodes → the pods on them.
- * What nobody uses any more is not kept.
+ * Reverse index: looked-up pods, addresses and nodes (existing or not) → the services that looked them up; also nodes → pods. Unused keys
+ * are removed.
  */
 export class Users {
   readonly #users = new Map<string, Set<string>>();
@@ -9,7 +9,7 @@ export class Users {
     for (const use of uses) yield* this.#users.get(use) ?? [];
   }
 
-  /** A service looked for other things than before. */
+  /** Replaces the keys that a service looked up. */
   put(service: string, before: ReadonlySet<string>, now: ReadonlySet<string>): void {
     for (const use of before) {
       if (now.has(use)) continue;

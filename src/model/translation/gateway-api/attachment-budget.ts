@@ -1,9 +1,8 @@
 /**
- * Limits what the routes of one namespace attach to Gateways and Services. Each match is translated for each host of each listener that
- * the route attaches to: 500 routes of 128 matches at a Gateway with 64 listeners would become four million routes, which exhaust the
- * memory of the control plane at every start. Beyond the limit the oldest routes stay attached. A younger one takes its requests and responds
- * with 503, so that none reaches a wider route; beyond twice the limit it is not attached. Which routes these are depends on the objects
- * alone, not on their order of arrival.
+ * Limits what the routes of one namespace attach to Gateways and Services. Each match is translated for each host of each listener that the
+ * route attaches to: 500 routes with 128 matches at a Gateway with 64 listeners would become four million routes and exhaust the control
+ * plane's memory at every start. Within the limit, the oldest routes stay attached. A younger one keeps its matches but responds with 503,
+ * so that its requests do not reach a wider route; beyond twice the limit it is not attached. The result does not depend on arrival order.
  */
 import type { Config } from '../../config/config.ts';
 import { beyondLimit, type Share } from '../../config/oldest-first.ts';
@@ -11,7 +10,7 @@ import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import { maxAttachedMatches } from '../../kinds/object-limits.ts';
 import { routeUnits } from '../../kinds/virtual-service/virtual-service.size.ts';
 
-/** What a route attaches to the parents of one share. */
+/** A route's usage of a share. */
 interface Attached extends Share {
   readonly config: Config<RouteObject>;
   /** Units of its matches with all filters and backends, for all hosts. */
@@ -20,14 +19,14 @@ interface Attached extends Share {
   matches: number;
 }
 
-/** `closed`: its requests are answered with 503. `detached`: requests go to other routes. */
+/** `closed`: requests get a 503 response. `detached`: requests match other routes. */
 export type Attachment = 'attached' | 'closed' | 'detached';
 
 export class AttachmentBudget {
   /** Routes of each namespace by the parents that they attach to. */
   readonly #shares = new Map<string, Map<Config<RouteObject>, Attached>>();
 
-  /** @param hosts for which the route is translated at this parent */
+  /** @param hosts number of hosts for which the route is translated at this parent */
   add(route: Config<RouteObject>, parentNamespace: string | undefined, hosts: number): void {
     const name = shareOf(route, parentNamespace);
     const share = this.#shares.get(name) ?? new Map<Config<RouteObject>, Attached>();
@@ -39,7 +38,7 @@ export class AttachmentBudget {
     known.matches += hosts * matches;
   }
 
-  /** Decides which routes are beyond the limit. Call it after all routes are added. */
+  /** Determines the routes beyond the limit. Call after adding all routes. */
   apply(): RoutesBeyondLimit {
     const limited = new Map<string, ReadonlyMap<Config<RouteObject>, Limited>>();
     for (const [name, share] of this.#shares) {
@@ -69,7 +68,7 @@ export class RoutesBeyondLimit {
     this.#limited = limited;
   }
 
-  /** Routes that are not attached to at least one of their parents. */
+  /** Number of routes that are not attached to at least one of their parents. */
   get size(): number {
     return new Set([...this.#limited.values()].flatMap((routes) => [...routes.keys()])).size;
   }
@@ -79,7 +78,7 @@ export class RoutesBeyondLimit {
   }
 
   /**
-   * Why the route is not attached. The text depends on the route alone, so that a change of another route does not report it again.
+   * Why the route is not attached. The text depends on the route alone, so that changes of other routes do not report it again.
    *
    * @returns `undefined` if it is attached
    */
@@ -104,8 +103,8 @@ export class RoutesBeyondLimit {
 }
 
 /**
- * Gateways of each namespace have a share of their own: their owner, who adds listeners, must not use up what routes may attach elsewhere.
- * All Services share one: a route may name Services of any namespace.
+ * Each namespace's Gateways have their own share: their owner, who adds listeners, must not consume what routes may attach elsewhere. All
+ * Services have one share: a route may name Services of any namespace.
  *
  * @param parentNamespace of a Gateway; `undefined` for Services
  */
@@ -118,7 +117,7 @@ interface Size {
   readonly matches: number;
 }
 
-/** A route may be at many listeners, and is translated again with each change of another one. */
+/** Cached: a route may attach to many listeners, and is translated again with each change of another one. */
 const sizes = new WeakMap<Config<RouteObject>, Size>();
 
 function sizeOf(route: Config<RouteObject>): Size {

@@ -1,4 +1,4 @@
-/** Which routes are at which listeners and Services, and for which hosts (the Gateway API's ParentReference). */
+/** Attaches routes to listeners and Services, with their hosts (the Gateway API's ParentReference). */
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import { gatewayApiGroup } from '../../kinds/gateway-api/fields.ts';
@@ -16,39 +16,39 @@ export interface ListenerAttachment {
   readonly listener: KnownListener;
   /** At least one. */
   readonly hosts: readonly string[];
-  /** Beyond the limit of its namespace ({@link AttachmentBudget}): it takes requests and responds with 503. */
+  /** Beyond its namespace's limit ({@link AttachmentBudget}): requests get a 503 response. */
   readonly isClosed?: true;
 }
 
-/** A route over a Service, for its clients in the mesh. */
+/** A route for a Service, which applies to clients in the mesh. */
 export interface ServiceAttachment {
   readonly route: Config<RouteObject>;
   readonly service: Config<KubernetesService>;
-  /** Absent: all. */
+  /** Absent: all ports. */
   readonly port?: number;
-  /** As at a listener. */
+  /** See {@link ListenerAttachment}. */
   readonly isClosed?: true;
 }
 
 export interface Attachments {
   readonly toListeners: readonly ListenerAttachment[];
   readonly toServices: readonly ServiceAttachment[];
-  /** Routes that are not attached to all their parents because of the limit of their namespaces ({@link AttachmentBudget}). */
+  /** Number of routes that are not attached to all their parents because of the limit of their namespaces ({@link AttachmentBudget}). */
   readonly beyondLimit: number;
 }
 
-/** Why a route is not at a parent: as the Gateway API's condition Accepted says it, and for people. */
+/** Why a route is not attached to a parent: reason and message of the Gateway API's condition Accepted. */
 export interface ParentRefusal {
   readonly reason: 'NoMatchingParent' | 'NoMatchingListenerHostname' | 'NotAllowedByListeners' | 'LimitExceeded';
   readonly message: string;
-  /** What is wrong with what it refers to. */
+  /** The related object or reference. */
   readonly about?: WarningAbout;
 }
 
-/** What became of a reference to a parent; `not ours`: somebody else's, or nobody's. */
+/** Result of a parent reference; `foreign`: the parent belongs to another controller or to none. */
 export type ParentOutcome = 'attached' | 'foreign' | ParentRefusal;
 
-/** Is told what became of each reference of each route. */
+/** Receives the result of each parent reference. */
 export type ToldOfParents = (route: Config<RouteObject>, index: number, outcome: ParentOutcome) => void;
 
 /** @param gateways by `namespace/name` */
@@ -139,7 +139,7 @@ function atGateway(
 ): ListenerAttachment[] | ParentRefusal | 'no gateway' | 'foreign' {
   const gateway = gateways.get(`${namespace}/${name}`);
   if (gateway === undefined) return 'no gateway';
-  // What is another controller's is its own to tell, and a class that nobody knows was told of.
+  // Other controllers report on their Gateways; an unknown class is already reported.
   if (!gateway.isOurs) return 'foreign';
   const named = namedListeners(gateway.listeners, sectionName, port);
   const isOpen = ({ listener }: KnownListener): boolean => {
@@ -156,7 +156,7 @@ function atGateway(
   };
   const attachments = named.sharing(route.spec.hostnames).flatMap(({ listener, hosts }): ListenerAttachment[] => {
     if (!isOpen(listener)) return [];
-    // Without those names by which requests never come to this listener.
+    // Leaves out hosts whose requests go to a listener with a narrower hostname.
     const own = [...hosts].filter((host) => !isTakenByNarrower(host, listener, gateway.listeners));
     return own.length === 0 ? [] : [{ route, listener, hosts: own }];
   });
@@ -185,7 +185,7 @@ function overService(
   around: Surroundings,
 ): ServiceAttachment | ParentRefusal {
   const reason = 'NoMatchingParent';
-  // The names of a Service's TLS connections are its own.
+  // TLS connections use the Service's own names.
   if (route.kind === 'TLSRoute')
     return { reason, message: 'the parent of a TLSRoute must be a Gateway, got a Service' };
   const service = around.service(namespace, name);

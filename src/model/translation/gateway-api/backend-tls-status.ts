@@ -1,4 +1,7 @@
-/** Status of BackendTLSPolicies: one entry for each Gateway of ours that sends to a Service of the policy (the API's PolicyStatus). */
+/**
+ * Status of BackendTLSPolicies: one entry per Gateway of this control plane that routes to a Service of the policy (the API's
+ * PolicyStatus).
+ */
 import type { Config } from '../../config/config.ts';
 import type { BackendTlsPolicy } from '../../kinds/gateway-api/backend-tls-policy.ts';
 import { gatewayApiGroup } from '../../kinds/gateway-api/fields.ts';
@@ -12,12 +15,12 @@ import type { CredentialIndex } from '../../push-context/credential-index.ts';
 import type { ListenerAttachment } from './attachments.ts';
 import { condition, type ObjectCondition, type RouteStatus } from './object-conditions.ts';
 
-/** Of the API. */
+/** Limit of the API. */
 const maxAncestors = 16;
 
 type GatewaysByService = ReadonlyMap<string, ReadonlySet<Config>>;
 
-/** By `namespace/name`; the ancestors are in the place of a route's parents. */
+/** By `namespace/name`; ancestors take the place of a route's parents. */
 export function backendTlsStatuses(
   policies: readonly Config<BackendTlsPolicy>[],
   attachments: readonly ListenerAttachment[],
@@ -42,7 +45,7 @@ export function backendTlsStatuses(
   );
 }
 
-/** What a policy cannot do, for whom no Gateway is known: what `push_status` and `validate` say. */
+/** Problems of policies without a known Gateway, for `push_status` and `validate`. */
 export function* backendTlsReports(
   policies: readonly Config<BackendTlsPolicy>[],
   configMaps: Pick<CredentialIndex, 'configMap'>,
@@ -52,7 +55,7 @@ export function* backendTlsReports(
     const tls = backendTlsOf(policy, configMaps);
     const failed = [acceptedOf(policy, tls, byTarget), resolvedRefs(tls)].filter(({ status }) => status === 'False');
     const messages = failed.map(({ message }) => message);
-    // A refused policy is reported as such.
+    // A rejected policy is reported separately.
     if (messages.length === 0 || policy.standsFor !== undefined) yield undefined;
     else yield { policy, message: messages.join('; ') };
   }

@@ -1,14 +1,14 @@
-/** Where the rules of routes send requests. */
+/** Destinations of route rules. */
 import type { Config } from '../../config/config.ts';
 import { isShortName } from '../../fields/hostname.ts';
 import type { BackendRef, RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { Destination } from '../../kinds/virtual-service/virtual-service.ts';
 import type { Surroundings, WarningAbout } from './surroundings.ts';
 
-/** Names nobody has (RFC 6761 §6.4): no proxy has a cluster for it, so that requests for it are answered with an error. */
+/** A reserved name (RFC 6761 §6.4) for which no cluster exists, so that requests get an error response. */
 export const noDestination: Destination = { host: 'no-backend.invalid', port: { number: 65535 } };
 
-/** Why there is no destination: as the Gateway API's condition ResolvedRefs says it, and for people. */
+/** Why there is no destination: reason and message of the Gateway API's condition ResolvedRefs. */
 export interface MissingBackend {
   readonly reason: 'InvalidKind' | 'RefNotPermitted' | 'BackendNotFound';
   readonly missing: string;
@@ -16,10 +16,10 @@ export interface MissingBackend {
 }
 
 /**
- * A destination, or why there is none.
+ * The destination of a backend reference.
  *
- * @param inMesh the route is over a Service: what its clients reach without it they may reach by it, and no namespace has to
- *   grant that (GEP-1294, "Namespace boundaries"). At a Gateway it would let strangers in.
+ * @param inMesh the route is for a Service: its clients could reach the backend directly, so no ReferenceGrant is needed (GEP-1294,
+ *   "Namespace boundaries"). At a Gateway, the grant protects the backend from external clients.
  */
 export function destinationOf(
   ref: BackendRef,
@@ -37,7 +37,7 @@ export function destinationOf(
     return { reason: 'RefNotPermitted', missing, about };
   };
   if (group === 'networking.istio.io' && kind === 'Hostname') {
-    // What is made of the route is in the Gateway's namespace, of which a short name would be.
+    // The generated object is in the Gateway's namespace, so short names must be qualified here.
     const host = isShortName(name) ? around.hostOf(route.namespace, name) : name;
     const service = around.serviceOfHost(host);
     const refused = service && notGranted(service.namespace, service.name);

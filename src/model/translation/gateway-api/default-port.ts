@@ -1,20 +1,20 @@
 /**
- * Redirects to the port that a scheme has anyway: the client is told of no number (the Gateway API's HTTPRequestRedirectFilter,
- * `port`). Envoy keeps the port of the name in the request, so that the name must be said without it.
+ * Redirects to the default port of a scheme omit the port number (the Gateway API's HTTPRequestRedirectFilter, `port`). Envoy would keep
+ * the port of the request's authority, so the host must be set explicitly.
  */
 import { isWildcard } from '../../fields/hostname.ts';
 import type { StringMatch } from '../../kinds/virtual-service/string-match.ts';
 import type { PlacedRoute } from './http-route-rules.ts';
 
-/** Whether what is made of a route depends on the host that it is for. */
+/** Whether the translation of a route depends on the host. */
 export function dependsOnHost({ http: { redirect } }: PlacedRoute): boolean {
   return redirect?.saysPort === true;
 }
 
-/** A name that a client gives with a port. */
+/** Matches an authority with a port. */
 const withPort: StringMatch = { regex: '.*:[0-9]+' };
 
-/** A route as it is for a host. Of a wildcard only the client knows the name: where it has a port, another one is said. */
+/** Specializes a route for a host. For a wildcard the actual name is unknown: an authority with a port gets the port in the redirect. */
 export function atHost(placed: PlacedRoute, host: string): readonly PlacedRoute[] {
   const { redirect, match = [{}], ...http } = placed.http;
   if (redirect === undefined || !dependsOnHost(placed)) return [placed];

@@ -1,4 +1,4 @@
-/** Listeners of the Gateway API's Gateways as servers of Istio's (spec/discovery.md §4.2, §8.12). */
+/** Translates listeners of the Gateway API's Gateways to servers of Istio's Gateways (spec/discovery.md §4.2, §8.12). */
 import type { Config } from '../../config/config.ts';
 import { isHostWithin, isShortName, keysAround } from '../../fields/hostname.ts';
 import type { Gateway, Server } from '../../kinds/gateway/gateway.ts';
@@ -8,33 +8,33 @@ import { type ListenerRefusal, tlsOf } from './listener-tls.ts';
 import { made, madeNameMark } from './made.ts';
 import type { Surroundings, WarningAbout } from './surroundings.ts';
 
-/** A listener that routes may be at. */
+/** A listener that routes may attach to. */
 export interface KnownListener {
   readonly gateway: Config<KubernetesGateway>;
   readonly listener: Listener;
   readonly index: number;
-  /** Of Istio's Gateway. */
+  /** Name of the generated Istio Gateway. */
   readonly gatewayName: string;
-  /** `*` when it has none of its own. */
+  /** `*` if not set. */
   readonly hostname: string;
-  /** Absent: it is not in force, as was told. */
+  /** Absent if the listener is not active; the reason is reported. */
   readonly server?: Server;
-  /** Why it is not. */
+  /** Why it is not active. */
   readonly refusal?: ListenerRefusal;
-  /** It is not, and closes its connections: at a port with TLS they would come to another listener, which may ask its clients for less. */
+  /** Not active, but closes its connections: on a TLS port they would reach another listener, which may require less of its clients. */
   readonly closes?: true;
 }
 
-/** The listeners of a Gateway. */
+/** A Gateway and its listeners. */
 export interface KnownGateway {
-  /** Undefined: of a class that nobody knows. */
+  /** `undefined` for an unknown class. */
   readonly isOurs: boolean | undefined;
   readonly listeners: readonly KnownListener[];
-  /** All of them, of protocols that are not served as well. */
+  /** All listeners, including those with unsupported protocols. */
   readonly written: readonly Listener[];
 }
 
-/** Routers have the name of their Gateway as a label. */
+/** Routers have their Gateway's name in this label. */
 export const gatewayNameLabel = 'gateway.networking.k8s.io/gateway-name';
 
 const ofRequests = ['HTTPRoute', 'GRPCRoute'];
@@ -46,7 +46,7 @@ function isServed(protocol: string): protocol is ServedProtocol {
   return servedProtocols.includes(protocol as ServedProtocol);
 }
 
-/** The kinds of routes that may be at a listener, by its protocol and where TLS ends. */
+/** Route kinds that may attach to a listener, by protocol and TLS termination. */
 export function routeKindsOf({ protocol, tls }: Listener): readonly string[] {
   if (!isServed(protocol)) return [];
   if (protocol === 'TLS') return tls?.mode === 'Passthrough' ? ['TLSRoute'] : ['TLSRoute', 'TCPRoute'];
@@ -57,7 +57,7 @@ export function takesRequests({ listener }: KnownListener): boolean {
   return routeKindsOf(listener) === ofRequests;
 }
 
-/** Listeners of these may share a port: clients say a name before anything else. */
+/** Listeners of equal use may share a port: the client sends a host name first. */
 export function portUseOf({ protocol }: Listener): string {
   return protocol === 'TLS' ? 'HTTPS' : protocol;
 }
@@ -91,13 +91,13 @@ export function knownGateway(gateway: Config<KubernetesGateway>, around: Surroun
       around.warn(gateway, `${path}${field}`, `the listener does not apply: ${message}`, code);
       return [{ ...about, refusal: { reason, message } }];
     }
-    // What is bound to it is made here, in its own namespace: routes of others have been let in or not.
+    // Routes are generated in the Gateway's namespace: which namespaces may attach is already decided.
     return [{ ...about, server: { port, hosts: [`./${hostname}`], ...(tls && { tls }) } }];
   });
   return { isOurs, listeners: withClosed(known), written: listeners };
 }
 
-/** Where nobody else of the Gateway has the port, nobody listens; where somebody has the hostname, it is theirs. */
+/** Closes connections of inactive listeners where an active one uses the port with another hostname. */
 function withClosed(listeners: readonly KnownListener[]): readonly KnownListener[] {
   const useOf = ({ listener }: KnownListener): string => `${portUseOf(listener)} ${listener.port}`;
   const inForce = Map.groupBy(
@@ -112,7 +112,7 @@ function withClosed(listeners: readonly KnownListener[]): readonly KnownListener
   });
 }
 
-/** Istio's Gateway for a listener that is in force, or that closes its connections. */
+/** Istio's Gateway for an active listener, or for one that closes its connections. */
 export function gatewayOf(known: KnownListener, { domain }: Surroundings): Config<Gateway> {
   const { gateway, index, gatewayName } = known;
   const { name, namespace, creationTimestamp } = gateway;
@@ -139,7 +139,7 @@ export function gatewayOf(known: KnownListener, { domain }: Surroundings): Confi
 
 function serverOf({ server, listener, hostname, refusal }: KnownListener): Server {
   if (server !== undefined) return server;
-  // No other protocol is refused.
+  // Only TLS and HTTPS listeners can be closed.
   const protocol = listener.protocol === 'TLS' ? 'TLS' : 'HTTPS';
   return {
     port: { number: listener.port, protocol, name: 'default' },
@@ -148,7 +148,7 @@ function serverOf({ server, listener, hostname, refusal }: KnownListener): Serve
   };
 }
 
-/** Whether requests for a host come to another listener of the port, for its hostname is the narrower one. */
+/** Whether requests for a host go to another listener of the port, which has a narrower hostname. */
 export function isTakenByNarrower(host: string, one: KnownListener, all: readonly KnownListener[]): boolean {
   for (const hostname of keysAround(host, hostnamesOnPortOf(one, all))) {
     if (hostname !== one.hostname && isHostWithin(hostname, one.hostname)) return true;
@@ -156,7 +156,7 @@ export function isTakenByNarrower(host: string, one: KnownListener, all: readonl
   return false;
 }
 
-/** Whether requests that no route of a listener is for would come to another one, whose hostname is wider. */
+/** Whether another listener has a wider hostname, so that requests without a matching route would go to it. */
 export function isWithinWider(one: KnownListener, all: readonly KnownListener[]): boolean {
   for (const hostname of keysAround(one.hostname, hostnamesOnPortOf(one, all))) {
     if (hostname !== one.hostname) return true;
@@ -166,7 +166,7 @@ export function isWithinWider(one: KnownListener, all: readonly KnownListener[])
 
 const hostnames = new WeakMap<readonly KnownListener[], ReadonlyMap<string, ReadonlySet<string>>>();
 
-/** Of the listeners with its port that are in force, or close their connections. */
+/** Hostnames of active or closing listeners on the same port. */
 function hostnamesOnPortOf({ listener }: KnownListener, all: readonly KnownListener[]): ReadonlySet<string> {
   const portOf = (one: Listener): string => `${portUseOf(one)} ${one.port}`;
   let onPorts = hostnames.get(all);

@@ -1,4 +1,4 @@
-/** VirtualServices of listeners: all routes for a host as one, in the order that the Gateway API has for their matches. */
+/** VirtualServices for listeners: all routes of a host combined, in the Gateway API's precedence order of matches. */
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config, Origin } from '../../config/config.ts';
 import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
@@ -19,7 +19,7 @@ export function* gatewayVirtualServices(
 ): Steps<Config<VirtualService>[]> {
   const byListener = Map.groupBy(attachments, ({ listener }) => listener);
   const made: Config<VirtualService>[] = [];
-  // Listeners share what does not depend on them, so that memory grows with routes and listeners, not with their product.
+  // Listeners share translations that do not depend on them: memory grows with routes plus listeners, not with their product.
   const shared = new Map<Config<RouteObject>, readonly PlacedRoute[]>();
   const placedAt = ({ route, listener, isClosed }: ListenerAttachment): readonly PlacedRoute[] => {
     const known = shared.get(route);
@@ -31,7 +31,7 @@ export function* gatewayVirtualServices(
   };
   for (const listener of listeners) {
     const routes = byListener.get(listener) ?? [];
-    // Routes are looked at also where they are not served: what is wrong with them is told.
+    // Unattached routes are translated as well, to report their errors.
     const placed = new Map<Config<RouteObject>, readonly PlacedRoute[]>();
     for (const attachment of routes) {
       placed.set(attachment.route, placedAt(attachment));
@@ -65,7 +65,7 @@ function entranceOf({ listener: { port, protocol } }: KnownListener) {
   return { port, scheme: protocol === 'HTTPS' ? ('https' as const) : ('http' as const) };
 }
 
-/** An expression that stands behind what takes everything is almost never meant. */
+/** A regular expression behind a match of everything is almost certainly unintended. */
 function tellUnreached(
   matches: readonly PlacedRoute[],
   routes: readonly Config<RouteObject>[],
@@ -87,9 +87,9 @@ function tellUnreached(
 }
 
 /**
- * Hosts with the same routes as one.
+ * Groups hosts with the same routes.
  *
- * @param isOwn whether a route is another one for each host
+ * @param isOwn whether a route differs per host
  */
 function groups(
   byHost: ReadonlyMap<string, readonly Config<RouteObject>[]>,
@@ -125,7 +125,7 @@ function virtualService(
   });
 }
 
-/** What comes to the listener and no route is for must not be served by a listener of a wider hostname. */
+/** Requests without a matching route must not go to a listener with a wider hostname. */
 function closed({ gateway, gatewayName, hostname, index }: KnownListener): Config<VirtualService> {
   const { kind, namespace, name, creationTimestamp } = gateway;
   const origin: Origin = { key: { kind, namespace, name }, path: ['spec', 'listeners', index] };
@@ -145,7 +145,7 @@ export function parentsText(routes: readonly Config<RouteObject>[]): string {
   return routes.map(({ kind, namespace, name }) => `${kind}/${name}.${namespace}`).join();
 }
 
-/** Where the hosts of a route were written: they may be those of its parents. */
+/** Origin of a route's hosts: its hostnames, or those of its parents. */
 export function hostsOrigin({ kind, namespace, name, spec }: Config<RouteObject>): Origin {
   return { key: { kind, namespace, name }, path: ['spec', spec.hostnames.length > 0 ? 'hostnames' : 'parentRefs'] };
 }

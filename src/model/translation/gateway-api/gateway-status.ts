@@ -1,4 +1,4 @@
-/** What Gateways of the Gateway API are told of themselves: whether they and their listeners are in force, and where they are. */
+/** Status of the Gateway API's Gateways: whether they and their listeners are active, and their addresses. */
 import { isLeft } from 'fp-ts/lib/Either.js';
 import { type Config, compareText } from '../../config/config.ts';
 import { hostsOverlap, isShortName } from '../../fields/hostname.ts';
@@ -12,16 +12,16 @@ import { gatewayNameLabel, type KnownListener, portUseOf, protocolsServed, route
 import { condition, type GatewayStatus, type ListenerStatus, type ObjectCondition } from './object-conditions.ts';
 import type { Surroundings } from './surroundings.ts';
 
-/** What Gateways refer to, and who carries them out. */
+/** Objects that Gateways reference, and the Services that implement them. */
 export interface GatewaySurroundings {
   readonly around: Surroundings;
   /** By `namespace/name`. */
   readonly secrets: ReadonlyMap<string, Config<Secret>>;
-  /** Services of workloads that carry out a Gateway by its name, by `namespace/name` of it. */
+  /** Services whose workloads implement a Gateway, by its `namespace/name`. */
   readonly services: ReadonlyMap<string, readonly Config<KubernetesService>[]>;
 }
 
-/** Services that are of the workloads of a Gateway, or say that they are. */
+/** Services that select a Gateway's workloads, or are labelled for it. */
 export function servicesByGateway(
   services: readonly Config<KubernetesService>[],
 ): ReadonlyMap<string, readonly Config<KubernetesService>[]> {
@@ -37,12 +37,12 @@ export function servicesByGateway(
   return found;
 }
 
-/** Of the API. */
+/** Limit of the API. */
 const mostAddresses = 16;
 
 /**
- * @param listeners those that are served, as the translation has found them
- * @param attached how many routes are at each
+ * @param listeners as translated
+ * @param attached number of routes per listener
  */
 export function gatewayStatusOf(
   gateway: Config<KubernetesGateway>,
@@ -101,7 +101,7 @@ function isSupported({ group, kind }: { readonly group: string; readonly kind: s
   return group === gatewayApiGroup && routeKindsOf(listener).includes(kind);
 }
 
-/** Without kinds, those that the protocol is for. */
+/** The listed kinds, else those that the protocol supports. */
 function supportedKindsOf(listener: Listener): ListenerStatus['supportedKinds'] {
   const { kinds = [] } = listener.allowedRoutes;
   if (kinds.length > 0) return kinds.filter((one) => isSupported(one, listener));
@@ -167,7 +167,7 @@ function resolvedRefs(
 
 const mistakes = new WeakMap<Secret, string | undefined>();
 
-/** Keys and certificates are parsed once for each version of a Secret. */
+/** Parsed once per version of a Secret. */
 function certificateViolation(secret: Secret): string | undefined {
   if (!mistakes.has(secret)) {
     const read = serverCertificateOf(secret);
@@ -182,8 +182,8 @@ interface PortConflict {
 }
 
 /**
- * Of two protocols at a port, that of the first counts, and so does the first of HTTPS and TLS with one hostname, as where servers of
- * Istio's Gateways meet: they come in the order of their names. What is not in force has no port.
+ * Two protocols on a port conflict: the first listener's protocol applies; so does the first of HTTPS and TLS with equal hostnames. The
+ * order is that of names, as for servers of Istio's Gateways. Inactive listeners use no port.
  */
 function portConflicts(listeners: readonly KnownListener[]): ReadonlyMap<KnownListener, PortConflict> {
   const conflicts = new Map<KnownListener, PortConflict>();
@@ -207,8 +207,8 @@ function portConflicts(listeners: readonly KnownListener[]): ReadonlyMap<KnownLi
 }
 
 /**
- * A client may use one connection for hosts of several listeners where the certificate of one is for them (HTTP/2). Absent where no
- * hostnames overlap, as the API asks.
+ * HTTP/2 clients may reuse a connection for hosts of several listeners if one certificate covers them. No condition without overlapping
+ * hostnames, as the API requires.
  */
 function overlapOf(one: KnownListener | undefined, listeners: readonly KnownListener[]): readonly ObjectCondition[] {
   const isHttps = ({ listener, server }: KnownListener): boolean =>
@@ -259,7 +259,7 @@ function addressesOf(gateway: Config<KubernetesGateway>, { around, services }: G
   };
 }
 
-/** Where a Service is from outside; one that is only in the cluster is at its name there. */
+/** External addresses of a Service; a cluster-internal one has its host name. */
 function valuesOf(
   { namespace, name, spec: { spec, status } }: Config<KubernetesService>,
   around: Surroundings,

@@ -1,4 +1,4 @@
-/** The rules of an HTTPRoute as routes of a VirtualService, one for each match (spec/discovery.md §8.6, §8.12). */
+/** Translates the rules of an HTTPRoute to VirtualService routes, one per match (spec/discovery.md §8.6, §8.12). */
 import type { Config, Origin } from '../../config/config.ts';
 import type {
   BackendRef,
@@ -30,29 +30,29 @@ import { pathMatches, pathRedirect, pathRewrite } from './paths.ts';
 import type { Placed } from './precedence.ts';
 import type { Surroundings, WarningAbout } from './surroundings.ts';
 
-/** Where requests come in. */
+/** Scheme and port on which requests arrive. */
 export interface Entrance {
-  /** They are those of clients in the mesh. */
+  /** Requests come from clients in the mesh. */
   readonly inMesh?: true;
   readonly port?: number;
   readonly scheme?: 'http' | 'https';
 }
 
-/** A route for one match, its place among others not decided. */
+/** A route for one match, before ordering. */
 export interface PlacedRoute extends Placed {
   readonly http: HttpRoute;
   readonly origin: Origin;
 }
 
-/** A client of gRPC reads 503 as UNAVAILABLE, which GRPCRoute asks for where HTTPRoute says 500 (their `backendRefs`). */
+/** gRPC clients map 503 to UNAVAILABLE, which GRPCRoute requires where HTTPRoute requires 500 (their `backendRefs`). */
 const statusOf = ({ kind }: Config): 500 | 503 => (kind === 'GRPCRoute' ? 503 : 500);
 
-/** Among routes of all kinds. */
+/** Unique among routes of all kinds. */
 export function routeNameOf({ kind, namespace, name }: Config): string {
   return kind === 'HTTPRoute' ? `${namespace}/${name}` : `${namespace}/${name} (${kind})`;
 }
 
-/** Whether a route is translated differently for another port or scheme of a Gateway: redirects name them. */
+/** Whether a route differs per Gateway port or scheme, which redirects contain. */
 export function dependsOnEntrance({ spec: { rules } }: Config<RouteObject>): boolean {
   return rules.some(({ filters }) => filters.some(({ requestRedirect }) => requestRedirect !== undefined));
 }
@@ -83,7 +83,7 @@ export function routesOf(route: Config<RouteObject>, entrance: Entrance, around:
   });
 }
 
-/** The same match; its requests are answered with 503. */
+/** The same match with a 503 response. */
 export function closedPlace(place: PlacedRoute): PlacedRoute {
   return { ...place, http: closedRoute(place.http) };
 }
@@ -99,7 +99,7 @@ function matchesOf(match: HttpRouteMatch, { filters }: HttpRouteRule): HttpMatch
   }));
 }
 
-/** Of names that are the same, the first counts. */
+/** The first of several entries with one name applies. */
 function valuesByName(
   matches: readonly ValueMatchByName[],
   nameOf: (name: string) => string,
@@ -114,7 +114,7 @@ function valuesByName(
   );
 }
 
-/** What becomes of requests that a rule takes. */
+/** The action of a rule. */
 class RuleAction {
   readonly headers: Pick<HttpRoute, 'headers'>;
   readonly #route: Config<RouteObject>;
@@ -123,9 +123,9 @@ class RuleAction {
   readonly #entrance: Entrance;
   readonly #around: Surroundings;
   readonly #status: 500 | 503;
-  /** Instead of requests that are sent nowhere. */
+  /** Response to requests without a destination. */
   readonly #refused: HttpRoute;
-  /** Envoy answers with 503 by itself. */
+  /** Envoy's own response is 503. */
   readonly #missing: Pick<HttpRoute, 'missingDestinationStatus'>;
   #forward: HttpRoute | undefined;
 
@@ -141,12 +141,12 @@ class RuleAction {
     this.headers = headersOf(rule.filters);
   }
 
-  /** What is the same for all matches of the rule, when nothing depends on them. */
+  /** The action for all matches of the rule, if it does not depend on the match. */
   shared(): HttpRoute | undefined {
     const { filters } = this.#rule;
     const unknown = filters.findIndex(({ type }) => !supported.has(type));
     if (unknown >= 0) {
-      // To leave a filter out is not allowed: requests must not go where it would have kept them from.
+      // The filter must not be skipped, because it may restrict where requests go.
       this.#warn(`filters[${unknown}]`, `${filters[unknown]!.type} is not supported: requests get ${this.#status}`);
       return this.#refused;
     }
@@ -169,7 +169,7 @@ class RuleAction {
     return this.#forward ?? this.#refused;
   }
 
-  /** Undefined when nothing can be sent anywhere. */
+  /** `undefined` if there is no valid destination. */
   #destinations(): readonly HttpRouteDestination[] | undefined {
     const { backendRefs } = this.#rule;
     if (backendRefs.length === 0) {
@@ -225,7 +225,7 @@ class RuleAction {
   }
 }
 
-/** A filter of a rule that is not carried out; undefined: there is none. With one, its requests, or their share of them, are answered with an error. */
+/** The first unsupported filter of a rule or its backends. Affected requests get an error response. */
 export function unsupportedFilterOf({ filters, backendRefs }: HttpRouteRule): string | undefined {
   const ofRule = filters.find(({ type }) => !supported.has(type));
   const ofBackends = backendRefs.flatMap((ref) => ref.filters).find(({ type }) => !ofBackend.has(type));
@@ -244,7 +244,7 @@ function headersOf(filters: readonly HttpRouteFilter[]): { headers?: Headers } {
   return Object.keys(headers).length > 0 ? { headers } : {};
 }
 
-/** Values are texts; to Envoy a `%` begins a command. Of names that are the same, the first counts. */
+/** Escapes `%`, which begins an operator in Envoy. The first of several entries with one name applies. */
 function operationsOf({ set, add, remove }: HeaderModifier): HeaderOperations {
   const values = (items: HeaderModifier['set']): Record<string, string> =>
     Object.fromEntries(items.toReversed().map(({ name, value }) => [name.toLowerCase(), value.replaceAll('%', '%%')]));
@@ -257,13 +257,13 @@ function operationsOf({ set, add, remove }: HeaderModifier): HeaderOperations {
 
 const defaultPorts = { http: 80, https: 443 } as const;
 
-/** Without a port: that of the scheme that is said, else the one that requests come in by. */
+/** The port defaults to that of the redirect's scheme, else to that of the listener. */
 function redirectOf(
   { scheme, hostname, path, port, statusCode }: RequestRedirect,
   match: HttpRouteMatch,
   entrance: Entrance,
 ): HttpRedirect {
-  // Where the name in the request has a port, another one must be said, be it the default one.
+  // Envoy would keep the port of the request's authority, so the port must be set, even if it is the default.
   const otherwiseKept =
     hostname === undefined && entrance.scheme !== undefined && entrance.port !== defaultPorts[entrance.scheme];
   const meant = port ?? (scheme === undefined ? entrance.port : defaultPorts[scheme]);
@@ -284,7 +284,7 @@ function percentageOf({ percent, fraction }: RequestMirror): Pick<HttpMirrorPoli
   return percent === undefined ? {} : { percentage: { value: percent } };
 }
 
-/** `0s` switches a timeout off, and so does saying none. */
+/** `0s` disables a timeout, like an absent one. */
 function timeoutsOf({ timeouts = {} }: HttpRouteRule): Pick<HttpRoute, 'timeoutMs' | 'retries'> {
   const { requestMs, backendRequestMs } = timeouts;
   return {

@@ -1,6 +1,6 @@
 /**
- * What the Gateway API's objects are told of themselves. A pure function of the objects, apart from their translation, which pushes wait for:
- * it is asked by who writes a status, and grows with the number of objects: every route finds its parents and backends by name.
+ * Computes the status of the Gateway API's objects. Pure and separate from the translation, so that pushes do not wait for it. Runs in
+ * linear time: routes find parents and backends by name.
  */
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
@@ -17,14 +17,17 @@ import { controllerName, l4RoutesIn, type RouteKind, routesIn, type Sources, Sur
 
 export type JudgedSources = Sources & Pick<ConfigSet, 'Secret' | 'ConfigMap' | 'BackendTLSPolicy'>;
 
-/** Of everything that is ours to tell, by `namespace/name`; of all routes: one that is at no parent of ours may have been. */
+/**
+ * Status of all objects that this control plane reports on, by `namespace/name`. Contains all routes, because one without a parent here may
+ * have had one.
+ */
 export interface GatewayApiStatus extends Readonly<Record<RouteKind, ReadonlyMap<string, RouteStatus>>> {
   readonly BackendTLSPolicy: ReadonlyMap<string, RouteStatus>;
   readonly GatewayClass: ReadonlyMap<string, ClassStatus>;
   readonly KubernetesGateway: ReadonlyMap<string, GatewayStatus>;
 }
 
-/** @param isOfOthers a Gateway that another revision of the control plane tells about */
+/** @param isOfOthers whether another revision of the control plane reports on a Gateway */
 export function* judgingGatewayApi(
   sources: JudgedSources,
   domain: string,
@@ -38,7 +41,7 @@ export function* judgingGatewayApi(
     return parent.kind === 'Gateway' && others.has(`${parent.namespace ?? namespace}/${parent.name}`);
   };
   for (const gateway of sources.KubernetesGateway) {
-    // Those of other revisions as well: the routes at them count towards the limit, as in the translation.
+    // Includes Gateways of other revisions: routes attached there count towards the limit, as in the translation.
     known.set(keyOf(gateway), knownGateway(gateway, around));
     if (isOfOthers(gateway)) others.add(keyOf(gateway));
     yield;

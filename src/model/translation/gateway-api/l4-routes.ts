@@ -1,4 +1,4 @@
-/** VirtualServices of TLSRoutes and TCPRoutes: at listeners one for each route that is in force, over Services one for the same clients. */
+/** VirtualServices for TLSRoutes and TCPRoutes: at listeners one per active route, for Services one per set of clients. */
 import type { Steps } from '../../../runtime/turns.ts';
 import { type Config, compareText, type Origin } from '../../config/config.ts';
 import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
@@ -19,10 +19,10 @@ export function* l4VirtualServices(
   tellOfOlder(toListeners, first, around);
   const all: Config<VirtualService>[] = [];
   for (const [route, attachments] of Map.groupBy(toListeners, ({ route }) => route)) {
-    // Backends are looked at also where they are not served: what is wrong with them is told.
+    // Unattached routes are resolved as well, to report their errors.
     const found = destinationsOf(route, false, around);
     for (const attachment of attachments) {
-      // A TCPRoute is for all connections of its listener, so that the first one leaves nothing.
+      // A TCPRoute matches all connections of its listener, so only the first one is active.
       const isInForce = route.kind !== 'TCPRoute' || first.of(attachment.listener, everyConnection) === route;
       const destinations = attachment.isClosed ? nowhere : found;
       if (attachment.listener.server !== undefined && isInForce) all.push(ofListener(attachment, destinations));
@@ -36,20 +36,20 @@ export function* l4VirtualServices(
   return all;
 }
 
-/** What a TCPRoute asks of its listener. */
+/** Match key of a TCPRoute. */
 const everyConnection = 'every connection';
 
-/** By which names a route asks for connections. */
+/** Names that a route matches. */
 function askedFor({ route, hosts }: ListenerAttachment): readonly string[] {
   return route.kind === 'TCPRoute' ? [everyConnection] : hosts;
 }
 
 interface FirstRoutes {
-  /** The route that has the connections with this name at a listener. */
+  /** The route for connections with this name at a listener. */
   of(listener: KnownListener, name: string): Config<RouteObject> | undefined;
 }
 
-/** Of routes that ask for the same connections the first by age and name. */
+/** The first route by age and name for each match. */
 function firstRoutes(toListeners: readonly ListenerAttachment[]): FirstRoutes {
   const first = new Map<KnownListener, Map<string, Config<RouteObject>>>();
   for (const attachment of toListeners) {
@@ -64,7 +64,7 @@ function firstRoutes(toListeners: readonly ListenerAttachment[]): FirstRoutes {
   return { of: (listener, name) => first.get(listener)?.get(name) };
 }
 
-/** A route that another one leaves nothing is Accepted all the same: that none comes to it has to be said somewhere. Once for each. */
+/** A route that is shadowed completely is still Accepted, so it is reported here, once. */
 function tellOfOlder(toListeners: readonly ListenerAttachment[], first: FirstRoutes, around: Surroundings): void {
   const told = new Set<Config<RouteObject>>();
   for (const attachment of toListeners) {
@@ -87,12 +87,12 @@ function tellOfOlder(toListeners: readonly ListenerAttachment[], first: FirstRou
   }
 }
 
-/** The oldest route first, then as the API has it: in the order of namespace and name as one text. */
+/** Oldest first, then by `namespace/name` as one text, as the API defines. */
 function byAgeAndName(a: Config, b: Config): number {
   return a.creationTimestamp - b.creationTimestamp || compareText(textOf(a), textOf(b));
 }
 
-/** Namespaces have no dot, and one sorts among what they have as the API's slash does. */
+/** Namespaces contain no dot, and it sorts like the API's slash relative to their characters. */
 function textOf({ namespace, name }: Config): string {
   return `${namespace}.${name}`;
 }
@@ -121,7 +121,7 @@ function ofListener(
   });
 }
 
-/** The oldest route first; one for a port before those for all. */
+/** Oldest route first; routes for one port before those for all. */
 function ofService(
   { service, namespace, creationTimestamp, attachments }: ClientsRoutes,
   around: Surroundings,
@@ -153,10 +153,10 @@ function ofService(
   });
 }
 
-/** Connections of a route beyond the limit of its namespace. */
+/** For connections of a route beyond its namespace's limit. */
 const nowhere: readonly RouteDestination[] = [{ destination: noDestination, weight: 100 }];
 
-/** Of the first rule, which takes every connection. To what is not there none is made: the share of it is closed. */
+/** Destinations of the first rule, which matches every connection. The share of a missing backend is closed. */
 function destinationsOf(
   route: Config<RouteObject>,
   inMesh: boolean,

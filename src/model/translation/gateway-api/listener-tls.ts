@@ -1,13 +1,13 @@
-/** TLS of the Gateway API's listeners as that of Istio's servers, with the options that Istio has for it. */
+/** Translates TLS of the Gateway API's listeners to that of Istio's servers, with Istio's TLS options. */
 import type { Config } from '../../config/config.ts';
 import type { ServerTlsSettings } from '../../kinds/gateway/gateway.ts';
 import { knownCipherSuites } from '../../kinds/gateway/server-tls.decode.ts';
 import type { KubernetesGateway, Listener, ListenerTls } from '../../kinds/gateway-api/kubernetes-gateway.ts';
 import type { Surroundings, WarningAbout } from './surroundings.ts';
 
-/** Why a listener is not in force. */
+/** Why a listener is not active. */
 export interface ListenerRefusal {
-  /** As the Gateway API's condition ResolvedRefs says it; `Invalid`: it is no matter of what the listener refers to. */
+  /** Reason of the Gateway API's condition ResolvedRefs; `Invalid` if the cause is not a reference. */
   readonly reason: 'InvalidCertificateRef' | 'RefNotPermitted' | 'Invalid';
   readonly message: string;
 }
@@ -17,16 +17,16 @@ type Refused = ListenerRefusal & { readonly field: string; readonly about?: Warn
 const unknownOption: WarningAbout = { code: 'OPTION_UNKNOWN' };
 
 const prefix = 'gateway.istio.io/';
-/** Whether certificates of clients are required. */
+/** Option: whether client certificates are required. */
 const terminateModeOption = `${prefix}tls-terminate-mode`;
 const terminateModes = ['SIMPLE', 'MUTUAL', 'OPTIONAL_MUTUAL', 'ISTIO_MUTUAL'] as const;
-/** Names of suites for TLS 1.2 and before, separated by commas. */
+/** Option: comma-separated cipher suites for TLS 1.2 and below. */
 const cipherSuitesOption = `${prefix}tls-cipher-suites`;
-/** `auto-passthrough`: connections of other networks pass through to the service that their SNI names. */
+/** Option `auto-passthrough`: connections of other networks are routed by SNI without termination. */
 const protocolOption = `${prefix}listener-protocol`;
 const knownOptions: readonly string[] = [terminateModeOption, cipherSuitesOption, protocolOption];
 
-/** Port of a network's gateway unless its label says otherwise. */
+/** Default port of a network gateway. */
 const defaultNetworkPort = 15_443;
 
 function refuse(
@@ -38,7 +38,7 @@ function refuse(
   return { field, reason, message, ...(about && { about }) };
 }
 
-/** Undefined for plaintext. */
+/** `undefined` for plaintext. */
 export function tlsOf(
   gateway: Config<KubernetesGateway>,
   listener: Listener,
@@ -48,7 +48,7 @@ export function tlsOf(
   if (protocol === 'HTTP' || protocol === 'TCP') return undefined;
   if (tls === undefined) return refuse('', `tls is required with protocol ${protocol}`);
   const unknown = Object.keys(tls.options).find((key) => key.startsWith(prefix) && !knownOptions.includes(key));
-  // It may restrict whom the listener serves.
+  // An unknown option may restrict clients.
   if (unknown !== undefined)
     return refuse(
       '.tls.options',
@@ -59,7 +59,7 @@ export function tlsOf(
   if (tls.mode === 'Passthrough') {
     return { mode: isAutoPassthrough(gateway, listener) ? 'AUTO_PASSTHROUGH' : 'PASSTHROUGH' };
   }
-  // A listener that asks for certificates of clients must not serve without.
+  // A listener that requires client certificates must not serve without verifying them.
   if (tls.frontendValidation !== undefined) {
     const message = `is not supported: use option ${terminateModeOption} to require client certificates`;
     return refuse('.tls.frontendValidation', message);
@@ -90,7 +90,7 @@ export function tlsOf(
   return 'reason' in credentials ? credentials : { mode, ...credentials, ...restriction };
 }
 
-/** As in Istio: by the option, or by the label that makes the Gateway one of a network, at the network's port. */
+/** As in Istio: by the option, or by the network label of the Gateway on the network's port. */
 function isAutoPassthrough({ labels }: Config, { port, tls }: Listener): boolean {
   if (tls?.options[protocolOption] === 'auto-passthrough') return true;
   if (labels['topology.istio.io/network'] === undefined) return false;
@@ -98,7 +98,7 @@ function isAutoPassthrough({ labels }: Config, { port, tls }: Listener): boolean
 }
 
 interface CipherSuites {
-  /** Absent: the default ones. */
+  /** Absent: the defaults. */
   readonly cipherSuites?: readonly string[];
   readonly unknownSuites: readonly string[];
 }
@@ -109,7 +109,7 @@ function cipherSuitesOf({ options }: ListenerTls): CipherSuites | Refused {
   const written = option.split(',').map((suite) => suite.trim());
   const cipherSuites = written.filter((suite) => knownCipherSuites.has(suite));
   const unknownSuites = written.filter((suite) => !knownCipherSuites.has(suite));
-  // Without any, the default ones would be accepted.
+  // An empty list would mean the defaults.
   if (cipherSuites.length === 0) {
     return refuse(
       '.tls.options',

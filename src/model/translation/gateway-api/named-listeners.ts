@@ -1,11 +1,11 @@
-/** The listeners that a route may name, found by section, by port and by hostname (the Gateway API's ParentReference). */
+/** The listeners that a route references, by section, port and hostname (the Gateway API's ParentReference). */
 import { HostIndex } from '../../fields/host-index.ts';
 import { hostIntersection } from '../../fields/hostname.ts';
 import type { KnownListener } from './gateway-listeners.ts';
 
 export interface SharedHosts {
   readonly listener: KnownListener;
-  /** Names that the listener and the route both have; at least one. */
+  /** Hosts that match both listener and route; at least one. */
   readonly hosts: ReadonlySet<string>;
 }
 
@@ -18,7 +18,7 @@ class NamedListeners {
     this.#byHost = new HostIndex(listeners, ({ hostname }) => [hostname]);
   }
 
-  /** Those that have names of these, in their order; all when there are none. */
+  /** Listeners that share hosts with the given ones, in order; all without hostnames. */
   sharing(hostnames: readonly string[]): readonly SharedHosts[] {
     if (hostnames.length === 0) {
       return this.listeners.map((listener) => ({ listener, hosts: new Set([listener.hostname]) }));
@@ -45,7 +45,7 @@ interface ListenersOfGateway {
 
 const known = new WeakMap<readonly KnownListener[], ListenersOfGateway>();
 
-/** Found once for all routes that name the same of a Gateway. */
+/** Cached for routes with the same reference. */
 export function namedListeners(
   all: readonly KnownListener[],
   sectionName: string | undefined,

@@ -1,7 +1,7 @@
-/** What the status of the Gateway API's objects says (its types GatewayStatus, RouteParentStatus, ListenerStatus): facts, as data. */
+/** Status data of the Gateway API's objects (its types GatewayStatus, RouteParentStatus, ListenerStatus). */
 import type { ParentReference } from '../../kinds/gateway-api/http-route.ts';
 
-/** A condition, without when it became so. */
+/** A condition without its transition time. */
 export interface ObjectCondition {
   readonly type: string;
   readonly status: 'True' | 'False';
@@ -15,13 +15,13 @@ interface ConditionedStatus {
 }
 
 export interface ClassStatus extends ConditionedStatus {
-  /** Names of features of the Gateway API. */
+  /** Feature names of the Gateway API. */
   readonly supportedFeatures: readonly string[];
 }
 
 export interface GatewayStatus extends ConditionedStatus {
   readonly addresses: readonly { readonly type: 'IPAddress' | 'Hostname'; readonly value: string }[];
-  /** In their order. */
+  /** In spec order. */
   readonly listeners: readonly ListenerStatus[];
 }
 
@@ -34,7 +34,7 @@ export interface ListenerStatus {
 
 export interface RouteStatus {
   readonly generation?: number;
-  /** Of parents that are ours, in the order of the references. None: nothing of ours is in the status. */
+  /** Parents that this control plane implements, in the order of references. Empty: no status of this control plane. */
   readonly parents: readonly { readonly parentRef: ParentReference; readonly conditions: readonly ObjectCondition[] }[];
 }
 

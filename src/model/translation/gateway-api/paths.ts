@@ -1,4 +1,4 @@
-/** Paths of the Gateway API: how they are matched, and what they are replaced by. */
+/** Path matches and path modifiers of the Gateway API. */
 import type { HttpRouteMatch, PathModifier } from '../../kinds/gateway-api/http-route.ts';
 import type { HttpMatchRequest, HttpRedirect, HttpRewrite } from '../../kinds/virtual-service/virtual-service.ts';
 import { pathOf } from './precedence.ts';
@@ -6,8 +6,8 @@ import { pathOf } from './precedence.ts';
 type PathCondition = Pick<HttpMatchRequest, 'uri' | 'bySegments'>;
 
 /**
- * Prefixes are those of whole segments: `/a` is `/a` and all below `/a/`. One that gives way to nothing is these two: Envoy
- * replaces it as a text, so that `/` for `/a` would make `//b` of `/a/b`.
+ * Prefixes match whole segments: `/a` matches `/a` and everything below `/a/`. A prefix that is removed needs two matches: Envoy replaces
+ * text, so replacing `/a` by `/` would turn `/a/b` into `//b`.
  */
 export function pathMatches(match: HttpRouteMatch, modifier: PathModifier | undefined): readonly PathCondition[] {
   const path = pathOf(match);
@@ -28,7 +28,7 @@ export function pathMatches(match: HttpRouteMatch, modifier: PathModifier | unde
 /** Any path, without its query. */
 const wholePath = '/.*';
 
-/** What takes the place of a path that was matched by one of {@link pathMatches}. */
+/** The rewrite for a match of {@link pathMatches}. */
 export function pathRewrite(
   modifier: PathModifier,
   match: HttpRouteMatch,
@@ -37,7 +37,7 @@ export function pathRewrite(
   return { uriRegexRewrite: { match: wholePath, rewrite: literal(rooted(modifier.replaceFullPath)) } };
 }
 
-/** The same of a redirect. */
+/** The redirect for a match of {@link pathMatches}. */
 export function pathRedirect(modifier: PathModifier, match: HttpRouteMatch): Pick<HttpRedirect, 'uri'> {
   if (modifier.type === 'ReplaceFullPath') return { uri: rooted(modifier.replaceFullPath) };
   const { uri } = prefixRewrite(modifier.replacePrefixMatch, match);
@@ -47,11 +47,11 @@ export function pathRedirect(modifier: PathModifier, match: HttpRouteMatch): Pic
 function prefixRewrite(written: string, match: HttpRouteMatch): { uri?: string } {
   const [prefix, replacement] = [pathOf(match), replacementOf(written)];
   if (prefix === replacement) return {};
-  // What matches every path matched the slash that it begins with.
+  // A match of every path includes the leading slash.
   return { uri: prefix === '' || replacement === '' ? `${replacement}/` : replacement };
 }
 
-/** Without slashes at its end, which mean nothing there. */
+/** Without trailing slashes, which are not significant. */
 function replacementOf(written: string): string {
   return rooted(written).replace(/\/+$/, '');
 }
@@ -60,7 +60,7 @@ function rooted(path: string): string {
   return path.startsWith('/') ? path : `/${path}`;
 }
 
-/** In a substitution a backslash refers to what was matched. */
+/** Escapes backslashes, which refer to groups in a substitution. */
 function literal(path: string): string {
   return path.replaceAll('\\', '\\\\');
 }

@@ -1,11 +1,11 @@
-/** Which of several matches takes a request that fits all of them (the Gateway API's order, HTTPRouteRule.matches). */
+/** Precedence among matches of one request (the Gateway API's order, HTTPRouteRule.matches). */
 import { compareText } from '../../config/config.ts';
 import type { HttpRouteMatch } from '../../kinds/gateway-api/http-route.ts';
 
-/** A match, and what its place depends on. */
+/** A match and its precedence criteria. */
 export interface Placed {
   readonly match: HttpRouteMatch;
-  /** Its route: when it was made, and its name among all, which {@link routeNameOf} tells. */
+  /** Creation time of the route, and its unique name ({@link routeNameOf}). */
   readonly age: number;
   readonly routeName: string;
   readonly rule: number;
@@ -13,9 +13,9 @@ export interface Placed {
 }
 
 /**
- * What comes first takes the request: an exact path, then the longest prefix, `/` being the shortest, then expressions; after
- * that whether it has a method, the most headers, the most query parameters, the oldest route, its name, and its place in the
- * route. Where expressions stand the API leaves open; here, as in the reference, what it does order stands before them.
+ * Order: exact path, then the longest prefix (`/` is the shortest), then regular expressions; then a method, most headers, most query
+ * parameters, oldest route, route name, position in the route. The API does not define the rank of regular expressions; as in Istio they
+ * come after the path types that it orders.
  */
 export function byPrecedence(a: Placed, b: Placed): number {
   return (
@@ -37,14 +37,14 @@ function rankOf({ path }: HttpRouteMatch): number {
   return ranks[path.type];
 }
 
-/** Whether every request fits, so that what comes behind it takes none. */
+/** Whether it matches every request, so that later matches receive none. */
 export function takesEverything({ match }: Pick<Placed, 'match'>): boolean {
   const { path, method, headers, queryParams } = match;
   const anyPath = path.type === 'PathPrefix' && pathOf(match) === '';
   return anyPath && method === undefined && headers.length === 0 && queryParams.length === 0;
 }
 
-/** Prefixes without slashes at their end, which mean nothing there. */
+/** Prefixes without trailing slashes, which are not significant. */
 export function pathOf({ path }: HttpRouteMatch): string {
   return path.type === 'PathPrefix' ? path.value.replace(/\/+$/, '') : path.value;
 }

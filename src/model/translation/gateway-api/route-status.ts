@@ -1,4 +1,4 @@
-/** What HTTPRoutes are told of themselves, for each parent: whether it takes them, and whether what they refer to is there. */
+/** Status of HTTPRoutes per parent: conditions Accepted and ResolvedRefs. */
 import type { Config } from '../../config/config.ts';
 import type { BackendRef, RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { ParentOutcome } from './attachments.ts';
@@ -7,7 +7,7 @@ import { unsupportedFilterOf } from './http-route-rules.ts';
 import { condition, type ObjectCondition, type RouteStatus } from './object-conditions.ts';
 import type { Surroundings } from './surroundings.ts';
 
-/** @param outcomes of its references, by their index */
+/** @param outcomes of the parent references, by index */
 export function routeStatusOf(
   route: Config<RouteObject>,
   outcomes: readonly ParentOutcome[],
@@ -25,7 +25,7 @@ export function routeStatusOf(
   return { ...(generation !== undefined && { generation }), parents };
 }
 
-/** Accepted, and PartiallyInvalid where rules are left out; the latter is never said to be false. */
+/** Accepted, and PartiallyInvalid if rules are left out; the latter is omitted rather than false. */
 function rulesOf({ spec: { rules } }: Config<RouteObject>): ObjectCondition[] {
   const bad = rules.flatMap((rule, index) => {
     const filter = unsupportedFilterOf(rule);
@@ -38,9 +38,9 @@ function rulesOf({ spec: { rules } }: Config<RouteObject>): ObjectCondition[] {
   return [accepted, condition('PartiallyInvalid', true, 'UnsupportedValue', `Dropped Rule: ${bad.join('; ')}`)];
 }
 
-/** Named first: what somebody has forbidden, then what there cannot be, then what there is not. */
+/** Worst first: a reference that is not permitted, then an invalid kind, then a missing object. */
 const worst: readonly MissingBackend['reason'][] = ['RefNotPermitted', 'InvalidKind', 'BackendNotFound'];
-/** So many are told of. */
+/** Maximum number of objects named in a message. */
 const mostNamed = 5;
 
 function resolvedRefs(route: Config<RouteObject>, around: Surroundings, isInMesh: boolean): ObjectCondition {

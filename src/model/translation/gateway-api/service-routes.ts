@@ -1,6 +1,6 @@
 /**
- * VirtualServices of HTTPRoutes over Services: for clients in the mesh (the Gateway API's GAMMA). A route in the Service's
- * own namespace is for everybody; one in another namespace is for the clients there, and takes the place of the first.
+ * VirtualServices of HTTPRoutes for Services, which apply to clients in the mesh (the Gateway API's GAMMA). A route in the Service's
+ * namespace applies to all clients; one in another namespace applies to the clients there and replaces the former.
  */
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config, Origin } from '../../config/config.ts';
@@ -26,10 +26,10 @@ export function* serviceVirtualServices(
   return all;
 }
 
-/** Routes over a Service for the same clients. */
+/** Routes of a Service for the same clients. */
 export interface ClientsRoutes {
   readonly service: Config<KubernetesService>;
-  /** Of the clients; that of the Service: all. */
+  /** Namespace of the clients; the Service's own means all. */
   readonly namespace: string;
   readonly creationTimestamp: number;
   readonly attachments: readonly ServiceAttachment[];
@@ -80,7 +80,7 @@ function virtualService(
   });
 }
 
-/** Whoever sees the Service has its routes, and nobody else: a route alone would make its host known. */
+/** Exports routes to exactly the namespaces that see the Service: a route alone would expose its host. */
 function exportedLike(service: Config<KubernetesService>): readonly string[] {
   const exportTo = exportAnnotation(service);
   return exportTo.length > 0 ? exportTo : ['*'];
@@ -90,7 +90,7 @@ function ofPort(placed: PlacedRoute, port: number): PlacedRoute {
   return { ...placed, http: { ...placed.http, match: placed.http.match!.map((match) => ({ ...match, port })) } };
 }
 
-/** Ports that no route is for are served as if there were none. */
+/** Default routes for ports without an HTTPRoute. */
 function otherPorts(
   { namespace, name, spec }: Config<KubernetesService>,
   attachments: readonly ServiceAttachment[],

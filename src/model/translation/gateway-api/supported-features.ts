@@ -1,6 +1,6 @@
 /**
- * Features of the Gateway API whose conformance tests pass, and no others (`npm run test:gateway-conformance` holds the list to that):
- * `supportedFeatures` of a GatewayClass's status.
+ * Features of the Gateway API whose conformance tests pass, checked by `npm run test:gateway-conformance`: `supportedFeatures` of a
+ * GatewayClass's status.
  */
 export const supportedFeatures: readonly string[] = [
   'BackendTLSPolicy',

@@ -1,4 +1,4 @@
-/** What the translation of the Gateway API's objects looks up: Services, namespaces' labels, classes, grants. */
+/** Look-ups for the translation of the Gateway API: Services, namespace labels, classes, grants. */
 
 import type { WarningCode } from '../../../runtime/errors.ts';
 import { type Config, configKeyOf, configKeyText } from '../../config/config.ts';
@@ -10,22 +10,21 @@ import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
 import { ReferenceGrants, type ReferenceSource, type ReferenceTarget } from '../../push-context/reference-grants.ts';
 import { isDiscovered } from '../../services/kubernetes/discovery-namespaces.ts';
 
-/** Kinds of routes. */
 export const routeKinds = ['HTTPRoute', 'GRPCRoute', 'TLSRoute', 'TCPRoute'] as const;
 export type RouteKind = (typeof routeKinds)[number];
 
-/** The kinds that are read. */
+/** Kinds that the translation reads. */
 export type Sources = Pick<
   ConfigSet,
   'GatewayClass' | 'KubernetesGateway' | RouteKind | 'ReferenceGrant' | 'Namespace' | 'Service'
 >;
 
-/** Those that requests go by. */
+/** Routes for requests. */
 export function routesIn({ HTTPRoute, GRPCRoute }: Sources): readonly Config<RouteObject>[] {
   return GRPCRoute.length === 0 ? HTTPRoute : [...HTTPRoute, ...GRPCRoute];
 }
 
-/** Those that connections go by, whatever is in them. */
+/** Routes for connections. */
 export function l4RoutesIn({ TLSRoute, TCPRoute }: Sources): readonly Config<RouteObject>[] {
   return [...TLSRoute, ...TCPRoute];
 }
@@ -34,15 +33,15 @@ export function isL4Kind(kind: string): boolean {
   return kind === 'TLSRoute' || kind === 'TCPRoute';
 }
 
-/** A class with this controller's name is this control plane's. */
+/** Classes with this controller name belong to this control plane. */
 export const controllerName = 'istio.io/gateway-controller';
-/** The class of Gateways for this control plane: it needs no object, and {@link controllerName} is its controller without one. */
+/** The default class: implemented by {@link controllerName} even without a GatewayClass object. */
 export const defaultClass = 'istio';
 
-/** What a warning is about. */
+/** Classification of a warning. */
 export interface WarningAbout {
   readonly code: WarningCode | 'LIMIT_EXCEEDED';
-  /** Kind and namespace of an object that does not exist. */
+  /** Kind and namespace of a missing object. */
   readonly absent?: Problem['absent'];
 }
 
@@ -52,7 +51,7 @@ export class Surroundings {
   /** `cluster.local`. */
   readonly domain: string;
   readonly problems = new Map<string, Problem>();
-  /** Keys of objects of other kinds that were asked for, there or not: another one may change the result. */
+  /** Keys of other objects that were looked up, existing or not: changing one may change the result. */
   readonly lookedUp = new Set<string>();
   readonly #services: ReadonlyMap<string, Config<KubernetesService>>;
   readonly #namespaces: ReadonlyMap<string, Config>;
@@ -77,7 +76,7 @@ export class Surroundings {
     return `${name}.${namespace}.svc.${this.domain}`;
   }
 
-  /** Which Service has a host as its name in the cluster, there or not; undefined for a name of another kind. */
+  /** The Service of a cluster-internal host name, existing or not; `undefined` for other names. */
   serviceOfHost(host: string): { readonly namespace: string; readonly name: string } | undefined {
     const suffix = `.svc.${this.domain}`;
     if (!host.endsWith(suffix)) return undefined;
@@ -85,29 +84,29 @@ export class Surroundings {
     return name === undefined || namespace === undefined || more.length > 0 ? undefined : { namespace, name };
   }
 
-  /** Undefined for a class that nobody knows. */
+  /** `undefined` for an unknown class. */
   isOurs(className: string): boolean | undefined {
     const controller = this.#classes.get(className);
     if (controller !== undefined) return controller === controllerName;
     return className === defaultClass ? true : undefined;
   }
 
-  /** Whether routes of a namespace may be at a listener of another one, or the same. */
+  /** Whether routes of a namespace may attach to a listener, possibly of another namespace. */
   allowsNamespace({ from, selector }: AllowedRoutes['namespaces'], own: string, namespace: string): boolean {
     if (from === 'All' || from === 'None') return from === 'All';
     if (from === 'Same') return own === namespace;
-    // As in Kubernetes an empty selector selects everything, and none nothing.
+    // As in Kubernetes, an empty selector matches everything, an absent one nothing.
     if (selector === undefined) return false;
     this.lookedUp.add(configKeyText({ kind: 'Namespace', namespace: '', name: namespace }));
     return isDiscovered(namespace, this.#namespaces.get(namespace)?.labels, [selector]);
   }
 
-  /** Whether an object may refer to one of another namespace. */
+  /** Whether a cross-namespace reference is permitted. */
   isGranted(from: ReferenceSource, to: ReferenceTarget): boolean {
     return this.#grants.allows(from, to);
   }
 
-  /** Something of an object is not in force. Told once for each version of the object. */
+  /** Reports that part of an object is not active, once per version of the object. */
   warn(about: Config, field: string, message: string, { code, absent }: WarningAbout = notProgrammed): void {
     const key = configKeyOf(about);
     const { file, line } = about.source ?? { file: '', line: 1 };

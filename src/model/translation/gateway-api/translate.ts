@@ -1,4 +1,4 @@
-/** Kubernetes' Gateway API as Istio's Gateways and VirtualServices (spec/discovery.md §4.2, §8.12). Pure. */
+/** Translates Kubernetes' Gateway API to Istio's Gateways and VirtualServices (spec/discovery.md §4.2, §8.12). Pure. */
 import { atOnce, type Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
@@ -13,7 +13,7 @@ import { isL4Kind, l4RoutesIn, routeKinds, routesIn, type Sources, Surroundings 
 export interface GatewayApiTranslation {
   /** Gateways and VirtualServices by key. */
   readonly objects: ReadonlyMap<string, Config>;
-  /** What is not in force, by a text that is another for another version of the object. */
+  /** Problems, keyed by a text that changes with the version of the object. */
   readonly problems: ReadonlyMap<string, Problem>;
   /** Keys of Services and Namespaces that it depends on. */
   readonly lookedUp: ReadonlySet<string>;
@@ -30,7 +30,7 @@ export const noTranslation: GatewayApiTranslation = {
 
 const ownKinds: readonly string[] = ['GatewayClass', 'KubernetesGateway', ...routeKinds, 'ReferenceGrant'];
 
-/** Whether another translation may come out after objects of these keys came, changed or went. */
+/** Whether changes of objects with these keys may change the translation. */
 export function translationMayDiffer(before: GatewayApiTranslation, touched: Iterable<string>): boolean {
   for (const key of touched) {
     if (before.lookedUp.has(key) || ownKinds.includes(key.slice(0, key.indexOf('/')))) return true;
@@ -39,9 +39,9 @@ export function translationMayDiffer(before: GatewayApiTranslation, touched: Ite
 }
 
 /**
- * Translates all Gateways of classes that are ours, and the routes that are at them or over Services.
+ * Translates all Gateways of this control plane's classes, and the routes attached to them or to Services.
  *
- * @param before the last translation: objects that are the same again keep their identity
+ * @param before the last translation: unchanged objects keep their identity
  */
 export function translateGatewayApi(
   sources: Sources,
@@ -51,7 +51,7 @@ export function translateGatewayApi(
   return atOnce(translatingGatewayApi(sources, domain, before));
 }
 
-/** The same in steps. */
+/** {@link translateGatewayApi} in steps. */
 export function* translatingGatewayApi(
   sources: Sources,
   domain: string,
@@ -66,7 +66,7 @@ export function* translatingGatewayApi(
     gateways.set(`${gateway.namespace}/${gateway.name}`, knownGateway(gateway, around));
     yield;
   }
-  // All kinds at once: they share the limit of their namespace.
+  // All kinds together, because they share the limit of their namespace.
   const { toListeners, toServices, beyondLimit } = yield* attaching([...routes, ...l4Routes], gateways, around);
   const isL4 = ({ route }: { readonly route: Config }): boolean => isL4Kind(route.kind);
   const isL7 = (one: { readonly route: Config }): boolean => !isL4(one);
