@@ -12,8 +12,8 @@ function taken(queue: FairQueue<string>, count = Number.POSITIVE_INFINITY): stri
   return items;
 }
 
-describe('a queue with fair turns', () => {
-  it('serves namespaces in turn, and within a namespace its accounts', () => {
+describe('FairQueue', () => {
+  it('serves namespaces round-robin, and accounts within a namespace', () => {
     const queue = new FairQueue<string>({ maxItems: 100 });
     for (const item of ['m/a/1', 'm/a/2', 'm/a/3', 'm/b/1', 'm/b/2', 'bank/pay/1', 'bank/pay/2', 'shop/x/1']) {
       queue.add(item, item.split('/').slice(0, 2));
@@ -24,7 +24,7 @@ describe('a queue with fair turns', () => {
     ]);
   });
 
-  it('serves a newly arrived namespace after one turn of each other namespace, however much those have queued', () => {
+  it('serves a new namespace after one item of each other namespace, regardless of their queue lengths', () => {
     const queue = new FairQueue<string>({ maxItems: 10_000 });
     for (let i = 0; i < 5_000; i++) queue.add(`mallory ${i}`, ['mallory', `account-${i}`]);
     taken(queue, 3);
@@ -32,7 +32,7 @@ describe('a queue with fair turns', () => {
     expect(taken(queue, 2)).toContain('bank');
   });
 
-  it('rejects of the largest namespace when it is full, and there of the largest account', () => {
+  it('rejects an item of the largest account of the largest namespace when it is full', () => {
     const queue = new FairQueue<string>({ maxItems: 4 });
     for (const item of ['a1', 'a2', 'a3', 'b1']) queue.add(item, ['mallory', item[0]!]);
     expect(queue.add('bank 1', ['bank', 'pay'])).toBe('a3');
@@ -41,12 +41,12 @@ describe('a queue with fair turns', () => {
     expect([queue.size, queue.sizeOf(['mallory']), queue.sizeOf(['bank'])]).toEqual([4, 2, 2]);
     expect(queue.add('shop', ['shop', 'cart'])).toBe('a1');
     expect(queue.add('zoo', ['zoo', 'keeper'])).toBe('bank 2');
-    // Each has one.
+    // Each key has one item.
     expect(queue.add('farm', ['farm', 'cow'])).toBe('farm');
     expect(queue.sizeOf(['farm'])).toBe(0);
   });
 
-  it('rejects a new item beyond the limit of its key, and takes it once the key has room', () => {
+  it('rejects a new item beyond the limit of its key, and accepts it after an item was removed', () => {
     const queue = new FairQueue<string>({ maxItems: 10, maxOfKey: [undefined, 2] });
     queue.add('1', ['n', 'a']);
     queue.add('2', ['n', 'a']);
@@ -55,7 +55,7 @@ describe('a queue with fair turns', () => {
     expect(queue.add('3', ['n', 'a'])).toBeUndefined();
   });
 
-  it('keeps the order of precedence within one key only', () => {
+  it('orders items by precedence within one key only', () => {
     const queue = new FairQueue<{ name: string; due: number }>({ maxItems: 10, precedes: (a, b) => a.due < b.due });
     for (const [name, due, whose] of [
       ['late', 9, 'bank'],
@@ -70,7 +70,7 @@ describe('a queue with fair turns', () => {
     ]);
   });
 
-  it('passes over items that are not ready, which keep their place', () => {
+  it('skips items that are not ready and keeps their places', () => {
     const queue = new FairQueue<string>({ maxItems: 10 });
     for (const item of ['a1', 'a2', 'b1']) queue.add(item, [item[0]!]);
     expect([queue.next((item) => item !== 'a1'), queue.next((item) => item !== 'a1')]).toEqual(['a2', 'b1']);
@@ -79,11 +79,11 @@ describe('a queue with fair turns', () => {
   });
 });
 
-describe('any sequence of arrivals and turns', () => {
+describe('any sequence of additions and removals', () => {
   const arrival = fc.record({ namespace: fc.constantFrom('a', 'b', 'c'), account: fc.constantFrom('x', 'y') });
   const step = fc.option(arrival, { nil: undefined });
 
-  it('never rejects an item of a namespace that has fewer than another one', () => {
+  it('never rejects an item of a namespace that has fewer items than another one', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 80 }), fc.integer({ min: 1, max: 12 }), (steps, maxItems) => {
         const queue = new FairQueue<number>({ maxItems });
@@ -112,7 +112,7 @@ describe('any sequence of arrivals and turns', () => {
     );
   });
 
-  it('serves each namespace that waits once before it serves any other one twice', () => {
+  it('serves every waiting namespace once before it serves another one twice', () => {
     fc.assert(
       fc.property(fc.array(arrival, { minLength: 1, maxLength: 60 }), (arrivals) => {
         const queue = new FairQueue<number>({ maxItems: 100 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { FairTasks } from './fair-tasks.ts';
 
-/** Tasks that end when they are told to; `begun` has their names in the order in which they began. */
+/** Tasks that end on request; `begun` lists their names in start order. */
 function given(options: ConstructorParameters<typeof FairTasks>[0]) {
   const tasks = new FairTasks(options);
   const begun: string[] = [];
@@ -23,8 +23,8 @@ function given(options: ConstructorParameters<typeof FairTasks>[0]) {
   return { tasks, begun, start, end: (name: string) => ends.get(name)!() };
 }
 
-describe('tasks in fair turns', () => {
-  it('run so many at once, the next one of another key first', async () => {
+describe('FairTasks', () => {
+  it('runs a limited number of tasks at once, next that of another key', async () => {
     const { begun, start, end } = given({ maxRunning: 2, maxWaiting: 10 });
     const first = start('mallory 1');
     for (const name of ['mallory 2', 'mallory 3', 'mallory 4', 'bank 1']) void start(name);
@@ -36,20 +36,20 @@ describe('tasks in fair turns', () => {
     expect(begun.slice(2).toSorted()).toEqual(['bank 1', 'mallory 3']);
   });
 
-  it('leave room for a new key, however many tasks of another one run', () => {
+  it('keeps a slot for a new key, however many tasks of another key run', () => {
     const { begun, start } = given({ maxRunning: 3, maxRunningOfKey: 2, maxWaiting: 10 });
     for (const name of ['mallory 1', 'mallory 2', 'mallory 3', 'bank 1']) void start(name);
     expect(begun).toEqual(['mallory 1', 'mallory 2', 'bank 1']);
   });
 
-  it('of the largest key are rejected when there is no room', async () => {
+  it('rejects tasks of the largest key when the queue is full', async () => {
     const { start } = given({ maxRunning: 1, maxWaiting: 2 });
     const [, , second] = ['mallory 1', 'mallory 2', 'mallory 3'].map((name) => start(name));
     void start('bank 1');
     expect(await second).toBe('rejected, 2 wait');
   });
 
-  it('do not begin when their caller is gone', async () => {
+  it('does not start tasks whose signal is aborted', async () => {
     const { begun, start, end } = given({ maxRunning: 1, maxWaiting: 2 });
     const caller = new AbortController();
     const first = start('a');
@@ -62,7 +62,7 @@ describe('tasks in fair turns', () => {
     expect(await start('c', 0, caller.signal)).toBe('cancelled');
   });
 
-  it('run by rank within their key, and go on after one that fails', async () => {
+  it('runs tasks of one key by rank, and continues after a failed task', async () => {
     const { tasks, begun, start, end } = given({ maxRunning: 1, maxWaiting: 9 });
     const failing = tasks.do({ key: ['a'], run: () => Promise.reject(new Error('broken')), reject: () => undefined });
     for (const [name, rank] of [

@@ -12,7 +12,7 @@ class Holder {
   }
 }
 
-test('a key is told of when any of its holders is gone, and then the others know nothing of it', async () => {
+test('reports a key when any of its holders is collected, and removes it from the other holders', async () => {
   const gone: string[] = [];
   const keys = new HeldKeys((key) => void gone.push(key));
   const shape = new Holder('shape');
@@ -22,7 +22,7 @@ test('a key is told of when any of its holders is gone, and then the others know
     keys.hold('both', [shape, goes]);
     keys.hold('again', [shape, goes]);
     keys.hold('stays', [shape, stays]);
-    // Equal names, of another client.
+    // The same name, with another client.
     keys.hold('again', [shape, stays]);
   })();
   await eventually('both keys of the holder that went are told of', async () => {
@@ -33,7 +33,7 @@ test('a key is told of when any of its holders is gone, and then the others know
   expect([keys.countOf(shape), keys.countOf(stays)]).toEqual([2, 2]);
 });
 
-test('a holder that stays gathers nothing of those that come and go', async () => {
+test('a long-lived holder accumulates no memory for keys of short-lived ones', async () => {
   const keys = new HeldKeys(() => {});
   const shape = new Holder('shape');
   const rounds = async (times: number): Promise<number> => {
@@ -48,6 +48,6 @@ test('a holder that stays gathers nothing of those that come and go', async () =
     return getHeapStatistics().used_heap_size / 1e6;
   };
   const before = await rounds(5);
-  // Their keys are 6 MB.
+  // The keys take 6 MB.
   expect((await rounds(30)) - before).toBeLessThan(2);
 });

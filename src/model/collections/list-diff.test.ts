@@ -20,11 +20,11 @@ it('the difference of two lists, applied to the first, gives the second', () => 
   );
 });
 
-it('a list that nothing happens to stays the same list', () => {
+it('returns the same list if nothing changes', () => {
   expect(changedList(items, new Set([{ age: 3 }]), [], byAge)).toBe(items);
 });
 
-it('many items find their places as well as few', () => {
+it('inserts many items in the same order as a few', () => {
   const odd = Array.from({ length: 50 }, (_, index) => ({ age: index * 2 + 1 }));
   const even = Array.from({ length: 50 }, (_, index) => ({ age: index * 2 }));
   expect(changedList(even, new Set(), odd, byAge).map(({ age }) => age)).toEqual(

@@ -1,16 +1,16 @@
 import { expect, test, vi } from 'vitest';
 import { onceFor, onceForPair } from './once-for.ts';
 
-test('what is made for an object is made once, and for each anew', () => {
+test('computes a value once per object', () => {
   const make = vi.fn((list: readonly number[]) => list.length > 1);
   const isLong = onceFor(make);
   const [one, two] = [[1], [1]];
-  // What was found may be false.
+  // Falsy values are cached, too.
   expect([isLong(one), isLong(one), isLong(two)]).toEqual([false, false, false]);
   expect(make.mock.calls).toEqual([[one], [two]]);
 });
 
-test('of two objects it is made once for both', () => {
+test('computes a value once per pair of objects', () => {
   const make = vi.fn((a: object, b: object) => ({ a, b }));
   const both = onceForPair(make);
   const [a, b] = [{}, {}];
@@ -19,7 +19,7 @@ test('of two objects it is made once for both', () => {
   expect(make).toHaveBeenCalledTimes(2);
 });
 
-test('what cannot be made is tried again', () => {
+test('computes a value again after a failure', () => {
   let fails = true;
   const made = onceFor(() => {
     if (fails) throw new Error('not yet');

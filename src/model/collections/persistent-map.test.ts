@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { hashOf, PersistentMap } from './persistent-map.ts';
 
-describe('a persistent map', () => {
-  it('answers as a Map does, whatever is put and dropped, and leaves earlier versions as they were', () => {
+describe('PersistentMap', () => {
+  it('behaves like a Map after any edits, and leaves earlier versions unchanged', () => {
     const step = fc.record({ key: fc.integer({ min: 0, max: 60 }).map(String), value: fc.option(fc.nat(9)) });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
@@ -24,7 +24,7 @@ describe('a persistent map', () => {
     );
   });
 
-  it('takes many at once as it takes them one after the other, and leaves earlier versions as they were', () => {
+  it('adds many entries with the same result as one by one, and leaves earlier versions unchanged', () => {
     const entries = fc.array(fc.tuple(fc.integer({ min: 0, max: 99 }).map(String), fc.nat(9)));
     fc.assert(
       fc.property(entries, entries, entries, (first, second, third) => {
@@ -44,7 +44,7 @@ describe('a persistent map', () => {
     );
   });
 
-  it('names the keys in which it differs from another map, whether one was made from the other or not', () => {
+  it('lists the keys that differ from another map, related or not', () => {
     const step = fc.record({ key: fc.integer({ min: 0, max: 60 }).map(String), value: fc.option(fc.nat(2)) });
     const steps = fc.array(step, { maxLength: 80 });
     const edited = (start: PersistentMap<number>, edits: readonly { key: string; value: number | null }[]) =>
@@ -62,7 +62,7 @@ describe('a persistent map', () => {
     );
   });
 
-  it('keeps keys of the same hash apart', () => {
+  it('distinguishes keys with equal hashes', () => {
     const [a, b] = ['key-901258', 'key-1540052'] as const;
     expect(hashOf(a)).toBe(hashOf(b));
     const map = PersistentMap.of([[a, 1] as const, [b, 2] as const]);
@@ -70,7 +70,7 @@ describe('a persistent map', () => {
     expect([map.without(a).get(a), map.without(a).get(b)]).toEqual([undefined, 2]);
   });
 
-  it('is itself when nothing changes', () => {
+  it('returns itself when nothing changes', () => {
     const map = PersistentMap.of([['a', 1] as const]);
     expect(map.with('a', 1)).toBe(map);
     expect(map.without('b')).toBe(map);

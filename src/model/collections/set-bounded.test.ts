@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { setBounded } from './set-bounded.ts';
 
-test('a new entry beyond the bound forgets all others, one that is there already none', () => {
+test('a new entry beyond the limit clears the map, replacing an entry does not', () => {
   const map = new Map<string, number>();
   for (const key of ['a', 'b', 'a']) setBounded(map, key, map.size, 2);
   expect([...map]).toEqual([

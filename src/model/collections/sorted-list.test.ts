@@ -4,7 +4,7 @@ import { SortedList } from './sorted-list.ts';
 
 const byNumber = (a: number, b: number): number => a - b;
 
-it('is what a sorted array is after the same edits, and leaves earlier versions as they were', () => {
+it('equals a sorted array after the same edits, and leaves earlier versions unchanged', () => {
   const number = fc.integer({ min: 0, max: 3_000 });
   const edit = fc.record({ toggled: fc.uniqueArray(number, { maxLength: 90 }) });
   const start = fc.uniqueArray(number, { maxLength: 1_500, size: 'max' });
@@ -30,7 +30,7 @@ it('is what a sorted array is after the same edits, and leaves earlier versions 
   );
 });
 
-it('takes item after item at either end, and gives them back one after the other', () => {
+it('accepts items one by one at either end, and removes them one by one', () => {
   let list = SortedList.of<number>([], byNumber);
   for (let number = 0; number < 2_000; number++) list = list.edited([], [number, -1 - number]);
   expect(list.items).toEqual(Array.from({ length: 4_000 }, (_, index) => index - 2_000));
@@ -38,7 +38,7 @@ it('takes item after item at either end, and gives them back one after the other
   expect([list.length, list.items]).toEqual([0, []]);
 });
 
-it('is the same array each time it is asked for one', () => {
+it('returns the same array each time', () => {
   const list = SortedList.of([2, 1], byNumber);
   expect(list.items).toBe(list.items);
 });

@@ -4,12 +4,12 @@ import { atOnce } from '../../runtime/turns.ts';
 import { sorting } from './sorting.ts';
 
 const items = fc.array(fc.integer({ min: 0, max: 99 }), { maxLength: 3_000, size: 'max' }).map((keys) =>
-  // Their places tell items apart that compare as equal.
+  // The index distinguishes items that compare as equal.
   keys.map((key, place) => ({ key, place })),
 );
 const byKey = (a: { key: number }, b: { key: number }): number => a.key - b.key;
 
-it('sorts as an array does, of equal items the first first, and leaves the array as it was', () => {
+it('sorts stably, like an array, and leaves the array unchanged', () => {
   fc.assert(
     fc.property(items, (given) => {
       const copy = [...given];
@@ -20,7 +20,7 @@ it('sorts as an array does, of equal items the first first, and leaves the array
   );
 });
 
-it('rests every few hundred items, in sorting and in putting together', () => {
+it('yields every few hundred items while sorting and merging', () => {
   const given = Array.from({ length: 10_000 }, (_, place) => ({ key: (place * 7_919) % 10_000, place }));
   let comparisons = 0;
   const counted = (a: { key: number }, b: { key: number }): number => {

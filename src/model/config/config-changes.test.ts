@@ -17,12 +17,12 @@ const config = (name: string, over: Partial<Config> = {}): Config => ({
 });
 
 describe('an update of an object', () => {
-  it('needs no push when the version is the same', () => {
+  it('needs no push if the resource version is unchanged', () => {
     const a = config('a');
     expect(needsPush(a, { ...a, spec: {} })).toBe(false);
   });
 
-  it('needs a push when only its age changed, which the version does not cover', () => {
+  it('needs a push if only the age changed, which the resource version does not cover', () => {
     const a = config('a');
     expect(needsPush(a, { ...a, creationTimestamp: 5 })).toBe(true);
   });
@@ -35,11 +35,11 @@ describe('an update of an object', () => {
     ['a label of a Gateway', { labels: { app: 'web' } }, false],
     ['the generation and the uid', { generation: 2, uid: 'other' }, false],
     ['the status', { status: { conditions: [] } }, true],
-  ])('needs a push or not by what changed: %s', (_, over, expected) => {
+  ])('needs a push depending on what changed: %s', (_, over, expected) => {
     expect(needsPush(config('a'), config('a', over))).toBe(expected);
   });
 
-  it('needs a push when the labels of a WorkloadEntry changed, which are those of its workload', () => {
+  it('needs a push if labels of a WorkloadEntry changed, because they are those of its workload', () => {
     const entry = { kind: 'WorkloadEntry' };
     expect(needsPush(config('a', entry), config('a', { ...entry, labels: { app: 'web' } }))).toBe(true);
   });

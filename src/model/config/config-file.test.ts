@@ -13,7 +13,7 @@ spec: {address: ${address}}
 const problemsOf = (text: string): string[] => readConfigFile('mesh/a.yaml', text, options).problems.map(codedProblem);
 
 describe('a configuration file', () => {
-  it('gives its objects with their envelope', () => {
+  it('returns its objects with their envelopes', () => {
     const { configs, problems } = readConfigFile('mesh/a.yaml', `---\n${entry('one')}`, options);
     expect(problems).toEqual([]);
     expect(configs).toEqual([
@@ -32,7 +32,7 @@ describe('a configuration file', () => {
     ]);
   });
 
-  it('puts objects without a namespace into default, and takes the time of creation that they say', () => {
+  it('puts objects without a namespace into default, and uses their creationTimestamp', () => {
     const text = `apiVersion: networking.istio.io/v1beta1
 kind: WorkloadEntry
 metadata: {name: a, creationTimestamp: 2024-01-01T00:00:00Z}
@@ -51,7 +51,7 @@ spec: {address: 10.0.0.1}`;
     ]);
   });
 
-  it('reads the objects of a typed list, also without a kind of their own, and reports their errors at their fields', () => {
+  it('reads the objects of a typed list, even without a kind of their own, and reports errors with their fields', () => {
     const item = (name: string, address: string, own = ''): string =>
       `- {${own}metadata: {name: ${name}, namespace: shop}, spec: {address: ${address}}}\n`;
     const of = 'apiVersion: networking.istio.io/v1\nkind: WorkloadEntryList\nitems:\n';
@@ -66,7 +66,7 @@ spec: {address: 10.0.0.1}`;
     ]);
   });
 
-  it('keeps traffic closed for an invalid policy of a typed list', () => {
+  it('fails closed for an invalid policy in a typed list', () => {
     const policy = '{metadata: {name: p, namespace: shop}, spec: {selector: {matchLabels: {app: a}}, action: DENYY}}';
     const text = `apiVersion: security.istio.io/v1\nkind: AuthorizationPolicyList\nitems: [${policy}]\n`;
     const { configs, standIns } = readConfigFile('a.yaml', text, options);
@@ -76,13 +76,13 @@ spec: {address: 10.0.0.1}`;
     ]);
   });
 
-  it('rejects a typed list of an unknown kind item by item, with the kind that is meant', () => {
+  it('rejects a typed list of an unknown kind item by item, and suggests the intended kind', () => {
     const text =
       'apiVersion: networking.istio.io/v1\nkind: VirtualServicesList\nitems: [{metadata: {name: a}, spec: {}}]\n';
     expect(problemsOf(text)).toEqual([expect.stringContaining('KIND_UNKNOWN')]);
   });
 
-  it('names file, line, object and field of each mistake, in the order of the lines', () => {
+  it('reports file, line, object and field of each error, in line order', () => {
     const text = `${entry('good')}---
 apiVersion: networking.istio.io/v1
 kind: VirtualService
@@ -101,7 +101,7 @@ spec:
     ]);
   });
 
-  it('tells all mistakes of an object at once: of its envelope, its fields and what they mean together', () => {
+  it('reports all errors of an object at once: envelope, fields and rules across fields', () => {
     const text = `apiVersion: networking.istio.io/v7
 kind: VirtualService
 metadata: {name: Web, labels: {a: 1}}
@@ -124,7 +124,7 @@ spec:
     ]);
   });
 
-  it('is in force with fields that only a newer API has, each of which is told with its line', () => {
+  it('accepts unknown fields of a newer API, and reports each with its line', () => {
     const text = `apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: web}
@@ -142,7 +142,7 @@ spec:
     expect(readConfigFile('a.yaml', text, options).configs).toHaveLength(1);
   });
 
-  it('is not in force with a field that nobody knows where access is restricted, or with a misspelt one', () => {
+  it('rejects an unknown field that may restrict access, and a misspelled one', () => {
     const refused = (kind: string, spec: string, group = 'security.istio.io'): string[] => {
       const read = readConfigFile(
         'a.yaml',
@@ -174,7 +174,7 @@ spec:
     ]);
   });
 
-  it('leaves out a broken document, says where, and keeps the others', () => {
+  it('leaves out a broken document, reports its position, and keeps the others', () => {
     const file = readConfigFile(
       'a.yaml',
       `${entry('a')}---\n${entry('b').replace('10.0.0.1}', '10.0.0.1')}---\n${entry('c')}`,
@@ -199,7 +199,7 @@ spec:
     ['networking.istio.io/v1', 'VirtualServise', 'KIND_UNKNOWN', 'VirtualService'],
     ['example.com/v1', 'Pizza', 'KIND_UNKNOWN', ''],
     ['apps/v1', 'Deploymnt', 'KIND_UNKNOWN', ''],
-    // Another project's, which restricts what that project does.
+    // Of another project, whose proxies it restricts.
     ['policy.linkerd.io/v1alpha1', 'AuthorizationPolicy', 'KIND_UNKNOWN', 'security.istio.io/v1'],
   ])('skips %s %s with a warning', (apiVersion, kind, code, near) => {
     const file = readConfigFile('a.yaml', `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n`, options);
@@ -213,7 +213,7 @@ spec:
     ['apps/v1', 'Deployment'],
     ['v1', 'ServiceAccount'],
     ['rbac.authorization.k8s.io/v1', 'ClusterRole'],
-  ])('skips %s %s of Kubernetes itself without a message', (apiVersion, kind) => {
+  ])("skips Kubernetes' own %s %s without a message", (apiVersion, kind) => {
     const file = readConfigFile('a.yaml', `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n`, options);
     expect([file.problems, file.configs]).toEqual([[], []]);
   });
@@ -224,7 +224,7 @@ spec:
     ['networking.istio.io/v1', 'AuthorizationPolicy', 'security.istio.io/v1'],
     ['istio.io/v1', 'PeerAuthentification', 'security.istio.io/v1 PeerAuthentication'],
     ['security.istio.io', 'requestauthentication', 'security.istio.io/v1 RequestAuthentication'],
-  ])('refuses %s %s as what it was meant to be', (apiVersion, kind, near) => {
+  ])('rejects %s %s as the intended kind', (apiVersion, kind, near) => {
     const file = readConfigFile('a.yaml', `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n`, options);
     expect(file.problems).toEqual([
       expect.objectContaining({
@@ -236,7 +236,7 @@ spec:
     expect(file.standIns).toHaveLength(1);
   });
 
-  it('refuses what nobody knows in the group of what restricts', () => {
+  it('rejects unknown kinds in the API group of restrictions', () => {
     const text = 'apiVersion: security.istio.io/v1\nkind: NetworkPolicy\nmetadata: {name: x}\n';
     expect(problemsOf(text)).toEqual([
       'mesh/a.yaml:2:1: error: kind: KIND_UNKNOWN got security.istio.io/v1 NetworkPolicy',
@@ -290,11 +290,11 @@ spec:
     expect(file.configs).toEqual([]);
   });
 
-  it('says nothing of empty documents', () => {
+  it('reports nothing for empty documents', () => {
     expect(readConfigFile('a.yaml', '\n---\n# nothing\n---\n', options)).toMatchObject({ configs: [], problems: [] });
   });
 
-  it('keeps the objects of documents that did not change, and counts their lines anew', () => {
+  it('keeps the identity of objects in unchanged documents, and updates their line numbers', () => {
     const before = readConfigFile('a.yaml', `${entry('a')}---\n${entry('b')}---\n${entry('c')}`, options);
     const after = readConfigFile('a.yaml', `${entry('a')}---\n# moved\n${entry('b', '10.0.0.2')}---\n${entry('c')}`, {
       ...options,
@@ -306,14 +306,14 @@ spec:
     expect(after.configs[2]?.source?.line).toBe(before.configs[2]!.source!.line + 1);
   });
 
-  it('gives equal content an equal resource version, wherever it stands and whatever the comments', () => {
+  it('gives equal content an equal resource version, regardless of position and comments', () => {
     const versions = [entry('a'), `# comment\n${entry('a')}`].map(
       (text) => readConfigFile('a.yaml', text, options).configs[0]?.resourceVersion,
     );
     expect(versions[0]).toBe(versions[1]);
   });
 
-  it('keeps the first of two objects with one key and says where it is', () => {
+  it('keeps the first of two objects with one key, and reports where it is', () => {
     const { configs } = readConfigFile('a.yaml', `${entry('a')}---\n${entry('a', '10.0.0.2')}`, options);
     const { configs: kept, problems } = withoutRepetitions(configs);
     expect(kept).toEqual([configs[0]]);
@@ -323,7 +323,7 @@ spec:
     );
   });
 
-  it('accepts an equal object of the same key, wherever it stands and whatever its comments', () => {
+  it('accepts an equal object with the same key, regardless of position and comments', () => {
     const { configs } = readConfigFile('a.yaml', `${entry('a')}---\n# again\n${entry('a')}`, options);
     const { configs: kept, problems } = withoutRepetitions(configs);
     expect(kept).toEqual([configs[0]]);

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { readConfigFile } from './config-file.ts';
 import { isForeignDocument } from './foreign-document.ts';
 
-/** Longer than what the parser of documents that are not plain accepts, and not plain: it has an anchor. */
+/** A document with an anchor, which only the full parser reads, longer than that parser accepts. */
 const long = (
   head: string,
   data: string,
@@ -24,7 +24,7 @@ it.each([
   ['a list of objects', long('apiVersion: v1\nkind: List', 'items:')],
   ['two kinds', long('apiVersion: v1\nkind: Deployment\nkind: Gateway', 'spec:')],
   ['no kind', long('apiVersion: v1', 'spec:')],
-])('a long document that is not plain is refused if it has %s', (_, text) => {
+])('a long document that is not plain is rejected if it has %s', (_, text) => {
   expect(isForeignDocument(text)).toBe(false);
   expect(messages(text)[0]).toEqual(tooLong[0]);
 });

@@ -9,7 +9,7 @@ const item = (name: string, age: number, cost: number, kind: 'ServiceEntry' | 'S
 const namesOf = (items: ReturnType<typeof item>[], max: number): string[] =>
   beyondLimit(items, max).map(({ config }) => `${config.kind} ${config.name}`);
 
-it('keeps the oldest objects, in whatever order they are passed', () => {
+it('keeps the oldest objects, independent of their order', () => {
   const items = [item('c', 3, 4), item('a', 1, 4), item('b', 2, 4)];
   expect([namesOf(items, 8), namesOf(items.toReversed(), 8), namesOf(items, 12)]).toEqual([
     ['ServiceEntry c'],
@@ -18,11 +18,11 @@ it('keeps the oldest objects, in whatever order they are passed', () => {
   ]);
 });
 
-it('keeps a small object that follows one beyond the limit', () => {
+it('keeps a small object after one beyond the limit', () => {
   expect(namesOf([item('large', 1, 100), item('small', 2, 3)], 8)).toEqual(['ServiceEntry large']);
 });
 
-it('decides by kind between objects of the same age and name', () => {
+it('orders objects of equal age and name by kind', () => {
   const items = [item('a', 1, 4, 'ServiceEntry'), item('a', 1, 4, 'Service')];
   expect([namesOf(items, 4), namesOf(items.toReversed(), 4)]).toEqual([['ServiceEntry a'], ['ServiceEntry a']]);
 });

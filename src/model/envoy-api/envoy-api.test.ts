@@ -5,7 +5,7 @@ import { decodeForgiving, envoyApi, withWholeApi } from './envoy-api.ts';
 
 const filters = 'type.googleapis.com/envoy.extensions.filters.http';
 
-/** What is forgiven counts as wrong. */
+/** Counts ignored fields as errors. */
 function read(typeUrl: string, json: JsonValue) {
   const decoded = decodeForgiving(typeUrl, json, { keepsTypes: false });
   return E.isRight(decoded) && decoded.right.unknown.length > 0 ? E.left(decoded.right.unknown.join()) : decoded;
@@ -35,14 +35,14 @@ describe("any message of Envoy's API", () => {
     ['local_ratelimit.v3.LocalRateLimit', { stat_prefix: 'l', token_bucket: { max_tokens: 10, fill_interval: '60s' } }],
     ['wasm.v3.Wasm', { config: { name: 'w', vm_config: { runtime: 'envoy.wasm.runtime.v8' } } }],
     ['compressor.v3.Compressor', { compressor_library: { name: 'gzip' } }],
-  ])('is read as it is written: %s', (name, json) => {
+  ])('is decoded as written: %s', (name, json) => {
     const decoded = read(`${filters}.${name}`, json);
     if (E.isLeft(decoded)) throw new Error(decoded.left);
     const { schema, message } = decoded.right;
     expect(toJson(schema, message, { useProtoFieldName: true, registry: envoyApi() })).toEqual(json);
   });
 
-  it('is read with the messages that are packed in it', () => {
+  it('is decoded including packed messages', () => {
     const packed = {
       name: 'outer',
       typed_config: { '@type': `${filters}.lua.v3.Lua`, default_source_code: { inline_string: '' } },
@@ -60,18 +60,18 @@ describe("any message of Envoy's API", () => {
     ['a value of another type', 'lua.v3.Lua', { inline_code: 5 }, 'inline_code'],
     ['a value that is none of an enumeration', 'ext_proc.v3.ProcessingMode', { request_body_mode: 'SOME' }, '"SOME"'],
     ['a message that it is not', 'lua.v9.Lua', {}, 'lua.v9.Lua is no message'],
-  ])('is refused with %s', (_what, name, json, words) => {
+  ])('is rejected with %s', (_what, name, json, words) => {
     expect(read(`${filters}.${name}`, json)).toMatchObject({ left: expect.stringContaining(words) });
   });
 
-  it('is there: hundreds of messages, and those that only generated code knows', () => {
+  it('is known: hundreds of messages, including those of generated code', () => {
     const messages = [...envoyApi()].filter(({ kind }) => kind === 'message');
     expect(messages.length).toBeGreaterThan(1000);
     expect(envoyApi().getMessage('udpa.type.v1.TypedStruct')).toBeDefined();
   });
 });
 
-describe('what a newer Envoy may know', () => {
+describe('types and fields of a newer Envoy', () => {
   const cluster = 'envoy.config.cluster.v3.Cluster';
   const typed = (type: string, fields: object): JsonValue => ({
     transport_socket: { name: 's', typed_config: { '@type': `type.googleapis.com/${type}`, ...fields } },
@@ -87,7 +87,7 @@ describe('what a newer Envoy may know', () => {
   const lua = 'envoy.extensions.filters.http.lua.v3.Lua';
   const matching = 'envoy.extensions.common.matching.v3.ExtensionWithMatcher';
 
-  it('is packed as it is written: a type, or a field of a packed message', () => {
+  it('are packed as written: a type, or a field of a packed message', () => {
     const newer = typed('envoy.newer.v3.Socket', { size: 5, inner: { '@type': 'x/y.Z' } });
     expect(forgiven(newer)).toEqual({
       unknown: ["y.Z is no message of Envoy's API", "envoy.newer.v3.Socket is no message of Envoy's API"],
@@ -98,7 +98,7 @@ describe('what a newer Envoy may know', () => {
     expect(field.unknown).toEqual([expect.stringContaining('newer')]);
   });
 
-  it('is packed alone: what it lies in keeps its type', () => {
+  it('affect only the packed message: the outer message keeps its type', () => {
     const inner = { name: 'e', typed_config: { '@type': 'type.googleapis.com/envoy.newer.v3.Filter', a: 1 } };
     const { json } = forgiven(typed(matching, { extension_config: inner }));
     const value = { type_url: 'type.googleapis.com/envoy.newer.v3.Filter', value: { a: 1 } };
@@ -106,7 +106,7 @@ describe('what a newer Envoy may know', () => {
     expect(json).toEqual(typed(matching, { extension_config: { name: 'e', typed_config } }));
   });
 
-  it('is left out of messages that are not packed, or are to be merged', () => {
+  it('are dropped in messages that are not packed, or will be merged', () => {
     expect(forgiven({ name: 'a', newer: 1 })).toEqual({
       json: { name: 'a' },
       unknown: [expect.stringContaining('newer')],
@@ -117,7 +117,7 @@ describe('what a newer Envoy may know', () => {
     });
   });
 
-  it('is no excuse for a wrong value, at any depth', () => {
+  it('do not hide an invalid value at any depth', () => {
     for (const json of [{ name: 5 }, { newer: 1, name: 5 }, typed(lua, { newer: 1, inline_code: 5 })]) {
       expect(E.isLeft(decodeForgiving(cluster, json as JsonValue, { keepsTypes: false }))).toBe(true);
       expect(E.isLeft(decodeForgiving(cluster, json as JsonValue, { keepsTypes: true }))).toBe(true);
@@ -125,7 +125,7 @@ describe('what a newer Envoy may know', () => {
   });
 
   it.each(['500ms', '1m', '.5s', '+1s', '5', '1h30m', 5])(
-    'a duration of %j in a TypedStruct, at any depth, is an error: Envoy reads it itself, and rejects it',
+    'a duration of %j in a TypedStruct is an error at any depth, because Envoy itself parses and rejects it',
     (fixed_delay) => {
       const fault = 'envoy.extensions.filters.http.fault.v3.HTTPFault';
       const inner = (written: unknown) => ({
@@ -149,13 +149,13 @@ describe('what a newer Envoy may know', () => {
     },
   );
 
-  it('what people pack into TypedStruct themselves stays as it is', () => {
+  it('a TypedStruct written by the user is unchanged', () => {
     const own = struct(lua, { anything: { '@type': 'a/b' } });
     expect(forgiven(own)).toEqual({ json: own, unknown: [] });
   });
 });
 
-it('another registry is asked first, then the whole API', () => {
+it('a message is looked up in the given registry first, then in the whole API', () => {
   const registry = withWholeApi(createRegistry());
   expect(registry.getMessage('envoy.extensions.filters.http.lua.v3.Lua')?.name).toBe('Lua');
   expect(registry.getMessage('nothing.v1.Nothing')).toBeUndefined();

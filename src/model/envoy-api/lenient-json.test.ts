@@ -55,13 +55,13 @@ describe("forms of JSON that Istio's decoder of EnvoyFilter values accepts", () 
     ['7.5', undefined],
     ['', undefined],
     ['NaN', undefined],
-  ])("a whole number in the string '%s' is what Go's decoders read (%s)", (written, expected) => {
+  ])("an integer in the string '%s' is what Go's decoders read (%s)", (written, expected) => {
     const int32 = { per_connection_buffer_limit_bytes: written };
     if (expected === undefined) expect(() => read(cluster, int32)).toThrow();
     else expect(read(cluster, int32)).toEqual({ per_connection_buffer_limit_bytes: expected });
   });
 
-  it.each(['0x10', '+1', '.5'])("a fraction in the string '%s' is none for Go's decoders", (written) => {
+  it.each(['0x10', '+1', '.5'])("a fraction in the string '%s' is not an integer for Go's decoders", (written) => {
     const json = { common_lb_config: { healthy_panic_threshold: { value: written } } };
     const decoded = decodeForgiving(cluster, json, { keepsTypes: false });
     expect(E.isLeft(decoded) && decoded.left).toContain(`${written} (not a JSON number)`);

@@ -17,6 +17,6 @@ it.each([
   expect(claimPath(key)).toEqual(path);
 });
 
-it('is told from a header by its first sign, which no header has', () => {
+it('a claim is distinguished from a header by its first character, which is invalid in header names', () => {
   expect([isClaimKey('@request.auth.claims.groups'), isClaimKey('x-groups')]).toEqual([true, false]);
 });

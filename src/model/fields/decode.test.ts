@@ -44,7 +44,7 @@ function errorsOf<A>(decoder: Decoder<A>, value: unknown): string[] {
   return E.isLeft(decoded) ? decoded.left.map(codedError) : [];
 }
 
-describe('a check of what was decoded', () => {
+describe('a check of decoded values', () => {
   const together = refine(
     struct<{ a: number; b?: number; c?: readonly Pool[] }>({
       a: required(integer(0, 9)),
@@ -56,12 +56,12 @@ describe('a check of what was decoded', () => {
     ({ c = [] }, path) => (c.some(({ size }) => size === 0) ? [fieldError(path, notAllowed('c must not have 0'))] : []),
   );
 
-  it('is made although other fields have mistakes', () => {
+  it('runs despite errors in other fields', () => {
     expect(errorsOf(together, { a: 1, b: 1, c: 7 })).toEqual(['c: FIELD_TYPE_INVALID got 7', ': FIELD_CONFLICT']);
     expect(errorsOf(together, { a: 1, b: 1, z: 7 })).toEqual(['z: FIELD_UNKNOWN', ': FIELD_CONFLICT']);
   });
 
-  it('is left out where it asks for what could not be read', () => {
+  it('is skipped if it needs an unreadable field', () => {
     expect(errorsOf(together, { a: 'x', b: 1, c: [{ size: 1 }, { size: 2 }] })).toEqual([
       'a: FIELD_TYPE_INVALID got "x"',
       ': FIELD_CONFLICT',
@@ -74,7 +74,7 @@ describe('a check of what was decoded', () => {
     ]);
   });
 
-  it('is made of what was made of the rest', () => {
+  it('receives the readable part', () => {
     const converted = refine(
       mapped(together, ({ a, ...rest }) => ({ a: a + 1, ...rest })),
       ({ a }, path) => (a === 2 ? [fieldError(path, outOfRange('not 2', a))] : []),
@@ -87,18 +87,18 @@ describe('a check of what was decoded', () => {
   });
 });
 
-describe('decoding', () => {
-  it('gives fields their own names, leaves out what was not said, and fills in defaults', () => {
+describe('a decoder', () => {
+  it('renames fields, leaves out absent ones, and applies defaults', () => {
     expect(decodeWith(pool, { size: 3, timeout: '2s' })).toEqual(E.right({ size: 3, timeoutMs: 2000, mode: 'SAFE' }));
     expect(decodeWith(pool, { size: 3, timeout: null })).toEqual(E.right({ size: 3, mode: 'SAFE' }));
   });
 
-  it('reads an older name in its older form, unless the present name is there', () => {
+  it('reads a deprecated name in its older form, unless the current name is present', () => {
     expect(decodeWith(pool, { size: 1, timeoutSeconds: 4 })).toMatchObject(E.right({ timeoutMs: 4000 }));
     expect(decodeWith(pool, { size: 1, timeoutSeconds: 4, timeout: '1s' })).toMatchObject(E.right({ timeoutMs: 1000 }));
   });
 
-  it('says every mistake with its place', () => {
+  it('reports every error with its path', () => {
     const nested = struct<{ pools: readonly Pool[]; names: Readonly<Record<string, string>> }>({
       pools: required(list(pool)),
       names: required(dictionary(text)),
@@ -114,17 +114,17 @@ describe('decoding', () => {
     ]);
   });
 
-  it('names a field that is not known, and the one that was probably meant', () => {
+  it('reports an unknown field and suggests the intended one', () => {
     expect(errorsOf(pool, { size: 1, timout: '1s' })).toEqual(['timout: FIELD_UNKNOWN near timeout']);
     expect(errorsOf(pool, { size: 1, colour: 'red' })).toEqual(['colour: FIELD_UNKNOWN']);
   });
 
-  it('tells a missing field from a wrong one', () => {
+  it('distinguishes a missing field from an invalid one', () => {
     expect(errorsOf(pool, {})).toEqual(['size: FIELD_REQUIRED']);
     expect(errorsOf(pool, { size: 'x' })).toEqual(['size: FIELD_TYPE_INVALID got "x"']);
   });
 
-  it('can forgive unknown fields at any depth and tell them', () => {
+  it('can ignore unknown fields at any depth and return them', () => {
     const outer = struct<{ pool: Pool }>({ pool: required(pool) });
     const decoded = forgivingUnknown(outer)({ pool: { size: 2, future: 1 }, later: true });
     expect(decoded).toEqual(
@@ -136,7 +136,7 @@ describe('decoding', () => {
     expect(E.isLeft(forgivingUnknown(outer)({ pool: { size: 'x', future: 1 } }))).toBe(true);
   });
 
-  it('tells fields that are not known beside the mistakes of those that are', () => {
+  it('reports unknown fields together with errors of known ones', () => {
     const outer = struct<{ pool: Pool }>({ pool: required(pool) });
     const decoded = forgivingUnknown(outer)({ pool: { size: 'x', future: 1 } });
     expect(E.isLeft(decoded) && decoded.left.map(({ path, unknown }) => [path, unknown])).toEqual([
@@ -145,7 +145,7 @@ describe('decoding', () => {
     ]);
   });
 
-  it('forgives nothing in a field that restricts access, and can refuse what was misspelt', () => {
+  it('never ignores unknown fields in a field that restricts access, and can reject misspelled ones', () => {
     const outer = struct<{ pool?: Pool }>({ pool: restricting(optional(pool)) });
     const refused = (value: unknown): unknown => {
       const decoded = forgivingUnknown(outer, ['strange'])(value);
@@ -156,7 +156,7 @@ describe('decoding', () => {
     expect(refused({ future: 1 })).toBe(false);
   });
 
-  it('keeps a key named __proto__ a key', () => {
+  it('keeps a key named __proto__ as a key', () => {
     const decoded = decodeWith(dictionary(text), JSON.parse('{"__proto__": "x"}'));
     expect(E.isRight(decoded) && Object.entries(decoded.right)).toEqual([['__proto__', 'x']]);
   });
@@ -166,7 +166,7 @@ describe('decoding', () => {
     [boolean, 'yes', ': FIELD_TYPE_INVALID got "yes"'],
     [port, 65536, ': FIELD_OUT_OF_RANGE (from 1 to 65535) got 65536'],
     [text, true, ': FIELD_TYPE_INVALID got true'],
-  ] as [Decoder<unknown>, unknown, string][])('rejects a wrong value', (decoder, value, coded) => {
+  ] as [Decoder<unknown>, unknown, string][])('rejects an invalid value', (decoder, value, coded) => {
     expect(errorsOf(decoder, value)).toEqual([coded]);
   });
 });

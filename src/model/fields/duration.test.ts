@@ -16,7 +16,7 @@ describe('a duration', () => {
     expect(durationMsOf(text)).toBe(ms);
   });
 
-  it.each(['', '5', '1 s', 's', '1d', '1s ', '1.2.3s', '--1s'])('%j is none', (text) => {
+  it.each(['', '5', '1 s', 's', '1d', '1s ', '1.2.3s', '--1s'])('%j is invalid', (text) => {
     expect(durationMsOf(text)).toBeUndefined();
   });
 });

@@ -27,7 +27,7 @@ const pathsOf = (value: unknown): string[] =>
   ).map(({ path }) => path);
 
 describe('a field that is marked as without effect', () => {
-  it('is reported with its place and code, at any depth', () => {
+  it('is reported with its path and code, at any depth', () => {
     expect(effectWarnings(list(thing), [{}, { unused: 'x', used: 'y' }])).toEqual([
       { path: '[1].unused', message: 'has no effect: nothing reads it', code: 'FIELD_WITHOUT_EFFECT' },
     ]);
@@ -37,11 +37,11 @@ describe('a field that is marked as without effect', () => {
     ]);
   });
 
-  it('is not reported where it is absent, empty, or asks for what happens anyway', () => {
+  it('is not reported if it is absent, empty, or requests the default behaviour', () => {
     expect(pathsOf({ map: { a: { unused: null, flag: true }, b: { unused: '' } } })).toEqual([]);
   });
 
-  it('is reported for at most 100 fields of an object, and the number of the others once', () => {
+  it('is reported for at most 100 fields of an object, with the number of the others', () => {
     const found = effectWarnings(
       list(thing),
       Array.from({ length: maxEffectWarnings + 7 }, () => ({ unused: 'x' })),
@@ -52,7 +52,7 @@ describe('a field that is marked as without effect', () => {
     });
   });
 
-  it('is reported for the values that have no effect, and for no others', () => {
+  it('is reported for exactly the values that have no effect', () => {
     expect(pathsOf({ map: { a: { scheme: 'https' }, b: { scheme: 'oci' } } })).toEqual(['map.b.scheme']);
   });
 });
@@ -87,7 +87,7 @@ describe('an object of a file', () => {
       '{ingress: [{port: {number: 80, protocol: HTTP}, connectionPool: {http: {h2UpgradePolicy: UPGRADE}}}]}',
       ['spec.ingress[0].connectionPool.http.h2UpgradePolicy'],
     ],
-  ])('%s %s is warned of %j', (kind, spec, fields) => {
+  ])('of kind %s (%s) has the warnings %j', (kind, spec, fields) => {
     expect(fieldsOf(kind, spec).sort()).toEqual([...fields].sort());
   });
 });

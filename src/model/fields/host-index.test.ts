@@ -9,8 +9,8 @@ const host = fc
   .map(([start, labels]) => `${start}${labels.join('.')}`)
   .filter((text) => text !== '' && text !== '*.');
 
-describe('an index of things by their hosts', () => {
-  it('finds whoever shares a name with a host, in their order', () => {
+describe('HostIndex', () => {
+  it('finds the entries that overlap a host, in their order', () => {
     const things = fc.array(fc.array(host, { maxLength: 3 }), { maxLength: 12 });
     fc.assert(
       fc.property(things, host, (all, wanted) => {

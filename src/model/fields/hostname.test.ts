@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { HostNames, hostIntersection, hostsOverlap, isHostWithin, mostSpecific, widerHosts } from './hostname.ts';
 
-/** From the most specific host to the least: names before wildcards, longer wildcards before shorter ones. */
+/** From most to least specific: names before wildcards, longer wildcards before shorter ones. */
 function bySpecificity(a: string, b: string): number {
   const [length, other] = [a, b].map((host) => (host.startsWith('*') ? host.length : Number.POSITIVE_INFINITY));
   return length === other ? 0 : other! - length!;
@@ -27,20 +27,20 @@ describe('host names and wildcards', () => {
     expect(isHostWithin(inner, outer)).toBe(expected);
   });
 
-  it('says which names two hosts share', () => {
+  it('intersect in the narrower one', () => {
     expect(hostIntersection('*.b.c', 'a.b.c')).toBe('a.b.c');
     expect(hostIntersection('*.c', '*.b.c')).toBe('*.b.c');
     expect(hostIntersection('*.b', '*.c')).toBeUndefined();
     expect(hostsOverlap('x.y', '*')).toBe(true);
   });
 
-  it('lists wider hosts from the narrowest to the widest', () => {
+  it('have covering hosts from the narrowest to the widest', () => {
     expect([...widerHosts('a.b.c')]).toEqual(['a.b.c', '*.b.c', '*.c', '*']);
     expect([...widerHosts('*.b.c')]).toEqual(['*.b.c', '*.c', '*']);
     expect([...widerHosts('*')]).toEqual(['*']);
   });
 
-  it('finds the most specific key, which a scan of all keys would also find', () => {
+  it('have the same most specific key as a scan of all keys finds', () => {
     const label = fc.constantFrom('a', 'b', 'c');
     const host = fc.array(label, { minLength: 1, maxLength: 4 }).map((labels) => labels.join('.'));
     const key = fc.oneof(
@@ -57,7 +57,7 @@ describe('host names and wildcards', () => {
     );
   });
 
-  it('are completed when they are short, and only then', () => {
+  it('are qualified if and only if they are short', () => {
     const names = new HostNames('cluster.local');
     expect(names.qualified('reviews', 'shop')).toBe('reviews.shop.svc.cluster.local');
     expect(names.qualified('reviews.shop', 'x')).toBe('reviews.shop');
@@ -65,7 +65,7 @@ describe('host names and wildcards', () => {
     expect(names.qualified('', 'x')).toBe('');
   });
 
-  it('are completed as Kubernetes does without Kubernetes too, for services that are named so', () => {
+  it('are qualified for known services even without Kubernetes', () => {
     const names = new HostNames('mesh.local', (hostname) => hostname === 'reviews.shop.svc.mesh.local');
     expect(names.qualified('reviews', 'shop')).toBe('reviews.shop.svc.mesh.local');
     expect(names.qualified('reviews', 'pay')).toBe('reviews.pay');

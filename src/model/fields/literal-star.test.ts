@@ -24,7 +24,7 @@ it.each([
   ['an exact path of an HTTPRoute', httpRoute('Exact', '/a/*/b'), 'spec.rules[0].matches[0].path.value', 'regular'],
   ['a prefix of an Ingress', ingress('Prefix', '/api/*'), 'spec.rules[0].http.paths[0].path', 'path: /api/ for'],
   ['an exact path of an Ingress', ingress('Exact', '/*'), 'spec.rules[0].http.paths[0].path', 'path: / for'],
-])('%s with a literal * is reported, with the prefix that is probably meant', async (_, text, field, advice) => {
+])('%s with a literal * is reported, with the intended prefix', async (_, text, field, advice) => {
   const { problems } = await validateFiles([], [{ file: 'a.yaml', text }]);
   const doubtful = problems.filter(({ code }) => code === 'FIELD_DOUBTFUL');
   expect(doubtful).toEqual([expect.objectContaining({ field, message: expect.stringContaining(advice) })]);

@@ -30,11 +30,11 @@ describe('names and addresses', () => {
     ['rout', 'route'],
     ['x', undefined],
     ['completely', undefined],
-  ])('of what was probably meant by %s: %s', (written, expected) => {
+  ])('are suggested for the misspelled %s: %s', (written, expected) => {
     expect(nearestName(written, ['timeout', 'route', 'retries'])).toBe(expected);
   });
 
-  it('of an object survive being written as one text', () => {
+  it('of an object survive the conversion to one text and back', () => {
     const key = { kind: 'ServiceEntry', namespace: 'shop', name: '*.example.com' };
     expect(parseConfigKey(configKeyText(key))).toEqual(key);
   });

@@ -14,9 +14,9 @@ it.each([
   ['1e3', 1000],
   ['1000.0', 1000],
   ['10e-1', 1],
-])("%j is the whole number %d, as for Go's protojson", (written, expected) => expect(read(written)).toBe(expected));
+])("%j is the integer %d, as for Go's protojson", (written, expected) => expect(read(written)).toBe(expected));
 
 it.each([' 77', '0x10', '+7', '007', '1_000', '7.5', '1.', '', 'NaN', 'true', '2147483648'])(
-  "'%s' is no whole number of 31 bits, as for Go's protojson",
+  "'%s' is not a 31-bit integer, as for Go's protojson",
   (written) => expect(read(written)).toBeUndefined(),
 );

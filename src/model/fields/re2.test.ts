@@ -51,7 +51,7 @@ describe('a regular expression for Envoy', () => {
   });
 });
 
-describe('an expression matches as Envoy matches', () => {
+describe('an expression matches like Envoy', () => {
   it.each([
     ['/items/[0-9]+', '/items/12', true],
     ['/items', '/items/12', false],
@@ -70,16 +70,16 @@ describe('an expression matches as Envoy matches', () => {
     ['a{10000000000}', 'a{10000000000}', true],
     ['(?P<n>a)(?P<n>b)', 'ab', true],
     ['[(?P<n>]', 'P', true],
-  ])('%j of %j: %s', (regex, text, isMatch) => {
+  ])('%j with %j: %s', (regex, text, isMatch) => {
     expect(re2Expression(regex).matches(text)).toBe(isMatch);
   });
 
-  it('is found anywhere in a text', () => {
+  it('anywhere in a text', () => {
     expect(re2Expression('1\\.2[0-9]').isFoundIn('istio 1.29.0')).toBe(true);
     expect(re2Expression('^1\\.2').isFoundIn('istio 1.29.0')).toBe(false);
   });
 
-  it('of a mistake there is none', () => {
+  it('but an invalid expression is not available', () => {
     expect(() => re2Expression('(a')).toThrow('"(a" is not an RE2 expression: missing closing ): (a');
   });
 });

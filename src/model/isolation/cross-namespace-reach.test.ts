@@ -18,7 +18,7 @@ metadata: {name: rates, namespace: bank}
 spec: {hosts: [rates.example.com], addresses: [10.200.0.1], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}
 `;
 
-/** A host whose allocated address is that of `mallory/a.test`. */
+/** A host with the same allocated address as `mallory/a.test`. */
 const collidingHost = Array.from({ length: 2_000_000 }, (_, index) => `h${index}.test`).find(
   (host) => firstSlot(`zoo/${host}`) === firstSlot('mallory/a.test'),
 );
@@ -35,7 +35,7 @@ interface Options {
   readonly namespace?: string;
 }
 
-/** `code field` of each finding about an object of the namespace. */
+/** `code field` of each finding about objects of the namespace. */
 function found(
   kind: string,
   body: string,
@@ -167,17 +167,17 @@ const rows: readonly (readonly [kind: string, body: string, found: readonly stri
 const cases = rows.map(([kind, body, expected, options]) => ({ kind, body, expected, options }));
 
 describe('crossNamespaceReach', () => {
-  it.each(cases)('of $kind $body finds $expected', ({ kind, body, expected, options }) => {
+  it.each(cases)('reports for $kind $body: $expected', ({ kind, body, expected, options }) => {
     expect(found(kind, body, options)).toEqual(expected);
   });
 
-  it('finds each way in one of the rows', () => {
+  it('reports each code in one of the rows', () => {
     const seen = new Set(cases.flatMap(({ expected }) => expected.map((one) => one.split(' ')[0])));
     expect([...seen].sort()).toEqual([...reachCodes].sort());
   });
 
   it.each(cases.filter(({ expected, options }) => expected.length > 0 && options === undefined))(
-    'finds nothing of $kind $body where the namespace is listed as trusted',
+    'reports nothing for $kind $body if the namespace is trusted',
     ({ kind, body }) => {
       expect(found(kind, body, { mesh: { exportingNamespaces: ['bank', 'mallory'] } })).toEqual([]);
     },

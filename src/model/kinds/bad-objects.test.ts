@@ -1,4 +1,4 @@
-/** Invalid objects, and the place and code of each error (spec/discovery.md §4.5). */
+/** Invalid objects, and the path and code of each error (spec/discovery.md §4.5). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
@@ -6,7 +6,7 @@ import { parse } from 'yaml';
 import { codedError } from '../../../test/fixtures/coded-error.ts';
 import { type KindName, kinds } from './index.ts';
 
-/** Kind, spec, then each expected error as path and `codedViolation`. All errors must be listed. */
+/** Kind, spec, then all expected errors as path and `codedViolation`. */
 type Case = readonly [kind: KindName, spec: string, ...errors: (readonly [path: string, coded: string])[]];
 
 const route = 'route: [{destination: {host: reviews}}]';
@@ -418,8 +418,8 @@ const named = cases.map(([kind, spec, ...mistakes]) => ({
   mistakes,
 }));
 
-describe('a bad object', () => {
-  it.each(named)('is refused with every mistake named: $kind $spec', ({ kind, yaml, mistakes }) => {
+describe('an invalid object', () => {
+  it.each(named)('is rejected with every error: $kind $spec', ({ kind, yaml, mistakes }) => {
     const decoded = kinds[kind].decode(parse(yaml), 'shop');
     const errors = E.isLeft(decoded) ? decoded.left : [];
     expect(errors.map(codedError)).toEqual(mistakes.map(([path, coded]) => `${path}: ${coded}`));

@@ -1,4 +1,4 @@
-/** Objects as people write them, and what they become. */
+/** Valid objects and their decoded forms. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
@@ -20,7 +20,7 @@ function warnings<K extends KindName>(kind: K, yaml: string): string[] {
 }
 
 describe('a VirtualService', () => {
-  it('keeps the names of the API, with durations in milliseconds and matches by their key', () => {
+  it("keeps the API's names, with durations in milliseconds and matches by key", () => {
     const spec = decoded(
       'VirtualService',
       `
@@ -73,7 +73,7 @@ http:
     expect(decoded('VirtualService', 'http: [{route: [{destination: {host: a}}]}]').hosts).toEqual([]);
   });
 
-  it('warns of routes that nothing reaches, and of large bodies', () => {
+  it('is reported for unreachable routes and large bodies', () => {
     const body = 'x'.repeat(200 * 1024);
     const yaml = `
 hosts: [a.b]
@@ -92,7 +92,7 @@ http:
 });
 
 describe('a DestinationRule', () => {
-  it('reads old names and its own form of selector', () => {
+  it('supports deprecated names and its own form of selector', () => {
     const yaml = `
 host: reviews
 workloadSelector: {matchLabels: {app: web}}
@@ -110,12 +110,12 @@ trafficPolicy:
     });
   });
 
-  it('takes an unspecified algorithm as none', () => {
+  it('decodes an unspecified algorithm as absent', () => {
     const yaml = 'host: a.b\ntrafficPolicy: {loadBalancer: {simple: UNSPECIFIED}}';
     expect(decoded('DestinationRule', yaml).trafficPolicy).toEqual({ loadBalancer: {} });
   });
 
-  it('names the Secrets that no sidecar is given, unless the rule is for chosen ones', () => {
+  it('is reported for Secrets that no sidecar receives, unless it has a workload selector', () => {
     const texts = (yaml: string) => credentialWarnings(decoded('DestinationRule', yaml)).map(codedError);
     const tls = 'tls: {mode: SIMPLE, credentialName: web}';
     const yaml = `host: a.b
@@ -129,7 +129,7 @@ subsets: [{name: v1, trafficPolicy: {portLevelSettings: [{port: {number: 1}, ${t
     expect(texts(`${yaml}\nworkloadSelector: {matchLabels: {app: web}}`)).toEqual([]);
   });
 
-  it('warns of failover that nobody triggers', () => {
+  it('is reported for failover without outlier detection', () => {
     const yaml = 'host: a.b\ntrafficPolicy: {loadBalancer: {localityLbSetting: {failover: [{from: a, to: b}]}}}';
     expect(warnings('DestinationRule', yaml)).toEqual([
       'trafficPolicy.loadBalancer.localityLbSetting: FIELD_WITHOUT_EFFECT',
@@ -138,7 +138,7 @@ subsets: [{name: v1, trafficPolicy: {portLevelSettings: [{port: {number: 1}, ${t
 });
 
 describe('a Gateway', () => {
-  it('reads protocols in any case, and is PASSTHROUGH unless told otherwise', () => {
+  it('has case-insensitive protocols, and defaults to PASSTHROUGH', () => {
     const yaml = `
 servers:
 - {port: {number: 443, name: tls, protocol: tls}, hosts: ["shop/*.b.c", ./a.b], tls: {}}
@@ -156,7 +156,7 @@ servers:
     expect(spec.selector).toEqual({});
   });
 
-  it('warns of cipher suites that Envoy does not know', () => {
+  it('is reported for cipher suites that Envoy does not support', () => {
     const yaml =
       'servers: [{port: {number: 443, name: x, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: a, cipherSuites: [AES128-SHA, NOPE]}}]';
     expect(warnings('Gateway', yaml)).toEqual(['servers[0].tls.cipherSuites[1]: FIELD_WITHOUT_EFFECT']);
@@ -164,7 +164,7 @@ servers:
 });
 
 describe('a ServiceEntry', () => {
-  it('is external, unresolved and sniffed unless told otherwise, but TCP where servers speak first', () => {
+  it('is external, unresolved and uses protocol detection by default, but TCP for server-first ports', () => {
     expect(decoded('ServiceEntry', 'hosts: [a.b]\nports: [{number: 1, name: x}]')).toEqual({
       hosts: ['a.b'],
       ports: [{ number: 1, name: 'x', protocol: 'unsupported' }],
@@ -174,19 +174,19 @@ describe('a ServiceEntry', () => {
     expect(decoded('ServiceEntry', 'hosts: [a.b]\nports: [{number: 3306, name: x}]').ports[0]?.protocol).toBe('TCP');
   });
 
-  it('may be a unix socket when it has one port', () => {
+  it('may be a Unix socket if it has one port', () => {
     const yaml = 'hosts: [a.b]\nresolution: STATIC\nendpoints: [{address: "unix:///s"}]\nports: [{number: 1, name: x}]';
     expect(decoded('ServiceEntry', yaml).endpoints?.[0]?.address).toBe('unix:///s');
   });
 
-  it('warns when hosts on TCP ports cannot be told apart', () => {
+  it('is reported if hosts on TCP ports cannot be distinguished', () => {
     const entry = (protocol: string): string =>
       `hosts: [a.b, c.d]\nports: [{number: 1, name: x${protocol && `, protocol: ${protocol}`}}]`;
     expect(warnings('ServiceEntry', entry('TCP'))[0]).toContain('hosts: FIELD_DOUBTFUL');
     expect(warnings('ServiceEntry', entry(''))).toEqual([]);
   });
 
-  it('warns when nothing can serve it', () => {
+  it('is reported if nothing can serve it', () => {
     const entry = 'hosts: [a.b]\nresolution: STATIC\nports: [{number: 80, name: x, protocol: HTTP}]';
     expect(warnings('ServiceEntry', entry)[0]).toContain('endpoints: FIELD_DOUBTFUL');
     expect(warnings('ServiceEntry', `${entry}\nendpoints: [{address: 10.0.0.1}]`)).toEqual([]);
@@ -194,7 +194,7 @@ describe('a ServiceEntry', () => {
 });
 
 describe('a Sidecar', () => {
-  it('lets only registered hosts out when it has a policy without a mode', () => {
+  it('allows only registered hosts if its outbound policy has no mode', () => {
     expect(decoded('Sidecar', 'outboundTrafficPolicy: {}').outboundTrafficPolicy).toEqual({ mode: 'REGISTRY_ONLY' });
   });
 
@@ -216,7 +216,7 @@ egress:
   });
 });
 
-describe('what other control planes take', () => {
+describe('an object that other control planes accept', () => {
   const https = (tls: string, hosts = '["*"]'): string =>
     `servers: [{port: {number: 443, name: https, protocol: HTTPS}, hosts: ${hosts}, tls: {${tls}}}]`;
   const ok = 'route: [{destination: {host: a}}]';
@@ -246,18 +246,18 @@ describe('what other control planes take', () => {
     ['DestinationRule', 'host: a\ntrafficPolicy: {connectionPool: {http: {http2KeepAlive: {interval: 1s}}}}', []],
     ['DestinationRule', 'host: a\ntrafficPolicy: {loadBalancer: {zoneAwareLbSetting: {enabled: true}}}', []],
     ['RequestAuthentication', 'jwtRules: [{issuer: a, presence: REQUIRED}]', []],
-  ])('is taken: %s %s', (kind, yaml, told) => {
+  ])('is accepted: %s %s', (kind, yaml, told) => {
     expect(warnings(kind, yaml)).toEqual(told);
   });
 
   it.each([
     ['{number: 9080, name: web}', 'unsupported'],
     ['{number: 3306}', 'TCP'],
-  ])('an ingress listener finds out the protocol of a port %s', (port, protocol) => {
+  ])('an ingress listener detects the protocol of a port %s', (port, protocol) => {
     expect(decoded('Sidecar', `ingress: [{port: ${port}}]`).ingress?.[0]?.port.protocol).toBe(protocol);
   });
 
-  it('a match of which a condition is not known takes nothing', () => {
+  it('a match with an unknown condition matches nothing', () => {
     const yaml = `hosts: [a.b]
 http: [{match: [{phase: full}, {uri: {prefix: /a}}], ${ok}}]
 tcp: [{match: [{mood: good}], ${ok}}]`;

@@ -1,4 +1,4 @@
-/** Values that no proxy could act on, or that say two things at once: each is refused, with its place and what to do. */
+/** Values that no proxy could apply, or that contradict each other: each is rejected with its path and a suggestion. */
 
 import { describe, expect, it } from 'vitest';
 import { codedField } from '../../../test/fixtures/coded-error.ts';
@@ -12,7 +12,7 @@ const versions: Readonly<Record<string, string>> = {
 
 interface Found {
   readonly valid: boolean;
-  /** As `codedField`, errors and warnings each. */
+  /** Errors and warnings as `codedField`. */
   readonly errors: readonly string[];
   readonly warnings: readonly string[];
 }
@@ -38,7 +38,7 @@ function _escaped(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 }
 
-/** Kind, spec, then the one error as field and `codedViolation`. */
+/** Kind, spec, then the only error as field and `codedViolation`. */
 type Case = readonly [kind: string, spec: string, field: string, coded: string];
 
 function expectRefused([kind, spec, field, coded]: Case): void {
@@ -54,7 +54,7 @@ const cors = (text: string): string => http(`corsPolicy: {allowOrigins: [{exact:
 const server = (text: string): string => `servers: [{hosts: ["*"], ${text}}]`;
 const jwt = (text: string): string => `jwtRules: [{issuer: a, ${text}}]`;
 
-describe('refused', () => {
+describe('rejected', () => {
   it.each<Case>([
     [
       'DestinationRule',
@@ -119,7 +119,7 @@ describe('refused', () => {
       'spec.http[0].corsPolicy.allowOrigins[0].exact',
       'FIELD_EMPTY',
     ],
-  ])('what no browser sends or understands: %s %s', (...row) => expectRefused(row));
+  ])('what browsers neither send nor understand: %s %s', (...row) => expectRefused(row));
 
   it.each<Case>([
     [
@@ -146,7 +146,7 @@ describe('refused', () => {
       'spec.http[0].match[0].authority.prefix',
       'FIELD_EMPTY',
     ],
-  ])('a prefix that everything has: %s %s', (...row) => expectRefused(row));
+  ])('a prefix that matches everything: %s %s', (...row) => expectRefused(row));
 
   it.each<Case>([
     [
@@ -191,7 +191,7 @@ describe('refused', () => {
       'spec.http[0].route[0].headers.response.remove[0]',
       'FIELD_NOT_ALLOWED got ":status"',
     ],
-  ])('a header that is set twice, or that is none: %s %s', (...row) => expectRefused(row));
+  ])('a header that is set twice, or is invalid: %s %s', (...row) => expectRefused(row));
 
   it.each<Case>([
     [
@@ -253,7 +253,7 @@ describe('refused', () => {
       'spec.endpoints[0].address',
       'FIELD_FORMAT_INVALID got "unix://s"',
     ],
-  ])('a unix socket that is no place, or a place with a port: %s %s', (...row) => expectRefused(row));
+  ])('a Unix socket that is not a path, or is a path with a port: %s %s', (...row) => expectRefused(row));
 
   it.each<Case>([
     [
@@ -268,7 +268,7 @@ describe('refused', () => {
       'spec.ingress[0].tls',
       'FIELDS_EXCLUSIVE',
     ],
-  ])('TLS in front of a port that is said to have none: %s %s', (...row) => expectRefused(row));
+  ])('TLS settings for a port with a plaintext protocol: %s %s', (...row) => expectRefused(row));
 
   it.each<Case>([
     [
@@ -303,7 +303,7 @@ describe('refused', () => {
       'spec.trafficPolicy.tls.insecureSkipVerify',
       'FIELDS_EXCLUSIVE',
     ],
-  ])('a setting without the one that it needs, or beside its opposite: %s %s', (...row) => expectRefused(row));
+  ])('a setting without its prerequisite, or together with its opposite: %s %s', (...row) => expectRefused(row));
 
   const digest = 'AB'.repeat(32);
   it.each<Case>([
@@ -365,10 +365,10 @@ describe('refused', () => {
       'spec.servers[0].tls.verifyCertificateSpki[0]',
       'FIELD_FORMAT_INVALID got "abc"',
     ],
-  ])('a digest that is none: %s %s', (...row) => expectRefused(row));
+  ])('an invalid digest: %s %s', (...row) => expectRefused(row));
 });
 
-describe('taken', () => {
+describe('accepted', () => {
   it.each([
     ['DestinationRule', policy('connectionPool: {tcp: {idleTimeout: 0s}, http: {idleTimeout: 1ms}}')],
     [
@@ -422,7 +422,7 @@ describe('istio.io/dry-run', () => {
     expect(dryRun(value)).toMatchObject({ valid: true, errors: [] });
   });
 
-  it.each(['', 'yes', 'on', 'tRUE', ' true', 'true ', '2', 'enabled'])('is refused as %j', (value) => {
+  it.each(['', 'yes', 'on', 'tRUE', ' true', 'true ', '2', 'enabled'])('is rejected as %j', (value) => {
     const { valid, errors } = dryRun(value);
     expect(errors).toEqual([
       `metadata.annotations["istio.io/dry-run"]: FIELD_FORMAT_INVALID got ${JSON.stringify(value)}`,
@@ -430,7 +430,7 @@ describe('istio.io/dry-run', () => {
     expect(valid).toBe(false);
   });
 
-  it.each(['AUDIT', 'CUSTOM'])('is refused on %s, which cannot be tried', (action) => {
+  it.each(['AUDIT', 'CUSTOM'])('is rejected on %s, which does not support it', (action) => {
     const provider = action === 'CUSTOM' ? 'provider: {name: x}\n' : '';
     const { valid, errors } = dryRun('true', `action: ${action}\n${provider}rules: [{}]`);
     expect(errors).toEqual([`metadata.annotations["istio.io/dry-run"]: FIELD_UNSUPPORTED got "${action}"`]);

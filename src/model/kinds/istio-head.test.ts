@@ -1,4 +1,4 @@
-/** What Istio's head accepts and rejects, and earlier versions of this program did not. */
+/** Validation rules of Istio's main branch that earlier versions of chartpilot did not have. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
@@ -106,7 +106,7 @@ const accepted: readonly [KindName, spec: string][] = [
   ],
 ];
 
-describe('validation against the head of Istio', () => {
+describe('validation as on the main branch of Istio', () => {
   it.each(rejected)('rejects a %s such as %s', (kind, spec, error) => {
     expect(errorsOf(kind, spec)).toEqual([error]);
   });

@@ -74,7 +74,7 @@ describe('an annotation or label without effect', () => {
       service('labels: {gateway.networking.k8s.io/gatewayname: a}'),
       'metadata.labels["gateway.networking.k8s.io/gatewayname"]: has no effect: there is no such label; did you mean gateway.networking.k8s.io/gateway-name?',
     ],
-  ])('has a warning: %s', (_, yaml, expected) => {
+  ])('is reported: %s', (_, yaml, expected) => {
     expect(warningsOf(yaml)).toEqual([expected]);
   });
 
@@ -84,7 +84,7 @@ describe('an annotation or label without effect', () => {
     ['of another domain', service('labels: {app.kubernetes.io/name: a, studio.io/inject: a}, annotations: {a: b}')],
     ['asking for what happens anyway', pod('labels: {sidecar.istio.io/inject: "false", istio.io/use-waypoint: none}')],
     ['read by the agent of the Pod', pod('annotations: {proxy.istio.io/config: "{}"}')],
-  ])('has no warning: %s', (_, yaml) => {
+  ])('is not reported: %s', (_, yaml) => {
     expect(warningsOf(yaml)).toEqual([]);
   });
 

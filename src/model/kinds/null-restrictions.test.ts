@@ -1,4 +1,4 @@
-/** `null` where somebody meant to write who may come: it is no list of nobody, and must not be one of everybody. */
+/** A `null` restriction: neither an empty list, which would deny everything, nor absent, which would allow everything. */
 import { expect, test } from 'vitest';
 import { readConfigFile } from '../config/config-file.ts';
 
@@ -14,12 +14,12 @@ const mutual = (field: string): string =>
 test.each([
   ['AuthorizationPolicy', '{action: ALLOW, rules: [{}], targetRef: null}', 'spec.targetRef'],
   ['RequestAuthentication', '{targetRef: null}', 'spec.targetRef'],
-])('a policy is not for everybody because its target is null: %s', (kind, spec, field) => {
+])('a policy with a null target is rejected and does not apply to everything: %s', (kind, spec, field) => {
   expect(read(kind, 'security.istio.io', spec)).toEqual({ valid: 0, told: [`error ${field}`] });
 });
 
 test.each(['subjectAltNames', 'verifyCertificateHash', 'verifyCertificateSpki'])(
-  'clients of a gateway are restricted by %s, or not: null is neither, and an empty list is told',
+  'a null restriction of gateway clients by %s is rejected, and an empty list is reported',
   (field) => {
     const path = `spec.servers[0].tls.${field}`;
     expect(read('Gateway', 'networking.istio.io', mutual(`${field}: null`))).toEqual({
@@ -33,13 +33,16 @@ test.each(['subjectAltNames', 'verifyCertificateHash', 'verifyCertificateSpki'])
   },
 );
 
-test.each(['subjectAltNames', 'caCertificates'])('so are servers that a destination rule checks by %s', (field) => {
-  const spec = `{host: a.b, trafficPolicy: {tls: {mode: SIMPLE, ${field}: null}}}`;
-  const told = [`error spec.trafficPolicy.tls.${field}`];
-  expect(read('DestinationRule', 'networking.istio.io', spec)).toEqual({ valid: 0, told });
-});
+test.each(['subjectAltNames', 'caCertificates'])(
+  'a null restriction of servers in a DestinationRule by %s is rejected, and an empty list is reported',
+  (field) => {
+    const spec = `{host: a.b, trafficPolicy: {tls: {mode: SIMPLE, ${field}: null}}}`;
+    const told = [`error spec.trafficPolicy.tls.${field}`];
+    expect(read('DestinationRule', 'networking.istio.io', spec)).toEqual({ valid: 0, told });
+  },
+);
 
-test('the older spelling of a mirrored share is taken', () => {
+test('the deprecated spelling of a mirror percentage is accepted', () => {
   const spec = '{hosts: [a.b], http: [{route: [{destination: {host: a.b}}], mirror: {host: c.d}, mirror_percent: 50}]}';
   expect(read('VirtualService', 'networking.istio.io', spec)).toEqual({ valid: 1, told: [] });
 });

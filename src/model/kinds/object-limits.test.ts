@@ -1,4 +1,4 @@
-/** Objects that are small and expand to much are rejected, with the field and the limit; what real meshes have is accepted. */
+/** Small objects with a large expansion are rejected with the field and the limit; sizes of real meshes are accepted. */
 import { describe, expect, it } from 'vitest';
 import { type LargeObject, largestAccepted, largestObjects } from '../../../test/tenants/largest-objects.ts';
 import { readConfigObject } from '../config/config-file.ts';
@@ -15,11 +15,11 @@ function read(kind: KindName, { body, labels, annotations }: LargeObject) {
 const names = Object.keys(kinds) as KindName[];
 
 describe('an object of one megabyte', () => {
-  it('is known of every kind', () => {
+  it('exists for every kind', () => {
     expect(Object.keys(largestObjects).sort()).toEqual(names.toSorted());
   });
 
-  it.each(names)('of kind %s is rejected for its largest list, and the field and the limit are named', (kind) => {
+  it.each(names)('of kind %s is rejected for its largest list, with field and limit', (kind) => {
     for (const large of largestObjects[kind]()) {
       const { config, problems } = read(kind, large);
       const errors = problems.filter(({ severity }) => severity === 'error');
@@ -42,7 +42,7 @@ describe('an object of one megabyte', () => {
   });
 });
 
-describe('an object as large as its limits', () => {
+describe('an object at its limits', () => {
   it.each(Object.keys(largestAccepted) as KindName[])('of kind %s is accepted', (kind) => {
     for (const large of largestAccepted[kind]!()) {
       const { problems, config } = read(kind, large);
@@ -52,7 +52,7 @@ describe('an object as large as its limits', () => {
   });
 });
 
-describe('what restricts and exceeds a limit', () => {
+describe('a restriction that exceeds a limit', () => {
   const standIn = (kind: KindName, spec: object) =>
     read(kind, { what: '', body: { spec } }).standIns.map((config) => [config.kind, config.spec]);
   const many = <Item>(item: (index: number) => Item, count = 5_000): Item[] =>
@@ -66,14 +66,14 @@ describe('what restricts and exceeds a limit', () => {
     ]);
   });
 
-  it('refuses every request in place of an AuthorizationPolicy or RequestAuthentication', () => {
+  it('denies every request in place of an AuthorizationPolicy or RequestAuthentication', () => {
     const denial = [['AuthorizationPolicy', { action: 'DENY', rules: [{}] }]];
     expect(standIn('AuthorizationPolicy', { rules: many(() => ({})) })).toEqual(denial);
     const jwtRules = many((index) => ({ issuer: `i${index}`, jwks: '{"keys":[]}' }));
     expect(standIn('RequestAuthentication', { jwtRules })).toEqual(denial);
   });
 
-  it('uses TLS of the mesh in place of a DestinationRule with TLS', () => {
+  it('uses mutual TLS of the mesh in place of a DestinationRule with TLS', () => {
     const subsets = many((index) => ({ name: `s${index}` }));
     expect(standIn('DestinationRule', { host: 'a.test', trafficPolicy: { tls: { mode: 'SIMPLE' } }, subsets })).toEqual(
       [['DestinationRule', { host: 'a.test', trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } }]],

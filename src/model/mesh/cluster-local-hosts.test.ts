@@ -13,7 +13,7 @@ it("keeps clients of a cluster's own services and of the control plane in their 
   expect(local.has('web.shop.svc.cluster.local')).toBe(false);
 });
 
-it('adds and removes what the mesh says, the most specific host deciding', () => {
+it('applies the mesh settings, of which the most specific host decides', () => {
   const local = hosts(`serviceSettings:
 - {settings: {clusterLocal: true}, hosts: ["*.shop.svc.cluster.local"]}
 - {settings: {clusterLocal: false}, hosts: [web.shop.svc.cluster.local, "*.kube-system.svc.cluster.local"]}`);

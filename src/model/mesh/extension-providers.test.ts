@@ -15,8 +15,8 @@ function told(yaml: string) {
   return { mesh: read.right.mesh, warnings: read.right.warnings.map(codedField) };
 }
 
-describe('what telemetry is sent to', () => {
-  it('is left out with a warning that says the field, when Envoy could not use it', () => {
+describe('a telemetry provider', () => {
+  it('is ignored with a warning that names the field, if Envoy could not use it', () => {
     const { mesh, warnings } = told(`
 extensionProviders:
 - { name: text, envoyFileAccessLog: { path: /dev/stdout, logFormat: { text: "%FOO%" } } }
@@ -38,7 +38,7 @@ extensionProviders:
     expect([...telemetryProvidersOf(mesh).keys()]).toEqual(['prometheus', 'envoy', 'good']);
   });
 
-  it('is written in a format that Envoy takes, or the mesh configuration is refused', () => {
+  it('has a format that Envoy accepts, or the mesh configuration is rejected', () => {
     expect(errorsOf('accessLogFormat: "%FOO%"')).toEqual(['accessLogFormat: FIELD_FORMAT_INVALID got "%FOO%"']);
     expect(errorsOf('{ accessLogEncoding: JSON, accessLogFormat: "[1]" }')).toEqual([
       'accessLogFormat: FIELD_FORMAT_INVALID got "[1]"',
@@ -48,7 +48,7 @@ extensionProviders:
     ]);
   });
 
-  it('is limited in the proxies’ own configuration within bounds', () => {
+  it('has limits within bounds in proxy configurations', () => {
     expect(
       errorsOf('defaultConfig: { tracing: { sampling: 101 }, gatewayTopology: { numTrustedProxies: -1 } }'),
     ).toEqual([

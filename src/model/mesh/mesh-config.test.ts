@@ -23,7 +23,7 @@ function fieldsOf(yaml: string): (string | undefined)[] {
 }
 
 describe('the mesh configuration', () => {
-  it('has its defaults when the file says nothing', () => {
+  it('has defaults for an empty file', () => {
     expect(givenMeshConfig('')).toEqual(defaultMeshConfig);
     expect(givenMeshConfig('# only a comment\n')).toEqual(defaultMeshConfig);
     expect(defaultMeshConfig).toMatchObject({
@@ -36,7 +36,7 @@ describe('the mesh configuration', () => {
     });
   });
 
-  it('is replaced field by field, and merged where that is the rule', () => {
+  it('is replaced field by field, and merged where defined', () => {
     const base = givenMeshConfig(`
 trustDomainAliases: [b, c]
 defaultProviders: {metrics: [prometheus]}
@@ -72,7 +72,7 @@ localityLbSetting: {failoverPriority: [x]}
     expect(providers[3]).toEqual({ name: 'mine', zipkin: { service: 'z.example.com', port: 2 } });
   });
 
-  it('warns of fields that it does not know, or no longer, and takes the rest', () => {
+  it('is accepted with warnings for unknown and retired fields', () => {
     const read = readMeshConfig('mesh.yaml', 'connectTimout: 1s\nmixerCheckServer: x\nrootNamespace: root\n');
     expect(E.isRight(read) && read.right.mesh.rootNamespace).toBe('root');
     expect(E.isRight(read) && read.right.warnings.map(codedProblem)).toEqual([
@@ -81,7 +81,7 @@ localityLbSetting: {failoverPriority: [x]}
     ]);
   });
 
-  it('says every mistake with its line', () => {
+  it('is rejected with every error and its line', () => {
     const yaml = `
 proxyListenPort: 70000
 connectTimeout: 2h
@@ -100,7 +100,7 @@ defaultConfig: {proxyAdminPort: x}
     ]);
   });
 
-  /** One row of §3.3 each: what is written, and the path of the mistake; no path: it is right. */
+  /** One row of §3.3 each: the text, and the path of its error; no path if it is valid. */
   it.each([
     ['proxyListenPort: 0', 'proxyListenPort'],
     ['proxyInboundListenPort: 65536', 'proxyInboundListenPort'],
@@ -166,7 +166,7 @@ defaultConfig: {proxyAdminPort: x}
     expect([...new Set(fieldsOf(yaml))]).toEqual(path === '' ? [] : [path]);
   });
 
-  it('leaves out a provider that cannot work, and says so, but is in force', () => {
+  it('is accepted without a provider that cannot work, which is reported', () => {
     const yaml = `extensionProviders:
   - {name: none}
   - {name: two, prometheus: {}, stackdriver: {}}
@@ -195,7 +195,7 @@ rootNamespace: root
     ]);
   });
 
-  it('warns of fields without effect and of unknown ones in messages of proxies and in providers', () => {
+  it('is reported for fields without effect and unknown ones in proxy messages and providers', () => {
     const read = readMeshConfig(
       'mesh.yaml',
       `meshMTLS: {ecdhCurves: [P-256]}
@@ -228,7 +228,7 @@ defaultConfig:
     ]);
   });
 
-  it('replaces messages as a whole, lists too, and headers of proxies per field', () => {
+  it('replaces messages and lists as a whole, and proxy headers per field', () => {
     const base = givenMeshConfig(`
 tcpKeepalive: {time: 10s, probes: 3}
 discoverySelectors: [{matchLabels: {a: b}}]
@@ -322,13 +322,13 @@ defaultConfig:
     expect(differs).toHaveLength(yaml.match(/^\w/gm)!.length);
   });
 
-  it('says where YAML is broken', () => {
+  it('is reported with the position of invalid YAML', () => {
     expect(errorsOf('a: [1\nb: 2')[0]).toMatch('mesh.yaml:2:1: error: YAML_INVALID');
   });
 });
 
 describe('mesh networks', () => {
-  it('are none when the file is empty', () => {
+  it('are empty for an empty file', () => {
     expect(readMeshNetworks('n.yaml', '')).toEqual(E.right({ networks: { networks: {} }, warnings: [] }));
   });
 
@@ -347,7 +347,7 @@ networks:
     );
   });
 
-  it('must say how endpoints are known and gateways are reached', () => {
+  it('must define their endpoints and gateway addresses', () => {
     const yaml = 'networks: {west: {endpoints: [{fromCidr: x}, {}], gateways: [{port: 0}]}}';
     const read = readMeshNetworks('n.yaml', yaml);
     expect(E.isLeft(read) && read.left.map(({ field }) => field)).toEqual([
@@ -374,7 +374,7 @@ networks:
     expect(E.isLeft(read) ? read.left.map(({ field }) => field) : []).toEqual(path === '' ? [] : [path]);
   });
 
-  it('are taken with a warning where they say what nobody knows, or nothing about who is in them', () => {
+  it('are accepted with a warning for unknown fields and networks without endpoints', () => {
     const read = readMeshNetworks('n.yaml', 'networks:\n  west: {gateway: []}\n');
     expect(E.isRight(read) && read.right.warnings.map(codedProblem)).toEqual([
       'n.yaml:2:10: warning: networks.west.gateway: FIELD_UNKNOWN near gateways',
@@ -383,7 +383,7 @@ networks:
   });
 });
 
-it('exportingNamespaces are names of namespaces, or all; what cannot be read is refused', () => {
+it('exportingNamespaces are namespace names or *; invalid values are rejected', () => {
   const read = (text: string) => readMeshConfig('mesh.yaml', text);
   const of = (text: string) => E.getOrElse(() => ({ mesh: defaultMeshConfig, warnings: [] }))(read(text) as never);
   expect(of('').mesh.exportingNamespaces).toEqual(['*']);

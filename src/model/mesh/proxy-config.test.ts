@@ -30,12 +30,12 @@ describe('decoding', () => {
     });
   });
 
-  test('an empty document says nothing', () => {
+  test('an empty document is valid and empty', () => {
     expect(decoded(null)).toEqual({});
     expect(decoded({})).toEqual({});
   });
 
-  test('every mistake of a document is told, each with its place', () => {
+  test('every error of a document is reported with its path', () => {
     const found = errorsOf(
       { drainDuration: 45, discoveryAddress: 'istiod', proxyMetadata: { A: 1 }, statusPrt: 1 },
       'defaultConfig',
@@ -48,13 +48,13 @@ describe('decoding', () => {
     ]);
   });
 
-  test('a drain time below one second is refused: Envoy takes whole seconds', () => {
+  test('a drain time below one second is rejected, because Envoy uses integer seconds', () => {
     expect(errorsOf({ drainDuration: '500ms' })).toEqual([
       'drainDuration: FIELD_OUT_OF_RANGE (at least 1000ms) got "500ms"',
     ]);
   });
 
-  test('whole numbers may stand in quotation marks, as in JSON of the API', () => {
+  test('integers may be in quotation marks, as in JSON of the API', () => {
     const written = (limit: string) => ({
       connectionSettings: { globalDownstreamConnectionLimit: limit },
       tracing: { sampling: '1.5', maxPathTagLength: '1e2' },
@@ -71,7 +71,7 @@ describe('decoding', () => {
     ]);
   });
 
-  test('serviceCluster and tracingServiceName are a choice', () => {
+  test('serviceCluster and tracingServiceName are exclusive', () => {
     const both = { serviceCluster: 'a', tracingServiceName: 'CANONICAL_NAME_ONLY' };
     expect(errorsOf(both)).toEqual(['tracingServiceName: FIELDS_EXCLUSIVE']);
   });
@@ -93,11 +93,11 @@ describe('merging', () => {
     controlPlaneAuthPolicy: 'NONE',
   };
 
-  test('a source that says nothing changes nothing', () => {
+  test('an empty source changes nothing', () => {
     expect(mergeProxyConfig(defaultProxyConfig, {})).toEqual(defaultProxyConfig);
   });
 
-  test('one source over the defaults', () => {
+  test('one source overrides the defaults', () => {
     expect(mergeProxyConfig(defaultProxyConfig, decoded(common))).toEqual({
       ...defaultProxyConfig,
       discoveryAddress: 'foo:123',
@@ -107,7 +107,7 @@ describe('merging', () => {
     });
   });
 
-  test('file, environment and annotation: later wins, metadata joins, lists do not', () => {
+  test('of file, environment and annotation the last wins; metadata is merged, lists are not', () => {
     const file = decoded({
       ...common,
       extraStatTags: ['a'],
@@ -137,19 +137,19 @@ describe('merging', () => {
     });
   });
 
-  test('of two tracers the later one counts, other fields of the message stay', () => {
+  test('the later of two tracers wins, other fields of the message stay', () => {
     const file = decoded({ tracing: { sampling: 10, zipkin: { address: 'zipkin:9411' } } });
     const annotation = decoded({ tracing: { datadog: { address: 'agent:8126' } } });
     expect(mergeProxyConfig(file, annotation).tracing).toEqual({ sampling: 10, datadog: { address: 'agent:8126' } });
   });
 
-  test('runtime values are a list of flags: the later source replaces them all', () => {
+  test('runtime values are a list of flags, which the later source replaces completely', () => {
     const merged = mergeProxyConfig(decoded({ runtimeValues: { a: '1' } }), decoded({ runtimeValues: { b: '2' } }));
     expect(merged.runtimeValues).toEqual({ b: '2' });
   });
 });
 
-test('what is written back can be read again', () => {
+test('the JSON form can be decoded again', () => {
   const json = proxyConfigToJson(defaultProxyConfig);
   expect(json).toMatchObject({ drainDuration: '45s', statusPort: 15020 });
   expect(mergeProxyConfig(defaultProxyConfig, decoded(json))).toEqual(defaultProxyConfig);

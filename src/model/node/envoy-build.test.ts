@@ -21,13 +21,13 @@ function reported(minor: number, extensions = [router, v8], userAgentName = 'env
 }
 
 describe('the Envoy of a node', () => {
-  it('is read from its build version and its extensions', () => {
+  it('is determined by its build version and its extensions', () => {
     expect(envoyBuildOf(reported(38))).toEqual({ version: [1, 38, 3], hasV8: true });
     expect(envoyBuildOf(reported(38, [router]))).toEqual({ version: [1, 38, 3], hasV8: false });
     expect(envoyBuildOf(reported(38, []))).toEqual({ version: [1, 38, 3], hasV8: undefined });
   });
 
-  it('counts standard metrics itself from 1.40 on, if its build has the access logger', () => {
+  it('counts standard metrics itself from version 1.40, if its build has the access logger', () => {
     const stats = { name: 'envoy.access_loggers.stats' };
     expect(envoyBuildOf(reported(40, [router, stats]))).toEqual({
       version: [1, 40, 3],
@@ -38,14 +38,14 @@ describe('the Envoy of a node', () => {
     expect(envoyBuildOf(reported(40))).not.toHaveProperty('hasStatsLogger');
   });
 
-  it('is read from a version in a text', () => {
+  it('is parsed from a version in a text', () => {
     const of = (value: string): unknown =>
       envoyBuildOf({ ...reported(0, []), userAgentVersionType: { case: 'userAgentVersion', value } });
     expect(of('1.36.2')).toEqual({ version: [1, 36, 2], hasV8: undefined });
     expect(of('nonsense')).toBeUndefined();
   });
 
-  it.each(['gRPC Go', 'gRPC C-core', ''])('is none for the user agent %j, whatever its version', (name) => {
+  it.each(['gRPC Go', 'gRPC C-core', ''])('is undefined for the user agent %j, regardless of the version', (name) => {
     expect(envoyBuildOf(reported(1, [], name))).toBeUndefined();
   });
 
@@ -75,11 +75,11 @@ describe('the supported range', () => {
     [[1, 41, 0], 'newer'],
     [[2, 0, 0], 'newer'],
     [undefined, 'unknown'],
-  ] as const)('has %j as %s', (version, support) => {
+  ] as const)('classifies %j as %s', (version, support) => {
     expect(envoySupport(version)).toBe(support);
   });
 
-  it('is named for a version outside of it only', () => {
+  it('is named only for unsupported versions', () => {
     expect(unsupportedEnvoyText([1, 35, 1])).toContain(
       'Envoy 1.35.1 is older than the supported versions 1.36 to 1.40',
     );

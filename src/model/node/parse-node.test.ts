@@ -10,7 +10,7 @@ const node = (over: Partial<NodeFields> = {}): NodeFields => ({
 });
 
 describe('a node', () => {
-  it('is known by its id, its metadata filling in the rest', () => {
+  it('is identified by its ID, with other properties from its metadata', () => {
     const metadata = {
       NAMESPACE: 'prod',
       CLUSTER_ID: 'c1',
@@ -41,7 +41,7 @@ describe('a node', () => {
     );
   });
 
-  it('is of the namespace of its domain, and intercepts by REDIRECT, unless it says otherwise', () => {
+  it('defaults to the namespace of its domain and to interception by REDIRECT', () => {
     expect(parseNode(node())).toMatchObject(E.right({ configNamespace: 'shop', interceptionMode: 'REDIRECT' }));
   });
 
@@ -56,7 +56,7 @@ describe('a node', () => {
     expect(parsed).toMatchObject(E.right({ locality }));
   });
 
-  it('may send its labels as JSON in a text', () => {
+  it('may send its labels as JSON text', () => {
     expect(parseNode(node({ metadata: { LABELS: '{"app":"web","v":1}' } }))).toMatchObject(
       E.right({ labels: { app: 'web', v: '1' } }),
     );
@@ -68,7 +68,7 @@ describe('a node', () => {
     ['envoy~1.2.3.4~a~b', 'node type must be sidecar or router, got "envoy"'],
     ['ztunnel~1.2.3.4~a~b', 'node type ztunnel is not supported'],
     ['sidecar~nowhere~a~b', 'valid IP address'],
-  ])('with the id %j is refused', (id, fragment) => {
+  ])('with the ID %j is rejected', (id, fragment) => {
     expect(parseNode(node({ id }))).toEqual(E.left(expect.stringContaining(fragment)));
   });
 
@@ -76,7 +76,7 @@ describe('a node', () => {
     ['api', 'metadata GENERATOR must be "grpc" or must not be set, got "api"'],
     [['grpc'], 'metadata GENERATOR must be "grpc" or must not be set, got ["grpc"]'],
     [7, 'metadata GENERATOR must be "grpc" or must not be set, got 7'],
-  ])('that asks for configuration of the generator %j is refused', (GENERATOR, fragment) => {
+  ])('that requests configuration of the generator %j is rejected', (GENERATOR, fragment) => {
     expect(parseNode(node({ metadata: { GENERATOR } }))).toEqual(E.left(expect.stringContaining(fragment)));
   });
 
@@ -88,16 +88,16 @@ describe('a node', () => {
     );
   });
 
-  it('is told no more of a giant generator than a person reads', () => {
+  it('is rejected with a truncated quotation of a giant generator', () => {
     const parsed = parseNode(node({ metadata: { GENERATOR: 'g'.repeat(1e6) } }));
     expect(E.isLeft(parsed) && parsed.left.length).toBeLessThan(300);
   });
 
-  it.each([undefined, null, ''])('that says nothing of a generator (%j) is an Envoy', (GENERATOR) => {
+  it.each([undefined, null, ''])('without a generator (%j) is an Envoy', (GENERATOR) => {
     expect(E.isRight(parseNode(node({ metadata: { GENERATOR } })))).toBe(true);
   });
 
-  it('with labels that are none is refused', () => {
+  it('with invalid labels is rejected', () => {
     expect(parseNode(node({ metadata: { LABELS: 'app=web' } }))).toEqual(E.left(expect.stringContaining('LABELS')));
     expect(parseNode(node({ metadata: { NAMESPACE: 'n'.repeat(254) } }))).toEqual(
       E.left(expect.stringContaining('metadata NAMESPACE must have at most 253 characters, got 254')),

@@ -27,7 +27,7 @@ function addresses(yaml: string, about: Partial<AddressingShape>, features: Part
 }
 
 describe('the addresses of a service', () => {
-  it('are those of the families that the proxy has', () => {
+  it('are those of the families of the proxy', () => {
     expect(addresses(dual, { ipFamily: 'v4' })).toEqual(['10.96.0.1']);
     expect(addresses(dual, { ipFamily: 'v6' })).toEqual(['fd00::1']);
     expect(addresses(dual, { ipFamily: 'dual' })).toEqual(['10.96.0.1', 'fd00::1']);
@@ -46,7 +46,7 @@ describe('the addresses of a service', () => {
     expect(of('north')).toEqual(['10.96.0.1']);
   });
 
-  it('are allocated ones where it has none and the proxy’s DNS answers', () => {
+  it('are allocated if it has none and the proxy has a DNS proxy', () => {
     const dns = serviceEntry('resolution: DNS');
     const allocated = [expect.stringMatching(/^240\.240\./)];
     expect(addresses(dns, { metadata: asked })).toEqual(allocated);
@@ -56,14 +56,14 @@ describe('the addresses of a service', () => {
     expect(addresses(dns, { metadata: asked, ipFamily: 'v6' })).toEqual([expect.stringMatching(/^2001:2::f0f0:/)]);
   });
 
-  it('are allocated only for proxies that ask for them when PILOT_ENABLE_IP_AUTOALLOCATE is off', () => {
+  it('are allocated only for proxies that request them if PILOT_ENABLE_IP_AUTOALLOCATE is off', () => {
     const dns = serviceEntry('resolution: DNS');
     const off = { autoAllocate: false };
     expect(addresses(dns, { metadata: { DNS_CAPTURE: 'true' } }, off)).toEqual([]);
     expect(addresses(dns, { metadata: asked }, off)).toHaveLength(1);
   });
 
-  it('are told apart by a key', () => {
+  it('are distinguished by a key', () => {
     const shape = givenShape();
     const keys = [{}, { clusterId: 'west' }, { ipFamily: 'v6' as const }, { metadata: asked }].map((about) =>
       addressingKey({ ...shape, ...about }),

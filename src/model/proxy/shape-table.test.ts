@@ -24,8 +24,8 @@ const mesh = givenMesh(service);
 const table = new ShapeTable();
 const shapeOf = (node: GivenNode, context = mesh.context): ProxyShape => table.shapeOf(givenProxy(node), context);
 
-describe('proxies have one shape', () => {
-  it('that differ in address, and in metadata that nothing is made from, in whatever order they tell it', () => {
+describe('proxies share one shape', () => {
+  it('if they differ only in addresses and irrelevant metadata, in any order', () => {
     const one = shapeOf({
       ip: '10.1.0.1',
       metadata: { NAME: 'a', HTTP10: '1', IDLE_TIMEOUT: '5s' },
@@ -55,12 +55,12 @@ describe('proxies have one shape', () => {
     ['DNS', { metadata: { DNS_CAPTURE: 'true' } }],
     ['stand-in addresses', { metadata: { DNS_AUTO_ALLOCATE: 'true' } }],
     ['what its workload serves', { ip: '10.0.0.1' }],
-  ])('only if their %s is the same', (_what, node) => {
+  ])('only if their %s is equal', (_what, node) => {
     expect(shapeOf(node)).not.toBe(shapeOf({}));
   });
 });
 
-it('addresses count where a Sidecar object says what comes in, and only there', () => {
+it('addresses are part of the shape only if a Sidecar object has ingress listeners', () => {
   const { context } = givenMesh(service + sidecar);
   const own = shapeOf({ ip: '10.1.0.1' }, context);
   expect(own.ownAddresses).toEqual(['10.1.0.1']);
@@ -83,7 +83,7 @@ describe('standard metrics', () => {
 });
 
 describe('the version of an agent', () => {
-  it('makes no difference, and neither does how a node says that it has one', () => {
+  it('does not distinguish shapes, nor does the form in which a node reports its agent', () => {
     const one = shapeOf({ metadata: { ISTIO_VERSION: '1.28.0' } });
     expect(shapeOf({ metadata: { ISTIO_VERSION: '1.30.1' } })).toBe(one);
     expect(shapeOf({ metadata: { WORKLOAD_CERTIFICATES: true } })).toBe(one);
@@ -91,7 +91,7 @@ describe('the version of an agent', () => {
   });
 
   it.each([{}, { ISTIO_VERSION: '' }, { ISTIO_VERSION: '1.28.0', WORKLOAD_CERTIFICATES: 'false' }])(
-    'promises no certificates where there is none, or the node says so: %j',
+    'implies no certificates without an agent, or if the node reports none: %j',
     (metadata) => {
       const one = shapeOf({ metadata });
       expect(one).toBe(shapeOf({}));
@@ -99,7 +99,7 @@ describe('the version of an agent', () => {
     },
   );
 
-  it('makes one where an EnvoyFilter in force asks for it, and for other metadata', () => {
+  it('distinguishes shapes if an active EnvoyFilter matches it, like other metadata', () => {
     const filter = (proxy: string): string => `
 apiVersion: networking.istio.io/v1alpha3
 kind: EnvoyFilter
@@ -118,7 +118,7 @@ spec: { configPatches: [{ applyTo: CLUSTER, match: { proxy: ${proxy} }, patch: {
     expect(at('shop', '1.28.0', colours)).toBe(at('shop', '1.30.0', colours));
   });
 
-  it('counts from the context on in which a filter asks', () => {
+  it('distinguishes shapes from the context in which a filter matches it', () => {
     const proxy = givenProxy({ namespace: 'shop', labels: { app: 'alone' }, metadata: { ISTIO_VERSION: '1.28.0' } });
     const filter = `
 apiVersion: networking.istio.io/v1alpha3
@@ -132,7 +132,7 @@ spec: { configPatches: [{ applyTo: CLUSTER, match: { proxy: { proxyVersion: x } 
   });
 });
 
-it('the node counts where a service keeps to the nodes of its clients, and only there', () => {
+it('the node is part of the shape only if a service is node-local', () => {
   const local = `
 apiVersion: v1
 kind: Service
@@ -147,7 +147,7 @@ spec: { clusterIP: 10.5.0.1, internalTrafficPolicy: Local, ports: [{ name: dns, 
   expect(table.shapeOf(proxy, there, table.shapeOf(proxy, mesh.context)).nodeName).toBe('n1');
 });
 
-it('a proxy keeps its shape in the next context unless what it depends on is another', () => {
+it('a proxy keeps its shape in the next context unless one of its inputs changed', () => {
   const proxy = givenProxy({ ip: '10.0.0.1' });
   const before = table.shapeOf(proxy, mesh.context);
   expect(before.serviceTargets.map(({ port }) => port.number)).toEqual([80]);
@@ -158,7 +158,7 @@ it('a proxy keeps its shape in the next context unless what it depends on is ano
   expect(after.serviceTargets).toEqual([]);
 });
 
-it('is asked for once in a context, for all proxies that had one shape', () => {
+it('whether a shape is complete is determined once per context for all of its proxies', () => {
   const { context } = givenMesh(service);
   const nodes = Array.from({ length: 50 }, (_, i) => givenProxy({ ip: `10.1.0.${i}` }));
   const shapes = new ShapeTable();
@@ -176,7 +176,7 @@ it('is asked for once in a context, for all proxies that had one shape', () => {
   };
   expect(nodes.map((node, i) => shapes.shapeOf(node, counted, before[i]))).toEqual(before);
   expect(asked).toHaveLength(1);
-  // Where addresses count, each is asked by itself.
+  // If addresses are part of the shape, each proxy is checked.
   const other = givenMesh(service + sidecar).context;
   expect(new Set(nodes.map((node, i) => shapes.shapeOf(node, other, before[i]))).size).toBe(nodes.length);
 });

@@ -54,7 +54,7 @@ function types(node: GivenNode, ...keys: string[]): string[] {
 const shop: GivenNode = { namespace: 'shop' };
 const router: GivenNode = { type: 'router', namespace: 'istio-system' };
 
-describe('a change concerns a sidecar', () => {
+describe('a change affects a sidecar', () => {
   it.each([
     ['ServiceEntry/shop/reviews.b', ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS']],
     ['ServiceEntry/shop/reviews', ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS']],
@@ -73,7 +73,7 @@ describe('a change concerns a sidecar', () => {
     ['EnvoyFilter/shop/f', ['CDS', 'EDS', 'LDS', 'RDS', 'ECDS', 'BDS']],
     ['WasmPlugin/shop/w', ['LDS', 'ECDS']],
     ['DNSName/shop/reviews.b', ['NDS']],
-  ])('that is in its scope: %s', (key, expected) => {
+  ])('if the object is in its scope: %s', (key, expected) => {
     expect(types(shop, key)).toEqual(expected);
   });
 
@@ -91,7 +91,7 @@ describe('a change concerns a sidecar', () => {
     'EnvoyFilter/pay/f',
     'DNSName/pay/card.b',
     'Service/pay/card',
-    // What becomes of them is named as a service, endpoints, routes, or shows in the proxy's shape.
+    // Their effects are notified as a service, endpoints or routes, or are visible in the proxy's shape.
     'Pod/shop/web-0',
     'EndpointSlice/shop/reviews-x',
     'Node//n',
@@ -101,7 +101,7 @@ describe('a change concerns a sidecar', () => {
     'ReferenceGrant/shop/g',
     'GatewayClass//istio',
     'Proxy/Kubernetes/10.9.9.9',
-  ])('not when it is outside: %s', (key) => {
+  ])('not if the object is outside its scope: %s', (key) => {
     expect(types(shop, key)).toEqual([]);
   });
 
@@ -111,23 +111,23 @@ describe('a change concerns a sidecar', () => {
     ['PeerAuthentication/other/p', ['CDS', 'EDS', 'LDS']],
     ['PeerAuthentication/nobody/p', []],
     ['RequestAuthentication/pay/p', []],
-  ])('of a namespace with services that it may call, in how it calls them: %s', (key, expected) => {
+  ])('if it changes how services of a namespace in its scope are called: %s', (key, expected) => {
     expect(types({ namespace: 'other' }, key)).toEqual(expected);
   });
 
-  it('when it says how services are called that were in its scope, and are gone', () => {
+  it('if it concerned services that were in its scope and are removed', () => {
     const change = { forced: false, keys: [parseConfigKey('PeerAuthentication/pay/p')] };
     const hidden = givenMesh(mesh + object('Sidecar', 'other/own', '{egress: [{hosts: ["shop/*"]}]}')).context;
     expect(typesToPushFor(change, { namespace: 'other' }, hidden, context)).toEqual(new Set(['CDS', 'EDS']));
     expect(typesToPushFor(change, { namespace: 'other' }, hidden, hidden)).toEqual(new Set());
   });
 
-  it('without a Sidecar object when the thing is exported to it', () => {
+  it('without a Sidecar object if the object is exported to it', () => {
     expect(types({ namespace: 'other' }, 'ServiceEntry/pay/card.b')).toContain('CDS');
     expect(types({ namespace: 'other' }, 'ServiceEntry/pay/secret.b')).toEqual([]);
   });
 
-  it('when the thing was in its scope before, and is gone', () => {
+  it('if the object was in its scope and is removed', () => {
     const after = givenMesh(
       mesh.replace(service('shop/reviews', 'reviews.b', ', endpoints: [{address: 10.0.0.1}]'), ''),
     ).context;
@@ -136,21 +136,21 @@ describe('a change concerns a sidecar', () => {
     expect(typesToPushFor(change, shop, after, after)).toEqual(new Set());
   });
 
-  it('when it is of a service that its own workload serves, in scope or not', () => {
+  it('if it is of a service of its own workload, whether in its scope or not', () => {
     const own = givenMesh(mesh.replace('"./*"', '"~/*"')).context;
     const change = { forced: false, keys: [parseConfigKey('ServiceEntry/shop/reviews.b')] };
     expect(typesToPushFor(change, { ...shop, ip: '10.0.0.1' }, own, own)).toContain('LDS');
     expect(typesToPushFor(change, { ...shop, ip: '10.0.0.2' }, own, own)).toEqual(new Set());
   });
 
-  it('when it is a rule for a service that its own workload serves, in scope or not', () => {
+  it('if it is a rule for a service of its own workload, whether in its scope or not', () => {
     const own = givenMesh(mesh.replace('"./*"', '"~/*"')).context;
     const change = { forced: false, keys: [parseConfigKey('DestinationRule/shop/reviews')] };
     expect(typesToPushFor(change, { ...shop, ip: '10.0.0.1' }, own, own)).toContain('CDS');
     expect(typesToPushFor(change, { ...shop, ip: '10.0.0.2' }, own, own)).toEqual(new Set());
   });
 
-  it('in its listeners when endpoints make its workload serve something else', () => {
+  it('in its listeners if endpoints change what its workload serves', () => {
     const moved = givenMesh(mesh.replace('10.0.0.1', '10.0.0.7')).context;
     const change = { forced: false, keys: [parseConfigKey('Endpoints/shop/reviews.b')] };
     const of = (ip: string): string[] => [...typesToPushFor(change, { ...shop, ip }, moved, context)].sort();
@@ -160,7 +160,7 @@ describe('a change concerns a sidecar', () => {
   });
 });
 
-describe('a change concerns a router', () => {
+describe('a change affects a router', () => {
   it.each([
     ['Gateway/shop/gw', ['CDS', 'LDS', 'RDS', 'ECDS']],
     ['VirtualService/pay/card', ['CDS', 'LDS', 'RDS', 'ECDS']],
@@ -175,23 +175,23 @@ describe('a change concerns a router', () => {
     // Credentials are those of its own namespace.
     ['Secret/shop/cert', ['ECDS']],
     ['ConfigMap/shop/ca', []],
-  ])('by what it sees: %s', (key, expected) => {
+  ])('according to visibility: %s', (key, expected) => {
     expect(types(router, key)).toEqual(expected);
   });
 });
 
 describe('any change', () => {
-  it('concerns everything when it is forced, or when nothing was sent before', () => {
+  it('affects everything if it is forced, or if nothing was sent before', () => {
     const all = ['CDS', 'EDS', 'LDS', 'RDS', 'SDS', 'NDS', 'ECDS', 'PCDS', 'BDS'];
     expect([...typesToPushFor({ forced: true, keys: [] }, shop, context, context)]).toEqual(all);
     expect([...typesToPushFor({ forced: false, keys: [] }, shop, context, undefined)]).toEqual(all);
   });
 
-  it('of nothing concerns nobody', () => {
+  it('without objects affects no proxy', () => {
     expect(types(shop)).toEqual([]);
   });
 
-  it('is asked about by type URL', () => {
+  it('is classified by type URL', () => {
     expect(pushedTypeOf('type.googleapis.com/envoy.config.cluster.v3.Cluster')).toBe('CDS');
     expect(pushedTypeOf('type.googleapis.com/x.Y')).toBeUndefined();
   });

@@ -42,11 +42,11 @@ describe('services in a push context', () => {
     ['a', ['all.b', 'own.b']],
     ['b', ['all.b', 'friend.b']],
     ['c', ['all.b']],
-  ])('are visible to namespace %s as exportTo says', (namespace, hosts) => {
+  ])('are visible to namespace %s according to exportTo', (namespace, hosts) => {
     expect(context.servicesVisibleTo(namespace).map(({ hostname }) => hostname)).toEqual(hosts);
   });
 
-  it("mean, by name, the client's namespace's first, else the oldest visible", () => {
+  it("are resolved by name to the client namespace's, else the oldest visible", () => {
     const shared = contextOf(
       service('a/s', 'x.b') + service('b/s', 'x.b') + service('c/s', 'x.b', ', exportTo: ["."]'),
     );
@@ -54,7 +54,7 @@ describe('services in a push context', () => {
     expect([meaning('a'), meaning('b'), meaning('c'), meaning('d')]).toEqual(['a', 'b', 'c', 'a']);
   });
 
-  it('are exported as the mesh says when they do not say it', () => {
+  it("are exported by the mesh's default without exportTo", () => {
     const closed = contextOf(service('a/s', 'x.b'), { meshConfig: 'defaultServiceExportTo: ["."]' });
     expect(closed.servicesVisibleTo('b')).toEqual([]);
     expect(closed.servicesVisibleTo('a')).toHaveLength(1);
@@ -96,7 +96,7 @@ describe('the destination rule of a service', () => {
     expect(names(context, 'b', 'x.b', 'a')).toEqual([]);
   });
 
-  it('is the one that selects the workload before any other of the namespace', () => {
+  it('is the one that selects the workload before others of the namespace', () => {
     const context = contextOf(
       service('a/s', 'x.b') +
         rule('a/all', 'x.b') +
@@ -107,7 +107,7 @@ describe('the destination rule of a service', () => {
     expect(names(context, 'b', 'x.b', 'a', { app: 'web' })).toEqual(['a/all']);
   });
 
-  it('is the one for the very host, whatever workload one for a wildcard selects', () => {
+  it('is the one for the exact host, even if one for a wildcard selects the workload', () => {
     const chosen = (name: string, host: string): string =>
       rule(name, host, ', workloadSelector: {matchLabels: {app: web}}');
     const web = { app: 'web' };
@@ -119,7 +119,7 @@ describe('the destination rule of a service', () => {
     expect(names(elsewhere, 'a', 'x.y.b', 'b', web)).toEqual(['a/wide']);
   });
 
-  it('is made of all for the host: subsets add up, the first policy holds', () => {
+  it('is merged from all for the host: subsets are added, the first traffic policy applies', () => {
     const context = contextOf(
       service('a/s', 'reviews.a.svc.cluster.local') +
         rule('a/one', 'reviews', ', subsets: [{name: v1, labels: {v: "1"}}]') +
@@ -143,7 +143,7 @@ describe('the destination rule of a service', () => {
 });
 
 describe('virtual services in a push context', () => {
-  it('are found by gateway and by who sees them, names made absolute', () => {
+  it('are found by gateway and visibility, with resolved names', () => {
     const context = contextOf(
       route('a/mesh', 'reviews') +
         route('a/both', 'x.b', ', gateways: [mesh, gw]') +
@@ -162,7 +162,7 @@ describe('virtual services in a push context', () => {
     });
   });
 
-  it('have the routes of their delegates, and say that they are made of them', () => {
+  it('contain the routes of their delegates, and have them as origins', () => {
     const root = object(
       'VirtualService',
       'a/root',
@@ -186,7 +186,7 @@ describe('virtual services in a push context', () => {
     ]);
   });
 
-  it('take nothing from a delegate that is not exported to them', () => {
+  it('contain no routes of a delegate that is not exported to them', () => {
     const root = object('VirtualService', 'a/root', '{hosts: [x.b], http: [{delegate: {name: leaf, namespace: b}}]}');
     const leaf = object('VirtualService', 'b/leaf', '{exportTo: ["."], http: [{route: [{destination: {host: svc}}]}]}');
     expect(contextOf(root + leaf).virtualServicesFor('mesh', 'a')[0]?.config.spec.http).toEqual([]);
@@ -201,12 +201,12 @@ describe('gateways of a proxy', () => {
       object('Gateway', 'c/all', `{${server}}`),
   );
 
-  it('are those whose selector its labels fulfil, of any namespace', () => {
+  it('are those whose selector matches its labels, in any namespace', () => {
     const router = givenProxy({ type: 'router', labels: { istio: 'ingress', app: 'x' } });
     expect(context.gatewaysFor(router).map(({ name }) => name)).toEqual(['one', 'all']);
   });
 
-  it('are none for a sidecar', () => {
+  it('are empty for a sidecar', () => {
     expect(context.gatewaysFor(givenProxy({ labels: { istio: 'ingress' } }))).toEqual([]);
   });
 });
@@ -258,7 +258,7 @@ describe('policies of a workload', () => {
   const web = givenProxy({ namespace: 'a', labels: { app: 'web' } });
   const names = (configs: readonly { readonly name: string }[]): string[] => configs.map(({ name }) => name);
 
-  it('are those of each kind that select it, and the same object while the very same hold', () => {
+  it('are those of each kind that select it, and the same object while the same policies apply', () => {
     const yaml =
       policy('PeerAuthentication', 'istio-system/mesh', '{mtls: {mode: STRICT}}') +
       policy('PeerAuthentication', 'a/web', '{selector: {matchLabels: {app: web}}}') +
@@ -291,17 +291,17 @@ describe('policies of a workload', () => {
     expect(added.context.policiesFor(web)).not.toBe(policies);
     expect(added.context.policiesFor(web).id).not.toBe(policies.id);
     expect(names(added.context.policiesFor(web).authorizationPolicies)).toEqual(['allow', 'new']);
-    // The same, though other contexts were built in between.
+    // The same, even after other contexts were built.
     expect(givenMesh(yaml, { previous: { ...before, changed: changed } }).context.policiesFor(web)).toBe(policies);
   });
 
-  it('are none, the same for all, where there are none', () => {
+  it('are the same empty object if there are none', () => {
     const { context } = givenMesh(policy('AuthorizationPolicy', 'b/x'));
     expect(context.policiesFor(web).id).toBe('');
     expect(context.policiesFor(web)).toBe(contextOf('').policiesFor(givenProxy({ type: 'router' })));
   });
 
-  it('of a router are those attached to a Gateway that it carries out as well', () => {
+  it('of a router include those attached to a Gateway that it implements', () => {
     const target = (group: string): string => `{targetRefs: [{group: ${group}, kind: Gateway, name: gw}]}`;
     const server = '{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}';
     const yaml =
@@ -321,7 +321,7 @@ describe('policies of a workload', () => {
     expect(held('router', { 'gateway.networking.k8s.io/gateway-name': 'gw' })).toEqual([['api'], ['all']]);
   });
 
-  it('follow the Gateway objects that a router carries out from context to context', () => {
+  it('follow the Gateway objects that a router implements across contexts', () => {
     const target = '{targetRefs: [{group: networking.istio.io, kind: Gateway, name: gw}]}';
     const gateway = (app: string): string =>
       object(
@@ -339,7 +339,7 @@ describe('policies of a workload', () => {
     expect(after.context.policiesFor(edge).id).toBe('');
   });
 
-  it('say what connections it takes', () => {
+  it('determine the mTLS mode of its connections', () => {
     const yaml =
       policy('PeerAuthentication', 'istio-system/mesh', '{mtls: {mode: STRICT}}') +
       policy(
@@ -377,12 +377,12 @@ describe('short names', () => {
     return [...hosts, http?.[0]?.route?.[0]?.destination.host, ...ruled];
   }
 
-  it('are those of Kubernetes where it is, whether there is such a service or not', () => {
+  it('are qualified as in Kubernetes, whether the service exists or not', () => {
     expect(meaningsIn(contextOf(yaml))).toEqual([kubernetesName, kubernetesName]);
     expect(meaningsIn(contextOf(withService))).toEqual([kubernetesName, kubernetesName, kubernetesName]);
   });
 
-  it('are those of Kubernetes elsewhere only for a service that has such a name, as services come and go', () => {
+  it('are qualified without Kubernetes only for services of that name, as they are added and removed', () => {
     const without = givenMesh(yaml, { kubernetes: false });
     expect(meaningsIn(without.context)).toEqual(['reviews.a', 'reviews.a', 'reviews.a']);
     const come = givenMesh(withService, { kubernetes: false, previous: { ...without, changed } });
@@ -396,7 +396,7 @@ describe('short names', () => {
     expect(gone.context.renamed).toHaveLength(2);
   });
 
-  it('keep what they mean, and what was made of it, while other services come and go', () => {
+  it('keep their meaning and derived objects while other services are added and removed', () => {
     const before = givenMesh(yaml, { kubernetes: false });
     const other = [{ kind: 'ServiceEntry', namespace: 'a', name: 'x.b' }];
     const after = givenMesh(yaml + service('a/x', 'x.b'), {
@@ -407,7 +407,7 @@ describe('short names', () => {
     expect(after.context.virtualServicesFor('mesh', 'a')[0]).toBe(before.context.virtualServicesFor('mesh', 'a')[0]);
   });
 
-  it('of a delegate mean what they mean where it stands, and change with it', () => {
+  it('of a delegate are resolved in its own namespace, and again after changes', () => {
     const delegating =
       object('VirtualService', 'a/root', '{hosts: [x.b], http: [{delegate: {name: part, namespace: b}}]}') +
       object('VirtualService', 'b/part', '{http: [{route: [{destination: {host: reviews}}]}]}');
@@ -424,7 +424,7 @@ describe('short names', () => {
     expect(led(after)).toBe(host);
   });
 
-  it("of a proxy for unknown destinations are the Sidecar object's", () => {
+  it("the egress proxy for unknown destinations is the Sidecar object's", () => {
     const policy = '{mode: ALLOW_ANY, egressProxy: {host: reviews, port: {number: 80}}}';
     const sidecar = object('Sidecar', 'a/own', `{outboundTrafficPolicy: ${policy}}`);
     const proxy = givenProxy({ namespace: 'a' });
@@ -441,10 +441,10 @@ describe('short names', () => {
   });
 });
 
-describe('a push context built from the one before', () => {
+describe('a push context built from the previous one', () => {
   const base = service('a/s', 'x.b') + route('a/v', 'x.b') + rule('a/r', 'x.b');
 
-  it('takes over what did not change and indexes what did', () => {
+  it('reuses unchanged parts and indexes changed ones', () => {
     const before = givenMesh(base);
     const proxy = givenProxy();
     const scopeBefore = before.context.sidecarScopeFor(proxy);
@@ -455,7 +455,7 @@ describe('a push context built from the one before', () => {
     expect(after.context.gatewaysFor(givenProxy({ type: 'router' })).map(({ name }) => name)).toEqual(['g']);
   });
 
-  it('makes scopes again when what they are made of changed', () => {
+  it('rebuilds scopes when their inputs changed', () => {
     const before = givenMesh(base);
     const changed = [{ kind: 'VirtualService', namespace: 'a', name: 'w' }];
     const after = givenMesh(base + route('a/w', 'z.b'), { previous: { ...before, changed } });
@@ -465,7 +465,7 @@ describe('a push context built from the one before', () => {
     expect(names(after.context)).toEqual(['v', 'w']);
   });
 
-  it('indexes everything when the mesh configuration is another', () => {
+  it('indexes everything when the mesh configuration changed', () => {
     const before = givenMesh(base);
     const after = givenMesh(base, {
       meshConfig: 'outboundTrafficPolicy: {mode: REGISTRY_ONLY}',

@@ -28,7 +28,7 @@ function scopeOf(sidecars: string, node: GivenNode = { namespace: 'shop' }): Sid
 const hosts = (services: SidecarScope['services']): string[] => services.map(({ hostname }) => hostname);
 
 describe('the scope of a sidecar', () => {
-  it('is everything that is exported to its namespace when no object speaks of it', () => {
+  it('is everything exported to its namespace if no Sidecar applies', () => {
     const scope = scopeOf('');
     expect(hosts(scope.services)).toEqual(['reviews.b', 'ratings.b', 'card.b']);
     expect(scope.egressListeners).toHaveLength(1);
@@ -58,7 +58,7 @@ describe('the scope of a sidecar', () => {
     ['"*/card.b"', ['card.b']],
     ['"*/hidden.b"', []],
     ['"~/*"', []],
-    // A virtual service of another namespace leads to card.b.
+    // A virtual service of another namespace routes to card.b.
     ['"*/*", "~pay/*"', ['reviews.b', 'ratings.b', 'card.b']],
     ['"shop/ratings.b", "pay/*", "~pay/*"', ['ratings.b', 'card.b']],
     ['"*/*", "~./ratings.b"', ['reviews.b', 'card.b']],
@@ -66,18 +66,18 @@ describe('the scope of a sidecar', () => {
     ['"*/*", "~other/*"', ['reviews.b', 'ratings.b', 'card.b']],
     ['"./ratings.b", "~shop/*"', []],
     ['"~shop/*"', []],
-  ])('imports %s, and what imported virtual services lead to', (imported, expected) => {
+  ])('imports %s, and destinations of imported virtual services', (imported, expected) => {
     expect(hosts(scopeOf(object('Sidecar', 'shop/s', `{egress: [{hosts: [${imported}]}]}`)).services)).toEqual(
       expected,
     );
   });
 
-  it('takes `.` as the namespace of the proxy, also in an object of the root namespace', () => {
+  it('resolves `.` to the namespace of the proxy, also in an object of the root namespace', () => {
     const scope = scopeOf(object('Sidecar', 'istio-system/s', '{egress: [{hosts: ["./*"]}]}'), { namespace: 'pay' });
     expect(hosts(scope.services)).toEqual(['card.b', 'hidden.b']);
   });
 
-  it('chooses virtual services by host, a wildcard host that covers an imported one too', () => {
+  it('selects virtual services by host, including wildcards that cover an imported one', () => {
     const scope = scopeOf(
       object('Sidecar', 'shop/s', '{egress: [{hosts: ["*/ratings.b"]}]}') + route('shop/wide', '"*.b"', 'reviews.b'),
     );
@@ -85,7 +85,7 @@ describe('the scope of a sidecar', () => {
     expect(hosts(scope.services)).toEqual(['reviews.b', 'ratings.b']);
   });
 
-  it('shows through a listener with a port only services that have it, with it alone; ports of listeners add up', () => {
+  it('contains through a listener with a port only services with the port, reduced to it; ports of listeners are merged', () => {
     const scope = scopeOf(
       object(
         'Sidecar',
@@ -104,14 +104,14 @@ describe('the scope of a sidecar', () => {
     ]);
   });
 
-  it('shows everything through a listener for an HTTP proxy', () => {
+  it('contains everything through a listener for an HTTP proxy', () => {
     const scope = scopeOf(
       object('Sidecar', 'shop/s', '{egress: [{port: {number: 3128, name: p, protocol: HTTP_PROXY}, hosts: ["*/*"]}]}'),
     );
     expect(hosts(scope.egressListeners[0]?.services ?? [])).toEqual(['reviews.b', 'ratings.b', 'card.b']);
   });
 
-  it("takes a host that several namespaces define as its own namespace's, else the oldest", () => {
+  it("resolves a host of several namespaces to its own namespace's, else the oldest", () => {
     const twice = service('other/reviews', 'reviews.b') + service('pay/ratings', 'ratings.b');
     const namespaceOf = (node: GivenNode, host: string): string | undefined =>
       scopeOf(twice, node).serviceByHostname(host)?.namespace;

@@ -38,11 +38,11 @@ describe('Gateway objects select routers', () => {
     expect(selected(gateways, { labels: { app: 'web', more: 'x' } })).toEqual(['edge/all', 'shop/web']);
   });
 
-  it('of their own namespace only, where the environment says so', () => {
+  it('in their own namespace only, if configured by the environment', () => {
     expect(selected([gateway('edge/all'), gateway('shop/all')], {}, true)).toEqual(['edge/all']);
   });
 
-  it('of their own namespace only, where the object says so', () => {
+  it('in their own namespace only, if configured by the object', () => {
     const own = (id: string) => ({ ...gateway(id), annotations: { [ownNamespaceAnnotation]: 'true' } });
     expect(selected([own('edge/own'), own('shop/own'), gateway('shop/all')])).toEqual(['edge/own', 'shop/all']);
     const index = new GatewayIndex([own('edge/own')], { ownNamespaceOnly: false, rule: defaultMeshConfig });
@@ -51,7 +51,7 @@ describe('Gateway objects select routers', () => {
     expect(selectedIn('edge')).toHaveLength(1);
   });
 
-  it('by the services that they name, in their own namespace, whatever the labels', () => {
+  it('by the services that they name, in their own namespace, regardless of labels', () => {
     const gateways = [
       gateway('edge/named', { services: 'in.test, out.test', selector: { app: 'nobody' } }),
       gateway('shop/elsewhere', { services: 'in.test' }),
@@ -62,12 +62,12 @@ describe('Gateway objects select routers', () => {
     expect(selected(gateways, { serviceTargets: [target('shop', 'in.test')] })).toEqual(['shop/elsewhere']);
   });
 
-  it('and no sidecar', () => {
+  it('but no sidecars', () => {
     const index = new GatewayIndex([gateway('edge/all')], { ownNamespaceOnly: false, rule: defaultMeshConfig });
     expect(index.for({ type: 'sidecar', configNamespace: 'edge', labels: {} })).toEqual([]);
   });
 
-  it('and tell routers of one index apart by all that they look at', () => {
+  it('with distinct results for routers that differ in any input', () => {
     const gateways = [gateway('edge/named', { services: 'in.test' })];
     const index = new GatewayIndex(gateways, { ownNamespaceOnly: true, rule: defaultMeshConfig });
     const about = { type: 'router', labels: {} } as const;
@@ -78,7 +78,7 @@ describe('Gateway objects select routers', () => {
   });
 });
 
-describe('what is attached to a Gateway object', () => {
+describe('a policy attached to a Gateway object', () => {
   const yaml = `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -106,7 +106,7 @@ spec:
       patch: { operation: MERGE, value: { connect_timeout: 1s } }
 `;
 
-  it('holds for the routers that its services lead to', () => {
+  it('applies to the routers that its services select', () => {
     const { context } = givenMesh(yaml);
     const about = { type: 'router', namespace: 'edge', metadata: { ISTIO_VERSION: '1.30.0' } } as const;
     const shape = shapeOf(givenProxy({ ...about, ip: '10.9.9.9' }), context);

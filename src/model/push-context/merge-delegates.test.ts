@@ -6,7 +6,7 @@ const merged = (root: HttpMatchRequest, leaf: HttpMatchRequest): readonly HttpMa
   mergeDelegateRoutes({ match: [root] }, [{ match: [leaf] }])[0]?.route.match;
 
 describe('the routes of a delegate', () => {
-  it('have what the root says and they do not, also in a field that came later', () => {
+  it("inherit the root's unset fields, including newer ones", () => {
     const root = { match: [{}], delegate: { name: 'leaf' }, timeoutMs: 5, later: 'root' } as HttpRoute;
     const merge = (leaf: object): HttpRoute | undefined =>
       mergeDelegateRoutes(root, [{ match: [{}], ...leaf }])[0]?.route;
@@ -74,7 +74,7 @@ describe('the routes of a delegate', () => {
     expect(merged(root, leaf)).toEqual(expected && [expected]);
   });
 
-  it('pair every match of theirs with every one of the root that fits', () => {
+  it('combine every match with every match of the root that fits', () => {
     const root: HttpRoute = {
       match: [
         { name: 'r1', headers: { x: { exact: '1' } } },
@@ -87,12 +87,12 @@ describe('the routes of a delegate', () => {
     ]);
   });
 
-  it('are dropped whole when one of their matches fits nowhere', () => {
+  it('are dropped if one of their matches fits no match of the root', () => {
     const root: HttpRoute = { match: [{ uri: { prefix: '/a' } }] };
     expect(mergeDelegateRoutes(root, [{ match: [{ uri: { exact: '/a/1' } }, { uri: { exact: '/b' } }] }])).toEqual([]);
   });
 
-  it("keep what they say and take the root's for the rest", () => {
+  it("keep their own fields and inherit the root's for the rest", () => {
     const root: HttpRoute = {
       name: 'root',
       timeoutMs: 1,
@@ -117,7 +117,7 @@ describe('the routes of a delegate', () => {
     });
   });
 
-  it('say which of them they are, those before them dropped or not', () => {
+  it('keep their index, even if earlier ones are dropped', () => {
     const root: HttpRoute = { match: [{ uri: { prefix: '/a' } }] };
     const merged = mergeDelegateRoutes(root, [{ match: [{ uri: { exact: '/b' } }] }, {}]);
     expect(merged.map(({ index }) => index)).toEqual([1]);

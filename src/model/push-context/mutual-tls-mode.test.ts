@@ -23,14 +23,14 @@ describe('the mode of a workload', () => {
     expect(peerModes(specs.map(policy))).toEqual({ mode, ports: new Map() });
   });
 
-  it('may be another one on single ports, taken from the workload where they do not say it', () => {
+  it("may differ for single ports, and defaults to the workload's", () => {
     const portLevelMtls = { 80: 'DISABLE', 81: 'UNSET' } as const;
     const modes = peerModes([policy({ mtls: 'STRICT' }), policy({ portLevelMtls, selector: { app: 'web' } })]);
     expect([80, 81, 82].map((port) => peerModeOf(modes, port))).toEqual(['DISABLE', 'STRICT', 'STRICT']);
     expect([...modes.ports.keys()]).toEqual([80, 81]);
   });
 
-  it('is one object for the very same policies, and another for others', () => {
+  it('is the same object for the same policies, and another one for others', () => {
     const [mesh, own] = [policy({ mtls: 'STRICT' }), policy({})];
     expect(peerModes([mesh, own])).toBe(peerModes([mesh, own]));
     expect(peerModes([own]).mode).toBe('PERMISSIVE');

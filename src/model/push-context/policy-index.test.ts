@@ -53,14 +53,14 @@ describe('policies of a workload', () => {
     expect(index.for(web)).toBe(index.for({ namespace: 'shop', labels: { version: 'v1', app: 'web' } }));
   });
 
-  it('are those of each namespace for labels that workloads of several share', () => {
+  it('are those of each namespace if workloads of several namespaces share labels', () => {
     const { labels } = web;
     for (const namespace of ['shop', 'store', 'shop']) {
       expect(places(index.for({ namespace, labels })).at(-1)).toBe(namespace === 'shop' ? 'shop/web' : 'store/all');
     }
   });
 
-  it('are those attached to an object of its namespace that it carries out', () => {
+  it('are those attached to an object in its namespace that it implements', () => {
     const reference = { group: '', kind: 'Service', name: 'web' };
     const carrying = (namespace: string, about: object = {}) => ({
       namespace,
@@ -74,7 +74,7 @@ describe('policies of a workload', () => {
   });
 });
 
-describe('policies of which a narrower one overrides a wider', () => {
+describe('policies of which a narrower one overrides a wider one', () => {
   const policy = (selector?: Record<string, string>): PeerAuthentication => ({
     mtls: 'STRICT',
     ...(selector && { selector }),

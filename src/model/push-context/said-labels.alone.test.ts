@@ -1,4 +1,4 @@
-/** What clients say of themselves is kept as long as they are there: it may be anything, and of 512 KiB. */
+/** Labels and versions that clients report, up to 512 KiB each, must be collectable with the client. */
 import { expect, it } from 'vitest';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { collectGarbage } from '../../../test/harness/collect-garbage.ts';
@@ -30,7 +30,7 @@ spec:
 const characters = 50_000;
 const clients = 400;
 
-it.each(['sidecar', 'router'] as const)('labels and versions of a %s are gone when it is', async (type) => {
+it.each(['sidecar', 'router'] as const)('labels and versions of a %s are collected with it', async (type) => {
   const { context } = givenMesh(mesh);
   const come = (i: number): void => {
     const said = `${i}-`.padEnd(characters, 'x');
@@ -44,7 +44,7 @@ it.each(['sidecar', 'router'] as const)('labels and versions of a %s are gone wh
   await collectGarbage();
   const before = process.memoryUsage().heapUsed;
   for (let i = 1; i <= clients; i++) come(i);
-  // A quarter of what the texts take. Code that is compiled in the background delays their collection.
+  // A quarter of the texts' size. Background compilation delays their collection.
   const maxGrownBytes = (clients * characters) / 4;
   await eventually('labels and versions are collected', async () => {
     await collectGarbage();
@@ -52,7 +52,7 @@ it.each(['sidecar', 'router'] as const)('labels and versions of a %s are gone wh
   });
 });
 
-it('proxies whose versions the same patches hold for share one set of them', () => {
+it('proxies whose versions match the same patches share one set of them', () => {
   const { context } = givenMesh(mesh);
   const setOf = (version: string) =>
     patchSetOf(givenShape({ namespace: 'shop', metadata: { ISTIO_VERSION: version } }, context), context);

@@ -41,7 +41,7 @@ function meshOf(size: number): Config[] {
   }).flat();
 }
 
-/** Milliseconds of processor time to read a mesh into a context and to ask it everything that a proxy of each namespace needs. */
+/** CPU milliseconds to build a context and query everything that a proxy of each namespace needs. */
 function timeOf(size: number): number {
   const configs = configSetOf(meshOf(size));
   return cpuMs(() => {

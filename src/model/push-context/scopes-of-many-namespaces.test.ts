@@ -14,15 +14,15 @@ import type { PushContext } from './push-context.ts';
 const services = 240;
 
 interface Variant {
-  /** Of the service 3 and of the virtual service 3; absent: everybody sees them. */
+  /** Of service 3 and virtual service 3; absent: all namespaces. */
   readonly exportTo?: readonly string[];
-  /** Imports of the Sidecar object that each namespace has. */
+  /** Imports of each namespace's Sidecar object. */
   readonly imports?: readonly string[];
-  /** A service of the host of service 5 in another namespace. */
+  /** A service with the host of service 5 in another namespace. */
   readonly twice?: boolean;
 }
 
-/** A mesh spread over namespaces, with a sidecar in each; counts how often anything looks at a service or at a rule. */
+/** A mesh with many namespaces, each with a sidecar; counts accesses to services and rules. */
 class CountedMesh {
   looks = 0;
   context: PushContext;
@@ -81,7 +81,7 @@ class CountedMesh {
     return givenObject('DestinationRule', `ns-${index % this.namespaces}`, `d${index}`, { host, trafficPolicy });
   }
 
-  /** How many looks it takes to find out for everybody whom the change concerns, and to have the scopes that follow. */
+  /** Number of accesses to determine all namespaces that a change affects, and to build the following scopes. */
   looksOf(change: Config): number {
     const before = this.context;
     this.#set([change]);
@@ -125,7 +125,7 @@ class CountedMesh {
 
   readonly #known = new Map<string, { readonly text: string; readonly counted: Service }>();
 
-  /** The same object as before, unless something in it is another. */
+  /** The same object unless something in it changed. */
   #countedService(service: Service): Service {
     const id = `${service.namespace}/${service.hostname}`;
     const text = JSON.stringify([service, [...service.exportTo]]);
@@ -152,7 +152,7 @@ class CountedMesh {
   }
 }
 
-/** What the registry and the push name what changed. */
+/** The key of a change as in registries and pushes. */
 function keyOf(change: Config) {
   const { hosts } = change.spec as { hosts?: readonly string[] };
   return change.kind === 'ServiceEntry' ? { ...configKeyOf(change), name: hosts![0]! } : configKeyOf(change);
@@ -175,7 +175,7 @@ describe.each(variants)('many namespaces, of which %s', (_name, variant) => {
     ['private virtual service', (mesh: CountedMesh) => mesh.route(3, 2)],
     ['destination rule', (mesh: CountedMesh) => mesh.rule(7, 2)],
     ['destination rule for a wildcard', (mesh: CountedMesh) => mesh.rule(7, 2, `*.ns-7.svc.cluster.local`)],
-  ])('a changed %s costs each of them the same, however many services there are', (_kind, change) => {
+  ])('have a constant cost for each for a changed %s, regardless of the number of services', (_kind, change) => {
     const [small, large] = [new CountedMesh(few, variant), new CountedMesh(many, variant)];
     for (const mesh of [small, large]) mesh.looksOf(mesh.route(11, 5));
     const [ofSmall, ofLarge] = [small.looksOf(change(small)), large.looksOf(change(large))];
@@ -185,7 +185,7 @@ describe.each(variants)('many namespaces, of which %s', (_name, variant) => {
 });
 
 describe('the scopes of namespaces', () => {
-  it('share their services, whoever else has private ones', () => {
+  it('share their services, even if other namespaces have private ones', () => {
     const mesh = new CountedMesh(many, { exportTo: ['.'] });
     expect(mesh.scopeOf(1).services).toBe(mesh.scopeOf(2).services);
     expect(mesh.scopeOf(1).services).toHaveLength(services - 1);
@@ -195,7 +195,7 @@ describe('the scopes of namespaces', () => {
     );
   });
 
-  it('keep their services when a private service of somebody else changes', () => {
+  it('keep their services when a private service of another namespace changes', () => {
     const mesh = new CountedMesh(many, { exportTo: ['.'] });
     const [mine, other] = [mesh.scopeOf(3), mesh.scopeOf(4)];
     mesh.looksOf(mesh.service(3, 'DNS'));
@@ -213,7 +213,7 @@ describe('the scopes of namespaces', () => {
     expect(mesh.scopeOf(4).services).toBe(before.services);
   });
 
-  it('are what they were when nothing that a Sidecar object imports changed', () => {
+  it('are unchanged if nothing that a Sidecar object imports changed', () => {
     const mesh = new CountedMesh(many, { imports: ['./*'] });
     const [mine, other] = [mesh.scopeOf(7), mesh.scopeOf(8)];
     mesh.looksOf(mesh.route(7, 2));

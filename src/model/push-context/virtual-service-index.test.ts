@@ -25,7 +25,7 @@ const leadingTo = (host: string): Partial<VirtualService> => ({ http: [{ route: 
 const root = source('root', { hosts: ['x.test'], http: [{ delegate: { name: 'part' } }] }, 1);
 const plain = source('plain', { hosts: ['y.test'], ...leadingTo('y.test') }, 2);
 
-/** Hosts that requests to a host are led to. */
+/** Destination hosts of a virtual service. */
 function ledTo(index: VirtualServiceIndex, name: string): (string | undefined)[] {
   const found = index.for('mesh', 'a').find(({ config }) => config.name === name);
   return (found?.config.spec.http ?? []).map(({ route }) => route?.[0]?.destination.host);
@@ -34,8 +34,8 @@ function ledTo(index: VirtualServiceIndex, name: string): (string | undefined)[]
 const indexOf = (sources: readonly Source[], previous?: VirtualServiceIndex): VirtualServiceIndex =>
   atOnce(VirtualServiceIndex.building(sources, new HostNames('cluster.local'), defaultMeshConfig, previous));
 
-describe('an index that goes on from the last one', () => {
-  it('merges a delegate that comes, changes and goes into its root, and touches nothing else', () => {
+describe('an index derived from the previous one', () => {
+  it('merges a delegate that is added, changed and removed into its root, and changes nothing else', () => {
     const without = indexOf([root, plain]);
     const kept = without.for('mesh', 'a').find(({ config }) => config.name === 'plain');
     expect(ledTo(without, 'root')).toEqual([]);
@@ -47,11 +47,11 @@ describe('an index that goes on from the last one', () => {
     expect(ledTo(withTwo, 'root')).toEqual(['two.test']);
     expect(ledTo(indexOf([root, plain], withTwo), 'root')).toEqual([]);
     expect(withTwo.for('mesh', 'a').find(({ config }) => config.name === 'plain')).toBe(kept);
-    // What was there before is as it was.
+    // The earlier index is unchanged.
     expect(ledTo(withOne, 'root')).toEqual(['one.test']);
   });
 
-  it('takes an object that is no delegate any more, or becomes one, for what it is', () => {
+  it('handles an object that becomes a delegate, or is no longer one', () => {
     const delegate = source('part', leadingTo('one.test'), 3);
     const first = indexOf([root, delegate]);
     const own = source('part', { hosts: ['z.test'], ...leadingTo('z.test') }, 3);
@@ -61,7 +61,7 @@ describe('an index that goes on from the last one', () => {
     expect([ledTo(third, 'root'), ledTo(third, 'part')]).toEqual([['one.test'], []]);
   });
 
-  it('keeps the order of age, and the same list for all as long as nothing is kept from anybody', () => {
+  it('keeps the order of age, and shares one list while all objects are public', () => {
     const first = indexOf([plain]);
     const older = source('older', { hosts: ['o.test'], ...leadingTo('o.test') }, 1);
     const second = indexOf([older, plain], first);
@@ -74,7 +74,7 @@ describe('an index that goes on from the last one', () => {
   });
 });
 
-describe('the virtual services that a namespace sees', () => {
+describe('the virtual services visible to a namespace', () => {
   const named = (name: string, age: number, exportTo?: string[], namespace = 'a'): Source => ({
     ...source(name, { hosts: ['x.test'], ...leadingTo('x.test'), ...(exportTo && { exportTo }) }, age),
     namespace,
@@ -91,7 +91,7 @@ describe('the virtual services that a namespace sees', () => {
   ];
   const names = (found: readonly { readonly config: Source }[]): string[] => found.map(({ config }) => config.name);
 
-  it('are its own that not everybody sees, then those exported to it, then those for everybody, each oldest first', () => {
+  it('are its own private ones, then those exported to it, then public ones, each oldest first', () => {
     const index = indexOf(all);
     expect(names(index.for('mesh', 'b'))).toEqual([
       ...['own', 'own-2', 'for-b', 'for-b-2', 'public', 'public-2', 'public-3'],
@@ -102,7 +102,7 @@ describe('the virtual services that a namespace sees', () => {
     expect(names(index.imported('mesh', 'b', imports))).toEqual(names(index.for('mesh', 'b')));
   });
 
-  it('are in this order also when they come later', () => {
+  it('are in this order even if they are added later', () => {
     const index = all.reduce<VirtualServiceIndex>(
       (before, _, count) => indexOf(all.slice(0, count + 1), before),
       indexOf([]),

@@ -1,4 +1,4 @@
-/** Which ProxyConfig objects apply to a workload, and in which order. */
+/** Selection and precedence of ProxyConfig objects for a workload. */
 import { expect, test } from 'vitest';
 import { givenMesh } from '../../../test/fixtures/given-mesh.ts';
 import { type ProxyConfigWorkload, proxyConfigFor } from './workload-proxy-config.ts';

@@ -1,4 +1,4 @@
-/** Patterns of schemas take every text that the checks of decoders take: of texts at random, made of what such texts consist of. */
+/** Schema patterns accept every text that the decoders' checks accept, tested with random texts of typical characters. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { expect, it } from 'vitest';
@@ -152,7 +152,7 @@ it.each<[what: string, takes: Takes, pattern: string | readonly string[], parts:
   );
   const taken = texts.filter(takes);
   expect(taken.filter((text) => !all.every((one) => one.test(text)))).toEqual([]);
-  // A pattern that took everything would be none.
+  // A pattern that accepts everything would be useless.
   expect(texts.filter((text) => !all.every((one) => one.test(text))).length).toBeGreaterThan(least);
   expect(new Set(taken).size).toBeGreaterThan(least);
 });

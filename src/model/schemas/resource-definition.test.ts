@@ -1,4 +1,4 @@
-/** The definitions as this program makes them; what a real API server says to them: test/cluster/definitions.test.ts. */
+/** Generated definitions. Validation by a real API server: test/cluster/definitions.test.ts. */
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
 import { mistakenObjects } from '../../../test/fixtures/mistaken-objects.ts';
@@ -29,7 +29,7 @@ const isTaken = (object: WrittenObject): boolean => {
   return E.isRight(kinds[kind].decode(object.spec, object.metadata.namespace));
 };
 
-/** What the API server keeps of a value: `null` only where it may be. */
+/** The value as the API server stores it: `null` only in nullable fields. */
 function asStored(schema: StructuralSchema, value: unknown): unknown {
   if (Array.isArray(value)) return value.map((item) => asStored(schema.items!, item));
   if (!isObject(value)) return value;
@@ -39,7 +39,7 @@ function asStored(schema: StructuralSchema, value: unknown): unknown {
 }
 
 describe('definitions', () => {
-  it("are of every kind of Istio's API, in each of its versions, of which one is stored", () => {
+  it("exist for every kind of Istio's API, in each of its versions, one of which is stored", () => {
     const served = definitions.map(({ metadata, spec: { versions } }) => [
       metadata.name,
       versions.map(({ name, storage }) => (storage ? `${name} (stored)` : name)).join(', '),
@@ -76,18 +76,18 @@ describe('definitions', () => {
     expect(mistakes).toEqual([]);
   });
 
-  it('fit into the annotation that kubectl apply keeps what was applied in', () => {
+  it('fit into the last-applied annotation of kubectl apply', () => {
     const large = definitions.filter((definition) => JSON.stringify(definition).length > 256 * 1024);
     expect(large.map(({ metadata }) => metadata.name)).toEqual([]);
   });
 
-  it('are the same each time', () => {
+  it('are deterministic', () => {
     expect(JSON.stringify(resourceDefinitions())).toBe(JSON.stringify(definitions));
   });
 });
 
 describe('schemas', () => {
-  it('take every object of the examples and golden cases that decoders take', () => {
+  it('accept every object of the examples and golden cases that decoders accept', () => {
     const objects = objectsOfFiles().filter(isTaken);
     expect(objects.length).toBeGreaterThan(100);
     expect(
@@ -97,7 +97,7 @@ describe('schemas', () => {
     ).toEqual([]);
   });
 
-  it('take every random object that decoders take', () => {
+  it('accept every random object that decoders accept', () => {
     const seeds = sized({ quick: 60, short: 200, full: 5_000 });
     const refused = Array.from({ length: seeds }, (_, seed) => randomObjects(seed))
       .flat()
@@ -107,7 +107,7 @@ describe('schemas', () => {
     );
   });
 
-  it('keep a null where it is a mistake, and drop it elsewhere, as if nothing was said', () => {
+  it('keep a null that is an error, and drop others as absent', () => {
     const nullable = (kind: string): string[] =>
       Object.entries(schemas.get(kind)!.properties!).flatMap(([name, schema]) => (schema.nullable ? name : []));
     const scope = ['selector', 'targetRef', 'targetRefs'];
@@ -118,14 +118,14 @@ describe('schemas', () => {
   });
 
   it.each(nulls.filter(({ apiVersion }) => apiVersion.endsWith('.istio.io/v1')))(
-    'keep the null of $kind $field, so that it is refused',
+    'keep the null of $kind $field, so that it is rejected',
     ({ kind, spec }) => {
       expect(asStored(schemas.get(kind)!, spec)).toEqual(spec);
     },
   );
 
   it.each(mistakenObjects.filter(({ by }) => by === 'schema').map((row) => [row.kind, row.spec, row.at] as const))(
-    'refuse %s %s at %s',
+    'reject %s %s at %s',
     (kind, spec, at) => {
       expect(refusals({ kind, spec })).toContain(at);
       expect(E.isLeft(kinds[kind].decode(spec, 'shop'))).toBe(true);

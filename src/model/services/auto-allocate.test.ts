@@ -5,7 +5,7 @@ import { AddressAllocation, allocateAddresses } from './auto-allocate.ts';
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `shop/h-${index}.b`);
 
 describe('allocated addresses', () => {
-  it('are of their ranges, each once', () => {
+  it('are unique and within their ranges', () => {
     const all = [...allocateAddresses(names(5_000)).values()];
     expect(new Set(all.map(({ ipv4 }) => ipv4)).size).toBe(5_000);
     expect(new Set(all.map(({ ipv6 }) => ipv6)).size).toBe(5_000);
@@ -16,7 +16,7 @@ describe('allocated addresses', () => {
     }
   });
 
-  it('follow from the name: what is younger moves nobody who is older', () => {
+  it('depend on the name: younger names do not change those of older ones', () => {
     const few = allocateAddresses(names(3_000));
     const more = allocateAddresses(names(6_000));
     for (const [name, address] of few) expect(more.get(name)).toEqual(address);
@@ -28,7 +28,7 @@ describe('allocated addresses', () => {
     expect(new Set(all.map(({ ipv4 }) => ipv4)).size).toBe(all.length);
   });
 
-  it('are those that Istio allocates: a name that two ServiceEntries have has the lower one of two places', () => {
+  it('equal those of Istio: a name of two ServiceEntries has the lower of two slots', () => {
     expect(allocateAddresses(['default/istio.io']).get('default/istio.io')?.ipv4).toBe('240.240.122.168');
     const twice = allocateAddresses(['default/istio.io', 'default/istio.io']);
     expect(twice.get('default/istio.io')?.ipv4).toBe('240.240.91.120');
@@ -41,7 +41,7 @@ describe('a ServiceEntry', () => {
   const allocated = (yaml: string): unknown =>
     givenMesh(yaml).registry.services.map((one) => one.autoAllocated !== undefined);
 
-  it('is given an address when it has none and something resolves it', () => {
+  it('gets an address if it has none and is resolved', () => {
     expect(allocated(entry('hosts: [a.b], resolution: DNS'))).toEqual([true]);
     expect(allocated(entry('hosts: [a.b], resolution: STATIC, addresses: [1.1.1.1]'))).toEqual([false]);
     expect(allocated(entry('hosts: [a.b], resolution: NONE'))).toEqual([false]);
@@ -61,7 +61,7 @@ describe('a ServiceEntry', () => {
     expect(other).not.toBe(a);
   });
 
-  it('is given none by the address of another one that has its host', () => {
+  it('gets none if another one of its host has an address', () => {
     const first = entry('hosts: [a.b], resolution: DNS');
     for (const spec of ['resolution: NONE', 'resolution: DNS, addresses: [1.1.1.1]']) {
       const second = entry(`hosts: [a.b], ${spec}`).replace('name: a,', 'name: b,');
@@ -70,9 +70,9 @@ describe('a ServiceEntry', () => {
   });
 });
 
-describe('addresses of names that come and go', () => {
-  it('are those that all names together get, however many changes led to them', () => {
-    // Of so many names some thousand meet another one.
+describe('addresses of a changing set of names', () => {
+  it('equal those of an allocation of all names, after any number of changes', () => {
+    // About a thousand of these names collide.
     const present = names(12_000);
     const allocation = new AddressAllocation();
     for (const _ of allocation.allocating(present));
@@ -89,12 +89,12 @@ describe('addresses of names that come and go', () => {
     }
     expect(allocation.addresses.size).toBe(present.length);
     for (const [name, { ipv4 }] of allocateAddresses(present)) expect(allocation.get(name)?.ipv4, name).toBe(ipv4);
-    // Most changes meet no other name: all are looked at only for the others.
+    // Most changes cause no collision; only the others need a complete allocation.
     expect(small).toBeGreaterThan(150);
     expect(whole).toBeGreaterThan(10);
   });
 
-  it('are allocated for all names if one comes twice, or if none is free', () => {
+  it('are allocated for all names if one occurs twice, or if the range is full', () => {
     const allocation = new AddressAllocation();
     for (const _ of allocation.allocating(['shop/a.b', 'shop/a.b']));
     expect(allocation.change(new Set(['shop/a.b']), new Set())).toBe(false);

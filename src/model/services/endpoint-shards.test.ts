@@ -22,22 +22,22 @@ const listed = (shards: EndpointShards): string[] =>
   (shards.index.get('web.b')?.get('shop') ?? []).map(({ address }) => address);
 
 describe('endpoint shards', () => {
-  it('ask for a full push when a service is first seen', () => {
+  it('require a full push for a new service', () => {
     expect(new EndpointShards().update(a, web, [endpoint('1.1.1.1')])).toBe<PushType>('full');
   });
 
-  it('keep the key of a service whose list is empty, and ask for an incremental push', () => {
+  it('keep the key of a service with an empty list, and require an incremental push', () => {
     const shards = given([endpoint('1.1.1.1')]);
     expect(shards.update(a, web, [])).toBe<PushType>('incremental');
     expect(shards.of(web)?.shards.size).toBe(0);
     expect(shards.index.get('web.b')?.get('shop')).toEqual([]);
   });
 
-  it('ask for nothing when an empty list stays empty', () => {
+  it('require no push if an empty list stays empty', () => {
     expect(given([]).update(a, web, [])).toBe<PushType>('none');
   });
 
-  it('ask for a full push when the set of service accounts is another', () => {
+  it('require a full push if the set of service accounts changes', () => {
     const shards = given([endpoint('1.1.1.1')]);
     expect(shards.update(a, web, [endpoint('1.1.1.1', { serviceAccount: 'y' })])).toBe<PushType>('full');
     expect(shards.update(b, web, [endpoint('2.2.2.2', { serviceAccount: 'y' })])).toBe<PushType>('incremental');
@@ -49,11 +49,11 @@ describe('endpoint shards', () => {
   it.each<[string, Endpoint[], Endpoint[]]>([
     ['all come to take mutual TLS', [secured, plain], [secured]],
     ['one comes that does not take it', [secured], [secured, plain]],
-  ])('ask for a full push when %s, whoever they are', (_, before, after) => {
+  ])('require a full push if %s, with any identities', (_, before, after) => {
     expect(given(before).update(a, web, after)).toBe<PushType>('full');
   });
 
-  it('ask for a full push when those who come after the last one went are secured in another way', () => {
+  it('require a full push if endpoints after an empty list use another TLS mode', () => {
     const shards = given([secured]);
     shards.update(a, web, []);
     expect(shards.update(a, web, [plain])).toBe<PushType>('full');
@@ -61,18 +61,18 @@ describe('endpoint shards', () => {
     expect(shards.update(a, web, [plain])).toBe<PushType>('incremental');
   });
 
-  it('ask for a full push when those of a registry that are left are secured in another way', () => {
+  it('require a full push if the remaining endpoints of a registry use another TLS mode', () => {
     const shards = given([plain]);
     shards.update(b, web, [secured]);
     expect(shards.update(a, web, [])).toBe<PushType>('full');
   });
 
-  it('ask for nothing when nothing differs, in whatever order', () => {
+  it('require no push if nothing differs, in any order', () => {
     const shards = given([endpoint('1.1.1.1'), endpoint('1.1.1.2')]);
     expect(shards.update(a, web, [endpoint('1.1.1.2'), endpoint('1.1.1.1')])).toBe<PushType>('none');
   });
 
-  it('ask for nothing when an endpoint is new and unhealthy, unless those are sent', () => {
+  it('require no push for a new unhealthy endpoint, unless those are sent', () => {
     const next = [endpoint('1.1.1.1'), endpoint('1.1.1.2', { health: 'unhealthy' })];
     expect(given([endpoint('1.1.1.1')]).update(a, web, next)).toBe<PushType>('none');
     expect(given([endpoint('1.1.1.1')], { sendUnhealthy: true }).update(a, web, next)).toBe<PushType>('incremental');
@@ -84,16 +84,16 @@ describe('endpoint shards', () => {
     ['turns unhealthy', [endpoint('1.1.1.1', { health: 'unhealthy' })]],
     ['has another weight', [endpoint('1.1.1.1', { weight: 5 })]],
     ['has other labels', [endpoint('1.1.1.1', { labels: { v: '2' } })]],
-  ])('ask for an incremental push when an endpoint %s', (_, next) => {
+  ])('require an incremental push if an endpoint %s', (_, next) => {
     expect(given([endpoint('1.1.1.1')]).update(a, web, next)).toBe<PushType>('incremental');
   });
 
-  it('ask for an incremental push when one of two workloads at the same address goes', () => {
+  it('require an incremental push if one of two workloads at the same address is removed', () => {
     const both = [endpoint('1.1.1.1', { workloadName: 'a' }), endpoint('1.1.1.1', { workloadName: 'b' })];
     expect(given(both).update(a, web, both.slice(1))).toBe<PushType>('incremental');
   });
 
-  it('drop the shard of a service that goes, and the service with its last shard', () => {
+  it('drop the shard of a removed service, and the service with its last shard', () => {
     const shards = given([endpoint('1.1.1.1')]);
     shards.update(b, web, [endpoint('2.2.2.2')]);
     shards.deleteService(a, web);
@@ -102,7 +102,7 @@ describe('endpoint shards', () => {
     expect([shards.of(web), shards.index.size, shards.count]).toEqual([undefined, 0, 0]);
   });
 
-  it('list endpoints by provider, then by cluster, whoever came first', () => {
+  it('list endpoints by provider, then by cluster, regardless of arrival order', () => {
     const shards = new EndpointShards();
     const external = { provider: 'External', cluster: 'z' };
     for (const [key, address] of [
@@ -116,7 +116,7 @@ describe('endpoint shards', () => {
     expect([...shards.of(web)!.shards.keys()]).toEqual(['External/z', 'Kubernetes/a', 'Kubernetes/b']);
   });
 
-  it('lose the part of a registry that is removed, everywhere', () => {
+  it('drop all endpoints of a removed registry', () => {
     const shards = given([endpoint('1.1.1.1')]);
     shards.update(b, web, [endpoint('2.2.2.2')]);
     shards.update(a, { hostname: 'c.d', namespace: 'shop' }, [endpoint('4.4.4.4')]);
@@ -124,7 +124,7 @@ describe('endpoint shards', () => {
     expect([listed(shards), shards.index.has('c.d')]).toEqual([['2.2.2.2'], false]);
   });
 
-  it('keep of a registry what is to be kept', () => {
+  it('keep selected services of a pruned registry', () => {
     const shards = given([endpoint('1.1.1.1')]);
     shards.update(a, { hostname: 'c.d', namespace: 'shop' }, [endpoint('4.4.4.4')]);
     expect(shards.pruneShard(a, ({ hostname }) => hostname === 'web.b')).toEqual([
@@ -133,7 +133,7 @@ describe('endpoint shards', () => {
     expect(listed(shards)).toEqual(['1.1.1.1']);
   });
 
-  it('count endpoints, and leave the view of a moment as it is', () => {
+  it('count endpoints, and leave earlier snapshots unchanged', () => {
     const shards = given([endpoint('1.1.1.1')]);
     const before = shards.index;
     shards.update(a, web, [endpoint('1.1.1.1'), endpoint('1.1.1.2')]);

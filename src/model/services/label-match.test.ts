@@ -5,8 +5,8 @@ import { isSelected, LabelIndex, SelectorIndex } from './label-match.ts';
 const labels = fc.dictionary(fc.constantFrom('a', 'b'), fc.constantFrom('1', '2'));
 const id = fc.integer({ min: 0, max: 5 }).map(String);
 
-describe('a label index', () => {
-  it('finds what trying every item would find, whatever came and went', () => {
+describe('LabelIndex', () => {
+  it('finds the same items as a scan, after any additions and removals', () => {
     const step = fc.record({ id, labels: fc.option(labels) });
     fc.assert(
       fc.property(fc.array(step), labels, (steps, selector) => {
@@ -36,8 +36,8 @@ describe('a label index', () => {
   });
 });
 
-describe('a selector index', () => {
-  it('looks once for what selects the labels of a workload, and again when selectors have come', () => {
+describe('SelectorIndex', () => {
+  it('searches once for the labels of a workload, and again after selectors were added', () => {
     let looks = 0;
     const ownKeys = (of: Record<string, string>): (string | symbol)[] => {
       looks++;
@@ -52,7 +52,7 @@ describe('a selector index', () => {
     expect(found(one.with('n', { id: 'y', selector: {}, item: 'y' }))).toEqual(['y', 'x']);
   });
 
-  it('finds the selectors that trying each would find, in their namespace alone', () => {
+  it('finds the same selectors as a scan of the namespace', () => {
     const namespace = fc.constantFrom('n', 'm');
     fc.assert(
       fc.property(fc.array(fc.record({ namespace, selector: labels })), namespace, labels, (items, asked, given) => {

@@ -4,7 +4,7 @@ import { gatewaysOfNetworks } from './network-gateways.ts';
 import type { Service } from './service.ts';
 
 const hostname = 'istio-ingressgateway.istio-system.svc.cluster.local';
-/** One service of two clusters, as they are merged. */
+/** A service of two clusters after merging. */
 const service = {
   ...{ hostname, labels: {} },
   attributes: { externalAddresses: { c1: ['1.1.1.1'], c2: ['2.2.2.2'] } },
@@ -15,7 +15,7 @@ const ways = (networks: Readonly<Record<string, Network>>): string[] =>
     ({ network, cluster, address }) => `${network} ${cluster} ${address}`,
   );
 
-it('a service of one name in several clusters leads into the network of each of them, and into no other', () => {
+it('a service of one name in several clusters is a gateway of the network of each, and of no other', () => {
   expect(
     ways({
       n1: { endpoints: [{ fromRegistry: 'c1' }], gateways },
@@ -24,6 +24,6 @@ it('a service of one name in several clusters leads into the network of each of 
   ).toEqual(['n1 c1 1.1.1.1', 'n2 c2 2.2.2.2']);
 });
 
-it('a network that names no cluster is reached through all of them', () => {
+it('a network without clusters is reached through all gateways', () => {
   expect(ways({ n: { endpoints: [{ fromCidr: '10.0.0.0/8' }], gateways } })).toEqual(['n c1 1.1.1.1', 'n c2 2.2.2.2']);
 });

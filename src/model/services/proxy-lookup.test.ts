@@ -13,8 +13,8 @@ const [bank, mallory] = ['bank', 'mallory'].map((namespace) => ({ hostname: 'web
 const ports = (book: AddressBook, namespace: string): number[] =>
   book.at(namespace, ['10.0.0.1']).map(({ targetPort }) => targetPort);
 
-describe('an address book', () => {
-  it('answers with the services of the namespace that it is asked for, also where another one has host and address', () => {
+describe('AddressBook', () => {
+  it('returns services of the given namespace only, even if another one has the same host and address', () => {
     const book = new AddressBook().with(bank!, [], [at('10.0.0.1', 80)]).with(mallory!, [], [at('10.0.0.1', 666)]);
     expect([ports(book, 'bank'), ports(book, 'mallory'), ports(book, ''), ports(book, 'b')]).toEqual([
       [80],
@@ -31,7 +31,7 @@ describe('an address book', () => {
     expect(ports(before, 'mallory')).toEqual([666]);
   });
 
-  it('returns the services at an address sorted by host, whatever order they arrive in', () => {
+  it('returns the services at an address sorted by host, regardless of arrival order', () => {
     const services = ['b.test', 'a.test', 'c.test'].map((hostname) => ({ hostname, namespace: 'bank' }));
     const change = (service: (typeof services)[number]) => ({ ...service, before: [], after: [at('10.0.0.1', 80)] });
     const hosts = (book: AddressBook): string[] => book.at('bank', ['10.0.0.1']).map(({ hostname }) => hostname);
@@ -56,11 +56,11 @@ describe('an address book', () => {
         }
       });
     costOf(1_000);
-    // The same number of services: with the square it would be 16 times as much.
+    // For the same number of services; with the square it would be 16 times as much.
     expect(growthOf(costOf, 1_000, 16_000)).toBeLessThan(5);
   });
 
-  it('cannot be asked without a namespace', () => {
+  it('requires a namespace', () => {
     expectTypeOf<Parameters<AddressBook['at']>>().toEqualTypeOf<[namespace: string, addresses: readonly string[]]>();
     expectTypeOf<TargetRef>().not.toHaveProperty('namespace');
   });

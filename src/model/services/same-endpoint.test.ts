@@ -3,7 +3,7 @@ import { sameEndpoint } from './same-endpoint.ts';
 import type { Endpoint } from './service.ts';
 import { sameWorkload, type Workload } from './workload.ts';
 
-/** With every field that there is: a new one does not compile until it is here, and then fails until it is compared. */
+/** Has every field: a new field is a compile error until it is added here, and then a failure until it is compared. */
 const endpoint: Required<Endpoint> = {
   address: '10.0.0.1',
   port: 8080,
@@ -45,11 +45,11 @@ const other: Required<Endpoint> = {
 const fields = Object.keys(endpoint) as (keyof Endpoint)[];
 
 describe('an endpoint', () => {
-  test('is the same as its copy, whose labels are a copy, too', () => {
+  test('equals its copy with copied labels', () => {
     expect(sameEndpoint(endpoint, { ...endpoint, labels: { ...endpoint.labels } })).toBe(true);
   });
 
-  test.each(fields)('is another one when its %s is another, or is missing', (field) => {
+  test.each(fields)('differs if its %s differs or is missing', (field) => {
     expect(sameEndpoint(endpoint, { ...endpoint, [field]: other[field] })).toBe(false);
     if (field === 'labels') return;
     const { [field]: _, ...without } = endpoint;
@@ -58,7 +58,7 @@ describe('an endpoint', () => {
   });
 });
 
-test('a workload is another one when anything of it is, but its name: whoever compares two asked for one name', () => {
+test('a workload differs if anything but its name differs, because workloads are compared by name', () => {
   const { port: _, servicePortName: __, ...template } = endpoint;
   const workload: Required<Workload> = {
     kind: 'Pod',

@@ -26,20 +26,20 @@ function behind(yaml: string, name: string): string | undefined {
   return serviceBehind(find(`${name}.${domain}`), find)?.hostname;
 }
 
-describe('a service that is another name', () => {
-  it('stands for the service of the name, through other aliases too', () => {
+describe('an alias', () => {
+  it('resolves to the service of the name, also through other aliases', () => {
     const mesh = web + alias('one', `web.${domain}.`) + alias('two', `one.${domain}`);
     expect(behind(mesh, 'one')).toBe(`web.${domain}`);
     expect(behind(mesh, 'two')).toBe(`web.${domain}`);
     expect(behind(mesh, 'web')).toBe(`web.${domain}`);
   });
 
-  it('stands for nothing where the name is none of the mesh, or leads back to itself', () => {
+  it('resolves to nothing if the name is not in the mesh, or refers back to itself', () => {
     expect(behind(alias('one', 'www.example.com'), 'one')).toBeUndefined();
     expect(behind(alias('one', `two.${domain}`) + alias('two', `one.${domain}`), 'one')).toBeUndefined();
   });
 
-  it('is listed under what it stands for', () => {
+  it('is listed under its target', () => {
     const { context } = givenMesh(web + alias('one', `web.${domain}`) + alias('lost', 'nowhere.test'));
     const found = aliasesByTarget(context.services, (host) => context.serviceFor(host, 'shop'));
     expect([...found].map(([host, names]) => [host, names.map(({ hostname }) => hostname)])).toEqual([

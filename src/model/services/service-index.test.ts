@@ -1,4 +1,4 @@
-/** Lists that are made from those of the index before are what they would be if all were made anew. */
+/** Incrementally updated lists equal rebuilt ones. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { sized } from '../../../test/harness/size-of-run.ts';
@@ -9,7 +9,7 @@ import { byServiceAge } from './service-registry.ts';
 
 const namespaces = ['a', 'b', 'c', 'nobody'];
 
-/** Of few hosts, so that several namespaces define one, several times. */
+/** Of few hosts, so that several namespaces define the same one. */
 const service = fc
   .record({
     hostname: fc.constantFrom('x.test', 'y.test', 'z.test', '*.test'),
@@ -23,14 +23,14 @@ const service = fc
       ({ ...about, exportTo: new Set(exportTo.map((one) => (one === '.' ? about.namespace : one))) }) as never,
   );
 
-/** What comes, what goes (by its place), and who asks meanwhile. */
+/** Services to add, indexes to remove, and namespaces that query in between. */
 const step = fc.record({
   come: fc.array(service, { maxLength: 3 }),
   go: fc.array(fc.nat(9), { maxLength: 2 }),
   asks: fc.subarray(namespaces),
 });
 
-it('whoever asked for them meanwhile, and whatever comes and goes', () => {
+it('lists equal those of a new index after any changes and queries', () => {
   fc.assert(
     fc.property(fc.array(service, { maxLength: 8 }), fc.array(step, { minLength: 1, maxLength: 6 }), (start, steps) => {
       let services = start.toSorted(byServiceAge);

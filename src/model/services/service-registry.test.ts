@@ -11,7 +11,7 @@ const workload = (name: string, spec: string, rest = ''): string =>
   `${header('WorkloadEntry', name)}spec: ${spec}\n${rest}`;
 
 describe('a service registry of ServiceEntries', () => {
-  it('makes a service for each host and address; ranges of one are addresses', () => {
+  it('builds a service for each host and address; single-address ranges are addresses', () => {
     const { registry } = givenMesh(
       serviceEntry(`
   hosts: [a.b, c.d]
@@ -67,7 +67,7 @@ describe('a service registry of ServiceEntries', () => {
     ]);
   });
 
-  it('makes one service without an address when there is none', () => {
+  it('builds one service without an address if there is none', () => {
     const { registry } = givenMesh(serviceEntry('  hosts: [a.b]\n  ports: [{number: 1, name: x}]\n'));
     expect(registry.services).toMatchObject([{ defaultAddress: '0.0.0.0', addresses: [] }]);
   });
@@ -117,7 +117,7 @@ describe('a service registry of ServiceEntries', () => {
     });
   });
 
-  it('gives unix sockets port 0', () => {
+  it('gives Unix sockets port 0', () => {
     const { registry } = givenMesh(
       serviceEntry(
         '  hosts: [a.b]\n  resolution: STATIC\n  ports: [{number: 1, name: x}]\n  endpoints: [{address: "unix:///s"}]\n',
@@ -126,7 +126,7 @@ describe('a service registry of ServiceEntries', () => {
     expect(registry.endpoints.get('a.b')?.get('shop')).toMatchObject([{ address: 'unix:///s', port: 0 }]);
   });
 
-  it('takes a host that DNS knows as its own endpoint, without mutual TLS', () => {
+  it('uses a host resolved by DNS as its own endpoint, without mutual TLS', () => {
     const { registry } = givenMesh(
       serviceEntry('  hosts: [a.b, c.d]\n  resolution: DNS\n  ports: [{number: 80, name: x, targetPort: 8080}]\n'),
     );
@@ -135,7 +135,7 @@ describe('a service registry of ServiceEntries', () => {
     ]);
   });
 
-  it('takes mutual TLS and locality from labels when nothing else says them', () => {
+  it('takes mutual TLS and locality from labels if not set otherwise', () => {
     const labels =
       '{security.istio.io/tlsMode: istio, topology.kubernetes.io/region: r, topology.istio.io/network: n2}';
     const { registry } = givenMesh(
@@ -169,7 +169,7 @@ describe('a service registry of ServiceEntries', () => {
     ]);
   });
 
-  it('joins the endpoints of two objects of the same host and namespace', () => {
+  it('merges the endpoints of two objects with the same host and namespace', () => {
     const one = (name: string, ip: string): string =>
       serviceEntry(
         `  hosts: [a.b]\n  resolution: STATIC\n  ports: [{number: 1, name: x}]\n  endpoints: [{address: ${ip}}]\n`,
@@ -194,7 +194,7 @@ describe('a service registry of ServiceEntries', () => {
     expect(registry.services.map(({ hostname }) => hostname)).toEqual(['old.b', 'young.b']);
   });
 
-  it('makes nothing again for what did not change', () => {
+  it('reuses unchanged parts', () => {
     const one = (name: string, ip: string): string =>
       serviceEntry(
         `  hosts: [${name}.b]\n  resolution: STATIC\n  ports: [{number: 1, name: x}]\n  endpoints: [{address: ${ip}}]\n`,

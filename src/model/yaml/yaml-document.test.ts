@@ -2,8 +2,8 @@ import { describe, expect, it, vi } from 'vitest';
 import { threadCpuMsOf } from '../../../test/harness/cpu-time.ts';
 import { explainYamlDocument, parseYamlDocument, splitDocuments } from './yaml-document.ts';
 
-describe('cutting a stream into documents', () => {
-  it('cuts at marker lines only, and knows the line on which each part begins', () => {
+describe('splitting a stream into documents', () => {
+  it('splits at marker lines only, and returns the first line of each part', () => {
     const text = 'a: 1\n---\nb: |\n  --- not a marker\n--- # a marker\nc: 1';
     expect(splitDocuments(text).map((part) => [part.line, parseYamlDocument(part).value])).toEqual([
       [1, { a: 1 }],
@@ -12,7 +12,7 @@ describe('cutting a stream into documents', () => {
     ]);
   });
 
-  it('leaves comments and directives with the document that they are of', () => {
+  it('keeps comments and directives with their document', () => {
     const parts = splitDocuments('# licence\n\n%YAML 1.2\n---\na: 1\n');
     expect(parts).toHaveLength(1);
     expect(parseYamlDocument(parts[0]!).value).toEqual({ a: 1 });
@@ -28,7 +28,7 @@ describe('cutting a stream into documents', () => {
   });
 });
 
-describe('documents that are made to keep a reader busy', () => {
+describe('documents that are expensive to parse', () => {
   const levels = 200_000;
   const many = (count: number, line: (index: number) => string): string =>
     Array.from({ length: count }, (_, i) => line(i)).join('');
@@ -39,13 +39,13 @@ describe('documents that are made to keep a reader busy', () => {
     ['lists in lists', `a:\n ${'- '.repeat(levels)}1\n`, 2],
     ['maps in lines of their own', many(2_000, (level) => `${' '.repeat(level)}a:\n`), 100],
     ['lists in a document with a tab', `a: 1\t# x\nb: ${'['.repeat(levels)}${']'.repeat(levels)}\n`, 2],
-  ])('are told by their depth: %s', (_, text, line) => {
+  ])('are rejected for their depth: %s', (_, text, line) => {
     expect(parseYamlDocument({ text, line: 1 }).errors).toMatchObject([
       { line, message: 'nested deeper than 100 levels' },
     ]);
   });
 
-  it('a document that is too deep still tells which object it is', () => {
+  it('a document that is nested too deep still identifies its object', () => {
     const text = `kind: AuthorizationPolicy\nmetadata: {name: a}\nspec:\n  a: ${'['.repeat(levels)}`;
     expect(parseYamlDocument({ text, line: 1 }).value).toMatchObject({
       kind: 'AuthorizationPolicy',
@@ -58,13 +58,13 @@ describe('documents that are made to keep a reader busy', () => {
     ['a map', 'a: &a\n  b:\n    c: *a\n', 3, 8],
     ['a merged map', 'a: &a\n  b: {<<: *a}\n', 2, 11],
     ['a document that is not closed', 'a: &a {b: *a}\nc: [\n', 1, 11],
-  ])('are refused where an alias is within its own value: %s', (_, text, line, column) => {
+  ])('are rejected if an alias is within its own anchor: %s', (_, text, line, column) => {
     const { errors, value } = parseYamlDocument({ text, line: 1 });
     expect(errors).toContainEqual({ line, column, message: expect.stringContaining('a value that contains it') });
     expect(() => JSON.stringify(value)).not.toThrow();
   });
 
-  it('are refused where each anchor is used twice, and say which object they are', () => {
+  it('are rejected if each anchor is used twice, and identify their object', () => {
     const doubled = many(45, (i) => `a${i + 1}: &a${i + 1} [&b${i} [*a${i}], *b${i}]\n`);
     const text = `kind: AuthorizationPolicy\nmetadata: {name: a}\na0: &a0 [x]\n${doubled}spec: *a45\n`;
     expect(parseYamlDocument({ text, line: 1 })).toMatchObject({
@@ -73,32 +73,32 @@ describe('documents that are made to keep a reader busy', () => {
     });
   });
 
-  it('are refused where aliases make a value too deep', () => {
+  it('are rejected if aliases make a value too deep', () => {
     const text = `a0: &a0 [x]\n${many(101, (i) => `a${i + 1}: &a${i + 1} [*a${i}]\n`)}`;
     expect(parseYamlDocument({ text, line: 1 }).errors).toMatchObject([
       { line: 2, message: expect.stringContaining('nested deeper than 100 levels') },
     ]);
   });
 
-  it('are read if hundreds of aliases stand for something small', () => {
+  it('are accepted if hundreds of aliases refer to a small value', () => {
     const text = `a: &a [1]\nb:\n${many(900, () => '- *a\n')}`;
     const { errors, value } = parseYamlDocument({ text, line: 1 });
     expect([errors, (value as { b: unknown[] }).b.length]).toEqual([[], 900]);
   });
 
-  it('are refused when aliases grow in aliases', () => {
+  it('are rejected if aliases expand exponentially', () => {
     const text = `a0: &a0 [x, x]\n${many(40, (i) => `a${i + 1}: &a${i + 1} [${`*a${i},`.repeat(9)}]\n`)}`;
     expect(parseYamlDocument({ text, line: 1 }).errors).toMatchObject([{ message: expect.stringContaining('alias') }]);
   });
 
-  it('are refused when each of many aliases would be looked for among many anchors', () => {
+  it('are rejected if each of many aliases would be searched among many anchors', () => {
     const text = many(2_000, (i) => `k${i}: &a${i} 1\n`) + many(2_000, (i) => `l${i}: *a${i}\n`);
     const message = 'more than 1000 aliases in one document';
     expect(parseYamlDocument({ text, line: 1 }).errors).toMatchObject([{ message }]);
     expect(parseYamlDocument({ text: `${text}x: [`, line: 1 }).errors).toMatchObject([{ message }]);
   });
 
-  it('are read to the end by the quick parser alone when they are long: the other is not asked', () => {
+  it('are parsed by the fast parser only if they are long', () => {
     const item = '- {a: "b", c: [1, 2, 3]}\n';
     const text = `kind: List\nitems:\n${item.repeat(8_000)}`;
     const document = parseYamlDocument({ text: `# \t\n${text}`, line: 1 });
@@ -113,12 +113,12 @@ describe('documents that are made to keep a reader busy', () => {
     });
   });
 
-  it('tell the first mistakes when there are very many', () => {
+  it('are rejected with the first errors if there are very many', () => {
     const text = many(500, (i) => `a: ${i}\n`);
     expect(parseYamlDocument({ text, line: 1 }).errors).toHaveLength(50);
   });
 
-  it('cost nothing by blank lines before their first marker', () => {
+  it('cost nothing for blank lines before their first marker', () => {
     const text = `${'\n'.repeat(28)}a: 1\n---\nb: 1\n`;
     expect(threadCpuMsOf(() => expect(splitDocuments(text)).toHaveLength(2))).toBeLessThan(1_000);
   });
@@ -134,28 +134,28 @@ describe('a YAML document', () => {
     ['a.missing.deeper', 10, 1],
     ['a.b[7]', 11, 3],
     ['', 10, 1],
-  ])('knows where %s is, or the deepest part of it', (path, line, column) => {
+  ])('returns the position of %s, or of its deepest existing parent', (path, line, column) => {
     expect(document.positionOf(path)).toEqual({ line, column });
   });
 
-  it('tells mistakes of syntax with their place and still reads what it can', () => {
+  it('reports syntax errors with their position and still returns the readable part', () => {
     const broken = parseYamlDocument({ text: 'kind: X\nkind: Y\nlist: [1', line: 5 });
     expect(broken.errors.map(({ line }) => line)).toEqual([6, 7]);
     expect(broken.value).toMatchObject({ list: [1] });
   });
 
-  it('refuses an alias without an anchor instead of throwing', () => {
+  it('rejects an alias without an anchor instead of throwing', () => {
     expect(parseYamlDocument({ text: 'a: *nothing', line: 1 }).errors).toHaveLength(1);
   });
 
-  it('follows merge keys and aliases', () => {
+  it('supports merge keys and aliases', () => {
     const merged = parseYamlDocument({ text: 'base: &b {x: 1}\nover: {<<: *b, y: 2}\nsame: *b\n', line: 1 });
     expect(merged.value).toMatchObject({ over: { x: 1, y: 2 }, same: { x: 1 } });
     expect(merged.positionOf('same.x').line).toBe(1);
   });
 });
 
-it('a key that is no text is told of by whoever reads the value, not by a warning of the process', () => {
+it('leaves a key that is not a string to the decoder, without a process warning', () => {
   const warnings: string[] = [];
   const hear = (warning: string | Error): void => void warnings.push(String(warning));
   vi.spyOn(process, 'emitWarning').mockImplementation(hear as never);

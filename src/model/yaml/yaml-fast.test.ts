@@ -4,7 +4,7 @@ import { stringify } from 'yaml';
 import { explainYamlDocument, parseYamlDocument } from './yaml-document.ts';
 import { parsePlainDocument } from './yaml-fast.ts';
 
-/** Texts that look like something else, and characters that mean something in YAML. */
+/** Texts that resemble other types, and characters with a meaning in YAML. */
 const scalarText = fc.oneof(
   fc.constantFrom(
     ...['yes', 'no', 'on', 'off', 'y', 'true', 'True', 'TRUE', 'tRue', 'null', 'Null', '~', '', '-', '.', '...', '---'],
@@ -82,7 +82,7 @@ const style = fc.record({
   version: fc.constant('1.2'),
 } as const);
 
-/** What people write and no program does. */
+/** Handwritten forms that no program generates. */
 const handwritten = fc
   .array(
     fc.constantFrom(
@@ -137,7 +137,7 @@ const written = fc
   })
   .map(({ value: content, style: how, head }) => head + stringify(content, how));
 
-/** One character more, less or another. */
+/** One character added, removed or replaced. */
 const damaged = fc
   .record({
     text: written,
@@ -158,7 +158,7 @@ function holdsAgainstTheOther(text: string): void {
   expect(parseYamlDocument({ text, line: 7 }).positionOf('').line, text).toBe(explained.positionOf('').line + 6);
 }
 
-/** Of all fields whose path can be written, and of one in each that is not there. */
+/** Paths of all fields that can be expressed, and of one missing field in each. */
 function pathsOf(content: unknown, path = ''): string[] {
   if (typeof content !== 'object' || content === null) return [path];
   const below = Object.entries(content).flatMap(([key, part]) => {
@@ -169,7 +169,7 @@ function pathsOf(content: unknown, path = ''): string[] {
 }
 
 describe('the fast parser', () => {
-  it('reads plain documents', () => {
+  it('parses plain documents', () => {
     const text = `# a route
 apiVersion: networking.istio.io/v1
 kind: VirtualService
@@ -203,17 +203,17 @@ spec:
     ['a key behind an item', 'a:\n- {}b: 1\n'],
     ['a number too large', 'a: 1e999'],
     ["an empty line behind a line's end that is escaped", 'a: "x\\\n \n  y"\n'],
-  ])('leaves to the other: %s', (_, text) => {
+  ])('declines for the full parser: %s', (_, text) => {
     expect(parsePlainDocument(text)).toBeUndefined();
   });
 
-  it('says yes and no are texts, as YAML 1.2 does', () => {
+  it('parses yes and no as strings, as in YAML 1.2', () => {
     expect(parsePlainDocument('a: [yes, no, on, off, True, ~]')?.value).toEqual({
       a: ['yes', 'no', 'on', 'off', true, null],
     });
   });
 
-  it('knows where the items of a list are', () => {
+  it('knows the positions of list items', () => {
     const text =
       'kind: List\nother: [{a: 1}]\nitems:\n- a: 1\n  items: [{x: 1}]\n- {b: 2}\n-\n  c: 3\n- text\nlast: {a: 1}\n';
     const explained = explainYamlDocument({ text, line: 5 });
@@ -233,7 +233,7 @@ spec:
     }
   });
 
-  it('knows where each field is, as the other does', () => {
+  it('returns the same field positions as the full parser', () => {
     const positions = (text: string): void => {
       const plain = parsePlainDocument(text);
       if (plain === undefined) return;
@@ -248,11 +248,11 @@ spec:
     ['documents that a program wrote', written],
     ['damaged documents', damaged],
     ['documents that people write', handwritten],
-  ])('agrees with the other on %s', (_, texts) => {
+  ])('agrees with the full parser on %s', (_, texts) => {
     fc.assert(fc.property(texts, holdsAgainstTheOther), { numRuns: 1_000 });
   });
 
-  it('takes up what people mostly write, whatever its style', () => {
+  it('accepts most handwritten documents, whatever their style', () => {
     const words = fc.constantFrom('web', '*.example.com', '10.0.0.1', '1.5s', 'a b', "it's", 8080, true, 0.5);
     const names = fc.constantFrom('name', 'app.kubernetes.io/name', 'hosts', '8080', 'x-user');
     const plain = fc.dictionary(

@@ -14,7 +14,7 @@ function documentsIn(directory: string): string[] {
   return files.flatMap((name) => splitDocuments(readFileSync(join(folder, name), 'utf8')).map(({ text }) => text));
 }
 
-/** As people write them, and as programs do. */
+/** Handwritten and generated documents. */
 const real = [
   ...documentsIn('examples/mesh'),
   ...documentsIn('test/networking/cases'),
@@ -22,7 +22,7 @@ const real = [
   ...Object.values(serviceFiles(2, { endpoints: 3, flavor: 'kubernetes' })),
 ];
 
-/** What it takes up is what both parsers of all of YAML take it for, mistakes and places included. */
+/** Whether an accepted document has the same value, errors and positions in both complete parsers. */
 function agrees(text: string): boolean {
   const simple = readSimpleDocument(text);
   if (simple === undefined) return false;
@@ -103,7 +103,7 @@ const pieces = [
   ],
 ];
 
-/** A few edits, each at the place of a character, of the length that is taken out. */
+/** A few edits at character positions, each with the length of the replaced text. */
 const edits = fc.array(
   fc.record({ at: fc.nat(), length: fc.constantFrom(0, 0, 1, 1, 2, 5), piece: fc.constantFrom(...pieces) }),
   { minLength: 1, maxLength: 4 },
@@ -140,30 +140,30 @@ function withLines(text: string, moved: readonly { line: number; to: number; how
   return lines.join('\n');
 }
 
-/** Short texts of what means something in YAML. */
+/** Short texts of YAML syntax. */
 const noise = fc
   .array(fc.constantFrom(...pieces, 'a', 'b: c', 'key:\n', '  x: 1\n'), { maxLength: 12 })
   .map((all) => all.join(''));
 
-describe('the reader of simple documents', () => {
-  it('takes up most that people and programs write', () => {
+describe('the parser of simple documents', () => {
+  it('accepts most handwritten and generated documents', () => {
     const taken = real.filter((text) => agrees(text));
     expect(taken.length / real.length).toBeGreaterThan(0.5);
     for (const text of Object.values(serviceFiles(1, { endpoints: 3, flavor: 'istio' })))
       expect(agrees(text)).toBe(true);
   });
 
-  it('agrees with the parsers of all of YAML on documents that were edited', () => {
+  it('agrees with the complete parsers on edited documents', () => {
     let taken = 0;
     fc.assert(
       fc.property(edited, (text) => void (agrees(text) && taken++)),
       { numRuns: 3_000 },
     );
-    // Or it would say nothing.
+    // Otherwise the test would be vacuous.
     expect(taken).toBeGreaterThan(300);
   });
 
-  it('agrees with them on noise', () => {
+  it('agrees with them on random syntax', () => {
     fc.assert(
       fc.property(noise, (text) => void agrees(`a: ${text}`)),
       { numRuns: 3_000 },
@@ -190,7 +190,7 @@ describe('the reader of simple documents', () => {
     ['a backslash before an empty line', 'a: null\\\n\nb: x # \\\n\n', { a: 'null\\', b: 'x' }],
     ['huge numbers in texts', 'a: "1e999"\nb: x1e999\nc: 1e999x\n', { a: '1e999', b: 'x1e999', c: '1e999x' }],
     ['addresses and paths', 'a: 10.0.0.1:80\nb: /x y/z\nc: a#b:c\n', { a: '10.0.0.1:80', b: '/x y/z', c: 'a#b:c' }],
-  ])('reads %s', (_, text, value) => {
+  ])('parses %s', (_, text, value) => {
     expect(readSimpleDocument(text)?.value).toStrictEqual(value);
     expect(agrees(text)).toBe(true);
   });
@@ -227,7 +227,7 @@ describe('the reader of simple documents', () => {
       'what is very deep',
       `${Array.from({ length: 60 }, (_, i) => `${' '.repeat(i)}a:\n`).join('')}${' '.repeat(60)}b: 1\n`,
     ],
-  ])('leaves to the others: %s', (_, text) => {
+  ])('declines for the other parsers: %s', (_, text) => {
     expect(readSimpleDocument(text)).toBeUndefined();
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { readConfigObject } from '../../config/config-file.ts';
 
-/** What stands in for a plugin whose digest is not one. */
+/** The stand-in for a plugin with an invalid digest. */
 function standIns(spec: object, namespace = 'shop') {
   const object = {
     ...{ apiVersion: 'extensions.istio.io/v1alpha1', kind: 'WasmPlugin', metadata: { name: 'auth', namespace } },
@@ -12,10 +12,10 @@ function standIns(spec: object, namespace = 'shop') {
   return read.standIns;
 }
 
-describe('a WasmPlugin that is refused', () => {
+describe('a rejected WasmPlugin', () => {
   const selector = { matchLabels: { app: 'web' } };
 
-  it.each(['AUTHN', 'AUTHZ'])('of phase %s lets nothing pass, for whom it was written', (phase) => {
+  it.each(['AUTHN', 'AUTHZ'])('in phase %s denies everything that the plugin would process', (phase) => {
     const match = [{ mode: 'SERVER', ports: [{ number: 80 }] }];
     expect(standIns({ phase, selector, match })).toMatchObject([
       {
@@ -27,14 +27,14 @@ describe('a WasmPlugin that is refused', () => {
     expect(standIns({ phase, failStrategy: 'FAIL_CLOSE' })).toHaveLength(1);
   });
 
-  it('is not closed where it would not have kept anything out', () => {
+  it('does not fail closed if the plugin would not have denied anything', () => {
     expect(standIns({})).toEqual([]);
     expect(standIns({ phase: 'STATS' })).toEqual([]);
     expect(standIns({ phase: 'UNSPECIFIED_PHASE' })).toEqual([]);
     expect(standIns({ phase: 'AUTHN', failStrategy: 'FAIL_OPEN' })).toEqual([]);
   });
 
-  it('is taken for the worst where it cannot be read', () => {
+  it('counts as the strictest if it is unreadable', () => {
     expect(standIns({ phase: 'Auth' })).toMatchObject([{ spec: { phase: 'AUTHN' } }]);
     expect(standIns({ phse: 'AUTHZ' })).toMatchObject([{ spec: { phase: 'AUTHZ' } }]);
     expect(standIns({ phase: 'AUTHN', failStrategy: 'OPEN' })).toHaveLength(1);
@@ -42,7 +42,7 @@ describe('a WasmPlugin that is refused', () => {
     expect(unread!.spec).toEqual({ url: 'oci://refused', phase: 'AUTHN' });
   });
 
-  it('of connections keeps connections out', () => {
+  it('for connections denies connections', () => {
     const [network] = standIns({ phase: 'AUTHN', type: 'NETWORK' });
     expect(network).toMatchObject({
       spec: { type: 'NETWORK' },

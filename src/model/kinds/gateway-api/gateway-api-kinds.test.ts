@@ -1,4 +1,4 @@
-/** The Gateway API's objects as people write them, what they become, and what they are told of mistakes. */
+/** Decoded objects of the Gateway API, and the errors of invalid ones. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
@@ -21,7 +21,7 @@ function errorsOf(kind: Name, yaml: string): string[] {
   return E.isRight(result) ? [] : result.left.map(codedError);
 }
 
-/** A Gateway that says which namespaces it lets in. */
+/** A Gateway with the given `allowedRoutes.namespaces`. */
 const opened = (namespaces: string): string =>
   `{gatewayClassName: istio, listeners: [{name: l, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {${namespaces}}}}]}`;
 
@@ -30,7 +30,7 @@ const file = (apiVersion: string, kind: string, rest: string): string =>
 const read = (yaml: string) => readConfigFile('x.yaml', yaml, { creationTimestamp: 1 });
 
 describe('an HTTPRoute', () => {
-  it("has the API's defaults filled in", () => {
+  it("has the API's defaults", () => {
     expect(
       decoded('HTTPRoute', '{parentRefs: [{name: front}], rules: [{backendRefs: [{name: cart, port: 80}]}]}'),
     ).toEqual({
@@ -145,12 +145,12 @@ describe('an HTTPRoute', () => {
       'rules[0].filters[0].responseHeaderModifier.set[0].value: FIELD_NOT_ALLOWED',
     ],
     [rule('name: a'.concat('}, {name: a')), 'rules[1].name: FIELD_DUPLICATE got "a" beside rules[0].name'],
-  ])('that is wrong is told where and what: %s', (yaml, ...expected) => {
+  ])('that is invalid is reported with path and message: %s', (yaml, ...expected) => {
     const told = errorsOf('HTTPRoute', yaml);
     expect(told).toEqual(expected);
   });
 
-  it('tells every mistake of a file at its line', () => {
+  it('is reported with every error at its line', () => {
     const spec =
       'spec:\n  hostnames: ["*"]\n  rules:\n  - matches:\n    - path: {value: a}\n    timeouts: {request: 1d}';
     const { problems, configs } = read(file('gateway.networking.k8s.io/v1', 'HTTPRoute', spec));
@@ -162,7 +162,7 @@ describe('an HTTPRoute', () => {
     expect(configs).toEqual([]);
   });
 
-  it('is in force with fields that nobody knows, which are told', () => {
+  it('is accepted with unknown fields, which are reported', () => {
     const spec = 'spec: {hostname: [a.test], rules: [{retry: {attempts: 3}, matchess: []}]}';
     const { problems, configs } = read(file('gateway.networking.k8s.io/v1beta1', 'HTTPRoute', spec));
     expect(configs).toHaveLength(1);
@@ -178,7 +178,7 @@ describe('a Gateway of the Gateway API', () => {
   const listeners = (text: string): string => `{gatewayClassName: istio, listeners: [${text}]}`;
   const tls = 'tls: {certificateRefs: [{name: web}]}';
 
-  it("is another kind than Istio's, which has the same name", () => {
+  it("is distinct from Istio's kind of the same name", () => {
     const { configs, problems } = read(
       [
         file('gateway.networking.k8s.io/v1', 'Gateway', `spec: ${listeners('{name: a, port: 80, protocol: HTTP}')}`),
@@ -197,7 +197,7 @@ describe('a Gateway of the Gateway API', () => {
     });
   });
 
-  it('keeps its name when its file is no YAML, so that the last good one is known', () => {
+  it('keeps its key if its file is not valid YAML, so that its last valid version can be found', () => {
     const { problems } = read(`${file('gateway.networking.k8s.io/v1', 'Gateway', 'spec: {')}\n`);
     expect(problems[0]!.key).toEqual({ kind: 'KubernetesGateway', namespace: 'shop', name: 'x' });
   });
@@ -234,11 +234,11 @@ describe('a Gateway of the Gateway API', () => {
       '{gatewayClassName: istio, listeners: [{name: a, port: 80, protocol: HTTP}], addresses: [{type: Hostname, value: a_b}]}',
       'addresses[0].value: FIELD_FORMAT_INVALID got "a_b"',
     ],
-  ])('that is wrong is told where and what: %s', (yaml, expected) => {
+  ])('that is invalid is reported with path and message: %s', (yaml, expected) => {
     expect(errorsOf('KubernetesGateway', yaml)).toEqual([expected]);
   });
 
-  it('says what of it has no effect', () => {
+  it('is reported for fields without effect', () => {
     const spec = listeners('{name: a, port: 80, protocol: HTTP}').replace('}]}', '}], addresses: [{value: 10.0.0.1}]}');
     const { problems } = read(file('gateway.networking.k8s.io/v1', 'Gateway', `spec: ${spec}`));
     expect(problems).toMatchObject([{ severity: 'warning', field: 'spec.addresses[0]' }]);
@@ -265,7 +265,7 @@ it.each([
     '{targetRefs: [{group: "", kind: Service, name: a}], validation: {hostname: a.test, wellKnownCACertificates: System, subjectAltNames: [{type: URI}]}}',
     'validation.subjectAltNames[0]: FIELD_CONFLICT',
   ],
-  // What would let in more than was meant.
+  // These would allow more than intended.
   [
     'ReferenceGrant',
     '{from: [{group: a, kind: B, namespace: c}], to: [{group: "", kind: Service, name: null}]}',
@@ -291,7 +291,7 @@ it.each([
     opened('from: Selector, selector: {matchLables: {a: b}}'),
     'listeners[0].allowedRoutes.namespaces.selector.matchLables: FIELD_UNKNOWN near matchLabels',
   ],
-] as const)('a %s that is wrong is told where and what: %s', (kind, yaml, expected) => {
+] as const)('a %s that is invalid is reported with path and message: %s', (kind, yaml, expected) => {
   expect(errorsOf(kind, yaml)).toEqual([expected]);
 });
 
@@ -313,7 +313,7 @@ describe('a GRPCRoute', () => {
       'method: {type: RegularExpression, method: "(?=a)"}',
       'rules[0].matches[0].method.method: FIELD_FORMAT_INVALID got "(?=a)"',
     ],
-    // Each is right, and together they are not what was meant, or too large.
+    // Each is valid alone, but the combination is not what was intended, or too large.
     [
       'method: {type: RegularExpression, service: "\\\\Qabc"}',
       'rules[0].matches[0].method: FIELD_FORMAT_INVALID got "/(?:\\\\Qabc)/(?:[^/]+)"',
@@ -334,7 +334,7 @@ describe('a GRPCRoute', () => {
       'headers: [{name: a, value: b}, {name: a, value: c}]',
       'rules[0].matches[0].headers[1].name: FIELD_DUPLICATE got "a" beside rules[0].matches[0].headers[0].name',
     ],
-  ])('that says %s is refused', (text, expected) => {
+  ])('with %s is rejected', (text, expected) => {
     expect(errorsOf('GRPCRoute', matched(text))).toEqual([expected]);
   });
 
@@ -348,11 +348,11 @@ describe('a GRPCRoute', () => {
       'backendRefs: [{name: a, port: 80, filters: [{type: RequestRedirect, requestRedirect: {}}]}]',
       'rules[0].backendRefs[0].filters[0].type: FIELD_VALUE_UNKNOWN got "RequestRedirect"',
     ],
-  ])('with %s is refused', (text, expected) => {
+  ])('with %s is rejected', (text, expected) => {
     expect(errorsOf('GRPCRoute', rule(text))).toEqual([expected]);
   });
 
-  it('says of what it does not know that it is ignored, and is read in both versions', () => {
+  it('is accepted in both versions, with a warning for unknown fields', () => {
     for (const version of ['v1', 'v1alpha2']) {
       const { configs, problems } = read(
         file(
@@ -381,11 +381,11 @@ describe.each(['TCPRoute', 'TLSRoute'] as const)('a %s', (kind) => {
       '{parentRefs: [{name: a}, {name: a}], rules: [{backendRefs: [{name: a, port: 1}]}]}',
       'parentRefs[1]: FIELD_DUPLICATE',
     ],
-  ])('of %s is refused', (text, expected) => {
+  ])('with %s is rejected', (text, expected) => {
     expect(errorsOf(kind, text)).toEqual([expected]);
   });
 
-  it('says of what it does not know, and of rules behind the first one, that they do nothing', () => {
+  it('is accepted with warnings for unknown fields, and for rules after the first one', () => {
     const rule = '{backendRefs: [{name: a, port: 1, filters: []}]}';
     const { problems } = read(file('gateway.networking.k8s.io/v1alpha2', kind, `spec: {rules: [${rule}, ${rule}]}`));
     expect(problems.map(({ field }) => field)).toEqual([

@@ -1,4 +1,4 @@
-/** Which settings of a server's TLS would let in whom they are to keep out: they are refused, or told. */
+/** Server TLS settings that would accept clients that they should reject: they are rejected or reported. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
@@ -31,7 +31,7 @@ describe.each(places)('of a %s', (kind, at, spec) => {
     return found.map(codedError);
   };
 
-  it('names of files have no NUL, before which another name would be read', () => {
+  it('a file name must not contain NUL, at which it would be truncated', () => {
     const odd = String.raw`tlsCertificates: [{serverCertificate: "/c\0.pem", privateKey: /k}]`;
     expect(errorsOf(`mode: SIMPLE, ${odd}`)).toEqual([`${at}.tlsCertificates[0].serverCertificate: FIELD_NOT_ALLOWED`]);
     expect(errorsOf(String.raw`mode: MUTUAL, caCertificates: "/ca\0", ${pair}`)).toContain(
@@ -50,7 +50,7 @@ describe.each(places)('of a %s', (kind, at, spec) => {
         'tlsCertificates: [{serverCertificate: /a, privateKey: /b}, {serverCertificate: /c, privateKey: /d}]',
       ],
       ['an empty list of credentials beside them', `credentialNames: [], ${pair}`],
-    ])('without an authority is refused: %s', (_, tls) => {
+    ])('without a CA is rejected: %s', (_, tls) => {
       expect(errorsOf(`mode: ${mode}, ${tls}`)).toEqual([`${at}.caCertificates: FIELD_REQUIRED`]);
     });
 
@@ -62,7 +62,7 @@ describe.each(places)('of a %s', (kind, at, spec) => {
       ],
       ['one by name', `${pair}, caCertCredentialName: roots`],
       ['that of its credential', 'credentialName: web'],
-    ])('with an authority is taken: %s', (_, tls) => {
+    ])('with a CA is accepted: %s', (_, tls) => {
       expect(errorsOf(`mode: ${mode}, ${tls}`)).toEqual([]);
       expect(warnings(`mode: ${mode}, ${tls}`)).toEqual([]);
     });
@@ -73,25 +73,25 @@ describe.each(places)('of a %s', (kind, at, spec) => {
       ['serverCertificate: /c, privateKey: /k, caCertificates: null', 'caCertificates', 'FIELD_REQUIRED'],
       ['credentialName: ""', 'credentialName', 'FIELD_EMPTY'],
       ['credentialName: web, subjectAltNames: [""]', 'subjectAltNames[0]', 'FIELD_EMPTY'],
-    ])('without what it needs is refused: %s', (tls, field, coded) => {
+    ])('without a required field is rejected: %s', (tls, field, coded) => {
       expect(errorsOf(`mode: ${mode}, ${tls}`)).toContain(`${at}.${field}: ${coded}`);
     });
   });
 
-  it.each(['mutual', 'Mutual', 'MUTUAL ', 'MTLS', ''])('a mode that nobody knows is refused: %j', (mode) => {
+  it.each(['mutual', 'Mutual', 'MUTUAL ', 'MTLS', ''])('an unknown mode is rejected: %j', (mode) => {
     const near = /^mutual ?$/i.test(mode) ? ' near MUTUAL' : '';
     expect(errorsOf(`mode: ${JSON.stringify(mode)}, credentialName: web`)).toContain(
       `${at}.mode: FIELD_VALUE_UNKNOWN got ${JSON.stringify(mode)}${near}`,
     );
   });
 
-  it('a revocation list is refused where clients show no certificates', () => {
+  it('a revocation list is rejected if clients present no certificates', () => {
     expect(errorsOf('mode: SIMPLE, serverCertificate: /c, privateKey: /k, caCrl: /crl')).toEqual([
       `${at}.caCrl: FIELDS_EXCLUSIVE`,
     ]);
   });
 
-  it('what restricts nobody is told', () => {
+  it('a restriction without effect is reported', () => {
     expect(warnings('mode: SIMPLE, credentialName: web, subjectAltNames: [client.test]')).toEqual([
       `${at}.subjectAltNames: FIELD_WITHOUT_EFFECT`,
     ]);
@@ -101,7 +101,7 @@ describe.each(places)('of a %s', (kind, at, spec) => {
   });
 });
 
-it('a misspelt restriction is refused, not left out', () => {
+it('a misspelled restriction is rejected, not ignored', () => {
   const decoded = kinds.Gateway.decode(
     ofGateway('mode: MUTUAL, credentialName: web, subjectAltName: [client.test]'),
     'shop',
@@ -109,7 +109,7 @@ it('a misspelt restriction is refused, not left out', () => {
   expect(E.isLeft(decoded) && decoded.left.map(({ path }) => path)).toEqual(['servers[0].tls.subjectAltName']);
 });
 
-it('TLS that does not end at the gateway needs no certificates: what is given is told', () => {
+it('TLS that is not terminated at the gateway needs no certificates: configured ones are reported', () => {
   const decoded = kinds.Gateway.decode(ofGateway('credentialName: web, caCertCredentialName: roots'), 'shop');
   if (E.isLeft(decoded)) throw new Error(JSON.stringify(decoded.left));
   expect(kinds.Gateway.warnings(decoded.right).map(codedError)).toEqual([
@@ -118,7 +118,7 @@ it('TLS that does not end at the gateway needs no certificates: what is given is
   ]);
 });
 
-it('authorities of others are refused with ISTIO_MUTUAL, which has the mesh’s', () => {
+it('a CA is rejected with ISTIO_MUTUAL, which uses that of the mesh', () => {
   const decoded = kinds.Gateway.decode(ofGateway('mode: ISTIO_MUTUAL, caCertCredentialName: roots'), 'shop');
   expect(E.isLeft(decoded) && decoded.left.map(codedError)).toEqual(['servers[0].tls: FIELD_CONFLICT']);
 });

@@ -35,7 +35,7 @@ describe('a certificate and key', () => {
     expect([text(read.right.chain), text(read.right.privateKey)]).toEqual([web.certificate, web.privateKey]);
   });
 
-  it('keeps the chain whole, and the answer of the authority’s responder', () => {
+  it('keeps the complete chain and the OCSP response', () => {
     const chain = `${web.certificate}\n${authority.certificate}`;
     const read = serverCertificateOf(
       secret({ 'tls.crt': chain, 'tls.key': web.privateKey, 'tls.ocsp-staple': 'signed' }),
@@ -77,20 +77,20 @@ describe('a certificate and key', () => {
     ],
     ['the key is too short', { cert: web.certificate, key: pem(rsa) }, /2048 bits/],
     ['the key is of a kind that Envoy takes none of', { cert: web.certificate, key: pem(ed25519) }, /RSA or ECDSA/],
-  ])('is refused, and not repeated: %s', (_, entries: Record<string, string>, reason) => {
+  ])('is rejected without repeating its content: %s', (_, entries: Record<string, string>, reason) => {
     const read = serverCertificateOf(secret(entries));
     expect(isLeft(read) && read.left).toMatch(reason);
   });
 });
 
-describe('certificates of authorities', () => {
+describe('CA certificates', () => {
   const roots = authority.certificate;
 
   it.each([
     ['ca.crt', { 'ca.crt': roots }],
     ['cacert', { cacert: roots }],
     ['both: the generic name counts', { cacert: roots, 'ca.crt': other.certificate }],
-  ])('are read of a Secret: %s', (_, entries: Record<string, string>) => {
+  ])('are read from a Secret: %s', (_, entries: Record<string, string>) => {
     const read = trustedRootsOf(secret(entries));
     expect(isRight(read) && text(read.right.certificates)).toBe(roots);
     expect(isRight(read) && read.right.crl).toBeUndefined();
@@ -99,7 +99,7 @@ describe('certificates of authorities', () => {
   it.each([
     ['ca.crt', 'ca.crl'],
     ['cacert', 'crl'],
-  ])('come with their revocation lists: %s and %s', (rootsKey, listKey) => {
+  ])('have their revocation lists: %s and %s', (rootsKey, listKey) => {
     const certificate = readCertificate(new X509Certificate(roots).raw);
     const issuer = { certificate, privateKey: createPrivateKey(authority.privateKey) };
     const life = { thisUpdate: new Date(Date.now() - 60_000), nextUpdate: new Date(Date.now() + 86_400_000) };
@@ -128,7 +128,7 @@ describe('certificates of authorities', () => {
     expect(credentialWarnings(given)).toMatchObject([{ message: expect.stringContaining('ca.crl: no PEM block') }]);
   });
 
-  it('are read of a ConfigMap, as text or as bytes', () => {
+  it('are read from a ConfigMap, as text or bytes', () => {
     const asText = trustedRootsOfConfigMap({ data: { 'ca.crt': roots }, binaryData: {} });
     const asBytes = trustedRootsOfConfigMap({
       data: {},
@@ -139,13 +139,13 @@ describe('certificates of authorities', () => {
   });
 });
 
-describe('a Secret that looks like a credential and is none', () => {
+describe('a Secret that resembles a credential but is not usable', () => {
   it.each([
     ['a good one', secret({ cert: web.certificate, key: web.privateKey, cacert: authority.certificate }), []],
     ['something else', secret({ password: 'x' }), []],
     ['a key of another certificate', secret({ 'tls.crt': web.certificate, 'tls.key': other.privateKey }), ['tls.key']],
     ['two mistakes', secret({ cert: 'x', key: 'y', 'ca.crt': 'z' }), ['cert and key', 'ca.crt']],
-  ])('has its own warning: %s', (_, given, wanted) => {
+  ])('is reported: %s', (_, given, wanted) => {
     const warnings = credentialWarnings(given);
     expect(warnings).toHaveLength(wanted.length);
     for (const [index, part] of wanted.entries()) expect(warnings[index]!.message).toContain(part);

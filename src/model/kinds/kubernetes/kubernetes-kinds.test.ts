@@ -9,7 +9,7 @@ const object = (kind: string, rest: string, group = 'v1'): string =>
   `apiVersion: ${group}\nkind: ${kind}\nmetadata: {name: x}\n${rest}\n`;
 
 describe("Kubernetes' own kinds", () => {
-  it('are read without a word about fields that nobody needs', () => {
+  it('are read without warnings about irrelevant fields', () => {
     const { configs, problems } = read(
       [
         object('Service', 'spec: {ports: [{port: 80, somethingNew: 1}], sessionAffinity: None, ipFamilies: [IPv4]}'),
@@ -43,13 +43,13 @@ describe("Kubernetes' own kinds", () => {
       'spec.rules[0].hosts',
       'host',
     ],
-  ])('warn of a field that nearly has the name of one that is read: %s %s', (kind, rest, group, field, meant) => {
+  ])('are reported for a field with a name similar to a known one: %s %s', (kind, rest, group, field, meant) => {
     expect(read(object(kind, rest, group)).problems).toMatchObject([
       { severity: 'warning', code: 'FIELD_WITHOUT_EFFECT', field, message: expect.stringContaining(`mean ${meant}?`) },
     ]);
   });
 
-  it('warn of session affinity, which proxies do not apply', () => {
+  it('are reported for session affinity, which proxies do not apply', () => {
     const { problems } = read(object('Service', 'spec: {sessionAffinity: ClientIP, ports: [{port: 80}]}'));
     expect(problems).toMatchObject([{ code: 'FIELD_WITHOUT_EFFECT', field: 'spec.sessionAffinity' }]);
   });
@@ -65,11 +65,11 @@ describe("Kubernetes' own kinds", () => {
     ['Pod', 'status: {podIP: 10.0.0.1}', 'spec: FIELD_REQUIRED'],
     ['Endpoints', 'subsets: [{addresses: [{hostname: x}]}]', 'subsets[0].addresses[0].ip: FIELD_REQUIRED'],
     ['Node', 'status: {addresses: {}}', 'status.addresses: FIELD_TYPE_INVALID got an object'],
-  ])('say of a bad %s where and what', (kind, rest, coded) => {
+  ])('are reported with path and message when invalid: %s', (kind, rest, coded) => {
     expect(errorsOf(object(kind, rest))).toEqual([coded]);
   });
 
-  it('never repeat what a Secret holds', () => {
+  it('never appear in messages with the values of a Secret', () => {
     const [mistake] = errorsOf(object('Secret', 'data: {tls.key: "top secret!"}'));
     expect(mistake).toContain('data["tls.key"]: FIELD_FORMAT_INVALID');
     expect(errorsOf(object('Secret', 'data: {tls.key: 12345}\nstringData: {x: 67890}')).join()).not.toMatch(
@@ -78,7 +78,7 @@ describe("Kubernetes' own kinds", () => {
     expect(mistake).not.toContain('secret!');
   });
 
-  it('hold secrets as bytes, those in plain text first', () => {
+  it('return entries of a Secret as bytes, plain text first', () => {
     const [config] = read(object('Secret', 'data: {a: aGVsbG8=, b: aGVsbG8=}\nstringData: {b: world}')).configs;
     const text = (key: string): string => new TextDecoder().decode(secretBytes(config!.spec as Secret, key));
     expect([text('a'), text('b'), text('none')]).toEqual(['hello', 'world', '']);

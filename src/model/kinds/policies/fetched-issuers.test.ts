@@ -32,7 +32,7 @@ describe('issuers of one object whose keys are fetched', () => {
     expect(read(times(1_000, () => ({ issuer: 'a', jwks: '{"keys":[{"kty":"EC"}]}' }))).problems).toEqual([]);
   });
 
-  it('are reported when their timeout is longer than it can be', () => {
+  it('are reported if their timeout exceeds the maximum', () => {
     expect(read([{ ...byUri(0), timeout: '30s' }]).problems).toEqual([]);
     expect(read([{ ...byUri(0), timeout: '31s' }]).problems).toMatchObject([
       {

@@ -1,4 +1,4 @@
-/** Policies, patches and extensions: what is taken, what is refused and why, what is warned of (spec/discovery.md §4.5). */
+/** Valid, invalid and questionable policies, patches and extensions (spec/discovery.md §4.5). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
@@ -27,7 +27,7 @@ function warnings<K extends KindName>(kind: K, yaml: string): string[] {
 
 const filter = (patch: string, more = ''): string => `configPatches: [${patch}]\n${more}`;
 
-describe('a good object', () => {
+describe('a valid object', () => {
   it('is decoded: PeerAuthentication', () => {
     expect(
       decoded(
@@ -165,7 +165,7 @@ accessLogging: [{filter: {expression: "response.code >= 400"}, match: {mode: SER
   });
 });
 
-/** Kind, spec, then each expected mistake as path and part of the message. All mistakes must be listed. */
+/** Kind, spec, then all expected errors as path and part of the message. */
 type Case = readonly [kind: KindName, spec: string, ...mistakes: (readonly [path: string, fragment: string])[]];
 
 const authorization: Case[] = [
@@ -453,11 +453,11 @@ const refused = [...authorization, ...authentication, ...patches, ...others].map
   expected,
 }));
 
-it.each(refused)('$kind is refused: $spec', ({ kind, spec, expected }) => {
+it.each(refused)('$kind is rejected: $spec', ({ kind, spec, expected }) => {
   expect(errorsOf(kind, spec)).toEqual(expected.map(([path, coded]) => `${path}: ${coded}`));
 });
 
-/** Kind, spec, then each expected warning as `codedError`. */
+/** Kind, spec, then all expected warnings as `codedError`. */
 type Warned = readonly [kind: KindName, spec: string, ...warnings: string[]];
 
 const warned: Warned[] = [
@@ -509,7 +509,7 @@ const warned: Warned[] = [
 ];
 
 it.each(warned.map(([kind, spec, ...expected]) => ({ kind, spec, expected })))(
-  '$kind is warned of: $spec',
+  '$kind is reported: $spec',
   ({ kind, spec, expected }) => {
     expect(warnings(kind, spec)).toEqual(expected);
   },

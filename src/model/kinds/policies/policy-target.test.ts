@@ -1,4 +1,4 @@
-/** What policies are attached to: one that nothing carries out is refused, or told to hold nowhere. */
+/** Targets of policies: unsupported ones are rejected, or reported as without effect. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
@@ -46,14 +46,14 @@ describe.each(names)('a target of %s', (kind) => {
     ],
     ['a Service of another group', { group: 'apps', kind: 'Service', name: 'web' }, 'Service of apps'],
     ['a Pod', { kind: 'Pod', name: 'web' }, 'Pod of the core group'],
-  ])('is refused when it is %s', (_, reference, got) => {
+  ])('is rejected if it is %s', (_, reference, got) => {
     expect(errorsOf(kind, { targetRef: reference })).toEqual([`targetRef: FIELD_REFERENCE_UNKNOWN got "${got}"`]);
     expect(errorsOf(kind, { targetRefs: [api, reference] })).toEqual([
       `targetRefs[1]: FIELD_REFERENCE_UNKNOWN got "${got}"`,
     ]);
   });
 
-  it("is refused when it has a namespace, even the object's own, or no name", () => {
+  it("is rejected if it has a namespace, even the object's own, or no name", () => {
     expect(errorsOf(kind, { targetRef: { ...api, namespace: 'other' } })).toEqual([
       'targetRef.namespace: FIELD_NOT_ALLOWED',
     ]);
@@ -66,11 +66,11 @@ describe.each(names)('a target of %s', (kind) => {
     ]);
   });
 
-  it('is refused in both spellings at once, of which one would be forgotten', () => {
+  it('is rejected in both spellings at once, because one would be ignored', () => {
     expect(errorsOf(kind, { targetRef: api, targetRefs: [] })).toEqual(['targetRef: FIELDS_EXCLUSIVE']);
   });
 
-  it('is told to hold nowhere where nothing carries it out', () => {
+  it('is reported as without effect if it is not supported', () => {
     expect(warnings(kind, { targetRef: api })).toEqual([]);
     expect(warnings(kind, { targetRefs: [{ ...api, group: 'networking.istio.io' }] })).toEqual([]);
     expect(warnings(kind, { targetRefs: [] })).toEqual(['targetRefs: FIELD_DOUBTFUL']);

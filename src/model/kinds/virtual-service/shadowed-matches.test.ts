@@ -4,7 +4,7 @@ import type { HttpMatchRequest } from './virtual-service.ts';
 
 const route = [{ destination: { host: 'a.test' } }];
 
-/** Whether a request match is shadowed by one of an earlier route. */
+/** Whether a request match is shadowed by that of an earlier route. */
 function isShadowed(earlier: HttpMatchRequest, later: HttpMatchRequest): boolean {
   const http = [earlier, later].map((match) => ({ match: [match], route }));
   const found = shadowedMatches({ hosts: ['a.test'], http });

@@ -20,7 +20,7 @@ function instance(more: Partial<ConsulInstance> = {}): ConsulInstance {
 const converted = (...instances: Partial<ConsulInstance>[]) => convertConsulService(instances.map(instance), options);
 
 describe('a service of Consul', () => {
-  it('has the names, namespace and ports that Istio gave it', () => {
+  it('has the names, namespace and ports that Istio used', () => {
     const { service, problems } = converted({ meta: { protocol: 'http' } });
     expect(service).toMatchObject({
       ...{ hostname: 'web.service.consul', namespace: 'default', defaultAddress: '0.0.0.0' },
@@ -134,7 +134,7 @@ describe("Consul's JSON", () => {
     expect(unknown?.health).toBe('critical');
   });
 
-  it('of any shape is either rejected as a whole or leads to valid services, whatever replaces a part of it', () => {
+  it('of any shape is either rejected as a whole or gives valid services', () => {
     const odd = [null, true, -1, 1e300, '', '__proto__', 'a\nb', [], {}, [null], { __proto__: 1 }, 'x'.repeat(5_000)];
     const seed = 42;
     let state = seed;

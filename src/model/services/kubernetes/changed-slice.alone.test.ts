@@ -1,4 +1,4 @@
-/** How much work a changed slice is, as counts of calls and elements. */
+/** Counts the work for a changed slice in calls and elements. */
 import { expect, it } from 'vitest';
 import { type CountedWork, countedWork, sumOf } from '../../../../test/harness/counted-work.ts';
 import { decodedObject } from '../../../discovery/kubernetes/readers/decoded-object.ts';
@@ -47,7 +47,7 @@ const events = 10;
 const callsOf = (work: CountedWork, what: RegExp): number =>
   [...work].reduce((sum, [name, count]) => sum + (what.test(name) ? count : 0), 0);
 
-it('a changed slice converts no Service, and leaves the index of selectors as it is', () => {
+it('a changed slice converts no Service, and keeps the index of selectors', () => {
   const services = cluster();
   const slices = Array.from({ length: events }, (_, event) => given('EndpointSlice', slice(event)));
   const key = { kind: 'EndpointSlice', namespace, name: 'web-1' } as const;
@@ -59,7 +59,7 @@ it('a changed slice converts no Service, and leaves the index of selectors as it
   expect(callsOf(work, / src\/model\/services\/label-match\.ts/)).toBe(0);
 });
 
-it('a Service that changes is converted, and selects by its new selector', () => {
+it('a changed Service is converted, and its new selector applies', () => {
   const services = cluster();
   const ports = [{ name: 'http', port: 80, targetPort: 8080 }];
   const spec = { clusterIP: '10.9.0.2', selector: { app: 'other' }, ports };
@@ -78,10 +78,10 @@ it('a Service that changes is converted, and selects by its new selector', () =>
   expect([targetsOf('web'), targetsOf('other')].map(({ length }) => length)).toEqual([0, 1]);
 });
 
-/** Of each endpoint; 67 in fact. With a decoder that copies what it reads it was 98. */
+/** Per endpoint; actually 67. A decoder that copies its input took 98. */
 const maxWorkOfEndpoint = 80;
 
-it('decoding a slice takes a bounded number of calls and elements for each endpoint', () => {
+it('decoding a slice takes a bounded number of calls and elements per endpoint', () => {
   const work = countedWork(() => {
     for (let event = 0; event < events; event++) given('EndpointSlice', slice(event));
   });

@@ -1,4 +1,4 @@
-/** What a change of one slice costs a service of many endpoints: counted. */
+/** Counts the work of a service with many endpoints for a change of one slice. */
 import { expect, it } from 'vitest';
 import { type CountedWork, countedWork } from '../../../../test/harness/counted-work.ts';
 import type { Config } from '../../config/config.ts';
@@ -31,7 +31,7 @@ const slice = (index: number, ready: boolean): ObjectChange<Config> => {
 const callsOf = (work: CountedWork, name: string): number =>
   [...work].reduce((sum, [what, count]) => sum + (what.startsWith(`${name} `) ? count : 0), 0);
 
-it('no endpoint is looked for by a text where each is where it was', () => {
+it('no endpoint is looked up by ID if the order is unchanged', () => {
   const services = new KubernetesServices(defaultRegistryOptions);
   const shards = new EndpointShards();
   const apply = (...changes: readonly ObjectChange<Config>[]): void => {
@@ -47,7 +47,7 @@ it('no endpoint is looked for by a text where each is where it was', () => {
   expect(callsOf(work, 'endpointId')).toBe(0);
 });
 
-it('an address that many slices have, each with ports of its own, costs each of them its own ports alone', () => {
+it('an address in many slices with different ports costs each slice only its own ports', () => {
   const services = new KubernetesServices(defaultRegistryOptions);
   const slices = Array.from({ length: 20 }, (_, index) => {
     const own = ports.map(({ name, port }) => ({ name: `${name}-${index}`, port, protocol: 'TCP' }));
@@ -60,6 +60,6 @@ it('an address that many slices have, each with ports of its own, costs each of 
     found = services.apply([service, ...slices]).services[0]!.endpoints.length;
   });
   expect(found).toBe(20 * ports.length);
-  // Once as it comes, once in its place of the whole list.
+  // Once for the slice, once for the whole list.
   expect(callsOf(work, 'endpointId')).toBeLessThanOrEqual(2 * 20 * ports.length);
 });

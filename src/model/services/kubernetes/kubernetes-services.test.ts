@@ -46,7 +46,7 @@ const endpointsOf = (yaml: string): readonly Endpoint[] =>
 const addresses = (yaml: string): string[] => endpointsOf(yaml).map(({ address, health }) => `${address} ${health}`);
 
 describe("a cluster's services", () => {
-  it('are named after name, namespace and domain, and send to the endpoints', () => {
+  it('have host names of name, namespace and domain, and the endpoints of their slices', () => {
     expect(serviceOf(service(selecting))).toMatchObject({
       ...{
         hostname: host,
@@ -80,12 +80,12 @@ describe("a cluster's services", () => {
     ]);
   });
 
-  it('are shown to whom their annotation says', () => {
+  it('are visible according to their annotation', () => {
     const exported = service(selecting, ', annotations: {networking.istio.io/exportTo: " ., bank ,"}');
     expect(serviceOf(exported)?.exportTo).toEqual(new Set(['.', 'bank']));
   });
 
-  it('run under the accounts of their annotations', () => {
+  it('have the service accounts of their annotations', () => {
     const annotations = `, annotations: {alpha.istio.io/kubernetes-serviceaccounts: "a,b", alpha.istio.io/canonical-serviceaccounts: spiffe://x/y}`;
     expect(serviceOf(service(selecting, annotations))?.serviceAccounts).toEqual([
       'spiffe://x/y',
@@ -94,7 +94,7 @@ describe("a cluster's services", () => {
     ]);
   });
 
-  it('are reached from outside at node ports of the nodes that an annotation selects', () => {
+  it('are reachable externally at node ports of the nodes that an annotation selects', () => {
     const yaml = `---
 apiVersion: v1
 kind: Service
@@ -110,21 +110,21 @@ spec: {type: NodePort, clusterIP: 10.9.0.1, ports: [{name: http, port: 80, nodeP
     });
   });
 
-  it('are reached from outside at load balancers, by IP or name, and at external IPs', () => {
+  it('are reachable externally at load balancers, by IP or name, and at external IPs', () => {
     const yaml = `${service('type: LoadBalancer, clusterIP: 10.9.0.1, externalIPs: [9.9.9.9]')}status: {loadBalancer: {ingress: [{ip: 7.7.7.7}, {hostname: lb.example.com}]}}\n`;
     expect(serviceOf(yaml)?.attributes?.externalAddresses).toEqual({
       Kubernetes: ['7.7.7.7', 'lb.example.com', '9.9.9.9'],
     });
   });
 
-  it('say where their traffic should stay', () => {
+  it('have the traffic distribution of their spec', () => {
     const spec = `${selecting}, internalTrafficPolicy: Local, trafficDistribution: PreferClose, publishNotReadyAddresses: true`;
     expect(serviceOf(service(spec))?.attributes).toMatchObject({
       ...{ nodeLocal: true, trafficDistribution: 'PreferSameZone', publishNotReadyAddresses: true },
     });
   });
 
-  it('are left out where no discovery selector selects their namespace', () => {
+  it('are left out if no discovery selector selects their namespace', () => {
     const area = document('Namespace', 'shop', '', ', labels: {mesh: "on"}');
     const selectors = (value: string): string => `discoverySelectors: [{matchLabels: {mesh: "${value}"}}]`;
     expect(serviceOf(service(selecting) + area, selectors('on'))).toBeDefined();
@@ -139,7 +139,7 @@ spec: {type: NodePort, clusterIP: 10.9.0.1, ports: [{name: http, port: 80, nodeP
 });
 
 describe("a cluster's endpoints", () => {
-  it('have what their pod and its node say', () => {
+  it('have the properties of their pod and its node', () => {
     const yaml =
       service(selecting) +
       pod('web-5d9c-x', '10.0.0.1', { labels: 'app: web, pod-template-hash: 5d9c, security.istio.io/tlsMode: istio' }) +
@@ -162,12 +162,12 @@ describe("a cluster's endpoints", () => {
     ]);
   });
 
-  it('find their pod by address when nothing refers to it', () => {
+  it('find their pod by address without a reference to it', () => {
     const [endpoint] = endpointsOf(service(selecting) + pod('web-0', '10.0.0.1') + slice(at('10.0.0.1')));
     expect(endpoint?.serviceAccount).toContain('sa-web');
   });
 
-  it('wait for a pod that they refer to and that is not known', () => {
+  it('wait for a referenced pod that is not known', () => {
     const before = givenMesh(service(selecting) + slice(at('10.0.0.1', toPod('web-0'))));
     expect(before.registry.endpoints.get(host)?.get('shop') ?? []).toEqual([]);
     const after = givenMesh(service(selecting) + slice(at('10.0.0.1', toPod('web-0'))) + pod('web-0', '10.0.0.1'), {
@@ -176,7 +176,7 @@ describe("a cluster's endpoints", () => {
     expect(after.registry.endpoints.get(host)?.get('shop')).toHaveLength(1);
   });
 
-  it('do not count pods that have ended', () => {
+  it('ignore terminated pods', () => {
     expect(
       addresses(
         service(selecting) + pod('web-0', '10.0.0.1', { phase: 'Succeeded' }) + slice(at('10.0.0.1', toPod('web-0'))),
@@ -196,7 +196,7 @@ describe("a cluster's endpoints", () => {
     ]);
   });
 
-  it('drain where a service keeps sessions, and are published unready where it says so', () => {
+  it('drain if a service keeps sessions, and are published unready if configured', () => {
     const draining = slice(at('10.0.0.1', ', conditions: {ready: false, serving: true, terminating: true}'));
     expect(addresses(service(selecting, ', labels: {istio.io/persistent-session: x}') + draining)).toEqual([
       '10.0.0.1 draining',
@@ -205,13 +205,13 @@ describe("a cluster's endpoints", () => {
     expect(addresses(service(`${selecting}, publishNotReadyAddresses: true`) + unready)).toEqual(['10.0.0.1 healthy']);
   });
 
-  it('of several slices are joined, each once', () => {
+  it('of several slices are merged without duplicates', () => {
     const both =
       slice(`${at('10.0.0.1')}, ${at('10.0.0.2')}`) + slice(`${at('10.0.0.2')}, ${at('10.0.0.3')}`, { name: 'web-2' });
     expect(addresses(service(selecting) + both)).toEqual(['10.0.0.1 healthy', '10.0.0.2 healthy', '10.0.0.3 healthy']);
   });
 
-  it('are not of slices of names, nor of those of several clusters', () => {
+  it('are not taken from slices of names, nor from those of multi-cluster services', () => {
     const names = slice(at('a.example.com'), { addressType: 'FQDN' });
     const multicluster = slice(at('10.0.0.1'), {
       name: 'x',
@@ -220,7 +220,7 @@ describe("a cluster's endpoints", () => {
     expect(addresses(service(selecting) + names + multicluster)).toEqual([]);
   });
 
-  it('come from Endpoints where there are no slices', () => {
+  it('are taken from Endpoints if there are no slices', () => {
     const endpoints = document(
       'Endpoints',
       'web',
@@ -231,7 +231,7 @@ describe("a cluster's endpoints", () => {
     expect(addresses(service(selecting) + endpoints + slice(at('10.0.0.3')))).toEqual(['10.0.0.3 healthy']);
   });
 
-  it('that several slices have count once, and are ready where one of them says so', () => {
+  it('that several slices contain count once, and are ready if any slice reports so', () => {
     const [old, now] = [at('10.0.0.1', ', conditions: {ready: false, terminating: true}'), at('10.0.0.1')];
     const of = (...slices: readonly string[]): string[] =>
       addresses(service(selecting) + slices.map((one, index) => slice(one, { name: `web-${index}` })).join(''));
@@ -239,12 +239,12 @@ describe("a cluster's endpoints", () => {
     expect(of(now, old)).toEqual(['10.0.0.1 healthy']);
   });
 
-  it('of a service without a selector are as given, without what pods say', () => {
+  it('of a service without a selector are used as they are, without properties of pods', () => {
     const [endpoint] = endpointsOf(service('clusterIP: 10.9.0.1') + pod('web-0', '10.0.0.1') + slice(at('10.0.0.1')));
     expect(endpoint).toMatchObject({ address: '10.0.0.1', serviceAccount: '', labels: {}, tlsMode: 'disabled' });
   });
 
-  it('are of the network of the pod, or of the system namespace', () => {
+  it('have the network of the pod, or of the system namespace', () => {
     const system = document('Namespace', 'istio-system', '', ', labels: {topology.istio.io/network: east}');
     const mesh = service(selecting) + slice(at('10.0.0.1'));
     expect(endpointsOf(mesh + pod('web-0', '10.0.0.1') + system)[0]?.network).toBe('east');
@@ -255,13 +255,13 @@ describe("a cluster's endpoints", () => {
     });
   });
 
-  it('take their place from a label of the pod before that of the node', () => {
+  it('have the locality of the pod label, else of the node', () => {
     const labelled = pod('web-0', '10.0.0.1', { labels: 'app: web, istio-locality: us.us-2' });
     expect(endpointsOf(service(selecting) + labelled + node + slice(at('10.0.0.1')))[0]?.locality).toBe('us/us-2');
   });
 });
 
-describe('workloads of both worlds', () => {
+describe('workloads selected across Kubernetes and Istio objects', () => {
   const entry = (labels = 'app: web'): string =>
     `---\napiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: vm, namespace: shop}\nspec: {address: 10.1.0.1, labels: {${labels}}, ports: {web: 9090}, serviceAccount: vm}\n`;
   const serviceEntry = `---
@@ -282,7 +282,7 @@ spec:
     expect(endpointsOf(service(selecting) + entry('app: other'))).toEqual([]);
   });
 
-  it('serve a ServiceEntry that selects a pod, as long as its labels say so', () => {
+  it('serve a ServiceEntry that selects a pod while its labels match', () => {
     const of = (mesh: ReturnType<typeof givenMesh>): unknown =>
       mesh.registry.endpoints
         .get('se.example.com')
@@ -296,7 +296,7 @@ spec:
     expect(of(after)).toEqual(['10.1.0.1:9090']);
   });
 
-  it('say nothing of themselves where what they say has a `toString` of its own', () => {
+  it('ignore a reported property that has a `toString` of its own', () => {
     const strange = '{toString: 1, valueOf: 1}';
     const unhealthy = `${entry()}status: {conditions: [{type: Healthy, status: ${strange}}]}\n`;
     expect(endpointsOf(service(selecting) + unhealthy)).toMatchObject([{ health: 'healthy' }]);
@@ -308,7 +308,7 @@ spec:
     expect(targets.map(({ targetPort }) => targetPort)).toEqual([7070]);
   });
 
-  it('serve a ServiceEntry no more once they are being deleted, and a Service as its slices say', () => {
+  it('serve a ServiceEntry until they are being deleted, and a Service according to its slices', () => {
     const ending = pod('web-0', '10.0.0.1').replace(inShop, `${inShop}, deletionTimestamp: "2026-01-01T00:00:00Z"`);
     const mesh = (web: string, previous?: ReturnType<typeof givenMesh>) =>
       givenMesh(
@@ -327,7 +327,7 @@ spec:
     expect(healthOf(mesh(ending, before))).toEqual([['unhealthy'], ['healthy']]);
   });
 
-  it('are found for a proxy: by the pod of its name, by its address, else by what it says of itself', () => {
+  it('are found for a proxy by pod name, by address, else by its own metadata', () => {
     const mesh = givenMesh(service(selecting) + pod('web-0', '10.0.0.1') + entry() + node);
     const served = (about: object, ip: string): unknown =>
       mesh.context
@@ -348,7 +348,7 @@ spec:
     expect(mesh.context.workloadOf(proxy)).toEqual({ labels: { app: 'web' }, locality: 'eu/eu-1/rack' });
   });
 
-  it('serve the port that their containers name so: TCP before others, of several the first, of sidecars the last', () => {
+  it('serve a named container port: TCP before others, then the first, sidecars last', () => {
     const port = (name: string, number: number, protocol = 'TCP'): string =>
       `{name: ${name}, containerPort: ${number}, protocol: ${protocol}}`;
     const served = (...[containers, initContainers = '']: [string, string?]): unknown => {
@@ -371,7 +371,7 @@ spec:
     expect(served(`{ports: [${port('web', 1)}]}`, `{restartPolicy: Always, ports: [${port('web', 2)}]}`)).toEqual([1]);
   });
 
-  it('have no port of a name that nobody gave them, as `constructor`', () => {
+  it('have no port of an undeclared name such as `constructor`', () => {
     const named = service(selecting)
       .replace('name: http', 'name: constructor')
       .replace('targetPort: web', 'targetPort: valueof');
@@ -387,7 +387,7 @@ spec:
     ).toEqual([]);
   });
 
-  it('lead to networks through services that are labelled as their gateways', () => {
+  it('contribute network gateways through services labelled as such', () => {
     const gateway = (labels: string): string =>
       `${service('type: LoadBalancer, clusterIP: 10.9.0.1', `, labels: {${labels}}`)}status: {loadBalancer: {ingress: [{ip: 7.7.7.7}]}}\n`;
     expect(givenMesh(gateway('topology.istio.io/network: west')).registry.gateways.all).toEqual([

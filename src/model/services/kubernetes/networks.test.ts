@@ -18,6 +18,6 @@ it.each<[string, MeshNetworks, string, string]>([
   expect(new ClusterNetworks(networks, 'c1', label).of(address)).toBe(expected);
 });
 
-it('an address that is none is of no network', () => {
+it('an invalid address has no network', () => {
   expect(new ClusterNetworks(meshNetworks({ fromCidr: '10.0.0.0/8' }), 'c1', '').of('010.0.0.1')).toBe('');
 });

@@ -11,7 +11,7 @@ const sliceOf = (service: string): Config<EndpointSlice> => ({
   spec: { addressType: 'IPv4', endpoints: [], ports: [] },
 });
 
-/** Bytes that many comings and goings leave behind. */
+/** Bytes retained after many additions and removals. */
 async function kept(comeAndGo: (index: number) => void): Promise<number> {
   const used = async (): Promise<number> => {
     await collectGarbage();
@@ -23,7 +23,7 @@ async function kept(comeAndGo: (index: number) => void): Promise<number> {
   return (await used()) - before;
 }
 
-it('of a service whose slices are gone nothing is kept, however many come and go', async () => {
+it('a service without slices retains no memory after many additions and removals', async () => {
   const slices = new ServiceSlices();
   const bytes = await kept((index) => {
     slices.put('shop/slice', sliceOf(`web-${index}`));
@@ -34,7 +34,7 @@ it('of a service whose slices are gone nothing is kept, however many come and go
   expect(bytes).toBeLessThan(1_000_000);
 });
 
-it('of what nobody uses any more nothing is kept', async () => {
+it('unused keys retain no memory', async () => {
   const users = new Users();
   users.put('shop/web', new Set(), new Set(['node n1', 'pod shop/a']));
   users.put('shop/web', new Set(['node n1', 'pod shop/a']), new Set(['node n2']));

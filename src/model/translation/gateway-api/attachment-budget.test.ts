@@ -1,4 +1,4 @@
-/** Attacks of a tenant with many valid routes, and the sizes of meshes that the limit must not touch. */
+/** A tenant's many valid routes, and sizes of real meshes that the limit must not affect. */
 import { describe, expect, it } from 'vitest';
 import { document, service, setOf } from '../../../../test/fixtures/given-objects.ts';
 import { atOnce } from '../../../runtime/turns.ts';
@@ -85,7 +85,7 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
     },
   );
 
-  it('are reported in the log and the status with count, limit and remedy', () => {
+  it('are reported in the log and the status with count, limit and fix', () => {
     const yaml = gateway(16) + cart + largeRoutes(17).join('');
     const message =
       'requests for the route get 503: it has 2048 translated matches (matches x hosts x listeners, each counted once for each ' +
@@ -100,7 +100,7 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
     expect(KubernetesGateway.get('shop/front')!.listeners[0]!.attachedRoutes).toBe(16);
   });
 
-  it('take their requests with 503 beyond the limit, so that none reaches the wider route of an older object', () => {
+  it('match their requests with 503 beyond the limit, so that none reaches the wider route of an older object', () => {
     const wide = route('wide', { created: '1969-01-01T00:00:00Z' });
     const { virtualServices } = translate(gateway(16) + cart + wide + largeRoutes(16).join(''));
     const routesFor = (uri: string) =>
@@ -112,7 +112,7 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
     expect(routesFor('"/r15/127"')[0]).not.toHaveProperty('route');
   });
 
-  it('count once for each kB, as filters are repeated in each match, host and listener', () => {
+  it('count once per kB, as filters are repeated in each match, host and listener', () => {
     const value = 'x'.repeat(4_000);
     const set = `[${list(9, (i) => `{name: h${i}, value: ${value}}`, ', ')}]`;
     const filters = `filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: ${set}}}]`;
@@ -126,7 +126,7 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
     expect(told).toEqual([expect.stringMatching(/^HTTPRoute mallory\/large .* has 36864 translated matches/)]);
   });
 
-  it('stay attached if they are the oldest, in whatever order they arrive', () => {
+  it('stay attached if they are the oldest, regardless of arrival order', () => {
     const old = route('zz', { matches: 128, created: '1969-01-01T00:00:00Z' });
     const routes = [...largeRoutes(16), old];
     for (const order of [routes, routes.toReversed()]) {
@@ -143,7 +143,7 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
     expect([matches, closed]).toEqual([8 * 17, 0]);
   });
 
-  it('do not use up the share of another namespace, nor that of Gateways elsewhere', () => {
+  it('do not use up the share of another namespace, nor that of Gateways in other namespaces', () => {
     const yaml =
       gateway(16) +
       gateway(1, 'protocol: HTTP', 'bank') +
@@ -174,7 +174,7 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
     expect({ told, matches, beyondLimit }).toEqual({ told: [], matches: 16_000, beyondLimit: 0 });
   });
 
-  it('share one translated route between the listeners, unless a redirect depends on the port', () => {
+  it('share one translated route between listeners, unless a redirect depends on the port', () => {
     const routes = (yaml: string) =>
       translate(gateway(3) + cart + yaml).virtualServices.map(({ spec }) => spec.http![0]);
     const plain = routes(route('r', {}));
@@ -187,8 +187,8 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
   });
 });
 
-describe('routes of connections', () => {
-  it('TLSRoutes count with each hostname at each listener', () => {
+describe('TLSRoutes and TCPRoutes', () => {
+  it('count with each hostname at each listener (TLSRoute)', () => {
     const hostnames = (r: number): string => `hostnames: [${list(16, (i) => `h${i}.r${r}.test`, ', ')}], `;
     const routes = list(40, (i) => route(`r${i}`, { kind: 'TLSRoute', more: hostnames(i) }));
     const {
@@ -199,14 +199,14 @@ describe('routes of connections', () => {
     expect(counts).toEqual({ matches: maxAttachedMatches, closed: 8 * 16 * 64, beyondLimit: 8 });
   });
 
-  it('TCPRoutes count once at each listener', () => {
+  it('count once at each listener (TCPRoute)', () => {
     const routes = list(520, (i) => route(`r${i}`, { kind: 'TCPRoute' }));
     const { matches, beyondLimit } = translate(gateway(64, 'protocol: TCP') + cart + routes);
-    // Of several TCPRoutes the oldest has the connections of a listener.
+    // Of several TCPRoutes the oldest receives the connections of a listener.
     expect({ matches, beyondLimit }).toEqual({ matches: 64, beyondLimit: 8 });
   });
 
-  it('share the limit with routes of requests', () => {
+  it('share the limit with HTTPRoutes', () => {
     const tcp = '{name: raw, port: 1, protocol: TCP, allowedRoutes: {namespaces: {from: All}}}';
     const both = gateway(16).replace('listeners: [', `listeners: [${tcp}, `);
     const yaml = both + cart + largeRoutes(16).join('') + route('tcp', { kind: 'TCPRoute' });
@@ -214,7 +214,7 @@ describe('routes of connections', () => {
   });
 });
 
-it('routes over Services beyond the limit respond with 503 at all of them', () => {
+it('routes of Services beyond the limit respond with 503 at all of them', () => {
   const parents = list(16, (i) => `{group: "", kind: Service, name: s${i}, namespace: bank}`, ', ');
   const services = list(16, (i) => service(`s${i}`, 'bank'));
   const { told, beyondLimit, matches, closed } = translate(services + cart + largeRoutes(17, { parents }).join(''));

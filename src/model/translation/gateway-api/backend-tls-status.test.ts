@@ -1,4 +1,4 @@
-/** What BackendTLSPolicies report, for each Gateway that sends to their Services. */
+/** Status of BackendTLSPolicies for each Gateway that routes to their Services. */
 import { describe, expect, it } from 'vitest';
 import { createAuthority } from '../../../../test/certs/authority.ts';
 import { document, service, setOf } from '../../../../test/fixtures/given-objects.ts';
@@ -35,7 +35,7 @@ const resolved = 'ResolvedRefs True ResolvedRefs';
 const { certificate } = createAuthority();
 
 describe('a BackendTLSPolicy', () => {
-  it('reports to each Gateway that sends to its Service, and to no other', () => {
+  it('reports to each Gateway that routes to its Service, and to no other', () => {
     expect(statusOf(mesh + policy(system))).toEqual([`${at}, Accepted True Accepted, ${resolved}`]);
     expect(statusOf(gateway('front') + service('cart') + policy(system))).toEqual([]);
   });
@@ -67,18 +67,18 @@ describe('a BackendTLSPolicy', () => {
       'ResolvedRefs False InvalidKind',
     ],
     ['wellKnownCACertificates: example.com/other', '', 'Accepted False Invalid', resolved],
-  ])('with %s reports whether its authorities are usable %#', (validation, more, accepted, references) => {
+  ])('with %s reports whether its CA certificates are usable %#', (validation, more, accepted, references) => {
     expect(statusOf(mesh + more + policy(validation))).toEqual([`${at}, ${accepted}, ${references}`]);
   });
 
-  it('is conflicted where an older policy has the same target', () => {
+  it('is conflicted if an older policy has the same target', () => {
     const young = policy(system, 'young', { created: '2024-02-01T00:00:00Z' });
     const old = policy(system, 'zold', { created: '2024-01-01T00:00:00Z' });
     expect(statusOf(mesh + young + old, 'young')).toEqual([`${at}, Accepted False Conflicted, ${resolved}`]);
     expect(statusOf(mesh + young + old, 'zold')).toEqual([`${at}, Accepted True Accepted, ${resolved}`]);
   });
 
-  it('that is not valid reports that requests get 503', () => {
+  it('that is invalid reports that requests get 503', () => {
     expect(statusOf(mesh + policy('crl: list'))).toEqual([`${at}, Accepted False Invalid, ${resolved}`]);
   });
 });

@@ -1,4 +1,4 @@
-/** What a careless or hostile owner of routes may do to those of others, and to what Gateways let in. */
+/** Effects of a careless or hostile owner of routes on other routes, and on what Gateways permit. */
 import { describe, expect, it } from 'vitest';
 import { document, service, setOf, translated } from '../../../../test/fixtures/given-objects.ts';
 import { atOnce } from '../../../runtime/turns.ts';
@@ -19,8 +19,8 @@ const services = service('cart') + service('cart', 'a') + service('cart', 'a-b')
 const hostsOf = (yaml: string): readonly (readonly string[])[] =>
   translated(yaml).virtualServices.map(({ spec }) => spec.hosts);
 
-describe('a route does not take the place of another one', () => {
-  it('whose namespace and name come to the same text', () => {
+describe('a route does not replace another one', () => {
+  it('whose namespace and name are concatenated to the same text', () => {
     const yaml =
       gateway(passthrough) +
       services +
@@ -29,7 +29,7 @@ describe('a route does not take the place of another one', () => {
     expect(hostsOf(yaml).flat().sort()).toEqual(['other.test', 'victim.test']);
   });
 
-  it('whose listener and hostname come to the same text', () => {
+  it('whose listener and hostname are concatenated to the same text', () => {
     const listeners = ['web', 'web-admin'].map(
       (name, i) => `{name: ${name}, port: ${80 + i}, protocol: HTTP, ${everybody}}`,
     );
@@ -41,7 +41,7 @@ describe('a route does not take the place of another one', () => {
     expect(hostsOf(yaml)).toEqual([['admin-x.test'], ['x.test']]);
   });
 
-  it('over a Service of a namespace whose name ends as ours do', () => {
+  it('of a Service in a namespace with the same suffix as generated names', () => {
     const over = (kind: string, namespace: string): string =>
       document(
         kind,
@@ -71,7 +71,7 @@ describe('a Hostname as backend', () => {
   const hostOf = (yaml: string): string =>
     translated(yaml).virtualServices[0]!.spec.tcp![0]!.route![0]!.destination.host;
 
-  it('that is the name of a Service of another namespace needs its grant, as the Service does', () => {
+  it('that is the name of a Service in another namespace needs the same grant as the Service', () => {
     const yaml = tcp + to('cart.shop.svc.cluster.local');
     expect(hostOf(yaml)).toBe('no-backend.invalid');
     expect(translated(yaml).told).toEqual([
@@ -82,18 +82,18 @@ describe('a Hostname as backend', () => {
     expect(hostOf(tcp + to('example.com'))).toBe('example.com');
   });
 
-  it("without a dot is one of the route's namespace, not of the Gateway's", () => {
+  it("without a dot is resolved in the route's namespace, not the Gateway's", () => {
     expect(hostOf(tcp + to('cart'))).toBe('cart.a.svc.cluster.local');
   });
 });
 
-describe('of several routes for the same connections', () => {
+describe('several routes for the same connections', () => {
   const destinationOf = (yaml: string): string => {
     const [first] = translated(yaml).virtualServices.toSorted((a, b) => (a.name < b.name ? -1 : 1));
     return first!.spec.tcp![0]!.route![0]!.destination.host;
   };
 
-  it('a TCP listener has the oldest, then the first by namespace and name, in whatever order they were read', () => {
+  it('are ordered at a TCP listener by age, namespace and name, regardless of arrival order', () => {
     const tcp = gateway(`{name: l, port: 9000, protocol: TCP, ${everybody}}`) + services;
     const routes = [route('TCPRoute', 'z', 'a-b'), route('TCPRoute', 'a', 'a'), route('TCPRoute', 'b', 'shop')];
     for (const order of [routes, routes.toReversed()]) {
@@ -104,7 +104,7 @@ describe('of several routes for the same connections', () => {
     expect(destinationOf(tcp + routes.join('') + old)).toBe('cart.shop.svc.cluster.local');
   });
 
-  it('what is wrong with those that none comes to is told as well', () => {
+  it('are reported for their errors even if they receive no connections', () => {
     const tcp = gateway(`{name: l, port: 9000, protocol: TCP, ${everybody}}`);
     expect(translated(tcp + route('TCPRoute', 'a', 'a') + route('TCPRoute', 'b', 'a')).told).toEqual([
       expect.stringContaining(
@@ -115,7 +115,7 @@ describe('of several routes for the same connections', () => {
     ]);
   });
 
-  it('which TLSRoute has a name is told of the others, once for each', () => {
+  it('are reported once each for a name that an older TLSRoute has', () => {
     const of = (name: string, hostnames: string): string => route('TLSRoute', name, 'a', `hostnames: ${hostnames}, `);
     const yaml = gateway(passthrough) + service('cart', 'a') + of('a', '[x.test]') + of('b', '[y.test, x.test]');
     expect(translated(yaml + of('c', '[z.test]')).told).toEqual([
@@ -125,14 +125,14 @@ describe('of several routes for the same connections', () => {
     ]);
   });
 
-  it('1,000 TCPRoutes at 64 listeners are 64 objects', () => {
+  it('of 1,000 TCPRoutes at 64 listeners generate 64 objects', () => {
     const listeners = Array.from({ length: 64 }, (_, i) => `{name: l${i}, port: ${9000 + i}, protocol: TCP}`);
     const routes = Array.from({ length: 1000 }, (_, i) => route('TCPRoute', `r${i}`, 'shop'));
     expect(hostsOf(gateway(listeners.join()) + services + routes.join(''))).toHaveLength(64);
   });
 });
 
-it('a listener that selects namespaces without a selector takes routes of none', () => {
+it('a listener that selects namespaces without a selector permits no routes', () => {
   const listener = `{name: l, port: 9000, protocol: TCP, allowedRoutes: {namespaces: {from: Selector}}}`;
   expect(hostsOf(gateway(listener) + services + route('TCPRoute', 'r', 'a'))).toEqual([]);
   const empty = listener.replace('Selector}', 'Selector, selector: {}}');
@@ -152,7 +152,7 @@ describe('the status of listeners that share a port', () => {
   const taken = (reason: string): string[] => [`False ${reason}`, 'False Invalid', `True ${reason}`];
   const free = ['True Accepted', 'True Programmed', 'False NoConflicts'];
 
-  it('says of HTTPS and TLS with one hostname which has it, as Envoy gets it', () => {
+  it('reports which of HTTPS and TLS has a common hostname, as sent to Envoy', () => {
     const two = (hostname: string): string =>
       `{name: b, port: 443, protocol: HTTPS, hostname: x.test, tls: {certificateRefs: [{name: s}]}}, ` +
       `{name: a, port: 443, protocol: TLS, hostname: ${hostname}, tls: {mode: Passthrough}}`;
@@ -163,13 +163,13 @@ describe('the status of listeners that share a port', () => {
     });
   });
 
-  it('does not let one that is not in force have the port', () => {
+  it('does not assign the port to an inactive listener', () => {
     const yaml = '{name: a, port: 443, protocol: HTTPS}, {name: b, port: 443, protocol: HTTP}';
     expect(conditionsOf(yaml)).toEqual({ a: ['True Accepted', 'False Invalid', 'False NoConflicts'], b: free });
   });
 });
 
-describe('a listener with TLS that is not in force', () => {
+describe('an inactive listener with TLS', () => {
   const https = (name: string, hostname: string, tls: string, port = 443): string =>
     `{name: ${name}, port: ${port}, protocol: HTTPS, hostname: "${hostname}", tls: {${tls}}}`;
   const good = 'certificateRefs: [{name: web}]';
@@ -183,13 +183,13 @@ describe('a listener with TLS that is not in force', () => {
   const closedIn = (yaml: string): (string | undefined)[] =>
     translated(yaml).gateways.map(({ spec }) => spec.servers[0]!.closed?.slice(0, 27));
 
-  it('closes its connections, which would come to a listener of the port that asks for less', () => {
+  it('closes its connections, which would reach a listener of the port with fewer requirements', () => {
     const yaml = gateway(`${wide}, ${https('narrow', 'a.b.test', bad)}`) + toCart + service('cart');
     expect(closedIn(yaml)).toEqual([undefined, 'the listener does not apply']);
     expect(translated(yaml).gateways[1]!.spec.servers[0]).toMatchObject({
       ...{ hosts: ['./a.b.test'], port: { number: 443, protocol: 'HTTPS' } },
     });
-    // Neither has the route that name any more.
+    // The route has that name at neither of them.
     expect(translated(yaml).virtualServices.flatMap(({ spec }) => spec.hosts)).toEqual(['x.b.test']);
     const { parents } = atOnce(judgingGatewayApi(setOf(yaml), 'cluster.local')).HTTPRoute.get('shop/r')!;
     expect(parents[0]!.conditions[0]).toMatchObject({ type: 'Accepted', status: 'True' });
@@ -209,7 +209,7 @@ describe('a listener with TLS that is not in force', () => {
       'where the port is of plain requests',
       `{name: plain, port: 443, protocol: HTTP}, ${https('narrow', 'a.b.test', bad)}`,
     ],
-  ])('is in nobody’s way %s', (_, listeners) => {
+  ])('does not affect others %s', (_, listeners) => {
     expect(closedIn(gateway(listeners)).filter((closed) => closed !== undefined)).toEqual([]);
   });
 });

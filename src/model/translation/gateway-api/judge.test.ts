@@ -23,7 +23,7 @@ const listenerOf = (yaml: string, index = 0) => {
   return { ...listener, conditions: short(conditions) };
 };
 
-/** What the first of a route's parents says. */
+/** Conditions of a route's first parent. */
 function routeOf(yaml: string, namespace = 'shop'): string[] {
   return short(judged(yaml).HTTPRoute.get(`${namespace}/cart`)!.parents[0]?.conditions ?? []);
 }
@@ -64,7 +64,7 @@ describe('a route at a Gateway', () => {
     expect(routeOf(yaml)).toEqual([...expected, ...rest]);
   });
 
-  it('of a namespace that it does not let in is not at it', () => {
+  it('of a namespace that it does not permit is not attached', () => {
     const other = route(`{parentRefs: [{name: front, namespace: shop}], ${toCart}}`, { namespace: 'other' });
     expect(routeOf(gateway() + other + service('cart', 'other'), 'other')).toEqual([
       'Accepted False NotAllowedByListeners',
@@ -77,19 +77,19 @@ describe('a route at a Gateway', () => {
     ['without that port', '{name: cart, port: 81}', 'BackendNotFound'],
     ['of another kind', '{kind: ConfigMap, name: cart, port: 80}', 'InvalidKind'],
     ['of a namespace that lets nobody in', '{name: cart, namespace: far, port: 80}', 'RefNotPermitted'],
-  ])('to a backend %s has a reference that is not resolved', (_, ref, reason) => {
+  ])('to a backend %s has an unresolved reference', (_, ref, reason) => {
     const rules = `rules: [{backendRefs: [{name: cart, port: 80}, ${ref}]}]`;
     const yaml = gateway() + at('', rules) + cart + service('cart', 'far');
     expect(routeOf(yaml)).toEqual([good[0], `ResolvedRefs False ${reason}`]);
   });
 
-  it('with a mirror that is not there has a reference that is not resolved', () => {
+  it('with a missing mirror has an unresolved reference', () => {
     const mirror = 'filters: [{type: RequestMirror, requestMirror: {backendRef: {name: no, port: 80}}}]';
     const yaml = gateway() + at('', `rules: [{${mirror}, backendRefs: [{name: cart, port: 80}]}]`) + cart;
     expect(routeOf(yaml)).toEqual([good[0], 'ResolvedRefs False BackendNotFound']);
   });
 
-  it('over a Service, with a mirror that is not there, has a reference that is not resolved', () => {
+  it('of a Service with a missing mirror has an unresolved reference', () => {
     const mirror = (ref: string) => `filters: [{type: RequestMirror, requestMirror: {backendRef: {${ref}}}}]`;
     for (const ref of ['name: no, port: 80', 'name: cart, port: 81', 'name: no, namespace: far, port: 80']) {
       const spec = `{parentRefs: [{group: "", kind: Service, name: cart}], rules: [{${mirror(ref)}, backendRefs: [{name: cart, port: 80}]}]}`;
@@ -107,7 +107,7 @@ describe('a route at a Gateway', () => {
       `rules: [${toCartBy(`${cors}, `)}, ${toCartBy('matches: [{path: {value: /a}}], ')}]`,
       [good[0], 'PartiallyInvalid True UnsupportedValue', good[1]],
     ],
-  ])('with a filter that is not carried out says so: %s', (rules, expected) => {
+  ])('with an unsupported filter reports it: %s', (rules, expected) => {
     expect(routeOf(gateway() + at('', rules) + cart)).toEqual(expected);
   });
 
@@ -115,11 +115,11 @@ describe('a route at a Gateway', () => {
     ['that is not there', ''],
     ['of another controller', document('GatewayClass', 'istio', '{controllerName: example.com/other}') + gateway()],
     ['of a class that nobody knows', gateway().replace('istio', 'nobody')],
-  ])('%s is told nothing by us', (_, front) => {
+  ])('%s gets no status from this control plane', (_, front) => {
     expect(routeOf(front + at() + cart)).toEqual([]);
   });
 
-  it('of another revision is told nothing by us, and neither is the Gateway', () => {
+  it('of another revision gets no status from this one, nor does the Gateway', () => {
     const set = setOf(gateway() + at() + cart);
     const status = atOnce(judgingGatewayApi(set, 'cluster.local', () => true));
     expect([status.KubernetesGateway.size, status.HTTPRoute.get('shop/cart')!.parents.length]).toEqual([0, 0]);
@@ -135,7 +135,7 @@ describe('a GRPCRoute', () => {
     );
   const statusOf = (yaml: string): string[] => short(judged(yaml).GRPCRoute.get('shop/cart')!.parents[0]!.conditions);
 
-  it('is told of itself as an HTTPRoute is, and counts at its listener beside one of the same name', () => {
+  it('has a status like an HTTPRoute, and counts at its listener beside one of the same name', () => {
     const both = gateway() + grpc() + at() + cart;
     expect(statusOf(both)).toEqual(good);
     expect(routeOf(both)).toEqual(good);
@@ -143,14 +143,14 @@ describe('a GRPCRoute', () => {
     expect(statusOf(gateway() + grpc(', {name: gone, port: 80}') + cart)[1]).toBe('ResolvedRefs False BackendNotFound');
   });
 
-  it('is not at a listener that takes HTTPRoutes only', () => {
+  it('is not attached to a listener that permits HTTPRoutes only', () => {
     const only = '{name: plain, port: 80, protocol: HTTP, allowedRoutes: {kinds: [{kind: HTTPRoute}]}}';
     expect(statusOf(gateway(only) + grpc() + cart)[0]).toBe('Accepted False NotAllowedByListeners');
     expect(listenerOf(gateway(only)).supportedKinds).toMatchObject([{ kind: 'HTTPRoute' }]);
   });
 });
 
-describe('routes of connections', () => {
+describe('TLSRoutes and TCPRoutes', () => {
   const listeners =
     '{name: raw, port: 9000, protocol: TCP}, {name: through, port: 8443, protocol: TLS, hostname: "*.a.test", tls: {mode: Passthrough}}, ' +
     '{name: ended, port: 8444, protocol: TLS, tls: {certificateRefs: [{name: web}]}}, {name: web, port: 8443, protocol: HTTPS, hostname: b.test, tls: {certificateRefs: [{name: web}]}}';
@@ -182,7 +182,7 @@ describe('routes of connections', () => {
     expect(statusOf(kind, yaml)).toEqual(expected);
   });
 
-  it('say at which listeners they may be; TLS and HTTPS share a port', () => {
+  it('report the listeners they may attach to; TLS and HTTPS share a port', () => {
     const [raw, through, ended, web] = gatewayOf(gateway(listeners) + tcp('raw') + tls('through') + cart).listeners;
     const kindsOf = (one = raw): string[] => one!.supportedKinds.map(({ kind }) => kind);
     expect([raw, through, ended, web].map(kindsOf)).toEqual([
@@ -195,7 +195,7 @@ describe('routes of connections', () => {
     for (const one of [raw, through, web]) expect(short(one!.conditions)).toContain('Conflicted False NoConflicts');
   });
 
-  it('are told that a Service is none of a TLSRoute', () => {
+  it('report that a Service is not a valid parent of a TLSRoute', () => {
     const over = document(
       'TLSRoute',
       'cart',
@@ -205,7 +205,7 @@ describe('routes of connections', () => {
   });
 });
 
-describe('a route over a Service', () => {
+describe('a route of a Service', () => {
   it.each([
     ['{kind: Service, group: "", name: cart}', good],
     ['{kind: Service, group: "", name: cart, port: 99}', ['Accepted False NoMatchingParent', good[1]]],
@@ -220,7 +220,7 @@ describe('a listener', () => {
   const fine = ['Accepted True Accepted', 'Programmed True Programmed', 'ResolvedRefs True ResolvedRefs', free];
   const routeKinds = ['HTTPRoute', 'GRPCRoute'].map((kind) => ({ group: 'gateway.networking.k8s.io', kind }));
 
-  it('has OverlappingTLSConfig where its hostname overlaps with that of another HTTPS listener of its port', () => {
+  it('has OverlappingTLSConfig if its hostname overlaps with that of another HTTPS listener of its port', () => {
     const https = (name: string, hostname: string, port = 443): string =>
       `{name: ${name}, port: ${port}, protocol: HTTPS${hostname}, tls: {certificateRefs: [{name: web}]}}`;
     const listeners = [
@@ -237,7 +237,7 @@ describe('a listener', () => {
     expect(overlaps).toEqual([['True OverlappingHostnames'], ['True OverlappingHostnames'], [], []]);
   });
 
-  it('says which routes it takes, and how many it has', () => {
+  it('reports the permitted kinds and the number of attached routes', () => {
     const parents = 'parentRefs: [{name: front, sectionName: plain}, {name: front, sectionName: other}]';
     const yaml = `${gateway(`${plain}, {name: other, port: 81, protocol: HTTP}`) + route(`{${parents}, ${toCart}}`)}${document('HTTPRoute', 'second', '{parentRefs: [{name: front, port: 80}]}')}`;
     expect(listenerOf(yaml)).toEqual({
@@ -284,13 +284,13 @@ describe('a listener', () => {
     expect(listenerOf(gateway(secure(ref)) + more).conditions).toEqual(broken(reason));
   });
 
-  it('whose certificate is there is in force', () => {
+  it('with a valid certificate is active', () => {
     const { certificate, privateKey } = createAuthority().issue(['shop.test']);
     const data = JSON.stringify({ 'tls.crt': btoa(certificate), 'tls.key': btoa(privateKey) });
     expect(listenerOf(gateway(secure('{name: web}')) + secret(data)).conditions).toEqual(fine);
   });
 
-  it('whose certificate of another namespace is there and granted is in force', () => {
+  it('with a granted certificate of another namespace is active', () => {
     const { certificate, privateKey } = createAuthority().issue(['shop.test']);
     const data = JSON.stringify({ 'tls.crt': btoa(certificate), 'tls.key': btoa(privateKey) });
     const grant = document(
@@ -305,7 +305,7 @@ describe('a listener', () => {
     expect(listenerOf(granted + secret(data)).conditions).toEqual(broken('InvalidCertificateRef'));
   });
 
-  it('at a port that is of another protocol is in its way', () => {
+  it('on a port of another protocol is conflicted', () => {
     const yaml = gateway(
       '{name: b, port: 80, protocol: HTTP}, {name: a, port: 80, protocol: HTTPS, tls: {certificateRefs: [{name: web}]}}',
     );
@@ -371,7 +371,7 @@ describe('a Gateway', () => {
   });
 });
 
-it('a GatewayClass is accepted when it is ours, and told nothing when it is not', () => {
+it('a GatewayClass is accepted if it belongs to this control plane, and gets no status otherwise', () => {
   const ours = document('GatewayClass', 'ours', '{controllerName: istio.io/gateway-controller}');
   const theirs = document('GatewayClass', 'theirs', '{controllerName: example.com/other}');
   const classes = judged(ours + theirs).GatewayClass;
@@ -380,7 +380,7 @@ it('a GatewayClass is accepted when it is ours, and told nothing when it is not'
   ]);
 });
 
-it('all of many are judged in a time that grows with their number', () => {
+it('the status of many objects takes time in proportion to their number', () => {
   const many = sized({ short: 100, full: 1_000 });
   const set = (gateways: number) => {
     const objects = Array.from({ length: gateways }, (_, index) =>
@@ -392,7 +392,7 @@ it('all of many are judged in a time that grows with their number', () => {
     );
     return setOf(objects.join('') + cart);
   };
-  // Of this thread alone, whatever else the machine does; its clock may tick every four milliseconds.
+  // CPU time of this thread; its clock may have a resolution of four milliseconds.
   const timeOf = (objects: ReturnType<typeof set>): number => {
     const began = process.threadCpuUsage();
     for (let times = 1; ; times++) {

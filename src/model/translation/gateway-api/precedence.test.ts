@@ -30,7 +30,7 @@ function placed(written: Written): Placed {
   return { match, age, routeName: name, rule, index };
 }
 
-describe('of two matches that take a request', () => {
+describe('of two matches for one request', () => {
   it.each<[string, Written, Written]>([
     ['an exact path is before a longer prefix', { exact: '/a' }, { prefix: '/a/b/c', method: 'GET', headers: 3 }],
     ['the longer prefix is before the shorter', { prefix: '/a/b' }, { prefix: '/a', method: 'GET', headers: 5 }],

@@ -13,7 +13,7 @@ const route = (name: string, rules: string, more = '', about = {}): string =>
 const cart = service('cart');
 
 describe('a Gateway', () => {
-  it("is one of Istio's for each listener, carried out by workloads with its name as a label", () => {
+  it('becomes an Istio Gateway for each listener, implemented by workloads with its name as a label', () => {
     const { gateways, told } = translated(
       gateway(
         '{name: a, port: 80, protocol: HTTP}, {name: b, port: 443, protocol: HTTPS, hostname: "*.a.test", tls: {certificateRefs: [{name: web}]}}',
@@ -48,7 +48,7 @@ describe('a Gateway', () => {
     });
   });
 
-  it('with addresses of type Hostname is carried out by those Services', () => {
+  it('with addresses of type Hostname is implemented by those Services', () => {
     const addresses =
       'addresses: [{type: Hostname, value: edge}, {type: Hostname, value: other.shop.svc.cluster.local}], ';
     const [made] = translated(gateway(plain, addresses)).gateways;
@@ -64,7 +64,7 @@ describe('a Gateway', () => {
     ['istio', 'example.com/other', false, []],
     ['theirs', 'example.com/other', false, []],
     ['nobody', '', false, ['KubernetesGateway shop/front spec.gatewayClassName: there is no GatewayClass nobody']],
-  ])('of class %s (%s) is ours: %s', (name, controllerName, isOurs, expected) => {
+  ])('of class %s (%s) belongs to this control plane: %s', (name, controllerName, isOurs, expected) => {
     const object = controllerName ? document('GatewayClass', name, `{controllerName: ${controllerName}}`) : '';
     const { gateways, told } = translated(object + gateway().replace('istio', name));
     expect(gateways.length > 0).toBe(isOurs);
@@ -107,7 +107,7 @@ describe('a Gateway', () => {
       secure('tls: {certificateRefs: [{name: a}], options: {gateway.istio.io/tls-cipher-suites: "NOPE,"}}'),
       'gateway.istio.io/tls-cipher-suites must have at least one known cipher suite, got "NOPE,"',
     ],
-  ])('says which listener is not in force, and why: %s', (listener, expected) => {
+  ])('reports why a listener is inactive: %s', (listener, expected) => {
     const { gateways, told } = translated(gateway(listener));
     expect(gateways).toEqual([]);
     expect(told).toEqual([expect.stringContaining(expected)]);
@@ -126,7 +126,7 @@ describe('a Gateway', () => {
       ['KubernetesGateway shop/front spec.listeners[0].tls.options: unknown cipher suites are ignored: NOPE'],
     ],
     ['example.com/other: x', { mode: 'SIMPLE' }, []],
-  ])('has the TLS options of Istio: %s', (text, expected, warnings) => {
+  ])("has Istio's TLS options: %s", (text, expected, warnings) => {
     const { gateways, told } = translated(gateway(secure(options(text))));
     expect(gateways[0]!.spec.servers[0]!.tls).toEqual({ ...expected, credentialName: 'kubernetes://a' });
     expect(told).toEqual(warnings);
@@ -191,7 +191,7 @@ describe('a Gateway', () => {
 });
 
 describe('an HTTPRoute at a Gateway', () => {
-  it('is one VirtualService with all other routes for its host, in the order of the API', () => {
+  it('becomes one VirtualService with all other routes of its host, in precedence order', () => {
     const { virtualServices, told } = translated(
       [
         gateway(),
@@ -235,7 +235,7 @@ describe('an HTTPRoute at a Gateway', () => {
     ['*.a.test', '', ['*.a.test']],
     ['*.a.test', 'hostnames: [x.a.test, a.test, "*.y.a.test", "*.test"]', ['x.a.test', '*.y.a.test', '*.a.test']],
     ['x.a.test', 'hostnames: ["*.a.test"]', ['x.a.test']],
-  ])('at a listener of %s with %s is for the names of both', (hostname, hostnames, expected) => {
+  ])('at a listener of %s with %s applies to the hosts of both', (hostname, hostnames, expected) => {
     const of = hostname === '*' ? '' : `, hostname: "${hostname}"`;
     const { virtualServices } = translated(
       gateway(`{name: plain, port: 80, protocol: HTTP${of}}`) +
@@ -245,7 +245,7 @@ describe('an HTTPRoute at a Gateway', () => {
     expect(virtualServices.flatMap(({ spec }) => spec.hosts)).toEqual(expected);
   });
 
-  it('is at the listener with the narrowest hostname alone, which lets nothing through to wider ones', () => {
+  it('is attached to the listener with the narrowest hostname only, from which nothing falls through to wider ones', () => {
     const listeners = [
       '{name: any, port: 80, protocol: HTTP}',
       '{name: wide, port: 80, protocol: HTTP, hostname: "*.a.test"}',
@@ -275,7 +275,7 @@ describe('an HTTPRoute at a Gateway', () => {
     [`{parentRefs: [{name: x, kind: Mesh}], rules: [{${toCart}}]}`, 'must be a Gateway or a Service, got Mesh x'],
     [`{parentRefs: [{name: x, kind: Service, group: ""}], rules: [{${toCart}}]}`, 'there is no Service shop/x'],
     [`{parentRefs: [{name: cart, kind: Service, group: "", port: 9}], rules: [{${toCart}}]}`, 'cart has no port 9'],
-  ])('says why it is not in force: %s', (spec, expected) => {
+  ])('is reported with the reason if it is not attached: %s', (spec, expected) => {
     const listener = '{name: plain, port: 80, protocol: HTTP, hostname: a.test}';
     const { virtualServices, told } = translated(gateway(listener) + cart + document('HTTPRoute', 'r', spec));
     expect(virtualServices).toEqual([]);
@@ -292,7 +292,7 @@ describe('an HTTPRoute at a Gateway', () => {
     ['from: Selector, selector: {matchLabels: {team: web}}', 'team: db', false],
     ['from: Selector, selector: {matchExpressions: [{key: team, operator: Exists}]}', '', false],
     ['from: Selector, selector: {matchLabels: {kubernetes.io/metadata.name: stage}}', '', true],
-  ])('of another namespace is let in by {%s} with labels {%s}: %s', (allowed, labels, isIn) => {
+  ])('of another namespace is permitted by {%s} with labels {%s}: %s', (allowed, labels, isIn) => {
     const listener = `{name: plain, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {${allowed}}}}`;
     const { virtualServices, told } = translated(
       namespaces(labels) +
@@ -304,13 +304,13 @@ describe('an HTTPRoute at a Gateway', () => {
     expect(told).toHaveLength(isIn ? 0 : 1);
   });
 
-  it('is at a listener once, however often it names it', () => {
+  it('is attached to a listener once, even if it references it several times', () => {
     const refs = '[{name: front, sectionName: plain}, {name: front, port: 80}]';
     const twice = document('HTTPRoute', 'r', `{parentRefs: ${refs}, rules: [{${toCart}}]}`);
     expect(translated(gateway() + cart + twice).virtualServices[0]!.spec.http).toHaveLength(1);
   });
 
-  it('is not let in where other kinds alone are', () => {
+  it('is not attached if only other kinds are permitted', () => {
     const listener = '{name: plain, port: 80, protocol: HTTP, allowedRoutes: {kinds: [{kind: GRPCRoute}]}}';
     expect(translated(gateway(listener) + cart + route('r', `{${toCart}}`)).told).toEqual([
       expect.stringContaining('allows HTTPRoutes of namespace shop'),
@@ -318,7 +318,7 @@ describe('an HTTPRoute at a Gateway', () => {
   });
 });
 
-/** The route that a rule becomes. */
+/** The route that a rule is translated to. */
 function made(rule: string, { listener = plain, namespace = 'shop', more = '' } = {}) {
   const { virtualServices, told } = translated(
     gateway(listener) + cart + service('v2') + more + route('r', `{${rule}}`, '', { namespace }),
@@ -343,13 +343,13 @@ describe('a rule of an HTTPRoute', () => {
     expect(made(prefix(path, value)).http.rewrite).toEqual(expected);
   });
 
-  it('takes a prefix that gives way to nothing as a path and those below it', () => {
+  it('translates a removed prefix to an exact path and the paths below it', () => {
     expect(made(prefix('/a', '/')).http.match).toEqual([{ uri: { exact: '/a' } }, { uri: { prefix: '/a/' } }]);
     expect(made(prefix('/a', '/x')).http.match).toEqual([{ uri: { prefix: '/a' }, bySegments: true }]);
     expect(made(prefix('/', '/')).http.match).toEqual([{}]);
   });
 
-  it('replaces the whole path, with backslashes as they are', () => {
+  it('replaces the complete path and keeps backslashes', () => {
     const rewrite = String.raw`filters: [{type: URLRewrite, urlRewrite: {hostname: b.test, path: {type: ReplaceFullPath, replaceFullPath: '/x\1'}}}], ${toCart}`;
     expect(made(rewrite).http.rewrite).toEqual({
       authority: 'b.test',
@@ -371,7 +371,7 @@ describe('a rule of an HTTPRoute', () => {
     expect(made(redirect(text), at).http.redirect).toEqual(expected);
   });
 
-  it('of an expression that a rule for every path stands before is told', () => {
+  it('with a regular expression after a match of every path is reported', () => {
     const rules = `{matches: [{path: {type: RegularExpression, value: "/a[0-9]"}}], ${toCart}}, {${toCart}}`;
     expect(translated(gateway() + cart + route('r', rules)).told).toEqual([
       'HTTPRoute shop/r spec.rules[0].matches[0].path: is never reached: rules[1] of shop/r matches every path, and regular expressions come after all prefixes',
@@ -380,7 +380,7 @@ describe('a rule of an HTTPRoute', () => {
     expect(translated(gateway() + cart + route('r', method)).told).toEqual([]);
   });
 
-  it('redirects to a default port without its number, whatever port the client names', () => {
+  it('redirects to a default port without its number, whatever port the client uses', () => {
     const redirected = (hostnames: string) =>
       translated(
         gateway(on8080.listener) + route('r', `{${redirect('scheme: https', '/a')}}`, hostnames),
@@ -393,7 +393,7 @@ describe('a rule of an HTTPRoute', () => {
       [['a.test'], [[undefined, { ...said, authority: 'a.test' }]]],
       [['b.test'], [[undefined, { ...said, authority: 'b.test' }]]],
     ]);
-    // Of a wildcard only the client knows the name, and Envoy keeps the port in it.
+    // For a wildcard only the client knows the name, and Envoy would keep its port.
     const withPort = [{ regex: '.*:[0-9]+' }, { ...said, port: 443, saysPort: true }];
     expect(redirected('hostnames: ["*.test"], ')).toEqual([[['*.test'], [withPort, [undefined, said]]]]);
     expect(redirected('')).toEqual([[['*'], [withPort, [undefined, said]]]]);
@@ -414,7 +414,7 @@ describe('a rule of an HTTPRoute', () => {
     });
   });
 
-  it('matches headers whatever the case of their names, of which the first counts', () => {
+  it('matches headers case-insensitively; the first of several equal names applies', () => {
     const headers =
       '[{name: X-A, value: "1"}, {name: x-a, value: "2"}, {name: X-B, type: RegularExpression, value: "b+"}]';
     expect(made(`matches: [{headers: ${headers}, method: POST}], ${toCart}`).http.match).toEqual([
@@ -422,7 +422,7 @@ describe('a rule of an HTTPRoute', () => {
     ]);
   });
 
-  it('shares requests by weight, and answers the shares of backends that are not there with 500', () => {
+  it('splits requests by weight, and responds with 500 for the share of missing backends', () => {
     const { http, told } = made(
       'backendRefs: [{name: cart, port: 80, weight: 3}, {name: gone, port: 80}, {name: v2, port: 81}, {name: v2, port: 80, weight: 0}]',
     );
@@ -451,13 +451,13 @@ describe('a rule of an HTTPRoute', () => {
       'backendRefs: [{name: cart, port: 80, filters: [{type: URLRewrite, urlRewrite: {hostname: a.test}}]}]',
       'backendRefs[0].filters[0]: URLRewrite is not supported for a backend',
     ],
-  ])('answers with 500 what nobody can be sent: {%s}', (rule, expected) => {
+  ])('responds with 500 if there is no destination: {%s}', (rule, expected) => {
     const { http, told } = made(rule);
     expect(http.directResponse).toEqual({ status: 500 });
     expect(told).toEqual(expected === undefined ? [] : [expect.stringContaining(expected)]);
   });
 
-  it('sends to Services of another namespace where that one lets it', () => {
+  it('routes to Services of another namespace with a grant', () => {
     const grant = (to: string, namespace = 'stage'): string =>
       document(
         'ReferenceGrant',
@@ -476,7 +476,7 @@ describe('a rule of an HTTPRoute', () => {
     expect(at(grant('Service')).http.route).toHaveLength(1);
   });
 
-  it('may name a host that is no Service', () => {
+  it('may reference a host that is not a Service', () => {
     const { http, told } = made(
       'backendRefs: [{group: networking.istio.io, kind: Hostname, name: pay.test, port: 443}]',
     );
@@ -484,7 +484,7 @@ describe('a rule of an HTTPRoute', () => {
     expect(told).toEqual([]);
   });
 
-  it('over a Service serves requests whose mirror is not there, and reports the mirror', () => {
+  it('of a Service serves requests without a missing mirror, and reports the mirror', () => {
     const mirror = '{type: RequestMirror, requestMirror: {backendRef: {name: gone, port: 80}}}';
     const over = document(
       'HTTPRoute',
@@ -498,7 +498,7 @@ describe('a rule of an HTTPRoute', () => {
     expect(told).toEqual([expect.stringContaining('there is no Service shop/gone: requests are not mirrored')]);
   });
 
-  it('mirrors a part of requests, and nothing to nobody', () => {
+  it('mirrors a percentage of requests, and not to a missing backend', () => {
     const mirror = (text: string): string => `{type: RequestMirror, requestMirror: {${text}}}`;
     const { http, told } = made(
       `filters: [${mirror('backendRef: {name: v2, port: 80}, percent: 20')}, ${mirror('backendRef: {name: v2, port: 80}, fraction: {numerator: 1, denominator: 8}')}, ${mirror('backendRef: {name: gone, port: 80}')}], ${toCart}`,
@@ -508,7 +508,7 @@ describe('a rule of an HTTPRoute', () => {
   });
 });
 
-describe('an HTTPRoute over a Service', () => {
+describe('an HTTPRoute of a Service', () => {
   const over = (name: string, more = '', about = {}, rule = toCart): string =>
     document(
       'HTTPRoute',
@@ -517,7 +517,7 @@ describe('an HTTPRoute over a Service', () => {
       about,
     );
 
-  it('is for all clients in the mesh, those of other namespaces for their own', () => {
+  it('applies to all clients in the mesh, in another namespace to clients there', () => {
     const { virtualServices, told } = translated(
       cart + service('cart', 'stage') + over('own') + over('theirs', '', { namespace: 'stage' }),
     );
@@ -535,7 +535,7 @@ describe('an HTTPRoute over a Service', () => {
     ]);
   });
 
-  it('may send to Services of any namespace, without a grant', () => {
+  it('may route to Services of any namespace, without a grant', () => {
     const elsewhere = 'backendRefs: [{name: cart, namespace: stage, port: 80}]';
     const mirror =
       'filters: [{type: RequestMirror, requestMirror: {backendRef: {name: cart, namespace: stage, port: 80}}}]';
@@ -553,7 +553,7 @@ describe('an HTTPRoute over a Service', () => {
     });
   });
 
-  it('needs the grant where it is at a Gateway as well, there alone', () => {
+  it('needs the grant only at a Gateway that it is attached to as well', () => {
     const parents = 'parentRefs: [{name: front}, {kind: Service, group: "", name: cart}]';
     const both = document(
       'HTTPRoute',
@@ -570,14 +570,14 @@ describe('an HTTPRoute over a Service', () => {
     ]);
   });
 
-  it('of their own namespace is what clients there follow, with all others the one of the Service', () => {
+  it("in the clients' namespace takes precedence there over that of the Service", () => {
     const yaml = cart + service('cart', 'stage') + over('own') + over('theirs', '', { namespace: 'stage' });
     const { context } = givenMesh(yaml);
     const first = (namespace: string) => context.virtualServicesFor('mesh', namespace)[0]!.config.spec.http![0]!.name;
     expect([first('shop'), first('other'), first('stage')]).toEqual(['shop.own.0', 'shop.own.0', 'stage.theirs.0']);
   });
 
-  it('of one port leaves the others as they are', () => {
+  it('for one port does not affect the others', () => {
     const ports = '[{name: http, port: 80}, {name: admin, port: 9000}]';
     const [made] = translated(service('cart', 'shop', ports) + over('own', ', port: 80')).virtualServices;
     expect(made!.spec.http).toMatchObject([
@@ -587,7 +587,7 @@ describe('an HTTPRoute over a Service', () => {
   });
 });
 
-it('policies that are attached to a Gateway hold for the workloads that carry it out', () => {
+it('policies attached to a Gateway apply to the workloads that implement it', () => {
   const policy = `---
 apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy
@@ -605,7 +605,7 @@ spec: {targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: fron
   expect(held('edge.shop.svc.cluster.local', { 'gateway.networking.k8s.io/gateway-name': 'front' })).toEqual(['open']);
 });
 
-it('names without a dot are what clients ask for, and no short ones of the namespace', () => {
+it('hostnames without a dot are literal, and not qualified with the namespace', () => {
   const { context } = givenMesh(gateway() + cart + route('r', `{${toCart}}`, 'hostnames: [localhost], '));
   const bound = context.virtualServicesFor('shop/front-istio-autogenerated-k8s-gateway-plain', 'shop');
   expect(bound.map(({ config }) => config.spec.hosts)).toEqual([['localhost']]);
@@ -614,7 +614,7 @@ it('names without a dot are what clients ask for, and no short ones of the names
 describe('a translation', () => {
   const objects = gateway() + cart + service('v2') + route('r', `{${toCart}}`);
 
-  it('takes over what is the same as before', () => {
+  it('reuses unchanged objects', () => {
     const { translation } = translated(objects);
     const again = translated(objects, translation).translation;
     expect([...again.objects.values()]).toHaveLength(2);
@@ -628,7 +628,7 @@ describe('a translation', () => {
     ]);
   });
 
-  it('is asked for again by what it looked at, and by nothing else', () => {
+  it('is repeated only for changes of objects that it looked up', () => {
     const { translation } = translated(objects);
     const differs = (...keys: string[]): boolean => translationMayDiffer(translation, keys);
     expect(differs('HTTPRoute/a/b')).toBe(true);
@@ -645,7 +645,7 @@ describe('a GRPCRoute', () => {
     document('GRPCRoute', 'cart', `{parentRefs: [{name: front}], ${more}rules: [${rules}]}`);
   const service2 = service('second');
 
-  it('takes calls by service and method, the more of them are said the earlier', () => {
+  it('matches calls by service and method, most specific first', () => {
     const { virtualServices, told } = translated(
       gateway() +
         cart +
@@ -666,11 +666,11 @@ describe('a GRPCRoute', () => {
       [{ uri: { regex: '/(?:shop[.]v[0-9]+[.]Cart)/(?:[^/]+)' } }],
       [{ uri: { regex: '/(?:[^/]+)/(?:Get)' } }],
     ]);
-    // They stand behind the rule that takes every call.
+    // They are after the rule that matches every call.
     expect(told.filter((text) => text.includes('.method: is never reached'))).toHaveLength(2);
   });
 
-  it('answers UNAVAILABLE (503) where an HTTPRoute answers 500', () => {
+  it('responds with UNAVAILABLE (503) where an HTTPRoute responds with 500', () => {
     const none = translated(gateway() + cart + grpc('{backendRefs: [{name: gone, port: 80}]}'));
     expect(none.virtualServices[0]!.spec.http).toMatchObject([{ directResponse: { status: 503 } }]);
     const half = translated(gateway() + cart + grpc('{backendRefs: [{name: gone, port: 80}, {name: cart, port: 80}]}'));
@@ -678,7 +678,7 @@ describe('a GRPCRoute', () => {
     expect(half.told).toEqual([expect.stringContaining('its share of requests gets 503')]);
   });
 
-  it('is beside an HTTPRoute of its name and host: each has its own requests', () => {
+  it('coexists with an HTTPRoute of its name and host: each has its own requests', () => {
     const { virtualServices } = translated(
       gateway() +
         cart +
@@ -693,7 +693,7 @@ describe('a GRPCRoute', () => {
     ]);
   });
 
-  it('needs a grant for GRPCRoutes, not for HTTPRoutes, to send to another namespace', () => {
+  it('needs a grant for GRPCRoutes, not for HTTPRoutes, to route to another namespace', () => {
     const far = service('far', 'other');
     const to = grpc('{backendRefs: [{name: far, namespace: other, port: 80}]}');
     const grant = (kind: string): string =>
@@ -709,7 +709,7 @@ describe('a GRPCRoute', () => {
     ]);
   });
 
-  it('over a Service is for its clients in the mesh', () => {
+  it('of a Service applies to its clients in the mesh', () => {
     const over = document(
       'GRPCRoute',
       'cart',
@@ -719,19 +719,19 @@ describe('a GRPCRoute', () => {
     expect(virtualServices[0]!.spec).toMatchObject({ gateways: ['mesh'], hosts: ['cart.shop.svc.cluster.local'] });
   });
 
-  it('that comes, changes or goes is another translation', () => {
+  it('that is added, changed or removed changes the translation', () => {
     const { translation } = translated(gateway() + cart);
     expect(translationMayDiffer(translation, ['GRPCRoute/shop/cart'])).toBe(true);
   });
 });
 
-describe('routes of connections', () => {
+describe('TLSRoutes and TCPRoutes', () => {
   const listener = (more: string): string => `{name: l, port: 9000, ${more}}`;
   const at = (kind: string, name: string, refs: string, more = '', created = ''): string =>
     document(kind, name, `{parentRefs: [{name: front}], ${more}rules: [{backendRefs: [${refs}]}]}`, { created });
   const one = '{name: cart, port: 80}';
 
-  it('a TCPRoute takes all connections of its listener', () => {
+  it('at a TCP listener match all connections (TCPRoute)', () => {
     const { gateways, virtualServices, told } = translated(
       gateway(listener('protocol: TCP')) +
         cart +
@@ -759,7 +759,7 @@ describe('routes of connections', () => {
     ]);
   });
 
-  it('a TLSRoute takes the names that it and its listener have, and passes them through', () => {
+  it('match the hosts of both route and listener and pass TLS through (TLSRoute)', () => {
     const { gateways, virtualServices } = translated(
       gateway(listener('protocol: TLS, hostname: "*.a.test", tls: {mode: Passthrough}')) +
         cart +
@@ -772,7 +772,7 @@ describe('routes of connections', () => {
     });
   });
 
-  it('to a backend that is not there none is made, and no other one gets its share', () => {
+  it('close the share of a missing backend, which no other backend receives', () => {
     const { virtualServices, told } = translated(
       gateway(listener('protocol: TCP')) + cart + at('TCPRoute', 'a', `${one}, {name: gone, port: 80}`),
     );
@@ -785,7 +785,7 @@ describe('routes of connections', () => {
     expect(none.virtualServices[0]!.spec.tcp![0]!.route![0]!.destination.host).toBe('no-backend.invalid');
   });
 
-  it('are at no listener of requests, and routes of requests at none of theirs', () => {
+  it('do not attach to HTTP listeners, nor HTTPRoutes to theirs', () => {
     const told = (routes: string, listeners: string): readonly string[] =>
       translated(gateway(listeners) + cart + routes).told;
     expect(told(at('TCPRoute', 'a', one), plain)).toEqual([
@@ -796,7 +796,7 @@ describe('routes of connections', () => {
     ]);
   });
 
-  it('TCPRoutes over a Service are for its clients: those of one port first, then the oldest', () => {
+  it('of a Service apply to its clients (TCPRoute): those for one port first, then the oldest', () => {
     const over = (name: string, more: string, created: string): string =>
       document(
         'TCPRoute',
