@@ -2,7 +2,7 @@
  * Variables of the environment (spec/discovery.md §1.4). One that makes no sense has its default, with a warning; an empty
  * one counts as unset.
  */
-import { durationMsOf, longestTimerMs } from '../model/fields/duration.ts';
+import { durationMsOf, maxTimerMs } from '../model/fields/duration.ts';
 import type { LogWarning } from '../runtime/log-events/log-events.ts';
 
 /** 100 years: certificates that end after the year 9999 cannot be written. */
@@ -45,9 +45,9 @@ export class Environment {
     return this.#duration(name, byDefault, maxDurationMs);
   }
 
-  /** What something waits for: no timer is longer than {@link longestTimerMs}. */
+  /** What something waits for: no timer is longer than {@link maxTimerMs}. */
   timerMs(name: string, byDefault: number): number {
-    return this.#duration(name, byDefault, longestTimerMs);
+    return this.#duration(name, byDefault, maxTimerMs);
   }
 
   #duration(name: string, byDefault: number, maxMs: number): number {

@@ -64,7 +64,7 @@ function gatewayRoutesText(shape: ProxyShape, push: PushContext): string {
 
 /** Who is patched alike. */
 export const patchProjection: Projection = (shape, push) =>
-  `${policyProjection(shape, push, 'envoyFilters')}~${shape.runsWasm}~${JSON.stringify(shape.askedMetadata)}`;
+  `${policyProjection(shape, push, 'envoyFilters')}~${shape.runsWasm}~${JSON.stringify(shape.matchedMetadata)}`;
 
 /** A secret is what a name means in the proxy's namespace. */
 export const secretProjection: Projection = ({ configNamespace }) => configNamespace;

@@ -17,7 +17,7 @@ import { ClusterSchema } from '../../src/gen/envoy/config/cluster/v3/cluster_pb.
 import { ClusterLoadAssignmentSchema } from '../../src/gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import { ListenerSchema } from '../../src/gen/envoy/config/listener/v3/listener_pb.ts';
 import { RouteConfigurationSchema } from '../../src/gen/envoy/config/route/v3/route_pb.ts';
-import { withWholeApi } from '../../src/model/envoy-api/envoy-api.ts';
+import { withCompleteApi } from '../../src/model/envoy-api/envoy-api.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import { extensionTypes } from '../../src/networking/messages/extension-types.ts';
 import { typeUrls } from '../ads-client.ts';
@@ -44,7 +44,7 @@ interface Mesh {
 type Served = Record<'clusters' | 'endpoints' | 'listeners' | 'routes', JsonObject[]>;
 
 const never = new AbortController().signal;
-const registry = withWholeApi(extensionTypes);
+const registry = withCompleteApi(extensionTypes);
 const acceptance = process.env.ROUTING_ACCEPTANCE ?? '';
 const served = process.env.ROUTING_ACCEPTANCE_SERVED ?? '';
 /** Services say which address they want: those of the acceptance others than those of the golden cases. */

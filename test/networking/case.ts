@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type JsonValue, toJson } from '@bufbuild/protobuf';
 import { parse, stringify } from 'yaml';
-import { withWholeApi } from '../../src/model/envoy-api/envoy-api.ts';
+import { withCompleteApi } from '../../src/model/envoy-api/envoy-api.ts';
 import type { Proxy } from '../../src/model/node/proxy.ts';
 import { type ProxyShape, shapeOf } from '../../src/model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../src/model/push-context/push-context.ts';
@@ -76,7 +76,7 @@ export function generate({ shape, push }: Pick<GoldenCase, 'shape' | 'push'>): R
 }
 
 export function asJson(resource: Resource): JsonValue {
-  return toJson(resource.schema, resource.message, { registry: withWholeApi(extensionTypes) });
+  return toJson(resource.schema, resource.message, { registry: withCompleteApi(extensionTypes) });
 }
 
 /** Golden text of the shown sections. */

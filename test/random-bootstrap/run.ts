@@ -10,7 +10,7 @@ import { validationArguments } from '../../src/agent/envoy/envoy-args.ts';
 import { validateWithEnvoy } from '../../src/agent/envoy/envoy-validation.ts';
 import { resolveProxyOptions } from '../../src/agent/options/proxy-options.ts';
 import { withStatsdAddress } from '../../src/agent/options/statsd-address.ts';
-import { decodeForgiving } from '../../src/model/envoy-api/envoy-api.ts';
+import { decodeLenient } from '../../src/model/envoy-api/envoy-api.ts';
 import { ChartpilotError, messageOf } from '../../src/runtime/errors.ts';
 import { envoyBinary, testFlags } from '../fixtures/real-envoy.ts';
 import { type BootstrapInput, bootstrapInput } from './inputs.ts';
@@ -115,7 +115,7 @@ function refusalOf(text: string): string | undefined {
   // Written as an escape: whole ones are written as they are.
   if (/(?<!\\)(\\\\)*\\ud[89a-f][0-9a-f]{2}/.test(text)) return 'half of a character is in it';
   try {
-    const decoded = decodeForgiving('envoy.config.bootstrap.v3.Bootstrap', JSON.parse(text), { keepsTypes: false });
+    const decoded = decodeLenient('envoy.config.bootstrap.v3.Bootstrap', JSON.parse(text), { keepsTypes: false });
     return E.isLeft(decoded) ? `no Bootstrap: ${decoded.left}` : undefined;
   } catch (error) {
     return `no Bootstrap: ${messageOf(error)}`;

@@ -4,7 +4,7 @@
  */
 import { fromBinary, type JsonObject, type JsonValue, type Message, toBinary, toJson } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
-import { decodeForgiving, envoyApi } from '../../model/envoy-api/envoy-api.ts';
+import { decodeLenient, envoyApi } from '../../model/envoy-api/envoy-api.ts';
 import { merged } from '../../networking/patches/merge-messages.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 
@@ -12,7 +12,7 @@ const bootstrapMessage = 'envoy.config.bootstrap.v3.Bootstrap';
 
 /** @throws ChartpilotError CONFIG_INVALID where it is no node */
 export function nodeBytes(node: object): Uint8Array {
-  const decoded = decodeForgiving('envoy.config.core.v3.Node', node as JsonValue, { keepsTypes: false });
+  const decoded = decodeLenient('envoy.config.core.v3.Node', node as JsonValue, { keepsTypes: false });
   if (E.isLeft(decoded)) throw new ChartpilotError('CONFIG_INVALID', `node of the bootstrap: ${decoded.left}`);
   return toBinary(decoded.right.schema, decoded.right.message);
 }
@@ -40,7 +40,7 @@ export class PatchesOfBootstrap {
    * @throws ChartpilotError CONFIG_INVALID where they do not fit together
    */
   mergedInto(bootstrap: object): object {
-    const decoded = decodeForgiving(bootstrapMessage, bootstrap as JsonValue, { keepsTypes: true });
+    const decoded = decodeLenient(bootstrapMessage, bootstrap as JsonValue, { keepsTypes: true });
     // What is not known here would be lost.
     const unknown = E.isLeft(decoded) ? [decoded.left] : decoded.right.unknown;
     if (E.isLeft(decoded) || unknown.length > 0)

@@ -1,6 +1,6 @@
 /** Files of the user that Envoy reads at each start of this agent: a file that Envoy rejects would be rejected by every attempt. */
 import { existsSync, readFileSync } from 'node:fs';
-import { type Position, parseYamlDocument } from '../../model/yaml/yaml-document.ts';
+import { parseYamlDocument, type YamlPosition } from '../../model/yaml/yaml-document.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import type { Verdict } from '../envoy/envoy-validation.ts';
 import type { ProxyOptions } from '../options/options.ts';
@@ -92,7 +92,7 @@ function violationIn(why: string): { readonly field: string; readonly reason: st
   return { field, reason };
 }
 
-function positionIn(path: string, field: string): Position | undefined {
+function positionIn(path: string, field: string): YamlPosition | undefined {
   try {
     return parseYamlDocument({ text: readFileSync(path, 'utf8'), line: 1 }).positionOf(field);
   } catch {

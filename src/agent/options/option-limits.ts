@@ -1,7 +1,7 @@
 /** What no option may be, alone or together with the others: Envoy would refuse it, or a timer could not be set to it. */
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { longestTimerMs } from '../../model/fields/duration.ts';
+import { maxTimerMs } from '../../model/fields/duration.ts';
 import { conflict, mustBe, outOfRange, type Violation } from '../../model/fields/violation.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
@@ -10,7 +10,7 @@ import type { ProxyOptions } from './options.ts';
 /** @param mistakes gets what is wrong, each with its flag or variable */
 export function checkLimits(options: ProxyOptions, errors: OptionErrors): void {
   for (const [name, ms] of durationsOf(options)) {
-    if (ms > longestTimerMs) errors.flag(name, outOfRange(`at most ${longestTimerMs / 3_600_000}h`, `${ms}ms`));
+    if (ms > maxTimerMs) errors.flag(name, outOfRange(`at most ${maxTimerMs / 3_600_000}h`, `${ms}ms`));
   }
   // Envoy refuses 0, and what is written with an exponent.
   if (options.connectTimeoutMs < 1)

@@ -3,8 +3,8 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as E from 'fp-ts/lib/Either.js';
-import { type Decoded, type FieldError, fail, fieldPath, forgivingUnknown } from '../../model/fields/decode.ts';
-import { longestTimerMs } from '../../model/fields/duration.ts';
+import { type Decoded, type FieldError, fail, fieldPath, ignoringUnknown } from '../../model/fields/decode.ts';
+import { maxTimerMs } from '../../model/fields/duration.ts';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
 import { mustBe, outOfRange, tooLarge, unknownValue, type Violation, wrongType } from '../../model/fields/violation.ts';
 import {
@@ -99,7 +99,7 @@ function decodeSource(
     errors.config({ source, line: broken.line }, { code: 'YAML_INVALID', message });
     return {};
   }
-  const decoded = forgivingUnknown((whole) => decodePart(whole, part))(namedPart(document.value, part));
+  const decoded = ignoringUnknown((whole) => decodePart(whole, part))(namedPart(document.value, part));
   const { value = {}, unknown = [] } = E.isRight(decoded) ? decoded.right : {};
   const found = E.isLeft(decoded) ? decoded.left : [...unknown, ...proxyMessageErrors(value, part ?? '')];
   if (E.isRight(decoded) && found.every((error) => error.unknown !== undefined)) {
@@ -247,8 +247,8 @@ function terminationDrain(env: NodeJS.ProcessEnv, errors: OptionErrors): Partial
   if (text === undefined || text === '') return {};
   // Blanks alone are the number 0 to Node.
   const seconds = text.trim() === '' ? Number.NaN : Number(text);
-  if (seconds * 1_000 > longestTimerMs) {
-    errors.flag('TERMINATION_DRAIN_DURATION_SECONDS', outOfRange(`at most ${longestTimerMs / 1_000}`, text));
+  if (seconds * 1_000 > maxTimerMs) {
+    errors.flag('TERMINATION_DRAIN_DURATION_SECONDS', outOfRange(`at most ${maxTimerMs / 1_000}`, text));
     return {};
   }
   if (Number.isFinite(seconds) && seconds >= 0) return { terminationDrainDurationMs: seconds * 1000 };

@@ -19,7 +19,7 @@ import {
   type Violation,
   wrongType,
 } from '../../model/fields/violation.ts';
-import { defaultProxyConfig, mergeProxyConfig, mostThreads, type ProxyConfig } from '../../model/mesh/proxy-config.ts';
+import { defaultProxyConfig, maxThreads, mergeProxyConfig, type ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
@@ -357,13 +357,13 @@ function baseIdOf(flags: ProxyFlags, errors: OptionErrors): number | undefined {
 function threadsIn(text: string | undefined, warnings: LogWarning[]): number | undefined {
   if (!text) return undefined;
   const value = Number(text);
-  if (Number.isInteger(value) && value > 0 && value <= mostThreads) return value;
+  if (Number.isInteger(value) && value > 0 && value <= maxThreads) return value;
   warnings.push({
     event: 'option.defaulted',
     setting: 'ISTIO_CPU_LIMIT',
     value: text,
     default: 'the number of processors',
-    reason: `must be an integer from 1 to ${mostThreads}`,
+    reason: `must be an integer from 1 to ${maxThreads}`,
   });
   return undefined;
 }

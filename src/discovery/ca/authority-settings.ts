@@ -1,5 +1,5 @@
 /** What the environment says of the authority (spec/discovery.md §1.4, §11). */
-import { longestTimerMs } from '../../model/fields/duration.ts';
+import { maxTimerMs } from '../../model/fields/duration.ts';
 import type { Environment } from '../environment.ts';
 import { isPluggedIn } from './authority-material.ts';
 import type { LifetimeLimits } from './issuing/leaf-lifetime.ts';
@@ -41,7 +41,7 @@ export function authoritySettingsOf(from: Environment): AuthoritySettings {
     rootTtlMs: from.durationMs('CITADEL_SELF_SIGNED_CA_CERT_TTL', 87_600 * hourMs),
     rsaBits: from.number('CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE', 0),
     // None: it is never due, and the longest timer that there is looks so.
-    checkMs: checkMs || longestTimerMs,
+    checkMs: checkMs || maxTimerMs,
     gracePercent: checkMs === 0 ? 0 : from.percent('CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE', 20),
     leaves: {
       defaultMs: from.durationMs('DEFAULT_WORKLOAD_CERT_TTL', 24 * hourMs) || 24 * hourMs,

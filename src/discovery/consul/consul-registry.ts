@@ -8,7 +8,7 @@ import {
   labelsOf,
 } from '../../model/services/consul/consul-service.ts';
 import type { ShardKey } from '../../model/services/endpoint-shards.ts';
-import type { KnownWorkload, LookedUp, ProxyLookup } from '../../model/services/proxy-lookup.ts';
+import type { KnownWorkload, LookupSubject, ProxyLookup } from '../../model/services/proxy-lookup.ts';
 import { MemoryRegistry } from '../registry/memory-registry.ts';
 import type { XdsUpdater } from '../registry/registry.ts';
 import type { AppliedHost } from './catalog-store.ts';
@@ -39,7 +39,7 @@ export class ConsulRegistry extends MemoryRegistry {
   override get lookup(): ProxyLookup {
     const { targetsOf } = super.lookup;
     const workloads = this.#workloads;
-    const workloadOf = ({ configNamespace, ipAddresses }: LookedUp): KnownWorkload | undefined =>
+    const workloadOf = ({ configNamespace, ipAddresses }: LookupSubject): KnownWorkload | undefined =>
       configNamespace === consulNamespace
         ? ipAddresses.map((address) => firstOf(workloads.get(address))).find((workload) => workload !== undefined)
         : undefined;

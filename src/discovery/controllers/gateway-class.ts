@@ -2,7 +2,7 @@
  * The duty to create GatewayClass `istio` where the Gateway API is defined, as Istio does. An object of that name is never changed, whichever
  * controller it names; a deleted one is created again.
  */
-import { controllerName, defaultClass } from '../../model/translation/gateway-api/surroundings.ts';
+import { controllerName, defaultClass } from '../../model/translation/gateway-api/translation-context.ts';
 import type { Duty, DutyReport, DutyRun } from '../election/duty.ts';
 import type { WriteGate } from '../election/write-gate.ts';
 import { statusOf } from '../kubernetes/api-failure.ts';

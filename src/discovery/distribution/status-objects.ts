@@ -40,6 +40,6 @@ export function hasStatus(kind: string): boolean {
 }
 
 /** `undefined` for objects from outside the cluster, derived objects, and kinds without a chartpilot status. */
-export function generationOf({ kind, generation, standsFor, madeOf }: Config): number | undefined {
-  return hasStatus(kind) && standsFor === undefined && madeOf === undefined ? generation : undefined;
+export function generationOf({ kind, generation, standsFor, partOrigins }: Config): number | undefined {
+  return hasStatus(kind) && standsFor === undefined && partOrigins === undefined ? generation : undefined;
 }

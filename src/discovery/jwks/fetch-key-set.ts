@@ -1,5 +1,5 @@
 /** Asks an issuer of tokens for its keys (RFC 7517), by their address or by OpenID Connect Discovery. */
-import { mostKeys } from '../../model/kinds/policies/request-authentication.ts';
+import { maxKeys } from '../../model/kinds/policies/request-authentication.ts';
 import { CodedError, messageOf, reasonError } from '../../runtime/errors.ts';
 import { boundedText } from '../../runtime/fences/bounded-text.ts';
 import type { Fetch } from '../../runtime/fences/guarded-fetch.ts';
@@ -36,8 +36,8 @@ export async function fetchKeySet({ kind, url }: KeyAddress, options: FetchOptio
     const keys = answer.keys.filter((key) => isObject(key) && typeof key.kty === 'string');
     // With no key Envoy would refuse every token: the keys from before are better.
     if (keys.length === 0) throw unavailable('the JSON Web Key Set has no keys');
-    if (keys.length > mostKeys)
-      throw unavailable(`the JSON Web Key Set must have at most ${mostKeys} keys, got ${keys.length}`);
+    if (keys.length > maxKeys)
+      throw unavailable(`the JSON Web Key Set must have at most ${maxKeys} keys, got ${keys.length}`);
     return inOrder(keys);
   } catch (error) {
     if (timeout.aborted) throw unavailable(`no response within ${options.timeoutMs} ms`);

@@ -3,7 +3,7 @@
 import type { NameTable } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
 import { noFacts, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { nobodysNamespace } from '../../model/services/visibility.ts';
+import { publicViewNamespace } from '../../model/services/visibility.ts';
 import { buildNameTable } from '../../networking/name-table/build.ts';
 import { DnsNames } from '../../runtime/dns/dns-names.ts';
 import { Turns } from '../../runtime/turns.ts';
@@ -49,7 +49,7 @@ export class MeshNames {
   async visibleTo(namespace: string | undefined): Promise<DnsNames | undefined> {
     const context = this.#options.context();
     if (context === undefined) return undefined;
-    const key = namespace ?? nobodysNamespace;
+    const key = namespace ?? publicViewNamespace;
     const kept = this.#kept.get(key);
     if (kept !== undefined && (kept.context === context || this.#now() - kept.builtAt < maxAgeMs)) return kept.names;
     const names = this.#build(context, key);
@@ -71,7 +71,7 @@ export class MeshNames {
 
   async #build(context: PushContext, namespace: string): Promise<DnsNames> {
     const { domain } = this.#options;
-    const isNobody = namespace === nobodysNamespace;
+    const isNobody = namespace === publicViewNamespace;
     const ofDomain = `svc.${domain}`;
     const shape = shapeOfClient(namespace, isNobody ? ofDomain : `${namespace}.${ofDomain}`, this.#options.clusterId);
     const [table] = buildNameTable(shape, context);

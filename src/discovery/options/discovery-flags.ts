@@ -1,5 +1,5 @@
 /** The flags of `discovery`, and how the texts of flags are parsed. An invalid flag ends the program. */
-import { durationMsOf, longestTimerMs } from '../../model/fields/duration.ts';
+import { durationMsOf, maxTimerMs } from '../../model/fields/duration.ts';
 import { isHostname, isNamespace } from '../../model/fields/names.ts';
 import { mustBe } from '../../model/fields/violation.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
@@ -97,8 +97,8 @@ export function duration(flag: string, text: string | undefined, defaultMs: numb
       `${flag}: must be a duration such as 300ms, 30s or 1h30m, got ${JSON.stringify(text)}`,
     );
   }
-  if (ms > longestTimerMs && flag !== connectionAge) {
-    throw new ChartpilotError('FLAG_INVALID', `${flag}: must be at most ${longestTimerMs / 3_600_000}h, got ${text}`);
+  if (ms > maxTimerMs && flag !== connectionAge) {
+    throw new ChartpilotError('FLAG_INVALID', `${flag}: must be at most ${maxTimerMs / 3_600_000}h, got ${text}`);
   }
   return ms;
 }
@@ -108,7 +108,7 @@ const connectionAge = '--keepaliveMaxServerConnectionAge';
 /** What is longer than a timer can be is for ever: Istio's default is Go's longest duration. */
 export function maxConnectionAge(text: string | undefined): number {
   const ms = duration(connectionAge, text, 0);
-  if (ms > longestTimerMs) return 0;
+  if (ms > maxTimerMs) return 0;
   if (text !== undefined && text !== '' && ms < oneSecondMs) {
     throw new ChartpilotError('FLAG_INVALID', `${connectionAge}: must be at least 1s, got ${text}`);
   }

@@ -3,7 +3,7 @@
 import * as E from 'fp-ts/lib/Either.js';
 import type { Watches } from '../../../machines/discovery/xds/watch-record.ts';
 import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
-import { unsupportedEnvoyText, whyNoWasm } from '../../model/node/envoy-build.ts';
+import { unsupportedEnvoyText, wasmUnsupportedReason } from '../../model/node/envoy-build.ts';
 import { parseNode } from '../../model/node/parse-node.ts';
 import type { Proxy } from '../../model/node/proxy.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -379,7 +379,7 @@ export class MeshNode implements NodeResources {
     if (keys.length === 0) return undefined;
     const named = keys.slice(0, maxNamedObjects).map(({ kind, namespace, name }) => `${kind} ${namespace}/${name}`);
     const more = keys.length > named.length ? ` and ${keys.length - named.length} more` : '';
-    return `Wasm code of ${named.join(', ')}${more} is not sent, and its failure policy applies: ${whyNoWasm(this.proxy.envoy)}`;
+    return `Wasm code of ${named.join(', ')}${more} is not sent, and its failure policy applies: ${wasmUnsupportedReason(this.proxy.envoy)}`;
   }
 
   close(): void {

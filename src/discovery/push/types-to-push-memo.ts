@@ -2,7 +2,7 @@
 
 import { type ConfigKey, parseConfigKey } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
-import { type PushedType, type SeenProxy, typesToPush } from '../../model/proxy/types-to-push.ts';
+import { type ProxyInContext, type PushedType, typesToPush } from '../../model/proxy/types-to-push.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ChangesBetween } from './contexts/context-history.ts';
 
@@ -23,7 +23,7 @@ export class TypesToPushMemo {
   #pairs: readonly ContextPair[] = [];
 
   /** @param changesOf the changes between the contexts, called on a cache miss */
-  typesToPush(now: SeenProxy, earlier: SeenProxy, changesOf: () => ChangesBetween): ReadonlySet<PushedType> {
+  typesToPush(now: ProxyInContext, earlier: ProxyInContext, changesOf: () => ChangesBetween): ReadonlySet<PushedType> {
     const { changes, keys, resultsByShape } = this.#pairFor(now.context, earlier.context, changesOf);
     const ofShape = resultsByShape.get(now.shape) ?? new Map<ProxyShape, ReadonlySet<PushedType>>();
     resultsByShape.set(now.shape, ofShape);

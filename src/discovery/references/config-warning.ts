@@ -41,6 +41,6 @@ export const unlocatedMeshConfig: Config = {
 export type ConfigCheck = (sources: CheckSources) => Iterable<ConfigWarning | undefined>;
 
 /** Objects as people wrote them: of what is made of others, the translation reports. */
-export function isWritten({ madeOf, standsFor }: Config): boolean {
-  return madeOf === undefined && standsFor === undefined;
+export function isWritten({ partOrigins, standsFor }: Config): boolean {
+  return partOrigins === undefined && standsFor === undefined;
 }

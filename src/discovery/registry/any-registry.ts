@@ -1,5 +1,5 @@
 import type { NetworkGateway } from '../../model/services/network-gateways.ts';
-import type { LookedUp, ProxyLookup } from '../../model/services/proxy-lookup.ts';
+import type { LookupSubject, ProxyLookup } from '../../model/services/proxy-lookup.ts';
 import type { Service, ServiceTarget } from '../../model/services/service.ts';
 import { byServiceAge } from '../../model/services/service-registry.ts';
 import { serviceTargets } from '../../model/services/service-targets.ts';
@@ -33,16 +33,16 @@ export abstract class AnyRegistry implements Registry {
       .toSorted(byServiceAge)[0];
   }
 
-  getProxyServiceTargets(proxy: LookedUp): readonly ServiceTarget[] {
+  getProxyServiceTargets(proxy: LookupSubject): readonly ServiceTarget[] {
     const refs = this.lookup.targetsOf(proxy);
     return serviceTargets(proxy.configNamespace, refs, (host, namespace) => this.servicesOf(host, namespace));
   }
 
-  getProxyWorkloadLabels(proxy: LookedUp): Readonly<Record<string, string>> | undefined {
+  getProxyWorkloadLabels(proxy: LookupSubject): Readonly<Record<string, string>> | undefined {
     return this.lookup.workloadOf(proxy)?.labels;
   }
 
-  getProxyLocality(proxy: LookedUp): string {
+  getProxyLocality(proxy: LookupSubject): string {
     return this.lookup.workloadOf(proxy)?.locality ?? '';
   }
 

@@ -1,5 +1,5 @@
 import type { ServiceName } from '../../model/services/endpoint-shards.ts';
-import { AddressBook, type LookedUp, type ProxyLookup } from '../../model/services/proxy-lookup.ts';
+import { AddressBook, type LookupSubject, type ProxyLookup } from '../../model/services/proxy-lookup.ts';
 import { keptServices } from '../../model/services/registry-delta.ts';
 import { keptEndpoints } from '../../model/services/same-endpoint.ts';
 import type { Endpoint, Service } from '../../model/services/service.ts';
@@ -26,7 +26,7 @@ export class MemoryRegistry extends ShardRegistry {
   /** A cluster's registry answers for its own proxies alone. */
   get lookup(): ProxyLookup {
     const [addresses, { provider, clusterId }] = [this.#addresses, this];
-    const isElsewhere = (proxy: LookedUp): boolean =>
+    const isElsewhere = (proxy: LookupSubject): boolean =>
       provider === 'Kubernetes' && proxy.clusterId !== '' && proxy.clusterId !== clusterId;
     return {
       targetsOf: (proxy) => (isElsewhere(proxy) ? [] : addresses.at(proxy.configNamespace, proxy.ipAddresses)),

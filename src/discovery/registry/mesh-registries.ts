@@ -10,7 +10,7 @@ import {
   kubernetesServiceKinds,
 } from '../../model/services/kubernetes/kubernetes-services.ts';
 import { gatewaysOfNetworks, NetworkGateways, resolvedGateways } from '../../model/services/network-gateways.ts';
-import type { ObjectChange } from '../../model/services/registry-delta.ts';
+import type { ConfigObjectChange } from '../../model/services/registry-delta.ts';
 import {
   emptyRegistry,
   type RegistryOptions,
@@ -366,7 +366,7 @@ export class MeshRegistries {
     yield* this.#refreshing();
   }
 
-  *#handingOver(changes: readonly ObjectChange<Config>[]): Steps<void> {
+  *#handingOver(changes: readonly ConfigObjectChange<Config>[]): Steps<void> {
     const kubernetes = changes.filter(({ key }) => kubernetesServiceKinds.has(key.kind));
     const entries = changes.filter(({ key }) => !kubernetesServiceKinds.has(key.kind));
     if (entries.length > 0) yield* this.#entries.changingObjects(this.#discovered(entries, kubernetes));
@@ -376,9 +376,9 @@ export class MeshRegistries {
 
   /** Objects of namespaces that do not take part count as if they were not there. */
   #discovered(
-    changes: readonly ObjectChange<Config>[],
-    others: readonly ObjectChange<Config>[],
-  ): readonly ObjectChange<Config>[] {
+    changes: readonly ConfigObjectChange<Config>[],
+    others: readonly ConfigObjectChange<Config>[],
+  ): readonly ConfigObjectChange<Config>[] {
     const { discoverySelectors } = this.#settings;
     if (discoverySelectors.length === 0) return changes;
     const moved = new Set(others.filter(isNamespace).map(({ key }) => key.name));
@@ -427,7 +427,7 @@ function nameOf({ provider, clusterId }: Pick<Registry, 'provider' | 'clusterId'
   return `${provider}/${clusterId}`;
 }
 
-function isNamespace({ key }: ObjectChange<Config>): boolean {
+function isNamespace({ key }: ConfigObjectChange<Config>): boolean {
   return key.kind === 'Namespace';
 }
 

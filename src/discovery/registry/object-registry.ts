@@ -1,7 +1,7 @@
 import type { Config } from '../../model/config/config.ts';
 import type { ShardKey } from '../../model/services/endpoint-shards.ts';
 import type { ProxyLookup } from '../../model/services/proxy-lookup.ts';
-import type { ObjectChange, RegistryDelta } from '../../model/services/registry-delta.ts';
+import type { ConfigObjectChange, RegistryDelta } from '../../model/services/registry-delta.ts';
 import type { Service } from '../../model/services/service.ts';
 import type { WorkloadEvent } from '../../model/services/workload.ts';
 import { atOnce, type Steps } from '../../runtime/turns.ts';
@@ -13,7 +13,7 @@ export interface ObjectServices {
   services(): Iterable<Service>;
   servicesOf(hostname: string, namespace: string): readonly Service[];
   readonly lookup: ProxyLookup;
-  applying(changes: readonly ObjectChange<Config>[], workloads: readonly WorkloadEvent[]): Steps<RegistryDelta>;
+  applying(changes: readonly ConfigObjectChange<Config>[], workloads: readonly WorkloadEvent[]): Steps<RegistryDelta>;
 }
 
 /**
@@ -22,7 +22,7 @@ export interface ObjectServices {
  */
 export abstract class ObjectRegistry extends ShardRegistry {
   readonly #model: ObjectServices;
-  #waiting: ObjectChange<Config>[] = [];
+  #waiting: ConfigObjectChange<Config>[] = [];
   #waitingWorkloads: WorkloadEvent[] = [];
 
   constructor(shard: ShardKey, model: ObjectServices, updater: XdsUpdater) {
@@ -43,12 +43,12 @@ export abstract class ObjectRegistry extends ShardRegistry {
   }
 
   /** Objects that came, changed or went; of the same object in order. */
-  objectsChanged(changes: readonly ObjectChange<Config>[]): void {
+  objectsChanged(changes: readonly ConfigObjectChange<Config>[]): void {
     atOnce(this.changingObjects(changes));
   }
 
   /** The same in steps. Nothing else may be told of objects or workloads until these are done. */
-  *changingObjects(changes: readonly ObjectChange<Config>[]): Steps<void> {
+  *changingObjects(changes: readonly ConfigObjectChange<Config>[]): Steps<void> {
     if (this.handlers.isRunning) yield* this.#adopting(changes, []);
     else for (const change of changes) this.#waiting.push(change);
   }
@@ -66,7 +66,7 @@ export abstract class ObjectRegistry extends ShardRegistry {
     atOnce(this.#adopting(changes, workloads));
   }
 
-  *#adopting(changes: readonly ObjectChange<Config>[], workloads: readonly WorkloadEvent[]): Steps<void> {
+  *#adopting(changes: readonly ConfigObjectChange<Config>[], workloads: readonly WorkloadEvent[]): Steps<void> {
     const delta = yield* this.#model.applying(changes, workloads);
     yield* this.delivering(delta);
     this.adopted(delta);

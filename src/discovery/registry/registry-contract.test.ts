@@ -9,7 +9,7 @@ import {
 import type { Config } from '../../model/config/config.ts';
 import { parseConfigKey } from '../../model/config/config.ts';
 import { readConfigFile } from '../../model/config/config-file.ts';
-import type { ObjectChange } from '../../model/services/registry-delta.ts';
+import type { ConfigObjectChange } from '../../model/services/registry-delta.ts';
 import type { Endpoint, Service } from '../../model/services/service.ts';
 import { defaultRegistryOptions } from '../../model/services/service-registry.ts';
 import { AggregateRegistry } from './aggregate-registry.ts';
@@ -60,7 +60,7 @@ class ObjectsDriver {
     if (problems.length > 0) throw new Error(text(problems));
     const now = new Map(configs.map((config) => [`${config.kind}/${config.namespace}/${config.name}`, config]));
     const gone = [...this.#objects.keys()].filter((key) => !now.has(key));
-    const changes: ObjectChange<Config>[] = [
+    const changes: ConfigObjectChange<Config>[] = [
       ...gone.map((key) => ({ key: parseConfigKey(key), current: undefined })),
       ...[...now].map(([key, current]) => ({ key: parseConfigKey(key), current })),
     ];

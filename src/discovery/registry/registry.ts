@@ -5,7 +5,7 @@
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { PushType, ServiceName, ShardKey } from '../../model/services/endpoint-shards.ts';
 import type { NetworkGateway } from '../../model/services/network-gateways.ts';
-import type { LookedUp, ProxyLookup } from '../../model/services/proxy-lookup.ts';
+import type { LookupSubject, ProxyLookup } from '../../model/services/proxy-lookup.ts';
 import type { Endpoint, Service, ServiceTarget } from '../../model/services/service.ts';
 import type { WorkloadEvent } from '../../model/services/workload.ts';
 
@@ -23,11 +23,11 @@ export interface ServiceDiscovery {
   /** Those of a host in one namespace. */
   servicesOf(hostname: string, namespace: string): readonly Service[];
   /** The service ports that a proxy's own workload serves. */
-  getProxyServiceTargets(proxy: LookedUp): readonly ServiceTarget[];
+  getProxyServiceTargets(proxy: LookupSubject): readonly ServiceTarget[];
   /** Labels of a proxy's workload; undefined when the registry does not know it. */
-  getProxyWorkloadLabels(proxy: LookedUp): Readonly<Record<string, string>> | undefined;
+  getProxyWorkloadLabels(proxy: LookupSubject): Readonly<Record<string, string>> | undefined;
   /** `region/zone/subzone`; empty when the registry does not know. */
-  getProxyLocality(proxy: LookedUp): string;
+  getProxyLocality(proxy: LookupSubject): string;
   networkGateways(): readonly NetworkGateway[];
   /** The same knowledge of proxies, of this moment and for good. */
   readonly lookup: ProxyLookup;

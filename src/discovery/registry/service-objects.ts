@@ -5,7 +5,7 @@
  */
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { type Config, configKeyText, parseConfigKey } from '../../model/config/config.ts';
-import type { ObjectChange } from '../../model/services/registry-delta.ts';
+import type { ConfigObjectChange } from '../../model/services/registry-delta.ts';
 import type { Steps } from '../../runtime/turns.ts';
 import { defaultConfigLimits } from '../config/files/config-limits.ts';
 import { EndpointBudget } from '../config/limits/endpoint-budget.ts';
@@ -25,7 +25,7 @@ export type KeyedObject = readonly [key: string, current: Config | undefined];
 
 export interface ObjectsUpdate {
   /** For the registries. */
-  readonly changes: readonly ObjectChange<Config>[];
+  readonly changes: readonly ConfigObjectChange<Config>[];
   /** Objects of the configuration that were added, updated or deleted. */
   readonly events: readonly ObjectEvent[];
 }
@@ -160,7 +160,7 @@ export class ServiceObjects {
       moved.has(key) ? moved.get(key) : (this.#configured.get(key) ?? this.#givenByCluster(key));
     const { limited, changed } = yield* this.#budget.limiting(moved.keys(), given, {}, this.#limited);
     for (const key of changed) if (!moved.has(key)) moved.set(key, given(key));
-    const changes: ObjectChange<Config>[] = [];
+    const changes: ConfigObjectChange<Config>[] = [];
     for (const [key, current] of moved) {
       const one = limited.get(key);
       changes.push({

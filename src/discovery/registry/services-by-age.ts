@@ -33,7 +33,7 @@ export class ServicesByAge {
       this.#setNamed(name, named);
       yield;
     }
-    this.#list = yield* SortedList.making(services, this.#byAge);
+    this.#list = yield* SortedList.building(services, this.#byAge);
   }
 
   /** Of this name there are these and no others, in the order in which all of them would be given. */

@@ -57,14 +57,14 @@ describe('FairQueue', () => {
 
   it('orders items by precedence within one key only', () => {
     const queue = new FairQueue<{ name: string; due: number }>({ maxItems: 10, precedes: (a, b) => a.due < b.due });
-    for (const [name, due, whose] of [
+    for (const [name, due, account] of [
       ['late', 9, 'bank'],
       ['soon', 1, 'bank'],
       ['also soon', 1, 'bank'],
       ['now', 0, 'mallory'],
       ['now, too', 0, 'mallory'],
     ] as const)
-      queue.add({ name, due }, [whose]);
+      queue.add({ name, due }, [account]);
     expect(Array.from({ length: 5 }, () => queue.next()?.name)).toEqual([
       ...['soon', 'now', 'also soon', 'now, too', 'late'],
     ]);
@@ -88,19 +88,19 @@ describe('any sequence of additions and removals', () => {
       fc.property(fc.array(step, { maxLength: 80 }), fc.integer({ min: 1, max: 12 }), (steps, maxItems) => {
         const queue = new FairQueue<number>({ maxItems });
         const keys = new Map<number, ShareKey>();
-        const countOf = (namespace: string) => [...keys.values()].filter(([whose]) => whose === namespace).length;
-        steps.forEach((come, item) => {
-          if (come === undefined) {
+        const countOf = (namespace: string) => [...keys.values()].filter(([owner]) => owner === namespace).length;
+        steps.forEach((arrival, item) => {
+          if (arrival === undefined) {
             const next = queue.next();
             expect(keys.delete(next!)).toBe(next !== undefined);
           } else {
-            keys.set(item, [come.namespace, come.account]);
-            const isAccepted = queue.accepts([come.namespace, come.account]);
-            const rejected = queue.add(item, [come.namespace, come.account]);
+            keys.set(item, [arrival.namespace, arrival.account]);
+            const isAccepted = queue.accepts([arrival.namespace, arrival.account]);
+            const rejected = queue.add(item, [arrival.namespace, arrival.account]);
             expect(rejected !== item).toBe(isAccepted);
             if (rejected !== undefined) {
-              const most = Math.max(...['a', 'b', 'c'].map(countOf));
-              expect(countOf(keys.get(rejected)![0]!)).toBe(most);
+              const maxCount = Math.max(...['a', 'b', 'c'].map(countOf));
+              expect(countOf(keys.get(rejected)![0]!)).toBe(maxCount);
               keys.delete(rejected);
             }
           }
@@ -123,8 +123,8 @@ describe('any sequence of additions and removals', () => {
           const last = served.lastIndexOf(namespace);
           for (const other of new Set(served)) {
             const until = served.slice(0, last + 1);
-            const [own, others] = [namespace, other].map((one) => until.filter((name) => name === one).length);
-            expect(others!).toBeLessThanOrEqual(own! + 1);
+            const [ofNamespace, ofOther] = [namespace, other].map((one) => until.filter((name) => name === one).length);
+            expect(ofOther!).toBeLessThanOrEqual(ofNamespace! + 1);
           }
         }
       }),

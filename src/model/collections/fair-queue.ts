@@ -128,8 +128,8 @@ export class FairQueue<Item> {
   #isBelowLargest(key: ShareKey): boolean {
     const path = this.#pathOf(key);
     return path.some(({ children }, level) => {
-      const own = path.at(level + 1)?.count ?? 0;
-      return [...children.values()].some(({ count }) => count > own + 1);
+      const ownCount = path.at(level + 1)?.count ?? 0;
+      return [...children.values()].some(({ count }) => count > ownCount + 1);
     });
   }
 

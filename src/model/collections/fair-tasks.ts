@@ -76,23 +76,23 @@ export class FairTasks {
     if (next !== undefined) this.#start(next);
   }
 
-  #hasSlot([whose = '']: ShareKey): boolean {
+  #hasSlot([outermostKey = '']: ShareKey): boolean {
     const { maxRunning, maxRunningOfKey = maxRunning } = this.#options;
-    return this.#running < maxRunning && (this.#runningOf.get(whose) ?? 0) < maxRunningOfKey;
+    return this.#running < maxRunning && (this.#runningOf.get(outermostKey) ?? 0) < maxRunningOfKey;
   }
 
-  #start({ key: [whose = ''], begin }: Waiting): void {
-    this.#count(whose, 1);
+  #start({ key: [outermostKey = ''], begin }: Waiting): void {
+    this.#count(outermostKey, 1);
     void begin().finally(() => {
-      this.#count(whose, -1);
+      this.#count(outermostKey, -1);
       this.#beginNext();
     });
   }
 
-  #count(whose: string, more: number): void {
+  #count(outermostKey: string, more: number): void {
     this.#running += more;
-    const count = (this.#runningOf.get(whose) ?? 0) + more;
-    if (count === 0) this.#runningOf.delete(whose);
-    else this.#runningOf.set(whose, count);
+    const count = (this.#runningOf.get(outermostKey) ?? 0) + more;
+    if (count === 0) this.#runningOf.delete(outermostKey);
+    else this.#runningOf.set(outermostKey, count);
   }
 }

@@ -13,23 +13,23 @@ class Holder {
 }
 
 test('reports a key when any of its holders is collected, and removes it from the other holders', async () => {
-  const gone: string[] = [];
-  const keys = new HeldKeys((key) => void gone.push(key));
+  const collected: string[] = [];
+  const keys = new HeldKeys((key) => void collected.push(key));
   const shape = new Holder('shape');
   const stays = new Holder('stays');
   (() => {
-    const goes = new Holder('goes');
-    keys.hold('both', [shape, goes]);
-    keys.hold('again', [shape, goes]);
+    const shortLived = new Holder('goes');
+    keys.hold('both', [shape, shortLived]);
+    keys.hold('again', [shape, shortLived]);
     keys.hold('stays', [shape, stays]);
     // The same name, with another client.
     keys.hold('again', [shape, stays]);
   })();
   await eventually('both keys of the holder that went are told of', async () => {
     await collectGarbage();
-    return gone.length === 2;
+    return collected.length === 2;
   });
-  expect(gone.toSorted()).toEqual(['again', 'both']);
+  expect(collected.toSorted()).toEqual(['again', 'both']);
   expect([keys.countOf(shape), keys.countOf(stays)]).toEqual([2, 2]);
 });
 
@@ -47,7 +47,7 @@ test('a long-lived holder accumulates no memory for keys of short-lived ones', a
     });
     return getHeapStatistics().used_heap_size / 1e6;
   };
-  const before = await rounds(5);
+  const baseline = await rounds(5);
   // The keys take 6 MB.
-  expect((await rounds(30)) - before).toBeLessThan(2);
+  expect((await rounds(30)) - baseline).toBeLessThan(2);
 });

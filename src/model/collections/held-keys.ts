@@ -18,14 +18,14 @@ export class HeldKeys {
     for (const [key, all] of keys) {
       // The key may have been added again with other holders.
       for (const one of all) if (one.get(key) === all) one.delete(key);
-      this.#gone(key);
+      this.#onCollected(key);
     }
   });
-  readonly #gone: (key: string) => void;
+  readonly #onCollected: (key: string) => void;
 
-  /** @param gone called with the key of a collected holder; another set of holders may have the same key by then */
-  constructor(gone: (key: string) => void) {
-    this.#gone = gone;
+  /** @param onCollected called with the key of a collected holder; another set of holders may have the same key by then */
+  constructor(onCollected: (key: string) => void) {
+    this.#onCollected = onCollected;
   }
 
   hold(key: string, holders: readonly object[]): void {

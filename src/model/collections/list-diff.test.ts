@@ -11,11 +11,11 @@ const byAge = (a: Item, b: Item): number => a.age - b.age;
 
 it('the difference of two lists, applied to the first, gives the second', () => {
   fc.assert(
-    fc.property(fc.subarray([...items]), fc.subarray([...items]), (before, after) => {
-      const { removed, added } = listDiff(before, after);
-      expect(changedList(before, new Set(removed), added, byAge)).toEqual(after);
-      expect(removed.every((item) => before.includes(item) && !after.includes(item))).toBe(true);
-      expect(added.every((item) => after.includes(item) && !before.includes(item))).toBe(true);
+    fc.property(fc.subarray([...items]), fc.subarray([...items]), (previous, after) => {
+      const { removed, added } = listDiff(previous, after);
+      expect(changedList(previous, new Set(removed), added, byAge)).toEqual(after);
+      expect(removed.every((item) => previous.includes(item) && !after.includes(item))).toBe(true);
+      expect(added.every((item) => after.includes(item) && !previous.includes(item))).toBe(true);
     }),
   );
 });

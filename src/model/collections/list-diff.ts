@@ -6,14 +6,14 @@ export interface ListDiff<T> {
 }
 
 /** Costs one comparison per item for lists that differ in one place. */
-export function listDiff<T extends object>(before: readonly T[], after: readonly T[]): ListDiff<T> {
-  if (before === after) return { removed: [], added: [] };
+export function listDiff<T extends object>(previous: readonly T[], after: readonly T[]): ListDiff<T> {
+  if (previous === after) return { removed: [], added: [] };
   let start = 0;
-  while (start < before.length && start < after.length && before[start] === after[start]) start++;
+  while (start < previous.length && start < after.length && previous[start] === after[start]) start++;
   let end = 0;
-  const most = Math.min(before.length, after.length) - start;
-  while (end < most && before[before.length - 1 - end] === after[after.length - 1 - end]) end++;
-  const old = before.slice(start, before.length - end);
+  const maxEnd = Math.min(previous.length, after.length) - start;
+  while (end < maxEnd && previous[previous.length - 1 - end] === after[after.length - 1 - end]) end++;
+  const old = previous.slice(start, previous.length - end);
   const now = after.slice(start, after.length - end);
   const [oldSet, nowSet] = [new Set(old), new Set(now)];
   return { removed: old.filter((item) => !nowSet.has(item)), added: now.filter((item) => !oldSet.has(item)) };

@@ -21,12 +21,12 @@ test('computes a value once per pair of objects', () => {
 
 test('computes a value again after a failure', () => {
   let fails = true;
-  const made = onceFor(() => {
+  const cached = onceFor(() => {
     if (fails) throw new Error('not yet');
     return 1;
   });
   const key = {};
-  expect(() => made(key)).toThrow('not yet');
+  expect(() => cached(key)).toThrow('not yet');
   fails = false;
-  expect(made(key)).toBe(1);
+  expect(cached(key)).toBe(1);
 });

@@ -3,12 +3,12 @@
 export function onceFor<Key extends object, Value extends NonNullable<unknown>>(
   make: (key: Key) => Value,
 ): (key: Key) => Value {
-  const made = new WeakMap<Key, Value>();
+  const cache = new WeakMap<Key, Value>();
   return (key) => {
-    let value = made.get(key);
+    let value = cache.get(key);
     if (value === undefined) {
       value = make(key);
-      made.set(key, value);
+      cache.set(key, value);
     }
     return value;
   };

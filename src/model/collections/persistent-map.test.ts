@@ -19,7 +19,7 @@ describe('PersistentMap', () => {
         }
         expect(text(map)).toBe(text(model));
         for (const key of model.keys()) expect(map.get(key)).toBe(model.get(key));
-        for (const [version, before] of versions) expect(text(version)).toBe(before);
+        for (const [version, expectedText] of versions) expect(text(version)).toBe(expectedText);
       }),
     );
   });
@@ -30,10 +30,10 @@ describe('PersistentMap', () => {
       fc.property(entries, entries, entries, (first, second, third) => {
         const start = PersistentMap.of(first);
         const next = start.withAll(second);
-        const before = [text(start), text(next)];
+        const textsBefore = [text(start), text(next)];
         const last = third.reduce((map, [key, value]) => map.with(key, value), next);
         next.withAll(third);
-        expect([text(start), text(next)]).toEqual(before);
+        expect([text(start), text(next)]).toEqual(textsBefore);
         expect([text(start), text(next), text(last)]).toEqual([
           text(new Map(first)),
           text(new Map([...first, ...second])),

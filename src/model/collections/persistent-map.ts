@@ -41,10 +41,10 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
 
   /** This map with one entry added or replaced; the same map if the value is identical. */
   with(key: string, value: V): PersistentMap<V> {
-    const before = this.#entry(key);
-    if (before !== undefined && before[1] === value) return this;
-    const root = put(this.#root, hashOf(key), 0, [key, value]);
-    return new PersistentMap(root, this.size + (before === undefined ? 1 : 0));
+    const previousEntry = this.#entry(key);
+    if (previousEntry !== undefined && previousEntry[1] === value) return this;
+    const root = insertEntry(this.#root, hashOf(key), 0, [key, value]);
+    return new PersistentMap(root, this.size + (previousEntry === undefined ? 1 : 0));
   }
 
   /** Adds or replaces many entries; cheaper than one call of {@link with} per entry. */
@@ -59,7 +59,7 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
     let { size } = this;
     for (const entry of entries) {
       if (entryOf(root, entry[0]) === undefined) size++;
-      root = put(root, hashOf(entry[0]), 0, entry, editor);
+      root = insertEntry(root, hashOf(entry[0]), 0, entry, editor);
       yield;
     }
     return new PersistentMap(root, size);
@@ -124,7 +124,7 @@ export function hashOf(text: string): number {
 }
 
 /** @param editor branches of this editor are modified in place; all others are copied */
-function put<V>(
+function insertEntry<V>(
   node: Node<V> | undefined,
   hash: number,
   shift: number,
@@ -137,10 +137,10 @@ function put<V>(
     const children = new Array<Node<V> | undefined>(width).fill(undefined);
     children[(node.hash >>> shift) & (width - 1)] = node;
     const branch = { children, editor: editor ?? {} };
-    return put(branch, hash, shift, entry, branch.editor);
+    return insertEntry(branch, hash, shift, entry, branch.editor);
   }
   const index = (hash >>> shift) & (width - 1);
-  const child = put(node.children[index], hash, shift + bits, entry, editor);
+  const child = insertEntry(node.children[index], hash, shift + bits, entry, editor);
   if (editor === undefined || node.editor !== editor) return { children: node.children.with(index, child), editor };
   node.children[index] = child;
   return node;

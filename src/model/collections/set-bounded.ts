@@ -1,5 +1,5 @@
 /** Sets an entry of a bounded cache. Clears the cache if a new entry would exceed the limit. */
-export function setBounded<K, V>(map: Map<K, V>, key: K, value: V, most: number): void {
-  if (map.size >= most && !map.has(key)) map.clear();
+export function setBounded<K, V>(map: Map<K, V>, key: K, value: V, maxSize: number): void {
+  if (map.size >= maxSize && !map.has(key)) map.clear();
   map.set(key, value);
 }

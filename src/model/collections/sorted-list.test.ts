@@ -15,10 +15,10 @@ it('equals a sorted array after the same edits, and leaves earlier versions unch
       const versions: [SortedList<number>, number[]][] = [];
       for (const { toggled } of edits) {
         versions.push([list, [...model].sort(byNumber)]);
-        const gone = toggled.filter((one) => model.has(one));
+        const toRemove = toggled.filter((one) => model.has(one));
         const added = toggled.filter((one) => !model.has(one));
-        list = list.edited(gone, added);
-        model = new Set([...[...model].filter((one) => !gone.includes(one)), ...added]);
+        list = list.edited(toRemove, added);
+        model = new Set([...[...model].filter((one) => !toRemove.includes(one)), ...added]);
       }
       versions.push([list, [...model].sort(byNumber)]);
       for (const [version, expected] of versions) {

@@ -23,14 +23,14 @@ export class SortedList<T> {
   }
 
   /** {@link of} in steps. */
-  static *making<T>(items: readonly T[], compare: (a: T, b: T) => number): Steps<SortedList<T>> {
+  static *building<T>(items: readonly T[], compare: (a: T, b: T) => number): Steps<SortedList<T>> {
     return SortedList.#ofSorted(yield* sorting(items, compare), compare);
   }
 
   static #ofSorted<T>(sorted: readonly T[], compare: (a: T, b: T) => number): SortedList<T> {
     const blocks: T[][] = [];
-    for (let start = 0; start < sorted.length; start += mostItems / 2) {
-      blocks.push(sorted.slice(start, start + mostItems / 2));
+    for (let start = 0; start < sorted.length; start += maxBlockItems / 2) {
+      blocks.push(sorted.slice(start, start + maxBlockItems / 2));
     }
     return new SortedList(blocks, sorted.length, compare);
   }
@@ -41,15 +41,15 @@ export class SortedList<T> {
     return this.#items;
   }
 
-  edited(gone: readonly T[], added: readonly T[]): SortedList<T> {
-    if (gone.length + added.length > mostSingleEdits) {
-      const without = new Set(gone);
+  edited(removed: readonly T[], added: readonly T[]): SortedList<T> {
+    if (removed.length + added.length > maxSingleEdits) {
+      const without = new Set(removed);
       return SortedList.of([...this.items.filter((item) => !without.has(item)), ...added], this.#compare);
     }
     const blocks = [...this.#blocks];
-    for (const item of gone) this.#drop(blocks, item);
+    for (const item of removed) this.#drop(blocks, item);
     for (const item of added) this.#put(blocks, item);
-    return new SortedList(blocks, this.length - gone.length + added.length, this.#compare);
+    return new SortedList(blocks, this.length - removed.length + added.length, this.#compare);
   }
 
   #drop(blocks: (readonly T[])[], item: T): void {
@@ -58,7 +58,7 @@ export class SortedList<T> {
     const left = block.toSpliced(placeOf(block, item, this.#compare), 1);
     const next = blocks[at + 1];
     // Joins small neighbours, so that a shrinking list does not fragment.
-    if (next !== undefined && left.length + next.length <= mostItems / 2) blocks.splice(at, 2, [...left, ...next]);
+    if (next !== undefined && left.length + next.length <= maxBlockItems / 2) blocks.splice(at, 2, [...left, ...next]);
     else if (left.length === 0) blocks.splice(at, 1);
     else blocks[at] = left;
   }
@@ -71,8 +71,8 @@ export class SortedList<T> {
     const at = this.#blockOf(blocks, item);
     const block = blocks[at]!;
     const more = block.toSpliced(placeOf(block, item, this.#compare), 0, item);
-    if (more.length <= mostItems) blocks[at] = more;
-    else blocks.splice(at, 1, more.slice(0, mostItems / 2), more.slice(mostItems / 2));
+    if (more.length <= maxBlockItems) blocks[at] = more;
+    else blocks.splice(at, 1, more.slice(0, maxBlockItems / 2), more.slice(maxBlockItems / 2));
   }
 
   /** The last block that does not begin after the item; else the first. */
@@ -88,10 +88,10 @@ export class SortedList<T> {
 }
 
 /** Maximum items of a block, all of which one edit copies. */
-const mostItems = 512;
+const maxBlockItems = 512;
 
 /** Above this number of edits the list is rebuilt. */
-const mostSingleEdits = 64;
+const maxSingleEdits = 64;
 
 /** Index of the first item that is not before the given one. */
 function placeOf<T>(block: readonly T[], item: T, compare: (a: T, b: T) => number): number {

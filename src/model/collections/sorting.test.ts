@@ -28,8 +28,8 @@ it('yields every few hundred items while sorting and merging', () => {
     return byKey(a, b);
   };
   const steps = sorting(given, counted);
-  let most = 0;
-  for (let last = 0; !steps.next().done; last = comparisons) most = Math.max(most, comparisons - last);
-  expect(most).toBeGreaterThan(100);
-  expect(most).toBeLessThan(6_000);
+  let maxItems = 0;
+  for (let last = 0; !steps.next().done; last = comparisons) maxItems = Math.max(maxItems, comparisons - last);
+  expect(maxItems).toBeGreaterThan(100);
+  expect(maxItems).toBeLessThan(6_000);
 });

@@ -2,7 +2,7 @@
 
 export class WeakValues<Value extends object> {
   readonly #values = new Map<string, WeakRef<Value>>();
-  readonly #gone = new FinalizationRegistry<string>((key) => {
+  readonly #registry = new FinalizationRegistry<string>((key) => {
     // Another value may have replaced the collected one.
     if (this.#values.get(key)?.deref() === undefined) this.#values.delete(key);
   });
@@ -18,7 +18,7 @@ export class WeakValues<Value extends object> {
 
   set(key: string, value: Value): void {
     this.#values.set(key, new WeakRef(value));
-    this.#gone.register(value, key);
+    this.#registry.register(value, key);
   }
 }
 

@@ -52,11 +52,11 @@ spec: {address: 10.0.0.1}`;
   });
 
   it('reads the objects of a typed list, even without a kind of their own, and reports errors with their fields', () => {
-    const item = (name: string, address: string, own = ''): string =>
-      `- {${own}metadata: {name: ${name}, namespace: shop}, spec: {address: ${address}}}\n`;
+    const item = (name: string, address: string, envelope = ''): string =>
+      `- {${envelope}metadata: {name: ${name}, namespace: shop}, spec: {address: ${address}}}\n`;
     const of = 'apiVersion: networking.istio.io/v1\nkind: WorkloadEntryList\nitems:\n';
-    const own = 'apiVersion: networking.istio.io/v1beta1, kind: WorkloadEntry, ';
-    const text = `${of}${item('a', '10.0.0.1')}${item('b', '10.0.0.2', own)}${item('c', '"?"')}`;
+    const envelopeStart = 'apiVersion: networking.istio.io/v1beta1, kind: WorkloadEntry, ';
+    const text = `${of}${item('a', '10.0.0.1')}${item('b', '10.0.0.2', envelopeStart)}${item('c', '"?"')}`;
     expect(readConfigFile('a.yaml', text, options).configs.map(({ name, apiVersion }) => [name, apiVersion])).toEqual([
       ['a', 'networking.istio.io/v1'],
       ['b', 'networking.istio.io/v1beta1'],
@@ -295,15 +295,15 @@ spec:
   });
 
   it('keeps the identity of objects in unchanged documents, and updates their line numbers', () => {
-    const before = readConfigFile('a.yaml', `${entry('a')}---\n${entry('b')}---\n${entry('c')}`, options);
+    const previousFile = readConfigFile('a.yaml', `${entry('a')}---\n${entry('b')}---\n${entry('c')}`, options);
     const after = readConfigFile('a.yaml', `${entry('a')}---\n# moved\n${entry('b', '10.0.0.2')}---\n${entry('c')}`, {
       ...options,
-      previous: before,
+      previous: previousFile,
     });
-    expect(after.configs[0]).toBe(before.configs[0]);
-    expect(after.configs[1]?.resourceVersion).not.toBe(before.configs[1]?.resourceVersion);
-    expect(after.configs[2]?.spec).toBe(before.configs[2]?.spec);
-    expect(after.configs[2]?.source?.line).toBe(before.configs[2]!.source!.line + 1);
+    expect(after.configs[0]).toBe(previousFile.configs[0]);
+    expect(after.configs[1]?.resourceVersion).not.toBe(previousFile.configs[1]?.resourceVersion);
+    expect(after.configs[2]?.spec).toBe(previousFile.configs[2]?.spec);
+    expect(after.configs[2]?.source?.line).toBe(previousFile.configs[2]!.source!.line + 1);
   });
 
   it('gives equal content an equal resource version, regardless of position and comments', () => {

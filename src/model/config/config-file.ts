@@ -16,14 +16,21 @@ import type { MetadataTexts } from '../kinds/kind.ts';
 import { metadataWarnings } from '../kinds/metadata-warnings.ts';
 import {
   documentsOf,
-  type Position,
   parseYamlDocument,
   type TextPart,
   type YamlDocument,
+  type YamlPosition,
 } from '../yaml/yaml-document.ts';
-import { deepestNesting } from '../yaml/yaml-fast.ts';
+import { maxNesting } from '../yaml/yaml-fast.ts';
 import { type Config, type ConfigKey, configKeyOf, configKeyText, type SourcePosition } from './config.ts';
-import { type BadEnvelope, type Envelope, kindNamed, metadataMeant, readEnvelope, type Skipped } from './envelope.ts';
+import {
+  type BadEnvelope,
+  correctedMetadata,
+  type Envelope,
+  kindNameOf,
+  readEnvelope,
+  type Skipped,
+} from './envelope.ts';
 import { isForeignDocument } from './foreign-document.ts';
 import { objectsWithin } from './list-of-objects.ts';
 import { cutAtLevel, isNestedDeeper } from './nesting.ts';
@@ -48,7 +55,7 @@ interface DocumentResult {
   readonly standIns: readonly Config[];
 }
 
-export interface ReadOptions {
+export interface ConfigReadOptions {
   /** Creation time of objects without their own, in milliseconds since the epoch. Must be stable for the same object. */
   readonly creationTimestamp: number;
   /** Skips warnings. */
@@ -58,12 +65,12 @@ export interface ReadOptions {
 }
 
 /** Reads a file's text (spec/discovery.md §4.3). Invalid objects are left out and reported as problems. */
-export function readConfigFile(file: string, text: string, options: ReadOptions): ConfigFile {
+export function readConfigFile(file: string, text: string, options: ConfigReadOptions): ConfigFile {
   return atOnce(readingConfigFile(file, text, options));
 }
 
 /** {@link readConfigFile} in steps of one object; parsing of one document is not interrupted. */
-export function* readingConfigFile(file: string, text: string, options: ReadOptions): Steps<ConfigFile> {
+export function* readingConfigFile(file: string, text: string, options: ConfigReadOptions): Steps<ConfigFile> {
   const documents = new Map<string, DocumentResult>();
   const configs: Config[] = [];
   const problems: Problem[] = [];
@@ -89,13 +96,13 @@ export function* readingConfigFile(file: string, text: string, options: ReadOpti
 export function readConfigObject(
   place: string,
   value: unknown,
-  options: Pick<ReadOptions, 'creationTimestamp' | 'errorsOnly'> & { readonly source?: SourcePosition },
+  options: Pick<ConfigReadOptions, 'creationTimestamp' | 'errorsOnly'> & { readonly source?: SourcePosition },
 ): ReadObject {
   const placed = (config: Config): Config =>
     options.source === undefined ? ofNoFile(config) : Object.freeze({ ...config, source: options.source });
   const document: YamlDocument = { value, errors: [], positionOf: () => ({ line: 0, column: 0 }) };
   const reader = new DocumentReader(place, document, options);
-  if (isNestedDeeper(value, deepestNesting)) reader.refuseDepth(cutAtLevel(value, deepestNesting));
+  if (isNestedDeeper(value, maxNesting)) reader.refuseDepth(cutAtLevel(value, maxNesting));
   else reader.readObject(value, '');
   const [config] = reader.configs;
   const standIns = reader.standIns.map((standIn) => placed({ ...standIn, ...versionOf(value) }));
@@ -139,7 +146,7 @@ function moved(result: DocumentResult, line: number): DocumentResult {
   };
 }
 
-function* readingDocument(file: string, part: TextPart, options: ReadOptions): Steps<DocumentResult> {
+function* readingDocument(file: string, part: TextPart, options: ConfigReadOptions): Steps<DocumentResult> {
   const document = parseYamlDocument(part);
   yield;
   const reader = new DocumentReader(file, document, options);
@@ -162,9 +169,9 @@ class DocumentReader {
   readonly standIns: Config[] = [];
   private readonly file: string;
   private readonly document: YamlDocument;
-  private readonly options: ReadOptions;
+  private readonly options: ConfigReadOptions;
 
-  constructor(file: string, document: YamlDocument, options: ReadOptions) {
+  constructor(file: string, document: YamlDocument, options: ConfigReadOptions) {
     this.file = file;
     this.document = document;
     this.options = options;
@@ -186,8 +193,8 @@ class DocumentReader {
   warnOfReplacedBytes({ text, line }: TextPart): void {
     const at = text.indexOf('\uFFFD');
     if (at < 0) return;
-    const before = text.slice(0, at).split('\n');
-    const position = { line: line + before.length - 1, column: before.at(-1)!.length + 1 };
+    const precedingLines = text.slice(0, at).split('\n');
+    const position = { line: line + precedingLines.length - 1, column: precedingLines.at(-1)!.length + 1 };
     const message = 'contains U+FFFD, the replacement for bytes that are not UTF-8: save the file as UTF-8';
     this.report('warning', position, { code: 'YAML_INVALID', message }, {});
   }
@@ -201,7 +208,7 @@ class DocumentReader {
     const envelope = readEnvelope(value);
     if (envelope._tag === 'skipped') this.reportSkipped(envelope, '');
     else {
-      const message = `nested deeper than ${deepestNesting} levels`;
+      const message = `nested deeper than ${maxNesting} levels`;
       this.reportAt('error', '', '', { code: 'YAML_INVALID', message }, envelope.key);
       this.standIn(value, '', 0);
     }
@@ -216,13 +223,13 @@ class DocumentReader {
 
   readObject(value: unknown, path: string): void {
     const envelope = readEnvelope(value);
-    const before = this.problems.length;
+    const problemCount = this.problems.length;
     if (envelope._tag === 'skipped') this.reportSkipped(envelope, path);
     else if (envelope._tag === 'bad') {
       this.reportAll(envelope.errors, path, '', envelope.key);
       this.refuseSpec(envelope, path);
-      this.standIn(value, path, before);
-    } else if (!this.readSpec(envelope, path)) this.standIn(value, path, before);
+      this.standIn(value, path, problemCount);
+    } else if (!this.readSpec(envelope, path)) this.standIn(value, path, problemCount);
   }
 
   /** Reports the errors of the spec as well when the envelope is invalid. */
@@ -235,15 +242,15 @@ class DocumentReader {
   /**
    * Adds the stand-in of a rejected object, if it restricts access.
    *
-   * @param before number of problems before those of the object
+   * @param problemCount number of problems before those of the object
    */
-  private standIn(value: unknown, path: string, before: number, isBroken = false): void {
+  private standIn(value: unknown, path: string, problemCount: number, isBroken = false): void {
     const place = { file: this.file, line: this.document.positionOf(path).line };
     const config = standInFor(value, place, { isBroken, createdAt: this.options.creationTimestamp });
     if (config === undefined) return;
     this.standIns.push(config);
     const standIn = configKeyText(config);
-    for (let index = before; index < this.problems.length; index++) {
+    for (let index = problemCount; index < this.problems.length; index++) {
       const problem = this.problems[index]!;
       if (problem.severity === 'error') this.problems[index] = { ...problem, standIn };
     }
@@ -302,7 +309,7 @@ class DocumentReader {
 
   private reportAll(errors: readonly FieldError[], path: string, body: string, key?: ConfigKey): void {
     for (const error of errors) {
-      this.reportAt(error.forgiven ? 'warning' : 'error', path, joined(body, error.path), error, key);
+      this.reportAt(error.isIgnored ? 'warning' : 'error', path, joined(body, error.path), error, key);
     }
   }
 
@@ -325,14 +332,14 @@ class DocumentReader {
 
   private report(
     severity: Problem['severity'],
-    { line, column }: Position,
+    { line, column }: YamlPosition,
     violation: Violation,
     about: { readonly field?: string; readonly key?: ConfigKey; readonly isSure?: boolean },
   ): void {
     const { key, isSure = true, ...rest } = about;
     const object = key === undefined ? {} : { object: objectText(key) };
     // An invalid name does not identify an object.
-    const own = key !== undefined && isSure && isKeyOfObject(key) ? { key } : {};
+    const identity = key !== undefined && isSure && isKeyOfObject(key) ? { key } : {};
     this.problems.push({
       severity,
       file: this.file,
@@ -340,7 +347,7 @@ class DocumentReader {
       column,
       ...object,
       ...rest,
-      ...own,
+      ...identity,
       ...violationIn(violation),
     });
   }
@@ -363,14 +370,14 @@ function joined(path: string, field: string): string {
 
 function keyOfBroken(value: unknown): ConfigKey | undefined {
   if (!isObject(value) || !isObject(value.metadata) || typeof value.kind !== 'string') return undefined;
-  const { name, namespace } = metadataMeant(value.metadata);
+  const { name, namespace } = correctedMetadata(value.metadata);
   if (typeof name !== 'string') return undefined;
-  const kind = kindNamed(value.apiVersion, value.kind);
+  const kind = kindNameOf(value.apiVersion, value.kind);
   return { kind, namespace: typeof namespace === 'string' ? namespace : 'default', name };
 }
 
 function metadataOf(value: unknown): Readonly<Record<string, unknown>> {
-  return isObject(value) && isObject(value.metadata) ? metadataMeant(value.metadata) : {};
+  return isObject(value) && isObject(value.metadata) ? correctedMetadata(value.metadata) : {};
 }
 
 /** Objects of cluster-wide kinds have an empty namespace. */

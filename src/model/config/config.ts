@@ -26,7 +26,7 @@ export interface Config<Spec = unknown> {
    * For an object that the control plane generated: the source of each of its parts, by path in the spec (`http[2]`). Absent for objects
    * that users wrote.
    */
-  readonly madeOf?: Readonly<Record<string, readonly Origin[]>>;
+  readonly partOrigins?: Readonly<Record<string, readonly Origin[]>>;
   /** Set on a stand-in for a rejected object without an earlier valid version (refused.ts). */
   readonly standsFor?: StandsFor;
   /**
@@ -37,7 +37,7 @@ export interface Config<Spec = unknown> {
   /** The paths of this Ingress respond with 503, because the Ingresses of its namespace have too many. Set by the control plane. */
   readonly isClosed?: true;
   /** The control plane generated the object from objects of this kind, possibly of several namespaces. */
-  readonly madeFrom?: 'Ingress';
+  readonly generatedFrom?: 'Ingress';
 }
 
 /** Describes the rejected object behind a stand-in (refused.ts). */

@@ -88,7 +88,7 @@ const metadataFields = [
 ];
 
 /** Metadata with corrected field names: a misspelled field counts as the intended one if that one is absent. */
-export function metadataMeant(metadata: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+export function correctedMetadata(metadata: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const misspelt = misspeltMetadata(metadata).filter(([, meant]) => !Object.hasOwn(metadata, meant));
   if (misspelt.length === 0) return metadata;
   return { ...metadata, ...Object.fromEntries(misspelt.map(([field, meant]) => [meant, metadata[field]])) };
@@ -122,15 +122,15 @@ function kindOf(group: string, kind: string) {
 }
 
 /** The kind's name in the kinds table; as written if it is not in the table. */
-export function kindNamed(apiVersion: unknown, kind: string): string {
-  return kindMeant(apiVersion, kind) ?? kind;
+export function kindNameOf(apiVersion: unknown, kind: string): string {
+  return intendedKind(apiVersion, kind) ?? kind;
 }
 
 /**
  * The kind of an object. For kinds that restrict access also the intended kind, if the group is empty or nearly Istio's, or the kind is
  * misspelled. `undefined` for kinds that are not read.
  */
-export function kindMeant(apiVersion: unknown, kind: string): KindName | undefined {
+export function intendedKind(apiVersion: unknown, kind: string): KindName | undefined {
   const written = typeof apiVersion === 'string' ? apiVersion : undefined;
   const group = groupOf(written ?? '');
   const known = kindOf(group, kind)?.kind;
@@ -167,16 +167,16 @@ export function readEnvelope(value: unknown): Envelope | BadEnvelope | Skipped {
   const missing = ['apiVersion', 'kind'].filter((field) => typeof value[field] !== 'string');
   if (typeof apiVersion !== 'string' || typeof kind !== 'string') {
     return bad(
-      typeof kind === 'string' ? keyMeant(value, kind) : undefined,
+      typeof kind === 'string' ? intendedKey(value, kind) : undefined,
       missing.map((field) => violation.fieldError(field, violation.missing('and must be a string'))),
     );
   }
   const [group, version] = [groupOf(apiVersion), apiVersion.slice(apiVersion.lastIndexOf('/') + 1)];
   const known = kindOf(group, kind);
   if (known === undefined) {
-    const meant = kindMeant(apiVersion, kind);
+    const meant = intendedKind(apiVersion, kind);
     if (meant === undefined) return skipped(group, kind, apiVersion);
-    return bad(keyMeant(value, kind), [violation.fieldError('kind', mistakenFor(meant, kind, apiVersion))]);
+    return bad(intendedKey(value, kind), [violation.fieldError('kind', mistakenFor(meant, kind, apiVersion))]);
   }
   const errors: FieldError[] = [];
   if (!known.versions.includes(version)) {
@@ -238,7 +238,7 @@ function withMetadata(
   for (const [field, meant] of misspeltMetadata(writtenMetadata)) {
     errors.push(violation.fieldError(fieldPath('metadata', field), violation.unknownField(meant)));
   }
-  const metadata = metadataMeant(writtenMetadata);
+  const metadata = correctedMetadata(writtenMetadata);
   const { name, creationTimestamp, generation, uid, deletionTimestamp } = metadata;
   const namespace = scope === 'Cluster' ? '' : (metadata.namespace ?? 'default');
   if (typeof name !== 'string' || !isObjectName(name)) {
@@ -335,10 +335,10 @@ function timeOf(value: unknown, errors: FieldError[]): number | undefined {
 }
 
 /** The object's key under its intended kind. */
-function keyMeant(value: Readonly<Record<string, unknown>>, written: string): ConfigKey | undefined {
-  const kind = kindMeant(value.apiVersion, written);
+function intendedKey(value: Readonly<Record<string, unknown>>, written: string): ConfigKey | undefined {
+  const kind = intendedKind(value.apiVersion, written);
   if (kind === undefined || !isObject(value.metadata)) return undefined;
-  const { name, namespace = 'default' } = metadataMeant(value.metadata);
+  const { name, namespace = 'default' } = correctedMetadata(value.metadata);
   return typeof name === 'string' && typeof namespace === 'string' ? { kind, namespace, name } : undefined;
 }
 

@@ -1,10 +1,10 @@
 /** Finds the file position of an object's field. */
 import {
-  type Position,
   parseYamlDocument,
   splitDocuments,
   type TextPart,
   type YamlDocument,
+  type YamlPosition,
 } from '../yaml/yaml-document.ts';
 import { type Config, type ConfigKey, configKeyOf, configKeyText, type SourcePosition } from './config.ts';
 import type { Problem } from './problem.ts';
@@ -30,7 +30,7 @@ export class FieldPositions {
     );
   }
 
-  ofProblem(problem: Pick<Problem, 'file' | 'line' | 'key' | 'field'>): Position {
+  ofProblem(problem: Pick<Problem, 'file' | 'line' | 'key' | 'field'>): YamlPosition {
     const { file, line, key, field = '' } = problem;
     const item = key && this.#items.get(placeKey(problem, key));
     return this.of({ file, line, ...(item !== undefined && { item }) }, field);
@@ -40,7 +40,7 @@ export class FieldPositions {
    * @param source position of the object
    * @param field `spec.http[2]`; empty for the object as a whole
    */
-  of({ file, line, item = '' }: SourcePosition, field: string): Position {
+  of({ file, line, item = '' }: SourcePosition, field: string): YamlPosition {
     const part = this.#partAt(file, line);
     if (part === undefined) return { line, column: 1 };
     if (this.#last?.part !== part) this.#last = { part, document: parseYamlDocument(part) };

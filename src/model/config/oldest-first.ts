@@ -2,7 +2,7 @@
 import { byAge, type Config, compareText, configKeyText } from './config.ts';
 
 /** The part of a shared limit that one object uses. */
-export interface Share {
+export interface LimitShare {
   readonly config: Config;
   readonly cost: number;
 }
@@ -11,7 +11,7 @@ export interface Share {
  * The items beyond a limit. The oldest are kept; a small item is kept even if an older, larger one exceeded the limit. The result does not
  * depend on the order of the arguments.
  */
-export function beyondLimit<Item extends Share>(items: Iterable<Item>, maxCost: number): Item[] {
+export function beyondLimit<Item extends LimitShare>(items: Iterable<Item>, maxCost: number): Item[] {
   const all = [...items];
   if (all.reduce((sum, { cost }) => sum + cost, 0) <= maxCost) return [];
   let sum = 0;
@@ -22,7 +22,7 @@ export function beyondLimit<Item extends Share>(items: Iterable<Item>, maxCost: 
   });
 }
 
-function byAgeAndKey(a: Share, b: Share): number {
+function byAgeAndKey(a: LimitShare, b: LimitShare): number {
   return a.config === b.config
     ? 0
     : byAge(a.config, b.config) || compareText(configKeyText(a.config), configKeyText(b.config));

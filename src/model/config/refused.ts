@@ -9,9 +9,9 @@ import { hash } from 'node:crypto';
 import { isObject } from '../../runtime/json-object.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
 import { nearestName } from '../fields/nearest-name.ts';
-import { closings } from '../kinds/closed.ts';
+import { standInBuilders } from '../kinds/closed.ts';
 import type { Config, ConfigKey, StandsFor } from './config.ts';
-import { kindMeant, metadataMeant } from './envelope.ts';
+import { correctedMetadata, intendedKind } from './envelope.ts';
 
 interface Place {
   readonly file: string;
@@ -30,11 +30,11 @@ export function standInFor(
   { isBroken = false, createdAt }: { readonly isBroken?: boolean; readonly createdAt: number },
 ): Config | undefined {
   if (!isObject(value) || typeof value.kind !== 'string') return undefined;
-  const kind = kindMeant(value.apiVersion, value.kind);
-  const close = kind && closings.get(kind);
+  const kind = intendedKind(value.apiVersion, value.kind);
+  const close = kind && standInBuilders.get(kind);
   if (kind === undefined || close === undefined) return undefined;
   const found = metadataOf(value);
-  const metadata = metadataMeant(found ?? {});
+  const metadata = correctedMetadata(found ?? {});
   // Unreadable metadata may contain a namespace.
   const isPartial = isBroken || found === undefined;
   const key = identityOf(kind, metadata, isPartial);

@@ -1,13 +1,13 @@
 import { createRegistry, type JsonValue, toJson } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
-import { decodeForgiving, envoyApi, withWholeApi } from './envoy-api.ts';
+import { decodeLenient, envoyApi, withCompleteApi } from './envoy-api.ts';
 
 const filters = 'type.googleapis.com/envoy.extensions.filters.http';
 
 /** Counts ignored fields as errors. */
 function read(typeUrl: string, json: JsonValue) {
-  const decoded = decodeForgiving(typeUrl, json, { keepsTypes: false });
+  const decoded = decodeLenient(typeUrl, json, { keepsTypes: false });
   return E.isRight(decoded) && decoded.right.unknown.length > 0 ? E.left(decoded.right.unknown.join()) : decoded;
 }
 
@@ -60,7 +60,7 @@ describe("any message of Envoy's API", () => {
     ['a value of another type', 'lua.v3.Lua', { inline_code: 5 }, 'inline_code'],
     ['a value that is none of an enumeration', 'ext_proc.v3.ProcessingMode', { request_body_mode: 'SOME' }, '"SOME"'],
     ['a message that it is not', 'lua.v9.Lua', {}, 'lua.v9.Lua is no message'],
-  ])('is rejected with %s', (_what, name, json, words) => {
+  ])('is rejected with %s', (_case, name, json, words) => {
     expect(read(`${filters}.${name}`, json)).toMatchObject({ left: expect.stringContaining(words) });
   });
 
@@ -78,8 +78,8 @@ describe('types and fields of a newer Envoy', () => {
   });
   const struct = (type: string, value: object) =>
     typed('xds.type.v3.TypedStruct', { type_url: `type.googleapis.com/${type}`, value });
-  const forgiven = (json: JsonValue, keepsTypes = false) => {
-    const decoded = decodeForgiving(cluster, json, { keepsTypes });
+  const decodeOf = (json: JsonValue, keepsTypes = false) => {
+    const decoded = decodeLenient(cluster, json, { keepsTypes });
     if (E.isLeft(decoded)) throw new Error(decoded.left);
     const { schema, message, unknown } = decoded.right;
     return { unknown, json: toJson(schema, message, { useProtoFieldName: true, registry: envoyApi() }) };
@@ -89,29 +89,29 @@ describe('types and fields of a newer Envoy', () => {
 
   it('are packed as written: a type, or a field of a packed message', () => {
     const newer = typed('envoy.newer.v3.Socket', { size: 5, inner: { '@type': 'x/y.Z' } });
-    expect(forgiven(newer)).toEqual({
+    expect(decodeOf(newer)).toEqual({
       unknown: ["y.Z is no message of Envoy's API", "envoy.newer.v3.Socket is no message of Envoy's API"],
       json: struct('envoy.newer.v3.Socket', { size: 5, inner: { '@type': 'x/y.Z' } }),
     });
-    const field = forgiven(typed(lua, { inline_code: 'a', newer: true }));
+    const field = decodeOf(typed(lua, { inline_code: 'a', newer: true }));
     expect(field.json).toEqual(struct(lua, { inline_code: 'a', newer: true }));
     expect(field.unknown).toEqual([expect.stringContaining('newer')]);
   });
 
   it('affect only the packed message: the outer message keeps its type', () => {
     const inner = { name: 'e', typed_config: { '@type': 'type.googleapis.com/envoy.newer.v3.Filter', a: 1 } };
-    const { json } = forgiven(typed(matching, { extension_config: inner }));
+    const { json } = decodeOf(typed(matching, { extension_config: inner }));
     const value = { type_url: 'type.googleapis.com/envoy.newer.v3.Filter', value: { a: 1 } };
     const typed_config = { '@type': 'type.googleapis.com/xds.type.v3.TypedStruct', ...value };
     expect(json).toEqual(typed(matching, { extension_config: { name: 'e', typed_config } }));
   });
 
   it('are dropped in messages that are not packed, or will be merged', () => {
-    expect(forgiven({ name: 'a', newer: 1 })).toEqual({
+    expect(decodeOf({ name: 'a', newer: 1 })).toEqual({
       json: { name: 'a' },
       unknown: [expect.stringContaining('newer')],
     });
-    expect(forgiven(typed(lua, { inline_code: 'a', newer: true }), true)).toEqual({
+    expect(decodeOf(typed(lua, { inline_code: 'a', newer: true }), true)).toEqual({
       json: typed(lua, { inline_code: 'a' }),
       unknown: [expect.stringContaining('newer')],
     });
@@ -119,8 +119,8 @@ describe('types and fields of a newer Envoy', () => {
 
   it('do not hide an invalid value at any depth', () => {
     for (const json of [{ name: 5 }, { newer: 1, name: 5 }, typed(lua, { newer: 1, inline_code: 5 })]) {
-      expect(E.isLeft(decodeForgiving(cluster, json as JsonValue, { keepsTypes: false }))).toBe(true);
-      expect(E.isLeft(decodeForgiving(cluster, json as JsonValue, { keepsTypes: true }))).toBe(true);
+      expect(E.isLeft(decodeLenient(cluster, json as JsonValue, { keepsTypes: false }))).toBe(true);
+      expect(E.isLeft(decodeLenient(cluster, json as JsonValue, { keepsTypes: true }))).toBe(true);
     }
   });
 
@@ -137,7 +137,7 @@ describe('types and fields of a newer Envoy', () => {
       const filters = (written: unknown) => [{ name: 'fault', typed_config: inner(written) }];
       const socket = { transport_socket: { name: 's', typed_config: inner(fixed_delay) } };
       for (const json of [socket, struct(manager, { http_filters: filters(fixed_delay) })]) {
-        const decoded = decodeForgiving(cluster, json as JsonValue, { keepsTypes: false });
+        const decoded = decodeLenient(cluster, json as JsonValue, { keepsTypes: false });
         expect(E.isLeft(decoded) && decoded.left).toMatch(/TypedStruct of .*fixed_delay must be a duration in seconds/);
       }
       const correct = struct(manager, {
@@ -145,18 +145,18 @@ describe('types and fields of a newer Envoy', () => {
         request_timeout: '5s',
         common_http_protocol_options: null,
       });
-      expect(forgiven(correct).unknown).toEqual([]);
+      expect(decodeOf(correct).unknown).toEqual([]);
     },
   );
 
   it('a TypedStruct written by the user is unchanged', () => {
-    const own = struct(lua, { anything: { '@type': 'a/b' } });
-    expect(forgiven(own)).toEqual({ json: own, unknown: [] });
+    const nested = struct(lua, { anything: { '@type': 'a/b' } });
+    expect(decodeOf(nested)).toEqual({ json: nested, unknown: [] });
   });
 });
 
 it('a message is looked up in the given registry first, then in the whole API', () => {
-  const registry = withWholeApi(createRegistry());
+  const registry = withCompleteApi(createRegistry());
   expect(registry.getMessage('envoy.extensions.filters.http.lua.v3.Lua')?.name).toBe('Lua');
   expect(registry.getMessage('nothing.v1.Nothing')).toBeUndefined();
   expect([...registry]).toEqual([]);

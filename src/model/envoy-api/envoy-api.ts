@@ -40,7 +40,7 @@ function descriptorFile(): string {
 }
 
 /** A registry that falls back to the complete API, to display resources with messages of any type. */
-export function withWholeApi(known: Registry): Registry {
+export function withCompleteApi(known: Registry): Registry {
   return {
     kind: 'registry',
     [Symbol.iterator]: () => known[Symbol.iterator](),
@@ -60,7 +60,7 @@ export interface DecodedMessage {
 }
 
 /** A decoded message, and the parts of its JSON that this version of the API does not define. */
-export interface ForgivenMessage extends DecodedMessage {
+export interface LenientMessage extends DecodedMessage {
   readonly unknown: readonly string[];
 }
 
@@ -74,20 +74,20 @@ export interface ForgivenMessage extends DecodedMessage {
  * @param keepsTypes packed messages of known types keep their type and lose their unknown fields, so that they can be merged
  * @returns left: what is wrong, as a sentence
  */
-export function decodeForgiving(
+export function decodeLenient(
   typeUrl: string,
   json: JsonValue,
   { keepsTypes }: { readonly keepsTypes: boolean },
-): E.Either<string, ForgivenMessage> {
+): E.Either<string, LenientMessage> {
   const unknown: string[] = [];
   const schema = envoyApi().getMessage(messageNameOf(typeUrl));
   const canonical = schema === undefined ? json : canonicalJson(schema, json, envoyApi());
-  const packed = asWritten(canonical, keepsTypes, unknown);
+  const packed = wrapUnknown(canonical, keepsTypes, unknown);
   if (E.isLeft(packed)) return packed;
   const strict = decode(typeUrl, packed.right, false);
   if (E.isRight(strict)) return E.right({ ...strict.right, unknown });
-  const forgiven = decode(typeUrl, packed.right, true);
-  return E.isLeft(forgiven) ? forgiven : E.right({ ...forgiven.right, unknown: [...unknown, strict.left] });
+  const lenient = decode(typeUrl, packed.right, true);
+  return E.isLeft(lenient) ? lenient : E.right({ ...lenient.right, unknown: [...unknown, strict.left] });
 }
 
 function decode(typeUrl: string, json: JsonValue, ignoreUnknownFields: boolean): E.Either<string, DecodedMessage> {
@@ -102,32 +102,32 @@ function decode(typeUrl: string, json: JsonValue, ignoreUnknownFields: boolean):
 }
 
 /** Wraps every packed message that the API does not define in a TypedStruct, innermost first. */
-function asWritten(json: JsonValue, keepsTypes: boolean, unknown: string[]): E.Either<string, JsonValue> {
+function wrapUnknown(json: JsonValue, keepsTypes: boolean, unknown: string[]): E.Either<string, JsonValue> {
   if (typeof json !== 'object' || json === null) return E.right(json);
   if (Array.isArray(json)) {
     const items: JsonValue[] = [];
     for (const item of json) {
-      const made = asWritten(item, keepsTypes, unknown);
-      if (E.isLeft(made)) return made;
-      items.push(made.right);
+      const converted = wrapUnknown(item, keepsTypes, unknown);
+      if (E.isLeft(converted)) return converted;
+      items.push(converted.right);
     }
     return E.right(items);
   }
   const type = json['@type'];
   if (typeof type === 'string' && typedStructs.has(messageNameOf(type))) {
-    const mistake = typedStructViolation(json, envoyApi());
-    return mistake === undefined ? E.right(json) : E.left(mistake);
+    const durationError = typedStructViolation(json, envoyApi());
+    return durationError === undefined ? E.right(json) : E.left(durationError);
   }
   const fields: { [key: string]: JsonValue } = {};
   for (const [key, field] of Object.entries(json)) {
-    const made = asWritten(field, keepsTypes, unknown);
-    if (E.isLeft(made)) return made;
-    fields[key] = made.right;
+    const converted = wrapUnknown(field, keepsTypes, unknown);
+    if (E.isLeft(converted)) return converted;
+    fields[key] = converted.right;
   }
-  return typeof type === 'string' ? packedAsWritten(type, json, fields, keepsTypes, unknown) : E.right(fields);
+  return typeof type === 'string' ? wrapUnknownPacked(type, json, fields, keepsTypes, unknown) : E.right(fields);
 }
 
-function packedAsWritten(
+function wrapUnknownPacked(
   type: string,
   written: { readonly [key: string]: JsonValue },
   fields: { readonly [key: string]: JsonValue },
@@ -141,8 +141,8 @@ function packedAsWritten(
     if (keepsTypes || isOfJson) return E.right({ ...fields, '@type': urlOf(type) });
     const strict = decode(name, content, false);
     if (E.isRight(strict)) return E.right({ ...fields, '@type': urlOf(type) });
-    const forgiven = decode(name, content, true);
-    if (E.isLeft(forgiven)) return forgiven;
+    const lenient = decode(name, content, true);
+    if (E.isLeft(lenient)) return lenient;
     unknown.push(strict.left);
   } else {
     unknown.push(`${name} is no message of Envoy's API`);

@@ -1,13 +1,13 @@
 import { type JsonValue, toJson } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
-import { decodeForgiving, envoyApi } from './envoy-api.ts';
+import { decodeLenient, envoyApi } from './envoy-api.ts';
 
 const cluster = 'envoy.config.cluster.v3.Cluster';
 const fault = 'envoy.extensions.filters.http.fault.v3.HTTPFault';
 
 function read(type: string, json: JsonValue): JsonValue {
-  const decoded = decodeForgiving(type, json, { keepsTypes: false });
+  const decoded = decodeLenient(type, json, { keepsTypes: false });
   if (E.isLeft(decoded)) throw new Error(decoded.left);
   expect(decoded.right.unknown).toEqual([]);
   const { schema, message } = decoded.right;
@@ -63,7 +63,7 @@ describe("forms of JSON that Istio's decoder of EnvoyFilter values accepts", () 
 
   it.each(['0x10', '+1', '.5'])("a fraction in the string '%s' is not an integer for Go's decoders", (written) => {
     const json = { common_lb_config: { healthy_panic_threshold: { value: written } } };
-    const decoded = decodeForgiving(cluster, json, { keepsTypes: false });
+    const decoded = decodeLenient(cluster, json, { keepsTypes: false });
     expect(E.isLeft(decoded) && decoded.left).toContain(`${written} (not a JSON number)`);
   });
 
@@ -102,6 +102,6 @@ describe("forms of JSON that Istio's decoder of EnvoyFilter values accepts", () 
     ['a duration as a number', { connect_timeout: 5 }],
     ['one field in two spellings', { connect_timeout: '1s', connectTimeout: '2s' }],
   ])('%s stays an error', (_, json) => {
-    expect(E.isLeft(decodeForgiving(cluster, json, { keepsTypes: false }))).toBe(true);
+    expect(E.isLeft(decodeLenient(cluster, json, { keepsTypes: false }))).toBe(true);
   });
 });

@@ -2,7 +2,7 @@
 import { type DescField, type DescMessage, isFieldSet, type JsonValue, type Message } from '@bufbuild/protobuf';
 import { type Any, anyUnpack } from '@bufbuild/protobuf/wkt';
 import * as E from 'fp-ts/lib/Either.js';
-import { type DecodedMessage, decodeForgiving, envoyApi } from './envoy-api.ts';
+import { type DecodedMessage, decodeLenient, envoyApi } from './envoy-api.ts';
 import { messageNameOf } from './message-name.ts';
 
 /** Yields the message itself first. Packed messages of unknown types are left out. */
@@ -32,7 +32,7 @@ function packedIn({ typeName }: DescMessage, message: Message): DecodedMessage |
   if (typeName !== 'xds.type.v3.TypedStruct' && typeName !== 'udpa.type.v1.TypedStruct') return undefined;
   const { typeUrl, value = {} } = message as Message & TypedStruct;
   if (envoyApi().getMessage(messageNameOf(typeUrl)) === undefined) return undefined;
-  const decoded = decodeForgiving(typeUrl, value, { keepsTypes: true });
+  const decoded = decodeLenient(typeUrl, value, { keepsTypes: true });
   return E.isRight(decoded) ? decoded.right : undefined;
 }
 

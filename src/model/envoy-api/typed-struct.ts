@@ -39,8 +39,8 @@ function* durationsIn(
   const values = json as Readonly<Record<string, JsonValue>>;
   if (schema.typeName === 'google.protobuf.Any') {
     const packed = schemaOf(values['@type'], registry);
-    const own = packed?.typeName.startsWith('google.protobuf.') ? values.value : values;
-    if (packed !== undefined && own !== undefined) yield* durationsIn(packed, own, path, registry);
+    const content = packed?.typeName.startsWith('google.protobuf.') ? values.value : values;
+    if (packed !== undefined && content !== undefined) yield* durationsIn(packed, content, path, registry);
     return;
   }
   if (typedStructs.has(schema.typeName)) {

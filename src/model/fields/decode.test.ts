@@ -7,7 +7,7 @@ import {
   decodeWith,
   dictionary,
   durationMs,
-  forgivingUnknown,
+  ignoringUnknown,
   integer,
   list,
   mapped,
@@ -126,19 +126,19 @@ describe('a decoder', () => {
 
   it('can ignore unknown fields at any depth and return them', () => {
     const outer = struct<{ pool: Pool }>({ pool: required(pool) });
-    const decoded = forgivingUnknown(outer)({ pool: { size: 2, future: 1 }, later: true });
+    const decoded = ignoringUnknown(outer)({ pool: { size: 2, future: 1 }, later: true });
     expect(decoded).toEqual(
       E.right({
         value: { pool: { size: 2, mode: 'SAFE' } },
         unknown: [expect.objectContaining({ path: 'later' }), expect.objectContaining({ path: 'pool.future' })],
       }),
     );
-    expect(E.isLeft(forgivingUnknown(outer)({ pool: { size: 'x', future: 1 } }))).toBe(true);
+    expect(E.isLeft(ignoringUnknown(outer)({ pool: { size: 'x', future: 1 } }))).toBe(true);
   });
 
   it('reports unknown fields together with errors of known ones', () => {
     const outer = struct<{ pool: Pool }>({ pool: required(pool) });
-    const decoded = forgivingUnknown(outer)({ pool: { size: 'x', future: 1 } });
+    const decoded = ignoringUnknown(outer)({ pool: { size: 'x', future: 1 } });
     expect(E.isLeft(decoded) && decoded.left.map(({ path, unknown }) => [path, unknown])).toEqual([
       ['pool.size', undefined],
       ['pool.future', 'strange'],
@@ -148,7 +148,7 @@ describe('a decoder', () => {
   it('never ignores unknown fields in a field that restricts access, and can reject misspelled ones', () => {
     const outer = struct<{ pool?: Pool }>({ pool: restricting(optional(pool)) });
     const refused = (value: unknown): unknown => {
-      const decoded = forgivingUnknown(outer, ['strange'])(value);
+      const decoded = ignoringUnknown(outer, ['strange'])(value);
       return E.isLeft(decoded) && decoded.left.map(({ path }) => path);
     };
     expect(refused({ pool: { size: 1, future: 1 } })).toEqual(['pool.future']);

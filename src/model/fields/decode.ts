@@ -9,7 +9,7 @@ import { describedAs, type Effect, type FieldDescription, inSchema } from './des
 import { aboveZero, durationMsOf, durationPattern, notBelowZero } from './duration.ts';
 import { limitError, maxItems, maxUnknownFields } from './limits.ts';
 import { nearestName } from './nearest-name.ts';
-import { lookAtPart, missingPart, partOf, rememberPart } from './readable-part.ts';
+import { missingPart, partOf, rememberPart, withReadablePart } from './readable-part.ts';
 import type { FieldError, UnknownField } from './violation.ts';
 import * as violation from './violation.ts';
 
@@ -91,7 +91,7 @@ export const durationMs: Decoder<number> = describedAs(
   { type: 'narrowed', of: text, by: { pattern: durationPattern } },
 );
 
-function wholeMilliseconds(ms: number, path: string): FieldError[] {
+function integerMilliseconds(ms: number, path: string): FieldError[] {
   if (Number.isInteger(ms)) return [];
   return [violation.fieldError(path, violation.outOfRange('an integer number of milliseconds', `${ms}ms`))];
 }
@@ -100,7 +100,7 @@ function wholeMilliseconds(ms: number, path: string): FieldError[] {
 export function durationAtLeast(minMs: number): Decoder<number> {
   const decoder = refine(durationMs, (ms, path) => {
     if (ms < minMs) return [violation.fieldError(path, violation.outOfRange(`at least ${minMs}ms`, `${ms}ms`))];
-    return wholeMilliseconds(ms, path);
+    return integerMilliseconds(ms, path);
   });
   return inSchema(decoder, { allOf: [{ pattern: notBelowZero }, { pattern: aboveZero }] });
 }
@@ -111,7 +111,7 @@ export const durationOrZero: Decoder<number> = inSchema(
     if (ms < 0 || (ms > 0 && ms < 1)) {
       return [violation.fieldError(path, violation.outOfRange('0s, or at least 1ms', `${ms}ms`))];
     }
-    return wholeMilliseconds(ms, path);
+    return integerMilliseconds(ms, path);
   }),
   { allOf: [{ pattern: notBelowZero }] },
 );
@@ -135,7 +135,7 @@ export function list<A>(item: Decoder<A>, max: number = maxItems): Decoder<reado
       const errors: FieldError[] = [];
       const items: A[] = [];
       for (let index = 0; index < value.length; index++)
-        items.push(taken(item(value[index], `${path}[${index}]`), errors));
+        items.push(valueOrPart(item(value[index], `${path}[${index}]`), errors));
       return settled(errors, items);
     },
     { type: 'list', item, max },
@@ -164,7 +164,7 @@ export function dictionary<A>(item: Decoder<A>, max: number = maxItems): Decoder
       const errors: FieldError[] = [];
       const entries: [string, A][] = [];
       for (const key of given) {
-        entries.push([key, taken(item(value[key], fieldPath(path, key)), errors)]);
+        entries.push([key, valueOrPart(item(value[key], fieldPath(path, key)), errors)]);
       }
       // Assignment would not keep a key named __proto__.
       return settled(errors, Object.fromEntries(entries));
@@ -181,7 +181,7 @@ export function mapped<A, B>(decoder: Decoder<A>, convert: (value: A) => B): Dec
     (value: unknown, path: string): Decoded<B> => {
       const decoded = decoder(value, path);
       if (E.isRight(decoded)) return E.right(convert(decoded.right));
-      const part = lookAtPart(decoded.left, (read: A) => ({ converted: convert(read) }));
+      const part = withReadablePart(decoded.left, (read: A) => ({ converted: convert(read) }));
       rememberPart(decoded.left, part === undefined ? missingPart : part.converted);
       return decoded;
     },
@@ -206,7 +206,7 @@ export function refine<A>(decoder: Decoder<A>, ...checks: readonly Check<A>[]): 
           decoded.right,
         );
       }
-      const more = checks.flatMap((check) => lookAtPart(decoded.left, (part: A) => check(part, path)) ?? []);
+      const more = checks.flatMap((check) => withReadablePart(decoded.left, (part: A) => check(part, path)) ?? []);
       if (more.length > 0) {
         const part = partOf(decoded.left);
         decoded.left.push(...more);
@@ -259,7 +259,7 @@ export function restricting<F extends Field<never> | Field<unknown>>(field: F): 
     const decoded = decoder(value, path);
     if (E.isRight(decoded)) return decoded;
     return settled(
-      decoded.left.map(({ unknown: _, forgiven: __, ...error }) => error),
+      decoded.left.map(({ unknown: _, isIgnored: __, ...error }) => error),
       partOf(decoded.left),
     );
   };
@@ -277,7 +277,7 @@ export function restrictions<F extends Readonly<Record<string, Field<unknown>>>>
 }
 
 /** One entry for every property of `T`, enforced by the compiler. */
-export type Fields<T> = {
+export type FieldDecoders<T> = {
   readonly [K in keyof T]-?: Record<never, never> extends Pick<T, K>
     ? OptionalField<Exclude<T[K], undefined>>
     : RequiredField<T[K]>;
@@ -296,7 +296,7 @@ const noValue = violation.empty('set a value, or remove the field');
  * @param passesOver ignores unknown fields; by default they are errors
  */
 export function struct<T extends object>(
-  fields: Fields<T>,
+  fields: FieldDecoders<T>,
   aliases: Aliases<T> = {},
   passesOver: 'unknown fields' | undefined = undefined,
 ): Decoder<T> {
@@ -317,7 +317,8 @@ export function struct<T extends object>(
       const prefix = path === '' ? '' : `${path}.`;
       for (const { property, name, field } of plan) {
         const raw = value[name];
-        if (raw !== undefined && raw !== null) result[property] = taken(field.decoder(raw, prefix + name), errors);
+        if (raw !== undefined && raw !== null)
+          result[property] = valueOrPart(field.decoder(raw, prefix + name), errors);
         else if (raw === null && field.refusesNull) {
           errors.push(violation.fieldError(prefix + name, noValue));
           result[property] = missingPart;
@@ -330,7 +331,7 @@ export function struct<T extends object>(
           result[String(property)] = missingPart;
         }
         if (raw === undefined || raw === null || Object.hasOwn(result, property)) continue;
-        result[String(property)] = taken((decoder as Decoder<unknown>)(raw, fieldPath(path, oldName)), errors);
+        result[String(property)] = valueOrPart((decoder as Decoder<unknown>)(raw, fieldPath(path, oldName)), errors);
       }
       for (const { property, name, field } of plan) {
         if (Object.hasOwn(result, property) || field.absent === 'left out') continue;
@@ -347,15 +348,15 @@ export function struct<T extends object>(
 }
 
 function fieldDescriptions(fields: Readonly<Record<string, Field<unknown>>>, aliases: object): FieldDescription[] {
-  const own = Object.entries(fields).map(([property, { decoder, absent, from, refusesNull, effect }]) => ({
+  const currentFields = Object.entries(fields).map(([property, { decoder, absent, from, refusesNull, effect }]) => ({
     ...{ property, name: from ?? property, decoder, isRequired: absent === 'error', refusesNull: refusesNull === true },
     ...(effect && { effect }),
   }));
   const older = Object.entries(aliases as Readonly<Record<string, readonly [string, Decoder<unknown>]>>);
   return [
-    ...own.map(({ property, ...field }) => field),
+    ...currentFields.map(({ property, ...field }) => field),
     ...older.map(([name, [property, decoder]]) => {
-      const aliasOf = own.find((field) => field.property === property);
+      const aliasOf = currentFields.find((field) => field.property === property);
       if (aliasOf === undefined) throw new TypeError(`${name} is an alias of an unknown field`);
       const { refusesNull, effect } = aliasOf;
       return { name, decoder, isRequired: false, refusesNull, aliasOf: aliasOf.name, ...(effect && { effect }) };
@@ -370,16 +371,16 @@ export function decodeWith<A>(decoder: Decoder<A>, value: unknown): Decoded<A> {
 /**
  * Decodes as if unknown fields were absent, and returns them beside the result, or among the errors if there are others.
  *
- * @param forgiven which unknown fields; default: all
+ * @param ignoredKinds which unknown fields; default: all
  */
-export function forgivingUnknown<A>(
+export function ignoringUnknown<A>(
   decoder: Decoder<A>,
-  forgiven: readonly UnknownField[] = ['misspelt', 'strange'],
+  ignoredKinds: readonly UnknownField[] = ['misspelt', 'strange'],
 ): (value: unknown) => Decoded<{ value: A; unknown: FieldError[] }> {
   return (value) => {
     const first = decoder(value, '');
     if (E.isRight(first)) return E.right({ value: first.right, unknown: [] });
-    const unknown = first.left.filter((error) => error.unknown !== undefined && forgiven.includes(error.unknown));
+    const unknown = first.left.filter((error) => error.unknown !== undefined && ignoredKinds.includes(error.unknown));
     if (unknown.length === 0) return first;
     // Structs report all unknown fields whatever else is wrong, so one removal is enough.
     const rest = decoder(without(value, new Set(unknown.map((error) => error.path)), ''), '');
@@ -425,7 +426,7 @@ function unknownFields(value: object, known: ReadonlySet<string>, path: string):
 }
 
 /** The decoded value. On failure, adds the errors to the list and returns the readable part. */
-function taken<A>(decoded: Decoded<A>, errors: FieldError[]): A {
+function valueOrPart<A>(decoded: Decoded<A>, errors: FieldError[]): A {
   if (E.isRight(decoded)) return decoded.right;
   errors.push(...decoded.left);
   // Only checks read a partial object, and none reads its unreadable fields.

@@ -14,7 +14,7 @@ export type Description =
   /** `unread`: other fields of the API that are ignored; absent if unknown fields are errors. */
   | { readonly type: 'object'; readonly fields: readonly FieldDescription[]; readonly unread?: readonly string[] }
   /** Accepts a subset of what `of` accepts. */
-  | { readonly type: 'narrowed'; readonly of: Describable; readonly by: Validation };
+  | { readonly type: 'narrowed'; readonly of: Describable; readonly by: SchemaValidation };
 
 export interface FieldDescription {
   readonly name: string;
@@ -66,11 +66,11 @@ export interface ValueValidation {
 }
 
 /** Value validations and CEL rules. */
-export interface Validation extends ValueValidation {
-  readonly rules?: readonly Rule[];
+export interface SchemaValidation extends ValueValidation {
+  readonly rules?: readonly CelRule[];
 }
 
-export interface Rule {
+export interface CelRule {
   readonly rule: string;
   readonly message: string;
   /** Path from the rule to the invalid field: `.provider`. */
@@ -95,24 +95,24 @@ export function descriptionOf(decoder: Describable): Description | undefined {
  *
  * @returns a new decoder with the same behaviour
  */
-export function inSchema<D extends Describable>(decoder: D, by: Validation): D {
+export function inSchema<D extends Describable>(decoder: D, by: SchemaValidation): D {
   // A new function, because the given decoder may be used elsewhere.
   const narrowed = ((value: unknown, path: unknown): unknown => decoder(value, path)) as unknown as D;
   return describedAs(narrowed, { type: 'narrowed', of: decoder, by });
 }
 
 /** At most one of the fields is present. */
-export function atMostOneOf(fields: readonly string[]): Validation {
+export function atMostOneOf(fields: readonly string[]): SchemaValidation {
   const pairs = fields.flatMap((one, index) => fields.slice(index + 1).map((other) => ({ required: [one, other] })));
   return { not: pairs.length === 1 ? pairs[0]! : { anyOf: pairs } };
 }
 
 /** Exactly one of the fields is present. */
-export function exactlyOneOf(fields: readonly string[]): Validation {
+export function exactlyOneOf(fields: readonly string[]): SchemaValidation {
   return { oneOf: fields.map((field) => ({ required: [field] })) };
 }
 
 /** At least one of the fields is present. */
-export function someOf(fields: readonly string[]): Validation {
+export function someOf(fields: readonly string[]): SchemaValidation {
   return { anyOf: fields.map((field) => ({ required: [field] })) };
 }

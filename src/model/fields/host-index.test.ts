@@ -13,11 +13,11 @@ describe('HostIndex', () => {
   it('finds the entries that overlap a host, in their order', () => {
     const things = fc.array(fc.array(host, { maxLength: 3 }), { maxLength: 12 });
     fc.assert(
-      fc.property(things, host, (all, wanted) => {
+      fc.property(things, host, (all, searched) => {
         const index = new HostIndex(all, (hosts) => hosts);
-        const found = index.overlapping(wanted).map(({ item, host: name }) => [all.indexOf(item), name]);
+        const found = index.overlapping(searched).map(({ item, host: name }) => [all.indexOf(item), name]);
         const expected = all.flatMap((hosts, place) =>
-          hosts.filter((name) => hostsOverlap(name, wanted)).map((name) => [place, name]),
+          hosts.filter((name) => hostsOverlap(name, searched)).map((name) => [place, name]),
         );
         expect(found).toEqual(expected);
       }),
@@ -31,8 +31,8 @@ describe('HostIndex', () => {
     ['bb.test', ['*.test', '*b.test', '*']],
     ['test', ['*']],
     ['other', ['*']],
-  ])('%s', (wanted, expected) => {
+  ])('%s', (searched, expected) => {
     const index = new HostIndex([['a.test', '*.test'], ['*b.test'], ['*']], (hosts) => hosts);
-    expect(index.overlapping(wanted).map(({ host: name }) => name)).toEqual(expected);
+    expect(index.overlapping(searched).map(({ host: name }) => name)).toEqual(expected);
   });
 });

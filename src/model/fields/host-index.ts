@@ -35,9 +35,9 @@ export class HostIndex<T> {
   /** Entries whose hosts overlap the given one, in their order. */
   overlapping(host: string): readonly HostEntry<T>[] {
     const found = [this.#wider(host), isWildcard(host) ? this.#narrower(host) : (this.#byHost.get(host) ?? [])];
-    const [wider, others] = found as [readonly HostEntry<T>[], readonly HostEntry<T>[]];
-    if (wider.length === 0 && others.length < 2) return others;
-    return [...wider, ...others].sort((a, b) => a.place - b.place);
+    const [wider, narrower] = found as [readonly HostEntry<T>[], readonly HostEntry<T>[]];
+    if (wider.length === 0 && narrower.length < 2) return narrower;
+    return [...wider, ...narrower].sort((a, b) => a.place - b.place);
   }
 
   /** Entries of wildcards that cover the host, except the host itself. */

@@ -49,30 +49,32 @@ export function isPartialWildcard(host: string): boolean {
 }
 
 /** Yields the keys that cover a host, most specific first. Costs one look-up per label. */
-export function* keysAround(host: string, keys: HostKeys): Generator<string> {
+export function* coveringKeys(host: string, keys: HostKeys): Generator<string> {
   let partial = partialOf.get(keys);
   if (partial === undefined) {
     partial = [...keys.keys()].filter(isPartialWildcard);
     partialOf.set(keys, partial);
   }
-  const around = partial.filter((one) => one !== host && isHostWithin(host, one)).sort((a, b) => b.length - a.length);
+  const coveringPartials = partial
+    .filter((one) => one !== host && isHostWithin(host, one))
+    .sort((a, b) => b.length - a.length);
   for (const candidate of widerHosts(host)) {
     while (
-      around[0] !== undefined &&
+      coveringPartials[0] !== undefined &&
       isWildcard(candidate) &&
       candidate !== host &&
-      around[0].length > candidate.length
+      coveringPartials[0].length > candidate.length
     ) {
-      yield around.shift()!;
+      yield coveringPartials.shift()!;
     }
     if (keys.has(candidate)) yield candidate;
   }
-  yield* around;
+  yield* coveringPartials;
 }
 
 /** The most specific key that covers a host. */
 export function mostSpecific(host: string, keys: HostKeys): string | undefined {
-  for (const candidate of keysAround(host, keys)) return candidate;
+  for (const candidate of coveringKeys(host, keys)) return candidate;
   return undefined;
 }
 

@@ -17,17 +17,17 @@ export const maxItems = 4_096;
 /** Unknown fields of one object that are reported separately, with a suggested name. */
 export const maxUnknownFields = 100;
 
-/** @param what the counted things: `items`, `clusters (hosts x ports)` */
-export function limitError(path: string, count: number | string, max: number, what = 'items'): LimitError {
+/** @param itemName the counted things: `items`, `clusters (hosts x ports)` */
+export function limitError(path: string, count: number | string, max: number, itemName = 'items'): LimitError {
   return {
     path,
-    message: `has ${count} ${what}, the limit is ${max}: divide the object into several smaller ones (LIMIT_EXCEEDED)`,
+    message: `has ${count} ${itemName}, the limit is ${max}: divide the object into several smaller ones (LIMIT_EXCEEDED)`,
     code: 'LIMIT_EXCEEDED',
-    expected: `at most ${max} ${what}`,
+    expected: `at most ${max} ${itemName}`,
     got: String(count),
   };
 }
 
-export function limitErrors(path: string, count: number, max: number, what?: string): LimitError[] {
-  return count > max ? [limitError(path, count, max, what)] : [];
+export function limitErrors(path: string, count: number, max: number, itemName?: string): LimitError[] {
+  return count > max ? [limitError(path, count, max, itemName)] : [];
 }

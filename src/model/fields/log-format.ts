@@ -90,8 +90,8 @@ export function logFormatViolation(format: string): violation.Violation | undefi
         '% must begin a command operator such as %PROTOCOL%, or be written as %%',
         format.slice(at, at + 20),
       );
-    const mistake = commandViolation(found);
-    if (mistake !== undefined) return mistake;
+    const commandError = commandViolation(found);
+    if (commandError !== undefined) return commandError;
     at += found[0].length;
   }
   return undefined;

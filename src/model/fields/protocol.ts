@@ -1,5 +1,5 @@
 /** Application protocols of a port, derived from its name or number (spec/discovery.md §5.3). */
-export type Protocol =
+export type ApplicationProtocol =
   | 'GRPC'
   | 'GRPC-Web'
   | 'HTTP'
@@ -16,7 +16,7 @@ export type Protocol =
   | 'unsupported';
 
 /** A map, because user-supplied names would find `constructor` in a plain object. */
-const byPrefix: ReadonlyMap<string, Protocol> = new Map(
+const byPrefix: ReadonlyMap<string, ApplicationProtocol> = new Map(
   Object.entries({
     grpc: 'GRPC',
     http: 'HTTP',
@@ -32,7 +32,7 @@ const byPrefix: ReadonlyMap<string, Protocol> = new Map(
   }),
 );
 
-const byAppProtocol: ReadonlyMap<string, Protocol> = new Map(
+const byAppProtocol: ReadonlyMap<string, ApplicationProtocol> = new Map(
   Object.entries({
     'kubernetes.io/h2c': 'HTTP2',
     'kubernetes.io/ws': 'HTTP',
@@ -48,7 +48,12 @@ export const serverFirstPorts: ReadonlySet<number> = new Set([25, 53, 3306, 2701
  *
  * @param name the port's name (`http-web`), or the protocol field of a ServiceEntry or Gateway port (`HTTP`).
  */
-export function protocolOf(port: { name: string; number: number; appProtocol?: string; transport?: string }): Protocol {
+export function protocolOf(port: {
+  name: string;
+  number: number;
+  appProtocol?: string;
+  transport?: string;
+}): ApplicationProtocol {
   if (port.transport === 'UDP') return 'UDP';
   if (port.appProtocol !== undefined) {
     const special = byAppProtocol.get(port.appProtocol);
@@ -60,13 +65,13 @@ export function protocolOf(port: { name: string; number: number; appProtocol?: s
   return protocol ?? (serverFirstPorts.has(port.number) ? 'TCP' : 'unsupported');
 }
 
-const http: ReadonlySet<Protocol> = new Set(['HTTP', 'HTTP2', 'HTTP_PROXY', 'GRPC', 'GRPC-Web']);
-const http2: ReadonlySet<Protocol> = new Set(['HTTP2', 'GRPC', 'GRPC-Web']);
-const tls: ReadonlySet<Protocol> = new Set(['HTTPS', 'TLS']);
+const http: ReadonlySet<ApplicationProtocol> = new Set(['HTTP', 'HTTP2', 'HTTP_PROXY', 'GRPC', 'GRPC-Web']);
+const http2: ReadonlySet<ApplicationProtocol> = new Set(['HTTP2', 'GRPC', 'GRPC-Web']);
+const tls: ReadonlySet<ApplicationProtocol> = new Set(['HTTPS', 'TLS']);
 
-export const isHttp = (protocol: Protocol): boolean => http.has(protocol);
-export const isHttp2 = (protocol: Protocol): boolean => http2.has(protocol);
-export const isTls = (protocol: Protocol): boolean => tls.has(protocol);
+export const isHttp = (protocol: ApplicationProtocol): boolean => http.has(protocol);
+export const isHttp2 = (protocol: ApplicationProtocol): boolean => http2.has(protocol);
+export const isTls = (protocol: ApplicationProtocol): boolean => tls.has(protocol);
 /** Neither HTTP nor subject to protocol detection. */
-export const isTcp = (protocol: Protocol): boolean =>
+export const isTcp = (protocol: ApplicationProtocol): boolean =>
   !http.has(protocol) && protocol !== 'UDP' && protocol !== 'unsupported';

@@ -42,9 +42,9 @@ export function asRe2js(bytes: string): E.Either<string, string> {
   let translated = '';
   let inClass = false;
   for (let at = 0; at < bytes.length; ) {
-    const [piece, made] = reading(bytes, at, inClass);
-    if (E.isLeft(made)) return made;
-    translated += made.right;
+    const [piece, output] = reading(bytes, at, inClass);
+    if (E.isLeft(output)) return output;
+    translated += output.right;
     at += piece.length;
     if (!inClass) inClass = piece.startsWith('[');
     else if (piece === ']') inClass = false;

@@ -28,7 +28,7 @@ export function re2Violation(regex: string, maxCharacters = maxLength): violatio
 /** What is wrong with an expression that was composed of valid ones: `\Q` may swallow what follows, and the total may be too large. */
 export function composedRe2Violation(regex: string): violation.Violation | undefined {
   if (!violations.has(regex)) {
-    if (violations.size >= mostRemembered) violations.clear();
+    if (violations.size >= maxCached) violations.clear();
     violations.set(regex, violationOf(regex));
   }
   return violations.get(regex);
@@ -36,12 +36,12 @@ export function composedRe2Violation(regex: string): violation.Violation | undef
 
 /** Cache: objects are decoded again whenever their file is saved. */
 const violations = new Map<string, violation.Violation | undefined>();
-const mostRemembered = 10_000;
+const maxCached = 10_000;
 
 function violationOf(regex: string): violation.Violation | undefined {
   const compiled = compile(regex);
   if (E.isLeft(compiled)) return violation.mustBe('an RE2 expression', regex, { hint: compiled.left });
-  const size = mostInstructions(compiled.right);
+  const size = maxInstructions(compiled.right);
   return size > maxProgramSize
     ? violation.tooLarge(maxProgramSize, size, 'RE2 instructions, the limit of Envoy')
     : undefined;
@@ -92,8 +92,8 @@ function reasonOf(description: string, piece: string): string {
 }
 
 function isReversed(repeat: string): boolean {
-  const [, least, most] = /^\{(\d+),(\d+)\}$/.exec(repeat) ?? [];
-  return Number(least) > Number(most);
+  const [, minCount, maxCount] = /^\{(\d+),(\d+)\}$/.exec(repeat) ?? [];
+  return Number(minCount) > Number(maxCount);
 }
 
 let loaded: typeof import('re2js') | undefined;
@@ -118,7 +118,7 @@ interface Instruction {
  * Upper bound of the instructions that Envoy's RE2 needs: one per byte range, and up to two more than RE2JS for a repetition of a possibly
  * empty expression. (`programSize()` of RE2JS counts one instruction for all ranges of a class.)
  */
-function mostInstructions(expression: RE2JS): number {
+function maxInstructions(expression: RE2JS): number {
   const instructions = expression.re2().prog.inst as readonly Instruction[];
   return instructions.reduce((size, { op, runes = [] }) => {
     const branches = op === 1 || op === 2 ? 2 : 0;

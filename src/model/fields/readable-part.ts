@@ -13,7 +13,7 @@ export function rememberPart(errors: object, part: unknown): void {
   parts.set(errors, part);
 }
 
-/** The stored part; {@link unreadable} if there is none. */
+/** The stored part; else {@link unreadable}. */
 export function partOf(errors: object): unknown {
   return parts.has(errors) ? parts.get(errors) : unreadable;
 }
@@ -22,13 +22,13 @@ export function partOf(errors: object): unknown {
 export const missingPart: unknown = unreadable;
 
 /**
- * Applies `look` to the readable part of a value with errors. `undefined` if there is no such part, or if `look` reads an unreadable field.
+ * Applies `use` to the readable part of a value with errors. `undefined` if no part is stored, or if `use` reads an unreadable field.
  */
-export function lookAtPart<A, B>(errors: object, look: (part: A) => B): B | undefined {
+export function withReadablePart<A, B>(errors: object, use: (part: A) => B): B | undefined {
   const part = partOf(errors);
   if (part === unreadable) return undefined;
   try {
-    return look(guarded(part) as A);
+    return use(guarded(part) as A);
   } catch (error) {
     if (error === unreadable) return undefined;
     throw error;

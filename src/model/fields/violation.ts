@@ -26,11 +26,11 @@ export interface FieldError extends Violation {
   readonly path: string;
   /**
    * The field is unknown: misspelled, or similar to no known one. Since a later version may define it, the error can be downgraded
-   * (`forgivingUnknown` in decode.ts).
+   * (`ignoringUnknown` in decode.ts).
    */
   readonly unknown?: UnknownField;
   /** Decoding succeeded despite it. */
-  readonly forgiven?: true;
+  readonly isIgnored?: true;
 }
 
 export type UnknownField = 'misspelt' | 'strange';

@@ -32,7 +32,7 @@ export const reachCodes = [
 
 export type ReachCode = (typeof reachCodes)[number];
 
-export interface Reach {
+export interface ReachFinding {
   readonly code: ReachCode;
   readonly config: Config;
   readonly field: string;
@@ -54,13 +54,13 @@ export type ReachKind =
   | ('DestinationRule' | 'EnvoyFilter' | 'Gateway' | 'Ingress' | 'KubernetesGateway')
   | ('Service' | 'ServiceEntry' | 'VirtualService' | 'WasmPlugin');
 type Sources = Pick<ConfigSet, ReachKind>;
-type Found = Pick<Reach, 'code' | 'field' | 'message'>;
+type Found = Pick<ReachFinding, 'code' | 'field' | 'message'>;
 
 /** Ranges with more host bits than these are not attributed to one service. */
 const widestRangeBits = { ipv4: 16, ipv6: 64 };
 
 /** Yields each finding, and `undefined` after an object without one, so that callers can yield to the event loop. */
-export function* crossNamespaceReach(configs: Sources, settings: ReachSettings): Generator<Reach | undefined> {
+export function* crossNamespaceReach(configs: Sources, settings: ReachSettings): Generator<ReachFinding | undefined> {
   const known = new KnownNames(configs, settings);
   for (const [kind, find] of Object.entries(finders) as [keyof Sources, Find<never>][]) {
     for (const config of configs[kind] as readonly Config<never>[]) {
@@ -118,9 +118,9 @@ const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
       yield { code: 'claims-foreign-host', field: `spec.hosts[${index}]`, message };
     }
     for (const [index, address] of (spec.addresses ?? []).entries()) {
-      const what = known.captured(address, namespace);
-      if (what === undefined) continue;
-      const message = `${address} takes connections to ${what} in every namespace: ${exportAdvice}`;
+      const target = known.captured(address, namespace);
+      if (target === undefined) continue;
+      const message = `${address} takes connections to ${target} in every namespace: ${exportAdvice}`;
       yield { code: 'captures-addresses', field: `spec.addresses[${index}]`, message };
     }
     for (const [index, { address }] of (spec.endpoints ?? []).entries()) {
@@ -144,11 +144,11 @@ const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
       const message = `the service becomes a gateway of network "${network}": all proxies send that network's requests to its external addresses; ${mayAdvice}`;
       yield { code: 'is-network-gateway', field: 'metadata.labels', message };
     }
-    const said = annotations['networking.istio.io/exportTo'];
+    const annotation = annotations['networking.istio.io/exportTo'];
     if (
       !(yield* exports(
         namespace,
-        said?.split(',').map((one) => one.trim()),
+        annotation?.split(',').map((one) => one.trim()),
         mesh.defaultServiceExportTo,
         mesh,
       ))
@@ -163,9 +163,9 @@ const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
     }
     const hasSelector = Object.keys(spec.selector ?? {}).length > 0;
     const address = spec.clusterIP === 'None' ? undefined : spec.clusterIP;
-    const what = address && known.captured(address, namespace);
-    if (what) {
-      const message = `${address} takes connections to ${what} in every namespace: ${exportAdvice}`;
+    const target = address && known.captured(address, namespace);
+    if (target) {
+      const message = `${address} takes connections to ${target} in every namespace: ${exportAdvice}`;
       yield { code: 'captures-addresses', field: 'spec.clusterIP', message };
     }
     if (spec.clusterIP !== 'None' || hasSelector) return;
@@ -291,8 +291,8 @@ class KnownNames {
     const width = family === 'ipv4' ? 32 : 128;
     if (bits !== undefined && Number(bits) < width && Number(bits) <= widestRangeBits[family])
       return 'every address in this range';
-    const others = [...(this.#addresses.get(address) ?? [])].filter((one) => !one.startsWith(`${namespace}/`));
-    return others[0] && `${others[0]}, which has this address`;
+    const otherServices = [...(this.#addresses.get(address) ?? [])].filter((one) => !one.startsWith(`${namespace}/`));
+    return otherServices[0] && `${otherServices[0]}, which has this address`;
   }
 
   /** The namespace in `ledger.bank.svc.cluster.local` and `ledger.bank.svc`; `*` for a wildcard over several. */

@@ -411,17 +411,17 @@ const otherCases: Case[] = [
 
 const cases = [...gatewayCases, ...virtualServiceCases, ...destinationRuleCases, ...serviceEntryCases, ...otherCases];
 
-const named = cases.map(([kind, spec, ...mistakes]) => ({
+const named = cases.map(([kind, spec, ...expectedErrors]) => ({
   kind,
   spec: spec.replaceAll('\n', ' '),
   yaml: spec,
-  mistakes,
+  mistakes: expectedErrors,
 }));
 
 describe('an invalid object', () => {
-  it.each(named)('is rejected with every error: $kind $spec', ({ kind, yaml, mistakes }) => {
+  it.each(named)('is rejected with every error: $kind $spec', ({ kind, yaml, mistakes: expectedErrors }) => {
     const decoded = kinds[kind].decode(parse(yaml), 'shop');
     const errors = E.isLeft(decoded) ? decoded.left : [];
-    expect(errors.map(codedError)).toEqual(mistakes.map(([path, coded]) => `${path}: ${coded}`));
+    expect(errors.map(codedError)).toEqual(expectedErrors.map(([path, coded]) => `${path}: ${coded}`));
   });
 });

@@ -32,7 +32,7 @@ import { jwtRuleFields } from './policies/request-authentication.decode.ts';
 import type { JwtRule, RequestAuthentication } from './policies/request-authentication.ts';
 
 /** The readable part of a rejected object. */
-export interface Refused {
+export interface RejectedObject {
   readonly spec: unknown;
   /** The text is not valid YAML: what was parsed may be incomplete. */
   readonly isBroken: boolean;
@@ -69,9 +69,9 @@ export interface Closed {
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Builds the stand-in by kind of the rejected object. Kinds that are not listed deny by default when missing, or restrict nothing. */
-export const closings: ReadonlyMap<string, (refused: Refused) => Closed | undefined> = new Map<
+export const standInBuilders: ReadonlyMap<string, (refused: RejectedObject) => Closed | undefined> = new Map<
   string,
-  (refused: Refused) => Closed | undefined
+  (refused: RejectedObject) => Closed | undefined
 >([
   ['AuthorizationPolicy', closedPolicy],
   ['PeerAuthentication', closedPeers],
@@ -85,7 +85,7 @@ export const closings: ReadonlyMap<string, (refused: Refused) => Closed | undefi
 const security = 'security.istio.io/v1';
 
 /** Denies every request. Returns `undefined` for policies that deny nothing: AUDIT and dry run. */
-function closedPolicy(refused: Refused): Closed | undefined {
+function closedPolicy(refused: RejectedObject): Closed | undefined {
   const { action } = fieldsOf(refused.spec);
   if (typeof action === 'string' && action.trim().toUpperCase() === 'AUDIT') return undefined;
   const dryRun = refused.annotations['istio.io/dry-run'];
@@ -93,7 +93,7 @@ function closedPolicy(refused: Refused): Closed | undefined {
   return denial(scopeOf(refused), refused);
 }
 
-function denial({ isKnown, scope }: ReadScope, { namespace }: Refused): Closed {
+function denial({ isKnown, scope }: ReadScope, { namespace }: RejectedObject): Closed {
   return {
     ...{ kind: 'AuthorizationPolicy', apiVersion: security, isScopeKnown: isKnown },
     spec: { ...scope, action: 'DENY', rules: [{}] },
@@ -104,7 +104,7 @@ function denial({ isKnown, scope }: ReadScope, { namespace }: Refused): Closed {
 /**
  * Requires mutual TLS. A readable mode for all ports applies if nothing unreadable might override it; readable modes of single ports apply.
  */
-function closedPeers(refused: Refused): Closed {
+function closedPeers(refused: RejectedObject): Closed {
   const { isKnown, scope } = scopeOf(refused);
   const fields = fieldsOf(refused.isBroken ? undefined : refused.spec);
   const { selector: _, mtls, portLevelMtls, ...unknown } = fields;
@@ -117,7 +117,7 @@ function closedPeers(refused: Refused): Closed {
     mtls: mode === undefined || mode === 'UNSET' ? 'STRICT' : mode,
     ...(Object.keys(ofPorts.modes).length > 0 && { portLevelMtls: ofPorts.modes }),
   };
-  const exceptions = Object.entries(ofPorts.modes).map(([port, own]) => `${own} on port ${port}`);
+  const exceptions = Object.entries(ofPorts.modes).map(([port, mode]) => `${mode} on port ${port}`);
   return {
     ...{ kind: 'PeerAuthentication', apiVersion: security, isScopeKnown: isKnown, spec },
     effect: (where) =>
@@ -129,7 +129,7 @@ function closedPeers(refused: Refused): Closed {
 function portModes(value: unknown): { modes: Record<string, MutualTlsMode>; isRead: boolean } {
   const given = Object.entries(fieldsOf(value));
   if (given.length > maxPortModes) return { modes: {}, isRead: false };
-  const named = given.map(([port, own]) => [port, read(mutualTls, own) ?? 'STRICT'] as [string, MutualTlsMode]);
+  const named = given.map(([port, mode]) => [port, read(mutualTls, mode) ?? 'STRICT'] as [string, MutualTlsMode]);
   const good = named.filter(([port]) => /^[1-9]\d{0,4}$/.test(port) && Number(port) <= 65535);
   return { modes: Object.fromEntries(good), isRead: isObject(value) && good.length === named.length };
 }
@@ -138,7 +138,7 @@ function portModes(value: unknown): { modes: Record<string, MutualTlsMode>; isRe
  * Rejects all tokens: each issuer gets an empty key set. Requests without a token pass as with the original, and have no principal, so no
  * policy that requires one allows them.
  */
-function closedTokens(refused: Refused): Closed {
+function closedTokens(refused: RejectedObject): Closed {
   const { isKnown, scope } = scopeOf(refused);
   const { jwtRules } = fieldsOf(refused.isBroken ? undefined : refused.spec);
   // Each rule would become one with an empty key set. Too many rules are not built: every request is denied instead.
@@ -191,7 +191,7 @@ function itemsRead<A>(decoder: Decoder<readonly A[]>, value: unknown): { items: 
 }
 
 /** Denies every request: workloads whose Sidecar requires TLS of their clients would otherwise accept plaintext on their service ports. */
-function closedIngress(refused: Refused): Closed | undefined {
+function closedIngress(refused: RejectedObject): Closed | undefined {
   // The other fields contain no TLS settings, so an unknown field may be a misspelled ingress.
   const { workloadSelector, egress: _e, outboundTrafficPolicy: _o, ...ingress } = fieldsOf(refused.spec);
   if (!mentions(ingress, 'tls')) return undefined;
@@ -206,7 +206,7 @@ function closedIngress(refused: Refused): Closed | undefined {
  * Connections to the host use the TLS settings as far as they are readable, else mutual TLS of the mesh: no plaintext is sent that should
  * be encrypted, and only servers with an identity of the mesh are accepted.
  */
-function closedUpstream(refused: Refused): Closed | undefined {
+function closedUpstream(refused: RejectedObject): Closed | undefined {
   const { rule, unknown } = upstreamFields(fieldsOf(refused.spec));
   if (!mentions([rule.trafficPolicy, rule.subsets, unknown], 'tls')) return undefined;
   if (typeof rule.host !== 'string' || rule.host === '') return undefined;
@@ -216,8 +216,8 @@ function closedUpstream(refused: Refused): Closed | undefined {
   const hasTooMany = Array.isArray(rule.subsets) && rule.subsets.length > maxSubsets;
   // A route to a subset that is left out has no cluster: its requests fail.
   const subsets = Array.isArray(rule.subsets) && !hasTooMany ? rule.subsets.flatMap(closedSubset) : [];
-  const own = closedTraffic(rule.trafficPolicy);
-  const trafficPolicy = hasTooMany || mentions(unknown, 'tls') ? { ...own, tls: strictest } : own;
+  const ownTraffic = closedTraffic(rule.trafficPolicy);
+  const trafficPolicy = hasTooMany || mentions(unknown, 'tls') ? { ...ownTraffic, tls: strictest } : ownTraffic;
   const secured = [trafficPolicy, ...subsets.map((subset) => subset.trafficPolicy)].flatMap((policy) => [
     policy?.tls,
     ...(policy?.portLevelSettings ?? []).map((port) => port.tls),
@@ -260,19 +260,19 @@ function closedSubset(value: unknown): NonNullable<DestinationRule['subsets']> {
   const { name, labels = {}, trafficPolicy } = fieldsOf(value);
   if (typeof name !== 'string' || !isDnsLabel(name) || !isObject(labels)) return [];
   const texts = Object.entries(labels).filter((entry): entry is [string, string] => typeof entry[1] === 'string');
-  const own = closedTraffic(trafficPolicy);
-  return [{ name, labels: Object.fromEntries(texts), ...(own && { trafficPolicy: own }) }];
+  const ownTraffic = closedTraffic(trafficPolicy);
+  return [{ name, labels: Object.fromEntries(texts), ...(ownTraffic && { trafficPolicy: ownTraffic }) }];
 }
 
 /** `undefined` if it contains no TLS settings. */
 function closedTraffic(value: unknown): TrafficPolicy | undefined {
   if (!mentions(value, 'tls')) return undefined;
-  const { portLevelSettings, tls: written, ...others } = fieldsOf(value);
+  const { portLevelSettings, tls: written, ...otherFields } = fieldsOf(value);
   if (Array.isArray(portLevelSettings) && portLevelSettings.length > maxPortSettings) return { tls: strictest };
   const settings: readonly unknown[] = Array.isArray(portLevelSettings) ? portLevelSettings : [];
   const ports = settings.map(closedPort);
   const areRead = portLevelSettings === undefined || (Array.isArray(portLevelSettings) && !ports.includes('unknown'));
-  const isRead = areRead && !mentions(others, 'tls');
+  const isRead = areRead && !mentions(otherFields, 'tls');
   const tls = isRead ? (written === undefined ? undefined : tlsOf(written)) : strictest;
   const known = ports.filter((one) => one !== 'unknown' && one !== undefined) as PortTrafficPolicy[];
   return { ...(tls && { tls }), ...(known.length > 0 && { portLevelSettings: known }) };
@@ -298,18 +298,18 @@ const pluginFields = ['phase', 'failStrategy', 'type', 'match'] as const;
  * Blocks the traffic that a plugin for authentication or authorization would check. Not for plugins that fail open, nor for other phases,
  * which restrict nothing.
  */
-function closedPlugin(refused: Refused): Closed | undefined {
+function closedPlugin(refused: RejectedObject): Closed | undefined {
   const written = fieldsOf(refused.spec);
-  const meant = (name: (typeof pluginFields)[number]): unknown => {
+  const fieldNamed = (name: (typeof pluginFields)[number]): unknown => {
     if (Object.hasOwn(written, name)) return written[name];
     return Object.entries(written).find(([field]) => nearestName(field, pluginFields) === name)?.[1];
   };
-  const phase = meant('phase');
+  const phase = fieldNamed('phase');
   if (phase === undefined || phase === 'UNSPECIFIED_PHASE' || phase === 'STATS') return undefined;
-  if (meant('failStrategy') === 'FAIL_OPEN') return undefined;
+  if (fieldNamed('failStrategy') === 'FAIL_OPEN') return undefined;
   const { isKnown, scope } = scopeOf(refused);
-  const isNetwork = meant('type') === 'NETWORK';
-  const match = refused.isBroken ? undefined : read(wasmMatches, meant('match'));
+  const isNetwork = fieldNamed('type') === 'NETWORK';
+  const match = refused.isBroken ? undefined : read(wasmMatches, fieldNamed('match'));
   const spec: WasmPlugin = {
     ...scope,
     url: 'oci://refused',
@@ -325,7 +325,7 @@ function closedPlugin(refused: Refused): Closed | undefined {
 }
 
 /** Fails connections of gateways to the targets. Unreadable targets count as all Services of the namespace. */
-function closedBackendTls({ spec: written, isBroken, namespace }: Refused): Closed {
+function closedBackendTls({ spec: written, isBroken, namespace }: RejectedObject): Closed {
   const fields = fieldsOf(written);
   const field = nearestName('targetRefs', Object.keys(fields));
   const given = field === undefined ? undefined : fields[field];
@@ -356,7 +356,7 @@ interface ReadScope {
 }
 
 /** The selected workloads, if readable; else the whole namespace. */
-function scopeOf({ spec, isBroken, namespace }: Refused): ReadScope {
+function scopeOf({ spec, isBroken, namespace }: RejectedObject): ReadScope {
   const { selector, targetRef, targetRefs } = fieldsOf(spec);
   const given = [selector, targetRef, targetRefs].filter((one) => one !== undefined);
   if (!isObject(spec) || isBroken || given.length > 1) return { isKnown: false, scope: {} };

@@ -38,7 +38,7 @@ export function repetitions<A>(
   items: readonly A[],
   keyOf: (item: A) => string | undefined,
   path: (index: number) => string,
-  what: string,
+  itemName: string,
 ): FieldError[] {
   const first = new Map<string, number>();
   return items.flatMap((item, index) => {
@@ -51,7 +51,7 @@ export function repetitions<A>(
       : [
           violation.fieldError(
             path(index),
-            violation.duplicate(`repeats the ${what} ${key} of ${path(earlier)}`, key, path(earlier)),
+            violation.duplicate(`repeats the ${itemName} ${key} of ${path(earlier)}`, key, path(earlier)),
           ),
         ];
   });
@@ -150,7 +150,7 @@ export function isUnixAddress(address: string): boolean {
 }
 
 /** Whether a Unix address is intended. An invalid one is reported at its own field and does not affect checks of other fields. */
-export function meansUnixAddress(address: string | undefined): boolean {
+export function hasUnixScheme(address: string | undefined): boolean {
   return address?.startsWith('unix:') === true;
 }
 

@@ -121,10 +121,10 @@ trafficPolicy:
     const yaml = `host: a.b
 trafficPolicy: {${tls}}
 subsets: [{name: v1, trafficPolicy: {portLevelSettings: [{port: {number: 1}, ${tls}}]}}]`;
-    const what = 'FIELD_DOUBTFUL';
+    const code = 'FIELD_DOUBTFUL';
     expect(texts(yaml)).toEqual([
-      `trafficPolicy.tls.credentialName: ${what}`,
-      `subsets[0].trafficPolicy.portLevelSettings[0].tls.credentialName: ${what}`,
+      `trafficPolicy.tls.credentialName: ${code}`,
+      `subsets[0].trafficPolicy.portLevelSettings[0].tls.credentialName: ${code}`,
     ]);
     expect(texts(`${yaml}\nworkloadSelector: {matchLabels: {app: web}}`)).toEqual([]);
   });
@@ -246,8 +246,8 @@ describe('an object that other control planes accept', () => {
     ['DestinationRule', 'host: a\ntrafficPolicy: {connectionPool: {http: {http2KeepAlive: {interval: 1s}}}}', []],
     ['DestinationRule', 'host: a\ntrafficPolicy: {loadBalancer: {zoneAwareLbSetting: {enabled: true}}}', []],
     ['RequestAuthentication', 'jwtRules: [{issuer: a, presence: REQUIRED}]', []],
-  ])('is accepted: %s %s', (kind, yaml, told) => {
-    expect(warnings(kind, yaml)).toEqual(told);
+  ])('is accepted: %s %s', (kind, yaml, expected) => {
+    expect(warnings(kind, yaml)).toEqual(expected);
   });
 
   it.each([

@@ -7,7 +7,7 @@ import type { MetadataTexts } from './kind.ts';
 import { knownAnnotations, knownLabels, type MetadataKey } from './metadata-keys.ts';
 
 const tables = { annotations: knownAnnotations, labels: knownLabels } as const;
-const others = { annotations: 'labels', labels: 'annotations' } as const;
+const otherPart = { annotations: 'labels', labels: 'annotations' } as const;
 
 type Part = keyof typeof tables;
 
@@ -38,11 +38,11 @@ function reasonOf(kind: KindName, part: Part, key: string, value: string): strin
   if (known !== undefined) return reasonOfKnown(kind, known, value);
   // Internal annotations are reported as errors.
   if (key.startsWith('internal.istio.io/') || !isOfMesh(part, key)) return undefined;
-  const what = part === 'annotations' ? 'annotation' : 'label';
-  if (keyOf(others[part], key) !== undefined)
-    return `it is ${part === 'annotations' ? 'a label' : 'an annotation'}: move it to metadata.${others[part]}`;
+  const partName = part === 'annotations' ? 'annotation' : 'label';
+  if (keyOf(otherPart[part], key) !== undefined)
+    return `it is ${part === 'annotations' ? 'a label' : 'an annotation'}: move it to metadata.${otherPart[part]}`;
   const near = nearestKey(part, key);
-  return `there is no such ${what}${near === undefined ? '' : `; did you mean ${near}?`}`;
+  return `there is no such ${partName}${near === undefined ? '' : `; did you mean ${near}?`}`;
 }
 
 function keyOf(part: Part, key: string): MetadataKey | undefined {

@@ -2,10 +2,10 @@
 import { expect, test } from 'vitest';
 import { readConfigFile } from '../config/config-file.ts';
 
-function read(kind: string, group: string, spec: string): { valid: number; told: string[] } {
+function read(kind: string, group: string, spec: string): { valid: number; messages: string[] } {
   const text = `apiVersion: ${group}/v1\nkind: ${kind}\nmetadata: {name: a, namespace: b}\nspec: ${spec}\n`;
   const { configs, problems } = readConfigFile('a.yaml', text, { creationTimestamp: 0 });
-  return { valid: configs.length, told: problems.map(({ severity, field }) => `${severity} ${field}`) };
+  return { valid: configs.length, messages: problems.map(({ severity, field }) => `${severity} ${field}`) };
 }
 
 const mutual = (field: string): string =>
@@ -37,8 +37,8 @@ test.each(['subjectAltNames', 'caCertificates'])(
   'a null restriction of servers in a DestinationRule by %s is rejected, and an empty list is reported',
   (field) => {
     const spec = `{host: a.b, trafficPolicy: {tls: {mode: SIMPLE, ${field}: null}}}`;
-    const told = [`error spec.trafficPolicy.tls.${field}`];
-    expect(read('DestinationRule', 'networking.istio.io', spec)).toEqual({ valid: 0, told });
+    const messages = [`error spec.trafficPolicy.tls.${field}`];
+    expect(read('DestinationRule', 'networking.istio.io', spec)).toEqual({ valid: 0, told: messages });
   },
 );
 

@@ -1,10 +1,10 @@
 import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, type Decoder, fail, text } from '../fields/decode.ts';
 import { describedAs } from '../fields/description.ts';
-import type { Protocol } from '../fields/protocol.ts';
+import type { ApplicationProtocol } from '../fields/protocol.ts';
 import * as violation from '../fields/violation.ts';
 
-const byName: Readonly<Record<string, Protocol>> = {
+const byName: Readonly<Record<string, ApplicationProtocol>> = {
   HTTP: 'HTTP',
   HTTPS: 'HTTPS',
   GRPC: 'GRPC',
@@ -20,10 +20,10 @@ const byName: Readonly<Record<string, Protocol>> = {
 };
 
 /** The `protocol` of a port, case-insensitive. */
-export function portProtocol(except: readonly Protocol[] = []): Decoder<Protocol> {
+export function portProtocol(except: readonly ApplicationProtocol[] = []): Decoder<ApplicationProtocol> {
   const names = Object.keys(byName).filter((name) => !except.includes(byName[name]!));
   return describedAs(
-    (value: unknown, path: string): Decoded<Protocol> => {
+    (value: unknown, path: string): Decoded<ApplicationProtocol> => {
       const protocol = typeof value === 'string' ? byName[value.toUpperCase()] : undefined;
       if (protocol !== undefined && !except.includes(protocol)) return E.right(protocol);
       return fail(path, violation.unknownValue(names, value));

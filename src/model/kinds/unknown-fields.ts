@@ -3,7 +3,7 @@
  * this control plane, but it is reported.
  */
 import * as E from 'fp-ts/lib/Either.js';
-import { type Decoded, type Decoder, type FieldError, forgivingUnknown, type UnknownField } from '../fields/decode.ts';
+import { type Decoded, type Decoder, type FieldError, ignoringUnknown, type UnknownField } from '../fields/decode.ts';
 import * as violation from '../fields/violation.ts';
 import type { Kind } from './kind.ts';
 
@@ -12,16 +12,16 @@ const unknownOf = new WeakMap<object, readonly FieldError[]>();
 /**
  * Decodes a value and records the ignored fields for {@link unknownFields}.
  *
- * @param forgiven which unknown fields are ignored; default: all
+ * @param ignoredKinds which unknown fields are ignored; default: all
  * @param adapted makes the decoded value safe without them
  */
 export function decodeKnown<A extends object>(
   decoder: Decoder<A>,
   value: unknown,
-  forgiven?: readonly UnknownField[],
+  ignoredKinds?: readonly UnknownField[],
   adapted: Adapt<A> = (known) => known,
 ): Decoded<A> {
-  const decoded = forgivingUnknown(decoder, forgiven)(value);
+  const decoded = ignoringUnknown(decoder, ignoredKinds)(value);
   if (E.isLeft(decoded)) return decoded;
   const { unknown } = decoded.right;
   if (unknown.length === 0) return E.right(decoded.right.value);

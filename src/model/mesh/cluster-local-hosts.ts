@@ -15,8 +15,8 @@ export class ClusterLocalHosts {
       // The short form of the control plane's host, as in the agents' default.
       [`${discovery}.${domain}`, true],
     ]);
-    for (const { hosts = [], settings: said } of mesh.serviceSettings) {
-      for (const host of hosts) settings.set(host, said?.clusterLocal ?? false);
+    for (const { hosts = [], settings: localSettings } of mesh.serviceSettings) {
+      for (const host of hosts) settings.set(host, localSettings?.clusterLocal ?? false);
     }
     this.#settings = settings;
   }

@@ -9,7 +9,7 @@ import {
   durationAtLeast,
   type FieldError,
   fieldPath,
-  forgivingUnknown,
+  ignoringUnknown,
   integer,
   list,
   mapped,
@@ -168,7 +168,7 @@ export function decodeExtAuthz(provider: ExtensionProvider): DecodedExtAuthz | u
 function decode(provider: ExtensionProvider): DecodedExtAuthz | undefined {
   const type = Object.keys(extAuthzProviders).find((key) => provider[key] !== undefined);
   if (type === undefined) return undefined;
-  const result = forgivingUnknown(extAuthzProviders[type]!)(provider[type]);
+  const result = ignoringUnknown(extAuthzProviders[type]!)(provider[type]);
   const placed = (error: FieldError): FieldError => ({ ...error, path: `${type}.${error.path}` });
   return E.isLeft(result)
     ? E.left(result.left.map(placed))

@@ -10,9 +10,9 @@ import {
   dictionary,
   durationAtLeast,
   durationMs,
+  type FieldDecoders,
   type FieldError,
-  type Fields,
-  forgivingUnknown,
+  ignoringUnknown,
   integer,
   list,
   name,
@@ -45,7 +45,10 @@ import type {
 } from './extension-providers.ts';
 import type { MeshConfig } from './mesh-config.ts';
 
-const address: Fields<ProviderAddress> = { service: required(scopedHostText(() => undefined)), port: required(port) };
+const address: FieldDecoders<ProviderAddress> = {
+  service: required(scopedHostText(() => undefined)),
+  port: required(port),
+};
 
 /** A format string with `%…%` operators. */
 const formatText: Decoder<string> = refine(text, (format, path) =>
@@ -190,7 +193,7 @@ export function decodeTelemetryProvider(
   type: ProviderType,
   value: unknown,
 ): Decoded<{ readonly value: object; readonly unknown: readonly FieldError[] }> {
-  return forgivingUnknown<object>(telemetryProviders[type])(value);
+  return ignoringUnknown<object>(telemetryProviders[type])(value);
 }
 
 const decoded = new WeakMap<MeshConfig['extensionProviders'], ReadonlyMap<string, TelemetryProvider>>();

@@ -9,7 +9,7 @@ function errorsOf(yaml: string): string[] {
   return E.isLeft(read) ? read.left.map(codedField) : [];
 }
 
-function told(yaml: string) {
+function warningsOf(yaml: string) {
   const read = readMeshConfig('mesh.yaml', yaml);
   if (E.isLeft(read)) throw new Error(read.left.map(codedField).join());
   return { mesh: read.right.mesh, warnings: read.right.warnings.map(codedField) };
@@ -17,7 +17,7 @@ function told(yaml: string) {
 
 describe('a telemetry provider', () => {
   it('is ignored with a warning that names the field, if Envoy could not use it', () => {
-    const { mesh, warnings } = told(`
+    const { mesh, warnings } = warningsOf(`
 extensionProviders:
 - { name: text, envoyFileAccessLog: { path: /dev/stdout, logFormat: { text: "%FOO%" } } }
 - { name: both, envoyFileAccessLog: { path: /dev/stdout, logFormat: { text: "x", labels: { a: b } } } }

@@ -120,8 +120,8 @@ function typesOf(provider: ExtensionProvider): readonly string[] {
 
 function providerErrors(provider: ExtensionProvider, path: string): FieldError[] {
   const types = typesOf(provider);
-  const [type, ...others] = types;
-  if (type === undefined || others.length > 0) {
+  const [type, ...otherTypes] = types;
+  if (type === undefined || otherTypes.length > 0) {
     return [violation.fieldError(path, violation.choice(['the provider types'], types))];
   }
   const required = ownValue(requiredOfProvider, type);

@@ -12,11 +12,11 @@ import {
   dictionary,
   durationAtLeast,
   durationMs,
+  type FieldDecoders,
   type FieldError,
-  type Fields,
   fail,
   fieldPath,
-  forgivingUnknown,
+  ignoringUnknown,
   integer,
   list,
   mapped,
@@ -107,8 +107,8 @@ const meshRoots = refine(
     ),
 );
 
-const mostDnsNames = 100;
-const mostDnsCertificates = 100;
+const maxDnsNames = 100;
+const maxDnsCertificates = 100;
 /** Secrets of the CA. The mesh configuration must not cause them to be overwritten. */
 const authoritySecrets: readonly string[] = ['istio-ca-secret', 'cacerts'];
 
@@ -126,9 +126,9 @@ const secretName = refine(name, (value, path) =>
 const dnsNames = refine(list(name), (names, path) => [
   ...violation.errorsAt(
     path,
-    names.length > 0 && names.length <= mostDnsNames
+    names.length > 0 && names.length <= maxDnsNames
       ? undefined
-      : violation.outOfRange(`a list of 1 to ${mostDnsNames} names`, names.length),
+      : violation.outOfRange(`a list of 1 to ${maxDnsNames} names`, names.length),
   ),
   ...names.flatMap((host, index) =>
     violation.errorsAt(
@@ -144,8 +144,8 @@ const dnsCertificate = struct<DnsCertificate>({ secretName: required(secretName)
 const dnsCertificates = refine(list(dnsCertificate), (certificates, path) => [
   ...violation.errorsAt(
     path,
-    certificates.length > mostDnsCertificates
-      ? violation.tooLarge(mostDnsCertificates, certificates.length, 'certificates')
+    certificates.length > maxDnsCertificates
+      ? violation.tooLarge(maxDnsCertificates, certificates.length, 'certificates')
       : undefined,
   ),
   ...repetitions(
@@ -165,7 +165,7 @@ const cipherSuites = [
   'AES128-GCM-SHA256',
 ] as const;
 
-const tlsFields: Fields<TlsDefaults> = {
+const tlsFields: FieldDecoders<TlsDefaults> = {
   minProtocolVersion: optional(oneOf(['TLS_AUTO', 'TLSV1_2', 'TLSV1_3'])),
   cipherSuites: optional(list(oneOf(cipherSuites))),
   ecdhCurves: optional(list(oneOf(['P-256', 'P-384', 'P-521', 'X25519', 'X25519MLKEM768']))),
@@ -362,7 +362,7 @@ export function readMeshConfig(
       ),
     );
   }
-  const decoded = forgivingUnknown(meshConfigPart)(document.value ?? {});
+  const decoded = ignoringUnknown(meshConfigPart)(document.value ?? {});
   if (E.isLeft(decoded)) return E.left(decoded.left.map(located));
   const { value, unknown } = decoded.right;
   const providers = (value.extensionProviders ?? []).map((provider, index) => ({
@@ -398,7 +398,7 @@ export function readMeshConfig(
   return E.right({ mesh, warnings: warnings.map((warning) => ({ ...located(warning), severity: 'warning' })) });
 
   function located(error: FieldError): Problem {
-    const severity = error.forgiven ? 'warning' : 'error';
+    const severity = error.isIgnored ? 'warning' : 'error';
     return problem({ ...document.positionOf(error.path), field: error.path, severity, ...violationIn(error) });
   }
 

@@ -7,7 +7,7 @@ import {
   dictionary,
   type FieldError,
   fieldPath,
-  forgivingUnknown,
+  ignoringUnknown,
   list,
   name,
   optional,
@@ -29,7 +29,7 @@ export interface MeshNetworks {
 
 export interface Network {
   readonly endpoints: readonly NetworkEndpoints[];
-  readonly gateways: readonly NetworkGateway[];
+  readonly gateways: readonly ConfiguredNetworkGateway[];
 }
 
 /** Selects a network's endpoints: exactly one of the two is set. */
@@ -40,7 +40,7 @@ export interface NetworkEndpoints {
 }
 
 /** Exactly one of `address` (an IP or a host name) and `registryServiceName`. */
-export interface NetworkGateway {
+export interface ConfiguredNetworkGateway {
   readonly address?: string;
   readonly registryServiceName?: string;
   readonly port: number;
@@ -69,8 +69,8 @@ const endpoints: Decoder<NetworkEndpoints> = refine(
   },
 );
 
-const gateway: Decoder<NetworkGateway> = refine(
-  struct<NetworkGateway>({
+const gateway: Decoder<ConfiguredNetworkGateway> = refine(
+  struct<ConfiguredNetworkGateway>({
     address: optional(
       refine(name, (address, path) =>
         violation.errorsAt(
@@ -131,8 +131,8 @@ export function readMeshNetworks(file: string, content: string): E.Either<readon
       })),
     );
   }
-  const decoded = forgivingUnknown(meshNetworks)(document.value ?? {});
-  if (E.isLeft(decoded)) return E.left(decoded.left.map((mistake) => located(mistake)));
+  const decoded = ignoringUnknown(meshNetworks)(document.value ?? {});
+  if (E.isLeft(decoded)) return E.left(decoded.left.map((fieldError) => located(fieldError)));
   const { value, unknown } = decoded.right;
   const warnings = [
     ...unknown.map((error) => violation.withConsequence(error, 'it has no effect')),
@@ -150,10 +150,10 @@ export function readMeshNetworks(file: string, content: string): E.Either<readon
   return E.right({ networks: value, warnings: warnings.map((w) => ({ ...located(w), severity: 'warning' })) });
 
   function located(found: FieldError): Problem {
-    const { path, forgiven } = found;
+    const { path, isIgnored } = found;
     return {
       ...{ ...error, ...document.positionOf(path), field: path, ...violationIn(found) },
-      ...(forgiven && { severity: 'warning' }),
+      ...(isIgnored && { severity: 'warning' }),
     };
   }
 }

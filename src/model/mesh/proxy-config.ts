@@ -13,8 +13,8 @@ import {
   type Decoder,
   dictionary,
   durationAtLeast,
+  type FieldDecoders,
   type FieldError,
-  type Fields,
   fieldPath,
   integer,
   list,
@@ -115,8 +115,8 @@ export const defaultProxyConfig: ProxyConfig = {
 };
 
 /** An integer, in quotation marks if the API's JSON form has them. */
-function whole(least: number, most: number): Decoder<number> {
-  return orQuoted(integer(least, most));
+function jsonInteger(min: number, max: number): Decoder<number> {
+  return orQuoted(integer(min, max));
 }
 
 /** `host:port`, with an IPv6 host in brackets. */
@@ -141,16 +141,16 @@ function asWritten(fieldsOfMessage: Decoder<object>): OptionalField<Message> {
 }
 
 const notRead = 'the agent does not read it';
-const portOrOff = whole(0, 65535);
-const statsMatcherFields: Fields<StatsMatcher> = {
+const portOrOff = jsonInteger(0, 65535);
+const statsMatcherFields: FieldDecoders<StatsMatcher> = {
   inclusionPrefixes: optional(list(text)),
   inclusionSuffixes: optional(list(text)),
   inclusionRegexps: optional(list(text)),
 };
 
-export const mostThreads = 1024;
+export const maxThreads = 1024;
 
-const fields: Fields<Partial<ProxyConfig>> = {
+const fields: FieldDecoders<Partial<ProxyConfig>> = {
   configPath: optional(name),
   binaryPath: optional(name),
   customConfigFile: optional(text),
@@ -162,10 +162,10 @@ const fields: Fields<Partial<ProxyConfig>> = {
   terminationDrainDurationMs: optional(durationAtLeast(0), 'terminationDrainDuration'),
   discoveryAddress: optional(hostAndPort),
   controlPlaneAuthPolicy: optional(oneOf(['NONE', 'MUTUAL_TLS'])),
-  proxyAdminPort: optional(whole(1, 65535)),
+  proxyAdminPort: optional(jsonInteger(1, 65535)),
   statusPort: optional(portOrOff),
-  concurrency: optional(whole(0, mostThreads)),
-  statNameLength: withoutEffect(optional(whole(1, 65535)), 'Envoy no longer limits the length of names'),
+  concurrency: optional(jsonInteger(0, maxThreads)),
+  statNameLength: withoutEffect(optional(jsonInteger(1, 65535)), 'Envoy no longer limits the length of names'),
   statsdUdpAddress: optional(hostAndPortOrNone),
   zipkinAddress: optional(text),
   availabilityZone: withoutEffect(optional(text), 'labels of the workload or its node set the locality'),
@@ -181,7 +181,7 @@ const fields: Fields<Partial<ProxyConfig>> = {
   holdApplicationUntilProxyStarts: optional(boolean),
   caCertificatesPem: withoutEffect(optional(list(text)), notRead),
   fileFlushIntervalMs: optional(durationAtLeast(1), 'fileFlushInterval'),
-  fileFlushMinSizeKb: optional(whole(0, 2 ** 31 - 1)),
+  fileFlushMinSizeKb: optional(jsonInteger(0, 2 ** 31 - 1)),
   tracing: asWritten(proxyMessages.tracing),
   sds: withoutEffect(optional(message), notRead),
   envoyMetricsService: asWritten(proxyMessages.envoyMetricsService),
@@ -238,8 +238,8 @@ export function withJsonNames(value: unknown): unknown {
 }
 
 function withinMessage(value: unknown, depth = 0): unknown {
-  if (Array.isArray(value)) return depth > deepestNames ? value : value.map((item) => withinMessage(item, depth + 1));
-  if (!isObject(value) || depth > deepestNames) return value;
+  if (Array.isArray(value)) return depth > maxNameLevels ? value : value.map((item) => withinMessage(item, depth + 1));
+  if (!isObject(value) || depth > maxNameLevels) return value;
   const entries = Object.entries(value).map(([key, element]): [string, unknown] => {
     const name = jsonName(key);
     return [name, name === 'customTags' ? element : withinMessage(element, depth + 1)];
@@ -248,7 +248,7 @@ function withinMessage(value: unknown, depth = 0): unknown {
 }
 
 /** Maximum nesting of messages in a proxy configuration. */
-const deepestNames = 10;
+const maxNameLevels = 10;
 
 function jsonName(key: string): string {
   return key.replace(/(?<=[a-z0-9])_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
@@ -283,10 +283,10 @@ export function mergeProxyConfig<T extends Partial<ProxyConfig>>(base: T, over: 
   const merged: Record<string, unknown> = { ...base };
   if (clusterNames.some((field) => over[field] !== undefined)) for (const field of clusterNames) delete merged[field];
   for (const [field, value] of Object.entries(over)) {
-    const before = merged[field];
+    const previousValue = merged[field];
     merged[field] =
-      mergedPerField.has(field) && isObject(before) && isObject(value)
-        ? mergeMessages(before, value, alternatives[field] ?? [])
+      mergedPerField.has(field) && isObject(previousValue) && isObject(value)
+        ? mergeMessages(previousValue, value, alternatives[field] ?? [])
         : value;
   }
   return merged as T;
@@ -300,8 +300,8 @@ function mergeMessages(base: Message, over: Message, oneOfThese: readonly string
   // Assignment would not keep a key named __proto__.
   const merged = new Map<string, unknown>(kept);
   for (const [key, value] of Object.entries(over)) {
-    const before = merged.get(key);
-    merged.set(key, isObject(before) && isObject(value) ? mergeMessages(before, value, []) : value);
+    const previousValue = merged.get(key);
+    merged.set(key, isObject(previousValue) && isObject(value) ? mergeMessages(previousValue, value, []) : value);
   }
   return Object.fromEntries(merged);
 }
@@ -332,5 +332,5 @@ export function parseHostAndPort(address: string): { host: string; port: number 
 
 /** The errors as one line: `drainDuration: must be a duration …`. */
 export function describeFieldErrors(errors: readonly FieldError[]): string {
-  return errors.map(({ path, message: what }) => (path === '' ? what : `${path}: ${what}`)).join('; ');
+  return errors.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('; ');
 }

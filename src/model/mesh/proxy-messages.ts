@@ -13,8 +13,8 @@ import {
   decimal,
   dictionary,
   durationMs,
+  type FieldDecoders,
   type FieldError,
-  type Fields,
   fieldPath,
   integer,
   list,
@@ -101,7 +101,7 @@ export interface TracingSettings {
   readonly enableIstioTags?: boolean;
 }
 
-const tracingSettings: Fields<TracingSettings> = {
+const tracingSettings: FieldDecoders<TracingSettings> = {
   sampling: optional(percent),
   maxPathTagLength: optional(quotedCount),
   customTags: optional(dictionary(customTag)),
@@ -123,7 +123,7 @@ interface Tracers {
 const tracerAt = struct<{ address?: string }>({ address: optional(text) });
 const noTracer = 'Envoy no longer has this tracer, and no spans are reported';
 
-const tracers: Fields<Tracers> = {
+const tracers: FieldDecoders<Tracers> = {
   zipkin: optional(tracerAt),
   datadog: optional(tracerAt),
   lightstep: optional(
@@ -196,7 +196,7 @@ interface OtherProxyHeaders {
   readonly xForwardedHost?: { readonly enabled?: boolean };
 }
 
-const toggle: Fields<Toggle> = { disabled: optional(boolean) };
+const toggle: FieldDecoders<Toggle> = { disabled: optional(boolean) };
 const enabled = struct<{ enabled?: boolean }>({ enabled: optional(boolean) });
 
 export const proxyHeaders: Decoder<ProxyHeaders> = struct<ProxyHeaders & OtherProxyHeaders>({
@@ -250,7 +250,7 @@ const messagesOfAgent: Readonly<Record<string, Decoder<unknown>>> = {
 };
 
 /** Envoy rejects a bootstrap with more than 100 levels of nesting, some of which surround these messages. */
-const deepest = 50;
+const maxDepth = 50;
 
 /**
  * Errors in the messages of one source, and values that JSON cannot represent.
@@ -270,7 +270,7 @@ export function proxyMessageErrors(config: object, path: string): FieldError[] {
 
 /** Infinite numbers, lone surrogates, and values nested deeper than Envoy accepts. */
 export function unwritableParts(value: unknown, path: string, depth = 0): FieldError[] {
-  if (depth > deepest) return [violation.fieldError(path, violation.tooLarge(deepest, depth, 'levels of nesting'))];
+  if (depth > maxDepth) return [violation.fieldError(path, violation.tooLarge(maxDepth, depth, 'levels of nesting'))];
   if (typeof value === 'number' && !Number.isFinite(value))
     return [violation.fieldError(path, violation.outOfRange('a finite number', value))];
   if (typeof value === 'string' && !value.isWellFormed())

@@ -78,17 +78,17 @@ function settingsErrors(config: Partial<ProxyConfig>, path: string): readonly Fi
 }
 
 const known = new WeakMap<MeshConfig, WeakMap<object, ProxySettings>>();
-const nobody = {};
+const noSettings = {};
 
 /** Invalid parts of a node's PROXY_CONFIG are ignored. */
 export function proxySettingsOf({ metadata }: Pick<Proxy, 'metadata'>, mesh: MeshConfig): ProxySettings {
-  const said = (metadata.PROXY_CONFIG ?? nobody) as Partial<ProxyConfig>;
+  const reported = (metadata.PROXY_CONFIG ?? noSettings) as Partial<ProxyConfig>;
   const ofMesh = known.get(mesh) ?? new WeakMap<object, ProxySettings>();
   known.set(mesh, ofMesh);
-  let settings = ofMesh.get(said);
+  let settings = ofMesh.get(reported);
   if (settings === undefined) {
-    settings = settingsOf(mergeProxyConfig(mesh.defaultConfig, said));
-    ofMesh.set(said, settings);
+    settings = settingsOf(mergeProxyConfig(mesh.defaultConfig, reported));
+    ofMesh.set(reported, settings);
   }
   return settings;
 }

@@ -5,7 +5,7 @@ import {
   envoyVersionIn,
   type ReportedEnvoy,
   unsupportedEnvoyText,
-  whyNoWasm,
+  wasmUnsupportedReason,
 } from './envoy-build.ts';
 
 const v8 = { name: 'envoy.wasm.runtime.v8' };
@@ -105,7 +105,7 @@ describe('Wasm code', () => {
       'Envoy unknown was built without',
     ],
   ] as const)('is not sent to %s', (_, build, reason) => {
-    expect(whyNoWasm(build)).toContain(reason);
+    expect(wasmUnsupportedReason(build)).toContain(reason);
   });
 
   it.each([
@@ -114,6 +114,6 @@ describe('Wasm code', () => {
     ['an unknown version', { version: undefined, hasV8: undefined }],
     ['a client that is not an Envoy', undefined],
   ] as const)('is sent to %s', (_, build) => {
-    expect(whyNoWasm(build)).toBeUndefined();
+    expect(wasmUnsupportedReason(build)).toBeUndefined();
   });
 });

@@ -1,4 +1,4 @@
-/** The Envoy version and build of a node, from xDS's `Node`. All differences between versions are handled here (docs/envoy-versions.md). */
+/** The Envoy version and build of a node, from xDS's `KubernetesNode`. All differences between versions are handled here (docs/envoy-versions.md). */
 
 export type EnvoyVersion = readonly [major: number, minor: number, patch: number];
 
@@ -18,7 +18,7 @@ export const newestEnvoy = [1, 40] as const;
 /** `unknown`: the node reports no version; treated as supported. */
 export type EnvoySupport = 'supported' | 'older' | 'newer' | 'unknown';
 
-/** Fields of xDS's `Node` that identify the Envoy. */
+/** Fields of xDS's `KubernetesNode` that identify the Envoy. */
 export interface ReportedEnvoy {
   readonly userAgentName: string;
   readonly userAgentVersionType:
@@ -88,7 +88,7 @@ export function unsupportedEnvoyText(version: EnvoyVersion | undefined): string 
 const firstWithSafeWasm = [1, 38] as const;
 
 /** Why Wasm code is not sent to this Envoy; `undefined` if it is sent. */
-export function whyNoWasm(build: EnvoyBuild | undefined): string | undefined {
+export function wasmUnsupportedReason(build: EnvoyBuild | undefined): string | undefined {
   const { version, hasV8 } = build ?? {};
   if (hasV8 === false)
     return `Envoy ${envoyVersionText(version)} was built without ${wasmRuntime} and would reject Wasm code`;

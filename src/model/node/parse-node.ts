@@ -1,4 +1,4 @@
-/** Converts xDS's `Node` to a {@link Proxy} (spec/discovery.md §7.2, rows 5 to 7). */
+/** Converts xDS's `KubernetesNode` to a {@link Proxy} (spec/discovery.md §7.2, rows 5 to 7). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject } from '../../runtime/json-object.ts';
@@ -7,9 +7,9 @@ import { joinLocality, localityOf } from '../fields/locality.ts';
 import { isIpAddress } from '../fields/names.ts';
 import type { EnvoyBuild } from './envoy-build.ts';
 import { readNodeNames } from './node-names.ts';
-import type { InterceptionMode, NodeType, Proxy } from './proxy.ts';
+import type { NodeType, Proxy, ProxyInterceptionMode } from './proxy.ts';
 
-/** The used fields of xDS's `Node`. */
+/** The used fields of xDS's `KubernetesNode`. */
 export interface NodeFields {
   readonly id: string;
   readonly cluster: string;
@@ -77,8 +77,8 @@ function generatorViolation(generator: unknown, type: string): string | undefine
       ? undefined
       : `node type must be sidecar if metadata GENERATOR is "grpc", got ${quoted(type)}`;
   }
-  const said = JSON.stringify(generator).slice(0, maxQuoted);
-  return `metadata GENERATOR must be "grpc" or must not be set, got ${said}`;
+  const shownGenerator = JSON.stringify(generator).slice(0, maxQuoted);
+  return `metadata GENERATOR must be "grpc" or must not be set, got ${shownGenerator}`;
 }
 
 /** Whether a node is a gRPC client or server without an Envoy. */
@@ -116,6 +116,6 @@ function parsedJson(text: string): unknown {
   }
 }
 
-function interceptionModeOf(value: unknown): InterceptionMode {
+function interceptionModeOf(value: unknown): ProxyInterceptionMode {
   return value === 'TPROXY' || value === 'NONE' ? value : 'REDIRECT';
 }

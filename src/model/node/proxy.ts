@@ -4,7 +4,7 @@ import type { EnvoyBuild } from './envoy-build.ts';
 /** `sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local`. Waypoints and ztunnels are not supported. */
 export type NodeType = 'sidecar' | 'router';
 
-export type InterceptionMode = 'REDIRECT' | 'TPROXY' | 'NONE';
+export type ProxyInterceptionMode = 'REDIRECT' | 'TPROXY' | 'NONE';
 
 export interface Proxy {
   /** The complete node ID. */
@@ -21,7 +21,7 @@ export interface Proxy {
   readonly clusterId: string;
   readonly network: string;
   readonly serviceAccount: string;
-  readonly interceptionMode: InterceptionMode;
+  readonly interceptionMode: ProxyInterceptionMode;
   /** `region/zone/subzone`. */
   readonly locality: string;
   /** Absent if the node does not report its Envoy. */

@@ -16,7 +16,7 @@
  * | `interceptionMode` | whether listeners bind their ports, and are transparent |
  * | `runsWasm` | whether Wasm code of WasmPlugins and EnvoyFilters is sent, or its replacement |
  * | `metadata` | see {@link shapeMetadata} |
- * | `askedMetadata` | which EnvoyFilter patches apply |
+ * | `matchedMetadata` | which EnvoyFilter patches apply |
  * | `pullSecrets` | whether pull secrets for WasmPlugin images are sent |
  * | `proxyless` | everything: gRPC clients and servers receive other resources than Envoys |
  * | `serviceTargets` | inbound listeners and clusters, ports of a gateway |
@@ -29,20 +29,20 @@ import { booleanOf } from '../fields/go-boolean.ts';
 import type { EnvoyFilter } from '../kinds/envoy-filter/envoy-filter.ts';
 import type { WasmPlugin } from '../kinds/extensions/wasm-plugin.ts';
 import { proxySettingsFields } from '../mesh/proxy-settings.ts';
-import { hasFormatTags, whyNoWasm } from '../node/envoy-build.ts';
-import type { InterceptionMode, NodeType, Proxy } from '../node/proxy.ts';
+import { hasFormatTags, wasmUnsupportedReason } from '../node/envoy-build.ts';
+import type { NodeType, Proxy, ProxyInterceptionMode } from '../node/proxy.ts';
 import type { PushContext } from '../push-context/push-context.ts';
 import type { SidecarScope } from '../push-context/sidecar-scope.ts';
 import type { Service, ServiceTarget } from '../services/service.ts';
 
 /** Families of a proxy's addresses; IPv4 if it reports none. */
-export type IpFamily = 'v4' | 'v6' | 'dual';
+export type ProxyIpFamily = 'v4' | 'v6' | 'dual';
 
 /** Metadata that generators read. Other metadata does not distinguish proxies. */
 const shapeMetadata = [
-  // `true`: the agent answers DNS queries, with allocated addresses for services that have none; else absent.
+  // `true`: the agent has a DNS proxy that returns allocated addresses for services without any; else absent.
   'DNS_AUTO_ALLOCATE',
-  // `true`: the agent answers DNS queries; else absent.
+  // `true`: the agent has a DNS proxy; else absent.
   'DNS_CAPTURE',
   // `1`: HTTP/1.0 is accepted.
   'HTTP10',
@@ -77,7 +77,7 @@ export interface ProxyShape {
   readonly type: NodeType;
   readonly configNamespace: string;
   readonly labels: Readonly<Record<string, string>>;
-  readonly ipFamily: IpFamily;
+  readonly ipFamily: ProxyIpFamily;
   /** Empty where they have no effect, which is almost always. */
   readonly ownAddresses: readonly string[];
   /** Kubernetes node of the proxy. Empty where it has no effect, which is almost always. */
@@ -87,12 +87,12 @@ export interface ProxyShape {
   readonly locality: string;
   readonly network: string;
   readonly clusterId: string;
-  readonly interceptionMode: InterceptionMode;
+  readonly interceptionMode: ProxyInterceptionMode;
   /** Whether the Envoy's version and build can run Wasm code. */
   readonly runsWasm: boolean;
   readonly metadata: ShapeMetadata;
   /** Metadata that active EnvoyFilters match: ISTIO_VERSION if one matches versions, and the keys of metadata matches. */
-  readonly askedMetadata: Readonly<Record<string, unknown>>;
+  readonly matchedMetadata: Readonly<Record<string, unknown>>;
   /** The proxy may receive pull secrets of its namespace, and a WasmPlugin of its namespace references one. */
   readonly pullSecrets?: true;
   /** A gRPC client or server without an Envoy. */
@@ -104,7 +104,7 @@ export interface ProxyShape {
 /** The part of a push context that shapes depend on. */
 export type ShapeContext = Pick<PushContext, 'sidecarScopeFor' | 'serviceTargetsOf' | 'workloadOf' | 'policiesFor'>;
 
-export function ipFamilyOf(addresses: readonly string[]): IpFamily {
+export function ipFamilyOf(addresses: readonly string[]): ProxyIpFamily {
   const v6 = addresses.some((address) => isIPv6(address));
   const v4 = addresses.some((address) => isIPv4(address));
   return v6 ? (v4 ? 'dual' : 'v6') : 'v4';
@@ -114,7 +114,7 @@ export function ipFamilyOf(addresses: readonly string[]): IpFamily {
 export function shapeOf(proxy: Proxy, context: ShapeContext): ProxyShape {
   const known = knownProxy(proxy, context);
   const serviceTargets = context.serviceTargetsOf(known);
-  return makeShape(known, serviceTargets, ownFacts(known, context, serviceTargets));
+  return buildShape(known, serviceTargets, ownFacts(known, context, serviceTargets));
 }
 
 const knownProxies = new WeakMap<Proxy, Proxy>();
@@ -128,18 +128,18 @@ export function knownProxy(proxy: Proxy, context: Pick<PushContext, 'workloadOf'
   if (workload === undefined) return proxy;
   const { labels } = workload;
   const locality = workload.locality || proxy.locality;
-  const before = knownProxies.get(proxy);
-  if (before !== undefined && before.labels === labels && before.locality === locality) return before;
+  const previous = knownProxies.get(proxy);
+  if (previous !== undefined && previous.labels === labels && previous.locality === locality) return previous;
   const known = { ...proxy, labels, locality };
   knownProxies.set(proxy, known);
   return known;
 }
 
 /** Properties that distinguish proxies only if some active object depends on them. */
-export type OwnFacts = Pick<ProxyShape, 'ownAddresses' | 'nodeName' | 'askedMetadata' | 'pullSecrets'>;
+export type OwnFacts = Pick<ProxyShape, 'ownAddresses' | 'nodeName' | 'matchedMetadata' | 'pullSecrets'>;
 
 /** The facts of almost every proxy. */
-export const noFacts: OwnFacts = { ownAddresses: [], nodeName: '', askedMetadata: {} };
+export const noFacts: OwnFacts = { ownAddresses: [], nodeName: '', matchedMetadata: {} };
 
 export function ownFacts(
   proxy: Proxy,
@@ -152,14 +152,14 @@ export function ownFacts(
   // A router's services affect which Gateway objects it implements.
   const subject = proxy.type === 'router' && serviceTargets.length > 0 ? { ...proxy, serviceTargets } : proxy;
   const { envoyFilters, wasmPlugins } = context.policiesFor(subject);
-  const asked = askedBy(envoyFilters);
+  const matchedKeys = keysMatchedBy(envoyFilters);
   const pulls = proxy.isOfNamespace === true && namePullSecret(wasmPlugins, proxy.configNamespace);
-  if (!addresses && !node && !pulls && asked.length === 0) return noFacts;
+  if (!addresses && !node && !pulls && matchedKeys.length === 0) return noFacts;
   return {
     ...(pulls && { pullSecrets: true as const }),
     ownAddresses: addresses ? proxy.ipAddresses : [],
     nodeName: node ? nodeNameOf(proxy) : '',
-    askedMetadata: chosen(proxy.metadata, asked),
+    matchedMetadata: chosen(proxy.metadata, matchedKeys),
   };
 }
 
@@ -167,14 +167,17 @@ export function ownFacts(
  * Whether the shape contains no own facts and no active object requires any. The shape then describes each of its proxies completely in
  * this context, as long as their service targets are unchanged.
  */
-export function saysAll(shape: ProxyShape, context: Pick<PushContext, 'sidecarScopeFor' | 'policiesFor'>): boolean {
-  const { ownAddresses, nodeName, askedMetadata, type, serviceTargets } = shape;
-  if (shape.pullSecrets || ownAddresses.length > 0 || nodeName !== '' || Object.keys(askedMetadata).length > 0)
+export function isCompleteShape(
+  shape: ProxyShape,
+  context: Pick<PushContext, 'sidecarScopeFor' | 'policiesFor'>,
+): boolean {
+  const { ownAddresses, nodeName, matchedMetadata, type, serviceTargets } = shape;
+  if (shape.pullSecrets || ownAddresses.length > 0 || nodeName !== '' || Object.keys(matchedMetadata).length > 0)
     return false;
   const scope = context.sidecarScopeFor(shape);
   if (dependsOnAddresses(type, scope, serviceTargets) || keepsToNodes(scope.services)) return false;
   const { envoyFilters, wasmPlugins } = context.policiesFor(shape);
-  return askedBy(envoyFilters).length === 0 && !namePullSecret(wasmPlugins, shape.configNamespace);
+  return keysMatchedBy(envoyFilters).length === 0 && !namePullSecret(wasmPlugins, shape.configNamespace);
 }
 
 /** Secrets are sent only to proxies of their own namespace. */
@@ -184,8 +187,8 @@ function namePullSecret(plugins: readonly Config<WasmPlugin>[], namespace: strin
 
 /** Node name from the agent, else from the pod in the registry. */
 function nodeNameOf({ metadata, labels }: Pick<Proxy, 'metadata' | 'labels'>): string {
-  const said = metadata.NODE_NAME;
-  return typeof said === 'string' && said !== '' ? said : (labels['kubernetes.io/hostname'] ?? '');
+  const reported = metadata.NODE_NAME;
+  return typeof reported === 'string' && reported !== '' ? reported : (labels['kubernetes.io/hostname'] ?? '');
 }
 
 const listsOfNodes = new WeakMap<readonly Service[], boolean>();
@@ -202,12 +205,12 @@ function keepsToNodes(services: readonly Service[]): boolean {
   return known;
 }
 
-const keysAsked = new WeakMap<readonly Config<EnvoyFilter>[], readonly string[]>();
+const cachedMatchedKeys = new WeakMap<readonly Config<EnvoyFilter>[], readonly string[]>();
 
 /** Metadata keys that patches match, sorted. */
-function askedBy(filters: readonly Config<EnvoyFilter>[]): readonly string[] {
+function keysMatchedBy(filters: readonly Config<EnvoyFilter>[]): readonly string[] {
   if (filters.length === 0) return [];
-  let known = keysAsked.get(filters);
+  let known = cachedMatchedKeys.get(filters);
   if (known === undefined) {
     const proxies = filters.flatMap(({ spec }) => spec.configPatches.map(({ match }) => match.proxy ?? {}));
     const keys = proxies.flatMap(({ proxyVersion, metadata = {} }) => [
@@ -215,7 +218,7 @@ function askedBy(filters: readonly Config<EnvoyFilter>[]): readonly string[] {
       ...Object.keys(metadata),
     ]);
     known = [...new Set(keys)].sort();
-    keysAsked.set(filters, known);
+    cachedMatchedKeys.set(filters, known);
   }
   return known;
 }
@@ -224,20 +227,20 @@ function chosen(metadata: Proxy['metadata'], keys: readonly string[]): Readonly<
   return Object.fromEntries(keys.filter((key) => metadata[key] !== undefined).map((key) => [key, metadata[key]]));
 }
 
-export function makeShape(proxy: Proxy, serviceTargets: readonly ServiceTarget[], own: OwnFacts): ProxyShape {
+export function buildShape(proxy: Proxy, serviceTargets: readonly ServiceTarget[], facts: OwnFacts): ProxyShape {
   const { type, configNamespace, labels, dnsDomain, locality, network, clusterId, interceptionMode } = proxy;
   return {
     type,
     configNamespace,
     labels,
     ipFamily: ipFamilyOf(proxy.ipAddresses),
-    ...own,
+    ...facts,
     dnsDomain,
     locality,
     network,
     clusterId,
     interceptionMode,
-    runsWasm: whyNoWasm(proxy.envoy) === undefined,
+    runsWasm: wasmUnsupportedReason(proxy.envoy) === undefined,
     ...(proxy.proxyless && { proxyless: true as const }),
     metadata: readMetadata(proxy),
     serviceTargets,
@@ -297,8 +300,8 @@ function standardMetricsOf(
 }
 
 /** The used fields of a proxy's own configuration; an agent may send it as JSON text. */
-function ownSettings(said: unknown): Pick<ShapeMetadata, 'PROXY_CONFIG'> {
-  const config = typeof said === 'string' ? parsedJson(said) : said;
+function ownSettings(reported: unknown): Pick<ShapeMetadata, 'PROXY_CONFIG'> {
+  const config = typeof reported === 'string' ? parsedJson(reported) : reported;
   if (!isObject(config)) return {};
   const settings = chosen(config, proxySettingsFields);
   return Object.keys(settings).length === 0 ? {} : { PROXY_CONFIG: settings };
@@ -313,8 +316,8 @@ function parsedJson(text: string): unknown {
 }
 
 /** Whether an agent serves certificates to this Envoy: as reported, else if an agent of any version wrote the node. */
-function hasSecretServer({ WORKLOAD_CERTIFICATES: said, ISTIO_VERSION: version }: Proxy['metadata']): boolean {
-  return said === undefined ? version !== undefined && version !== '' : isTrue(said);
+function hasSecretServer({ WORKLOAD_CERTIFICATES: reported, ISTIO_VERSION: version }: Proxy['metadata']): boolean {
+  return reported === undefined ? version !== undefined && version !== '' : isTrue(reported);
 }
 
 function isTrue(value: unknown): boolean {

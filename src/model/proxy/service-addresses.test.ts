@@ -19,7 +19,7 @@ metadata: { name: web, namespace: shop }
 spec: { clusterIP: 10.96.0.1, clusterIPs: [10.96.0.1, "fd00::1"], ports: [{ name: tls, port: 443 }] }
 ---`;
 
-const asked = { DNS_CAPTURE: 'true', DNS_AUTO_ALLOCATE: 'true' };
+const metadata = { DNS_CAPTURE: 'true', DNS_AUTO_ALLOCATE: 'true' };
 
 function addresses(yaml: string, about: Partial<AddressingShape>, features: Partial<Features> = {}): readonly string[] {
   const [service] = givenMesh(yaml).registry.services;
@@ -49,23 +49,23 @@ describe('the addresses of a service', () => {
   it('are allocated if it has none and the proxy has a DNS proxy', () => {
     const dns = serviceEntry('resolution: DNS');
     const allocated = [expect.stringMatching(/^240\.240\./)];
-    expect(addresses(dns, { metadata: asked })).toEqual(allocated);
+    expect(addresses(dns, { metadata })).toEqual(allocated);
     expect(addresses(dns, { metadata: { DNS_CAPTURE: 'true' } })).toEqual(allocated);
     expect(addresses(dns, { metadata: {} })).toEqual([]);
-    expect(addresses(serviceEntry('resolution: DNS, addresses: [1.1.1.1]'), { metadata: asked })).toEqual(['1.1.1.1']);
-    expect(addresses(dns, { metadata: asked, ipFamily: 'v6' })).toEqual([expect.stringMatching(/^2001:2::f0f0:/)]);
+    expect(addresses(serviceEntry('resolution: DNS, addresses: [1.1.1.1]'), { metadata })).toEqual(['1.1.1.1']);
+    expect(addresses(dns, { metadata, ipFamily: 'v6' })).toEqual([expect.stringMatching(/^2001:2::f0f0:/)]);
   });
 
   it('are allocated only for proxies that request them if PILOT_ENABLE_IP_AUTOALLOCATE is off', () => {
     const dns = serviceEntry('resolution: DNS');
     const off = { autoAllocate: false };
     expect(addresses(dns, { metadata: { DNS_CAPTURE: 'true' } }, off)).toEqual([]);
-    expect(addresses(dns, { metadata: asked }, off)).toHaveLength(1);
+    expect(addresses(dns, { metadata }, off)).toHaveLength(1);
   });
 
   it('are distinguished by a key', () => {
     const shape = givenShape();
-    const keys = [{}, { clusterId: 'west' }, { ipFamily: 'v6' as const }, { metadata: asked }].map((about) =>
+    const keys = [{}, { clusterId: 'west' }, { ipFamily: 'v6' as const }, { metadata }].map((about) =>
       addressingKey({ ...shape, ...about }),
     );
     expect(new Set(keys).size).toBe(keys.length);

@@ -19,12 +19,12 @@ export function virtualAddresses(
   shape: AddressingShape,
   { autoAllocate }: Pick<Features, 'autoAllocate'>,
 ): readonly string[] {
-  const own = (ownValue(service.clusterVIPs, shape.clusterId) ?? namedAddresses(service)).filter(
+  const ownAddresses = (ownValue(service.clusterVIPs, shape.clusterId) ?? namedAddresses(service)).filter(
     (one) => !isUnspecified(one),
   );
-  if (own.length > 0) return ofFamily(own, shape);
+  if (ownAddresses.length > 0) return ofFamily(ownAddresses, shape);
   const { autoAllocated } = service;
-  if (autoAllocated === undefined || !answersWithAllocated(shape, autoAllocate)) return [];
+  if (autoAllocated === undefined || !returnsAllocated(shape, autoAllocate)) return [];
   return ofFamily([autoAllocated.ipv4, autoAllocated.ipv6], shape);
 }
 
@@ -38,7 +38,7 @@ function namedAddresses({ addresses, defaultAddress }: Service): readonly string
   return addresses.includes(defaultAddress) ? addresses : [defaultAddress, ...addresses];
 }
 
-function answersWithAllocated({ metadata }: AddressingShape, forAll: boolean): boolean {
+function returnsAllocated({ metadata }: AddressingShape, forAll: boolean): boolean {
   return metadata.DNS_CAPTURE === 'true' && (forAll || metadata.DNS_AUTO_ALLOCATE === 'true');
 }
 

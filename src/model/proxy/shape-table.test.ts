@@ -55,16 +55,16 @@ describe('proxies share one shape', () => {
     ['DNS', { metadata: { DNS_CAPTURE: 'true' } }],
     ['stand-in addresses', { metadata: { DNS_AUTO_ALLOCATE: 'true' } }],
     ['what its workload serves', { ip: '10.0.0.1' }],
-  ])('only if their %s is equal', (_what, node) => {
+  ])('only if their %s is equal', (_case, node) => {
     expect(shapeOf(node)).not.toBe(shapeOf({}));
   });
 });
 
 it('addresses are part of the shape only if a Sidecar object has ingress listeners', () => {
   const { context } = givenMesh(service + sidecar);
-  const own = shapeOf({ ip: '10.1.0.1' }, context);
-  expect(own.ownAddresses).toEqual(['10.1.0.1']);
-  expect(shapeOf({ ip: '10.1.0.2' }, context)).not.toBe(own);
+  const firstShape = shapeOf({ ip: '10.1.0.1' }, context);
+  expect(firstShape.ownAddresses).toEqual(['10.1.0.1']);
+  expect(shapeOf({ ip: '10.1.0.2' }, context)).not.toBe(firstShape);
   expect(shapeOf({ ip: '10.1.0.2', namespace: 'other' }, context).ownAddresses).toEqual([]);
 });
 
@@ -106,12 +106,12 @@ kind: EnvoyFilter
 metadata: { name: f, namespace: shop }
 spec: { configPatches: [{ applyTo: CLUSTER, match: { proxy: ${proxy} }, patch: { operation: REMOVE } }] }
 ---`;
-    const asking = givenMesh(service + filter('{ proxyVersion: "^1[.]3.*" }')).context;
-    const at = (namespace: string, version: string, context = asking, more = {}) =>
+    const matchingContext = givenMesh(service + filter('{ proxyVersion: "^1[.]3.*" }')).context;
+    const at = (namespace: string, version: string, context = matchingContext, more = {}) =>
       shapeOf({ namespace, metadata: { ISTIO_VERSION: version, ...more } }, context);
-    expect(at('shop', '1.28.0').askedMetadata).toEqual({ ISTIO_VERSION: '1.28.0' });
+    expect(at('shop', '1.28.0').matchedMetadata).toEqual({ ISTIO_VERSION: '1.28.0' });
     expect(at('shop', '1.28.0')).not.toBe(at('shop', '1.30.0'));
-    expect(at('shop', '1.28.0')).toBe(at('shop', '1.28.0', asking, { COLOR: 'red' }));
+    expect(at('shop', '1.28.0')).toBe(at('shop', '1.28.0', matchingContext, { COLOR: 'red' }));
     expect(at('other', '1.28.0')).toBe(at('other', '1.30.0'));
     const colours = givenMesh(service + filter('{ metadata: { COLOR: red } }')).context;
     expect(at('shop', '1.28.0', colours, { COLOR: 'red' })).not.toBe(at('shop', '1.28.0', colours));
@@ -125,10 +125,10 @@ apiVersion: networking.istio.io/v1alpha3
 kind: EnvoyFilter
 metadata: { name: f, namespace: istio-system }
 spec: { configPatches: [{ applyTo: CLUSTER, match: { proxy: { proxyVersion: x } }, patch: { operation: REMOVE } }] }`;
-    const before = table.shapeOf(proxy, mesh.context);
-    const asked = table.shapeOf(proxy, givenMesh(service + filter).context, before);
-    expect(asked.askedMetadata).toEqual({ ISTIO_VERSION: '1.28.0' });
-    expect(table.shapeOf(proxy, mesh.context, asked)).toBe(before);
+    const previous = table.shapeOf(proxy, mesh.context);
+    const next = table.shapeOf(proxy, givenMesh(service + filter).context, previous);
+    expect(next.matchedMetadata).toEqual({ ISTIO_VERSION: '1.28.0' });
+    expect(table.shapeOf(proxy, mesh.context, next)).toBe(previous);
   });
 });
 
@@ -149,12 +149,12 @@ spec: { clusterIP: 10.5.0.1, internalTrafficPolicy: Local, ports: [{ name: dns, 
 
 it('a proxy keeps its shape in the next context unless one of its inputs changed', () => {
   const proxy = givenProxy({ ip: '10.0.0.1' });
-  const before = table.shapeOf(proxy, mesh.context);
-  expect(before.serviceTargets.map(({ port }) => port.number)).toEqual([80]);
-  expect(table.shapeOf(proxy, mesh.context, before)).toBe(before);
+  const previous = table.shapeOf(proxy, mesh.context);
+  expect(previous.serviceTargets.map(({ port }) => port.number)).toEqual([80]);
+  expect(table.shapeOf(proxy, mesh.context, previous)).toBe(previous);
   const moved = givenMesh(service.replace('10.0.0.1', '10.0.0.2')).context;
-  const after = table.shapeOf(proxy, moved, before);
-  expect(after).not.toBe(before);
+  const after = table.shapeOf(proxy, moved, previous);
+  expect(after).not.toBe(previous);
   expect(after.serviceTargets).toEqual([]);
 });
 
@@ -162,21 +162,21 @@ it('whether a shape is complete is determined once per context for all of its pr
   const { context } = givenMesh(service);
   const nodes = Array.from({ length: 50 }, (_, i) => givenProxy({ ip: `10.1.0.${i}` }));
   const shapes = new ShapeTable();
-  const before = nodes.map((node) => shapes.shapeOf(node, mesh.context));
-  expect(new Set(before).size).toBe(1);
-  const asked: object[] = [];
+  const previous = nodes.map((node) => shapes.shapeOf(node, mesh.context));
+  expect(new Set(previous).size).toBe(1);
+  const lookups: object[] = [];
   const counted = {
     sidecarScopeFor: context.sidecarScopeFor.bind(context),
     serviceTargetsOf: context.serviceTargetsOf.bind(context),
     workloadOf: context.workloadOf.bind(context),
     policiesFor: (of: Parameters<typeof context.policiesFor>[0]) => {
-      asked.push(of);
+      lookups.push(of);
       return context.policiesFor(of);
     },
   };
-  expect(nodes.map((node, i) => shapes.shapeOf(node, counted, before[i]))).toEqual(before);
-  expect(asked).toHaveLength(1);
+  expect(nodes.map((node, i) => shapes.shapeOf(node, counted, previous[i]))).toEqual(previous);
+  expect(lookups).toHaveLength(1);
   // If addresses are part of the shape, each proxy is checked.
   const other = givenMesh(service + sidecar).context;
-  expect(new Set(nodes.map((node, i) => shapes.shapeOf(node, other, before[i]))).size).toBe(nodes.length);
+  expect(new Set(nodes.map((node, i) => shapes.shapeOf(node, other, previous[i]))).size).toBe(nodes.length);
 });

@@ -5,23 +5,23 @@ import { WeakValues } from '../collections/weak-values.ts';
 import type { Proxy } from '../node/proxy.ts';
 import type { Service, ServiceTarget } from '../services/service.ts';
 import {
+  buildShape,
+  isCompleteShape,
   knownProxy,
-  makeShape,
   noFacts,
   type OwnFacts,
   ownFacts,
   type ProxyShape,
   type ShapeContext,
-  saysAll,
 } from './proxy-shape.ts';
 
 export class ShapeTable {
   readonly #shapes = new WeakValues<ProxyShape>();
   /** The context-independent part of a proxy's key. */
   readonly #fixedKeys = new WeakMap<Proxy, string>();
-  readonly #answers = onceFor((_: ShapeContext) => new WeakMap<ProxyShape, boolean>());
+  readonly #completeness = onceFor((_: ShapeContext) => new WeakMap<ProxyShape, boolean>());
   /** Last shape of a proxy, including registry labels and locality. */
-  readonly #given = new WeakMap<Proxy, ProxyShape>();
+  readonly #lastShapes = new WeakMap<Proxy, ProxyShape>();
   readonly #serviceIds = new WeakMap<Service, number>();
   #lastServiceId = 0;
 
@@ -30,47 +30,47 @@ export class ShapeTable {
     return this.#shapes.size;
   }
 
-  /** @param before the shape in an earlier context, returned if nothing that it depends on has changed */
-  shapeOf(node: Proxy, context: ShapeContext, before?: ProxyShape): ProxyShape {
+  /** @param previous the shape in an earlier context, returned if nothing that it depends on has changed */
+  shapeOf(node: Proxy, context: ShapeContext, previous?: ProxyShape): ProxyShape {
     const proxy = knownProxy(node, context);
     const targets = context.serviceTargetsOf(proxy);
     // For an unchanged proxy only service targets and active objects can change the shape.
-    const was = before !== undefined && this.#given.get(proxy) === before ? before : undefined;
+    const was = previous !== undefined && this.#lastShapes.get(proxy) === previous ? previous : undefined;
     const same = was !== undefined && sameTargets(was.serviceTargets, targets) ? was : undefined;
-    if (same !== undefined && this.#saysAll(same, context)) return same;
-    const own = ownFacts(proxy, context, targets);
-    const ownKey = textOf(own);
-    if (same !== undefined && textOf(same) === ownKey) return same;
-    const shape = this.#theOne(proxy, targets, own, ownKey);
-    this.#given.set(proxy, shape);
+    if (same !== undefined && this.#isComplete(same, context)) return same;
+    const facts = ownFacts(proxy, context, targets);
+    const factsKey = textOf(facts);
+    if (same !== undefined && textOf(same) === factsKey) return same;
+    const shape = this.#interned(proxy, targets, facts, factsKey);
+    this.#lastShapes.set(proxy, shape);
     return shape;
   }
 
   /** The interned object of equal shapes. */
-  #theOne(proxy: Proxy, targets: readonly ServiceTarget[], own: OwnFacts, ownKey: string): ProxyShape {
-    const key = `${this.#fixedKey(proxy)}${ownKey} ${this.#targetsKey(targets)}`;
+  #interned(proxy: Proxy, targets: readonly ServiceTarget[], facts: OwnFacts, factsKey: string): ProxyShape {
+    const key = `${this.#fixedKey(proxy)}${factsKey} ${this.#targetsKey(targets)}`;
     const known = this.#shapes.get(key);
     if (known !== undefined) return known;
-    const made = makeShape(proxy, targets, own);
-    this.#shapes.set(key, made);
-    return made;
+    const shape = buildShape(proxy, targets, facts);
+    this.#shapes.set(key, shape);
+    return shape;
   }
 
   /** Cached per shape, for all of its proxies. */
-  #saysAll(shape: ProxyShape, context: ShapeContext): boolean {
-    const answers = this.#answers(context);
-    let answer = answers.get(shape);
-    if (answer === undefined) {
-      answer = saysAll(shape, context);
-      answers.set(shape, answer);
+  #isComplete(shape: ProxyShape, context: ShapeContext): boolean {
+    const completeness = this.#completeness(context);
+    let isComplete = completeness.get(shape);
+    if (isComplete === undefined) {
+      isComplete = isCompleteShape(shape, context);
+      completeness.set(shape, isComplete);
     }
-    return answer;
+    return isComplete;
   }
 
   #fixedKey(proxy: Proxy): string {
     let key = this.#fixedKeys.get(proxy);
     if (key === undefined) {
-      const { serviceTargets: _, labels, metadata, ...rest } = makeShape(proxy, [], noFacts);
+      const { serviceTargets: _, labels, metadata, ...rest } = buildShape(proxy, [], noFacts);
       // Map order is not significant: Go clients send a random one.
       key = JSON.stringify([Object.entries(rest), Object.entries(labels).sort(), inOrder(metadata)]);
       this.#fixedKeys.set(proxy, key);
@@ -101,8 +101,8 @@ const texts = new WeakMap<OwnFacts, string>();
 function textOf(facts: OwnFacts): string {
   let text = texts.get(facts);
   if (text === undefined) {
-    const { ownAddresses, nodeName, askedMetadata, pullSecrets = false } = facts;
-    text = JSON.stringify([ownAddresses, nodeName, inOrder(askedMetadata), pullSecrets]);
+    const { ownAddresses, nodeName, matchedMetadata, pullSecrets = false } = facts;
+    text = JSON.stringify([ownAddresses, nodeName, inOrder(matchedMetadata), pullSecrets]);
     texts.set(facts, text);
   }
   return text;

@@ -3,7 +3,7 @@ import { type GivenNode, givenMesh, givenProxy } from '../../../test/fixtures/gi
 import { type ConfigKey, parseConfigKey } from '../config/config.ts';
 import type { PushContext } from '../push-context/push-context.ts';
 import { ShapeTable } from './shape-table.ts';
-import { type Change, pushedTypeOf, typesToPush } from './types-to-push.ts';
+import { type PushChange, pushedTypeOf, typesToPush } from './types-to-push.ts';
 
 const object = (kind: string, id: string, spec: string): string => {
   const [namespace, name] = id.split('/');
@@ -36,13 +36,13 @@ const { context } = givenMesh(mesh);
 const shapes = new ShapeTable();
 
 function typesToPushFor(
-  change: Change,
+  change: PushChange,
   node: GivenNode,
   now: PushContext,
-  before: PushContext | undefined,
+  previous: PushContext | undefined,
 ): Set<string> {
   const proxy = givenProxy(node);
-  const old = before && { context: before, shape: shapes.shapeOf(proxy, before) };
+  const old = previous && { context: previous, shape: shapes.shapeOf(proxy, previous) };
   return new Set(typesToPush(change, { context: now, shape: shapes.shapeOf(proxy, now, old?.shape) }, old));
 }
 
@@ -137,17 +137,17 @@ describe('a change affects a sidecar', () => {
   });
 
   it('if it is of a service of its own workload, whether in its scope or not', () => {
-    const own = givenMesh(mesh.replace('"./*"', '"~/*"')).context;
+    const ownContext = givenMesh(mesh.replace('"./*"', '"~/*"')).context;
     const change = { forced: false, keys: [parseConfigKey('ServiceEntry/shop/reviews.b')] };
-    expect(typesToPushFor(change, { ...shop, ip: '10.0.0.1' }, own, own)).toContain('LDS');
-    expect(typesToPushFor(change, { ...shop, ip: '10.0.0.2' }, own, own)).toEqual(new Set());
+    expect(typesToPushFor(change, { ...shop, ip: '10.0.0.1' }, ownContext, ownContext)).toContain('LDS');
+    expect(typesToPushFor(change, { ...shop, ip: '10.0.0.2' }, ownContext, ownContext)).toEqual(new Set());
   });
 
   it('if it is a rule for a service of its own workload, whether in its scope or not', () => {
-    const own = givenMesh(mesh.replace('"./*"', '"~/*"')).context;
+    const ownContext = givenMesh(mesh.replace('"./*"', '"~/*"')).context;
     const change = { forced: false, keys: [parseConfigKey('DestinationRule/shop/reviews')] };
-    expect(typesToPushFor(change, { ...shop, ip: '10.0.0.1' }, own, own)).toContain('CDS');
-    expect(typesToPushFor(change, { ...shop, ip: '10.0.0.2' }, own, own)).toEqual(new Set());
+    expect(typesToPushFor(change, { ...shop, ip: '10.0.0.1' }, ownContext, ownContext)).toContain('CDS');
+    expect(typesToPushFor(change, { ...shop, ip: '10.0.0.2' }, ownContext, ownContext)).toEqual(new Set());
   });
 
   it('in its listeners if endpoints change what its workload serves', () => {

@@ -19,7 +19,7 @@ import type { ProxyShape } from './proxy-shape.ts';
 /** Resource types by the names of their discovery services. */
 export type PushedType = 'CDS' | 'EDS' | 'LDS' | 'RDS' | 'SDS' | 'NDS' | 'ECDS' | 'PCDS' | 'BDS';
 
-export interface Change {
+export interface PushChange {
   /** Everything may have changed. */
   readonly forced: boolean;
   readonly keys: readonly ConfigKey[];
@@ -117,7 +117,7 @@ const scopedForSidecars: ReadonlySet<string> = new Set([
 const scopedForRouters: ReadonlySet<string> = new Set(['ServiceEntry', 'Service', 'Endpoints', 'DNSName']);
 
 /** A proxy in one context. */
-export interface SeenProxy {
+export interface ProxyInContext {
   readonly shape: ProxyShape;
   readonly context: PushContext;
 }
@@ -125,12 +125,16 @@ export interface SeenProxy {
 /**
  * Resource types that may differ for a proxy after a change; empty if no push is needed. Cached per shape.
  *
- * @param before the proxy in the context that it was last served from, which contains removed objects. Absent: everything is new.
+ * @param previous the proxy in the context that it was last served from, which contains removed objects. Absent: everything is new.
  */
-export function typesToPush(change: Change, now: SeenProxy, before: SeenProxy | undefined): ReadonlySet<PushedType> {
-  if (change.forced || before === undefined) return everyType;
-  const own = new Set([...keysOfWorkload(now), ...keysOfWorkload(before)]);
-  const kept = change.keys.filter((key) => own.has(configKeyText(key)) || mayAffect(key, now, before));
+export function typesToPush(
+  change: PushChange,
+  now: ProxyInContext,
+  previous: ProxyInContext | undefined,
+): ReadonlySet<PushedType> {
+  if (change.forced || previous === undefined) return everyType;
+  const ownKeys = new Set([...keysOfWorkload(now), ...keysOfWorkload(previous)]);
+  const kept = change.keys.filter((key) => ownKeys.has(configKeyText(key)) || mayAffect(key, now, previous));
   const { type, configNamespace } = now.shape;
   const inForce = (key: ConfigKey): boolean => key.namespace === configNamespace || isForMesh(key, now.context);
   const types = new Set(
@@ -138,30 +142,30 @@ export function typesToPush(change: Change, now: SeenProxy, before: SeenProxy | 
       kept.some((key) => {
         // PeerAuthentications of a gateway's own namespace affect its listeners; clusters and endpoints depend on all of them.
         if (pushed === 'LDS' && key.kind === 'PeerAuthentication' && !inForce(key)) return false;
-        if (pushed === 'CDS' && key.kind === 'ConfigMap' && ![now, before].some((seen) => trusts(seen, key)))
+        if (pushed === 'CDS' && key.kind === 'ConfigMap' && ![now, previous].some((seen) => trusts(seen, key)))
           return false;
-        if (pushed === 'SDS' && !concernsSecrets(key, now, before)) return false;
+        if (pushed === 'SDS' && !affectsSecrets(key, now, previous)) return false;
         return changes(key.kind, pushed, type);
       }),
     ),
   );
   // A changed shape affects everything that depends on it.
-  if (now.shape !== before.shape) for (const pushed of ofShape) types.add(pushed);
+  if (now.shape !== previous.shape) for (const pushed of ofShape) types.add(pushed);
   return types;
 }
 
 /** Whether a BackendTLSPolicy reads its CA certificates from the ConfigMap. */
-function trusts({ context: { backendTls } }: SeenProxy, { namespace, name }: ConfigKey): boolean {
+function trusts({ context: { backendTls } }: ProxyInContext, { namespace, name }: ConfigKey): boolean {
   return backendTls.uses(namespace, name);
 }
 
 /** Credentials are those of the proxy's own namespace, and Secrets that are or were granted to its Gateways. */
-function concernsSecrets({ kind, namespace }: ConfigKey, now: SeenProxy, before: SeenProxy): boolean {
+function affectsSecrets({ kind, namespace }: ConfigKey, now: ProxyInContext, previous: ProxyInContext): boolean {
   const { type, configNamespace } = now.shape;
   if (kind !== 'ReferenceGrant' && namespace === configNamespace) return true;
   if (type !== 'router' || kind === 'ConfigMap') return false;
   // Regardless of the name: a Secret `web-cacert` affects the resources for `web`.
-  return [now, before].some(({ context }) => context.referenceGrants.concernsGateways(configNamespace, namespace));
+  return [now, previous].some(({ context }) => context.referenceGrants.grantsToGateways(configNamespace, namespace));
 }
 
 /** A policy of the root namespace, or a stand-in for an object with an unreadable namespace. */
@@ -173,7 +177,7 @@ function isForMesh({ namespace }: ConfigKey, { mesh }: PushContext): boolean {
 const ofShape = ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS', 'BDS'] as const;
 
 /** Origins of a proxy's inbound resources, in its scope or not: its services and their rules. */
-function keysOfWorkload({ shape, context }: SeenProxy): string[] {
+function keysOfWorkload({ shape, context }: ProxyInContext): string[] {
   const { serviceTargets, configNamespace } = shape;
   return serviceTargets
     .flatMap(({ service }) => {
@@ -183,21 +187,21 @@ function keysOfWorkload({ shape, context }: SeenProxy): string[] {
     .map(configKeyText);
 }
 
-function mayAffect(key: ConfigKey, now: SeenProxy, before: SeenProxy): boolean {
+function mayAffect(key: ConfigKey, now: ProxyInContext, previous: ProxyInContext): boolean {
   const { shape } = now;
   const router = shape.type === 'router';
   if (!router && key.kind === 'BackendTLSPolicy') return false;
   if (namedOtherwise.has(key.kind) || key.kind === (router ? 'Sidecar' : 'Gateway')) return false;
   if ((router ? scopedForRouters : scopedForSidecars).has(key.kind)) {
-    const [here, there] = [now.context.sidecarScopeFor(shape), before.context.sidecarScopeFor(before.shape)];
+    const [here, there] = [now.context.sidecarScopeFor(shape), previous.context.sidecarScopeFor(previous.shape)];
     if (now.context.scopeDependsOn(here, key)) return true;
     // A scope does not contain destination rules.
-    return (here !== there || key.kind === 'DestinationRule') && before.context.scopeDependsOn(there, key);
+    return (here !== there || key.kind === 'DestinationRule') && previous.context.scopeDependsOn(there, key);
   }
   if (!router && namespacePolicies.has(key.kind)) {
     if (key.namespace === shape.configNamespace || isForMesh(key, now.context)) return true;
     // Clients need to know whether workloads accept plaintext, mutual TLS or both.
-    return key.kind === 'PeerAuthentication' && [now, before].some((seen) => reaches(seen, key.namespace));
+    return key.kind === 'PeerAuthentication' && [now, previous].some((seen) => reaches(seen, key.namespace));
   }
   return true;
 }
@@ -205,7 +209,7 @@ function mayAffect(key: ConfigKey, now: SeenProxy, before: SeenProxy): boolean {
 const namespacesOf = new WeakMap<readonly Service[], ReadonlySet<string>>();
 
 /** Whether services of a namespace may be upstreams of the proxy. */
-function reaches({ shape, context }: SeenProxy, namespace: string): boolean {
+function reaches({ shape, context }: ProxyInContext, namespace: string): boolean {
   const { services } = context.sidecarScopeFor(shape);
   let namespaces = namespacesOf.get(services);
   if (namespaces === undefined) {

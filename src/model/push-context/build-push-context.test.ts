@@ -174,8 +174,8 @@ describe('virtual services in a push context', () => {
       '{http: [{match: [{uri: {prefix: /api/v1}}], route: [{destination: {host: svc}}]}]}',
     );
     const context = contextOf(root + leaf);
-    const [resolved, ...others] = context.virtualServicesFor('mesh', 'z');
-    expect(others).toEqual([]);
+    const [resolved, ...rest] = context.virtualServicesFor('mesh', 'z');
+    expect(rest).toEqual([]);
     expect(resolved?.config.spec.http).toEqual([
       { match: [{ uri: { prefix: '/api/v1' } }], route: [{ destination: { host: 'svc.b.svc.cluster.local' } }] },
     ]);
@@ -269,8 +269,8 @@ describe('policies of a workload', () => {
       policy('WasmPlugin', 'a/code', '{url: "file:///x.wasm"}') +
       policy('EnvoyFilter', 'a/late', '{priority: 5, configPatches: []}') +
       policy('EnvoyFilter', 'a/early', '{configPatches: []}');
-    const before = givenMesh(yaml);
-    const policies = before.context.policiesFor(web);
+    const previous = givenMesh(yaml);
+    const policies = previous.context.policiesFor(web);
     expect(names(policies.peerAuthentications)).toEqual(['mesh', 'web']);
     expect(names(policies.requestAuthentications)).toEqual(['jwt']);
     expect(names(policies.authorizationPolicies)).toEqual(['allow']);
@@ -278,24 +278,24 @@ describe('policies of a workload', () => {
     expect(names(policies.wasmPlugins)).toEqual(['code']);
     expect(names(policies.envoyFilters)).toEqual(['early', 'late']);
     const other = givenProxy({ namespace: 'a', labels: { app: 'other' } });
-    expect(names(before.context.policiesFor(other).authorizationPolicies)).toEqual(['allow', 'other']);
-    expect(before.context.policiesFor(other).id).not.toBe(policies.id);
+    expect(names(previous.context.policiesFor(other).authorizationPolicies)).toEqual(['allow', 'other']);
+    expect(previous.context.policiesFor(other).id).not.toBe(policies.id);
 
     const changed = [{ kind: 'AuthorizationPolicy', namespace: 'b', name: 'new' }];
-    const after = givenMesh(yaml + policy('AuthorizationPolicy', 'b/new'), { previous: { ...before, changed } });
+    const after = givenMesh(yaml + policy('AuthorizationPolicy', 'b/new'), { previous: { ...previous, changed } });
     expect(after.context.policiesFor(web)).toBe(policies);
     expect(after.context.policiesFor({ ...web })).toBe(policies);
     const added = givenMesh(yaml + policy('AuthorizationPolicy', 'a/new'), {
-      previous: { ...before, changed: [{ ...changed[0]!, namespace: 'a' }] },
+      previous: { ...previous, changed: [{ ...changed[0]!, namespace: 'a' }] },
     });
     expect(added.context.policiesFor(web)).not.toBe(policies);
     expect(added.context.policiesFor(web).id).not.toBe(policies.id);
     expect(names(added.context.policiesFor(web).authorizationPolicies)).toEqual(['allow', 'new']);
     // The same, even after other contexts were built.
-    expect(givenMesh(yaml, { previous: { ...before, changed: changed } }).context.policiesFor(web)).toBe(policies);
+    expect(givenMesh(yaml, { previous: { ...previous, changed: changed } }).context.policiesFor(web)).toBe(policies);
   });
 
-  it('are the same empty object if there are none', () => {
+  it('are the same empty object if no policy applies', () => {
     const { context } = givenMesh(policy('AuthorizationPolicy', 'b/x'));
     expect(context.policiesFor(web).id).toBe('');
     expect(context.policiesFor(web)).toBe(contextOf('').policiesFor(givenProxy({ type: 'router' })));
@@ -329,13 +329,13 @@ describe('policies of a workload', () => {
         'a/gw',
         `{selector: {app: ${app}}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}`,
       );
-    const before = givenMesh(policy('AuthorizationPolicy', 'a/p', target) + gateway('edge'));
+    const previous = givenMesh(policy('AuthorizationPolicy', 'a/p', target) + gateway('edge'));
     const changed = [{ kind: 'Gateway', namespace: 'a', name: 'gw' }];
     const after = givenMesh(policy('AuthorizationPolicy', 'a/p', target) + gateway('other'), {
-      previous: { ...before, changed },
+      previous: { ...previous, changed },
     });
     const edge = givenProxy({ type: 'router', namespace: 'a', labels: { app: 'edge' } });
-    expect(names(before.context.policiesFor(edge).authorizationPolicies)).toEqual(['p']);
+    expect(names(previous.context.policiesFor(edge).authorizationPolicies)).toEqual(['p']);
     expect(after.context.policiesFor(edge).id).toBe('');
   });
 
@@ -347,14 +347,14 @@ describe('policies of a workload', () => {
         'a/web',
         '{selector: {matchLabels: {app: web}}, portLevelMtls: {"81": {mode: DISABLE}}}',
       );
-    const before = givenMesh(yaml);
-    const modes = before.context.peerModesFor('a', { app: 'web' });
+    const previous = givenMesh(yaml);
+    const modes = previous.context.peerModesFor('a', { app: 'web' });
     expect(modes).toEqual({ mode: 'STRICT', ports: new Map([[81, 'DISABLE']]) });
-    expect(before.context.peerModesFor('b', {})).toEqual({ mode: 'STRICT', ports: new Map() });
+    expect(previous.context.peerModesFor('b', {})).toEqual({ mode: 'STRICT', ports: new Map() });
     expect(contextOf('').peerModesFor('a', {})).toEqual({ mode: 'PERMISSIVE', ports: new Map() });
     const changed = [{ kind: 'PeerAuthentication', namespace: 'b', name: 'x' }];
     const after = givenMesh(yaml + policy('PeerAuthentication', 'b/x', '{mtls: {mode: DISABLE}}'), {
-      previous: { ...before, changed },
+      previous: { ...previous, changed },
     });
     expect(after.context.peerModesFor('a', { app: 'web' })).toBe(modes);
     expect(after.context.peerModesFor('b', {}).mode).toBe('DISABLE');
@@ -385,26 +385,26 @@ describe('short names', () => {
   it('are qualified without Kubernetes only for services of that name, as they are added and removed', () => {
     const without = givenMesh(yaml, { kubernetes: false });
     expect(meaningsIn(without.context)).toEqual(['reviews.a', 'reviews.a', 'reviews.a']);
-    const come = givenMesh(withService, { kubernetes: false, previous: { ...without, changed } });
-    expect(meaningsIn(come.context)).toEqual([kubernetesName, kubernetesName, kubernetesName]);
-    expect(come.context.renamed.map(({ kind, name }) => `${kind}/${name}`)).toEqual([
+    const withAdded = givenMesh(withService, { kubernetes: false, previous: { ...without, changed } });
+    expect(meaningsIn(withAdded.context)).toEqual([kubernetesName, kubernetesName, kubernetesName]);
+    expect(withAdded.context.renamed.map(({ kind, name }) => `${kind}/${name}`)).toEqual([
       'VirtualService/v',
       'DestinationRule/r',
     ]);
-    const gone = givenMesh(yaml, { kubernetes: false, previous: { ...come, changed } });
-    expect(meaningsIn(gone.context)).toEqual(['reviews.a', 'reviews.a', 'reviews.a']);
-    expect(gone.context.renamed).toHaveLength(2);
+    const withRemoved = givenMesh(yaml, { kubernetes: false, previous: { ...withAdded, changed } });
+    expect(meaningsIn(withRemoved.context)).toEqual(['reviews.a', 'reviews.a', 'reviews.a']);
+    expect(withRemoved.context.renamed).toHaveLength(2);
   });
 
   it('keep their meaning and derived objects while other services are added and removed', () => {
-    const before = givenMesh(yaml, { kubernetes: false });
+    const previous = givenMesh(yaml, { kubernetes: false });
     const other = [{ kind: 'ServiceEntry', namespace: 'a', name: 'x.b' }];
     const after = givenMesh(yaml + service('a/x', 'x.b'), {
       kubernetes: false,
-      previous: { ...before, changed: other },
+      previous: { ...previous, changed: other },
     });
     expect(after.context.renamed).toEqual([]);
-    expect(after.context.virtualServicesFor('mesh', 'a')[0]).toBe(before.context.virtualServicesFor('mesh', 'a')[0]);
+    expect(after.context.virtualServicesFor('mesh', 'a')[0]).toBe(previous.context.virtualServicesFor('mesh', 'a')[0]);
   });
 
   it('of a delegate are resolved in its own namespace, and again after changes', () => {
@@ -413,13 +413,13 @@ describe('short names', () => {
       object('VirtualService', 'b/part', '{http: [{route: [{destination: {host: reviews}}]}]}');
     const led = ({ context }: { context: PushContext }) =>
       context.virtualServicesFor('mesh', 'a')[0]!.config.spec.http![0]!.route![0]!.destination.host;
-    const before = givenMesh(delegating, { kubernetes: false });
-    expect(led(before)).toBe('reviews.b');
+    const previous = givenMesh(delegating, { kubernetes: false });
+    expect(led(previous)).toBe('reviews.b');
     const host = 'reviews.b.svc.cluster.local';
-    const come = [{ kind: 'ServiceEntry', namespace: 'b', name: host }];
+    const addedKeys = [{ kind: 'ServiceEntry', namespace: 'b', name: host }];
     const after = givenMesh(delegating + service('b/full', host), {
       kubernetes: false,
-      previous: { ...before, changed: come },
+      previous: { ...previous, changed: addedKeys },
     });
     expect(led(after)).toBe(host);
   });
@@ -428,13 +428,13 @@ describe('short names', () => {
     const policy = '{mode: ALLOW_ANY, egressProxy: {host: reviews, port: {number: 80}}}';
     const sidecar = object('Sidecar', 'a/own', `{outboundTrafficPolicy: ${policy}}`);
     const proxy = givenProxy({ namespace: 'a' });
-    const before = givenMesh(sidecar, { kubernetes: false });
+    const previous = givenMesh(sidecar, { kubernetes: false });
     const proxied = ({ context }: { context: PushContext }) =>
       context.sidecarScopeFor(proxy).outboundTrafficPolicy.egressProxy?.host;
-    expect(proxied(before)).toBe('reviews.a');
+    expect(proxied(previous)).toBe('reviews.a');
     const after = givenMesh(sidecar + service('a/full', kubernetesName), {
       kubernetes: false,
-      previous: { ...before, changed },
+      previous: { ...previous, changed },
     });
     expect(proxied(after)).toBe(kubernetesName);
     expect(after.context.renamed).toEqual([{ kind: 'Sidecar', namespace: 'a', name: 'own' }]);
@@ -445,31 +445,31 @@ describe('a push context built from the previous one', () => {
   const base = service('a/s', 'x.b') + route('a/v', 'x.b') + rule('a/r', 'x.b');
 
   it('reuses unchanged parts and indexes changed ones', () => {
-    const before = givenMesh(base);
+    const previous = givenMesh(base);
     const proxy = givenProxy();
-    const scopeBefore = before.context.sidecarScopeFor(proxy);
+    const scopeBefore = previous.context.sidecarScopeFor(proxy);
     const changed = [{ kind: 'Gateway', namespace: 'a', name: 'g' }];
     const server = 'servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]';
-    const after = givenMesh(base + object('Gateway', 'a/g', `{${server}}`), { previous: { ...before, changed } });
+    const after = givenMesh(base + object('Gateway', 'a/g', `{${server}}`), { previous: { ...previous, changed } });
     expect(after.context.sidecarScopeFor(proxy)).toBe(scopeBefore);
     expect(after.context.gatewaysFor(givenProxy({ type: 'router' })).map(({ name }) => name)).toEqual(['g']);
   });
 
   it('rebuilds scopes when their inputs changed', () => {
-    const before = givenMesh(base);
+    const previous = givenMesh(base);
     const changed = [{ kind: 'VirtualService', namespace: 'a', name: 'w' }];
-    const after = givenMesh(base + route('a/w', 'z.b'), { previous: { ...before, changed } });
+    const after = givenMesh(base + route('a/w', 'z.b'), { previous: { ...previous, changed } });
     const names = (context: PushContext): string[] =>
       context.sidecarScopeFor(givenProxy()).egressListeners[0]!.virtualServices.map(({ config }) => config.name);
-    expect(names(before.context)).toEqual(['v']);
+    expect(names(previous.context)).toEqual(['v']);
     expect(names(after.context)).toEqual(['v', 'w']);
   });
 
   it('indexes everything when the mesh configuration changed', () => {
-    const before = givenMesh(base);
+    const previous = givenMesh(base);
     const after = givenMesh(base, {
       meshConfig: 'outboundTrafficPolicy: {mode: REGISTRY_ONLY}',
-      previous: { ...before, changed: [] },
+      previous: { ...previous, changed: [] },
     });
     expect(after.context.sidecarScopeFor(givenProxy()).outboundTrafficPolicy).toEqual({ mode: 'REGISTRY_ONLY' });
   });

@@ -11,7 +11,7 @@ import { defaultFeatures, type Features } from '../mesh/features.ts';
 import type { MeshConfig } from '../mesh/mesh-config.ts';
 import type { Proxy } from '../node/proxy.ts';
 import { NetworkGateways } from '../services/network-gateways.ts';
-import { type KnownWorkload, type LookedUp, noLookup, type ProxyLookup } from '../services/proxy-lookup.ts';
+import { type KnownWorkload, type LookupSubject, noLookup, type ProxyLookup } from '../services/proxy-lookup.ts';
 import type { Endpoint, Service, ServiceTarget } from '../services/service.ts';
 import { ServiceIndex } from '../services/service-index.ts';
 import type { EndpointIndex } from '../services/service-registry.ts';
@@ -87,9 +87,9 @@ interface Reusable {
 }
 
 const keptOf =
-  (before: Reusable | undefined): Kept =>
+  (reused: Reusable | undefined): Kept =>
   (kinds, index) =>
-    before !== undefined && !kinds.some((kind) => before.changedKinds.has(kind)) ? index(before.context) : undefined;
+    reused !== undefined && !kinds.some((kind) => reused.changedKinds.has(kind)) ? index(reused.context) : undefined;
 
 /** Indexes whose build time grows with the number of objects. */
 interface Indexes {
@@ -104,26 +104,26 @@ interface Indexes {
   readonly sidecars: SidecarIndex;
 }
 
-function* indexing(input: PushContextInput, before: Reusable | undefined): Steps<Indexes> {
+function* indexing(input: PushContextInput, reused: Reusable | undefined): Steps<Indexes> {
   const { mesh, domain, configs, features = defaultFeatures, kubernetes = true } = input;
-  const kept = keptOf(before);
+  const kept = keptOf(reused);
   const serviceIndex =
     kept(['ServiceEntry'], (old) => old.serviceIndex) ??
-    (yield* ServiceIndex.building(input.services, before?.context.serviceIndex));
+    (yield* ServiceIndex.building(input.services, reused?.context.serviceIndex));
   yield;
   const hostNames = new HostNames(domain, kubernetes ? undefined : knownIn(serviceIndex));
   const current = <T extends { isCurrent(names: HostNames): boolean }>(index: T): T | undefined =>
     index.isCurrent(hostNames) ? index : undefined;
   const virtualServices =
     kept(['VirtualService'], (old) => current(old.virtualServices)) ??
-    (yield* VirtualServiceIndex.building(configs.VirtualService, hostNames, mesh, before?.context.virtualServices));
+    (yield* VirtualServiceIndex.building(configs.VirtualService, hostNames, mesh, reused?.context.virtualServices));
   yield;
   const destinationRules =
     kept(['DestinationRule'], (old) => current(old.destinationRules)) ??
     (yield* DestinationRuleIndex.building(
       configs.DestinationRule,
       { hostNames, mesh },
-      before?.context.destinationRules,
+      reused?.context.destinationRules,
     ));
   yield;
   const gateways =
@@ -131,10 +131,10 @@ function* indexing(input: PushContextInput, before: Reusable | undefined): Steps
     new GatewayIndex(configs.Gateway, { ownNamespaceOnly: features.gatewaysOfOwnNamespace, rule: mesh });
   const credentials =
     kept(['Secret', 'ConfigMap'], (old) => old.credentials) ??
-    new CredentialIndex(configs, before?.context.credentials);
+    new CredentialIndex(configs, reused?.context.credentials);
   const backendTls =
     kept(['BackendTLSPolicy', 'ConfigMap'], (old) => old.backendTls) ??
-    new BackendTlsIndex(configs.BackendTLSPolicy, credentials, before?.context.backendTls);
+    new BackendTlsIndex(configs.BackendTLSPolicy, credentials, reused?.context.backendTls);
   const referenceGrants =
     kept(['ReferenceGrant'], (old) => old.referenceGrants) ?? new ReferenceGrants(configs.ReferenceGrant);
   yield;
@@ -183,8 +183,8 @@ class IndexedPushContext implements PushContext {
     this.features = input.features ?? defaultFeatures;
     this.domain = domain;
     this.endpoints = input.endpoints;
-    const before = reusable(input, previous);
-    const kept = keptOf(before);
+    const reused = reusable(input, previous);
+    const kept = keptOf(reused);
     this.serviceIndex = indexes.serviceIndex;
     this.hostNames = indexes.hostNames;
     this.virtualServices = indexes.virtualServices;
@@ -196,19 +196,19 @@ class IndexedPushContext implements PushContext {
     this.sidecars = indexes.sidecars;
     this.scopes =
       kept(['ServiceEntry', 'VirtualService', 'Sidecar'], (old) => old.scopes) ??
-      this.newScopes(before?.context.scopes);
+      this.newScopes(reused?.context.scopes);
     this.policies =
       kept([...policyKinds, 'Gateway'], (old) => (old.policies.isCurrent(this.sidecars) ? old.policies : undefined)) ??
       new WorkloadPolicyIndex(this.policyIndexes(configs, kept), selectingIn(this.gateways), this.sidecars);
     this.disablesMutualTls =
       kept(['PeerAuthentication'], (old) => old.disablesMutualTls) ?? configs.PeerAuthentication.some(disables);
-    this.renamed = before === undefined ? [] : this.renamedSince(before.context);
+    this.renamed = reused === undefined ? [] : this.renamedSince(reused.context);
     this.workloads = input.workloads ?? noLookup;
     const gateways = input.gateways ?? NetworkGateways.none;
     // Keeps its identity if unchanged, because all endpoints depend on it.
     const old = previous?.context.networkGateways;
     this.networkGateways = old !== undefined && isDeepStrictEqual(old.all, gateways.all) ? old : gateways;
-    this.clusterLocal = before?.context.clusterLocal ?? new ClusterLocalHosts(mesh, domain);
+    this.clusterLocal = reused?.context.clusterLocal ?? new ClusterLocalHosts(mesh, domain);
   }
 
   private policyIndexes(configs: ConfigSet, kept: Kept): PolicyIndexes {
@@ -229,16 +229,16 @@ class IndexedPushContext implements PushContext {
     };
   }
 
-  private renamedSince(before: IndexedPushContext): readonly ConfigKey[] {
+  private renamedSince(previous: IndexedPushContext): readonly ConfigKey[] {
     if (this.hostNames.isFixed) return [];
     const { virtualServices, destinationRules, sidecars } = this;
     const proxied = sidecars.all.filter(({ namespace, spec: { outboundTrafficPolicy } }) => {
       const { host } = outboundTrafficPolicy?.egressProxy ?? { host: '' };
-      return this.hostNames.qualified(host, namespace) !== before.hostNames.qualified(host, namespace);
+      return this.hostNames.qualified(host, namespace) !== previous.hostNames.qualified(host, namespace);
     });
     return [
-      ...(virtualServices === before.virtualServices ? [] : virtualServices.renamed),
-      ...(destinationRules === before.destinationRules ? [] : destinationRules.renamed),
+      ...(virtualServices === previous.virtualServices ? [] : virtualServices.renamed),
+      ...(destinationRules === previous.destinationRules ? [] : destinationRules.renamed),
       ...proxied.map(configKeyOf),
     ];
   }
@@ -328,18 +328,18 @@ class IndexedPushContext implements PushContext {
           .takingEffect(key)
           .some((service) => scope.egressListeners.some(({ virtualServices }) => virtualServices.includes(service)));
       case 'DestinationRule':
-        return this.destinationRules.mayHoldIn(scope, key);
+        return this.destinationRules.mayApplyIn(scope, key);
       default:
         return scope.dependsOn(key);
     }
   }
 
-  serviceTargetsOf(proxy: LookedUp): readonly ServiceTarget[] {
+  serviceTargetsOf(proxy: LookupSubject): readonly ServiceTarget[] {
     const refs = this.workloads.targetsOf(proxy);
     return serviceTargets(proxy.configNamespace, refs, (host, namespace) => this.serviceIndex.of(host, namespace));
   }
 
-  workloadOf(proxy: LookedUp): KnownWorkload | undefined {
+  workloadOf(proxy: LookupSubject): KnownWorkload | undefined {
     return this.workloads.workloadOf(proxy);
   }
 

@@ -35,26 +35,26 @@ function importsEverything({ hosts, port }: EgressListener, namespace: string): 
 /**
  * @param namespace of the proxies, also for a Sidecar of the root namespace
  * @param sidecar absent: imports everything exported to the namespace
- * @param before the scope in an earlier context; returned if nothing changed, else its unchanged lists are reused
- * @param sameServices `before` was built with the same services and mesh settings: only virtual services are compared
+ * @param previous the scope in an earlier context; returned if nothing changed, else its unchanged lists are reused
+ * @param sameServices `baseline` was built with the same services and mesh settings: only virtual services are compared
  */
 export function buildSidecarScope(
   sources: ScopeSources,
   namespace: string,
   sidecar?: Config<Sidecar>,
-  before?: SidecarScope,
+  previous?: SidecarScope,
   sameServices = false,
 ): SidecarScope {
   const egress = sidecar?.spec.egress?.length ? sidecar.spec.egress : [importEverything];
-  if (sameServices && before !== undefined && before.sidecar === sidecar) {
+  if (sameServices && previous !== undefined && previous.sidecar === sidecar) {
     const isSame = egress.every((listener, index) => {
-      return sameItems(before.egressListeners[index]!.virtualServices, importedRules(sources, namespace, listener));
+      return sameItems(previous.egressListeners[index]!.virtualServices, importedRules(sources, namespace, listener));
     });
-    if (isSame) return before;
+    if (isSame) return previous;
   }
   const seen = new SeenServices(namespace);
   const listeners = egress.map((listener, index) =>
-    listenerScope(sources, namespace, listener, before?.egressListeners[index]),
+    listenerScope(sources, namespace, listener, previous?.egressListeners[index]),
   );
   const egressListeners = listeners.map(({ listener }) => listener);
   const outboundTrafficPolicy = qualifiedPolicy(
@@ -65,13 +65,13 @@ export function buildSidecarScope(
   const about = { namespace, sidecar, outboundTrafficPolicy, egressListeners };
   // Virtual services cannot add further destinations.
   if (egress.length === 1 && importsEverything(egress[0]!, namespace)) {
-    return sameOr(before, new BuiltScope(about, egressListeners[0]!.services));
+    return sameOr(previous, new BuiltScope(about, egressListeners[0]!.services));
   }
   for (const { shown } of listeners) for (const { original, service } of shown()) seen.add(original, service);
   for (const { virtualServices } of egressListeners) {
     for (const { config } of virtualServices) seen.addDestinations(destinationsOf(config), sources.services);
   }
-  return sameOr(before, new BuiltScope(about, sameListOr(before?.services, seen.services())));
+  return sameOr(previous, new BuiltScope(about, sameListOr(previous?.services, seen.services())));
 }
 
 const destinationsOf = onceFor(({ spec }: Config<VirtualService>) => destinationHosts(spec));
@@ -80,11 +80,11 @@ function listenerScope(
   sources: ScopeSources,
   namespace: string,
   listener: EgressListener,
-  before: EgressListenerScope | undefined,
+  previous: EgressListenerScope | undefined,
 ) {
   const imports = new HostImports(listener.hosts, namespace);
   const meant = imports.isEverything
-    ? sources.services.meantTo(namespace)
+    ? sources.services.resolvedFor(namespace)
     : withTargets(onePerHost(importedServices(sources.services, imports, namespace), namespace), sources, namespace);
   const showsAll = !showsOnePort(listener);
   const shown = (): readonly SeenService[] => withPort(meant, listener);
@@ -95,8 +95,8 @@ function listenerScope(
     captureMode,
     ...(port && { port }),
     ...(bind !== undefined && { bind }),
-    services: sameListOr(before?.services, services),
-    virtualServices: sameListOr(before?.virtualServices, virtualServices),
+    services: sameListOr(previous?.services, services),
+    virtualServices: sameListOr(previous?.virtualServices, virtualServices),
   };
   return { listener: scope, shown };
 }
@@ -111,20 +111,20 @@ function importedRules(
 }
 
 /** Returns the previous list if it has the same items, so that results cached for it stay valid. */
-function sameListOr<T>(before: readonly T[] | undefined, now: readonly T[]): readonly T[] {
-  return before !== undefined && sameItems(before, now) ? before : now;
+function sameListOr<T>(previous: readonly T[] | undefined, now: readonly T[]): readonly T[] {
+  return previous !== undefined && sameItems(previous, now) ? previous : now;
 }
 
 /** Returns the previous scope if nothing changed. */
-function sameOr(before: SidecarScope | undefined, now: BuiltScope): SidecarScope {
-  if (before === undefined || before.sidecar !== now.sidecar || before.services !== now.services) return now;
-  const { egressListeners, outboundTrafficPolicy } = before;
+function sameOr(previous: SidecarScope | undefined, now: BuiltScope): SidecarScope {
+  if (previous === undefined || previous.sidecar !== now.sidecar || previous.services !== now.services) return now;
+  const { egressListeners, outboundTrafficPolicy } = previous;
   const isSame = now.egressListeners.every((listener, index) => {
     const other = egressListeners[index];
     return listener.services === other?.services && listener.virtualServices === other.virtualServices;
   });
   if (!isSame || egressListeners.length !== now.egressListeners.length) return now;
-  return isDeepStrictEqual(outboundTrafficPolicy, now.outboundTrafficPolicy) ? before : now;
+  return isDeepStrictEqual(outboundTrafficPolicy, now.outboundTrafficPolicy) ? previous : now;
 }
 
 /** Imported services that are visible to the namespace, oldest first; others are not visited. */
@@ -151,8 +151,8 @@ function importedServices(index: ServiceIndex, imports: HostImports, namespace: 
 function onePerHost(services: readonly Service[], namespace: string): readonly Service[] {
   const chosen = new Map<string, Service>();
   for (const service of services) {
-    const before = chosen.get(service.hostname);
-    if (before === undefined || takesPrecedence(service, before, namespace)) chosen.set(service.hostname, service);
+    const earlier = chosen.get(service.hostname);
+    if (earlier === undefined || takesPrecedence(service, earlier, namespace)) chosen.set(service.hostname, service);
   }
   return services.filter((service) => chosen.get(service.hostname)!.namespace === service.namespace);
 }

@@ -57,12 +57,12 @@ function checkedLists(
 ): ReadonlyMap<string, CheckedLists> {
   const checked = new Map<string, CheckedLists>();
   for (const [name, config] of secrets) {
-    const before = previous.get(name);
+    const previousEntry = previous.get(name);
     // A list becomes valid, and expires, without a change of the Secret.
-    const isCurrent = before?.config === config && before.lists.problems.length === 0;
-    if (isCurrent && !isDue(before.lists, now)) checked.set(name, before);
+    const isCurrent = previousEntry?.config === config && previousEntry.lists.problems.length === 0;
+    if (isCurrent && !isDue(previousEntry.lists, now)) checked.set(name, previousEntry);
     else {
-      const lists = revocationListsOf(config.spec, now, before?.lists);
+      const lists = revocationListsOf(config.spec, now, previousEntry?.lists);
       if (lists !== undefined) checked.set(name, { config, lists });
     }
   }

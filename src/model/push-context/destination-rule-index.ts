@@ -5,7 +5,7 @@ import { changedList, listDiff } from '../collections/list-diff.ts';
 import { onceFor } from '../collections/once-for.ts';
 import { sameItems } from '../collections/same-items.ts';
 import { byAge, type Config, type ConfigKey, configKeyOf } from '../config/config.ts';
-import { type HostNames, isShortName, isWildcard, keysAround, mostSpecific } from '../fields/hostname.ts';
+import { coveringKeys, type HostNames, isShortName, isWildcard, mostSpecific } from '../fields/hostname.ts';
 import type { DestinationRule, Subset } from '../kinds/destinations/destination-rule.ts';
 import type { LocalityLoadBalancerSetting } from '../kinds/destinations/traffic-policy.ts';
 import { maxSubsets, maxWildcardSubsets } from '../kinds/object-limits.ts';
@@ -81,8 +81,8 @@ export class DestinationRuleIndex {
     previous?: DestinationRuleIndex,
   ): Steps<DestinationRuleIndex> {
     const edited = listDiff(previous?.sources ?? [], configs);
-    const gone = new Set(edited.removed);
-    const renamed = (previous?.withOtherHost(hostNames) ?? []).filter((source) => !gone.has(source));
+    const removedRules = new Set(edited.removed);
+    const renamed = (previous?.withOtherHost(hostNames) ?? []).filter((source) => !removedRules.has(source));
     const diff = { removed: [...edited.removed, ...renamed], added: [...edited.added, ...renamed] };
     const bySource = new Map(previous?.bySource);
     const removed = new Set(diff.removed.map((source) => bySource.get(source)!));
@@ -172,8 +172,8 @@ export class DestinationRuleIndex {
     if (hostNames.isFixed) return [];
     return this.sources.filter((source) => {
       const { host } = source.spec;
-      const before = this.bySource.get(source)!.config.spec.host;
-      return isShortName(host) && hostNames.qualified(host, source.namespace) !== before;
+      const previousHost = this.bySource.get(source)!.config.spec.host;
+      return isShortName(host) && hostNames.qualified(host, source.namespace) !== previousHost;
     });
   }
 
@@ -198,7 +198,7 @@ export class DestinationRuleIndex {
   }
 
   /** Whether the rule may apply to a service of the scope. */
-  mayHoldIn(scope: Pick<SidecarScope, 'namespace' | 'services' | 'serviceByHostname'>, key: ConfigKey): boolean {
+  mayApplyIn(scope: Pick<SidecarScope, 'namespace' | 'services' | 'serviceByHostname'>, key: ConfigKey): boolean {
     const rule = this.byName().get(nameOf(key));
     if (rule === undefined) return false;
     const { config, exportTo } = rule;
@@ -245,7 +245,7 @@ export class DestinationRuleIndex {
     const named = rules.get(hostname)?.filter(holds) ?? [];
     // Called for each service of each namespace; nearly all rules have an exact host.
     if (named.length > 0 || !hasWildcards(rules)) return named.length > 0 ? named : undefined;
-    for (const host of keysAround(hostname, rules)) {
+    for (const host of coveringKeys(hostname, rules)) {
       const holding = rules.get(host)?.filter(holds) ?? [];
       if (holding.length > 0) return holding;
     }
@@ -297,14 +297,14 @@ function withQualifiedHost(config: Config<DestinationRule>, hostNames: HostNames
 
 /** Copies only the maps that contain a changed rule. */
 function* changedRules(
-  before: Rules | undefined,
+  previous: Rules | undefined,
   removed: readonly Exported[],
   added: readonly Exported[],
   { rootNamespace }: Pick<ExportRule, 'rootNamespace'>,
 ): Steps<Rules> {
-  if (before !== undefined && removed.length + added.length === 0) return before;
-  const rules = new Map(before);
-  const gone = new Set(removed);
+  if (previous !== undefined && removed.length + added.length === 0) return previous;
+  const rules = new Map(previous);
+  const removedRules = new Set(removed);
   // A stand-in for an object with an unreadable namespace applies to the whole mesh.
   const namespaceOf = ({ config }: Exported): string => config.namespace || rootNamespace;
   const hostOf = ({ config }: Exported): string => config.spec.host;
@@ -312,8 +312,8 @@ function* changedRules(
     yield;
     const byHost = new Map(rules.get(namespace));
     for (const [host, ofHost] of Map.groupBy(changes, hostOf)) {
-      const come = ofHost.filter((rule) => !gone.has(rule));
-      const list = changedList(byHost.get(host) ?? [], gone, come, (a, b) => byAge(a.config, b.config));
+      const remaining = ofHost.filter((rule) => !removedRules.has(rule));
+      const list = changedList(byHost.get(host) ?? [], removedRules, remaining, (a, b) => byAge(a.config, b.config));
       if (list.length === 0) byHost.delete(host);
       else byHost.set(host, list);
       yield;

@@ -26,9 +26,9 @@ function selected(
 ): string[] {
   const index = new GatewayIndex(gateways, { ownNamespaceOnly, rule: defaultMeshConfig });
   const subject = { type: 'router', configNamespace: 'edge', labels: {}, ...proxy } as const;
-  const answer = index.for(subject);
-  expect(index.for({ ...subject })).toBe(answer);
-  return answer.map(({ namespace, name }) => `${namespace}/${name}`);
+  const result = index.for(subject);
+  expect(index.for({ ...subject })).toBe(result);
+  return result.map(({ namespace, name }) => `${namespace}/${name}`);
 }
 
 describe('Gateway objects select routers', () => {
@@ -43,9 +43,12 @@ describe('Gateway objects select routers', () => {
   });
 
   it('in their own namespace only, if configured by the object', () => {
-    const own = (id: string) => ({ ...gateway(id), annotations: { [ownNamespaceAnnotation]: 'true' } });
-    expect(selected([own('edge/own'), own('shop/own'), gateway('shop/all')])).toEqual(['edge/own', 'shop/all']);
-    const index = new GatewayIndex([own('edge/own')], { ownNamespaceOnly: false, rule: defaultMeshConfig });
+    const confined = (id: string) => ({ ...gateway(id), annotations: { [ownNamespaceAnnotation]: 'true' } });
+    expect(selected([confined('edge/own'), confined('shop/own'), gateway('shop/all')])).toEqual([
+      'edge/own',
+      'shop/all',
+    ]);
+    const index = new GatewayIndex([confined('edge/own')], { ownNamespaceOnly: false, rule: defaultMeshConfig });
     const selectedIn = (configNamespace: string) => index.for({ type: 'router', configNamespace, labels: {} });
     expect(selectedIn('shop')).toEqual([]);
     expect(selectedIn('edge')).toHaveLength(1);
@@ -111,7 +114,7 @@ spec:
     const about = { type: 'router', namespace: 'edge', metadata: { ISTIO_VERSION: '1.30.0' } } as const;
     const shape = shapeOf(givenProxy({ ...about, ip: '10.9.9.9' }), context);
     expect(context.policiesFor(shape).envoyFilters).toHaveLength(1);
-    expect(shape.askedMetadata).toEqual({ ISTIO_VERSION: '1.30.0' });
-    expect(shapeOf(givenProxy({ ...about, ip: '10.9.9.8' }), context).askedMetadata).toEqual({});
+    expect(shape.matchedMetadata).toEqual({ ISTIO_VERSION: '1.30.0' });
+    expect(shapeOf(givenProxy({ ...about, ip: '10.9.9.8' }), context).matchedMetadata).toEqual({});
   });
 });

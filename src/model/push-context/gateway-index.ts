@@ -29,10 +29,10 @@ export class GatewayIndex {
   private readonly byService = new Map<string, Config<Gateway>[]>();
   /** Gateways that select workloads of their own namespace only. */
   private readonly confined: ReadonlySet<Config<Gateway>>;
-  private readonly looksAtServices: boolean;
-  private readonly looksAtNamespace: boolean;
+  private readonly usesServices: boolean;
+  private readonly usesNamespace: boolean;
   /** Results for live proxies only: clients choose their labels, so a cache by label text would be unbounded. */
-  private readonly answers = onceFor((_: GatewaySubject['labels']) => new Map<string, readonly Config<Gateway>[]>());
+  private readonly results = onceFor((_: GatewaySubject['labels']) => new Map<string, readonly Config<Gateway>[]>());
   /** Interned result lists, by the positions of their objects. */
   private readonly lists = new Map<string, readonly Config<Gateway>[]>();
 
@@ -52,8 +52,8 @@ export class GatewayIndex {
     const isConfined = (gateway: Config<Gateway>): boolean =>
       ownNamespaceOnly || isForOwnNamespace(gateway) || !mayExport(gateway.namespace, rule);
     this.confined = new Set(gateways.filter(isConfined));
-    this.looksAtServices = selecting.length < gateways.length;
-    this.looksAtNamespace = this.confined.size > 0;
+    this.usesServices = selecting.length < gateways.length;
+    this.usesNamespace = this.confined.size > 0;
   }
 
   /**
@@ -62,13 +62,13 @@ export class GatewayIndex {
   for(proxy: GatewaySubject): readonly Config<Gateway>[] {
     if (proxy.type !== 'router') return [];
     const id = this.idOf(proxy);
-    const answers = this.answers(proxy.labels);
-    let answer = answers.get(id);
-    if (answer === undefined) {
-      answer = this.theOne(this.selecting(proxy));
-      answers.set(id, answer);
+    const cached = this.results(proxy.labels);
+    let result = cached.get(id);
+    if (result === undefined) {
+      result = this.theOne(this.selecting(proxy));
+      cached.set(id, result);
     }
-    return answer;
+    return result;
   }
 
   private theOne(gateways: readonly Config<Gateway>[]): readonly Config<Gateway>[] {
@@ -80,8 +80,8 @@ export class GatewayIndex {
 
   /** Cache key of the inputs other than labels. */
   private idOf({ configNamespace, serviceTargets = [] }: GatewaySubject): string {
-    const services = this.looksAtServices ? serviceTargets.map(({ service }) => serviceText(service)) : [];
-    const namespace = this.looksAtNamespace ? configNamespace : '';
+    const services = this.usesServices ? serviceTargets.map(({ service }) => serviceText(service)) : [];
+    const namespace = this.usesNamespace ? configNamespace : '';
     return JSON.stringify([namespace, [...new Set(services)].sort()]);
   }
 

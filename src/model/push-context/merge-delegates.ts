@@ -57,7 +57,7 @@ function byKey<V>(reachesOutside: Condition<V>['reachesOutside']): Condition<Rea
 const exclusions: Condition<Readonly<Record<string, ValueMatch>>> = {
   reachesOutside: (root, leaf) =>
     Object.entries(leaf ?? {}).some(
-      ([name, own]) => valueReachesOutside(root?.[name], own) && valueReachesOutside(own, root?.[name]),
+      ([name, excluded]) => valueReachesOutside(root?.[name], excluded) && valueReachesOutside(excluded, root?.[name]),
     ),
   merged: (root, leaf) => {
     if (root === undefined || leaf === undefined) return leaf ?? root;
@@ -144,8 +144,8 @@ function startOf(match: StringMatch): string | undefined {
 
 /** The delegate's route inherits the root's settings except matches and destinations. */
 function withRootActions(root: HttpRoute, route: HttpRoute, match: readonly HttpMatchRequest[]): HttpRoute {
-  const { mirror, mirrors, ...others } = root;
-  const { match: _, delegate, route: destinations, redirect, missingDestinationStatus, ...actions } = others;
+  const { mirror, mirrors, ...inherited } = root;
+  const { match: _, delegate, route: destinations, redirect, missingDestinationStatus, ...actions } = inherited;
   const ownMirrors = route.mirror !== undefined || (route.mirrors?.length ?? 0) > 0;
   const name = joinedName(root.name, route.name);
   return {

@@ -19,7 +19,7 @@ describe('the mode of a workload', () => {
       'STRICT',
     ],
     ['lets both in where no policy says it', [{ mtls: 'UNSET' }, {}], 'PERMISSIVE'],
-  ])('%s', (_what, specs, mode) => {
+  ])('%s', (_case, specs, mode) => {
     expect(peerModes(specs.map(policy))).toEqual({ mode, ports: new Map() });
   });
 
@@ -31,9 +31,9 @@ describe('the mode of a workload', () => {
   });
 
   it('is the same object for the same policies, and another one for others', () => {
-    const [mesh, own] = [policy({ mtls: 'STRICT' }), policy({})];
-    expect(peerModes([mesh, own])).toBe(peerModes([mesh, own]));
-    expect(peerModes([own]).mode).toBe('PERMISSIVE');
-    expect(peerModes([mesh, own]).mode).toBe('STRICT');
+    const [mesh, workload] = [policy({ mtls: 'STRICT' }), policy({})];
+    expect(peerModes([mesh, workload])).toBe(peerModes([mesh, workload]));
+    expect(peerModes([workload]).mode).toBe('PERMISSIVE');
+    expect(peerModes([mesh, workload]).mode).toBe('STRICT');
   });
 });

@@ -26,12 +26,12 @@ const known = new WeakMap<Config, { layers: readonly Config[]; modes: PeerModes 
 export function peerModes(layers: readonly Config<PeerAuthentication>[]): PeerModes {
   const last = layers.at(-1);
   if (last === undefined) return byDefault;
-  const answers = known.get(last) ?? [];
-  const same = answers.find((one) => sameItems(one.layers, layers));
+  const cached = known.get(last) ?? [];
+  const same = cached.find((one) => sameItems(one.layers, layers));
   if (same !== undefined) return same.modes;
   const modes = merge(layers);
   // An object occurs with different wider objects: keeps a few results and drops old ones.
-  known.set(last, [{ layers, modes }, ...answers.slice(0, 7)]);
+  known.set(last, [{ layers, modes }, ...cached.slice(0, 7)]);
   return modes;
 }
 
@@ -47,9 +47,9 @@ export function disables({ spec }: Config<PeerAuthentication>): boolean {
 function merge(layers: readonly Config<PeerAuthentication>[]): PeerModes {
   const mode = layers.reduce<PeerMode>((wider, { spec }) => inherited(spec.mtls, wider), byDefault.mode);
   const ofPorts = Object.entries(layers.at(-1)?.spec.portLevelMtls ?? {});
-  return { mode, ports: new Map(ofPorts.map(([port, own]) => [Number(port), inherited(own, mode)])) };
+  return { mode, ports: new Map(ofPorts.map(([port, portMode]) => [Number(port), inherited(portMode, mode)])) };
 }
 
-function inherited(own: MutualTlsMode | undefined, wider: PeerMode): PeerMode {
-  return own === undefined || own === 'UNSET' ? wider : own;
+function inherited(portMode: MutualTlsMode | undefined, wider: PeerMode): PeerMode {
+  return portMode === undefined || portMode === 'UNSET' ? wider : portMode;
 }

@@ -10,7 +10,7 @@ import type { PolicyTargetReference } from '../kinds/policies/policy-target.ts';
 import { SelectingList } from '../services/label-match.ts';
 
 /** An object that policies may be attached to. */
-export interface ObjectReference {
+export interface TargetableObject {
   readonly group: string;
   readonly kind: string;
   readonly namespace: string;
@@ -22,7 +22,7 @@ export interface PolicySubject {
   readonly namespace: string;
   readonly labels: Readonly<Record<string, string>>;
   /** Objects that the workload implements; absent: none. Policies attached to them apply to the workload. */
-  readonly targetableAs?: readonly ObjectReference[];
+  readonly targetableAs?: readonly TargetableObject[];
 }
 
 /** Selection fields of a spec; without labels the policy applies to its whole namespace. */
@@ -31,7 +31,7 @@ interface Selecting {
   readonly targetRefs?: readonly PolicyTargetReference[];
 }
 
-interface Answer<Spec> {
+interface PolicyResult<Spec> {
   readonly all: readonly Config<Spec>[];
   layers?: readonly Config<Spec>[];
 }
@@ -48,10 +48,10 @@ export class PolicyIndex<Spec extends object> {
   private readonly selectorOf: (spec: Spec) => Selecting;
   private readonly compare: ((a: Spec, b: Spec) => number) | undefined;
   /** Results in use only: clients choose their labels, so a plain cache would be unbounded. */
-  private readonly answers = new WeakValues<Answer<Spec>>();
+  private readonly results = new WeakValues<PolicyResult<Spec>>();
   /** Last result for a label object, which endpoints and proxies keep. */
-  private readonly latest = new WeakMap<PolicySubject['labels'], { namespace: string; answer: Answer<Spec> }>();
-  private readonly nothing: Answer<Spec> = { all: [], layers: [] };
+  private readonly latest = new WeakMap<PolicySubject['labels'], { namespace: string; result: PolicyResult<Spec> }>();
+  private readonly nothing: PolicyResult<Spec> = { all: [], layers: [] };
 
   /**
    * @param policies oldest first
@@ -69,7 +69,7 @@ export class PolicyIndex<Spec extends object> {
     // A stand-in for an object with an unreadable namespace applies to the whole mesh.
     const groups = Map.groupBy(policies, ({ namespace }) => namespace || rootNamespace);
     this.byNamespace = new Map(
-      [...groups].map(([namespace, own]) => [namespace, new PoliciesOfNamespace(own, selectorOf)]),
+      [...groups].map(([namespace, ofNamespace]) => [namespace, new PoliciesOfNamespace(ofNamespace, selectorOf)]),
     );
     this.rootNamespace = rootNamespace;
     this.selectorOf = selectorOf;
@@ -80,7 +80,7 @@ export class PolicyIndex<Spec extends object> {
    * applies to workloads that implement one of these objects in its namespace.
    */
   for(subject: PolicySubject): readonly Config<Spec>[] {
-    return this.answerFor(subject).all;
+    return this.resultFor(subject).all;
   }
 
   /**
@@ -88,34 +88,34 @@ export class PolicyIndex<Spec extends object> {
    * Telemetry, ProxyConfig: narrower ones override wider ones). In addition, stand-ins with unknown scope.
    */
   layersFor(subject: PolicySubject): readonly Config<Spec>[] {
-    const answer = this.answerFor(subject);
-    answer.layers ??= this.layersOf(answer.all, subject.namespace);
-    return answer.layers;
+    const result = this.resultFor(subject);
+    result.layers ??= this.layersOf(result.all, subject.namespace);
+    return result.layers;
   }
 
-  private answerFor(subject: PolicySubject): Answer<Spec> {
+  private resultFor(subject: PolicySubject): PolicyResult<Spec> {
     const { namespace, labels, targetableAs = [] } = subject;
-    if (targetableAs.length > 0) return this.answerOf(subject);
+    if (targetableAs.length > 0) return this.resultOf(subject);
     const latest = this.latest.get(labels);
-    if (latest?.namespace === namespace) return latest.answer;
-    const answer = this.answerOf(subject);
-    this.latest.set(labels, { namespace, answer });
-    return answer;
+    if (latest?.namespace === namespace) return latest.result;
+    const result = this.resultOf(subject);
+    this.latest.set(labels, { namespace, result });
+    return result;
   }
 
-  private answerOf({ namespace, labels, targetableAs = [] }: PolicySubject): Answer<Spec> {
+  private resultOf({ namespace, labels, targetableAs = [] }: PolicySubject): PolicyResult<Spec> {
     const namespaces = [...new Set([this.rootNamespace, namespace])].filter((one) => this.byNamespace.has(one));
     if (namespaces.length === 0) return this.nothing;
     const id = JSON.stringify([namespace, Object.entries(labels).sort(), targetableAs.map(textOf).sort()]);
-    let answer = this.answers.get(id);
-    if (answer === undefined) {
+    let result = this.results.get(id);
+    if (result === undefined) {
       const lists = namespaces
         .map((one) => this.byNamespace.get(one)!.for(labels, targetableAs))
         .filter((list) => list.length > 0);
-      answer = { all: this.ordered(lists) };
-      this.answers.set(id, answer);
+      result = { all: this.ordered(lists) };
+      this.results.set(id, result);
     }
-    return answer;
+    return result;
   }
 
   private ordered(lists: readonly (readonly Config<Spec>[])[]): readonly Config<Spec>[] {
@@ -137,14 +137,14 @@ export class PolicyIndex<Spec extends object> {
     // A stand-in with unknown scope may have been for single workloads, so wider ones do not replace it.
     const unknown = (policies: readonly Config<Spec>[]): readonly Config<Spec>[] =>
       policies.filter((policy) => !isScopeKnown(policy));
-    const [root, own] = [of(this.rootNamespace), of(namespace)];
+    const [root, ofNamespace] = [of(this.rootNamespace), of(namespace)];
     const layers = [
       ...known(root, true),
       ...unknown(root),
-      ...known(own, true),
-      ...unknown(own),
+      ...known(ofNamespace, true),
+      ...unknown(ofNamespace),
       ...unknown(of('')),
-      ...known(own, false),
+      ...known(ofNamespace, false),
     ];
     return [...new Set(layers.filter((policy) => policy !== undefined))];
   }
@@ -175,7 +175,7 @@ class PoliciesOfNamespace<Spec extends object> {
     }
   }
 
-  for(labels: Readonly<Record<string, string>>, targetableAs: readonly ObjectReference[]): readonly Config<Spec>[] {
+  for(labels: Readonly<Record<string, string>>, targetableAs: readonly TargetableObject[]): readonly Config<Spec>[] {
     const selecting = this.bySelector.selecting(labels);
     const attached = targetableAs.flatMap((object) => this.byReference.get(textOf(object)) ?? []);
     if (attached.length === 0) return selecting;
@@ -187,7 +187,7 @@ function isScopeKnown({ standsFor }: Config): boolean {
   return standsFor?.isScopeKnown !== false;
 }
 
-function textOf({ group, kind, namespace, name }: ObjectReference): string {
+function textOf({ group, kind, namespace, name }: TargetableObject): string {
   return `${group}/${kind}/${namespace}/${name}`;
 }
 

@@ -6,7 +6,7 @@ import type { Features } from '../mesh/features.ts';
 import type { MeshConfig } from '../mesh/mesh-config.ts';
 import type { Proxy } from '../node/proxy.ts';
 import type { NetworkGateways } from '../services/network-gateways.ts';
-import type { KnownWorkload, LookedUp } from '../services/proxy-lookup.ts';
+import type { KnownWorkload, LookupSubject } from '../services/proxy-lookup.ts';
 import type { Endpoint, Service, ServiceTarget } from '../services/service.ts';
 import type { BackendTlsIndex } from './backend-tls.ts';
 import type { CredentialIndex } from './credential-index.ts';
@@ -100,9 +100,9 @@ export interface PushContext {
   /** Whether the resources of a proxy with this scope may depend on the object (§6.5 rule 4). */
   scopeDependsOn(scope: SidecarScope, key: ConfigKey): boolean;
   /** The service ports that a proxy's workload serves. */
-  serviceTargetsOf(proxy: LookedUp): readonly ServiceTarget[];
+  serviceTargetsOf(proxy: LookupSubject): readonly ServiceTarget[];
   /** Labels and locality of a proxy's workload from its registry; `undefined` if no registry knows it (§6.5). */
-  workloadOf(proxy: LookedUp): KnownWorkload | undefined;
+  workloadOf(proxy: LookupSubject): KnownWorkload | undefined;
   /** Gateways between networks (§5.7). */
   readonly networkGateways: NetworkGateways;
   /** Whether clients use only endpoints in their own cluster (§5.7). */

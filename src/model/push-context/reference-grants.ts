@@ -41,7 +41,7 @@ export class ReferenceGrants {
   }
 
   /** Whether Gateways of a namespace may use any object of another namespace. */
-  concernsGateways(gatewayNamespace: string, namespace: string): boolean {
+  grantsToGateways(gatewayNamespace: string, namespace: string): boolean {
     return this.#grantsTo({ kind: 'Gateway', namespace: gatewayNamespace }, namespace).length > 0;
   }
 

@@ -27,8 +27,8 @@ export function resolveVirtualService(config: Config<VirtualService>, hostNames:
 }
 
 /** Objects generated from the Gateway API have full names; a short one is literal. */
-function hasFullHosts({ madeOf, madeFrom }: Config): boolean {
-  return madeOf !== undefined && madeFrom !== 'Ingress';
+function hasFullHosts({ partOrigins, generatedFrom }: Config): boolean {
+  return partOrigins !== undefined && generatedFrom !== 'Ingress';
 }
 
 class Names {

@@ -24,7 +24,7 @@ interface Variant {
 
 /** A mesh with many namespaces, each with a sidecar; counts accesses to services and rules. */
 class CountedMesh {
-  looks = 0;
+  accesses = 0;
   context: PushContext;
   readonly namespaces: number;
   readonly #variant: Variant;
@@ -82,20 +82,20 @@ class CountedMesh {
   }
 
   /** Number of accesses to determine all namespaces that a change affects, and to build the following scopes. */
-  looksOf(change: Config): number {
-    const before = this.context;
+  accessesOf(change: Config): number {
+    const previous = this.context;
     this.#set([change]);
-    this.looks = 0;
-    this.context = this.#build({ context: before, changed: [keyOf(change)] });
+    this.accesses = 0;
+    this.context = this.#build({ context: previous, changed: [keyOf(change)] });
     for (const shape of this.#shapes) {
       this.context.sidecarScopeFor(shape);
       typesToPush(
         { forced: false, keys: [keyOf(change)] },
         { shape, context: this.context },
-        { shape, context: before },
+        { shape, context: previous },
       );
     }
-    return this.looks;
+    return this.accesses;
   }
 
   scopeOf(namespace: number) {
@@ -142,7 +142,7 @@ class CountedMesh {
     const counted = { ...original };
     for (const field of fields) {
       const get = () => {
-        this.looks++;
+        this.accesses++;
         return original[field];
       };
       Object.defineProperty(counted, field, { get, enumerable: true });
@@ -177,8 +177,8 @@ describe.each(variants)('many namespaces, of which %s', (_name, variant) => {
     ['destination rule for a wildcard', (mesh: CountedMesh) => mesh.rule(7, 2, `*.ns-7.svc.cluster.local`)],
   ])('have a constant cost for each for a changed %s, regardless of the number of services', (_kind, change) => {
     const [small, large] = [new CountedMesh(few, variant), new CountedMesh(many, variant)];
-    for (const mesh of [small, large]) mesh.looksOf(mesh.route(11, 5));
-    const [ofSmall, ofLarge] = [small.looksOf(change(small)), large.looksOf(change(large))];
+    for (const mesh of [small, large]) mesh.accessesOf(mesh.route(11, 5));
+    const [ofSmall, ofLarge] = [small.accessesOf(change(small)), large.accessesOf(change(large))];
     expect((ofLarge - ofSmall) / (many - few)).toBeLessThan(services / 8);
     expect(ofLarge).toBeLessThan(15 * services);
   });
@@ -198,28 +198,28 @@ describe('the scopes of namespaces', () => {
   it('keep their services when a private service of another namespace changes', () => {
     const mesh = new CountedMesh(many, { exportTo: ['.'] });
     const [mine, other] = [mesh.scopeOf(3), mesh.scopeOf(4)];
-    mesh.looksOf(mesh.service(3, 'DNS'));
+    mesh.accessesOf(mesh.service(3, 'DNS'));
     expect(mesh.scopeOf(4)).toBe(other);
     expect(mesh.scopeOf(3).services).not.toBe(mine.services);
   });
 
   it('keep their services when a rule changes, and everything when a destination rule does', () => {
     const mesh = new CountedMesh(many, {});
-    const before = mesh.scopeOf(4);
-    mesh.looksOf(mesh.rule(4, 2));
-    expect(mesh.scopeOf(4)).toBe(before);
-    mesh.looksOf(mesh.route(4, 2));
-    expect(mesh.scopeOf(4)).not.toBe(before);
-    expect(mesh.scopeOf(4).services).toBe(before.services);
+    const previous = mesh.scopeOf(4);
+    mesh.accessesOf(mesh.rule(4, 2));
+    expect(mesh.scopeOf(4)).toBe(previous);
+    mesh.accessesOf(mesh.route(4, 2));
+    expect(mesh.scopeOf(4)).not.toBe(previous);
+    expect(mesh.scopeOf(4).services).toBe(previous.services);
   });
 
   it('are unchanged if nothing that a Sidecar object imports changed', () => {
     const mesh = new CountedMesh(many, { imports: ['./*'] });
     const [mine, other] = [mesh.scopeOf(7), mesh.scopeOf(8)];
-    mesh.looksOf(mesh.route(7, 2));
+    mesh.accessesOf(mesh.route(7, 2));
     expect(mesh.scopeOf(8)).toBe(other);
     expect(mesh.scopeOf(7)).not.toBe(mine);
-    mesh.looksOf(mesh.service(7, 'DNS'));
+    mesh.accessesOf(mesh.service(7, 'DNS'));
     expect(mesh.scopeOf(8)).toBe(other);
   });
 });

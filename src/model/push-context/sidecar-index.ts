@@ -24,15 +24,21 @@ export class SidecarIndex {
   constructor(sidecars: readonly Config<Sidecar>[], rootNamespace: string) {
     this.all = sidecars;
     const groups = Map.groupBy(sidecars, (sidecar) => sidecar.namespace);
-    this.byNamespace = new Map([...groups].map(([namespace, own]) => [namespace, ofNamespace(own)]));
+    this.byNamespace = new Map(
+      [...groups].map(([namespace, sidecarsOfOne]) => [namespace, ofNamespace(sidecarsOfOne)]),
+    );
     this.rootNamespace = rootNamespace;
   }
 
   /** The oldest Sidecar that selects the workload, else the namespace's default, else the root namespace's default. None for gateways. */
   for(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): Config<Sidecar> | undefined {
     if (proxy.type !== 'sidecar') return undefined;
-    const own = this.byNamespace.get(proxy.configNamespace);
-    return own?.chosen.selecting(proxy.labels)[0] ?? own?.forAll ?? this.byNamespace.get(this.rootNamespace)?.forAll;
+    const candidates = this.byNamespace.get(proxy.configNamespace);
+    return (
+      candidates?.chosen.selecting(proxy.labels)[0] ??
+      candidates?.forAll ??
+      this.byNamespace.get(this.rootNamespace)?.forAll
+    );
   }
 }
 
@@ -54,14 +60,14 @@ export class SidecarScopes {
   private readonly sidecars: SidecarIndex;
   private readonly scopes = new Map<string, SidecarScope>();
   /** Scopes of the previous context. */
-  private readonly before: ReadonlyMap<string, SidecarScope>;
+  private readonly previousScopes: ReadonlyMap<string, SidecarScope>;
   private readonly sameServices: boolean;
 
   /** @param previous scopes of other sources; unchanged parts are reused */
   constructor(sources: ScopeSources, sidecars: SidecarIndex, previous?: SidecarScopes) {
     this.sources = sources;
     this.sidecars = sidecars;
-    this.before = previous?.scopes ?? new Map();
+    this.previousScopes = previous?.scopes ?? new Map();
     this.sameServices = previous?.sources.services === sources.services;
   }
 
@@ -70,7 +76,13 @@ export class SidecarScopes {
     const id = `${proxy.configNamespace} ${sidecar === undefined ? '' : `${sidecar.namespace}/${sidecar.name}`}`;
     let scope = this.scopes.get(id);
     if (scope === undefined) {
-      scope = buildSidecarScope(this.sources, proxy.configNamespace, sidecar, this.before.get(id), this.sameServices);
+      scope = buildSidecarScope(
+        this.sources,
+        proxy.configNamespace,
+        sidecar,
+        this.previousScopes.get(id),
+        this.sameServices,
+      );
       this.scopes.set(id, scope);
     }
     return scope;

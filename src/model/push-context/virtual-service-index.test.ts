@@ -54,8 +54,8 @@ describe('an index derived from the previous one', () => {
   it('handles an object that becomes a delegate, or is no longer one', () => {
     const delegate = source('part', leadingTo('one.test'), 3);
     const first = indexOf([root, delegate]);
-    const own = source('part', { hosts: ['z.test'], ...leadingTo('z.test') }, 3);
-    const second = indexOf([root, own], first);
+    const part = source('part', { hosts: ['z.test'], ...leadingTo('z.test') }, 3);
+    const second = indexOf([root, part], first);
     expect([ledTo(second, 'root'), ledTo(second, 'part')]).toEqual([[], ['z.test']]);
     const third = indexOf([root, delegate], second);
     expect([ledTo(third, 'root'), ledTo(third, 'part')]).toEqual([['one.test'], []]);
@@ -104,7 +104,7 @@ describe('the virtual services visible to a namespace', () => {
 
   it('are in this order even if they are added later', () => {
     const index = all.reduce<VirtualServiceIndex>(
-      (before, _, count) => indexOf(all.slice(0, count + 1), before),
+      (previous, _, count) => indexOf(all.slice(0, count + 1), previous),
       indexOf([]),
     );
     expect(names(index.for('mesh', 'b'))).toEqual(names(indexOf(all).for('mesh', 'b')));

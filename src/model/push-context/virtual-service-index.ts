@@ -8,7 +8,7 @@ import { changedList, listDiff } from '../collections/list-diff.ts';
 import { sameItems } from '../collections/same-items.ts';
 import type { Origin } from '../config/config.ts';
 import { byAge, type Config, type ConfigKey, configKeyOf } from '../config/config.ts';
-import { type HostNames, isWildcard, keysAround } from '../fields/hostname.ts';
+import { coveringKeys, type HostNames, isWildcard } from '../fields/hostname.ts';
 import type { HttpRoute, VirtualService } from '../kinds/virtual-service/virtual-service.ts';
 import type { MeshConfig } from '../mesh/mesh-config.ts';
 import { type ExportRule, exportSet, isExportedTo, isPublic } from '../services/visibility.ts';
@@ -16,7 +16,7 @@ import type { HostImports } from './host-imports.ts';
 import { mergeDelegateRoutes } from './merge-delegates.ts';
 import { resolveVirtualService, shortNamesText } from './resolve-virtual-service.ts';
 import type { ResolvedVirtualService } from './resolved-rules.ts';
-import { byHolding } from './virtual-service-order.ts';
+import { byPrecedenceFor } from './virtual-service-order.ts';
 
 type Source = Config<VirtualService>;
 
@@ -39,7 +39,7 @@ interface Bucket {
   /** Visible virtual services of each of these namespaces, built on first use. */
   readonly visible: Map<string, readonly ResolvedVirtualService[]>;
   /** Lists of the previous bucket. */
-  readonly visibleBefore: ReadonlyMap<string, readonly ResolvedVirtualService[]>;
+  readonly previousVisible: ReadonlyMap<string, readonly ResolvedVirtualService[]>;
   /** Built on first use. */
   byNamespace?: ReadonlyMap<string, readonly Exported[]>;
   byHost?: ReadonlyMap<string, readonly Exported[]>;
@@ -90,8 +90,8 @@ export class VirtualServiceIndex {
     previous?: VirtualServiceIndex,
   ): Steps<VirtualServiceIndex> {
     const edited = listDiff(previous?.sources ?? [], configs);
-    const gone = new Set(edited.removed);
-    const renamed = (previous?.withOtherNames(hostNames) ?? []).filter((source) => !gone.has(source));
+    const removedSources = new Set(edited.removed);
+    const renamed = (previous?.withOtherNames(hostNames) ?? []).filter((source) => !removedSources.has(source));
     const diff = { removed: [...edited.removed, ...renamed], added: [...edited.added, ...renamed] };
     const shortNames = yield* changedNames(previous?.shortNames, diff, hostNames);
     const bySource = new Map(previous?.bySource);
@@ -126,8 +126,8 @@ export class VirtualServiceIndex {
     });
     const added: Exported[] = [];
     for (const source of [...withHosts, ...again]) {
-      const { config, exportTo, virtualService: before } = bySource.get(source)!;
-      if (before !== undefined) removed.add(bySource.get(source)!);
+      const { config, exportTo, virtualService: previousService } = bySource.get(source)!;
+      if (previousService !== undefined) removed.add(bySource.get(source)!);
       const virtualService = withDelegates(config, exportTo, delegates);
       const one = { config, exportTo, virtualService };
       bySource.set(source, one);
@@ -147,9 +147,9 @@ export class VirtualServiceIndex {
     if (!bucket.named.has(namespace)) return bucket.publicServices;
     let visible = bucket.visible.get(namespace);
     if (visible === undefined) {
-      const made = servicesFor(namespace, bucket.items);
-      const before = bucket.visibleBefore.get(namespace);
-      visible = before !== undefined && sameItems(before, made) ? before : made;
+      const current = servicesFor(namespace, bucket.items);
+      const previousList = bucket.previousVisible.get(namespace);
+      visible = previousList !== undefined && sameItems(previousList, current) ? previousList : current;
       bucket.visible.set(namespace, visible);
     }
     return visible;
@@ -188,12 +188,12 @@ export class VirtualServiceIndex {
 const noNames: ReadonlyMap<Source, string> = new Map();
 
 function* changedNames(
-  before: ReadonlyMap<Source, string> = noNames,
+  previous: ReadonlyMap<Source, string> = noNames,
   { removed, added }: { readonly removed: readonly Source[]; readonly added: readonly Source[] },
   hostNames: HostNames,
 ): Steps<ReadonlyMap<Source, string>> {
-  if (hostNames.isFixed || removed.length + added.length === 0) return before;
-  const names = new Map(before);
+  if (hostNames.isFixed || removed.length + added.length === 0) return previous;
+  const names = new Map(previous);
   for (const source of removed) names.delete(source);
   for (const source of added) {
     const text = shortNamesText(source, hostNames);
@@ -204,40 +204,40 @@ function* changedNames(
 }
 
 function* changedBuckets(
-  before: ReadonlyMap<string, Bucket>,
+  previous: ReadonlyMap<string, Bucket>,
   removed: ReadonlySet<Exported>,
   added: readonly Exported[],
 ): Steps<Map<string, Bucket>> {
-  const buckets = new Map(before);
-  const come = byGatewayName(added);
+  const buckets = new Map(previous);
+  const addedByGateway = byGatewayName(added);
   yield;
-  for (const gateway of new Set([...byGatewayName(removed).keys(), ...come.keys()])) {
+  for (const gateway of new Set([...byGatewayName(removed).keys(), ...addedByGateway.keys()])) {
     yield;
-    const old = before.get(gateway)?.items ?? [];
-    const bound = come.get(gateway) ?? [];
+    const old = previous.get(gateway)?.items ?? [];
+    const bound = addedByGateway.get(gateway) ?? [];
     const items = changedList(old, removed, bound, byConfigAge);
     if (items.length === 0) buckets.delete(gateway);
     else if (items !== old) {
-      buckets.set(gateway, bucketOf(items, before.get(gateway)));
+      buckets.set(gateway, bucketOf(items, previous.get(gateway)));
     }
   }
   return buckets;
 }
 
-function bucketOf(items: readonly Exported[], before: Bucket | undefined): Bucket {
+function bucketOf(items: readonly Exported[], previous: Bucket | undefined): Bucket {
   const named = new Set<string>();
   const publicServices: ResolvedVirtualService[] = [];
   for (const { config, exportTo, virtualService } of items) {
     if (isPublic(exportTo)) publicServices.push(virtualService!);
     else for (const namespace of exportTo) named.add(namespace === '.' ? config.namespace : namespace);
   }
-  const same = before !== undefined && sameItems(before.publicServices, publicServices);
+  const same = previous !== undefined && sameItems(previous.publicServices, publicServices);
   return {
     items,
-    publicServices: same ? before.publicServices : publicServices,
+    publicServices: same ? previous.publicServices : publicServices,
     named,
     visible: new Map(),
-    visibleBefore: before?.visible ?? new Map(),
+    previousVisible: previous?.visible ?? new Map(),
   };
 }
 
@@ -250,7 +250,7 @@ function candidatesOf(bucket: Bucket, from: string, hosts: ReadonlySet<string>):
   if ([...hosts].some(isWildcard)) return bucket.items;
   bucket.byHost ??= itemsByHost(bucket.items);
   const { byHost } = bucket;
-  return [...hosts].flatMap((host) => [...keysAround(host, byHost)].flatMap((around) => byHost.get(around)!));
+  return [...hosts].flatMap((host) => [...coveringKeys(host, byHost)].flatMap((covering) => byHost.get(covering)!));
 }
 
 function itemsByHost(items: readonly Exported[]): ReadonlyMap<string, readonly Exported[]> {
@@ -286,7 +286,7 @@ const none: readonly ResolvedVirtualService[] = [];
 /** Virtual services visible to the namespace, in precedence order. */
 function servicesFor(namespace: string, items: readonly Exported[]): readonly ResolvedVirtualService[] {
   const seen = items.filter((item) => isVisible(item, namespace));
-  return seen.map(({ virtualService }) => virtualService!).sort(byHolding(namespace));
+  return seen.map(({ virtualService }) => virtualService!).sort(byPrecedenceFor(namespace));
 }
 
 function byGatewayName(items: Iterable<Exported>): Map<string, Exported[]> {
@@ -315,13 +315,13 @@ function withDelegates(
   exportTo: ReadonlySet<string>,
   delegates: ReadonlyMap<string, Exported>,
 ): ResolvedVirtualService {
-  const own = configKeyOf(config);
-  if (!config.spec.http?.some((route) => route.delegate !== undefined)) return { config, exportTo, origins: [own] };
-  const origins: ConfigKey[] = [own];
+  const ownKey = configKeyOf(config);
+  if (!config.spec.http?.some((route) => route.delegate !== undefined)) return { config, exportTo, origins: [ownKey] };
+  const origins: ConfigKey[] = [ownKey];
   const http: HttpRoute[] = [];
   const httpOrigins: (readonly Origin[])[] = [];
   for (const [rootIndex, root] of config.spec.http.entries()) {
-    const here: Origin = { key: own, path: ['spec', 'http', rootIndex] };
+    const here: Origin = { key: ownKey, path: ['spec', 'http', rootIndex] };
     if (root.delegate === undefined) {
       http.push(root);
       httpOrigins.push([here]);

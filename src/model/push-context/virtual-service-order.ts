@@ -7,7 +7,7 @@ import type { ResolvedVirtualService } from './resolved-rules.ts';
  * Order for clients of a namespace: non-public ones of their own namespace, then those exported to it by name, then public ones, each
  * oldest first. So a namespace can override the routing of its own requests.
  */
-export function byHolding(namespace: string): (a: ResolvedVirtualService, b: ResolvedVirtualService) => number {
+export function byPrecedenceFor(namespace: string): (a: ResolvedVirtualService, b: ResolvedVirtualService) => number {
   return (a, b) => rankFor(a, namespace) - rankFor(b, namespace) || byAge(a.config, b.config);
 }
 

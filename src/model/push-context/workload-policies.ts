@@ -11,7 +11,7 @@ import type { PeerAuthentication } from '../kinds/policies/peer-authentication.t
 import type { RequestAuthentication } from '../kinds/policies/request-authentication.ts';
 import type { Sidecar } from '../kinds/workloads/sidecar.ts';
 import type { GatewaySubject } from './gateway-index.ts';
-import type { ObjectReference, PolicyIndex, PolicySubject } from './policy-index.ts';
+import type { PolicyIndex, PolicySubject, TargetableObject } from './policy-index.ts';
 import type { SidecarIndex } from './sidecar-index.ts';
 
 /**
@@ -60,7 +60,7 @@ export class WorkloadPolicyIndex {
   readonly indexes: PolicyIndexes;
   private readonly gatewaysOf: (subject: WorkloadSubject) => readonly Config<Gateway>[];
   /** Cached, because subjects are immutable and most are requested repeatedly. */
-  private readonly answers = new WeakMap<WorkloadSubject, WorkloadPolicies>();
+  private readonly results = new WeakMap<WorkloadSubject, WorkloadPolicies>();
 
   /** `undefined` if there is no stand-in for a Sidecar, so that the applied Sidecar does not matter. */
   private readonly sidecars: SidecarIndex | undefined;
@@ -85,23 +85,23 @@ export class WorkloadPolicyIndex {
   }
 
   for(workload: WorkloadSubject): WorkloadPolicies {
-    let answer = this.answers.get(workload);
-    if (answer === undefined) {
+    let result = this.results.get(workload);
+    if (result === undefined) {
       const { configNamespace: namespace, labels } = workload;
       const targetableAs = workload.type === 'router' ? gatewayReferences(workload, this.gatewaysOf(workload)) : [];
       const lists = this.listsFor({ namespace, labels, targetableAs });
-      answer = theOne(this.withoutReplaced(lists, workload));
-      this.answers.set(workload, answer);
+      result = theOne(this.withoutReplaced(lists, workload));
+      this.results.set(workload, result);
     }
-    return answer;
+    return result;
   }
 
   /** Keeps only those stand-ins for rejected Sidecars that apply to the workload: its own Sidecar replaces a wider one. */
   private withoutReplaced(lists: Lists, workload: WorkloadSubject): Lists {
     const { authorizationPolicies: all } = lists;
     if (this.sidecars === undefined || !all.some(isOfSidecar)) return lists;
-    const own = this.sidecars.for(workload);
-    const left = all.filter((policy) => !isOfSidecar(policy) || mayHold(policy, workload, own));
+    const sidecar = this.sidecars.for(workload);
+    const left = all.filter((policy) => !isOfSidecar(policy) || mayHaveApplied(policy, workload, sidecar));
     return { ...lists, authorizationPolicies: left };
   }
 
@@ -125,16 +125,17 @@ export class WorkloadPolicyIndex {
 function gatewayReferences(
   { configNamespace, labels }: WorkloadSubject,
   gateways: readonly Config<Gateway>[],
-): ObjectReference[] {
+): TargetableObject[] {
   const kind = 'Gateway';
-  const own = labels['gateway.networking.k8s.io/gateway-name'];
+  const gatewayName = labels['gateway.networking.k8s.io/gateway-name'];
   const kubernetes = new Map(
     gateways
-      .flatMap(({ madeOf }) => madeOf?.['servers[0]'] ?? [])
+      .flatMap(({ partOrigins }) => partOrigins?.['servers[0]'] ?? [])
       .filter(({ key }) => key.kind === 'KubernetesGateway')
       .map(({ key: { namespace, name } }) => [`${namespace}/${name}`, { namespace, name }]),
   );
-  if (own !== undefined) kubernetes.set(`${configNamespace}/${own}`, { namespace: configNamespace, name: own });
+  if (gatewayName !== undefined)
+    kubernetes.set(`${configNamespace}/${gatewayName}`, { namespace: configNamespace, name: gatewayName });
   return [
     ...gateways.map(({ namespace, name }) => ({ group: 'networking.istio.io', kind, namespace, name })),
     ...[...kubernetes.values()].map((gateway) => ({ group: 'gateway.networking.k8s.io', kind, ...gateway })),
@@ -146,20 +147,24 @@ type Lists = Omit<WorkloadPolicies, 'id'>;
 /**
  * Whether the rejected Sidecar may have applied to a workload: never to a router, nor if a narrower valid one applies (SidecarIndex.for).
  *
- * @param own the valid Sidecar that applies
+ * @param appliedSidecar the valid Sidecar that applies
  */
-function mayHold(
+function mayHaveApplied(
   { namespace, spec, standsFor }: Config<AuthorizationPolicy>,
   { type, configNamespace }: WorkloadSubject,
-  own: Config<Sidecar> | undefined,
+  appliedSidecar: Config<Sidecar> | undefined,
 ): boolean {
   if (type !== 'sidecar') return false;
   // The object's namespace could not be read.
   if (namespace === '') return true;
   const isKnown = standsFor?.isScopeKnown !== false;
   const selects = isKnown && spec.selector !== undefined;
-  if (namespace !== configNamespace) return !selects && own?.namespace !== configNamespace;
-  return !isKnown || selects || !(own?.namespace === configNamespace && own.spec.workloadSelector !== undefined);
+  if (namespace !== configNamespace) return !selects && appliedSidecar?.namespace !== configNamespace;
+  return (
+    !isKnown ||
+    selects ||
+    !(appliedSidecar?.namespace === configNamespace && appliedSidecar.spec.workloadSelector !== undefined)
+  );
 }
 
 function isOfSidecar({ standsFor }: Config): boolean {
@@ -175,9 +180,9 @@ function theOne(lists: Lists): WorkloadPolicies {
   const all = Object.values(lists) as (readonly Config[])[];
   if (all.every((list) => list.length === 0)) return noPolicies;
   const text = all.map(identityText).join(';');
-  const before = known.get(text);
-  if (before !== undefined) return before;
-  const made = { id: `p${++lastId}`, ...lists };
-  known.set(text, made);
-  return made;
+  const existing = known.get(text);
+  if (existing !== undefined) return existing;
+  const policies = { id: `p${++lastId}`, ...lists };
+  known.set(text, policies);
+  return policies;
 }

@@ -68,12 +68,12 @@ describe('definitions', () => {
   });
 
   it('are structural', () => {
-    const mistakes = definitions.flatMap(({ metadata, spec }) =>
+    const errors = definitions.flatMap(({ metadata, spec }) =>
       spec.versions.flatMap(({ schema }) =>
-        structuralMistakes(schema.openAPIV3Schema).map((mistake) => `${metadata.name}: ${mistake}`),
+        structuralMistakes(schema.openAPIV3Schema).map((error) => `${metadata.name}: ${error}`),
       ),
     );
-    expect(mistakes).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   it('fit into the last-applied annotation of kubectl apply', () => {

@@ -7,7 +7,7 @@ import {
   type Describable,
   descriptionOf,
   type FieldDescription,
-  type Validation,
+  type SchemaValidation,
   type ValueValidation,
 } from '../fields/description.ts';
 
@@ -78,16 +78,19 @@ function objectSchema(fields: readonly FieldDescription[], path: string): Struct
 }
 
 /** Two validations of one schema are combined with allOf: both apply. */
-function narrowed(schema: StructuralSchema, { rules, allOf = [], required, ...by }: Validation): StructuralSchema {
+function narrowed(
+  schema: StructuralSchema,
+  { rules, allOf = [], required, ...by }: SchemaValidation,
+): StructuralSchema {
   const isNested = (key: string): boolean => key === 'properties' || key === 'items' || key === 'additionalProperties';
   const entries = Object.entries(by);
   const beside = entries.filter(([key]) => Object.hasOwn(schema, key) || isNested(key));
-  const own = entries.filter((entry) => !beside.includes(entry));
+  const ownEntries = entries.filter((entry) => !beside.includes(entry));
   const all = [...(schema.allOf ?? []), ...allOf, ...beside.map(([key, value]) => ({ [key]: value }))];
   const validations = [...(schema['x-kubernetes-validations'] ?? []), ...(rules ?? [])];
   return {
     ...schema,
-    ...Object.fromEntries(own),
+    ...Object.fromEntries(ownEntries),
     ...(required && { required: [...new Set([...(schema.required ?? []), ...required])] }),
     ...(all.length > 0 && { allOf: all }),
     ...(validations.length > 0 && { 'x-kubernetes-validations': validations }),

@@ -65,8 +65,8 @@ export class AddressAllocation {
   change(removed: ReadonlySet<string>, added: ReadonlySet<string>): boolean {
     if (this.#isEntangled) return false;
     const freed = new Set<number>();
-    const gone = [...removed].filter((name) => !added.has(name));
-    for (const name of gone) {
+    const removedNames = [...removed].filter((name) => !added.has(name));
+    for (const name of removedNames) {
       const known = this.#addresses.get(name);
       if (known === undefined || this.#contested[known.slot] === 1) return false;
       freed.add(known.slot);
@@ -80,7 +80,7 @@ export class AddressAllocation {
       if (isTaken || !isUsable(slot) || this.#addresses.has(name)) return false;
       found.set(slot, { ...addressesOf(slot), slot, hash, name });
     }
-    for (const name of gone) this.#addresses.delete(name);
+    for (const name of removedNames) this.#addresses.delete(name);
     for (const slot of freed) this.#taken[slot] = 0;
     for (const [slot, { name, ...addresses }] of found) {
       this.#addresses.set(name, addresses);
@@ -104,11 +104,11 @@ export class AddressAllocation {
       const known = this.#addresses.get(name);
       const hash = known?.hash ?? fnv1a(name);
       const slot = freeSlot(hash, taken, contested, search);
-      const before = addresses.get(name);
-      isEntangled ||= slot === undefined || before !== undefined || search.isUsed;
+      const previousAddress = addresses.get(name);
+      isEntangled ||= slot === undefined || previousAddress !== undefined || search.isUsed;
       if (slot === undefined) break;
       taken[slot] = 1;
-      if (before === undefined || slot < before.slot) {
+      if (previousAddress === undefined || slot < previousAddress.slot) {
         addresses.set(name, known?.slot === slot ? known : { ...addressesOf(slot), slot, hash });
       }
       if (index % namesAtATime === namesAtATime - 1) yield;

@@ -49,8 +49,8 @@ describe('endpoint shards', () => {
   it.each<[string, Endpoint[], Endpoint[]]>([
     ['all come to take mutual TLS', [secured, plain], [secured]],
     ['one comes that does not take it', [secured], [secured, plain]],
-  ])('require a full push if %s, with any identities', (_, before, after) => {
-    expect(given(before).update(a, web, after)).toBe<PushType>('full');
+  ])('require a full push if %s, with any identities', (_, previous, after) => {
+    expect(given(previous).update(a, web, after)).toBe<PushType>('full');
   });
 
   it('require a full push if endpoints after an empty list use another TLS mode', () => {
@@ -135,8 +135,8 @@ describe('endpoint shards', () => {
 
   it('count endpoints, and leave earlier snapshots unchanged', () => {
     const shards = given([endpoint('1.1.1.1')]);
-    const before = shards.index;
+    const snapshot = shards.index;
     shards.update(a, web, [endpoint('1.1.1.1'), endpoint('1.1.1.2')]);
-    expect([before.get('web.b')?.get('shop')?.length, shards.count]).toEqual([1, 2]);
+    expect([snapshot.get('web.b')?.get('shop')?.length, shards.count]).toEqual([1, 2]);
   });
 });

@@ -39,8 +39,8 @@ interface Entry extends ServiceShards {
   readonly joined: readonly Endpoint[];
   /** Properties of the endpoints that are part of clusters, as a text. */
   readonly security: string;
-  /** {@link security} before the last endpoint was removed, while there are none. */
-  readonly securityBefore?: string;
+  /** {@link security} before the last endpoint was removed; set while the list is empty. */
+  readonly previousSecurity?: string;
 }
 
 const noShards: Entry = entryOf([]);
@@ -89,20 +89,20 @@ export class EndpointShards {
    */
   update(key: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): PushType {
     const entry = this.#entry(service);
-    const before = entry?.shards.get(shardText(key)) ?? [];
+    const previous = entry?.shards.get(shardText(key)) ?? [];
     if (endpoints.length === 0) {
       // Keeps the key: a service that scales to zero and back is not new.
-      if (before.length === 0) return 'none';
+      if (previous.length === 0) return 'none';
       const left = withoutShard(entry!, key);
       // Without endpoints the security mode does not matter; it is compared again when the next one is added.
       const isLast = left.ordered.length === 0;
-      this.#put(service, isLast ? { ...left, securityBefore: entry!.security } : left);
+      this.#put(service, isLast ? { ...left, previousSecurity: entry!.security } : left);
       return isLast || left.security === entry!.security ? 'incremental' : 'full';
     }
     const next = withShard(entry ?? noShards, { key, endpoints });
-    const changed = entry === undefined || this.#differ(before, endpoints);
+    const changed = entry === undefined || this.#differ(previous, endpoints);
     this.#put(service, next);
-    if (entry === undefined || (entry.securityBefore ?? next.security) !== next.security) return 'full';
+    if (entry === undefined || (entry.previousSecurity ?? next.security) !== next.security) return 'full';
     if (entry.security !== next.security) return 'full';
     return changed ? 'incremental' : 'none';
   }
@@ -132,20 +132,20 @@ export class EndpointShards {
   }
 
   /** Whether a change is visible to clients: new unhealthy endpoints are not sent. */
-  #differ(before: readonly Endpoint[], after: readonly Endpoint[]): boolean {
-    if (before === after) return false;
+  #differ(previous: readonly Endpoint[], after: readonly Endpoint[]): boolean {
+    if (previous === after) return false;
     // Fast path: usually every endpoint is at the same index.
-    if (before.length === after.length && after.every((endpoint, index) => isSameId(before[index]!, endpoint))) {
-      return after.some((endpoint, index) => !sameEndpoint(before[index]!, endpoint));
+    if (previous.length === after.length && after.every((endpoint, index) => isSameId(previous[index]!, endpoint))) {
+      return after.some((endpoint, index) => !sameEndpoint(previous[index]!, endpoint));
     }
-    const old = new Map(before.map((endpoint) => [endpointId(endpoint), endpoint]));
+    const old = new Map(previous.map((endpoint) => [endpointId(endpoint), endpoint]));
     // Endpoints with one ID cannot be matched, so any change counts.
-    if (old.size < before.length) return true;
+    if (old.size < previous.length) return true;
     for (const endpoint of after) {
       const id = endpointId(endpoint);
-      const previous = old.get(id);
+      const earlier = old.get(id);
       old.delete(id);
-      if (previous === undefined ? this.#isSent(endpoint) : !sameEndpoint(previous, endpoint)) return true;
+      if (earlier === undefined ? this.#isSent(endpoint) : !sameEndpoint(earlier, endpoint)) return true;
     }
     return old.size > 0;
   }
@@ -182,8 +182,8 @@ function shardText({ provider, cluster }: ShardKey): string {
 }
 
 function withShard(entry: Entry, shard: Shard): Entry {
-  const others = entry.ordered.filter(({ key }) => !sameKey(key, shard.key));
-  return entryOf([...others, shard].sort((a, b) => compareKeys(a.key, b.key)));
+  const otherShards = entry.ordered.filter(({ key }) => !sameKey(key, shard.key));
+  return entryOf([...otherShards, shard].sort((a, b) => compareKeys(a.key, b.key)));
 }
 
 function withoutShard(entry: Entry, key: ShardKey): Entry {

@@ -18,13 +18,13 @@ describe('LabelIndex', () => {
           if (item.labels === null) model.delete(item.id);
           else model.set(item.id, { id: item.id, labels: item.labels });
         }
-        const wanted = [...model.values()].filter((item) => isSelected(selector, item.labels));
+        const expected = [...model.values()].filter((item) => isSelected(selector, item.labels));
         expect(
           index
             .selectedBy(selector)
             .map((item) => item.id)
             .toSorted(),
-        ).toEqual(wanted.map((item) => item.id).toSorted());
+        ).toEqual(expected.map((item) => item.id).toSorted());
       }),
     );
   });
@@ -38,16 +38,16 @@ describe('LabelIndex', () => {
 
 describe('SelectorIndex', () => {
   it('searches once for the labels of a workload, and again after selectors were added', () => {
-    let looks = 0;
+    let searches = 0;
     const ownKeys = (of: Record<string, string>): (string | symbol)[] => {
-      looks++;
+      searches++;
       return Reflect.ownKeys(of);
     };
     const given = new Proxy<Record<string, string>>({ a: '1' }, { ownKeys });
     const one = new SelectorIndex<string>().with('n', { id: 'x', selector: { a: '1' }, item: 'x' });
     const found = (index: SelectorIndex<string>): string[] => index.selecting('n', given).map(({ item }) => item);
     expect([found(one), found(one), found(one)]).toEqual([['x'], ['x'], ['x']]);
-    expect(looks).toBe(1);
+    expect(searches).toBe(1);
     expect(one.selecting('m', given)).toEqual([]);
     expect(found(one.with('n', { id: 'y', selector: {}, item: 'y' }))).toEqual(['y', 'x']);
   });
@@ -55,21 +55,21 @@ describe('SelectorIndex', () => {
   it('finds the same selectors as a scan of the namespace', () => {
     const namespace = fc.constantFrom('n', 'm');
     fc.assert(
-      fc.property(fc.array(fc.record({ namespace, selector: labels })), namespace, labels, (items, asked, given) => {
+      fc.property(fc.array(fc.record({ namespace, selector: labels })), namespace, labels, (items, queried, given) => {
         let index = new SelectorIndex<number>();
         for (const [item, { namespace, selector }] of items.entries()) {
           index = index.with(namespace, { id: `${item}`, selector, item });
         }
         const found = (): number[] =>
           index
-            .selecting(asked, given)
+            .selecting(queried, given)
             .map(({ item }) => item)
             .toSorted();
-        const wanted = [...items.keys()].filter(
-          (item) => items[item]!.namespace === asked && isSelected(items[item]!.selector, given),
+        const expected = [...items.keys()].filter(
+          (item) => items[item]!.namespace === queried && isSelected(items[item]!.selector, given),
         );
-        expect(found()).toEqual(wanted);
-        for (const item of wanted) index = index.without(asked, { id: `${item}`, selector: items[item]!.selector });
+        expect(found()).toEqual(expected);
+        for (const item of expected) index = index.without(queried, { id: `${item}`, selector: items[item]!.selector });
         expect(found()).toEqual([]);
       }),
     );

@@ -131,8 +131,8 @@ export class SelectorIndex<T> {
 
   with(namespace: string, selecting: Selecting<T>): SelectorIndex<T> {
     const bucket = bucketOf(namespace, selecting.selector);
-    const others = (this.buckets.get(bucket) ?? []).filter(({ id }) => id !== selecting.id);
-    return new SelectorIndex(this.buckets.with(bucket, [...others, selecting]));
+    const otherItems = (this.buckets.get(bucket) ?? []).filter(({ id }) => id !== selecting.id);
+    return new SelectorIndex(this.buckets.with(bucket, [...otherItems, selecting]));
   }
 
   without(namespace: string, { id, selector }: Pick<Selecting<T>, 'id' | 'selector'>): SelectorIndex<T> {

@@ -12,11 +12,11 @@ export interface RegistryServices {
  */
 export function mergeServices(registries: readonly RegistryServices[]): readonly Service[] {
   const merged = new Map<string, Service>();
-  const others: Service[] = [];
+  const otherServices: Service[] = [];
   for (const { provider, services } of registries) {
     for (const service of services) {
       if (provider !== 'Kubernetes') {
-        others.push(service);
+        otherServices.push(service);
         continue;
       }
       const id = `${service.namespace}/${service.hostname}`;
@@ -24,7 +24,7 @@ export function mergeServices(registries: readonly RegistryServices[]): readonly
       merged.set(id, first === undefined ? service : mergeClusters(first, service));
     }
   }
-  return [...merged.values(), ...others];
+  return [...merged.values(), ...otherServices];
 }
 
 function mergeClusters(first: Service, second: Service): Service {

@@ -21,8 +21,9 @@ const defaultGatewayPort = 15443;
 export function gatewaysOfService(service: Service): readonly NetworkGateway[] {
   const network = service.labels['topology.istio.io/network'];
   if (!network) return [];
-  const said = Number(service.labels['networking.istio.io/gatewayPort']);
-  const port = Number.isInteger(said) && said > 0 && said <= 65535 ? said : defaultGatewayPort;
+  const labelledPort = Number(service.labels['networking.istio.io/gatewayPort']);
+  const port =
+    Number.isInteger(labelledPort) && labelledPort > 0 && labelledPort <= 65535 ? labelledPort : defaultGatewayPort;
   return externalAddresses(service, port).map((outside) => ({ network, ...outside }));
 }
 
@@ -77,8 +78,8 @@ export class NetworkGateways {
   /** Gateways to a workload of a network: those of its cluster if any, else all of the network. */
   to(network: string, cluster: string): readonly NetworkGateway[] {
     const all = this.#byNetwork.get(network) ?? [];
-    const own = all.filter((gateway) => gateway.cluster === cluster);
-    return own.length > 0 ? own : all;
+    const ofCluster = all.filter((gateway) => gateway.cluster === cluster);
+    return ofCluster.length > 0 ? ofCluster : all;
   }
 
   isSameAs(other: NetworkGateways): boolean {

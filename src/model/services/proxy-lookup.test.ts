@@ -25,15 +25,15 @@ describe('AddressBook', () => {
   });
 
   it('keeps the services of a namespace when another one removes its own', () => {
-    const before = new AddressBook().with(bank!, [], [at('10.0.0.1', 80)]).with(mallory!, [], [at('10.0.0.1', 666)]);
-    const after = before.with(mallory!, [at('10.0.0.1', 666)], []);
+    const previous = new AddressBook().with(bank!, [], [at('10.0.0.1', 80)]).with(mallory!, [], [at('10.0.0.1', 666)]);
+    const after = previous.with(mallory!, [at('10.0.0.1', 666)], []);
     expect([ports(after, 'bank'), ports(after, 'mallory')]).toEqual([[80], []]);
-    expect(ports(before, 'mallory')).toEqual([666]);
+    expect(ports(previous, 'mallory')).toEqual([666]);
   });
 
   it('returns the services at an address sorted by host, regardless of arrival order', () => {
     const services = ['b.test', 'a.test', 'c.test'].map((hostname) => ({ hostname, namespace: 'bank' }));
-    const change = (service: (typeof services)[number]) => ({ ...service, before: [], after: [at('10.0.0.1', 80)] });
+    const change = (service: (typeof services)[number]) => ({ ...service, previous: [], after: [at('10.0.0.1', 80)] });
     const hosts = (book: AddressBook): string[] => book.at('bank', ['10.0.0.1']).map(({ hostname }) => hostname);
     const together = atOnce(new AddressBook().changing(services.map(change)));
     const oneByOne = services.reduce((book, one) => book.with(one, [], [at('10.0.0.1', 80)]), new AddressBook());
@@ -50,7 +50,7 @@ describe('AddressBook', () => {
       threadCpuMsOf(() => {
         for (let begun = 0; begun < services; begun += atOneAddress) {
           const changes = Array.from({ length: atOneAddress }, (_, index) => {
-            return { hostname: `h${index}.test`, namespace: 'mallory', before: [], after: [at('10.0.0.1', 80)] };
+            return { hostname: `h${index}.test`, namespace: 'mallory', previous: [], after: [at('10.0.0.1', 80)] };
           });
           atOnce(new AddressBook().changing(changes));
         }

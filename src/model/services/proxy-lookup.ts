@@ -19,16 +19,16 @@ export interface TargetRef {
   readonly targetPort: number;
 }
 
-export type LookedUp = Pick<
+export type LookupSubject = Pick<
   Proxy,
   'type' | 'ipAddresses' | 'configNamespace' | 'labels' | 'clusterId' | 'name' | 'metadata'
 >;
 
 /** Considers objects of the proxy's `configNamespace` only. Immutable. */
 export interface ProxyLookup {
-  targetsOf(proxy: LookedUp): readonly TargetRef[];
+  targetsOf(proxy: LookupSubject): readonly TargetRef[];
   /** Labels and locality of the proxy's workload; `undefined` if its namespace has no such workload. */
-  workloadOf(proxy: LookedUp): KnownWorkload | undefined;
+  workloadOf(proxy: LookupSubject): KnownWorkload | undefined;
 }
 
 export interface KnownWorkload {
@@ -55,7 +55,7 @@ export function joinedLookup(lookups: readonly ProxyLookup[]): ProxyLookup {
 }
 
 interface EndpointsChange extends ServiceName {
-  readonly before: readonly Endpoint[];
+  readonly previous: readonly Endpoint[];
   readonly after: readonly Endpoint[];
 }
 
@@ -83,9 +83,9 @@ export class AddressBook {
   }
 
   /** Replaces the endpoints of one service. */
-  with(service: ServiceName, before: readonly Endpoint[], after: readonly Endpoint[]): AddressBook {
+  with(service: ServiceName, previous: readonly Endpoint[], after: readonly Endpoint[]): AddressBook {
     const { hostname, namespace } = service;
-    return atOnce(this.changing([{ hostname, namespace, before, after }]));
+    return atOnce(this.changing([{ hostname, namespace, previous, after }]));
   }
 
   /** Replaces the endpoints of several services, in steps. */
@@ -95,8 +95,8 @@ export class AddressBook {
       this.move(change, moved);
       yield;
     }
-    const come = [...moved].filter(([, served]) => served.size > 0);
-    let book = yield* this.byAddress.addingAll(come);
+    const added = [...moved].filter(([, served]) => served.size > 0);
+    let book = yield* this.byAddress.addingAll(added);
     for (const [key, served] of moved) {
       if (served.size > 0) continue;
       book = book.without(key);
@@ -105,16 +105,20 @@ export class AddressBook {
     return moved.size === 0 ? this : new AddressBook(book);
   }
 
-  private move({ hostname, namespace, before, after }: EndpointsChange, moved: Map<string, ServedAt>): void {
+  private move({ hostname, namespace, previous: earlier, after }: EndpointsChange, moved: Map<string, ServedAt>): void {
     const refs = Map.groupBy(after, ({ address }) => address);
-    const old = Map.groupBy(before, ({ address }) => address);
+    const old = Map.groupBy(earlier, ({ address }) => address);
     for (const address of new Set([...old.keys(), ...refs.keys()])) {
-      const [before, now] = [old.get(address), refs.get(address)];
-      if (before !== undefined && now !== undefined && sameItems(before, now)) continue;
+      const [previous, now] = [old.get(address), refs.get(address)];
+      if (previous !== undefined && now !== undefined && sameItems(previous, now)) continue;
       const key = addressIn(namespace, address);
       const served = moved.get(key) ?? this.byAddress.get(key) ?? PersistentMap.empty();
-      const own = now?.map(({ servicePortName, port }) => ({ hostname, portName: servicePortName, targetPort: port }));
-      moved.set(key, own === undefined ? served.without(hostname) : served.with(hostname, own));
+      const targets = now?.map(({ servicePortName, port }) => ({
+        hostname,
+        portName: servicePortName,
+        targetPort: port,
+      }));
+      moved.set(key, targets === undefined ? served.without(hostname) : served.with(hostname, targets));
     }
   }
 }

@@ -6,7 +6,7 @@ import type { Endpoint, Service } from './service.ts';
 import type { WorkloadEvent } from './workload.ts';
 
 /** A changed object; without `current` it was deleted. */
-export interface ObjectChange<C> {
+export interface ConfigObjectChange<C> {
   readonly key: { readonly kind: string; readonly namespace: string; readonly name: string };
   readonly current: C | undefined;
 }
@@ -51,9 +51,9 @@ export function endpointEffect(services: readonly Service[]): EndpointEffect {
 }
 
 /** Returns the previous list if all services are equal. */
-export function keptServices(now: readonly Service[], before: readonly Service[]): readonly Service[] {
-  if (now.length !== before.length) return now;
-  return now.every((service, index) => service === before[index] || isDeepStrictEqual(service, before[index]))
-    ? before
+export function keptServices(now: readonly Service[], previous: readonly Service[]): readonly Service[] {
+  if (now.length !== previous.length) return now;
+  return now.every((service, index) => service === previous[index] || isDeepStrictEqual(service, previous[index]))
+    ? previous
     : now;
 }

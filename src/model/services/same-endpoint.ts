@@ -37,18 +37,18 @@ export function sameLabels(a: Labels, b: Labels): boolean {
 }
 
 /** Replaces equal endpoints by the previous objects; returns the previous list if all are equal. */
-export function keptEndpoints(list: readonly Endpoint[], before: readonly Endpoint[] = []): readonly Endpoint[] {
-  if (list === before || (list.length === 0 && before.length === 0)) return before;
+export function keptEndpoints(list: readonly Endpoint[], previous: readonly Endpoint[] = []): readonly Endpoint[] {
+  if (list === previous || (list.length === 0 && previous.length === 0)) return previous;
   // Usually every endpoint is at the same index; otherwise look it up by ID.
   let places: Map<string, Endpoint> | undefined;
   const kept = list.map((endpoint, index) => {
-    const there = before[index];
+    const there = previous[index];
     if (there !== undefined && isSameId(there, endpoint)) return sameEndpoint(there, endpoint) ? there : endpoint;
-    places ??= new Map(before.map((one) => [endpointId(one), one]));
+    places ??= new Map(previous.map((one) => [endpointId(one), one]));
     const same = places.get(endpointId(endpoint));
     return same !== undefined && sameEndpoint(same, endpoint) ? same : endpoint;
   });
-  if (sameItems(kept, before)) return before;
+  if (sameItems(kept, previous)) return previous;
   // Lists shared by several services stay shared.
   return sameItems(kept, list) ? list : kept;
 }

@@ -143,11 +143,11 @@ function workloadOf(
 /** A workload is unhealthy if its condition `Healthy` is false (§5.5), or if it must report health and has not done so yet. */
 function isHealthy({ status, annotations }: Pick<Config, 'status' | 'annotations'>): boolean {
   const conditions = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
-  const said = conditions
+  const reported = conditions
     .filter((one) => isObject(one) && one.type === 'Healthy')
     .map(({ status: is }) => scalarText(is).toLowerCase());
-  if (booleanOf(annotations['proxy.istio.io/health-checks-enabled'] ?? '') === true) return said[0] === 'true';
-  return !said.includes('false');
+  if (booleanOf(annotations['proxy.istio.io/health-checks-enabled'] ?? '') === true) return reported[0] === 'true';
+  return !reported.includes('false');
 }
 
 function portEndpoints({ spec }: Config<ServiceEntry>, workload: Workload): Endpoint[] {

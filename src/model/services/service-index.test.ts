@@ -38,14 +38,14 @@ it('lists equal those of a new index after any changes and queries', () => {
       for (const { come, go, asks } of steps) {
         for (const namespace of asks) {
           index.visibleTo(namespace);
-          index.meantTo(namespace);
+          index.resolvedFor(namespace);
         }
         services = [...services.filter((_, place) => !go.includes(place)), ...come].sort(byServiceAge);
         index = atOnce(ServiceIndex.building(services, index));
         const fresh = atOnce(ServiceIndex.building(services));
         for (const namespace of asks) {
           expect(index.visibleTo(namespace)).toEqual(fresh.visibleTo(namespace));
-          expect(index.meantTo(namespace)).toEqual(fresh.meantTo(namespace));
+          expect(index.resolvedFor(namespace)).toEqual(fresh.resolvedFor(namespace));
         }
       }
     }),

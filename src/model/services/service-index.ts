@@ -7,7 +7,7 @@ import { changedList, listDiff } from '../collections/list-diff.ts';
 import { sameItems } from '../collections/same-items.ts';
 import type { Service } from './service.ts';
 import { byServiceAge } from './service-registry.ts';
-import { isExportedTo, isPublic, nobodysNamespace } from './visibility.ts';
+import { isExportedTo, isPublic, publicViewNamespace } from './visibility.ts';
 
 type HostsByNamespace = ReadonlyMap<string, ReadonlySet<string>>;
 
@@ -30,7 +30,7 @@ export class ServiceIndex {
   private readonly exceptions: HostsByNamespace;
   private readonly byNamespace: ReadonlyMap<string, readonly Service[]>;
   private readonly visible: SharedLists;
-  private readonly meant: SharedLists;
+  private readonly resolved: SharedLists;
 
   private constructor(parts: Parts, previous: ServiceIndex | undefined, edit: Edit | undefined) {
     this.services = parts.services;
@@ -39,7 +39,7 @@ export class ServiceIndex {
     this.exceptions = parts.exceptions;
     this.byNamespace = parts.byNamespace;
     this.visible = new SharedLists(previous?.visible, edit);
-    this.meant = new SharedLists(previous?.meant, edit);
+    this.resolved = new SharedLists(previous?.resolved, edit);
   }
 
   /**
@@ -48,19 +48,19 @@ export class ServiceIndex {
    */
   static *building(services: readonly Service[], previous?: ServiceIndex): Steps<ServiceIndex> {
     const { removed, added } = listDiff(previous?.services ?? [], services);
-    const gone = new Set(removed);
+    const removedServices = new Set(removed);
     const byHost = new Map(previous?.byHost);
     const special = new Set(previous?.special);
     const exceptions = new Edited(previous?.exceptions);
-    const come = Map.groupBy(added, (service) => service.hostname);
+    const addedByHost = Map.groupBy(added, (service) => service.hostname);
     yield;
-    for (const host of new Set([...removed.map((service) => service.hostname), ...come.keys()])) {
-      const before = byHost.get(host) ?? [];
-      const kept = before.filter((service) => !gone.has(service));
-      const added = come.get(host) ?? [];
+    for (const host of new Set([...removed.map((service) => service.hostname), ...addedByHost.keys()])) {
+      const previousOfHost = byHost.get(host) ?? [];
+      const kept = previousOfHost.filter((service) => !removedServices.has(service));
+      const added = addedByHost.get(host) ?? [];
       const mixed = kept.length > 0 && added.length > 0;
       const now = mixed ? services.filter(({ hostname }) => hostname === host) : [...kept, ...added];
-      for (const namespace of namesIn(before)) exceptions.delete(namespace, host);
+      for (const namespace of namesIn(previousOfHost)) exceptions.delete(namespace, host);
       for (const namespace of namesIn(now)) exceptions.add(namespace, host);
       if (isSpecial(now)) special.add(host);
       else special.delete(host);
@@ -85,8 +85,8 @@ export class ServiceIndex {
   }
 
   /** The services that visible hosts resolve to: of a host that several namespaces define, those of one (§8.8). */
-  meantTo(namespace: string): readonly Service[] {
-    return this.meant.of(
+  resolvedFor(namespace: string): readonly Service[] {
+    return this.resolved.of(
       this.viewOf(namespace),
       this.choosing((view) => {
         const owners = new Map<string, string | undefined>();
@@ -125,7 +125,7 @@ export class ServiceIndex {
 
   /** A namespace with an equivalent view: itself, or the public view. */
   private viewOf(namespace: string): string {
-    return this.exceptions.has(namespace) ? namespace : nobodysNamespace;
+    return this.exceptions.has(namespace) ? namespace : publicViewNamespace;
   }
 
   private choosing(choiceOf: (view: string) => (service: Service) => boolean): Choosing {
@@ -150,46 +150,46 @@ interface Choosing {
 
 /** Services of changed hosts; all other services of a list stay. */
 interface Edit {
-  readonly before: ReadonlySet<Service>;
+  readonly previous: ReadonlySet<Service>;
   /** The oldest of each host first. */
   readonly now: readonly Service[];
 }
 
 /** Above this number, lists are rebuilt. */
-const mostEdited = 64;
+const maxEdited = 64;
 
 /** `undefined` if there are too many changes to edit the previous lists. */
 function editOf(
   changed: readonly Service[],
-  before: ReadonlyMap<string, readonly Service[]>,
+  previousByHost: ReadonlyMap<string, readonly Service[]>,
   now: ReadonlyMap<string, readonly Service[]>,
 ): Edit | undefined {
   const hosts = [...new Set(changed.map(({ hostname }) => hostname))];
   const of = (byHost: ReadonlyMap<string, readonly Service[]>): Service[] =>
     hosts.flatMap((host) => byHost.get(host) ?? []);
-  const [old, young] = [of(before), of(now)];
-  if (old.length + young.length > mostEdited) return undefined;
-  return { before: new Set(old), now: young };
+  const [old, young] = [of(previousByHost), of(now)];
+  if (old.length + young.length > maxEdited) return undefined;
+  return { previous: new Set(old), now: young };
 }
 
 /** Lists by view; reuses the previous index's list if it has the same services. */
 class SharedLists {
-  private readonly before: ReadonlyMap<string, readonly Service[]>;
+  private readonly previous: ReadonlyMap<string, readonly Service[]>;
   private readonly edit: Edit | undefined;
   private readonly lists = new Map<string, readonly Service[]>();
 
   constructor(previous: SharedLists | undefined, edit: Edit | undefined) {
-    this.before = previous?.lists ?? new Map();
+    this.previous = previous?.lists ?? new Map();
     this.edit = edit;
   }
 
   of(view: string, choosing: Choosing): readonly Service[] {
     let list = this.lists.get(view);
     if (list === undefined) {
-      const before = this.before.get(view);
-      const made = (before && this.edited(before, view, choosing)) ?? choosing.all(view);
-      const alike = [before, view === nobodysNamespace ? undefined : this.of(nobodysNamespace, choosing)];
-      list = alike.find((other) => other !== undefined && (other === made || sameItems(other, made))) ?? made;
+      const previousList = this.previous.get(view);
+      const current = (previousList && this.edited(previousList, view, choosing)) ?? choosing.all(view);
+      const alike = [previousList, view === publicViewNamespace ? undefined : this.of(publicViewNamespace, choosing)];
+      list = alike.find((other) => other !== undefined && (other === current || sameItems(other, current))) ?? current;
       this.lists.set(view, list);
     }
     return list;
@@ -198,21 +198,21 @@ class SharedLists {
   /** Costs the number of changed services, not the list's length. */
   private edited(list: readonly Service[], view: string, choosing: Choosing): readonly Service[] | undefined {
     if (this.edit === undefined) return undefined;
-    const { before, now } = this.edit;
+    const { previous, now } = this.edit;
     const chosen = choosing.of(view, now);
     if (chosen === undefined) return undefined;
-    const gone = new Set([...before].filter((service) => list.includes(service)));
-    return changedList(list, gone, chosen, byServiceAge);
+    const removedServices = new Set([...previous].filter((service) => list.includes(service)));
+    return changedList(list, removedServices, chosen, byServiceAge);
   }
 }
 
 /** A map of sets with copy-on-write. */
 class Edited {
   readonly sets: Map<string, ReadonlySet<string>>;
-  private readonly own = new Set<ReadonlySet<string>>();
+  private readonly copied = new Set<ReadonlySet<string>>();
 
-  constructor(before: HostsByNamespace | undefined) {
-    this.sets = new Map(before);
+  constructor(previous: HostsByNamespace | undefined) {
+    this.sets = new Map(previous);
   }
 
   add(namespace: string, host: string): void {
@@ -227,9 +227,9 @@ class Edited {
 
   private copyOf(namespace: string): Set<string> {
     const known = this.sets.get(namespace);
-    if (known !== undefined && this.own.has(known)) return known as Set<string>;
+    if (known !== undefined && this.copied.has(known)) return known as Set<string>;
     const copy = new Set(known);
-    this.own.add(copy);
+    this.copied.add(copy);
     this.sets.set(namespace, copy);
     return copy;
   }
@@ -237,14 +237,14 @@ class Edited {
 
 /** Lists of the changed namespaces; a small edit costs the number of changed services. */
 function editedLists(
-  before: ReadonlyMap<string, readonly Service[]> | undefined,
+  previousLists: ReadonlyMap<string, readonly Service[]> | undefined,
   touched: ReadonlySet<string>,
   edit: Edit | undefined,
   services: readonly Service[],
 ): ReadonlyMap<string, readonly Service[]> {
-  if (before === undefined) return Map.groupBy(services, ({ namespace }) => namespace);
-  if (touched.size === 0) return before;
-  const lists = new Map(before);
+  if (previousLists === undefined) return Map.groupBy(services, ({ namespace }) => namespace);
+  if (touched.size === 0) return previousLists;
+  const lists = new Map(previousLists);
   const now = edit
     ? Map.groupBy(edit.now, ({ namespace }) => namespace)
     : Map.groupBy(
@@ -253,7 +253,7 @@ function editedLists(
       );
   for (const namespace of touched) {
     const some = now.get(namespace) ?? [];
-    const list = edit ? changedList(before.get(namespace) ?? [], edit.before, some, byServiceAge) : some;
+    const list = edit ? changedList(previousLists.get(namespace) ?? [], edit.previous, some, byServiceAge) : some;
     if (list.length === 0) lists.delete(namespace);
     else lists.set(namespace, list);
   }

@@ -67,7 +67,7 @@ describe('a service registry of ServiceEntries', () => {
     ]);
   });
 
-  it('builds one service without an address if there is none', () => {
+  it('builds one service without an address by default', () => {
     const { registry } = givenMesh(serviceEntry('  hosts: [a.b]\n  ports: [{number: 1, name: x}]\n'));
     expect(registry.services).toMatchObject([{ defaultAddress: '0.0.0.0', addresses: [] }]);
   });
@@ -200,11 +200,11 @@ describe('a service registry of ServiceEntries', () => {
         `  hosts: [${name}.b]\n  resolution: STATIC\n  ports: [{number: 1, name: x}]\n  endpoints: [{address: ${ip}}]\n`,
         name,
       );
-    const before = givenMesh(one('a', '1.1.1.1') + one('b', '2.2.2.2'));
-    const after = givenMesh(one('a', '1.1.1.1') + one('b', '2.2.2.3'), { previous: before });
-    expect(after.registry.endpoints.get('a.b')?.get('shop')).toBe(before.registry.endpoints.get('a.b')?.get('shop'));
+    const previous = givenMesh(one('a', '1.1.1.1') + one('b', '2.2.2.2'));
+    const after = givenMesh(one('a', '1.1.1.1') + one('b', '2.2.2.3'), { previous });
+    expect(after.registry.endpoints.get('a.b')?.get('shop')).toBe(previous.registry.endpoints.get('a.b')?.get('shop'));
     expect(after.registry.endpoints.get('b.b')?.get('shop')).not.toEqual(
-      before.registry.endpoints.get('b.b')?.get('shop'),
+      previous.registry.endpoints.get('b.b')?.get('shop'),
     );
   });
 });

@@ -10,7 +10,7 @@ import { KubernetesServices } from './kubernetes/kubernetes-services.ts';
 import { mergeServices } from './merge-services.ts';
 import { gatewaysOfNetworks, NetworkGateways } from './network-gateways.ts';
 import { joinedLookup, noLookup, type ProxyLookup } from './proxy-lookup.ts';
-import type { ObjectChange, RegistryDelta } from './registry-delta.ts';
+import type { ConfigObjectChange, RegistryDelta } from './registry-delta.ts';
 import type { Service } from './service.ts';
 import type { ServiceEntryOptions } from './service-entry-services.ts';
 import { ServiceEntryServices } from './services-of-entries.ts';
@@ -91,10 +91,10 @@ class RegistryBuilder {
     this.#adopt('External', entries);
     this.#adopt('External', selectingPods);
     this.#adopt('Kubernetes', kubernetes);
-    const [own, others] = [this.#kubernetes, this.#entries].map((registry) => [...registry.services()]);
+    const [ofKubernetes, ofEntries] = [this.#kubernetes, this.#entries].map((registry) => [...registry.services()]);
     const services = mergeServices([
-      { provider: 'Kubernetes', services: own! },
-      { provider: 'External', services: others! },
+      { provider: 'Kubernetes', services: ofKubernetes! },
+      { provider: 'External', services: ofEntries! },
     ]).toSorted(byServiceAge);
     const same = services.length === this.#services.length && services.every((s, i) => s === this.#services[i]);
     if (!same) this.#services = services;
@@ -108,14 +108,14 @@ class RegistryBuilder {
     };
   }
 
-  #changes(configs: Partial<ConfigSet>): ObjectChange<Config>[] {
+  #changes(configs: Partial<ConfigSet>): ConfigObjectChange<Config>[] {
     const all: readonly Config[] = serviceKinds.flatMap((kind): readonly Config[] => configs[kind] ?? []);
     const now = new Map(all.map((config) => [configKeyText(config), config]));
-    const gone = [...this.#objects].filter(([key]) => !now.has(key)).map(([, config]) => config);
+    const removed = [...this.#objects].filter(([key]) => !now.has(key)).map(([, config]) => config);
     const changed = [...now].filter(([key, config]) => this.#objects.get(key) !== config).map(([, config]) => config);
     this.#objects = now;
     return [
-      ...gone.map((config) => ({ key: configKeyOf(config), current: undefined })),
+      ...removed.map((config) => ({ key: configKeyOf(config), current: undefined })),
       ...changed.map((config) => ({ key: configKeyOf(config), current: config })),
     ];
   }

@@ -1,11 +1,11 @@
 /** Services and endpoints as registries provide them (spec/discovery.md §5.2). Immutable. */
 import type { ConfigKey } from '../config/config.ts';
-import type { Protocol } from '../fields/protocol.ts';
+import type { ApplicationProtocol } from '../fields/protocol.ts';
 
 export interface Port {
   readonly name: string;
   readonly number: number;
-  readonly protocol: Protocol;
+  readonly protocol: ApplicationProtocol;
   /** Destination port at the original destination address (resolution NONE); absent: `number`. */
   readonly forwardedPort?: number;
 }
@@ -17,7 +17,7 @@ export interface Service {
   /** Fully qualified, or a wildcard (`*.example.com`). */
   readonly hostname: string;
   readonly namespace: string;
-  /** First virtual IP; `0.0.0.0` if there is none; may be a CIDR. */
+  /** First virtual IP; `0.0.0.0` without a virtual IP; may be a CIDR. */
   readonly defaultAddress: string;
   /** Virtual IPs by cluster, for services of a cluster; others have the same in every cluster. */
   readonly clusterVIPs?: Readonly<Record<string, readonly string[]>>;

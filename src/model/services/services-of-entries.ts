@@ -11,8 +11,8 @@ import type { WorkloadEntry } from '../kinds/workloads/workload-entry.ts';
 import { AddressAllocation, type AllocatedAddresses } from './auto-allocate.ts';
 import type { ServiceName } from './endpoint-shards.ts';
 import { LabelIndex, type Selecting, SelectorIndex } from './label-match.ts';
-import { AddressBook, type LookedUp, type ProxyLookup, type TargetRef } from './proxy-lookup.ts';
-import { keptServices, type ObjectChange, type RegistryDelta, type ServiceDelta } from './registry-delta.ts';
+import { AddressBook, type LookupSubject, type ProxyLookup, type TargetRef } from './proxy-lookup.ts';
+import { type ConfigObjectChange, keptServices, type RegistryDelta, type ServiceDelta } from './registry-delta.ts';
 import { keptEndpoints, sameLabels } from './same-endpoint.ts';
 import type { Endpoint, Service } from './service.ts';
 import {
@@ -26,7 +26,7 @@ import { mayExport } from './visibility.ts';
 import { byWorkloadAge, sameWorkload, type Workload, type WorkloadEvent, workloadId } from './workload.ts';
 
 /** The result for one ServiceEntry. */
-interface Made {
+interface EntryRecord {
   readonly entry: Config<ServiceEntry>;
   readonly services: readonly Service[];
   /** The services by host. */
@@ -44,15 +44,15 @@ interface Host {
   readonly endpoints: readonly Endpoint[];
 }
 
-type Change = ObjectChange<Config>;
+type Change = ConfigObjectChange<Config>;
 
 const noEndpoints: readonly Endpoint[] = [];
 
 export class ServiceEntryServices {
   readonly #options: ServiceEntryOptions;
-  readonly #made = new Map<string, Made>();
+  readonly #records = new Map<string, EntryRecord>();
   readonly #hosts = new Map<string, Host>();
-  readonly #own = new Map<string, Workload>();
+  readonly #ownWorkloads = new Map<string, Workload>();
   readonly #workloads = new Map<string, LabelIndex<Workload>>();
   readonly #allocation = new AddressAllocation();
   #selectors = new SelectorIndex<Config<ServiceEntry>>();
@@ -91,7 +91,7 @@ export class ServiceEntryServices {
       if (key.kind !== 'ServiceEntry') continue;
       const id = `${key.namespace}/${key.name}`;
       const entry = current as Config<ServiceEntry> | undefined;
-      const old = this.#made.get(id)?.entry;
+      const old = this.#records.get(id)?.entry;
       const [oldNames, names] = [old, entry].map((one) => (one === undefined ? [] : allocationNames(one)));
       const isOlderOrYounger = names!.length > 0 && old !== undefined && entry !== undefined && byAge(old, entry) !== 0;
       hasOtherAge ||= isOlderOrYounger;
@@ -102,8 +102,8 @@ export class ServiceEntryServices {
       }
       yield;
     }
-    const own = yield* this.#takingWorkloads(changes);
-    for (const event of [...own, ...(this.#options.selectPods ? pods : [])]) {
+    const ownEvents = yield* this.#takingWorkloads(changes);
+    for (const event of [...ownEvents, ...(this.#options.selectPods ? pods : [])]) {
       for (const { id, item } of this.#moved(event)) {
         if (!item.isWithoutEndpoints && !dirty.has(id)) dirty.set(id, item);
       }
@@ -124,20 +124,21 @@ export class ServiceEntryServices {
     this.#addresses = yield* this.#addresses.changing(
       services.map(({ previousEndpoints, endpoints, ...name }) => ({
         ...name,
-        before: previousEndpoints,
+        previous: previousEndpoints,
         after: endpoints,
       })),
     );
-    return { services, workloads: own, selectors };
+    return { services, workloads: ownEvents, selectors };
   }
 
   /** Stores a selector. Returns whether it replaced another one. */
   #select(id: string, old: Config<ServiceEntry> | undefined, now: Config<ServiceEntry> | undefined): boolean {
-    const before = old?.spec.workloadSelector?.labels;
-    if (old && before) this.#selectors = this.#selectors.without(old.namespace, { id, selector: before });
+    const previousLabels = old?.spec.workloadSelector?.labels;
+    if (old && previousLabels)
+      this.#selectors = this.#selectors.without(old.namespace, { id, selector: previousLabels });
     const selector = now?.spec.workloadSelector?.labels;
     if (now && selector) this.#selectors = this.#selectors.with(now.namespace, { id, selector, item: now });
-    return old !== undefined && now !== undefined && !sameLabels(before ?? {}, selector ?? {});
+    return old !== undefined && now !== undefined && !sameLabels(previousLabels ?? {}, selector ?? {});
   }
 
   *#takingWorkloads(changes: readonly Change[]): Steps<WorkloadEvent[]> {
@@ -147,10 +148,10 @@ export class ServiceEntryServices {
       if (key.kind !== 'WorkloadEntry') continue;
       const id = `${key.namespace}/${key.name}`;
       const workload = current && workloadOfEntry(current as Config<WorkloadEntry>, this.#options);
-      const previous = this.#own.get(id);
+      const previous = this.#ownWorkloads.get(id);
       if (sameWorkload(previous, workload)) continue;
-      if (workload === undefined) this.#own.delete(id);
-      else this.#own.set(id, workload);
+      if (workload === undefined) this.#ownWorkloads.delete(id);
+      else this.#ownWorkloads.set(id, workload);
       events.push({ previous, current: workload });
     }
     return events;
@@ -178,7 +179,7 @@ export class ServiceEntryServices {
    */
   *#allocating(dirty: Map<string, Config<ServiceEntry> | undefined>, hasOtherAge: boolean): Steps<void> {
     if (!hasOtherAge && this.#changesOwnAddressesOnly(dirty)) return;
-    const entries = new Map([...this.#made].map(([id, { entry }]) => [id, entry]));
+    const entries = new Map([...this.#records].map(([id, { entry }]) => [id, entry]));
     for (const [id, entry] of dirty) {
       if (entry === undefined) entries.delete(id);
       else entries.set(id, entry);
@@ -194,11 +195,11 @@ export class ServiceEntryServices {
     const isLast = ({ entry }: { readonly entry: Config }): number =>
       mayExport(entry.namespace, this.#options) ? 0 : 1;
     const eligible = yield* sorting(named, (a, b) => isLast(a) - isLast(b) || byAge(a.entry, b.entry));
-    const before = this.#allocation.addresses;
+    const previousAddresses = this.#allocation.addresses;
     yield* this.#allocation.allocating(eligible.flatMap(({ names }) => names));
     for (const { id, entry, names } of eligible) {
       yield;
-      const moved = names.some((name) => this.#allocation.get(name)?.ipv4 !== before.get(name)?.ipv4);
+      const moved = names.some((name) => this.#allocation.get(name)?.ipv4 !== previousAddresses.get(name)?.ipv4);
       if (moved) dirty.set(id, entry);
     }
   }
@@ -207,7 +208,7 @@ export class ServiceEntryServices {
   #changesOwnAddressesOnly(dirty: ReadonlyMap<string, Config<ServiceEntry> | undefined>): boolean {
     const [removed, added] = [new Set<string>(), new Set<string>()];
     for (const [id, entry] of dirty) {
-      const old = this.#made.get(id)?.entry;
+      const old = this.#records.get(id)?.entry;
       for (const name of old ? allocationNames(old) : []) removed.add(name);
       for (const name of entry ? allocationNames(entry) : []) {
         if (added.has(name)) return false;
@@ -222,9 +223,9 @@ export class ServiceEntryServices {
     entry: Config<ServiceEntry> | undefined,
     touched: Map<string, { readonly hostname: string; readonly namespace: string }>,
   ): void {
-    const before = this.#made.get(id);
-    const namespace = (entry ?? before?.entry)?.namespace ?? '';
-    for (const hostname of new Set([...(before?.entry.spec.hosts ?? []), ...(entry?.spec.hosts ?? [])])) {
+    const previous = this.#records.get(id);
+    const namespace = (entry ?? previous?.entry)?.namespace ?? '';
+    for (const hostname of new Set([...(previous?.entry.spec.hosts ?? []), ...(entry?.spec.hosts ?? [])])) {
       const key = `${namespace}/${hostname}`;
       touched.set(key, { hostname, namespace });
       const host = this.#hosts.get(key) ?? { hostname, namespace, entries: new Set(), services: [], endpoints: [] };
@@ -233,11 +234,11 @@ export class ServiceEntryServices {
       else entries.delete(id);
       this.#hosts.set(key, { ...host, entries });
     }
-    if (entry === undefined) this.#made.delete(id);
-    else this.#made.set(id, this.#make(entry, before));
+    if (entry === undefined) this.#records.delete(id);
+    else this.#records.set(id, this.#convert(entry, previous));
   }
 
-  #make(entry: Config<ServiceEntry>, before: Made | undefined): Made {
+  #convert(entry: Config<ServiceEntry>, previous: EntryRecord | undefined): EntryRecord {
     const allocated = (name: string): AllocatedAddresses | undefined => this.#allocation.get(name);
     const services = servicesOfEntry(entry, this.#options, allocated);
     const selector = entry.spec.workloadSelector?.labels;
@@ -245,13 +246,11 @@ export class ServiceEntryServices {
     const found = isSelecting ? (this.#workloads.get(entry.namespace)?.selectedBy(selector) ?? []) : [];
     const endpoints = endpointsOfEntry(entry, found.toSorted(byWorkloadAge), this.#options);
     // Hosts of an entry usually share one list; keeps it shared.
-    const keep = onceForPair((list: readonly Endpoint[], previous: readonly Endpoint[]) =>
-      keptEndpoints(list, previous),
-    );
+    const keep = onceForPair((list: readonly Endpoint[], earlier: readonly Endpoint[]) => keptEndpoints(list, earlier));
     const kept = [...endpoints].map(
-      ([host, list]) => [host, keep(list, before?.endpoints.get(host) ?? noEndpoints)] as const,
+      ([host, list]) => [host, keep(list, previous?.endpoints.get(host) ?? noEndpoints)] as const,
     );
-    const keptOnes = keptServices(services, before?.services ?? []);
+    const keptOnes = keptServices(services, previous?.services ?? []);
     const ofHosts = Map.groupBy(keptOnes, ({ hostname }) => hostname);
     return { entry, services: keptOnes, ofHosts, endpoints: new Map(kept) };
   }
@@ -260,12 +259,12 @@ export class ServiceEntryServices {
   #joined({ hostname, namespace }: { readonly hostname: string; readonly namespace: string }): ServiceDelta {
     const key = `${namespace}/${hostname}`;
     const host = this.#hosts.get(key)!;
-    const made = [...host.entries].map((id) => this.#made.get(id)!).sort((a, b) => byAge(a.entry, b.entry));
+    const records = [...host.entries].map((id) => this.#records.get(id)!).sort((a, b) => byAge(a.entry, b.entry));
     const services = keptServices(
-      made.flatMap((one) => one.ofHosts.get(hostname) ?? []),
+      records.flatMap((one) => one.ofHosts.get(hostname) ?? []),
       host.services,
     );
-    const lists = made.map((one) => one.endpoints.get(hostname) ?? []);
+    const lists = records.map((one) => one.endpoints.get(hostname) ?? []);
     const endpoints = keptEndpoints(lists.length === 1 ? lists[0]! : lists.flat(), host.endpoints);
     if (host.entries.size === 0) this.#hosts.delete(key);
     else this.#hosts.set(key, { ...host, services, endpoints });
@@ -288,8 +287,8 @@ class ServiceEntryLookup implements ProxyLookup {
     this.#selectors = selectors;
   }
 
-  targetsOf(proxy: LookedUp): readonly TargetRef[] {
-    const named = this.#addresses.at(proxy.configNamespace, knownBy(proxy));
+  targetsOf(proxy: LookupSubject): readonly TargetRef[] {
+    const named = this.#addresses.at(proxy.configNamespace, identifyingAddresses(proxy));
     const selecting = this.#selectors.selecting(proxy.configNamespace, proxy.labels);
     if (selecting.length === 0) return named;
     // Without labels, every proxy of the namespace would match.
@@ -306,7 +305,7 @@ class ServiceEntryLookup implements ProxyLookup {
  * Addresses that identify a workload. Loopback addresses are excluded for gateways: other processes of the host listen there, and a
  * gateway's ports come from its services.
  */
-function knownBy({ type, ipAddresses }: LookedUp): readonly string[] {
+function identifyingAddresses({ type, ipAddresses }: LookupSubject): readonly string[] {
   return type === 'router' ? ipAddresses.filter((address) => !isLoopback(address)) : ipAddresses;
 }
 

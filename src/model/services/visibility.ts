@@ -12,7 +12,7 @@ export function isExportedTo(exportTo: ReadonlySet<string>, ownNamespace: string
 }
 
 /** Not a valid namespace name: it sees exactly the objects exported to all namespaces. */
-export const nobodysNamespace = '\u0000';
+export const publicViewNamespace = '\u0000';
 
 export function isPublic(exportTo: ReadonlySet<string>): boolean {
   return exportTo.size === 0 || exportTo.has('*');
@@ -39,7 +39,7 @@ export function exportSet(
   byDefault: readonly string[],
   rule: ExportRule,
 ): ReadonlySet<string> {
-  const said = exportTo !== undefined && exportTo.length > 0 ? exportTo : byDefault;
-  if (mayExport(namespace, rule)) return new Set(said);
-  return new Set(isExportedTo(new Set(said), namespace, namespace) ? ['.'] : ['~']);
+  const targets = exportTo !== undefined && exportTo.length > 0 ? exportTo : byDefault;
+  if (mayExport(namespace, rule)) return new Set(targets);
+  return new Set(isExportedTo(new Set(targets), namespace, namespace) ? ['.'] : ['~']);
 }

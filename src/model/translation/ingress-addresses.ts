@@ -45,11 +45,11 @@ function ofNodes(
   { ingressSelector }: AddressSettings,
   namespace: string,
 ): string[] {
-  const wanted = Object.entries(ingressWorkloads(ingressSelector));
+  const requiredLabels = Object.entries(ingressWorkloads(ingressSelector));
   const names = new Set(
     pods
       .filter((pod) => pod.namespace === namespace && pod.spec.status.phase === 'Running')
-      .filter(({ labels }) => wanted.every(([key, value]) => labels[key] === value))
+      .filter(({ labels }) => requiredLabels.every(([key, value]) => labels[key] === value))
       .map(({ spec }) => spec.spec.nodeName),
   );
   return nodes

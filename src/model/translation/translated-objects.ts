@@ -5,12 +5,12 @@ import { type Config, configKeyText } from '../config/config.ts';
 /** By key; equal objects are replaced by the previous ones. */
 export function* keying(
   objects: Iterable<Config>,
-  before: ReadonlyMap<string, Config>,
+  previous: ReadonlyMap<string, Config>,
 ): Steps<ReadonlyMap<string, Config>> {
   const all = new Map<string, Config>();
   for (const object of objects) {
     const key = configKeyText(object);
-    const known = before.get(key);
+    const known = previous.get(key);
     all.set(key, known !== undefined && isSame(known, object) ? known : object);
     yield;
   }

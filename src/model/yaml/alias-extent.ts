@@ -1,5 +1,5 @@
 /** Size of a YAML value with all aliases expanded. Pure. */
-import { deepestNesting } from './yaml-fast.ts';
+import { maxNesting } from './yaml-fast.ts';
 
 /** Values of one document, with aliases expanded. */
 export const maxAliasedValues = 100_000;
@@ -20,7 +20,7 @@ const scalarExtent: Extent = { values: 1, levels: 0 };
  */
 export function aliasViolation(value: unknown): string | undefined {
   const { values, levels } = extentOf(value, new Map());
-  if (levels > deepestNesting) return `nested deeper than ${deepestNesting} levels when aliases are expanded`;
+  if (levels > maxNesting) return `nested deeper than ${maxNesting} levels when aliases are expanded`;
   return values > maxAliasedValues
     ? `aliases expand to more than ${maxAliasedValues} values in total: use fewer aliases, or divide the document`
     : undefined;

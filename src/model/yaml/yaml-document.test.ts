@@ -157,8 +157,8 @@ describe('a YAML document', () => {
 
 it('leaves a key that is not a string to the decoder, without a process warning', () => {
   const warnings: string[] = [];
-  const hear = (warning: string | Error): void => void warnings.push(String(warning));
-  vi.spyOn(process, 'emitWarning').mockImplementation(hear as never);
+  const onWarning = (warning: string | Error): void => void warnings.push(String(warning));
+  vi.spyOn(process, 'emitWarning').mockImplementation(onWarning as never);
   parseYamlDocument({ text: '? [a, b]\n: c\n', line: 1 });
   explainYamlDocument({ text: '? [a, b]\n: c\n', line: 1 });
   vi.restoreAllMocks();

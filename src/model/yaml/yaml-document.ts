@@ -4,9 +4,9 @@
  */
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from 'yaml';
 import { aliasViolation } from './alias-extent.ts';
-import { deepestNesting, type NotPlain, type PlainDocument, readPlainDocument } from './yaml-fast.ts';
+import { maxNesting, type NotPlain, type PlainDocument, readPlainDocument } from './yaml-fast.ts';
 
-export interface Position {
+export interface YamlPosition {
   readonly line: number;
   readonly column: number;
 }
@@ -14,11 +14,11 @@ export interface Position {
 export interface YamlDocument {
   /** The readable part if there are errors. */
   readonly value: unknown;
-  readonly errors: readonly (Position & { readonly message: string })[];
+  readonly errors: readonly (YamlPosition & { readonly message: string })[];
   /** Set if the document may be valid, but is too long for the full parser. */
   readonly isTooLong?: true;
   /** Position of a field (`spec.http[0].name`), or of its deepest existing parent. */
-  positionOf(path: string): Position;
+  positionOf(path: string): YamlPosition;
 }
 
 /** A part of a text, with the number of its first line. */
@@ -84,26 +84,26 @@ function linesIn(text: string): number {
  * The full parser, with positions and errors, takes a quarter of a second for this many characters. Longer documents are rejected unless
  * they are plain.
  */
-const mostExplained = 128 * 1024;
+const maxExplained = 128 * 1024;
 
 /** Aliases per document: the full parser scans all anchors for each alias. */
-const mostAliases = 1_000;
+const maxAliases = 1_000;
 
 /** Errors per document; later ones mostly follow from the first. */
-const mostErrors = 50;
+const maxErrors = 50;
 
 /** Parses one document. Never throws. Uses the full parser only when needed. */
 export function parseYamlDocument(part: TextPart): YamlDocument {
-  const isLong = part.text.length > mostExplained;
+  const isLong = part.text.length > maxExplained;
   const read = readPlainDocument(part.text, { takesTabs: isLong });
   if (!('why' in read)) return plainYamlDocument(part, read);
-  if (read.why === 'too deep') return refusedDocument(part, `nested deeper than ${deepestNesting} levels`, read.offset);
+  if (read.why === 'too deep') return refusedDocument(part, `nested deeper than ${maxNesting} levels`, read.offset);
   if (isLong) {
     const refused = refusedDocument(part, whyNotExplained(read), read.why === 'odd' ? 0 : read.offset);
     return read.why === 'odd' ? { ...refused, isTooLong: true } : refused;
   }
   const aliases = read.why === 'odd' ? read.aliases : part.text.match(seemingAlias)?.length;
-  if ((aliases ?? 0) > mostAliases) return refusedDocument(part, `more than ${mostAliases} aliases in one document`, 0);
+  if ((aliases ?? 0) > maxAliases) return refusedDocument(part, `more than ${maxAliases} aliases in one document`, 0);
   return explainYamlDocument(part);
 }
 
@@ -112,15 +112,15 @@ const seemingAlias = /(?<![^\s,[{])\*[^\s,[\]{}]/g;
 
 function whyNotExplained(read: NotPlain): string {
   if (read.why === 'broken') return read.message;
-  const what = `a document of more than ${mostExplained} characters must not have ${read.message}`;
-  return `${what}; split it into several documents with ---`;
+  const message = `a document of more than ${maxExplained} characters must not have ${read.message}`;
+  return `${message}; split it into several documents with ---`;
 }
 
 /** The text before the error may identify the object. */
 function refusedDocument(part: TextPart, message: string, offset: number): YamlDocument {
   const { text } = part;
-  const head = text.slice(0, Math.min(offset === 0 ? text.length : offset, mostExplained));
-  const isSafe = (head.match(seemingAlias)?.length ?? 0) <= mostAliases;
+  const head = text.slice(0, Math.min(offset === 0 ? text.length : offset, maxExplained));
+  const isSafe = (head.match(seemingAlias)?.length ?? 0) <= maxAliases;
   const read = isSafe ? explainYamlDocument({ ...part, text: head }) : undefined;
   const place = new LineStarts(part).positionOf(offset);
   return {
@@ -141,7 +141,7 @@ function plainYamlDocument(part: TextPart, plain: PlainDocument): YamlDocument {
       for (let length = keys.length; length >= 0; length--) {
         const offset = plain.offsetOf(keys.slice(0, length));
         if (offset !== undefined) return lineStarts.positionOf(offset);
-        if (part.text.length > mostExplained) continue;
+        if (part.text.length > maxExplained) continue;
         explained ??= explainYamlDocument(part);
         return explained.positionOf(path);
       }
@@ -159,7 +159,7 @@ class LineStarts {
     this.#part = part;
   }
 
-  positionOf(offset: number): Position {
+  positionOf(offset: number): YamlPosition {
     this.#starts ??= lineStartsOf(this.#part.text);
     let [low, high] = [0, this.#starts.length - 1];
     while (low < high) {
@@ -180,11 +180,11 @@ function lineStartsOf(text: string): number[] {
 /** Parses one document with all positions and errors; much slower. Never throws. */
 export function explainYamlDocument(part: TextPart): YamlDocument {
   const lineCounter = new LineCounter();
-  const at = (offset: number): Position => {
+  const at = (offset: number): YamlPosition => {
     const { line, col } = lineCounter.linePos(Math.min(offset, part.text.length));
     return { line: part.line + Math.max(line, 1) - 1, column: Math.max(col, 1) };
   };
-  const errors: (Position & { message: string })[] = [];
+  const errors: (YamlPosition & { message: string })[] = [];
   try {
     // uniqueKeys would compare each key with all previous ones.
     const options = { lineCounter, prettyErrors: false, merge: true, logLevel: 'error', uniqueKeys: false } as const;
@@ -193,9 +193,9 @@ export function explainYamlDocument(part: TextPart): YamlDocument {
     for (const { pos, message } of [...document.errors, ...repeatedKeys(document), ...circular].sort(
       (a, b) => a.pos[0] - b.pos[0],
     )) {
-      if (errors.length < mostErrors) errors.push({ ...at(pos[0]), message: explainedMessage(message) });
+      if (errors.length < maxErrors) errors.push({ ...at(pos[0]), message: explainedMessage(message) });
     }
-    const positionOf = (path: string): Position => at(offsetOf(document, path));
+    const positionOf = (path: string): YamlPosition => at(offsetOf(document, path));
     const found = circular.length > 0 ? undefined : aliasedValueOf(document);
     if (found !== undefined && 'value' in found) return { value: found.value, errors, positionOf };
     if (found !== undefined) {
@@ -203,7 +203,7 @@ export function explainYamlDocument(part: TextPart): YamlDocument {
     }
     return { value: valueWithoutAliases(document), errors, positionOf };
   } catch (error) {
-    const place: Position = { line: part.line, column: 1 };
+    const place: YamlPosition = { line: part.line, column: 1 };
     const message = explainedMessage(error instanceof Error ? error.message : String(error));
     return { value: undefined, errors: [{ ...place, message }], positionOf: () => place };
   }
@@ -259,7 +259,7 @@ function valueWithoutAliases(document: Document): unknown {
 
 /** Replaces messages of the library about its own API. */
 function explainedMessage(message: string): string {
-  if (message.includes('call stack')) return `nested deeper than ${deepestNesting} levels`;
+  if (message.includes('call stack')) return `nested deeper than ${maxNesting} levels`;
   return message.startsWith('Source contains multiple documents')
     ? 'another document begins here: write a --- line before it'
     : message;

@@ -33,7 +33,7 @@ export type NotPlain =
   | { readonly why: 'broken' | 'too deep'; readonly message: string; readonly offset: number };
 
 /** Maximum nesting. Envoy accepts at most 100 levels in a message as well. */
-export const deepestNesting = 100;
+export const maxNesting = 100;
 
 /** A byte order mark, or a document end: {@link readSimpleDocument} declines both. */
 const oddText = /\uFEFF|^\.\.\./m;
@@ -52,25 +52,25 @@ export function parsePlainDocument(text: string): PlainDocument | undefined {
  *
  * @param takesTabs accepts tabs, on which the parsers differ, because the full parser will not be used
  */
-export function readPlainDocument(text: string, { takesTabs = false } = {}): PlainDocument | NotPlain {
+export function readPlainDocument(text: string, { takesTabs: acceptsTabs = false } = {}): PlainDocument | NotPlain {
   const simple = readSimpleDocument(text);
-  if (simple === undefined) return readEvents(text, takesTabs);
+  if (simple === undefined) return readEvents(text, acceptsTabs);
   let read: PlainDocument | NotPlain | undefined;
   return {
     value: simple.value,
     offsetOf: (path) => {
       if (path.length === 0) return simple.start;
-      read ??= readEvents(text, takesTabs);
+      read ??= readEvents(text, acceptsTabs);
       return 'why' in read ? undefined : read.offsetOf(path);
     },
   };
 }
 
 /** Parses with the event-based parser, which supports all of YAML. */
-export function readEvents(text: string, takesTabs = false): PlainDocument | NotPlain {
+export function readEvents(text: string, acceptsTabs = false): PlainDocument | NotPlain {
   let events: readonly Event[];
   try {
-    events = parseEvents(text, { maxDepth: deepestNesting });
+    events = parseEvents(text, { maxDepth: maxNesting });
   } catch (error) {
     if (!(error instanceof YAMLException)) return { why: 'broken', message: String(error), offset: 0 };
     const { reason, mark } = error;
@@ -80,7 +80,7 @@ export function readEvents(text: string, takesTabs = false): PlainDocument | Not
   const odd = (message: string): NotPlain => {
     return { why: 'odd', message, aliases: events.filter(({ type }) => type === EVENT_ID.ALIAS).length };
   };
-  if (!takesTabs && text.includes('\t')) return odd('a tab');
+  if (!acceptsTabs && text.includes('\t')) return odd('a tab');
   if (oddText.test(text)) return odd('a byte order mark or "..."');
   if (events[1]?.type !== EVENT_ID.MAPPING) return odd('a value other than a map');
   try {

@@ -116,10 +116,10 @@ const lineEdits = fc.array(
 
 const edited = fc
   .record({ text: fc.constantFrom(...real), edits, lineEdits, byLines: fc.boolean() })
-  .map(({ text, edits: made, lineEdits: moved, byLines }) => {
+  .map(({ text, edits: applied, lineEdits: moved, byLines }) => {
     if (byLines) return withLines(text, moved);
     let now = text;
-    for (const { at, length, piece } of made) {
+    for (const { at, length, piece } of applied) {
       const place = at % (now.length + 1);
       now = now.slice(0, place) + piece + now.slice(place + length);
     }

@@ -15,7 +15,7 @@ export interface SimpleDocument {
 const unusual = /[^\n\x20-\x7e]/;
 
 /** Deeper documents are declined; the other parser reports the limit. */
-const deepest = 32;
+const maxDepth = 32;
 
 /** A list of objects is declined, because the other parser determines positions of items. */
 const listOfObjects = /^items:/m;
@@ -42,7 +42,7 @@ const oddKeys: ReadonlySet<string> = new Set([
 ]);
 
 /** The standard allows 1,024 characters for an implicit key. */
-const longestKey = 256;
+const maxKeyLength = 256;
 
 function charactersOf(text: string): Uint8Array {
   const table = new Uint8Array(128);
@@ -132,7 +132,7 @@ class SimpleReader {
     let at = this.#at;
     if (beginsName[text.charCodeAt(at)] !== 1) return -1;
     while (at < this.#end && inName[text.charCodeAt(at)] === 1) at++;
-    if (at >= this.#end || at - this.#at > longestKey || text.charCodeAt(at) !== colon) return -1;
+    if (at >= this.#end || at - this.#at > maxKeyLength || text.charCodeAt(at) !== colon) return -1;
     return at + 1 === this.#end || text.charCodeAt(at + 1) === space ? at : -1;
   }
 
@@ -140,7 +140,7 @@ class SimpleReader {
   #valueBehind(from: number, indent: number, depth: number): unknown {
     const at = this.#skipSpaces(from);
     if (at < this.#end) return this.#inLine(at, depth);
-    if (depth >= deepest) throw notSimple;
+    if (depth >= maxDepth) throw notSimple;
     this.#nextLine();
     // A list may have the same indentation as its key.
     if (this.#indent >= indent && this.#isItem(this.#at)) return this.#list(this.#indent, depth + 1);
@@ -156,7 +156,7 @@ class SimpleReader {
     const list: unknown[] = [];
     do {
       const at = this.#skipSpaces(this.#at + 1);
-      if (at >= this.#end || depth >= deepest) throw notSimple;
+      if (at >= this.#end || depth >= maxDepth) throw notSimple;
       // The indentation of an item's content is that of its first character.
       const inner = indent + at - this.#at;
       this.#at = at;
@@ -228,7 +228,7 @@ class SimpleReader {
 
   /** Parses a list in brackets or a map in braces on one line; sets `#flowEnd` to its end. */
   #flow(from: number, depth: number): unknown {
-    if (depth >= deepest) throw notSimple;
+    if (depth >= maxDepth) throw notSimple;
     const text = this.#text;
     const isMap = text.charCodeAt(from) === 0x7b;
     const close = isMap ? 0x7d : 0x5d;
@@ -245,7 +245,7 @@ class SimpleReader {
         const start = at;
         while (at < this.#end && inName[text.charCodeAt(at)] === 1) at++;
         key = text.slice(start, at);
-        const isKey = beginsName[text.charCodeAt(start)] === 1 && key.length <= longestKey;
+        const isKey = beginsName[text.charCodeAt(start)] === 1 && key.length <= maxKeyLength;
         if (!isKey || oddKeys.has(key) || Object.hasOwn(map, key)) throw notSimple;
         if (text.charCodeAt(at) !== colon || text.charCodeAt(at + 1) !== space) throw notSimple;
         at = this.#skipSpaces(at + 1);

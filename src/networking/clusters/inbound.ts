@@ -6,7 +6,7 @@ import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../../gen/en
 import type { BindConfigSchema } from '../../gen/envoy/config/core/v3/address_pb.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
 import { configKeyOf } from '../../model/config/config.ts';
-import type { IpFamily, ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { ProxyIpFamily, ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { serviceKey } from '../../model/services/service.ts';
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
@@ -27,7 +27,7 @@ import { httpProtocolOptionsKey, upstreamHttpOptions } from './upstream-http.ts'
 type ClusterInit = Init<typeof ClusterSchema>;
 
 /** Redirection rules let connections from these addresses pass to the application instead of back to the proxy. */
-export function inboundSource(family: IpFamily): Init<typeof BindConfigSchema> {
+export function inboundSource(family: ProxyIpFamily): Init<typeof BindConfigSchema> {
   const from = (address: string) => ({ address, portSpecifier: { case: 'portValue' as const, value: 0 } });
   return {
     sourceAddress: from(family === 'v6' ? '::6' : '127.0.0.6'),

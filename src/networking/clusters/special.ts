@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
-import type { IpFamily, ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { ProxyIpFamily, ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { pack } from '../messages/any.ts';
 import { dynamicDnsFields } from '../messages/dynamic-dns.ts';
 import { duration } from '../messages/protobuf-duration.ts';
@@ -63,7 +63,7 @@ export function dynamicDns(shape: Pick<ProxyShape, 'ipFamily'>, mesh: MeshConfig
   });
 }
 
-export function inboundPassthrough(mesh: MeshConfig, family: IpFamily): Cluster {
+export function inboundPassthrough(mesh: MeshConfig, family: ProxyIpFamily): Cluster {
   return create(ClusterSchema, {
     name: inboundPassthroughCluster,
     ...originalDestinationFields,

@@ -3,7 +3,7 @@
 import type { Any } from '@bufbuild/protobuf/wkt';
 import type { KeepaliveSettingsSchema } from '../../gen/envoy/config/core/v3/protocol_pb.ts';
 import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.ts';
-import { isHttp2, isTcp, isTls, type Protocol } from '../../model/fields/protocol.ts';
+import { type ApplicationProtocol, isHttp2, isTcp, isTls } from '../../model/fields/protocol.ts';
 import type {
   H2UpgradePolicy,
   Http2KeepAlive,
@@ -20,7 +20,7 @@ type OptionsInit = Init<typeof HttpProtocolOptionsSchema>;
 export const httpProtocolOptionsKey = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';
 
 export interface UpstreamHttp {
-  readonly protocol: Protocol;
+  readonly protocol: ApplicationProtocol;
   readonly client: NodeType;
   readonly settings?: HttpSettings | undefined;
   /** Settings of connections, whatever they carry. */
@@ -42,7 +42,7 @@ export function speaksHttp2({ protocol, settings, meshUpgradePolicy }: UpstreamH
   return own === 'DEFAULT' ? protocol === 'HTTP' && meshUpgradePolicy === 'UPGRADE' : own === 'UPGRADE';
 }
 
-function mayBeRequests(protocol: Protocol): boolean {
+function mayBeRequests(protocol: ApplicationProtocol): boolean {
   return !isTcp(protocol) || isTls(protocol);
 }
 

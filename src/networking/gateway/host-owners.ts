@@ -2,7 +2,7 @@
  * Which server of a port serves a host. SNI chooses among the TLS servers of a port, so each host is served by one of them, and requests
  * for it that come over a connection to another server of the port, whose wildcard includes it, evade what its own server requires.
  */
-import { keysAround } from '../../model/fields/hostname.ts';
+import { coveringKeys } from '../../model/fields/hostname.ts';
 import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
 import {
   dnsName,
@@ -130,7 +130,7 @@ export function lesserFields(
 
 function compareWithWildcards(owners: ReadonlyMap<string, HostOwner>, requirements: TlsRequirements): void {
   for (const [host, owner] of owners) {
-    for (const wildcard of keysAround(host, owners)) {
+    for (const wildcard of coveringKeys(host, owners)) {
       const wider = owners.get(wildcard)!;
       if (wildcard === host || (wider.one === owner.one && wider.tls === owner.tls)) continue;
       const missing = lesserFields(wider, owner, requirements);

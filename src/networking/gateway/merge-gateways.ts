@@ -63,7 +63,7 @@ export interface MergedGateways {
 
 /** The server as the Gateway object has it, or as it was written where that object was made of another. */
 export function gatewayOrigin({ gateway, index }: ServerOnPort): Origin {
-  const made = gateway.madeOf?.[`servers[${index}]`]?.[0];
+  const made = gateway.partOrigins?.[`servers[${index}]`]?.[0];
   return made ?? { key: configKeyOf(gateway), path: ['spec', 'servers', index] };
 }
 

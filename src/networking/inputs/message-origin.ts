@@ -45,14 +45,14 @@ export function subsetOrigins(rule: MergedDestinationRule | undefined, subset: s
 
 /** The route of the virtual service; of one that a delegate wrote: the delegate's route, then the one that led to it. */
 export function httpRouteOrigins(service: ResolvedVirtualService, index: number): readonly Origin[] {
-  const made = service.config.madeOf?.[`http[${index}]`];
+  const made = service.config.partOrigins?.[`http[${index}]`];
   return service.httpOrigins?.[index] ?? made ?? [{ key: service.origins[0]!, path: ['spec', 'http', index] }];
 }
 
 /** The virtual service's list of hosts; nothing for none. */
 export const virtualServiceOrigins = memoized(
   (service: ResolvedVirtualService): readonly Origin[] =>
-    service.config.madeOf?.hosts ?? [{ key: service.origins[0]!, path: ['spec', 'hosts'] }],
+    service.config.partOrigins?.hosts ?? [{ key: service.origins[0]!, path: ['spec', 'hosts'] }],
 );
 
 /** A field of the Sidecar object that a scope follows; nothing for the default scope. */

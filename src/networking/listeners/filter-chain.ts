@@ -7,7 +7,7 @@ import {
   type FilterChainMatchSchema,
   FilterChainSchema,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
-import type { Protocol } from '../../model/fields/protocol.ts';
+import type { ApplicationProtocol } from '../../model/fields/protocol.ts';
 import type { Destination } from '../../model/kinds/virtual-service/virtual-service.ts';
 import type { ConnectionContext } from '../inputs/connection-context.ts';
 import { type Origin, withOrigins } from '../inputs/message-origin.ts';
@@ -46,7 +46,7 @@ export interface TcpRoute {
   /** Whose traffic policy holds. */
   readonly first: Destination;
   readonly port: number;
-  readonly protocol: Protocol;
+  readonly protocol: ApplicationProtocol;
 }
 
 /** The proxy to a route's destinations, with the timeouts and the tunnel of the first one's traffic policy. */

@@ -5,7 +5,7 @@
 import { onceFor } from '../../model/collections/once-for.ts';
 import type { ConfigKey } from '../../model/config/config.ts';
 import { HostIndex } from '../../model/fields/host-index.ts';
-import { isHostWithin, isWildcard, keysAround } from '../../model/fields/hostname.ts';
+import { coveringKeys, isHostWithin, isWildcard } from '../../model/fields/hostname.ts';
 import { isHttp } from '../../model/fields/protocol.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -47,7 +47,7 @@ export function servicesOver(
   name: string,
 ): readonly ResolvedVirtualService[] {
   const byHost = placesByHost(services);
-  const places = [...keysAround(name, byHost)].flatMap((host) => byHost.get(host)!);
+  const places = [...coveringKeys(name, byHost)].flatMap((host) => byHost.get(host)!);
   return [...new Set(places)].sort((a, b) => a - b).map((place) => services[place]!);
 }
 

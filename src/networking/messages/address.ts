@@ -8,7 +8,7 @@ import {
   CidrRangeSchema,
   SocketAddress_Protocol,
 } from '../../gen/envoy/config/core/v3/address_pb.ts';
-import type { IpFamily } from '../../model/proxy/proxy-shape.ts';
+import type { ProxyIpFamily } from '../../model/proxy/proxy-shape.ts';
 
 const unixPrefix = 'unix://';
 
@@ -60,11 +60,11 @@ export function cidrRange(text: string): CidrRange | undefined {
 }
 
 /** The address that means every interface, and the one that means this host, for a family. */
-export function wildcardAddress(family: IpFamily): string {
+export function wildcardAddress(family: ProxyIpFamily): string {
   return family === 'v6' ? '::' : '0.0.0.0';
 }
 
-export function loopbackAddress(family: IpFamily): string {
+export function loopbackAddress(family: ProxyIpFamily): string {
   return family === 'v6' ? '::1' : '127.0.0.1';
 }
 

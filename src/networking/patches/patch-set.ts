@@ -100,14 +100,14 @@ function theOne(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape): Pat
 }
 
 /** Version and metadata are told by few nodes; who does not tell is not matched. */
-function isForProxy(patch: EnvoyPatch, { type, askedMetadata }: ProxyShape): boolean {
+function isForProxy(patch: EnvoyPatch, { type, matchedMetadata }: ProxyShape): boolean {
   const { match } = patch;
   const { proxyVersion = '', metadata = {} } = match.proxy ?? {};
   if (match.context === 'WAYPOINT') return false;
   if (match.context !== 'ANY' && (match.context === 'GATEWAY') !== (type === 'router')) return false;
-  const version = askedMetadata.ISTIO_VERSION;
+  const version = matchedMetadata.ISTIO_VERSION;
   if (proxyVersion !== '' && (typeof version !== 'string' || !expressionOf(patch).isFoundIn(version))) return false;
-  return Object.entries(metadata).every(([key, value]) => askedMetadata[key] === value);
+  return Object.entries(metadata).every(([key, value]) => matchedMetadata[key] === value);
 }
 
 /** The expression for the proxy's version that a patch asks for, which may match anywhere in it. */

@@ -8,7 +8,7 @@ import { SecretSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v
 import type { RevocationLists } from '../../identity/revocation-list.ts';
 import { type Config, configKeyOf } from '../../model/config/config.ts';
 import {
-  type ServerCertificate,
+  type CredentialCertificate,
   serverCertificateOf,
   type TrustedRoots,
   trustedRootsOf,
@@ -129,7 +129,7 @@ function made(name: string, { config, read }: Found): { resources: Resource[]; d
 
 const inline = (inlineBytes: Uint8Array) => ({ specifier: { case: 'inlineBytes', value: inlineBytes } }) as const;
 
-const asCertificate = map(({ chain, privateKey, ocspStaple }: ServerCertificate): SecretInit['type'] => ({
+const asCertificate = map(({ chain, privateKey, ocspStaple }: CredentialCertificate): SecretInit['type'] => ({
   case: 'tlsCertificate',
   value: {
     certificateChain: inline(chain),

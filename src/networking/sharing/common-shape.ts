@@ -6,7 +6,7 @@ import { onceFor } from '../../model/collections/once-for.ts';
 import { WeakValues } from '../../model/collections/weak-values.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { nobodysNamespace } from '../../model/services/visibility.ts';
+import { publicViewNamespace } from '../../model/services/visibility.ts';
 import { labelsText } from '../inputs/input-text.ts';
 
 /** Whom a shape stands for. */
@@ -31,7 +31,7 @@ export function commonShapes(shape: ProxyShape, push: PushContext): readonly Pro
 }
 
 function made(shape: ProxyShape, labels: ProxyShape['labels']): Readonly<Record<Standing, ProxyShape>> {
-  const { type, ipFamily, nodeName, locality, network, clusterId, interceptionMode, askedMetadata, runsWasm } = shape;
+  const { type, ipFamily, nodeName, locality, network, clusterId, interceptionMode, matchedMetadata, runsWasm } = shape;
   const { ISTIO_EXTENSIONS, WORKLOAD_CERTIFICATES, REVOCATION_LISTS } = shape.metadata;
   const metadata = {
     ...(ISTIO_EXTENSIONS !== undefined && { ISTIO_EXTENSIONS }),
@@ -46,7 +46,7 @@ function made(shape: ProxyShape, labels: ProxyShape['labels']): Readonly<Record<
     network,
     clusterId,
     interceptionMode,
-    askedMetadata,
+    matchedMetadata,
     runsWasm,
     metadata,
   };
@@ -62,7 +62,7 @@ function made(shape: ProxyShape, labels: ProxyShape['labels']): Readonly<Record<
     return common;
   };
   return {
-    everybody: standingFor('everybody', nobodysNamespace),
+    everybody: standingFor('everybody', publicViewNamespace),
     namespace: standingFor('namespace', shape.configNamespace),
   };
 }

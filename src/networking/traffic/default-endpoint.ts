@@ -1,5 +1,5 @@
 /** Where a Sidecar object's `defaultEndpoint` is on a workload. */
-import { type IpFamily, ipFamilyOf, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import { ipFamilyOf, type ProxyIpFamily, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import { isUnixSocket, loopbackAddress } from '../messages/address.ts';
@@ -48,7 +48,7 @@ function partsOf(endpoint: string): { readonly host: string; readonly port: numb
   return { host: endpoint.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(endpoint.slice(colon + 1)) };
 }
 
-function familyOf(host: string): IpFamily {
+function familyOf(host: string): ProxyIpFamily {
   return host.includes(':') ? 'v6' : 'v4';
 }
 

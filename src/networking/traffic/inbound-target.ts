@@ -3,7 +3,7 @@
  * (spec/discovery.md §8.4, §8.8). Clusters and listeners are made from the same list.
  */
 
-import type { Protocol } from '../../model/fields/protocol.ts';
+import type { ApplicationProtocol } from '../../model/fields/protocol.ts';
 import type { ConnectionPoolSettings } from '../../model/kinds/destinations/traffic-policy.ts';
 import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
 import type { IngressListener } from '../../model/kinds/workloads/sidecar.ts';
@@ -23,7 +23,7 @@ import { effectivePolicy } from './traffic-policy.ts';
 export interface InboundTarget {
   /** The port that traffic comes to; names the cluster and the chain. */
   readonly port: number;
-  readonly protocol: Protocol;
+  readonly protocol: ApplicationProtocol;
   /** The services whose port it is, oldest first; empty for an ingress listener that belongs to none. */
   readonly services: readonly Service[];
   readonly servicePort?: Port;
@@ -140,7 +140,7 @@ function fromIngress(
 }
 
 /** What is left of a protocol once its TLS has ended. */
-function behindTls(protocol: Protocol): Protocol {
+function behindTls(protocol: ApplicationProtocol): ApplicationProtocol {
   return protocol === 'HTTPS' ? 'HTTP' : protocol === 'TLS' ? 'TCP' : protocol;
 }
 

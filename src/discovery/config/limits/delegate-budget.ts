@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Config } from '../../../model/config/config.ts';
-import { beyondLimit, type Share } from '../../../model/config/oldest-first.ts';
+import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
 import { maxDelegatedRoutes, maxHostRoutes } from '../../../model/kinds/object-limits.ts';
 import { routeUnits } from '../../../model/kinds/virtual-service/virtual-service.size.ts';
 import { closedRoute, type VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
@@ -20,7 +20,7 @@ import {
 } from './limited-objects.ts';
 
 /** A route that delegates. */
-interface Delegating extends Share {
+interface Delegating extends LimitShare {
   readonly index: number;
   /** Delegates of other namespaces have their own share: their authors must not use up that of the namespace. */
   readonly isForeign: boolean;

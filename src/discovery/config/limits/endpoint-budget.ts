@@ -5,7 +5,7 @@
  * these get none of its endpoints.
  */
 import type { Config } from '../../../model/config/config.ts';
-import { beyondLimit, type Share } from '../../../model/config/oldest-first.ts';
+import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
 import type { EndpointSlice } from '../../../model/kinds/kubernetes/endpoint-slice.ts';
 import { type Endpoints, slicesOf } from '../../../model/kinds/kubernetes/endpoints.ts';
 import type { KubernetesService } from '../../../model/kinds/kubernetes/service.ts';
@@ -206,7 +206,7 @@ function addTo(sums: Sums, source: Source | undefined, times: 1 | -1): void {
   if (selection?.selectsPods) sums.clustersOfPods += times * selection.clusters;
 }
 
-function sharesOf(namespace: Namespace): readonly Share[] {
+function sharesOf(namespace: Namespace): readonly LimitShare[] {
   const { sources, entries, pods } = namespace;
   if (![...sources.values()].some(({ selection }) => selection?.selectsPods)) namespace.podIndex = undefined;
   else if (namespace.podIndex === undefined) {

@@ -5,7 +5,7 @@
  * Which ones depends on the objects alone, not on their order of arrival.
  */
 import type { Config } from '../../../model/config/config.ts';
-import { beyondLimit, type Share } from '../../../model/config/oldest-first.ts';
+import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
 import { isWildcard } from '../../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
 import type { TrafficPolicy } from '../../../model/kinds/destinations/traffic-policy.ts';
@@ -95,7 +95,8 @@ export class ExportBudget implements NamespaceBudget {
     const namespace = this.#namespaces.get(name);
     if (namespace === undefined) return;
     const { totals } = namespace;
-    const configsOf = (shares: readonly Share[]): ReadonlySet<Config> => new Set(shares.map(({ config }) => config));
+    const configsOf = (shares: readonly LimitShare[]): ReadonlySet<Config> =>
+      new Set(shares.map(({ config }) => config));
     const meshBeyond = configsOf(this.#beyond(namespace, 'mesh'));
     const gatewaysBeyond = configsOf(this.#beyond(namespace, 'gateways'));
     // 503 has no backend, but its matches: without a limit of their own they would be as many as without any limit.
@@ -112,7 +113,7 @@ export class ExportBudget implements NamespaceBudget {
     }
   }
 
-  #beyond({ objects, totals }: Namespace, share: keyof Costs): Share[] {
+  #beyond({ objects, totals }: Namespace, share: keyof Costs): LimitShare[] {
     if (totals[share] <= this.#limits[share]) return [];
     const shares = [...objects.values()].filter((one) => one[share] > 0);
     return beyondLimit(
@@ -186,7 +187,7 @@ const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => C
       const units = virtualServiceUnits(spec);
       const isOfMesh = gateways.length === 0 || gateways.includes('mesh');
       // A Gateway of any namespace may be for workloads of another one. Ingresses have a limit of their own.
-      const isOfGateways = gateways.some((name) => name !== 'mesh') && config.madeFrom !== 'Ingress';
+      const isOfGateways = gateways.some((name) => name !== 'mesh') && config.generatedFrom !== 'Ingress';
       return { mesh: isOfMesh ? units : 0, gateways: isOfGateways ? units : 0 };
     },
   ],

@@ -4,7 +4,7 @@
  * they are; the paths of a younger one respond with 503, so that its requests reach no wider path.
  */
 import type { Config } from '../../../model/config/config.ts';
-import { beyondLimit, type Share } from '../../../model/config/oldest-first.ts';
+import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
 import type { Ingress } from '../../../model/kinds/kubernetes/ingress.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import {
@@ -18,7 +18,7 @@ import {
 
 export class IngressBudget implements NamespaceBudget {
   readonly #maxPaths: number;
-  readonly #namespaces = new Map<string, Map<string, Share>>();
+  readonly #namespaces = new Map<string, Map<string, LimitShare>>();
 
   /** @param maxPaths paths and hosts of TLS of one namespace (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE); as many again respond with 503 */
   constructor(maxPaths: number) {
@@ -37,7 +37,7 @@ export class IngressBudget implements NamespaceBudget {
       const [kind, name = ''] = key.split('/', 2);
       if (kind !== 'Ingress') continue;
       touched.add(name);
-      const shares = this.#namespaces.get(name) ?? new Map<string, Share>();
+      const shares = this.#namespaces.get(name) ?? new Map<string, LimitShare>();
       const config = objectOf(key);
       if (config === undefined) shares.delete(key);
       else shares.set(key, { config, cost: sizeOf(config as Config<Ingress>) });

@@ -35,7 +35,7 @@ function limitedProblem(
   { original, problem: { field, message } }: LimitedObject,
   written: ReadonlyMap<string, Config>,
 ): Problem {
-  const origin = Object.values(original.madeOf ?? {})[0]?.[0];
+  const origin = Object.values(original.partOrigins ?? {})[0]?.[0];
   const config = (origin && written.get(configKeyText(origin.key))) ?? original;
   return problemOf(config, origin === undefined ? field : '', message);
 }

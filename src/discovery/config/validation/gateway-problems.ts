@@ -33,7 +33,7 @@ export function gatewayProblems({ configs, mesh, domain, made }: TranslatedFiles
     for (const text of [...rejected, ...overlapping]) {
       const gateway = byName.get(text.slice(0, text.indexOf(' ')));
       if (gateway === undefined) continue;
-      const [origin] = Object.values(gateway.madeOf ?? {})[0] ?? [];
+      const [origin] = Object.values(gateway.partOrigins ?? {})[0] ?? [];
       const object = (origin && written.get(configKeyText(origin.key))) ?? gateway;
       found.set(text, {
         severity: 'warning',

@@ -1,6 +1,6 @@
 /** Addresses of sources over xDS: `xds://config.example.com:15010?optional=30s&versions=v1alpha3&protocol=sotw`. */
 import type { XdsProtocol } from '../../../../machines/discovery/config/xds-source-protocol.ts';
-import { durationMsOf, longestTimerMs } from '../../../model/fields/duration.ts';
+import { durationMsOf, maxTimerMs } from '../../../model/fields/duration.ts';
 import { parseHostAndPort } from '../../../model/mesh/proxy-config.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 
@@ -47,7 +47,7 @@ export function sourceAddressProblem(address: string): string | undefined {
 function optionalOf(text: string | null): number | null {
   if (text === null) return null;
   const ms = durationMsOf(text);
-  if (ms === undefined || ms < 0 || ms > longestTimerMs)
+  if (ms === undefined || ms < 0 || ms > maxTimerMs)
     throw new Error(`optional must be a duration such as 30s, got "${text}"`);
   return ms;
 }

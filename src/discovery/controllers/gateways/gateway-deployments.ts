@@ -17,7 +17,7 @@ import type { Json, Texts } from '../../../injection/pod/pod.ts';
 import { withGoTemplates } from '../../../injection/template/go-template.ts';
 import { revisionLabel } from '../../../model/kinds/metadata-keys.ts';
 import { describeFieldErrors } from '../../../model/mesh/proxy-config.ts';
-import { controllerName, defaultClass } from '../../../model/translation/gateway-api/surroundings.ts';
+import { controllerName, defaultClass } from '../../../model/translation/gateway-api/translation-context.ts';
 import { codeOf, messageOf, reasonError } from '../../../runtime/errors.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import type { Duty, DutyReport, DutyRun } from '../../election/duty.ts';

@@ -1,16 +1,19 @@
-/** Statuses of the Gateway API's objects, made of what is said of them as data (`src/model/translation/gateway-api/judge.ts`). */
+/** Statuses of the Gateway API's objects, made of what is said of them as data (`src/model/translation/gateway-api/gateway-api-status.ts`). */
 
 import type { Config } from '../../../model/config/config.ts';
 import type { ParentReference } from '../../../model/kinds/gateway-api/http-route.ts';
 import { revisionLabel } from '../../../model/kinds/metadata-keys.ts';
-import { type JudgedSources, judgingGatewayApi } from '../../../model/translation/gateway-api/judge.ts';
+import {
+  computingGatewayApiStatus,
+  type GatewayApiStatusSources,
+} from '../../../model/translation/gateway-api/gateway-api-status.ts';
 import type {
   ClassStatus,
   GatewayStatus,
   ListenerStatus,
   RouteStatus,
 } from '../../../model/translation/gateway-api/object-conditions.ts';
-import { controllerName, routeKinds } from '../../../model/translation/gateway-api/surroundings.ts';
+import { controllerName, routeKinds } from '../../../model/translation/gateway-api/translation-context.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import type { Turns } from '../../../runtime/turns.ts';
 import type { DeploymentFailure, DeploymentFailures } from '../gateways/deployment-failures.ts';
@@ -20,7 +23,7 @@ import type { StatusFields } from './status-writer.ts';
 
 export interface GatewayApiDerivationOptions {
   /** The current objects. */
-  readonly objects: () => JudgedSources;
+  readonly objects: () => GatewayApiStatusSources;
   /** Tells whenever they may be others. @returns ends it */
   readonly onChanged: (changed: () => void) => () => void;
   /** `cluster.local`. */
@@ -71,7 +74,7 @@ export class GatewayApiDerivation implements StatusDerivation {
     // Two that lead in turns about one object would never be at rest (istio#52105).
     const isOfOthers = ({ labels }: Config): boolean =>
       labels[revisionLabel] !== undefined && (labels[revisionLabel] || 'default') !== (revision || 'default');
-    const status = await turns.through(judgingGatewayApi(objects, domain, isOfOthers));
+    const status = await turns.through(computingGatewayApiStatus(objects, domain, isOfOthers));
     const all = new Map<string, DerivedStatus>();
     const put = <Status>(
       configs: readonly Config[],

@@ -3,7 +3,7 @@
  * memory of the control plane: what exceeds the share is refused, and is reported.
  */
 import { getHeapStatistics } from 'node:v8';
-import { closings } from '../../../model/kinds/closed.ts';
+import { standInBuilders } from '../../../model/kinds/closed.ts';
 
 /**
  * Of the heap's limit, for the objects of one namespace as informers keep them. What is made of an object (its decoded form, indexes,
@@ -52,6 +52,6 @@ export class SharesOfKinds {
   }
 
   of(kind: string): NamespaceShares {
-    return closings.has(kind) ? this.#restricting : this.#others;
+    return standInBuilders.has(kind) ? this.#restricting : this.#others;
   }
 }

@@ -1,5 +1,10 @@
 /** The connection view: what each proxy has, acknowledged, rejected and why, and what it is being sent. */
-import { type EnvoyBuild, envoyVersionText, unsupportedEnvoyText, whyNoWasm } from '../../../model/node/envoy-build.ts';
+import {
+  type EnvoyBuild,
+  envoyVersionText,
+  unsupportedEnvoyText,
+  wasmUnsupportedReason,
+} from '../../../model/node/envoy-build.ts';
 import { scalarText } from '../../../runtime/scalar-text.ts';
 import type { MeshResources } from '../../push/mesh-resources.ts';
 import type { ConnectionView, WatchView } from '../../xds/ads-observer.ts';
@@ -102,7 +107,9 @@ export function describeProxies(connections: readonly ConnectionView[], resource
 }
 
 function envoyOf(build: EnvoyBuild | undefined): Pick<ProxyDescription, 'envoy' | 'envoyProblem'> {
-  const problems = [unsupportedEnvoyText(build?.version), whyNoWasm(build)].filter((one) => one !== undefined);
+  const problems = [unsupportedEnvoyText(build?.version), wasmUnsupportedReason(build)].filter(
+    (one) => one !== undefined,
+  );
   return {
     ...(build?.version && { envoy: envoyVersionText(build.version) }),
     ...(problems.length > 0 && { envoyProblem: problems.join('; ') }),

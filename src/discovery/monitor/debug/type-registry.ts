@@ -50,7 +50,7 @@ import { file_envoy_extensions_transport_sockets_tls_v3_tls } from '../../../gen
 import { file_envoy_extensions_upstreams_http_v3_http_protocol_options } from '../../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.ts';
 import { file_envoy_extensions_wasm_v3_wasm } from '../../../gen/envoy/extensions/wasm/v3/wasm_pb.ts';
 import { file_udpa_type_v1_typed_struct } from '../../../gen/udpa/type/v1/typed_struct_pb.ts';
-import { withWholeApi } from '../../../model/envoy-api/envoy-api.ts';
+import { withCompleteApi } from '../../../model/envoy-api/envoy-api.ts';
 
 const generated = (): Registry =>
   createRegistry(
@@ -110,6 +110,6 @@ let made: Registry | undefined;
 
 /** Made when a dump is first asked for: making it reads the descriptors of all of them. EnvoyFilters may bring any other type. */
 export function typeRegistry(): Registry {
-  made ??= withWholeApi(generated());
+  made ??= withCompleteApi(generated());
   return made;
 }

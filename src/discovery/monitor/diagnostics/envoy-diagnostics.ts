@@ -1,6 +1,6 @@
 /** What connected Envoys cannot do for their version or build (docs/envoy-versions.md). */
 import { configKeyText } from '../../../model/config/config.ts';
-import { envoyVersionText, unsupportedEnvoyText, whyNoWasm } from '../../../model/node/envoy-build.ts';
+import { envoyVersionText, unsupportedEnvoyText, wasmUnsupportedReason } from '../../../model/node/envoy-build.ts';
 import { withheldWasm } from '../../../networking/patches/withheld-wasm.ts';
 import type { FindDiagnostics } from './find-diagnostics.ts';
 
@@ -33,7 +33,7 @@ export const findWithheldWasm: FindDiagnostics = function* ({ proxies }, note) {
       const one = found.get(key);
       if (one === undefined)
         found.set(key, {
-          reason: whyNoWasm(proxy.envoy) ?? '',
+          reason: wasmUnsupportedReason(proxy.envoy) ?? '',
           first: proxy.id,
           object: configKeyText(object),
           count: 1,

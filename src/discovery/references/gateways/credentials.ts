@@ -81,8 +81,8 @@ export function credentialPlace(
   field: string,
   configs: Pick<ConfigSet, 'KubernetesGateway' | 'Ingress'>,
 ): Required<ObjectPlace> | undefined {
-  const origin = config.madeOf?.[`servers[${index}]`]?.[0];
-  const isOfIngress = config.madeFrom === 'Ingress';
+  const origin = config.partOrigins?.[`servers[${index}]`]?.[0];
+  const isOfIngress = config.generatedFrom === 'Ingress';
   const objects: readonly Config[] = isOfIngress ? configs.Ingress : configs.KubernetesGateway;
   const written = origin && byName(objects).get(`${origin.key.namespace}/${origin.key.name}`);
   if (written) {

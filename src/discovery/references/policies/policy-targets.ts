@@ -6,7 +6,7 @@ import { gatewayApiGroup } from '../../../model/kinds/gateway-api/fields.ts';
 import type { GatewayClass } from '../../../model/kinds/gateway-api/gateway-class.ts';
 import type { KindName } from '../../../model/kinds/index.ts';
 import type { PolicyTargetReference } from '../../../model/kinds/policies/policy-target.ts';
-import { controllerName, defaultClass } from '../../../model/translation/gateway-api/surroundings.ts';
+import { controllerName, defaultClass } from '../../../model/translation/gateway-api/translation-context.ts';
 import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
 import type { ReferencedKind } from '../known-objects.ts';
 

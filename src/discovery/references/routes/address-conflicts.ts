@@ -1,6 +1,6 @@
 /** Services that meet at one address and port, of which connections reach only one (spec/discovery.md §8.4). */
 import type { Config } from '../../../model/config/config.ts';
-import { isHttp, isTls, type Protocol } from '../../../model/fields/protocol.ts';
+import { type ApplicationProtocol, isHttp, isTls } from '../../../model/fields/protocol.ts';
 import { isHeadless } from '../../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import type { Service } from '../../../model/services/service.ts';
@@ -14,7 +14,7 @@ export interface AddressConflict {
   /** Connections to the address do not reach it. */
   readonly service: Service;
   readonly port: number;
-  readonly protocol: Protocol;
+  readonly protocol: ApplicationProtocol;
   /** Reached in its place. */
   readonly winner: Service;
   readonly address: string;
@@ -22,7 +22,7 @@ export interface AddressConflict {
 
 interface Placed {
   readonly service: Service;
-  readonly protocol: Protocol;
+  readonly protocol: ApplicationProtocol;
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Subsets that DestinationRules define, by the host of the service. */
 import type { Config } from '../../../model/config/config.ts';
-import { keysAround } from '../../../model/fields/hostname.ts';
+import { coveringKeys } from '../../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
 import type { CheckSources } from '../config-warning.ts';
 
@@ -28,7 +28,7 @@ export class SubsetsOfHosts {
 
   /** Whether a rule of the host, or of a wildcard around it, defines the subset. */
   has(host: string, subset: string): boolean {
-    for (const around of keysAround(host, this.#subsets)) if (this.#subsets.get(around)!.has(subset)) return true;
+    for (const around of coveringKeys(host, this.#subsets)) if (this.#subsets.get(around)!.has(subset)) return true;
     return false;
   }
 

@@ -5,7 +5,7 @@
 import type { Config } from '../../../model/config/config.ts';
 import { type ConfigSet, objectsByName } from '../../../model/config/config-set.ts';
 import { hostsOverlap, isWildcard } from '../../../model/fields/hostname.ts';
-import { isHttp, isTls, type Protocol } from '../../../model/fields/protocol.ts';
+import { type ApplicationProtocol, isHttp, isTls } from '../../../model/fields/protocol.ts';
 import type { Gateway, Server } from '../../../model/kinds/gateway/gateway.ts';
 import type { VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
 import { isAlias } from '../../../model/services/service-alias.ts';
@@ -139,7 +139,7 @@ function serviceObject(
 }
 
 /** Of a port without a protocol, the first bytes of a connection decide. */
-function listsOfProtocol(protocol: Protocol): readonly RouteList[] {
+function listsOfProtocol(protocol: ApplicationProtocol): readonly RouteList[] {
   if (protocol === 'unsupported') return ['http', 'tcp'];
   if (protocol === 'UDP') return [];
   if (isHttp(protocol)) return ['http'];

@@ -1,6 +1,6 @@
 /** Ports on which the workloads of a Service listen. */
 import type { Config } from '../../../model/config/config.ts';
-import type { Pod } from '../../../model/kinds/kubernetes/pod.ts';
+import type { KubernetesPod } from '../../../model/kinds/kubernetes/pod.ts';
 import type { KubernetesService } from '../../../model/kinds/kubernetes/service.ts';
 import type { CheckSources } from '../config-warning.ts';
 import type { KnownObjects } from '../known-objects.ts';
@@ -36,7 +36,7 @@ export class ListeningPorts {
 
   #read(service: Config<KubernetesService>): Listening {
     const isKnown = this.#seen <= maxPods && this.#known.isComplete('Pod', service.namespace);
-    const selected = isKnown ? (this.#pods.selectedBy(service) as readonly Config<Pod>[]) : [];
+    const selected = isKnown ? (this.#pods.selectedBy(service) as readonly Config<KubernetesPod>[]) : [];
     this.#seen += selected.length;
     const declared = selected.flatMap(containerPortsOf);
     const targets = new Map<number, readonly number[]>();

@@ -1,6 +1,6 @@
 /** Named target ports of Services: a container of the selected Pods has the name (spec/discovery.md §5.4). */
 import type { Config } from '../../../model/config/config.ts';
-import type { ContainerPort, Pod } from '../../../model/kinds/kubernetes/pod.ts';
+import type { KubernetesContainerPort, KubernetesPod } from '../../../model/kinds/kubernetes/pod.ts';
 import type { KubernetesServicePort } from '../../../model/kinds/kubernetes/service.ts';
 import type { ConfigCheck, ConfigWarning } from '../config-warning.ts';
 import { PodsOfServices } from './pods-of-services.ts';
@@ -21,7 +21,7 @@ export const checkTargetPorts: ConfigCheck = function* ({ context, configs, know
     if (config === undefined || named.length === 0 || !known.isComplete('Pod', config.namespace)) continue;
     const count = seen.get(config.namespace) ?? 0;
     if (count > maxPods) continue;
-    const selected = pods.of(service) as readonly Config<Pod>[];
+    const selected = pods.of(service) as readonly Config<KubernetesPod>[];
     seen.set(config.namespace, count + selected.length);
     // Without containers the template is not complete.
     if (selected.length === 0 || selected.some(({ spec }) => spec.spec.containers.length === 0)) continue;
@@ -42,7 +42,7 @@ export const checkTargetPorts: ConfigCheck = function* ({ context, configs, know
 };
 
 /** Of containers and of init containers that keep running. */
-export function containerPortsOf({ spec: { spec } }: Config<Pod>): readonly ContainerPort[] {
+export function containerPortsOf({ spec: { spec } }: Config<KubernetesPod>): readonly KubernetesContainerPort[] {
   const sidecars = spec.initContainers.filter(({ restartPolicy }) => restartPolicy === 'Always');
   return [...spec.containers, ...sidecars].flatMap(({ ports }) => ports);
 }
@@ -50,7 +50,7 @@ export function containerPortsOf({ spec: { spec } }: Config<Pod>): readonly Cont
 function warningOf(
   config: NonNullable<ReturnType<PodsOfServices['objectOf']>>,
   { name, port, targetPort, protocol }: KubernetesServicePort,
-  ports: readonly ContainerPort[],
+  ports: readonly KubernetesContainerPort[],
 ): ConfigWarning {
   const isOfOther = ports.some((one) => one.name === targetPort);
   const names = [...new Set(ports.filter((one) => one.name !== '').map((one) => one.name))];

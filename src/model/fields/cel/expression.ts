@@ -8,7 +8,7 @@
 
 import { re2Violation } from '../re2.ts';
 import * as violation from '../violation.ts';
-import { type Token, tokensOf } from './tokens.ts';
+import { type CelToken, tokensOf } from './tokens.ts';
 
 /** Number of arguments of each function, called as a method (`a.f(x)`) and by name (`f(x)`). */
 const functions: Readonly<
@@ -42,7 +42,7 @@ const reserved: ReadonlySet<string> = new Set([
 ]);
 
 /** Maximum nesting, above that of real expressions and of Envoy. */
-const deepest = 200;
+const maxDepth = 200;
 
 /** A syntax error; caught by `celViolation`. */
 class CelError extends Error {}
@@ -52,7 +52,7 @@ export function celViolation(text: string): violation.Violation | undefined {
   const tokens = tokensOf(text);
   if (typeof tokens === 'string') return violation.mustBe('a CEL expression', text, { hint: tokens });
   try {
-    new Reader(tokens).whole();
+    new Reader(tokens).parseComplete();
     return undefined;
   } catch (error) {
     if (!(error instanceof CelError)) throw error;
@@ -65,20 +65,20 @@ type Shape = 'field' | 'other';
 
 /** A recursive-descent parser: one method per grammar rule. */
 class Reader {
-  readonly #tokens: readonly Token[];
+  readonly #tokens: readonly CelToken[];
   #at = 0;
   #depth = 0;
 
-  constructor(tokens: readonly Token[]) {
+  constructor(tokens: readonly CelToken[]) {
     this.#tokens = tokens;
   }
 
-  whole(): void {
+  parseComplete(): void {
     this.#expression();
     if (this.#next !== undefined) this.#unexpected();
   }
 
-  get #next(): Token | undefined {
+  get #next(): CelToken | undefined {
     return this.#tokens[this.#at];
   }
 
@@ -103,7 +103,7 @@ class Reader {
   }
 
   #expression(): Shape {
-    if (++this.#depth > deepest) throw new CelError(`nested deeper than ${deepest} levels`);
+    if (++this.#depth > maxDepth) throw new CelError(`nested deeper than ${maxDepth} levels`);
     const shape = this.#operands(0);
     if (this.#took('?')) {
       this.#operands(0);
@@ -234,8 +234,8 @@ class Reader {
     const token = this.#tokens[place];
     const alone = first === undefined ? this.#tokens[place - 1]?.text === ',' : place === first;
     if (!alone || token?.kind !== 'literal' || token.string === undefined) return;
-    const mistake = re2Violation(token.string);
-    if (mistake !== undefined) throw new CelError(`the pattern of matches() ${mistake.message}`);
+    const patternError = re2Violation(token.string);
+    if (patternError !== undefined) throw new CelError(`the pattern of matches() ${patternError.message}`);
   }
 }
 

@@ -1,5 +1,5 @@
 /** The tokens of a CEL (Common Expression Language) expression. */
-export interface Token {
+export interface CelToken {
   readonly kind: 'literal' | 'name' | 'sign';
   readonly text: string;
   /** Value of a string literal, unless it has escapes that matter. */
@@ -8,7 +8,7 @@ export interface Token {
 
 const escapes = String.raw`\\(?:[abfnrtv\\?"'\x60]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})`;
 
-const rules: readonly (readonly [Token['kind'] | 'blank', RegExp])[] = [
+const rules: readonly (readonly [CelToken['kind'] | 'blank', RegExp])[] = [
   ['blank', /[\t\n\f\r ]+|\/\/[^\n]*/y],
   ['literal', /[bB]?[rR](?:"""[\s\S]*?"""|'''[\s\S]*?'''|"[^"\n\r]*"|'[^'\n\r]*')/y],
   ['literal', new RegExp(`[bB]?(?:"""(?:[^\\\\]|${escapes})*?"""|'''(?:[^\\\\]|${escapes})*?''')`, 'y')],
@@ -23,8 +23,8 @@ const rules: readonly (readonly [Token['kind'] | 'blank', RegExp])[] = [
 ];
 
 /** @returns the tokens, or a text that describes the error */
-export function tokensOf(text: string): readonly Token[] | string {
-  const tokens: Token[] = [];
+export function tokensOf(text: string): readonly CelToken[] | string {
+  const tokens: CelToken[] = [];
   for (let at = 0; at < text.length; ) {
     const found = tokenAt(text, at);
     if (found === undefined) return `unexpected ${JSON.stringify(text.slice(at, at + 20))}`;
@@ -34,7 +34,7 @@ export function tokensOf(text: string): readonly Token[] | string {
   return tokens;
 }
 
-function tokenAt(text: string, at: number): { kind: Token['kind'] | 'blank'; text: string } | undefined {
+function tokenAt(text: string, at: number): { kind: CelToken['kind'] | 'blank'; text: string } | undefined {
   for (const [kind, rule] of rules) {
     rule.lastIndex = at;
     const found = rule.exec(text)?.[0];

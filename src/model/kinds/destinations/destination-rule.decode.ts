@@ -107,10 +107,12 @@ export function decodeDestinationRule(value: unknown, namespace: string): Decode
 /** A rule with a workload selector applies in its own namespace only. */
 function selectorReachErrors(rule: DestinationRule, namespace: string): FieldError[] {
   if (rule.workloadSelector === undefined || rule.exportTo === undefined) return [];
-  const own = rule.exportTo.every((target) => target === '.' || target === namespace);
+  const isOwnOnly = rule.exportTo.every((target) => target === '.' || target === namespace);
   return violation.errorsAt(
     'exportTo',
-    own ? undefined : violation.conflict('must be ["."] or the namespace of the object when workloadSelector is set'),
+    isOwnOnly
+      ? undefined
+      : violation.conflict('must be ["."] or the namespace of the object when workloadSelector is set'),
   );
 }
 

@@ -9,8 +9,8 @@ import {
   dictionary,
   durationAtLeast,
   durationOrZero,
+  type FieldDecoders,
   type FieldError,
-  type Fields,
   fieldPath,
   integer,
   list,
@@ -63,7 +63,7 @@ const tcpSettings = struct<T.TcpSettings>({
 
 const upgradePolicy = optional(oneOf(['DEFAULT', 'DO_NOT_UPGRADE', 'UPGRADE']));
 
-const httpFields: Fields<T.HttpSettings> = {
+const httpFields: FieldDecoders<T.HttpSettings> = {
   http1MaxPendingRequests: optional(count),
   http2MaxRequests: optional(count),
   maxRequestsPerConnection: optional(integer(0, 536_870_912)),
@@ -80,7 +80,7 @@ const httpFields: Fields<T.HttpSettings> = {
   ),
 };
 
-function poolOf(fields: Fields<T.HttpSettings>): Decoder<T.ConnectionPoolSettings> {
+function poolOf(fields: FieldDecoders<T.HttpSettings>): Decoder<T.ConnectionPoolSettings> {
   const http = refine(struct<T.HttpSettings>(fields), ({ h2UpgradePolicy, useClientProtocol }, path) =>
     h2UpgradePolicy === 'UPGRADE' && useClientProtocol === true
       ? [

@@ -5,7 +5,7 @@
  */
 
 import { zstdCompressSync } from 'node:zlib';
-import type { ForgivenMessage } from '../../envoy-api/envoy-api.ts';
+import type { LenientMessage } from '../../envoy-api/envoy-api.ts';
 import { messagesWithin } from '../../envoy-api/messages-within.ts';
 import { uriRewriteViolation, uriTemplateViolation } from '../../fields/uri-template.ts';
 import * as violation from '../../fields/violation.ts';
@@ -84,7 +84,7 @@ const rulesOf = Map.groupBy(rules, ({ type }) => type);
 
 /** Violations that would crash Envoy, at any depth, including packed messages. */
 export function crashingValues(
-  { schema, message }: Pick<ForgivenMessage, 'schema' | 'message'>,
+  { schema, message }: Pick<LenientMessage, 'schema' | 'message'>,
   { isMerged }: { readonly isMerged: boolean },
 ): readonly violation.Violation[] {
   return [...messagesWithin(schema, message)].flatMap((within) =>

@@ -4,13 +4,13 @@ import * as E from 'fp-ts/lib/Either.js';
 import { type FieldError, fieldPath } from '../../fields/decode.ts';
 import * as violation from '../../fields/violation.ts';
 import { crashingValues } from './envoy-filter.crashing.ts';
-import type { EnvoyFilter, EnvoyPatch, PatchOperation, PatchTarget } from './envoy-filter.ts';
+import type { EnvoyFilter, EnvoyPatch, EnvoyPatchOperation, PatchTarget } from './envoy-filter.ts';
 import { deprecatedFields, patchValue } from './envoy-filter.value.ts';
 
-const merges: readonly PatchOperation[] = ['MERGE', 'MERGE_AND_REPLACE_LIST'];
-const inserts: readonly PatchOperation[] = ['INSERT_FIRST', 'INSERT_BEFORE', 'INSERT_AFTER'];
+const merges: readonly EnvoyPatchOperation[] = ['MERGE', 'MERGE_AND_REPLACE_LIST'];
+const inserts: readonly EnvoyPatchOperation[] = ['INSERT_FIRST', 'INSERT_BEFORE', 'INSERT_AFTER'];
 
-const operationsOf: Readonly<Record<PatchTarget, readonly PatchOperation[]>> = {
+const operationsOf: Readonly<Record<PatchTarget, readonly EnvoyPatchOperation[]>> = {
   LISTENER: [...merges, 'ADD', 'REMOVE'],
   CLUSTER: [...merges, 'ADD', 'REMOVE'],
   FILTER_CHAIN: [...merges, 'ADD', 'REMOVE'],
@@ -89,7 +89,7 @@ export function patchErrors(patch: EnvoyPatch, path: string): FieldError[] {
 /** Filters, and added clusters and listeners, need a name. */
 function nameErrors(
   applyTo: PatchTarget,
-  operation: PatchOperation,
+  operation: EnvoyPatchOperation,
   value: EnvoyPatch['value'],
   path: string,
 ): FieldError[] {
@@ -188,8 +188,8 @@ function valueWarnings(patch: EnvoyPatch, path: string): FieldError[] {
   const decoded = patchValue(patch);
   if (decoded === undefined || E.isLeft(decoded)) return [];
   return [
-    ...decoded.right.unknown.map((what) =>
-      violation.fieldError(path, violation.doubtful(`${what}: only a newer Envoy may support it`)),
+    ...decoded.right.unknown.map((fieldName) =>
+      violation.fieldError(path, violation.doubtful(`${fieldName}: only a newer Envoy may support it`)),
     ),
     ...deprecatedFields(decoded.right).map((field) =>
       violation.fieldError(path, violation.deprecated(`${field} is deprecated`)),

@@ -23,7 +23,7 @@ export type PatchTarget =
   | 'EXTENSION_CONFIG'
   | 'BOOTSTRAP';
 
-export type PatchOperation =
+export type EnvoyPatchOperation =
   | 'MERGE'
   | 'MERGE_AND_REPLACE_LIST'
   | 'ADD'
@@ -39,7 +39,7 @@ export type PatchContext = 'ANY' | 'SIDECAR_INBOUND' | 'SIDECAR_OUTBOUND' | 'GAT
 export interface EnvoyPatch {
   readonly applyTo: PatchTarget;
   readonly match: PatchMatch;
-  readonly operation: PatchOperation;
+  readonly operation: EnvoyPatchOperation;
   /** JSON of the patched type as written; absent for removals. */
   readonly value?: Readonly<Record<string, unknown>>;
   readonly filterClass?: 'UNSPECIFIED' | 'AUTHN' | 'AUTHZ' | 'STATS';

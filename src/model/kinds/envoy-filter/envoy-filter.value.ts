@@ -1,7 +1,7 @@
 /** Decodes patch values to messages of Envoy's API (spec/discovery.md §4.5, §8.9). */
 import { isFieldSet, type JsonValue } from '@bufbuild/protobuf';
 import type * as E from 'fp-ts/lib/Either.js';
-import { decodeForgiving, type ForgivenMessage } from '../../envoy-api/envoy-api.ts';
+import { decodeLenient, type LenientMessage } from '../../envoy-api/envoy-api.ts';
 import { messagesWithin } from '../../envoy-api/messages-within.ts';
 import type { EnvoyPatch, PatchTarget } from './envoy-filter.ts';
 
@@ -23,7 +23,7 @@ const messageOf: Readonly<Record<PatchTarget, string>> = {
   BOOTSTRAP: 'envoy.config.bootstrap.v3.Bootstrap',
 };
 
-export type PatchValue = E.Either<string, ForgivenMessage> | undefined;
+export type PatchValue = E.Either<string, LenientMessage> | undefined;
 
 const decoded = new WeakMap<EnvoyPatch, PatchValue>();
 
@@ -36,11 +36,11 @@ export function patchValue(patch: EnvoyPatch): PatchValue {
 function decodeValue({ applyTo, operation, value }: EnvoyPatch): PatchValue {
   if (value === undefined || operation === 'REMOVE') return undefined;
   const keepsTypes = operation === 'MERGE' || operation === 'MERGE_AND_REPLACE_LIST';
-  return decodeForgiving(messageOf[applyTo], value as JsonValue, { keepsTypes });
+  return decodeLenient(messageOf[applyTo], value as JsonValue, { keepsTypes });
 }
 
 /** Deprecated fields at any depth: `envoy.config.cluster.v3.Cluster.http2_protocol_options`. */
-export function deprecatedFields({ schema, message }: Pick<ForgivenMessage, 'schema' | 'message'>): readonly string[] {
+export function deprecatedFields({ schema, message }: Pick<LenientMessage, 'schema' | 'message'>): readonly string[] {
   const names = [...messagesWithin(schema, message)].flatMap(({ schema: { fields, typeName }, message: within }) =>
     fields.filter((field) => field.deprecated && isFieldSet(within, field)).map(({ name }) => `${typeName}.${name}`),
   );

@@ -13,8 +13,8 @@ spec: ${spec}`;
 test.each([
   ['{ wasm: { url: reg.test/x }, phase: AUTHN, match: [{ mode: CLIENT }] }', 'use a WasmPlugin'],
   ['{ lua: { inlineCode: "function envoy_on_request(handle) end" }, priority: 1 }', 'use an EnvoyFilter'],
-])('%s is valid, and is reported to have no effect', (spec, remedy) => {
-  expect(problems(spec)).toEqual([expect.stringMatching(`warning.*TrafficExtensions are not applied: ${remedy}`)]);
+])('%s is valid, and is reported to have no effect', (spec, fix) => {
+  expect(problems(spec)).toEqual([expect.stringMatching(`warning.*TrafficExtensions are not applied: ${fix}`)]);
 });
 
 test.each([

@@ -55,14 +55,14 @@ export const kindName: Decoder<string> = refine(name, (value, path) =>
 );
 
 /** A host name with an optional `*.` prefix. */
-function hostDecoder(pattern: RegExp, what: string): Decoder<string> {
+function hostDecoder(pattern: RegExp, expected: string): Decoder<string> {
   return refine(name, (value, path) => {
     if (isIpAddress(value))
       return [
         violation.fieldError(path, violation.mustBe('a host name', value, { hint: 'IP addresses are not allowed' })),
       ];
     const fits = value.length <= 253 && pattern.test(value);
-    return violation.errorsAt(path, fits ? undefined : violation.mustBe(what, value));
+    return violation.errorsAt(path, fits ? undefined : violation.mustBe(expected, value));
   });
 }
 
@@ -94,13 +94,10 @@ export const duration: Decoder<number> = describedAs(
 );
 
 /** A list with a minimum and maximum length. */
-export function listOf<A>(item: Decoder<A>, least: number, most: number): Decoder<readonly A[]> {
+export function listOf<A>(item: Decoder<A>, min: number, max: number): Decoder<readonly A[]> {
   return refine(list(item), (items, path): FieldError[] => {
-    if (items.length < least) return [violation.fieldError(path, violation.empty())];
-    return violation.errorsAt(
-      path,
-      items.length > most ? violation.tooLarge(most, items.length, 'elements') : undefined,
-    );
+    if (items.length < min) return [violation.fieldError(path, violation.empty())];
+    return violation.errorsAt(path, items.length > max ? violation.tooLarge(max, items.length, 'elements') : undefined);
   });
 }
 

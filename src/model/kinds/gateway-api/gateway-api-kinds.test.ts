@@ -146,8 +146,8 @@ describe('an HTTPRoute', () => {
     ],
     [rule('name: a'.concat('}, {name: a')), 'rules[1].name: FIELD_DUPLICATE got "a" beside rules[0].name'],
   ])('that is invalid is reported with path and message: %s', (yaml, ...expected) => {
-    const told = errorsOf('HTTPRoute', yaml);
-    expect(told).toEqual(expected);
+    const errors = errorsOf('HTTPRoute', yaml);
+    expect(errors).toEqual(expected);
   });
 
   it('is reported with every error at its line', () => {

@@ -68,12 +68,12 @@ function nameErrors(
   value: string | undefined,
   pattern: RegExp,
   path: string,
-  what: string,
+  subject: string,
 ): FieldError[] {
   if (value === undefined) return [];
   if (value.length > 1024) return [violation.fieldError(path, violation.tooLarge(1024, value.length))];
   if (type === 'RegularExpression') return violation.errorsAt(path, re2Violation(value));
-  return violation.errorsAt(path, pattern.test(value) ? undefined : violation.mustBe(`the name of ${what}`, value));
+  return violation.errorsAt(path, pattern.test(value) ? undefined : violation.mustBe(`the name of ${subject}`, value));
 }
 
 /** Names contain no slash. */
@@ -96,8 +96,11 @@ function composedErrors(match: MethodMatch, path: string): FieldError[] {
   // Errors of either expression alone are already reported.
   if (type !== 'RegularExpression' || written.length === 0 || written.some((one) => re2Violation(one))) return [];
   const { value } = pathOf(match);
-  const mistake = composedRe2Violation(value);
-  return violation.errorsAt(path, mistake && { ...mistake, message: `as the path ${value}: ${mistake.message}` });
+  const regexError = composedRe2Violation(value);
+  return violation.errorsAt(
+    path,
+    regexError && { ...regexError, message: `as the path ${value}: ${regexError.message}` },
+  );
 }
 
 interface WrittenMatch extends Pick<HttpRouteMatch, 'headers'> {

@@ -4,8 +4,8 @@ import {
   anything,
   count,
   type Decoder,
+  type FieldDecoders,
   type FieldError,
-  type Fields,
   integer,
   mapped,
   name,
@@ -116,12 +116,12 @@ const pathModifier: Decoder<PathModifier> = mapped(
     }),
     (modifier, at) =>
       Object.entries(modifierFields).flatMap(([type, field]) => {
-        const wanted = type === modifier.type;
-        if (wanted === (modifier[field] !== undefined)) return [];
+        const isRequired = type === modifier.type;
+        if (isRequired === (modifier[field] !== undefined)) return [];
         return [
           violation.fieldError(
             `${at}.${field}`,
-            wanted ? violation.missing(`with type ${type}`) : violation.excluded(`with a type other than ${type}`),
+            isRequired ? violation.missing(`with type ${type}`) : violation.excluded(`with a type other than ${type}`),
           ),
         ];
       }),
@@ -179,7 +179,7 @@ const requestMirror: Decoder<RequestMirror> = refine(
 /** The status is 500 for HTTP and 503 for gRPC. */
 const notSupported = 'the filter is not supported, so requests get an error response';
 
-const filterFields: Fields<HttpRouteFilter> = {
+const filterFields: FieldDecoders<HttpRouteFilter> = {
   type: required(oneOf(types)),
   requestHeaderModifier: optional(headerModifier),
   responseHeaderModifier: optional(headerModifier),
@@ -191,12 +191,12 @@ const filterFields: Fields<HttpRouteFilter> = {
   externalAuth: withoutEffect(optional(anything), notSupported),
 };
 
-function filterOf(fields: Fields<HttpRouteFilter>): Decoder<HttpRouteFilter> {
+function filterOf(fields: FieldDecoders<HttpRouteFilter>): Decoder<HttpRouteFilter> {
   return refine(struct<HttpRouteFilter>(fields), (one, path) =>
     types.flatMap((type) => {
-      const wanted = type === one.type;
-      if (wanted === (one[fieldOfType[type]] !== undefined)) return [];
-      const message = wanted ? violation.missing(`with type ${type}`) : violation.excluded(`with type ${one.type}`);
+      const isRequired = type === one.type;
+      if (isRequired === (one[fieldOfType[type]] !== undefined)) return [];
+      const message = isRequired ? violation.missing(`with type ${type}`) : violation.excluded(`with type ${one.type}`);
       return [violation.fieldError(`${path}.${fieldOfType[type]}`, message)];
     }),
   );
@@ -219,7 +219,7 @@ export const backendFilters = filtersOf({
 });
 
 const notOfGrpc = 'a GRPCRoute has no such filter';
-const grpcFields: Fields<HttpRouteFilter> = {
+const grpcFields: FieldDecoders<HttpRouteFilter> = {
   ...filterFields,
   requestRedirect: refused(filterFields.requestRedirect, notOfGrpc),
   urlRewrite: refused(filterFields.urlRewrite, notOfGrpc),
@@ -236,7 +236,7 @@ export const grpcBackendFilters = filtersOf({
   requestMirror: withoutEffect(grpcFields.requestMirror, notSupported),
 });
 
-function filtersOf(fields: Fields<HttpRouteFilter>): Decoder<readonly HttpRouteFilter[]> {
+function filtersOf(fields: FieldDecoders<HttpRouteFilter>): Decoder<readonly HttpRouteFilter[]> {
   return refine(listOf(filterOf(fields), 0, 16), filterListErrors);
 }
 

@@ -58,7 +58,7 @@ const path: Decoder<PathMatch> = refine(
     violation.errorsAt(`${at}.value`, type === 'RegularExpression' ? re2Violation(value) : pathViolation(value)),
 );
 
-function valueMatch(nameDecoder: Decoder<string>, mostCharacters: number): Decoder<ValueMatchByName> {
+function valueMatch(nameDecoder: Decoder<string>, maxCharacters: number): Decoder<ValueMatchByName> {
   return refine(
     struct<ValueMatchByName>({
       type: withDefault(oneOf(['Exact', 'RegularExpression']), 'Exact'),
@@ -66,7 +66,7 @@ function valueMatch(nameDecoder: Decoder<string>, mostCharacters: number): Decod
       value: required(name),
     }),
     ({ type, value }, at): FieldError[] => {
-      const tooLong = value.length > mostCharacters ? violation.tooLarge(mostCharacters, value.length) : undefined;
+      const tooLong = value.length > maxCharacters ? violation.tooLarge(maxCharacters, value.length) : undefined;
       return violation.errorsAt(
         `${at}.value`,
         tooLong ?? (type === 'RegularExpression' ? re2Violation(value) : lineViolation(value)),

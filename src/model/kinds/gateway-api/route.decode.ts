@@ -30,7 +30,7 @@ export const routeFields = {
   useDefaultGateways: withoutEffect(optional(anything), 'default Gateways are not supported'),
 };
 
-const mostMatches = 128;
+const maxMatches = 128;
 
 export function routeErrors({ parentRefs, rules }: RouteObject, path: string): FieldError[] {
   const matches = rules.reduce((sum, one) => sum + one.matches.length, 0);
@@ -45,7 +45,7 @@ export function routeErrors({ parentRefs, rules }: RouteObject, path: string): F
     ),
     ...violation.errorsAt(
       `${at}rules`,
-      matches > mostMatches ? violation.tooLarge(mostMatches, matches, 'matches in all rules') : undefined,
+      matches > maxMatches ? violation.tooLarge(maxMatches, matches, 'matches in all rules') : undefined,
     ),
   ];
 }

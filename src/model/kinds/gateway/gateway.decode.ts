@@ -20,7 +20,7 @@ import { limitErrors } from '../../fields/limits.ts';
 import { anyHostViolation, isDnsLabel, partialWildcardWarning } from '../../fields/names.ts';
 import { scopedHostPattern } from '../../fields/patterns.ts';
 import * as violation from '../../fields/violation.ts';
-import { bindViolation, meansUnixAddress, repetitions, scopedHostText, selectorLabels } from '../field-rules.ts';
+import { bindViolation, hasUnixScheme, repetitions, scopedHostText, selectorLabels } from '../field-rules.ts';
 import { maxServerHosts, maxServers } from '../object-limits.ts';
 import { portProtocol, protocolPattern } from '../port-protocol.ts';
 import type { Gateway, Server, ServerPort } from './gateway.ts';
@@ -98,7 +98,7 @@ function gatewayHostViolation(text: string): violation.Violation | undefined {
 function serverErrors(spec: Server, path: string): FieldError[] {
   const { port, tls } = spec;
   const secure = port.protocol === 'HTTPS' || port.protocol === 'TLS';
-  const onSocket = meansUnixAddress(spec.bind);
+  const onSocket = hasUnixScheme(spec.bind);
   const redirectsOnly = tls?.httpsRedirect === true && port.protocol === 'HTTP';
   const errors = violation.errorsAt(
     `${fieldPath(path, 'port')}.number`,

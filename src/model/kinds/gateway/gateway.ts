@@ -1,5 +1,5 @@
 /** `networking.istio.io` Gateway, decoded. */
-import type { Protocol } from '../../fields/protocol.ts';
+import type { ApplicationProtocol } from '../../fields/protocol.ts';
 
 export interface Gateway {
   readonly servers: readonly Server[];
@@ -25,7 +25,7 @@ export interface ServerPort {
   /** 0 only with a Unix socket bind. */
   readonly number: number;
   readonly name: string;
-  readonly protocol: Protocol;
+  readonly protocol: ApplicationProtocol;
   /** Deprecated by the API. */
   readonly targetPort?: number;
 }

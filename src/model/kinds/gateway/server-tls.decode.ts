@@ -209,18 +209,18 @@ const ofServer = [
 ] as const;
 
 function unusedFields(tls: ServerTlsSettings, path: string): FieldError[] {
-  const goesThrough = tls.mode === 'PASSTHROUGH' || tls.mode === 'AUTO_PASSTHROUGH';
-  const unused = goesThrough
+  const isPassthrough = tls.mode === 'PASSTHROUGH' || tls.mode === 'AUTO_PASSTHROUGH';
+  const unused = isPassthrough
     ? [...ofServer, ...ofClients]
     : tls.mode === 'SIMPLE'
       ? [...ofClients, 'caCrl' as const]
       : [];
-  const inVain = goesThrough
+  const inVain = isPassthrough
     ? violation.ineffective(`the server does not terminate TLS with mode ${tls.mode}`)
     : violation.ineffective('mode SIMPLE requests no client certificate: use MUTUAL');
   const given = unused.filter((field) => tls[field] !== undefined && tls[field].length > 0);
   const empty = ofClients.filter((field) => Array.isArray(tls[field]) && tls[field].length === 0);
-  const instead = isFromSecret(tls) && !goesThrough ? files.filter((field) => tls[field] !== undefined) : [];
+  const instead = isFromSecret(tls) && !isPassthrough ? files.filter((field) => tls[field] !== undefined) : [];
   return [
     ...given.map((field) => violation.fieldError(fieldPath(path, field), inVain)),
     ...empty.map((field) => violation.fieldError(fieldPath(path, field), violation.ineffective('the list is empty'))),

@@ -145,9 +145,9 @@ describe('a Secret that resembles a credential but is not usable', () => {
     ['something else', secret({ password: 'x' }), []],
     ['a key of another certificate', secret({ 'tls.crt': web.certificate, 'tls.key': other.privateKey }), ['tls.key']],
     ['two mistakes', secret({ cert: 'x', key: 'y', 'ca.crt': 'z' }), ['cert and key', 'ca.crt']],
-  ])('is reported: %s', (_, given, wanted) => {
+  ])('is reported: %s', (_, given, expected) => {
     const warnings = credentialWarnings(given);
-    expect(warnings).toHaveLength(wanted.length);
-    for (const [index, part] of wanted.entries()) expect(warnings[index]!.message).toContain(part);
+    expect(warnings).toHaveLength(expected.length);
+    for (const [index, part] of expected.entries()) expect(warnings[index]!.message).toContain(part);
   });
 });

@@ -15,7 +15,7 @@ import type { ConfigMap } from './config-map.ts';
 import { type Secret, secretBytes } from './secret.ts';
 
 /** A server's certificate chain and private key. PEM. */
-export interface ServerCertificate {
+export interface CredentialCertificate {
   readonly chain: Uint8Array;
   readonly privateKey: Uint8Array;
   /** DER, from the CA's OCSP responder. */
@@ -37,18 +37,18 @@ const rootKeys = ['cacert', 'ca.crt'] as const;
 const crlKeys = ['crl', 'ca.crl'] as const;
 
 /** Envoy's minimum RSA key size. Of ECDSA it accepts the curves below only (Envoy documentation, TLS, "certificate selection"). */
-const shortestRsaBits = 2048;
+const minRsaBits = 2048;
 const curves: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
 
 /** @returns left: why the Secret has no usable certificate and key */
-export function serverCertificateOf(secret: Secret): Either<string, ServerCertificate> {
+export function serverCertificateOf(secret: Secret): Either<string, CredentialCertificate> {
   const [chainKey, privateKeyKey] =
     pairs.find((pair) => pair.every((key) => secretBytes(secret, key) !== undefined)) ?? pairs[1];
   const [chain, privateKey] = [secretBytes(secret, chainKey), secretBytes(secret, privateKeyKey)];
   if (chain === undefined || privateKey === undefined)
     return left('has no entries tls.crt and tls.key (or cert and key)');
-  const mistake = pairProblem(chain, privateKey);
-  if (mistake !== undefined) return left(`${chainKey} and ${privateKeyKey}: ${mistake}`);
+  const problem = pairProblem(chain, privateKey);
+  if (problem !== undefined) return left(`${chainKey} and ${privateKeyKey}: ${problem}`);
   const ocspStaple = secretBytes(secret, 'tls.ocsp-staple');
   return right({ chain, privateKey, ...(ocspStaple?.length && { ocspStaple }) });
 }
@@ -134,8 +134,8 @@ export function listWarnings({ problems, usable }: RevocationLists, now: Date, k
 }
 
 function checkedRoots(key: string, roots: TrustedRoots): Either<string, TrustedRoots> {
-  const mistake = certificatesOf(roots.certificates) === undefined ? noCertificate : undefined;
-  return mistake === undefined ? right(roots) : left(`${key}: ${mistake}`);
+  const problem = certificatesOf(roots.certificates) === undefined ? noCertificate : undefined;
+  return problem === undefined ? right(roots) : left(`${key}: ${problem}`);
 }
 
 const noCertificate = 'no valid PEM certificate';
@@ -171,8 +171,8 @@ function privateKeyOf(pem: Uint8Array): KeyObject | undefined {
 function strengthProblem({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): string | undefined {
   switch (asymmetricKeyType) {
     case 'rsa':
-      return (asymmetricKeyDetails?.modulusLength ?? 0) < shortestRsaBits
-        ? `an RSA key must have at least ${shortestRsaBits} bits`
+      return (asymmetricKeyDetails?.modulusLength ?? 0) < minRsaBits
+        ? `an RSA key must have at least ${minRsaBits} bits`
         : undefined;
     case 'ec':
       return curves.has(asymmetricKeyDetails?.namedCurve ?? '')

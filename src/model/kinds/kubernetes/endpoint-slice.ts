@@ -15,7 +15,7 @@ import {
 import { limitErrors } from '../../fields/limits.ts';
 import { maxSliceEndpoints } from '../object-limits.ts';
 import { reading } from './lenient.ts';
-import { type ObjectReference, objectReference } from './object-reference.ts';
+import { type KubernetesObjectReference, objectReference } from './object-reference.ts';
 
 export interface EndpointSlice {
   readonly addressType: 'IPv4' | 'IPv6' | 'FQDN';
@@ -28,7 +28,7 @@ export interface SliceEndpoint {
   readonly conditions: SliceConditions;
   readonly hostname?: string;
   readonly nodeName?: string;
-  readonly targetRef?: ObjectReference;
+  readonly targetRef?: KubernetesObjectReference;
 }
 
 export interface SliceConditions {

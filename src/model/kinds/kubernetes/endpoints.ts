@@ -14,7 +14,7 @@ import { limitErrors } from '../../fields/limits.ts';
 import { maxSliceEndpoints } from '../object-limits.ts';
 import { type EndpointSlice, type SliceEndpoint, type SlicePort, unreadOfSlicePort } from './endpoint-slice.ts';
 import { reading } from './lenient.ts';
-import { type ObjectReference, objectReference } from './object-reference.ts';
+import { type KubernetesObjectReference, objectReference } from './object-reference.ts';
 
 export interface Endpoints {
   readonly subsets: readonly EndpointSubset[];
@@ -30,7 +30,7 @@ export interface EndpointAddress {
   readonly ip: string;
   readonly hostname?: string;
   readonly nodeName?: string;
-  readonly targetRef?: ObjectReference;
+  readonly targetRef?: KubernetesObjectReference;
 }
 
 const address = reading<EndpointAddress>({

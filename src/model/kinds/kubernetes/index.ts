@@ -7,8 +7,8 @@ import { type EndpointSlice, endpointSlice } from './endpoint-slice.ts';
 import { type Endpoints, endpoints } from './endpoints.ts';
 import { type Ingress, type IngressClass, ingress, ingressClass, ingressWarnings } from './ingress.ts';
 import { reading } from './lenient.ts';
-import { type Node, node } from './node.ts';
-import { type Pod, pod } from './pod.ts';
+import { type KubernetesNode, node } from './node.ts';
+import { type KubernetesPod, pod } from './pod.ts';
 import { type Secret, secret } from './secret.ts';
 import { type KubernetesService, kubernetesService } from './service.ts';
 
@@ -22,8 +22,8 @@ export interface SpecOfKubernetesKind {
   readonly Ingress: Ingress;
   readonly IngressClass: IngressClass;
   readonly Namespace: Namespace;
-  readonly Node: Node;
-  readonly Pod: Pod;
+  readonly Node: KubernetesNode;
+  readonly Pod: KubernetesPod;
   readonly Secret: Secret;
   readonly Service: KubernetesService;
 }

@@ -70,12 +70,12 @@ describe("Kubernetes' own kinds", () => {
   });
 
   it('never appear in messages with the values of a Secret', () => {
-    const [mistake] = errorsOf(object('Secret', 'data: {tls.key: "top secret!"}'));
-    expect(mistake).toContain('data["tls.key"]: FIELD_FORMAT_INVALID');
+    const [error] = errorsOf(object('Secret', 'data: {tls.key: "top secret!"}'));
+    expect(error).toContain('data["tls.key"]: FIELD_FORMAT_INVALID');
     expect(errorsOf(object('Secret', 'data: {tls.key: 12345}\nstringData: {x: 67890}')).join()).not.toMatch(
       /12345|67890/,
     );
-    expect(mistake).not.toContain('secret!');
+    expect(error).not.toContain('secret!');
   });
 
   it('return entries of a Secret as bytes, plain text first', () => {

@@ -2,7 +2,7 @@
  * Decoding of Kubernetes' own objects. Most of their fields do not concern the mesh, and newer clusters have more: unknown fields are
  * ignored. An unknown field whose name is similar to a known one is reported as misspelled.
  */
-import { anything, type Decoded, type Decoder, type Fields, fail, struct } from '../../fields/decode.ts';
+import { anything, type Decoded, type Decoder, type FieldDecoders, fail, struct } from '../../fields/decode.ts';
 import { describedAs, descriptionOf } from '../../fields/description.ts';
 import * as violation from '../../fields/violation.ts';
 
@@ -11,7 +11,7 @@ import * as violation from '../../fields/violation.ts';
  *
  * @param unread Kubernetes' other fields, which do not concern the mesh
  */
-export function reading<T extends object>(fields: Fields<T>, unread: readonly string[] = []): Decoder<T> {
+export function reading<T extends object>(fields: FieldDecoders<T>, unread: readonly string[] = []): Decoder<T> {
   const decoder = struct<T>(fields, {}, 'unknown fields');
   const description = descriptionOf(decoder);
   if (description?.type !== 'object') throw new TypeError('the fields of an object are not described');

@@ -2,7 +2,7 @@
 import { type Decoder, list, text, withDefault } from '../../fields/decode.ts';
 import { reading } from './lenient.ts';
 
-export interface Node {
+export interface KubernetesNode {
   readonly status: NodeStatus;
 }
 
@@ -22,7 +22,7 @@ const unreadOfStatus = [
   ...['images', 'nodeInfo', 'phase', 'runtimeHandlers', 'volumesAttached', 'volumesInUse'],
 ];
 
-export const node: Decoder<Node> = reading<Node>(
+export const node: Decoder<KubernetesNode> = reading<KubernetesNode>(
   {
     status: withDefault(
       reading<NodeStatus>(

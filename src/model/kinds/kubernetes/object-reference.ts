@@ -1,14 +1,14 @@
 import { type Decoder, text, withDefault } from '../../fields/decode.ts';
 import { reading } from './lenient.ts';
 
-export interface ObjectReference {
+export interface KubernetesObjectReference {
   readonly kind: string;
   readonly name: string;
   /** Empty: the namespace of the referring object. */
   readonly namespace: string;
 }
 
-export const objectReference: Decoder<ObjectReference> = reading<ObjectReference>(
+export const objectReference: Decoder<KubernetesObjectReference> = reading<KubernetesObjectReference>(
   {
     kind: withDefault(text, ''),
     name: withDefault(text, ''),

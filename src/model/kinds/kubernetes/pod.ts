@@ -3,30 +3,30 @@ import { type Decoder, integer, list, required, text, withDefault } from '../../
 import { maxPodContainers } from '../object-limits.ts';
 import { reading } from './lenient.ts';
 
-export interface Pod {
-  readonly spec: PodSpec;
+export interface KubernetesPod {
+  readonly spec: KubernetesPodSpec;
   readonly status: PodStatus;
 }
 
-export interface PodSpec {
+export interface KubernetesPodSpec {
   readonly nodeName: string;
   readonly serviceAccountName: string;
   readonly hostname: string;
   readonly subdomain: string;
-  readonly containers: readonly Container[];
+  readonly containers: readonly KubernetesContainer[];
   readonly initContainers: readonly InitContainer[];
 }
 
-export interface Container {
-  readonly ports: readonly ContainerPort[];
+export interface KubernetesContainer {
+  readonly ports: readonly KubernetesContainerPort[];
 }
 
-export interface InitContainer extends Container {
+export interface InitContainer extends KubernetesContainer {
   /** `Always` on an init container: a native sidecar, which runs as long as the pod. */
   readonly restartPolicy: string;
 }
 
-export interface ContainerPort {
+export interface KubernetesContainerPort {
   readonly name: string;
   readonly containerPort: number;
   readonly protocol: string;
@@ -47,7 +47,7 @@ export interface PodCondition {
 
 const ports = withDefault(
   list(
-    reading<ContainerPort>(
+    reading<KubernetesContainerPort>(
       {
         name: withDefault(text, ''),
         containerPort: required(integer(1, 65535)),
@@ -85,15 +85,15 @@ const unreadOfStatus = [
 
 const noStatus: PodStatus = { phase: '', podIP: '', podIPs: [], conditions: [] };
 
-export const pod: Decoder<Pod> = reading<Pod>({
+export const pod: Decoder<KubernetesPod> = reading<KubernetesPod>({
   spec: required(
-    reading<PodSpec>(
+    reading<KubernetesPodSpec>(
       {
         nodeName: withDefault(text, ''),
         serviceAccountName: withDefault(text, ''),
         hostname: withDefault(text, ''),
         subdomain: withDefault(text, ''),
-        containers: withDefault(list(reading<Container>({ ports }, unreadOfContainer), maxPodContainers), []),
+        containers: withDefault(list(reading<KubernetesContainer>({ ports }, unreadOfContainer), maxPodContainers), []),
         initContainers: withDefault(
           list(
             reading<InitContainer>({ ports, restartPolicy: withDefault(text, '') }, unreadOfContainer),

@@ -9,9 +9,9 @@ import type { AuthorizationPolicy } from './authorization-policy.ts';
 export const dryRunAnnotation = 'istio.io/dry-run';
 
 export function isDryRun({ annotations }: { readonly annotations: Readonly<Record<string, string>> }): boolean {
-  const said = annotations[dryRunAnnotation];
+  const annotation = annotations[dryRunAnnotation];
   // An invalid value rejects the object; if it gets here anyway, the policy applies.
-  return said !== undefined && booleanOf(said) === true;
+  return annotation !== undefined && booleanOf(annotation) === true;
 }
 
 /** Rejects dry run for actions that do not support it: neither applying nor ignoring the policy may be what was intended. */

@@ -393,7 +393,7 @@ const patches: Case[] = [
   ],
 ];
 
-const others: Case[] = [
+const otherCases: Case[] = [
   [
     'Telemetry',
     'tracing: [{randomSamplingPercentage: 101}]',
@@ -447,7 +447,7 @@ const others: Case[] = [
   ],
 ];
 
-const refused = [...authorization, ...authentication, ...patches, ...others].map(([kind, spec, ...expected]) => ({
+const refused = [...authorization, ...authentication, ...patches, ...otherCases].map(([kind, spec, ...expected]) => ({
   kind,
   spec,
   expected,

@@ -28,7 +28,7 @@ import {
   type JwtRule,
   maxFetchedIssuers,
   maxFetchTimeoutMs,
-  mostKeys,
+  maxKeys,
   type RequestAuthentication,
 } from './request-authentication.ts';
 
@@ -151,7 +151,7 @@ function jwksViolation(text: string): violation.Violation | undefined {
     const { keys } = JSON.parse(text) as { keys?: unknown };
     const isSet =
       Array.isArray(keys) && keys.every((key) => typeof (key as { kty?: unknown } | null)?.kty === 'string');
-    if (isSet && keys.length > mostKeys) return violation.tooLarge(mostKeys, keys.length, 'keys');
+    if (isSet && keys.length > maxKeys) return violation.tooLarge(maxKeys, keys.length, 'keys');
     return isSet ? undefined : violation.mustBeHidden('a JSON Web Key Set such as {"keys": [{"kty": "RSA", …}]}');
   } catch {
     return violation.mustBeHidden('a JSON Web Key Set', { hint: 'the value is not JSON' });

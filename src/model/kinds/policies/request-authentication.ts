@@ -6,7 +6,7 @@ export interface RequestAuthentication extends PolicyScope {
 }
 
 /** Keys of one issuer. Real issuers have few, and every proxy that accepts its tokens receives all of them. */
-export const mostKeys = 100;
+export const maxKeys = 100;
 
 /** Issuers of one object whose keys the control plane fetches. */
 export const maxFetchedIssuers = 100;

@@ -16,7 +16,7 @@ export interface ShadowedMatch extends FieldError {
 /** Cached per object, because checks run repeatedly. */
 export const shadowedMatches = onceFor(
   ({ http = [], tls = [], tcp = [] }: VirtualService): readonly ShadowedMatch[] => [
-    ...shadowedIn('http', http, takesEveryRequest, new EarlierPrefixes()),
+    ...shadowedIn('http', http, matchesEveryRequest, new EarlierPrefixes()),
     ...shadowedIn('tls', tls, () => false),
     ...shadowedIn('tcp', tcp, (match) => Object.keys(match).length === 0),
   ],
@@ -25,7 +25,7 @@ export const shadowedMatches = onceFor(
 function shadowedIn<M extends object>(
   list: 'http' | 'tls' | 'tcp',
   routes: readonly { readonly match?: readonly M[] }[],
-  takesEverything: (match: M) => boolean,
+  matchesEverything: (match: M) => boolean,
   prefixes?: EarlierPrefixes,
 ): ShadowedMatch[] {
   const seen = new Map<string, number>();
@@ -44,7 +44,7 @@ function shadowedIn<M extends object>(
         },
       ];
     }
-    if (match.length === 0 || match.some(takesEverything)) catchAll = index;
+    if (match.length === 0 || match.some(matchesEverything)) catchAll = index;
     const shadowed = match.flatMap((one, matchIndex): ShadowedMatch[] => {
       const { name: _, ...conditions } = one as M & { readonly name?: string };
       const key = JSON.stringify(conditions);
@@ -84,7 +84,7 @@ function shadowedIn<M extends object>(
 }
 
 /** Has no condition except possibly the prefix `/`. */
-function takesEveryRequest({ name: _1, statPrefix: _2, ignoreUriCase: _3, uri, ...conditions }: HttpMatchRequest) {
+function matchesEveryRequest({ name: _1, statPrefix: _2, ignoreUriCase: _3, uri, ...conditions }: HttpMatchRequest) {
   const anyPath = uri === undefined || ('prefix' in uri && uri.prefix === '/');
   return anyPath && Object.keys(conditions).length === 0;
 }
@@ -93,7 +93,7 @@ function takesEveryRequest({ name: _1, statPrefix: _2, ignoreUriCase: _3, uri, .
 interface Conditions {
   readonly ignoresCase: boolean;
   /** One text per condition: `method {"exact":"GET"}`, `headers.x {"exact":"1"}`. */
-  readonly others: ReadonlySet<string>;
+  readonly otherConditions: ReadonlySet<string>;
 }
 
 interface EarlierMatch extends Conditions {
@@ -126,11 +126,11 @@ class EarlierPrefixes {
   covering(match: HttpMatchRequest): { readonly index: number; readonly prefix: string } | undefined {
     const { uri } = match;
     const path = uri === undefined || 'regex' in uri ? anyPath : 'exact' in uri ? uri.exact : uri.prefix;
-    const own = conditionsOf(match);
+    const conditions = conditionsOf(match);
     for (const length of this.#lengths) {
       if (length > path.length) continue;
       for (const text of new Set([path.slice(0, length), path.slice(0, length).toLowerCase()])) {
-        const found = this.#byPrefix.get(text)?.find((earlier) => covers(earlier, own, text, path));
+        const found = this.#byPrefix.get(text)?.find((earlier) => covers(earlier, conditions, text, path));
         if (found !== undefined) return { index: found.index, prefix: text };
       }
     }
@@ -142,9 +142,9 @@ function textOf(prefix: string, { ignoreUriCase = false }: HttpMatchRequest): st
   return ignoreUriCase ? prefix.toLowerCase() : prefix;
 }
 
-function covers(earlier: EarlierMatch, own: Conditions, prefix: string, path: string): boolean {
-  const isCaseCovered = earlier.ignoresCase || prefix === anyPath || (!own.ignoresCase && path.startsWith(prefix));
-  return isCaseCovered && [...earlier.others].every((one) => own.others.has(one));
+function covers(earlier: EarlierMatch, later: Conditions, prefix: string, path: string): boolean {
+  const isCaseCovered = earlier.ignoresCase || prefix === anyPath || (!later.ignoresCase && path.startsWith(prefix));
+  return isCaseCovered && [...earlier.otherConditions].every((one) => later.otherConditions.has(one));
 }
 
 const objects: readonly string[] = ['headers', 'withoutHeaders', 'queryParams', 'sourceLabels'];
@@ -156,10 +156,12 @@ function conditionsOf({
   ignoreUriCase = false,
   ...rest
 }: HttpMatchRequest): Conditions {
-  const others = new Set<string>();
+  const otherConditions = new Set<string>();
   for (const [field, value] of Object.entries(rest)) {
-    if (!objects.includes(field)) others.add(`${field} ${JSON.stringify(value)}`);
-    else for (const [key, one] of Object.entries(value as object)) others.add(`${field}.${key} ${JSON.stringify(one)}`);
+    if (!objects.includes(field)) otherConditions.add(`${field} ${JSON.stringify(value)}`);
+    else
+      for (const [key, one] of Object.entries(value as object))
+        otherConditions.add(`${field}.${key} ${JSON.stringify(one)}`);
   }
-  return { ignoresCase: ignoreUriCase, others };
+  return { ignoresCase: ignoreUriCase, otherConditions };
 }

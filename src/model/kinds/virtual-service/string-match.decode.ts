@@ -28,8 +28,8 @@ const written: Decoder<WrittenMatch> = refine(
   (match, path) => {
     if (Object.keys(match).length > 1)
       return [violation.fieldError(path, violation.exclusive(['exact', 'prefix', 'regex']))];
-    const mistake = match.regex === undefined || match.regex === '*' ? undefined : re2Violation(match.regex);
-    return mistake === undefined ? [] : [violation.fieldError(fieldPath(path, 'regex'), mistake)];
+    const regexError = match.regex === undefined || match.regex === '*' ? undefined : re2Violation(match.regex);
+    return regexError === undefined ? [] : [violation.fieldError(fieldPath(path, 'regex'), regexError)];
   },
 );
 
@@ -40,7 +40,7 @@ function emptyPrefix(match: object, path: string): FieldError[] {
 }
 
 /** Rejects a StringMatch without a key, which would match everything. */
-const said = refine(written, (match, path) =>
+const nonEmptyMatch = refine(written, (match, path) =>
   Object.keys(match).length === 0
     ? [violation.fieldError(path, violation.missingAny(['exact', 'prefix', 'regex']))]
     : [],
@@ -52,7 +52,7 @@ export const stringMatch: Decoder<StringMatch> = describedAs(
     // `*` alone is not an expression; it has a meaning for headers and parameters only.
     if (isObject(value) && value.regex === '*')
       return fail(fieldPath(path, 'regex'), violation.mustBe('an RE2 expression', '*'));
-    return E.map((match: WrittenMatch) => match as StringMatch)(said(value, path));
+    return E.map((match: WrittenMatch) => match as StringMatch)(nonEmptyMatch(value, path));
   },
   { type: 'narrowed', of: written, by: { minProperties: 1, maxProperties: 1 } },
 );

@@ -137,7 +137,7 @@ const headerText: Decoder<string> = refine(name, (value, path) => violation.erro
 
 const redirect: Decoder<V.HttpRedirect> = inSchema(
   refine(
-    struct<Omit<V.HttpRedirect, 'saysPort'>>({
+    struct<Omit<V.HttpRedirect, 'includesPort'>>({
       uri: optional(headerText),
       prefixRewrite: optional(headerText),
       authority: optional(headerText),

@@ -231,8 +231,8 @@ export function retryOnViolation(retryOn: string): violation.Violation | undefin
 }
 
 export function retryErrors(retry: V.HttpRetry, path: string): FieldError[] {
-  const others = Object.keys(retry).filter((key) => key !== 'attempts');
-  const inVain = (retry.attempts ?? 0) === 0 && others.length > 0;
+  const otherFields = Object.keys(retry).filter((key) => key !== 'attempts');
+  const inVain = (retry.attempts ?? 0) === 0 && otherFields.length > 0;
   return violation.errorsAt(
     fieldPath(path, 'attempts'),
     inVain ? violation.outOfRange('at least 1 with other fields of retries', retry.attempts ?? 0) : undefined,

@@ -100,7 +100,7 @@ export interface HttpRedirect {
   readonly scheme?: string;
   readonly redirectCode?: number;
   /** Includes the port in the redirect even if it is the scheme's default. Set by HTTPRoutes only; users cannot write it. */
-  readonly saysPort?: true;
+  readonly includesPort?: true;
 }
 
 export interface HttpDirectResponse {

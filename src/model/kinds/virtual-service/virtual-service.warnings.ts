@@ -14,7 +14,7 @@ export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
     // Prefix shadowing is reported by the bounded checks across objects.
     ...shadowedMatches(spec).filter(({ byPrefix }) => byPrefix === undefined),
     ...largeBodies(spec),
-    ...faultsOfNobody(spec),
+    ...faultsWithoutPercentage(spec),
     ...claimsInMesh(spec),
     ...rewritesWithoutEffect(spec),
     ...literalStars(spec),
@@ -23,7 +23,7 @@ export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
 }
 
 /** According to Istio's reference, a fault without a percentage applies to no request. */
-function faultsOfNobody({ http = [] }: V.VirtualService): FieldError[] {
+function faultsWithoutPercentage({ http = [] }: V.VirtualService): FieldError[] {
   return http.flatMap(({ fault = {} }, index) =>
     (['delay', 'abort'] as const)
       .filter((kind) => fault[kind] !== undefined && fault[kind].percentage === undefined)

@@ -22,14 +22,7 @@ import { anyHostViolation, isCidr, isHostname, isIpAddress, partialWildcardWarni
 import { hostPattern, subnetPattern } from '../../fields/patterns.ts';
 import { isHttp, isTcp, isTls, protocolOf } from '../../fields/protocol.ts';
 import * as violation from '../../fields/violation.ts';
-import {
-  exportTo,
-  hostText,
-  meansUnixAddress,
-  repetitions,
-  subnetViolation,
-  workloadSelector,
-} from '../field-rules.ts';
+import { exportTo, hasUnixScheme, hostText, repetitions, subnetViolation, workloadSelector } from '../field-rules.ts';
 import type { MetadataTexts } from '../kind.ts';
 import {
   maxServiceEntryAltNames,
@@ -235,7 +228,7 @@ function resolutionErrors(spec: ServiceEntry, path: string): FieldError[] {
 
 function staticErrors(spec: ServiceEntry, endpoint: WorkloadEntry, path: string): FieldError[] {
   const { address } = endpoint;
-  if (meansUnixAddress(address)) {
+  if (hasUnixScheme(address)) {
     const one = spec.ports.length === 1;
     return violation.errorsAt(
       fieldPath(path, 'address'),
@@ -252,7 +245,7 @@ function staticErrors(spec: ServiceEntry, endpoint: WorkloadEntry, path: string)
 function dnsErrors(spec: ServiceEntry, path: string): FieldError[] {
   const endpoints = spec.endpoints ?? [];
   const errors = endpoints.flatMap((endpoint, index) => {
-    const unix = meansUnixAddress(endpoint.address);
+    const unix = hasUnixScheme(endpoint.address);
     return violation.errorsAt(
       `${endpointsPath(path, index)}.address`,
       unix ? violation.conflict(`must not be a unix socket with resolution ${spec.resolution}`) : undefined,

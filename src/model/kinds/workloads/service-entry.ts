@@ -1,5 +1,5 @@
 /** `networking.istio.io` ServiceEntry, decoded. */
-import type { Protocol } from '../../fields/protocol.ts';
+import type { ApplicationProtocol } from '../../fields/protocol.ts';
 import type { WorkloadEntry } from './workload-entry.ts';
 import type { WorkloadSelector } from './workload-selector.ts';
 
@@ -21,6 +21,6 @@ export interface ServiceEntry {
 export interface ServiceEntryPort {
   readonly number: number;
   readonly name: string;
-  readonly protocol: Protocol;
+  readonly protocol: ApplicationProtocol;
   readonly targetPort?: number;
 }

@@ -25,8 +25,8 @@ import * as violation from '../../fields/violation.ts';
 import { inboundConnectionPool } from '../destinations/traffic-policy.decode.ts';
 import {
   bindViolation,
+  hasUnixScheme,
   isUnixAddress,
-  meansUnixAddress,
   repetitions,
   scopedHostText,
   workloadSelector,
@@ -73,7 +73,7 @@ const ingressListener: Decoder<IngressListener> = refine(
     ),
     ...violation.errorsAt(
       fieldPath(path, 'bind'),
-      meansUnixAddress(listener.bind)
+      hasUnixScheme(listener.bind)
         ? violation.notAllowed('must not be a unix socket for ingress', listener.bind)
         : undefined,
     ),
@@ -188,7 +188,7 @@ function egressHostViolation(text: string): violation.Violation | undefined {
 }
 
 function egressErrors(listener: EgressListener, path: string): FieldError[] {
-  const onSocket = meansUnixAddress(listener.bind);
+  const onSocket = hasUnixScheme(listener.bind);
   const numbered = (listener.port?.number ?? 0) !== 0;
   const errors: FieldError[] = [];
   if (listener.port !== undefined && !numbered && !onSocket) {

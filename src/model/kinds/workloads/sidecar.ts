@@ -1,5 +1,5 @@
 /** `networking.istio.io` Sidecar, decoded. */
-import type { Protocol } from '../../fields/protocol.ts';
+import type { ApplicationProtocol } from '../../fields/protocol.ts';
 import type { ConnectionPoolSettings } from '../destinations/traffic-policy.ts';
 import type { ServerTlsSettings } from '../gateway/gateway.ts';
 import type { Destination } from '../virtual-service/virtual-service.ts';
@@ -37,7 +37,7 @@ export interface SidecarPort {
   /** 0 only with a Unix socket bind. */
   readonly number: number;
   readonly name: string;
-  readonly protocol: Protocol;
+  readonly protocol: ApplicationProtocol;
 }
 
 export type CaptureMode = 'DEFAULT' | 'IPTABLES' | 'NONE';

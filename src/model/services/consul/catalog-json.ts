@@ -80,10 +80,10 @@ function instanceOf(service: Fields, node: ConsulNode, health: ConsulHealth): Co
       id: textOf(service, 'ID') || name,
       service: name,
       address: textOf(service, 'Address'),
-      port: wholeNumber(service.Port, 0),
+      port: integerOf(service.Port, 0),
       tags: Array.isArray(service.Tags) ? service.Tags.filter((tag) => typeof tag === 'string') : [],
       meta: textsOf(service.Meta),
-      weights: { passing: wholeNumber(weights.Passing, 1), warning: wholeNumber(weights.Warning, 1) },
+      weights: { passing: integerOf(weights.Passing, 1), warning: integerOf(weights.Warning, 1) },
       ...(locality && { locality }),
       health,
     },
@@ -116,10 +116,10 @@ function textsOf(value: unknown): Readonly<Record<string, string>> {
   return Object.fromEntries(texts);
 }
 
-function objectsIn(value: unknown, what: string): readonly Fields[] {
+function objectsIn(value: unknown, subject: string): readonly Fields[] {
   // Go encodes an empty list as null.
   if (value === null) return [];
-  if (!Array.isArray(value)) throw new InvalidCatalog(`${what} must be an array, got ${typeOf(value)}`);
+  if (!Array.isArray(value)) throw new InvalidCatalog(`${subject} must be an array, got ${typeOf(value)}`);
   return value.filter(isObject);
 }
 
@@ -128,7 +128,7 @@ function textOf(fields: Fields, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-function wholeNumber(value: unknown, byDefault: number): number {
+function integerOf(value: unknown, byDefault: number): number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : byDefault;
 }
 

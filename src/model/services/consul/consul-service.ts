@@ -2,7 +2,7 @@
 import { compareText } from '../../config/config.ts';
 import { joinLocality, localityOf } from '../../fields/locality.ts';
 import { isHostname, isIpAddress } from '../../fields/names.ts';
-import { type Protocol, protocolOf } from '../../fields/protocol.ts';
+import { type ApplicationProtocol, protocolOf } from '../../fields/protocol.ts';
 import type { Endpoint, Port, Service } from '../service.ts';
 import { type ExportRule, exportSet } from '../visibility.ts';
 import type { ConsulInstance } from './consul-instance.ts';
@@ -91,13 +91,15 @@ function isReachable(instance: ConsulInstance, problems: Set<string>): boolean {
 
 /** One port per number; the first instance determines the protocol. Further ports of a protocol are named `protocol-PORT`. */
 function portsOf(instances: readonly ConsulInstance[], problems: Set<string>): readonly Port[] {
-  const protocols = new Map<number, { readonly name: string; readonly protocol: Protocol }>();
+  const protocols = new Map<number, { readonly name: string; readonly protocol: ApplicationProtocol }>();
   for (const { port, meta } of instances) {
-    const said = protocolIn(meta, port, problems);
+    const declaredProtocol = protocolIn(meta, port, problems);
     const known = protocols.get(port);
-    if (known === undefined) protocols.set(port, said);
-    else if (known.name !== said.name)
-      problems.add(`instances disagree on the protocol of port ${port}: ${known.name} is used, not ${said.name}`);
+    if (known === undefined) protocols.set(port, declaredProtocol);
+    else if (known.name !== declaredProtocol.name)
+      problems.add(
+        `instances disagree on the protocol of port ${port}: ${known.name} is used, not ${declaredProtocol.name}`,
+      );
   }
   const taken = new Set<string>();
   return [...protocols]
@@ -113,7 +115,7 @@ function protocolIn(
   meta: ConsulInstance['meta'],
   port: number,
   problems: Set<string>,
-): { readonly name: string; readonly protocol: Protocol } {
+): { readonly name: string; readonly protocol: ApplicationProtocol } {
   const name = (Object.hasOwn(meta, 'protocol') ? meta.protocol! : '').toLowerCase();
   if (name === '') return { name: 'tcp', protocol: 'TCP' };
   // The port name begins with the protocol, and `http-x` is HTTP as well.

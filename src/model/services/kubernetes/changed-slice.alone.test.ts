@@ -44,8 +44,8 @@ function cluster(): KubernetesServices {
 
 const events = 10;
 
-const callsOf = (work: CountedWork, what: RegExp): number =>
-  [...work].reduce((sum, [name, count]) => sum + (what.test(name) ? count : 0), 0);
+const callsOf = (work: CountedWork, pattern: RegExp): number =>
+  [...work].reduce((sum, [name, count]) => sum + (pattern.test(name) ? count : 0), 0);
 
 it('a changed slice converts no Service, and keeps the index of selectors', () => {
   const services = cluster();

@@ -1,7 +1,7 @@
 /** Converts a Kubernetes Service to a {@link Service} (spec/discovery.md §5.4). Pure. */
 import type { Config } from '../../config/config.ts';
 import { protocolOf } from '../../fields/protocol.ts';
-import type { Node } from '../../kinds/kubernetes/node.ts';
+import type { KubernetesNode } from '../../kinds/kubernetes/node.ts';
 import type { KubernetesService, KubernetesServicePort } from '../../kinds/kubernetes/service.ts';
 import { isSelected } from '../label-match.ts';
 import type { Port, Resolution, Service, ServiceAttributes } from '../service.ts';
@@ -14,7 +14,7 @@ const nodeSelectorAnnotation = 'traffic.istio.io/nodeSelector';
 export function convertService(
   config: Config<KubernetesService>,
   options: ExportRule & Pick<KubernetesOptions, 'trustDomain' | 'domain' | 'clusterId' | 'defaultServiceExportTo'>,
-  nodes: () => Iterable<Config<Node>>,
+  nodes: () => Iterable<Config<KubernetesNode>>,
 ): Service {
   const { spec } = config.spec;
   const addresses = virtualIps(config);
@@ -82,7 +82,7 @@ function commaList(text = ''): string[] {
 function attributesOf(
   config: Config<KubernetesService>,
   clusterId: string,
-  nodes: () => Iterable<Config<Node>>,
+  nodes: () => Iterable<Config<KubernetesNode>>,
 ): ServiceAttributes {
   const { spec } = config.spec;
   const distribution = trafficDistributions.get(spec.trafficDistribution ?? '');
@@ -111,7 +111,7 @@ export function hasSelector({ spec: { spec } }: Config<KubernetesService>): bool
 function reachedFromOutside(
   config: Config<KubernetesService>,
   clusterId: string,
-  nodes: () => Iterable<Config<Node>>,
+  nodes: () => Iterable<Config<KubernetesNode>>,
 ): Pick<ServiceAttributes, 'externalAddresses' | 'externalPorts'> {
   const { spec, status } = config.spec;
   const selector = spec.type === 'NodePort' ? nodeSelectorOf(config) : undefined;
@@ -140,6 +140,6 @@ export function nodeSelectorOf({ annotations }: Config): Readonly<Record<string,
   }
 }
 
-function externalIps({ spec }: Config<Node>): string[] {
+function externalIps({ spec }: Config<KubernetesNode>): string[] {
   return spec.status.addresses.filter(({ type }) => type === 'ExternalIP').map(({ address }) => address);
 }

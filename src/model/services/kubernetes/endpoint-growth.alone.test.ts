@@ -3,14 +3,14 @@ import { expect, it } from 'vitest';
 import { type CountedWork, countedWork } from '../../../../test/harness/counted-work.ts';
 import type { Config } from '../../config/config.ts';
 import { EndpointShards } from '../endpoint-shards.ts';
-import type { ObjectChange } from '../registry-delta.ts';
+import type { ConfigObjectChange } from '../registry-delta.ts';
 import { defaultRegistryOptions } from '../service-registry.ts';
 import { KubernetesServices } from './kubernetes-services.ts';
 
 const about = { namespace: 'shop', labels: {}, annotations: {}, resourceVersion: '1', creationTimestamp: 0 };
 const ports = Array.from({ length: 50 }, (_, index) => ({ name: `p${index}`, port: 1_000 + index, protocol: 'TCP' }));
 
-const change = (kind: string, name: string, spec: unknown, labels = {}): ObjectChange<Config> => ({
+const change = (kind: string, name: string, spec: unknown, labels = {}): ConfigObjectChange<Config> => ({
   key: { kind, namespace: 'shop', name },
   current: { ...about, kind, apiVersion: 'v1', name, labels, spec },
 });
@@ -21,7 +21,7 @@ const service = change('Service', 'web', {
   },
   status: { loadBalancer: { ingress: [] } },
 });
-const slice = (index: number, ready: boolean): ObjectChange<Config> => {
+const slice = (index: number, ready: boolean): ConfigObjectChange<Config> => {
   const endpoints = Array.from({ length: 20 }, (_, place) => ({
     ...{ addresses: [`10.${index}.0.${place}`], conditions: { ready } },
   }));
@@ -29,12 +29,12 @@ const slice = (index: number, ready: boolean): ObjectChange<Config> => {
   return change('EndpointSlice', `web-${index}`, { addressType: 'IPv4', ports, endpoints }, labels);
 };
 const callsOf = (work: CountedWork, name: string): number =>
-  [...work].reduce((sum, [what, count]) => sum + (what.startsWith(`${name} `) ? count : 0), 0);
+  [...work].reduce((sum, [call, count]) => sum + (call.startsWith(`${name} `) ? count : 0), 0);
 
 it('no endpoint is looked up by ID if the order is unchanged', () => {
   const services = new KubernetesServices(defaultRegistryOptions);
   const shards = new EndpointShards();
-  const apply = (...changes: readonly ObjectChange<Config>[]): void => {
+  const apply = (...changes: readonly ConfigObjectChange<Config>[]): void => {
     for (const one of services.apply(changes).services) {
       shards.update({ provider: 'Kubernetes', cluster: 'c1' }, one, one.endpoints);
     }
@@ -50,10 +50,10 @@ it('no endpoint is looked up by ID if the order is unchanged', () => {
 it('an address in many slices with different ports costs each slice only its own ports', () => {
   const services = new KubernetesServices(defaultRegistryOptions);
   const slices = Array.from({ length: 20 }, (_, index) => {
-    const own = ports.map(({ name, port }) => ({ name: `${name}-${index}`, port, protocol: 'TCP' }));
+    const ownPorts = ports.map(({ name, port }) => ({ name: `${name}-${index}`, port, protocol: 'TCP' }));
     const endpoints = [{ addresses: ['10.0.0.1'], conditions: { ready: true } }];
     const labels = { 'kubernetes.io/service-name': 'web' };
-    return change('EndpointSlice', `web-${index}`, { addressType: 'IPv4', ports: own, endpoints }, labels);
+    return change('EndpointSlice', `web-${index}`, { addressType: 'IPv4', ports: ownPorts, endpoints }, labels);
   });
   let found = 0;
   const work = countedWork(() => {

@@ -3,7 +3,7 @@ import { isObject } from '../../../runtime/json-object.ts';
 import { scalarText } from '../../../runtime/scalar-text.ts';
 import type { KubernetesServicePort } from '../../kinds/kubernetes/service.ts';
 import type { SelectorIndex } from '../label-match.ts';
-import type { AddressBook, KnownWorkload, LookedUp, ProxyLookup, TargetRef } from '../proxy-lookup.ts';
+import type { AddressBook, KnownWorkload, LookupSubject, ProxyLookup, TargetRef } from '../proxy-lookup.ts';
 import { portNamed, type Workload } from '../workload.ts';
 import { portsByName } from './pod-workload.ts';
 import { soleAt } from './pods.ts';
@@ -24,7 +24,7 @@ export interface KubernetesFacts {
   readonly addresses: AddressBook;
 }
 
-type PodSubject = Pick<LookedUp, 'name' | 'configNamespace' | 'ipAddresses'>;
+type PodSubject = Pick<LookupSubject, 'name' | 'configNamespace' | 'ipAddresses'>;
 
 export class KubernetesLookup implements ProxyLookup {
   readonly #facts: KubernetesFacts;
@@ -33,7 +33,7 @@ export class KubernetesLookup implements ProxyLookup {
     this.#facts = facts;
   }
 
-  targetsOf(proxy: LookedUp): readonly TargetRef[] {
+  targetsOf(proxy: LookupSubject): readonly TargetRef[] {
     if (!this.#isHere(proxy)) return [];
     const byAddress = this.#facts.addresses.at(proxy.configNamespace, proxy.ipAddresses);
     const pod = this.podOf(proxy);
@@ -44,7 +44,7 @@ export class KubernetesLookup implements ProxyLookup {
     return this.#selected(proxy.configNamespace, proxy.labels, { ports: podPorts(proxy.metadata.POD_PORTS) });
   }
 
-  workloadOf(proxy: LookedUp): KnownWorkload | undefined {
+  workloadOf(proxy: LookupSubject): KnownWorkload | undefined {
     const pod = this.#isHere(proxy) ? this.podOf(proxy) : undefined;
     return pod && { labels: pod.labels, locality: pod.template.locality };
   }
@@ -65,7 +65,7 @@ export class KubernetesLookup implements ProxyLookup {
     return undefined;
   }
 
-  #isHere({ clusterId }: LookedUp): boolean {
+  #isHere({ clusterId }: LookupSubject): boolean {
     return clusterId === '' || clusterId === this.#facts.clusterId;
   }
 

@@ -168,10 +168,10 @@ describe("a cluster's endpoints", () => {
   });
 
   it('wait for a referenced pod that is not known', () => {
-    const before = givenMesh(service(selecting) + slice(at('10.0.0.1', toPod('web-0'))));
-    expect(before.registry.endpoints.get(host)?.get('shop') ?? []).toEqual([]);
+    const previous = givenMesh(service(selecting) + slice(at('10.0.0.1', toPod('web-0'))));
+    expect(previous.registry.endpoints.get(host)?.get('shop') ?? []).toEqual([]);
     const after = givenMesh(service(selecting) + slice(at('10.0.0.1', toPod('web-0'))) + pod('web-0', '10.0.0.1'), {
-      previous: before,
+      previous,
     });
     expect(after.registry.endpoints.get(host)?.get('shop')).toHaveLength(1);
   });
@@ -288,10 +288,10 @@ spec:
         .get('se.example.com')
         ?.get('shop')
         ?.map(({ address, port }) => `${address}:${port}`) ?? [];
-    const before = givenMesh(serviceEntry + pod('web-0', '10.0.0.1') + entry());
-    expect(of(before)).toEqual(['10.0.0.1:8080', '10.1.0.1:9090']);
+    const previous = givenMesh(serviceEntry + pod('web-0', '10.0.0.1') + entry());
+    expect(of(previous)).toEqual(['10.0.0.1:8080', '10.1.0.1:9090']);
     const after = givenMesh(serviceEntry + pod('web-0', '10.0.0.1', { labels: 'app: x' }) + entry(), {
-      previous: before,
+      previous,
     });
     expect(of(after)).toEqual(['10.1.0.1:9090']);
   });
@@ -310,10 +310,10 @@ spec:
 
   it('serve a ServiceEntry until they are being deleted, and a Service according to its slices', () => {
     const ending = pod('web-0', '10.0.0.1').replace(inShop, `${inShop}, deletionTimestamp: "2026-01-01T00:00:00Z"`);
-    const mesh = (web: string, previous?: ReturnType<typeof givenMesh>) =>
+    const mesh = (web: string, last?: ReturnType<typeof givenMesh>) =>
       givenMesh(
         serviceEntry + service(selecting) + slice(at('10.0.0.1', toPod('web-0'))) + web,
-        previous ? { previous } : {},
+        last ? { previous: last } : {},
       );
     const healthOf = ({ registry }: ReturnType<typeof givenMesh>): unknown =>
       ['se.example.com', host].map((name) =>
@@ -322,9 +322,9 @@ spec:
           ?.get('shop')
           ?.map(({ health }) => health),
       );
-    const before = mesh(pod('web-0', '10.0.0.1'));
-    expect(healthOf(before)).toEqual([['healthy'], ['healthy']]);
-    expect(healthOf(mesh(ending, before))).toEqual([['unhealthy'], ['healthy']]);
+    const previous = mesh(pod('web-0', '10.0.0.1'));
+    expect(healthOf(previous)).toEqual([['healthy'], ['healthy']]);
+    expect(healthOf(mesh(ending, previous))).toEqual([['unhealthy'], ['healthy']]);
   });
 
   it('are found for a proxy by pod name, by address, else by its own metadata', () => {
@@ -341,8 +341,8 @@ spec:
     expect(served({ name: 'web-0.shop' }, '10.5.5.5')).toEqual([`${host} 80 8080`]);
     expect(served({}, '10.0.0.1')).toEqual([`${host} 80 8080`]);
     expect(served({}, '10.1.0.1')).toEqual([`${host} 80 9090`]);
-    const told = { labels: { app: 'web' }, metadata: { POD_PORTS: '[{"name":"web","containerPort":7070}]' } };
-    expect(served(told, '10.6.6.6')).toEqual([`${host} 80 7070`]);
+    const reported = { labels: { app: 'web' }, metadata: { POD_PORTS: '[{"name":"web","containerPort":7070}]' } };
+    expect(served(reported, '10.6.6.6')).toEqual([`${host} 80 7070`]);
     expect(served({ clusterId: 'other' }, '10.0.0.1')).toEqual([]);
     const proxy = { ...givenProxy({ ip: '10.0.0.1', namespace: 'shop' }), name: 'web-0.shop' };
     expect(mesh.context.workloadOf(proxy)).toEqual({ labels: { app: 'web' }, locality: 'eu/eu-1/rack' });

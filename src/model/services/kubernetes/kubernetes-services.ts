@@ -6,15 +6,15 @@ import { atOnce, type Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import type { EndpointSlice } from '../../kinds/kubernetes/endpoint-slice.ts';
 import type { Endpoints } from '../../kinds/kubernetes/endpoints.ts';
-import type { Node } from '../../kinds/kubernetes/node.ts';
-import type { Pod } from '../../kinds/kubernetes/pod.ts';
+import type { KubernetesNode } from '../../kinds/kubernetes/node.ts';
+import type { KubernetesPod } from '../../kinds/kubernetes/pod.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
 import type { LabelSelector } from '../../kinds/label-selector.ts';
 import { LabelIndex, SelectorIndex } from '../label-match.ts';
 import { addressIn } from '../namespaced-address.ts';
 import { gatewaysOfService, type NetworkGateway } from '../network-gateways.ts';
 import { AddressBook } from '../proxy-lookup.ts';
-import { keptServices, type ObjectChange, type RegistryDelta, type ServiceDelta } from '../registry-delta.ts';
+import { type ConfigObjectChange, keptServices, type RegistryDelta, type ServiceDelta } from '../registry-delta.ts';
 import { keptEndpoints, sameLabels } from '../same-endpoint.ts';
 import type { Endpoint, Service } from '../service.ts';
 import { mayExport } from '../visibility.ts';
@@ -39,7 +39,7 @@ import { sliceEndpoints } from './slice-endpoints.ts';
 import { Users } from './users.ts';
 
 /** The result for one Service, and its inputs. */
-interface Made {
+interface ServiceRecord {
   /** Absent in {@link nothing}. */
   readonly config?: Config<KubernetesService>;
   readonly services: readonly Service[];
@@ -57,7 +57,7 @@ interface Made {
   };
 }
 
-const nothing: Made = { services: [], endpoints: [], foreign: [], uses: new Set(), pending: [], bare: [] };
+const nothing: ServiceRecord = { services: [], endpoints: [], foreign: [], uses: new Set(), pending: [], bare: [] };
 
 export interface KubernetesDelta extends RegistryDelta {
   /** Addresses of pods that are new or have other labels or locality: their proxies need a push. */
@@ -66,8 +66,8 @@ export interface KubernetesDelta extends RegistryDelta {
 
 /** Interface for readers other than the registry. */
 export interface KubernetesWorkloads {
-  readonly pods: readonly Config<Pod>[];
-  readonly nodes: readonly Config<Node>[];
+  readonly pods: readonly Config<KubernetesPod>[];
+  readonly nodes: readonly Config<KubernetesNode>[];
 }
 
 /** Input kinds. */
@@ -82,7 +82,7 @@ export class KubernetesServices {
   readonly #slices = new ServiceSlices();
   readonly #namespaces = new Map<string, Config>();
   readonly #workloads = new Map<string, LabelIndex<Workload>>();
-  readonly #made = new Map<string, Made>();
+  readonly #records = new Map<string, ServiceRecord>();
   readonly #users = new Users();
   #networks: ClusterNetworks;
   #selectors = new SelectorIndex<SelectingService>();
@@ -126,13 +126,13 @@ export class KubernetesServices {
   }
 
   *services(): Iterable<Service> {
-    for (const { services } of this.#made.values()) yield* services;
+    for (const { services } of this.#records.values()) yield* services;
   }
 
   servicesOf(hostname: string, namespace: string): readonly Service[] {
     const suffix = `.${namespace}.svc.${this.#options.domain}`;
     if (!hostname.endsWith(suffix)) return [];
-    return this.#made.get(`${namespace}/${hostname.slice(0, -suffix.length)}`)?.services ?? [];
+    return this.#records.get(`${namespace}/${hostname.slice(0, -suffix.length)}`)?.services ?? [];
   }
 
   *networkGateways(): Iterable<NetworkGateway> {
@@ -154,9 +154,9 @@ export class KubernetesServices {
   get counts(): { readonly pendingPods: number; readonly endpointsWithoutPod: number } {
     const pending = new Set<string>();
     let bare = 0;
-    for (const made of this.#made.values()) {
-      for (const pod of made.pending) pending.add(pod);
-      bare += made.bare.length;
+    for (const record of this.#records.values()) {
+      for (const pod of record.pending) pending.add(pod);
+      bare += record.bare.length;
     }
     return { pendingPods: pending.size, endpointsWithoutPod: bare };
   }
@@ -165,13 +165,13 @@ export class KubernetesServices {
    * @param changes of {@link kubernetesServiceKinds}; others are ignored
    * @param workloads added, removed or changed WorkloadEntries
    */
-  apply(changes: readonly ObjectChange<Config>[], workloads: readonly WorkloadEvent[] = []): KubernetesDelta {
+  apply(changes: readonly ConfigObjectChange<Config>[], workloads: readonly WorkloadEvent[] = []): KubernetesDelta {
     return atOnce(this.applying(changes, workloads));
   }
 
   /** {@link apply} in steps. Until they finish, look-ups may return old state for some services and new state for others. */
   *applying(
-    changes: readonly ObjectChange<Config>[],
+    changes: readonly ConfigObjectChange<Config>[],
     workloads: readonly WorkloadEvent[] = [],
   ): Steps<KubernetesDelta> {
     const dirty = new Set<string>();
@@ -212,11 +212,11 @@ export class KubernetesServices {
     isDiscovered(namespace, this.#namespaces.get(namespace)?.labels, this.#options.discoverySelectors);
 
   /** Returns whether the set of namespaces or the cluster's network changed. */
-  #applyNamespaces(changes: readonly ObjectChange<Config>[]): boolean {
+  #applyNamespaces(changes: readonly ConfigObjectChange<Config>[]): boolean {
     const changed = changes.filter(({ key }) => key.kind === 'Namespace');
     if (changed.length === 0) return false;
     const names = changed.map(({ key }) => key.name);
-    const before = names.map(this.#isVisible).join();
+    const previousVisibility = names.map(this.#isVisible).join();
     const { systemNamespace, networks, clusterId } = this.#options;
     const label = (): string => this.#namespaces.get(systemNamespace)?.labels['topology.istio.io/network'] ?? '';
     const oldLabel = label();
@@ -225,11 +225,11 @@ export class KubernetesServices {
       else this.#namespaces.set(key.name, current);
     }
     if (label() !== oldLabel) this.#networks = new ClusterNetworks(networks, clusterId, label());
-    return label() !== oldLabel || names.map(this.#isVisible).join() !== before;
+    return label() !== oldLabel || names.map(this.#isVisible).join() !== previousVisibility;
   }
 
   /** Stores an object, and collects the services and pods to rebuild. */
-  #file({ key, current }: ObjectChange<Config>, dirty: Set<string>, pods: Set<string>): void {
+  #file({ key, current }: ConfigObjectChange<Config>, dirty: Set<string>, pods: Set<string>): void {
     const id = `${key.namespace}/${key.name}`;
     switch (key.kind) {
       case 'Service':
@@ -245,11 +245,11 @@ export class KubernetesServices {
         for (const service of this.#slices.put(id, current as Config<EndpointSlice> | undefined)) dirty.add(service);
         break;
       case 'Pod':
-        this.#pods.putPod(id, current as Config<Pod> | undefined);
+        this.#pods.putPod(id, current as Config<KubernetesPod> | undefined);
         pods.add(id);
         break;
       case 'Node': {
-        const node = this.#pods.putNode(key.name, current as Config<Node> | undefined);
+        const node = this.#pods.putNode(key.name, current as Config<KubernetesNode> | undefined);
         if (!node.differs) break;
         for (const pod of node.pods) pods.add(pod);
         for (const service of this.#users.of(`node ${key.name}`, 'nodes')) dirty.add(service);
@@ -279,33 +279,33 @@ export class KubernetesServices {
   }
 
   #remake(id: string): ServiceDelta | undefined {
-    const before = this.#made.get(id) ?? nothing;
+    const previous = this.#records.get(id) ?? nothing;
     const config = this.#services.get(id);
-    const made = config && this.#isVisible(config.namespace) ? this.#make(id, config, before) : nothing;
-    if (made === nothing) this.#made.delete(id);
-    else this.#made.set(id, made);
-    this.#refile(id, before, made);
-    const service = made.services[0] ?? before.services[0];
+    const record = config && this.#isVisible(config.namespace) ? this.#convert(id, config, previous) : nothing;
+    if (record === nothing) this.#records.delete(id);
+    else this.#records.set(id, record);
+    this.#refile(id, previous, record);
+    const service = record.services[0] ?? previous.services[0];
     if (service === undefined) return undefined;
     const { hostname, namespace } = service;
-    this.#addresses = this.#addresses.with(service, before.foreign, made.foreign);
-    if (made.services === before.services && made.endpoints === before.endpoints) return undefined;
+    this.#addresses = this.#addresses.with(service, previous.foreign, record.foreign);
+    if (record.services === previous.services && record.endpoints === previous.endpoints) return undefined;
     return {
-      ...{ hostname, namespace, previous: before.services, current: made.services },
-      ...{ previousEndpoints: before.endpoints, endpoints: made.endpoints },
+      ...{ hostname, namespace, previous: previous.services, current: record.services },
+      ...{ previousEndpoints: previous.endpoints, endpoints: record.endpoints },
     };
   }
 
-  #make(id: string, config: Config<KubernetesService>, before: Made): Made {
+  #convert(id: string, config: Config<KubernetesService>, previous: ServiceRecord): ServiceRecord {
     const uses = new Set<string>();
     const { namespace, spec } = config;
     const usesNodes = nodeSelectorOf(config) !== undefined;
     if (usesNodes) uses.add('nodes');
     // Usually only endpoints changed: the converted Service and its selector are then reused.
-    const isSame = config === before.config && !usesNodes;
+    const isSame = config === previous.config && !usesNodes;
     const services = isSame
-      ? before.services
-      : keptServices([convertService(config, this.#options, () => this.#pods.nodes)], before.services);
+      ? previous.services
+      : keptServices([convertService(config, this.#options, () => this.#pods.nodes)], previous.services);
     const service = services[0]!;
     const selects = hasSelector(config);
     const isName = service.resolution === 'Alias';
@@ -328,10 +328,10 @@ export class KubernetesServices {
       },
     });
     const selected = selects && !config.isWithoutEndpoints ? this.#selectedWorkloads(config) : [];
-    const endpoints = keptEndpoints([...found.endpoints, ...selected], before.endpoints);
-    const foreign = selects ? keptEndpoints(selected, before.foreign) : endpoints;
+    const endpoints = keptEndpoints([...found.endpoints, ...selected], previous.endpoints);
+    const foreign = selects ? keptEndpoints(selected, previous.foreign) : endpoints;
     const item = { hostname: service.hostname, ports: spec.spec.ports };
-    const selecting = isSame ? before.selecting : selects ? { id, selector: spec.spec.selector!, item } : undefined;
+    const selecting = isSame ? previous.selecting : selects ? { id, selector: spec.spec.selector!, item } : undefined;
     return {
       ...{ config, services, endpoints, foreign, uses, pending: found.pending, bare: found.bare },
       ...(selecting && { selecting }),
@@ -359,12 +359,12 @@ export class KubernetesServices {
     };
   }
 
-  #refile(id: string, before: Made, made: Made): void {
-    this.#users.put(id, before.uses, made.uses);
+  #refile(id: string, previous: ServiceRecord, record: ServiceRecord): void {
+    this.#users.put(id, previous.uses, record.uses);
     const namespace = id.slice(0, id.indexOf('/'));
-    if (before.selecting === made.selecting) return;
-    if (before.selecting) this.#selectors = this.#selectors.without(namespace, before.selecting);
-    if (made.selecting) this.#selectors = this.#selectors.with(namespace, made.selecting);
+    if (previous.selecting === record.selecting) return;
+    if (previous.selecting) this.#selectors = this.#selectors.without(namespace, previous.selecting);
+    if (record.selecting) this.#selectors = this.#selectors.with(namespace, record.selecting);
   }
 }
 

@@ -1,40 +1,40 @@
 /** Converts a Pod and its node to a workload (spec/discovery.md §5.4). Pure. */
 import type { Config } from '../../config/config.ts';
 import { joinLocality } from '../../fields/locality.ts';
-import type { Node } from '../../kinds/kubernetes/node.ts';
-import type { ContainerPort, Pod } from '../../kinds/kubernetes/pod.ts';
+import type { KubernetesNode } from '../../kinds/kubernetes/node.ts';
+import type { KubernetesContainerPort, KubernetesPod } from '../../kinds/kubernetes/pod.ts';
 import type { Workload } from '../workload.ts';
 import type { ClusterNetworks } from './networks.ts';
 
-export interface PodSurroundings {
+export interface PodContext {
   readonly trustDomain: string;
   readonly clusterId: string;
   readonly networks: ClusterNetworks;
-  readonly node: Config<Node> | undefined;
+  readonly node: Config<KubernetesNode> | undefined;
 }
 
 /** `undefined` for a pod without an address, not yet running, or terminated. */
-export function podWorkload(config: Config<Pod>, around: PodSurroundings): Workload | undefined {
+export function podWorkload(config: Config<KubernetesPod>, context: PodContext): Workload | undefined {
   const { spec, status } = config.spec;
   const addresses = status.podIPs.length > 0 ? status.podIPs.map(({ ip }) => ip) : [status.podIP];
   const [address = ''] = addresses;
   if (address === '' || (status.phase !== 'Running' && status.phase !== 'Pending')) return undefined;
-  const { namespace, name, labels: own, creationTimestamp } = config;
-  const locality = podLocality(own, around.node);
-  const network = around.networks.of(address, own);
-  const { clusterId } = around;
+  const { namespace, name, labels: podLabels, creationTimestamp } = config;
+  const locality = podLocality(podLabels, context.node);
+  const network = context.networks.of(address, podLabels);
+  const { clusterId } = context;
   const ready = status.conditions.find(({ type }) => type === 'Ready')?.status ?? 'True';
   return {
-    ...{ kind: 'Pod', namespace, name, labels: own, addresses, creationTime: creationTimestamp },
+    ...{ kind: 'Pod', namespace, name, labels: podLabels, addresses, creationTime: creationTimestamp },
     ports: portsByName(portsOf(spec)),
     template: {
       address,
-      labels: withTopology(own, { locality, clusterId, network, nodeName: spec.nodeName }),
-      serviceAccount: `spiffe://${around.trustDomain}/ns/${namespace}/sa/${spec.serviceAccountName || 'default'}`,
+      labels: withTopology(podLabels, { locality, clusterId, network, nodeName: spec.nodeName }),
+      serviceAccount: `spiffe://${context.trustDomain}/ns/${namespace}/sa/${spec.serviceAccountName || 'default'}`,
       ...{ network, locality, clusterId, namespace },
       weight: 0,
-      tlsMode: own['security.istio.io/tlsMode'] === 'istio' ? 'istio' : 'disabled',
-      workloadName: workloadName(name, own),
+      tlsMode: podLabels['security.istio.io/tlsMode'] === 'istio' ? 'istio' : 'disabled',
+      workloadName: workloadName(name, podLabels),
       ...(spec.nodeName !== '' && { nodeName: spec.nodeName }),
       ...(spec.hostname !== '' && { hostname: spec.hostname }),
       ...(spec.subdomain !== '' && { subdomain: spec.subdomain }),
@@ -45,13 +45,13 @@ export function podWorkload(config: Config<Pod>, around: PodSurroundings): Workl
 }
 
 /** Sidecars among the init containers come last. */
-function portsOf({ containers, initContainers }: Pod['spec']): ContainerPort[] {
+function portsOf({ containers, initContainers }: KubernetesPod['spec']): KubernetesContainerPort[] {
   const sidecars = initContainers.filter(({ restartPolicy }) => restartPolicy === 'Always');
   return [...containers, ...sidecars].flatMap(({ ports }) => ports);
 }
 
 /** Of several ports with one name, the first TCP port applies, else the first, as in Kubernetes (kubernetes#54213). */
-export function portsByName(ports: readonly ContainerPort[]): Readonly<Record<string, number>> {
+export function portsByName(ports: readonly KubernetesContainerPort[]): Readonly<Record<string, number>> {
   const named = ports.filter(({ name }) => name !== '');
   const { tcp = [], others = [] } = Object.groupBy(named, ({ protocol }) => (protocol === 'TCP' ? 'tcp' : 'others'));
   // fromEntries keeps the last entry of a name.
@@ -59,13 +59,13 @@ export function portsByName(ports: readonly ContainerPort[]): Readonly<Record<st
 }
 
 /** The pod's `istio-locality` label (dots for slashes), else the locality of its node. */
-function podLocality(labels: Readonly<Record<string, string>>, node: Config<Node> | undefined): string {
+function podLocality(labels: Readonly<Record<string, string>>, node: Config<KubernetesNode> | undefined): string {
   const label = labels['istio-locality'];
   if (label) return label.includes('/') ? label : label.replaceAll('.', '/');
   return nodeLocality(node);
 }
 
-export function nodeLocality(node: Config<Node> | undefined): string {
+export function nodeLocality(node: Config<KubernetesNode> | undefined): string {
   const labels = node?.labels ?? {};
   return joinLocality(
     labels['topology.kubernetes.io/region'] ?? labels['failure-domain.beta.kubernetes.io/region'],

@@ -2,8 +2,8 @@
 
 import { PersistentMap } from '../../collections/persistent-map.ts';
 import { type Config, compareText } from '../../config/config.ts';
-import type { Node } from '../../kinds/kubernetes/node.ts';
-import type { Pod } from '../../kinds/kubernetes/pod.ts';
+import type { KubernetesNode } from '../../kinds/kubernetes/node.ts';
+import type { KubernetesPod } from '../../kinds/kubernetes/pod.ts';
 import { addressIn } from '../namespaced-address.ts';
 import { sameWorkload, type Workload, type WorkloadEvent } from '../workload.ts';
 import type { ClusterNetworks } from './networks.ts';
@@ -17,10 +17,10 @@ export interface PodOptions {
 
 export class Pods {
   readonly #options: PodOptions;
-  readonly #objects = new Map<string, Config<Pod>>();
-  readonly #nodes = new Map<string, Config<Node>>();
-  #podList: readonly Config<Pod>[] | undefined;
-  #nodeList: readonly Config<Node>[] | undefined;
+  readonly #objects = new Map<string, Config<KubernetesPod>>();
+  readonly #nodes = new Map<string, Config<KubernetesNode>>();
+  #podList: readonly Config<KubernetesPod>[] | undefined;
+  #nodeList: readonly Config<KubernetesNode>[] | undefined;
   /** Pods by node. */
   readonly #onNode = new Users();
   /** By `namespace/name`. An immutable snapshot. */
@@ -33,29 +33,29 @@ export class Pods {
   }
 
   /** The same list until a pod changes. */
-  get pods(): readonly Config<Pod>[] {
+  get pods(): readonly Config<KubernetesPod>[] {
     this.#podList ??= [...this.#objects.values()];
     return this.#podList;
   }
 
   /** The same list until a node changes. */
-  get nodes(): readonly Config<Node>[] {
+  get nodes(): readonly Config<KubernetesNode>[] {
     this.#nodeList ??= [...this.#nodes.values()];
     return this.#nodeList;
   }
 
-  pod(id: string): Config<Pod> | undefined {
+  pod(id: string): Config<KubernetesPod> | undefined {
     return this.#objects.get(id);
   }
 
-  node(name: string | undefined): Config<Node> | undefined {
+  node(name: string | undefined): Config<KubernetesNode> | undefined {
     return name === undefined ? undefined : this.#nodes.get(name);
   }
 
   /** Stores the object; {@link renew} builds its workload. */
-  putPod(id: string, config: Config<Pod> | undefined): void {
+  putPod(id: string, config: Config<KubernetesPod> | undefined): void {
     this.#podList = undefined;
-    const nodesOf = (one: Config<Pod> | undefined): ReadonlySet<string> =>
+    const nodesOf = (one: Config<KubernetesPod> | undefined): ReadonlySet<string> =>
       new Set(one === undefined ? [] : [one.spec.spec.nodeName]);
     this.#onNode.put(id, nodesOf(this.#objects.get(id)), nodesOf(config));
     if (config === undefined) this.#objects.delete(id);
@@ -65,14 +65,14 @@ export class Pods {
   /** Stores a node. Returns whether its relevant fields changed, and the pods on it. */
   putNode(
     name: string,
-    config: Config<Node> | undefined,
+    config: Config<KubernetesNode> | undefined,
   ): { readonly differs: boolean; readonly pods: Iterable<string> } {
-    const before = this.#nodes.get(name);
+    const previous = this.#nodes.get(name);
     this.#nodeList = undefined;
     if (config === undefined) this.#nodes.delete(name);
     else this.#nodes.set(name, config);
-    const text = (node: Config<Node> | undefined): string => JSON.stringify([node?.labels, node?.spec]);
-    return { differs: text(before) !== text(config), pods: this.#onNode.of(name) };
+    const text = (node: Config<KubernetesNode> | undefined): string => JSON.stringify([node?.labels, node?.spec]);
+    return { differs: text(previous) !== text(config), pods: this.#onNode.of(name) };
   }
 
   names(): Iterable<string> {
@@ -105,9 +105,9 @@ export class Pods {
   }
 
   /** @param key of {@link addressIn} */
-  #refile(key: string, gone: Workload | undefined, come: Workload | undefined): void {
-    const there = (this.byAddress.get(key) ?? []).filter((workload) => workload !== gone);
-    const now = come === undefined ? there : [...there, come].sort(byName);
+  #refile(key: string, removed: Workload | undefined, added: Workload | undefined): void {
+    const there = (this.byAddress.get(key) ?? []).filter((workload) => workload !== removed);
+    const now = added === undefined ? there : [...there, added].sort(byName);
     this.byAddress = now.length === 0 ? this.byAddress.without(key) : this.byAddress.with(key, now);
   }
 }

@@ -12,15 +12,15 @@ const sliceOf = (service: string): Config<EndpointSlice> => ({
 });
 
 /** Bytes retained after many additions and removals. */
-async function kept(comeAndGo: (index: number) => void): Promise<number> {
+async function kept(addAndRemove: (index: number) => void): Promise<number> {
   const used = async (): Promise<number> => {
     await collectGarbage();
     return process.memoryUsage().heapUsed;
   };
-  for (let index = 0; index < 1_000; index++) comeAndGo(index);
-  const before = await used();
-  for (let index = 1_000; index < 21_000; index++) comeAndGo(index);
-  return (await used()) - before;
+  for (let index = 0; index < 1_000; index++) addAndRemove(index);
+  const baseline = await used();
+  for (let index = 1_000; index < 21_000; index++) addAndRemove(index);
+  return (await used()) - baseline;
 }
 
 it('a service without slices retains no memory after many additions and removals', async () => {

@@ -13,8 +13,8 @@ export class ServiceSlices {
   /** Stores a slice. Returns its former and current services. */
   put(id: string, current: Config<EndpointSlice> | undefined): string[] {
     const touched: string[] = [];
-    const before = this.#slices.get(id);
-    const [old, now] = [before && serviceOfSlice(before), current && serviceOfSlice(current)];
+    const previous = this.#slices.get(id);
+    const [old, now] = [previous && serviceOfSlice(previous), current && serviceOfSlice(current)];
     put(this.#slices, id, current);
     if (old !== undefined) {
       touched.push(old);

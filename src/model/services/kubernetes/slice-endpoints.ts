@@ -5,7 +5,7 @@ import type { Endpoint } from '../service.ts';
 import type { EndpointTemplate, Workload } from '../workload.ts';
 
 /** Look-ups and settings for the conversion. */
-export interface SliceSurroundings {
+export interface SliceContext {
   readonly namespace: string;
   /** Whether the service has a selector. Without one, endpoints are managed externally and used as they are. */
   readonly hasSelector: boolean;
@@ -30,7 +30,7 @@ export interface SliceEndpoints {
 }
 
 /** @param slices in a stable order; a duplicate endpoint counts once, as ready if any slice reports it ready */
-export function sliceEndpoints(slices: readonly EndpointSlice[], around: SliceSurroundings): SliceEndpoints {
+export function sliceEndpoints(slices: readonly EndpointSlice[], context: SliceContext): SliceEndpoints {
   const endpoints = new Map<string, OfAddress>();
   const pending: string[] = [];
   const bare: string[] = [];
@@ -39,18 +39,24 @@ export function sliceEndpoints(slices: readonly EndpointSlice[], around: SliceSu
     if (slice.addressType === 'FQDN') continue;
     const ports = portsOf(slice);
     for (const given of slice.endpoints) {
-      const health = healthOf(given.conditions, around);
+      const health = healthOf(given.conditions, context);
       for (const address of given.addresses) {
-        const found = templateOf(given, address, around);
+        const found = templateOf(given, address, context);
         if (found.template === undefined) {
           pending.push(found.pod!);
           continue;
         }
-        if (found.pod === undefined && around.hasSelector) bare.push(address);
+        if (found.pod === undefined && context.hasSelector) bare.push(address);
         const { template } = found;
-        const made = ports.map(({ name, port }) => ({ ...template, address, health, port, servicePortName: name }));
+        const portEndpoints = ports.map(({ name, port }) => ({
+          ...template,
+          address,
+          health,
+          port,
+          servicePortName: name,
+        }));
         const known = endpoints.get(address);
-        endpoints.set(address, known === undefined ? made : joined(known, made));
+        endpoints.set(address, known === undefined ? portEndpoints : joined(known, portEndpoints));
       }
     }
   }
@@ -73,9 +79,9 @@ function joined(known: OfAddress, more: readonly Endpoint[]): Map<string, Endpoi
   const byId = known instanceof Map ? known : new Map(known.map((endpoint) => [endpointId(endpoint), endpoint]));
   for (const endpoint of more) {
     const id = endpointId(endpoint);
-    const before = byId.get(id);
-    const isBehind = before !== undefined && before.health !== 'healthy' && endpoint.health === 'healthy';
-    if (before === undefined || isBehind) byId.set(id, endpoint);
+    const existing = byId.get(id);
+    const isBehind = existing !== undefined && existing.health !== 'healthy' && endpoint.health === 'healthy';
+    if (existing === undefined || isBehind) byId.set(id, endpoint);
   }
   return byId;
 }
@@ -83,20 +89,20 @@ function joined(known: OfAddress, more: readonly Endpoint[]): Map<string, Endpoi
 function templateOf(
   given: SliceEndpoint,
   address: string,
-  around: SliceSurroundings,
+  context: SliceContext,
 ): { readonly pod?: string; readonly template?: EndpointTemplate } {
   // Lazy, because most addresses are pods.
-  const bare = () => ({ template: around.templateAt(address, given.nodeName) });
-  if (!around.hasSelector) return bare();
+  const bare = () => ({ template: context.templateAt(address, given.nodeName) });
+  if (!context.hasSelector) return bare();
   const { targetRef } = given;
   if (targetRef?.kind === 'Pod' && targetRef.name !== '') {
-    const namespace = targetRef.namespace || around.namespace;
+    const namespace = targetRef.namespace || context.namespace;
     // A Service selects pods of its own namespace; identities of other pods must not become valid for this service.
-    if (namespace !== around.namespace) return bare();
-    const pod = around.podNamed(targetRef.name);
+    if (namespace !== context.namespace) return bare();
+    const pod = context.podNamed(targetRef.name);
     return { pod: `${namespace}/${targetRef.name}`, ...(pod && { template: withHostname(pod, given) }) };
   }
-  const pod = around.podAt(address);
+  const pod = context.podAt(address);
   return pod === undefined ? bare() : { pod: `${pod.namespace}/${pod.name}`, template: withHostname(pod, given) };
 }
 
@@ -105,9 +111,9 @@ function withHostname({ template }: Workload, { hostname }: SliceEndpoint): Endp
   return hostname === undefined || hostname === template.hostname ? template : { ...template, hostname };
 }
 
-function healthOf(conditions: SliceConditions, around: SliceSurroundings): Endpoint['health'] {
+function healthOf(conditions: SliceConditions, context: SliceContext): Endpoint['health'] {
   const { ready = true, serving = false, terminating = false } = conditions;
   if (ready) return 'healthy';
-  if (terminating) return serving && around.drains ? 'draining' : 'terminating';
-  return around.publishNotReady ? 'healthy' : 'unhealthy';
+  if (terminating) return serving && context.drains ? 'draining' : 'terminating';
+  return context.publishNotReady ? 'healthy' : 'unhealthy';
 }

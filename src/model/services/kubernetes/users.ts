@@ -10,15 +10,15 @@ export class Users {
   }
 
   /** Replaces the keys that a service looked up. */
-  put(service: string, before: ReadonlySet<string>, now: ReadonlySet<string>): void {
-    for (const use of before) {
+  put(service: string, previous: ReadonlySet<string>, now: ReadonlySet<string>): void {
+    for (const use of previous) {
       if (now.has(use)) continue;
       const users = this.#users.get(use);
       users?.delete(service);
       if (users?.size === 0) this.#users.delete(use);
     }
     for (const use of now) {
-      if (before.has(use)) continue;
+      if (previous.has(use)) continue;
       const users = this.#users.get(use);
       if (users === undefined) this.#users.set(use, new Set([service]));
       else users.add(service);

@@ -6,7 +6,7 @@ import type { Config } from '../../config/config.ts';
 import { maxAttachedMatches } from '../../kinds/object-limits.ts';
 import type { RouteDestination, VirtualService } from '../../kinds/virtual-service/virtual-service.ts';
 import { noDestination } from './backends.ts';
-import { judgingGatewayApi } from './judge.ts';
+import { computingGatewayApiStatus } from './gateway-api-status.ts';
 import { translateGatewayApi } from './translate.ts';
 
 const list = (size: number, make: (index: number) => string, between = ''): string =>
@@ -42,7 +42,7 @@ const route = (name: string, { kind = 'HTTPRoute', parents = toFront, ...given }
 
 const translate = (yaml: string) => {
   const { objects, problems, beyondLimit } = translateGatewayApi(setOf(yaml), 'cluster.local');
-  const told = [...problems.values()].map(({ object, field, message }) => `${object} ${field}: ${message}`);
+  const messages = [...problems.values()].map(({ object, field, message }) => `${object} ${field}: ${message}`);
   const virtualServices = [...objects.values()].filter(
     (one): one is Config<VirtualService> => one.kind === 'VirtualService',
   );
@@ -57,11 +57,11 @@ const translate = (yaml: string) => {
     for (const tls of spec.tls ?? []) count(isNowhere(tls), tls.match[0]!.sniHosts.length);
     for (const tcp of spec.tcp ?? []) count(isNowhere(tcp));
   }
-  return { virtualServices, told, beyondLimit, ...counts };
+  return { virtualServices, told: messages, beyondLimit, ...counts };
 };
 
 const acceptedOf = (yaml: string, key: string) => {
-  const { HTTPRoute } = atOnce(judgingGatewayApi(setOf(yaml), 'cluster.local'));
+  const { HTTPRoute } = atOnce(computingGatewayApiStatus(setOf(yaml), 'cluster.local'));
   return HTTPRoute.get(key)!.parents.map(({ conditions }) => conditions.find(({ type }) => type === 'Accepted'));
 };
 
@@ -74,13 +74,18 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
   it.each(['HTTPRoute', 'GRPCRoute'])(
     '%ss beyond the limit respond with 503, and beyond twice the limit are not attached',
     (kind) => {
-      const { matches, closed, told, beyondLimit } = translate(gateway(16) + cart + largeRoutes(40, { kind }).join(''));
+      const {
+        matches,
+        closed,
+        told: messages,
+        beyondLimit,
+      } = translate(gateway(16) + cart + largeRoutes(40, { kind }).join(''));
       expect([matches, closed]).toEqual([maxAttachedMatches, maxAttachedMatches]);
-      expect(told.map((text) => /503|not attached/.exec(text)![0])).toEqual([
+      expect(messages.map((text) => /503|not attached/.exec(text)![0])).toEqual([
         ...Array.from({ length: 16 }, () => '503'),
         ...Array.from({ length: 8 }, () => 'not attached'),
       ]);
-      expect(told).toHaveLength(24);
+      expect(messages).toHaveLength(24);
       expect(beyondLimit).toBe(24);
     },
   );
@@ -96,7 +101,7 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
     expect(acceptedOf(yaml, 'mallory/r16')).toEqual([
       { type: 'Accepted', status: 'False', reason: 'LimitExceeded', message },
     ]);
-    const { KubernetesGateway } = atOnce(judgingGatewayApi(setOf(yaml), 'cluster.local'));
+    const { KubernetesGateway } = atOnce(computingGatewayApiStatus(setOf(yaml), 'cluster.local'));
     expect(KubernetesGateway.get('shop/front')!.listeners[0]!.attachedRoutes).toBe(16);
   });
 
@@ -119,26 +124,28 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
     const withHeaders = (name: string): string =>
       route(name, { matches: 64 }).replaceAll('backendRefs: [', `${filters}, backendRefs: [`);
     // 64 matches x 16 listeners x 36 kB are 1,024 routes of 36 units.
-    const { told, matches, closed } = translate(
-      gateway(16) + cart + withHeaders('large') + route('small', { matches: 8 }),
-    );
+    const {
+      told: messages,
+      matches,
+      closed,
+    } = translate(gateway(16) + cart + withHeaders('large') + route('small', { matches: 8 }));
     expect([matches, closed]).toEqual([8 * 16, 64 * 16]);
-    expect(told).toEqual([expect.stringMatching(/^HTTPRoute mallory\/large .* has 36864 translated matches/)]);
+    expect(messages).toEqual([expect.stringMatching(/^HTTPRoute mallory\/large .* has 36864 translated matches/)]);
   });
 
   it('stay attached if they are the oldest, regardless of arrival order', () => {
     const old = route('zz', { matches: 128, created: '1969-01-01T00:00:00Z' });
     const routes = [...largeRoutes(16), old];
     for (const order of [routes, routes.toReversed()]) {
-      const { told } = translate(gateway(16) + cart + order.join(''));
-      expect(told).toEqual([expect.stringContaining('HTTPRoute mallory/r15 spec.parentRefs[0]')]);
+      const { told: messages } = translate(gateway(16) + cart + order.join(''));
+      expect(messages).toEqual([expect.stringContaining('HTTPRoute mallory/r15 spec.parentRefs[0]')]);
     }
   });
 
   it('that are small stay attached beside a large one beyond the limit', () => {
     const huge = route('huge', { matches: 128, more: `hostnames: [${list(16, (i) => `h${i}.test`, ', ')}], ` });
-    const { told, matches, closed } = translate(gateway(17) + cart + huge + route('small', { matches: 8 }));
-    expect(told).toEqual([expect.stringContaining('HTTPRoute mallory/huge')]);
+    const { told: messages, matches, closed } = translate(gateway(17) + cart + huge + route('small', { matches: 8 }));
+    expect(messages).toEqual([expect.stringContaining('HTTPRoute mallory/huge')]);
     // It has more matches than may respond with 503.
     expect([matches, closed]).toEqual([8 * 17, 0]);
   });
@@ -161,17 +168,21 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
     const both = `${toFront}, {name: other, namespace: shop}`;
     const yaml = gateway(16) + other + cart + largeRoutes(9, { parents: both }).join('');
     expect(translate(yaml).beyondLimit).toBe(1);
-    const { HTTPRoute } = atOnce(judgingGatewayApi(setOf(yaml), 'cluster.local', ({ name }) => name === 'other'));
+    const { HTTPRoute } = atOnce(
+      computingGatewayApiStatus(setOf(yaml), 'cluster.local', ({ name }) => name === 'other'),
+    );
     expect(HTTPRoute.get('mallory/r08')!.parents).toMatchObject([
       { parentRef: { name: 'front' }, conditions: [{ type: 'Accepted', reason: 'LimitExceeded' }, {}] },
     ]);
   });
 
   it('are not limited at 1,000 routes of 8 matches at two listeners', () => {
-    const { told, matches, beyondLimit } = translate(
-      gateway(2) + cart + list(1_000, (i) => route(`r${i}`, { matches: 8 })),
-    );
-    expect({ told, matches, beyondLimit }).toEqual({ told: [], matches: 16_000, beyondLimit: 0 });
+    const {
+      told: messages,
+      matches,
+      beyondLimit,
+    } = translate(gateway(2) + cart + list(1_000, (i) => route(`r${i}`, { matches: 8 })));
+    expect({ told: messages, matches, beyondLimit }).toEqual({ told: [], matches: 16_000, beyondLimit: 0 });
   });
 
   it('share one translated route between listeners, unless a redirect depends on the port', () => {
@@ -217,8 +228,13 @@ describe('TLSRoutes and TCPRoutes', () => {
 it('routes of Services beyond the limit respond with 503 at all of them', () => {
   const parents = list(16, (i) => `{group: "", kind: Service, name: s${i}, namespace: bank}`, ', ');
   const services = list(16, (i) => service(`s${i}`, 'bank'));
-  const { told, beyondLimit, matches, closed } = translate(services + cart + largeRoutes(17, { parents }).join(''));
+  const {
+    told: messages,
+    beyondLimit,
+    matches,
+    closed,
+  } = translate(services + cart + largeRoutes(17, { parents }).join(''));
   expect([matches, closed]).toEqual([maxAttachedMatches, 128 * 16]);
   expect(beyondLimit).toBe(1);
-  expect(told[0]).toContain('the limit for all routes of namespace mallory at Services is 32768');
+  expect(messages[0]).toContain('the limit for all routes of namespace mallory at Services is 32768');
 });

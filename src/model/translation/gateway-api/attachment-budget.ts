@@ -5,13 +5,13 @@
  * so that its requests do not reach a wider route; beyond twice the limit it is not attached. The result does not depend on arrival order.
  */
 import type { Config } from '../../config/config.ts';
-import { beyondLimit, type Share } from '../../config/oldest-first.ts';
+import { beyondLimit, type LimitShare } from '../../config/oldest-first.ts';
 import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import { maxAttachedMatches } from '../../kinds/object-limits.ts';
 import { routeUnits } from '../../kinds/virtual-service/virtual-service.size.ts';
 
 /** A route's usage of a share. */
-interface Attached extends Share {
+interface Attached extends LimitShare {
   readonly config: Config<RouteObject>;
   /** Units of its matches with all filters and backends, for all hosts. */
   cost: number;
@@ -103,7 +103,7 @@ export class RoutesBeyondLimit {
 }
 
 /**
- * Each namespace's Gateways have their own share: their owner, who adds listeners, must not consume what routes may attach elsewhere. All
+ * Each namespace's Gateways have their own share: the owner of Gateways adds listeners, and must not consume what routes may attach elsewhere. All
  * Services have one share: a route may name Services of any namespace.
  *
  * @param parentNamespace of a Gateway; `undefined` for Services

@@ -6,9 +6,9 @@ import type { ParentReference, RouteObject } from '../../kinds/gateway-api/http-
 import type { Listener } from '../../kinds/gateway-api/kubernetes-gateway.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
 import { type Attachment, AttachmentBudget } from './attachment-budget.ts';
-import { isTakenByNarrower, type KnownGateway, type KnownListener, routeKindsOf } from './gateway-listeners.ts';
+import { isServedByNarrower, type KnownGateway, type KnownListener, routeKindsOf } from './gateway-listeners.ts';
 import { namedListeners } from './named-listeners.ts';
-import type { Surroundings, WarningAbout } from './surroundings.ts';
+import type { TranslationContext, TranslationWarning } from './translation-context.ts';
 
 /** A route at a listener. */
 export interface ListenerAttachment {
@@ -42,21 +42,21 @@ export interface ParentRefusal {
   readonly reason: 'NoMatchingParent' | 'NoMatchingListenerHostname' | 'NotAllowedByListeners' | 'LimitExceeded';
   readonly message: string;
   /** The related object or reference. */
-  readonly about?: WarningAbout;
+  readonly about?: TranslationWarning;
 }
 
 /** Result of a parent reference; `foreign`: the parent belongs to another controller or to none. */
 export type ParentOutcome = 'attached' | 'foreign' | ParentRefusal;
 
 /** Receives the result of each parent reference. */
-export type ToldOfParents = (route: Config<RouteObject>, index: number, outcome: ParentOutcome) => void;
+export type ParentOutcomeListener = (route: Config<RouteObject>, index: number, outcome: ParentOutcome) => void;
 
 /** @param gateways by `namespace/name` */
 export function* attaching(
   routes: readonly Config<RouteObject>[],
   gateways: ReadonlyMap<string, KnownGateway>,
-  around: Surroundings,
-  told?: ToldOfParents,
+  context: TranslationContext,
+  onOutcome?: ParentOutcomeListener,
 ): Steps<Attachments> {
   const toListeners: ListenerAttachment[] = [];
   const toServices: ServiceAttachment[] = [];
@@ -66,24 +66,24 @@ export function* attaching(
     yield;
     const { parentRefs } = route.spec;
     if (parentRefs.length === 0)
-      around.warn(route, 'parentRefs', 'the list is empty, so the route does not apply: set a Gateway or Service');
+      context.warn(route, 'parentRefs', 'the list is empty, so the route does not apply: set a Gateway or Service');
     const known = new Set<KnownListener>();
     for (const [index, parent] of parentRefs.entries()) {
-      const warn = (message: string, about?: WarningAbout): void =>
-        around.warn(route, `parentRefs[${index}]`, message, about);
+      const warn = (message: string, about?: TranslationWarning): void =>
+        context.warn(route, `parentRefs[${index}]`, message, about);
       if (parent.group === gatewayApiGroup && parent.kind === 'Gateway') {
         const gatewayNamespace = parent.namespace ?? route.namespace;
-        const found = atGateway(route, parent, gateways, around);
+        const found = atGateway(route, parent, gateways, context);
         if (found === 'no gateway') {
           const advice = 'correct the name, or create the Gateway';
           warn(`there is no Gateway ${gatewayNamespace}/${parent.name}: ${advice}`, {
             ...{ code: 'GATEWAY_NOT_FOUND', absent: { kind: 'KubernetesGateway', namespace: gatewayNamespace } },
           });
         }
-        if (typeof found === 'string') told?.(route, index, 'foreign');
+        if (typeof found === 'string') onOutcome?.(route, index, 'foreign');
         else if ('reason' in found) {
           warn(found.message);
-          told?.(route, index, found);
+          onOutcome?.(route, index, found);
         } else {
           attached.push({ route, index, gatewayNamespace });
           for (const attachment of found) {
@@ -94,10 +94,10 @@ export function* attaching(
           }
         }
       } else if (parent.group === '' && parent.kind === 'Service') {
-        const found = overService(route, parent, around);
+        const found = overService(route, parent, context);
         if ('reason' in found) {
           warn(found.message, found.about);
-          told?.(route, index, found);
+          onOutcome?.(route, index, found);
         } else {
           attached.push({ route, index, gatewayNamespace: undefined });
           budget.add(route, undefined, 1);
@@ -105,15 +105,15 @@ export function* attaching(
         }
       } else {
         warn(`must be a Gateway or a Service, got ${parent.kind} ${parent.name}`);
-        told?.(route, index, 'foreign');
+        onOutcome?.(route, index, 'foreign');
       }
     }
   }
   const beyond = budget.apply();
   for (const { route, index, gatewayNamespace } of attached) {
     const message = beyond.messageFor(route, gatewayNamespace);
-    if (message !== undefined) around.warn(route, `parentRefs[${index}]`, message, { code: 'LIMIT_EXCEEDED' });
-    told?.(route, index, message === undefined ? 'attached' : { reason: 'LimitExceeded', message });
+    if (message !== undefined) context.warn(route, `parentRefs[${index}]`, message, { code: 'LIMIT_EXCEEDED' });
+    onOutcome?.(route, index, message === undefined ? 'attached' : { reason: 'LimitExceeded', message });
     yield;
   }
   if (beyond.size === 0) return { toListeners, toServices, beyondLimit: 0 };
@@ -135,12 +135,12 @@ function atGateway(
   route: Config<RouteObject>,
   { namespace = route.namespace, name, sectionName, port }: ParentReference,
   gateways: ReadonlyMap<string, KnownGateway>,
-  around: Surroundings,
+  context: TranslationContext,
 ): ListenerAttachment[] | ParentRefusal | 'no gateway' | 'foreign' {
   const gateway = gateways.get(`${namespace}/${name}`);
   if (gateway === undefined) return 'no gateway';
   // Other controllers report on their Gateways; an unknown class is already reported.
-  if (!gateway.isOurs) return 'foreign';
+  if (!gateway.isImplementedHere) return 'foreign';
   const named = namedListeners(gateway.listeners, sectionName, port);
   const isOpen = ({ listener }: KnownListener): boolean => {
     const { namespaces, kinds } = listener.allowedRoutes;
@@ -151,23 +151,23 @@ function atGateway(
     return (
       takesKind &&
       routeKindsOf(listener).includes(route.kind) &&
-      around.allowsNamespace(namespaces, namespace, route.namespace)
+      context.allowsNamespace(namespaces, namespace, route.namespace)
     );
   };
   const attachments = named.sharing(route.spec.hostnames).flatMap(({ listener, hosts }): ListenerAttachment[] => {
     if (!isOpen(listener)) return [];
     // Leaves out hosts whose requests go to a listener with a narrower hostname.
-    const own = [...hosts].filter((host) => !isTakenByNarrower(host, listener, gateway.listeners));
-    return own.length === 0 ? [] : [{ route, listener, hosts: own }];
+    const reachableHosts = [...hosts].filter((host) => !isServedByNarrower(host, listener, gateway.listeners));
+    return reachableHosts.length === 0 ? [] : [{ route, listener, hosts: reachableHosts }];
   });
   if (attachments.length > 0) return attachments;
   const refusal = (reason: ParentRefusal['reason'], message: string): ParentRefusal => ({ reason, message });
   if (named.listeners.length === 0) {
-    const wanted = [sectionName, port !== undefined && `port ${port}`].filter(Boolean).join(' of ');
+    const requested = [sectionName, port !== undefined && `port ${port}`].filter(Boolean).join(' of ');
     const isNamed = (one: Listener): boolean =>
       (sectionName ?? one.name) === one.name && (port ?? one.port) === one.port;
     const reason = gateway.written.some(isNamed) ? 'NotAllowedByListeners' : 'NoMatchingParent';
-    const which = wanted === '' ? 'listener' : `listener ${wanted}`;
+    const which = requested === '' ? 'listener' : `listener ${requested}`;
     return refusal(reason, `Gateway ${namespace}/${name} has no valid ${which}`);
   }
   const which = `no matching listener of Gateway ${namespace}/${name}`;
@@ -182,15 +182,15 @@ function atGateway(
 function overService(
   route: Config<RouteObject>,
   { namespace = route.namespace, name, port }: ParentReference,
-  around: Surroundings,
+  context: TranslationContext,
 ): ServiceAttachment | ParentRefusal {
   const reason = 'NoMatchingParent';
   // TLS connections use the Service's own names.
   if (route.kind === 'TLSRoute')
     return { reason, message: 'the parent of a TLSRoute must be a Gateway, got a Service' };
-  const service = around.service(namespace, name);
+  const service = context.service(namespace, name);
   if (service === undefined) {
-    const about: WarningAbout = { code: 'HOST_NOT_FOUND', absent: { kind: 'Service', namespace } };
+    const about: TranslationWarning = { code: 'HOST_NOT_FOUND', absent: { kind: 'Service', namespace } };
     return { reason, message: `there is no Service ${namespace}/${name}`, about };
   }
   if (port !== undefined && !service.spec.spec.ports.some((one) => one.port === port)) {

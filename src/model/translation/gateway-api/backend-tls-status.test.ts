@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createAuthority } from '../../../../test/certs/authority.ts';
 import { document, service, setOf } from '../../../../test/fixtures/given-objects.ts';
 import { atOnce } from '../../../runtime/turns.ts';
-import { judgingGatewayApi } from './judge.ts';
+import { computingGatewayApiStatus } from './gateway-api-status.ts';
 
 const gateway = (name: string): string =>
   document('Gateway', name, '{gatewayClassName: istio, listeners: [{name: plain, port: 80, protocol: HTTP}]}');
@@ -23,7 +23,9 @@ const system = 'wellKnownCACertificates: System';
 const ref = (kind: string, name = 'ca'): string => `{group: "", kind: ${kind}, name: ${name}}`;
 
 function statusOf(yaml: string, name = 'tls'): string[] {
-  const { BackendTLSPolicy: statuses } = atOnce(judgingGatewayApi(setOf(yaml, { isLenient: true }), 'cluster.local'));
+  const { BackendTLSPolicy: statuses } = atOnce(
+    computingGatewayApiStatus(setOf(yaml, { isLenient: true }), 'cluster.local'),
+  );
   return statuses.get(`shop/${name}`)!.parents.map(({ parentRef, conditions }) => {
     const texts = conditions.map(({ type, status, reason }) => `${type} ${status} ${reason}`);
     return [`${parentRef.kind} ${parentRef.namespace}/${parentRef.name}`, ...texts].join(', ');

@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts';
 import { isShortName } from '../../fields/hostname.ts';
 import type { BackendRef, RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { Destination } from '../../kinds/virtual-service/virtual-service.ts';
-import type { Surroundings, WarningAbout } from './surroundings.ts';
+import type { TranslationContext, TranslationWarning } from './translation-context.ts';
 
 /** A reserved name (RFC 6761 §6.4) for which no cluster exists, so that requests get an error response. */
 export const noDestination: Destination = { host: 'no-backend.invalid', port: { number: 65535 } };
@@ -12,7 +12,7 @@ export const noDestination: Destination = { host: 'no-backend.invalid', port: { 
 export interface MissingBackend {
   readonly reason: 'InvalidKind' | 'RefNotPermitted' | 'BackendNotFound';
   readonly missing: string;
-  readonly about: WarningAbout;
+  readonly about: TranslationWarning;
 }
 
 /**
@@ -24,22 +24,25 @@ export interface MissingBackend {
 export function destinationOf(
   ref: BackendRef,
   route: Config<RouteObject>,
-  around: Surroundings,
+  context: TranslationContext,
   inMesh: boolean,
 ): Destination | MissingBackend {
   const { group, kind, name, namespace = route.namespace, port } = ref;
   const notGranted = (of: string, service: string): MissingBackend | undefined => {
     const from = { kind: route.kind, namespace: route.namespace };
     const to = { group: '', kind: 'Service', name: service, namespace: of };
-    if (inMesh || around.isGranted(from, to)) return undefined;
+    if (inMesh || context.isGranted(from, to)) return undefined;
     const missing = `no ReferenceGrant in namespace ${of} allows ${route.kind}s of namespace ${route.namespace} to refer to Service ${service}`;
-    const about: WarningAbout = { code: 'REFERENCE_NOT_GRANTED', absent: { kind: 'ReferenceGrant', namespace: of } };
+    const about: TranslationWarning = {
+      code: 'REFERENCE_NOT_GRANTED',
+      absent: { kind: 'ReferenceGrant', namespace: of },
+    };
     return { reason: 'RefNotPermitted', missing, about };
   };
   if (group === 'networking.istio.io' && kind === 'Hostname') {
     // The generated object is in the Gateway's namespace, so short names must be qualified here.
-    const host = isShortName(name) ? around.hostOf(route.namespace, name) : name;
-    const service = around.serviceOfHost(host);
+    const host = isShortName(name) ? context.hostOf(route.namespace, name) : name;
+    const service = context.serviceOfHost(host);
     const refused = service && notGranted(service.namespace, service.name);
     return refused ?? { host, ...(port !== undefined && { port: { number: port } }) };
   }
@@ -50,16 +53,16 @@ export function destinationOf(
       about: { code: 'NOT_PROGRAMMED' },
     };
   }
-  const service = around.service(namespace, name);
+  const service = context.service(namespace, name);
   const refused = notGranted(namespace, name);
   if (refused !== undefined) return refused;
   const reason = 'BackendNotFound';
   if (service === undefined) {
-    const about: WarningAbout = { code: 'HOST_NOT_FOUND', absent: { kind: 'Service', namespace } };
+    const about: TranslationWarning = { code: 'HOST_NOT_FOUND', absent: { kind: 'Service', namespace } };
     return { reason, missing: `there is no Service ${namespace}/${name}`, about };
   }
   if (!service.spec.spec.ports.some((one) => one.port === port)) {
     return { reason, missing: `Service ${namespace}/${name} has no port ${port}`, about: { code: 'PORT_NOT_FOUND' } };
   }
-  return { host: around.hostOf(namespace, name), port: { number: port! } };
+  return { host: context.hostOf(namespace, name), port: { number: port! } };
 }

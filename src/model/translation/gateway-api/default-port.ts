@@ -8,7 +8,7 @@ import type { PlacedRoute } from './http-route-rules.ts';
 
 /** Whether the translation of a route depends on the host. */
 export function dependsOnHost({ http: { redirect } }: PlacedRoute): boolean {
-  return redirect?.saysPort === true;
+  return redirect?.includesPort === true;
 }
 
 /** Matches an authority with a port. */
@@ -18,7 +18,7 @@ const withPort: StringMatch = { regex: '.*:[0-9]+' };
 export function atHost(placed: PlacedRoute, host: string): readonly PlacedRoute[] {
   const { redirect, match = [{}], ...http } = placed.http;
   if (redirect === undefined || !dependsOnHost(placed)) return [placed];
-  const { port: _, saysPort: _kept, ...unsaid } = redirect;
+  const { port: _, includesPort: _kept, ...unsaid } = redirect;
   if (!isWildcard(host)) return [{ ...placed, http: { ...http, match, redirect: { ...unsaid, authority: host } } }];
   const named = match.map((one) => ({ ...one, authority: withPort }));
   return [

@@ -1,12 +1,12 @@
 /** Translates listeners of the Gateway API's Gateways to servers of Istio's Gateways (spec/discovery.md §4.2, §8.12). */
 import type { Config } from '../../config/config.ts';
-import { isHostWithin, isShortName, keysAround } from '../../fields/hostname.ts';
+import { coveringKeys, isHostWithin, isShortName } from '../../fields/hostname.ts';
 import type { Gateway, Server } from '../../kinds/gateway/gateway.ts';
 import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../../kinds/gateway/gateway.ts';
 import type { KubernetesGateway, Listener } from '../../kinds/gateway-api/kubernetes-gateway.ts';
+import { generatedNameMark, generatedObject } from './generated-object.ts';
 import { type ListenerRefusal, tlsOf } from './listener-tls.ts';
-import { made, madeNameMark } from './made.ts';
-import type { Surroundings, WarningAbout } from './surroundings.ts';
+import type { TranslationContext, TranslationWarning } from './translation-context.ts';
 
 /** A listener that routes may attach to. */
 export interface KnownListener {
@@ -28,7 +28,7 @@ export interface KnownListener {
 /** A Gateway and its listeners. */
 export interface KnownGateway {
   /** `undefined` for an unknown class. */
-  readonly isOurs: boolean | undefined;
+  readonly isImplementedHere: boolean | undefined;
   readonly listeners: readonly KnownListener[];
   /** All listeners, including those with unsupported protocols. */
   readonly written: readonly Listener[];
@@ -62,19 +62,19 @@ export function portUseOf({ protocol }: Listener): string {
   return protocol === 'TLS' ? 'HTTPS' : protocol;
 }
 
-export function knownGateway(gateway: Config<KubernetesGateway>, around: Surroundings): KnownGateway {
+export function knownGateway(gateway: Config<KubernetesGateway>, context: TranslationContext): KnownGateway {
   const { gatewayClassName, listeners } = gateway.spec;
-  const isOurs = around.isOurs(gatewayClassName);
-  if (isOurs === undefined) {
-    const about: WarningAbout = { code: 'CLASS_NOT_FOUND', absent: { kind: 'GatewayClass', namespace: '' } };
-    around.warn(gateway, 'gatewayClassName', `there is no GatewayClass ${gatewayClassName}`, about);
+  const isImplementedHere = context.isImplementedHere(gatewayClassName);
+  if (isImplementedHere === undefined) {
+    const about: TranslationWarning = { code: 'CLASS_NOT_FOUND', absent: { kind: 'GatewayClass', namespace: '' } };
+    context.warn(gateway, 'gatewayClassName', `there is no GatewayClass ${gatewayClassName}`, about);
   }
-  if (!isOurs) return { isOurs, listeners: [], written: listeners };
+  if (!isImplementedHere) return { isImplementedHere, listeners: [], written: listeners };
   const known = listeners.flatMap((listener, index): KnownListener[] => {
     const path = `listeners[${index}]`;
     const { protocol } = listener;
     if (!isServed(protocol)) {
-      around.warn(
+      context.warn(
         gateway,
         `${path}.protocol`,
         `must be ${protocolsServed}, got ${protocol}: the listener does not apply`,
@@ -82,19 +82,19 @@ export function knownGateway(gateway: Config<KubernetesGateway>, around: Surroun
       return [];
     }
     const hostname = listener.hostname ?? '*';
-    const tls = tlsOf(gateway, listener, around);
+    const tls = tlsOf(gateway, listener, context);
     const port = { number: listener.port, protocol, name: 'default' } as const;
-    const gatewayName = `${gateway.name}-${madeNameMark}-${listener.name}`;
+    const gatewayName = `${gateway.name}-${generatedNameMark}-${listener.name}`;
     const about = { gateway, listener, index, gatewayName, hostname };
     if (tls !== undefined && 'reason' in tls) {
       const { field, reason, message, about: code } = tls;
-      around.warn(gateway, `${path}${field}`, `the listener does not apply: ${message}`, code);
+      context.warn(gateway, `${path}${field}`, `the listener does not apply: ${message}`, code);
       return [{ ...about, refusal: { reason, message } }];
     }
     // Routes are generated in the Gateway's namespace: which namespaces may attach is already decided.
     return [{ ...about, server: { port, hosts: [`./${hostname}`], ...(tls && { tls }) } }];
   });
-  return { isOurs, listeners: withClosed(known), written: listeners };
+  return { isImplementedHere, listeners: withClosed(known), written: listeners };
 }
 
 /** Closes connections of inactive listeners where an active one uses the port with another hostname. */
@@ -113,20 +113,20 @@ function withClosed(listeners: readonly KnownListener[]): readonly KnownListener
 }
 
 /** Istio's Gateway for an active listener, or for one that closes its connections. */
-export function gatewayOf(known: KnownListener, { domain }: Surroundings): Config<Gateway> {
+export function gatewayOf(known: KnownListener, { domain }: TranslationContext): Config<Gateway> {
   const { gateway, index, gatewayName } = known;
   const { name, namespace, creationTimestamp } = gateway;
   const services = gateway.spec.addresses
     .filter(({ type }) => type === 'Hostname')
     .map(({ value }) => (isShortName(value) ? `${value}.${namespace}.svc.${domain}` : value));
   const origin = { key: { kind: gateway.kind, namespace, name }, path: ['spec', 'listeners', index] };
-  return made<Gateway>({
+  return generatedObject<Gateway>({
     kind: 'Gateway',
     name: gatewayName,
     namespace,
     creationTimestamp,
     of: gateway,
-    madeOf: { 'servers[0]': [origin] },
+    partOrigins: { 'servers[0]': [origin] },
     annotations: {
       'internal.istio.io/parents': `Gateway/${name}.${namespace}`,
       ...(services.length > 0
@@ -149,8 +149,8 @@ function serverOf({ server, listener, hostname, refusal }: KnownListener): Serve
 }
 
 /** Whether requests for a host go to another listener of the port, which has a narrower hostname. */
-export function isTakenByNarrower(host: string, one: KnownListener, all: readonly KnownListener[]): boolean {
-  for (const hostname of keysAround(host, hostnamesOnPortOf(one, all))) {
+export function isServedByNarrower(host: string, one: KnownListener, all: readonly KnownListener[]): boolean {
+  for (const hostname of coveringKeys(host, hostnamesOnPortOf(one, all))) {
     if (hostname !== one.hostname && isHostWithin(hostname, one.hostname)) return true;
   }
   return false;
@@ -158,7 +158,7 @@ export function isTakenByNarrower(host: string, one: KnownListener, all: readonl
 
 /** Whether another listener has a wider hostname, so that requests without a matching route would go to it. */
 export function isWithinWider(one: KnownListener, all: readonly KnownListener[]): boolean {
-  for (const hostname of keysAround(one.hostname, hostnamesOnPortOf(one, all))) {
+  for (const hostname of coveringKeys(one.hostname, hostnamesOnPortOf(one, all))) {
     if (hostname !== one.hostname) return true;
   }
   return false;

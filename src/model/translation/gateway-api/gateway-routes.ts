@@ -6,25 +6,25 @@ import type { VirtualService } from '../../kinds/virtual-service/virtual-service
 import type { ListenerAttachment } from './attachments.ts';
 import { atHost, dependsOnHost } from './default-port.ts';
 import { isWithinWider, type KnownListener } from './gateway-listeners.ts';
+import { generatedObject as madeObject, nameAtListener } from './generated-object.ts';
 import { closedPlace, dependsOnEntrance, type PlacedRoute, routeNameOf, routesOf } from './http-route-rules.ts';
-import { made as madeObject, nameAtListener } from './made.ts';
-import { byPrecedence, takesEverything } from './precedence.ts';
-import type { Surroundings } from './surroundings.ts';
+import { byPrecedence, matchesEverything } from './precedence.ts';
+import type { TranslationContext } from './translation-context.ts';
 
 /** @param listeners of one Gateway */
 export function* gatewayVirtualServices(
   listeners: readonly KnownListener[],
   attachments: readonly ListenerAttachment[],
-  around: Surroundings,
+  context: TranslationContext,
 ): Steps<Config<VirtualService>[]> {
   const byListener = Map.groupBy(attachments, ({ listener }) => listener);
-  const made: Config<VirtualService>[] = [];
+  const virtualServices: Config<VirtualService>[] = [];
   // Listeners share translations that do not depend on them: memory grows with routes plus listeners, not with their product.
   const shared = new Map<Config<RouteObject>, readonly PlacedRoute[]>();
   const placedAt = ({ route, listener, isClosed }: ListenerAttachment): readonly PlacedRoute[] => {
     const known = shared.get(route);
     if (known !== undefined) return known;
-    const found = routesOf(route, entranceOf(listener), around);
+    const found = routesOf(route, entranceOf(listener), context);
     const placed = isClosed ? found.map(closedPlace) : found;
     if (isClosed || !dependsOnEntrance(route)) shared.set(route, placed);
     return placed;
@@ -49,16 +49,16 @@ export function* gatewayVirtualServices(
     const isOwn = (route: Config<RouteObject>): boolean => placed.get(route)!.some(dependsOnHost);
     for (const [hosts, ofHosts] of groups(byHost, isOwn)) {
       const matches = ofHosts.flatMap((route) => placed.get(route)!).sort(byPrecedence);
-      tellUnreached(matches, ofHosts, around);
+      reportUnreached(matches, ofHosts, context);
       const atFirst = matches.flatMap((match) => atHost(match, hosts[0]!));
-      made.push(virtualService(listener, hosts, ofHosts, atFirst));
+      virtualServices.push(virtualService(listener, hosts, ofHosts, atFirst));
       yield;
     }
     const isOpen = byHost.has(listener.hostname) || !isWithinWider(listener, listeners);
-    if (!isOpen) made.push(closed(listener));
+    if (!isOpen) virtualServices.push(closed(listener));
     yield;
   }
-  return made;
+  return virtualServices;
 }
 
 function entranceOf({ listener: { port, protocol } }: KnownListener) {
@@ -66,19 +66,19 @@ function entranceOf({ listener: { port, protocol } }: KnownListener) {
 }
 
 /** A regular expression behind a match of everything is almost certainly unintended. */
-function tellUnreached(
+function reportUnreached(
   matches: readonly PlacedRoute[],
   routes: readonly Config<RouteObject>[],
-  around: Surroundings,
+  context: TranslationContext,
 ): void {
-  const first = matches.findIndex(takesEverything);
+  const first = matches.findIndex(matchesEverything);
   if (first < 0) return;
   const byName = new Map(routes.map((route) => [routeNameOf(route), route]));
   for (const { match, routeName, rule, index } of matches.slice(first + 1)) {
     if (match.path.type !== 'RegularExpression') continue;
     const route = byName.get(routeName)!;
     const { routeName: by, rule: byRule } = matches[first]!;
-    around.warn(
+    context.warn(
       route,
       `rules[${rule}].matches[${index}].${route.kind === 'GRPCRoute' ? 'method' : 'path'}`,
       `is never reached: rules[${byRule}] of ${by} matches every path, and regular expressions come after all prefixes`,
@@ -120,7 +120,7 @@ function virtualService(
     creationTimestamp: first!.creationTimestamp,
     of: first!,
     annotations: { 'internal.istio.io/parents': parentsText(routes) },
-    madeOf: { hosts: routes.map(hostsOrigin), ...httpOrigins(matches) },
+    partOrigins: { hosts: routes.map(hostsOrigin), ...httpOrigins(matches) },
     spec: { hosts, gateways: [gatewayName], http: matches.map(({ http }) => http), exportTo: ['.'] },
   });
 }
@@ -136,7 +136,7 @@ function closed({ gateway, gatewayName, hostname, index }: KnownListener): Confi
     creationTimestamp,
     of: gateway,
     annotations: { 'internal.istio.io/parents': `Gateway/${name}.${namespace}` },
-    madeOf: { hosts: [origin], 'http[0]': [origin] },
+    partOrigins: { hosts: [origin], 'http[0]': [origin] },
     spec: { hosts: [hostname], gateways: [gatewayName], http: [{ directResponse: { status: 404 } }], exportTo: ['.'] },
   });
 }

@@ -10,11 +10,11 @@ import type { Secret } from '../../kinds/kubernetes/secret.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
 import { gatewayNameLabel, type KnownListener, portUseOf, protocolsServed, routeKindsOf } from './gateway-listeners.ts';
 import { condition, type GatewayStatus, type ListenerStatus, type ObjectCondition } from './object-conditions.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { TranslationContext } from './translation-context.ts';
 
 /** Objects that Gateways reference, and the Services that implement them. */
-export interface GatewaySurroundings {
-  readonly around: Surroundings;
+export interface GatewayStatusContext {
+  readonly translation: TranslationContext;
   /** By `namespace/name`. */
   readonly secrets: ReadonlyMap<string, Config<Secret>>;
   /** Services whose workloads implement a Gateway, by its `namespace/name`. */
@@ -38,7 +38,7 @@ export function servicesByGateway(
 }
 
 /** Limit of the API. */
-const mostAddresses = 16;
+const maxAddresses = 16;
 
 /**
  * @param listeners as translated
@@ -48,7 +48,7 @@ export function gatewayStatusOf(
   gateway: Config<KubernetesGateway>,
   listeners: readonly KnownListener[],
   attached: (listener: KnownListener) => number,
-  surroundings: GatewaySurroundings,
+  context: GatewayStatusContext,
 ): GatewayStatus {
   const { generation, spec } = gateway;
   const byIndex = new Map(listeners.map((listener) => [listener.index, listener]));
@@ -60,13 +60,13 @@ export function gatewayStatusOf(
       supportedKinds: supportedKindsOf(listener),
       attachedRoutes: served === undefined ? 0 : attached(served),
       conditions: [
-        ...listenerConditions(listener, served, served && conflicts.get(served), surroundings),
+        ...listenerConditions(listener, served, served && conflicts.get(served), context),
         ...overlapOf(served, listeners),
       ],
     };
   });
   const inForce = ofListeners.filter(({ conditions }) => isTrue(conditions, 'Programmed')).length;
-  const { addresses, problem } = addressesOf(gateway, surroundings);
+  const { addresses, problem } = addressesOf(gateway, context);
   return {
     ...(generation !== undefined && { generation }),
     conditions: [
@@ -77,7 +77,7 @@ export function gatewayStatusOf(
           ? condition('Programmed', true, 'Programmed', `applied at ${addresses.map(({ value }) => value).join(', ')}`)
           : condition('Programmed', false, 'AddressNotAssigned', problem),
     ],
-    addresses: addresses.slice(0, mostAddresses),
+    addresses: addresses.slice(0, maxAddresses),
     listeners: ofListeners,
   };
 }
@@ -112,9 +112,9 @@ function listenerConditions(
   listener: Listener,
   served: KnownListener | undefined,
   conflict: PortConflict | undefined,
-  surroundings: GatewaySurroundings,
+  context: GatewayStatusContext,
 ): ObjectCondition[] {
-  const references = resolvedRefs(listener, served, surroundings);
+  const references = resolvedRefs(listener, served, context);
   const free = condition('Conflicted', false, 'NoConflicts', 'no conflict with another listener');
   if (served === undefined) {
     const message = `protocol must be ${protocolsServed}, got ${listener.protocol}`;
@@ -147,7 +147,7 @@ function listenerConditions(
 function resolvedRefs(
   listener: Listener,
   served: KnownListener | undefined,
-  { secrets }: GatewaySurroundings,
+  { secrets }: GatewayStatusContext,
 ): ObjectCondition {
   const { refusal } = served ?? {};
   const no = (reason: string, message: string): ObjectCondition => condition('ResolvedRefs', false, reason, message);
@@ -159,21 +159,21 @@ function resolvedRefs(
   for (const ref of served?.server === undefined ? [] : (listener.tls?.certificateRefs ?? [])) {
     const key = `${ref.namespace ?? served!.gateway.namespace}/${ref.name}`;
     const secret = secrets.get(key);
-    const mistake = secret === undefined ? 'does not exist' : certificateViolation(secret.spec);
-    if (mistake !== undefined) return no('InvalidCertificateRef', `Secret ${key} ${mistake}`);
+    const problem = secret === undefined ? 'does not exist' : certificateViolation(secret.spec);
+    if (problem !== undefined) return no('InvalidCertificateRef', `Secret ${key} ${problem}`);
   }
   return condition('ResolvedRefs', true, 'ResolvedRefs', 'all references are resolved');
 }
 
-const mistakes = new WeakMap<Secret, string | undefined>();
+const certificateErrors = new WeakMap<Secret, string | undefined>();
 
 /** Parsed once per version of a Secret. */
 function certificateViolation(secret: Secret): string | undefined {
-  if (!mistakes.has(secret)) {
+  if (!certificateErrors.has(secret)) {
     const read = serverCertificateOf(secret);
-    mistakes.set(secret, isLeft(read) ? read.left : undefined);
+    certificateErrors.set(secret, isLeft(read) ? read.left : undefined);
   }
-  return mistakes.get(secret);
+  return certificateErrors.get(secret);
 }
 
 interface PortConflict {
@@ -193,12 +193,12 @@ function portConflicts(listeners: readonly KnownListener[]): ReadonlyMap<KnownLi
     const first = sorted[0]!.listener;
     const byHostname = new Map<string, Listener>();
     for (const one of sorted) {
-      const before = byHostname.get(one.hostname);
+      const earlier = byHostname.get(one.hostname);
       if (portUseOf(one.listener) !== portUseOf(first)) {
         const message = `port ${port} has protocol ${first.protocol} because of listener ${first.name}`;
         conflicts.set(one, { reason: 'ProtocolConflict', message });
-      } else if (before !== undefined) {
-        const message = `hostname ${one.hostname} of port ${port} has protocol ${before.protocol} because of listener ${before.name}`;
+      } else if (earlier !== undefined) {
+        const message = `hostname ${one.hostname} of port ${port} has protocol ${earlier.protocol} because of listener ${earlier.name}`;
         conflicts.set(one, { reason: 'HostnameConflict', message });
       } else byHostname.set(one.hostname, one.listener);
     }
@@ -230,26 +230,26 @@ function overlapOf(one: KnownListener | undefined, listeners: readonly KnownList
 
 interface Addresses {
   readonly addresses: GatewayStatus['addresses'];
-  /** Why there are none. */
+  /** Why there are no addresses. */
   readonly problem?: string;
 }
 
-function addressesOf(gateway: Config<KubernetesGateway>, { around, services }: GatewaySurroundings): Addresses {
+function addressesOf(gateway: Config<KubernetesGateway>, { translation, services }: GatewayStatusContext): Addresses {
   const { namespace, name } = gateway;
-  const asked = gateway.spec.addresses.filter(({ type }) => type === 'Hostname').map(({ value }) => value);
+  const requested = gateway.spec.addresses.filter(({ type }) => type === 'Hostname').map(({ value }) => value);
   const found: Config<KubernetesService>[] = [];
-  if (asked.length === 0) found.push(...(services.get(`${namespace}/${name}`) ?? []));
-  for (const value of asked) {
+  if (requested.length === 0) found.push(...(services.get(`${namespace}/${name}`) ?? []));
+  for (const value of requested) {
     const [ofName = '', ofNamespace = namespace] = isShortName(value) ? [value] : value.split('.');
-    const service = around.service(ofNamespace, ofName);
-    if (service === undefined || (!isShortName(value) && value !== around.hostOf(ofNamespace, ofName)))
+    const service = translation.service(ofNamespace, ofName);
+    if (service === undefined || (!isShortName(value) && value !== translation.hostOf(ofNamespace, ofName)))
       return { addresses: [], problem: `there is no Service ${value}` };
     found.push(service);
   }
   if (found.length === 0) {
     return { addresses: [], problem: `no Service selects workloads with the label ${gatewayNameLabel}: ${name}` };
   }
-  const values = new Set(found.flatMap((service) => valuesOf(service, around)));
+  const values = new Set(found.flatMap((service) => valuesOf(service, translation)));
   if (values.size === 0) {
     const names = found.map((service) => `${service.namespace}/${service.name}`).join(', ');
     return { addresses: [], problem: `no address has been assigned to Service ${names} yet` };
@@ -262,9 +262,9 @@ function addressesOf(gateway: Config<KubernetesGateway>, { around, services }: G
 /** External addresses of a Service; a cluster-internal one has its host name. */
 function valuesOf(
   { namespace, name, spec: { spec, status } }: Config<KubernetesService>,
-  around: Surroundings,
+  context: TranslationContext,
 ): string[] {
   const balanced = status.loadBalancer.ingress.flatMap(({ ip, hostname }) => ip ?? hostname ?? []);
   const outside = [...balanced, ...spec.externalIPs];
-  return outside.length > 0 || spec.type === 'LoadBalancer' ? outside : [around.hostOf(namespace, name)];
+  return outside.length > 0 || spec.type === 'LoadBalancer' ? outside : [context.hostOf(namespace, name)];
 }

@@ -2,10 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import { document, service, setOf, translated } from '../../../../test/fixtures/given-objects.ts';
 import { atOnce } from '../../../runtime/turns.ts';
-import { judgingGatewayApi } from './judge.ts';
+import { computingGatewayApiStatus } from './gateway-api-status.ts';
 
-const everybody = 'allowedRoutes: {namespaces: {from: All}}';
-const passthrough = `{name: l, port: 9000, protocol: TLS, tls: {mode: Passthrough}, ${everybody}}`;
+const allNamespaces = 'allowedRoutes: {namespaces: {from: All}}';
+const passthrough = `{name: l, port: 9000, protocol: TLS, tls: {mode: Passthrough}, ${allNamespaces}}`;
 const gateway = (listeners: string): string =>
   document('Gateway', 'front', `{gatewayClassName: istio, listeners: [${listeners}]}`);
 const route = (kind: string, name: string, namespace: string, more = '', section = '', created = ''): string =>
@@ -31,7 +31,7 @@ describe('a route does not replace another one', () => {
 
   it('whose listener and hostname are concatenated to the same text', () => {
     const listeners = ['web', 'web-admin'].map(
-      (name, i) => `{name: ${name}, port: ${80 + i}, protocol: HTTP, ${everybody}}`,
+      (name, i) => `{name: ${name}, port: ${80 + i}, protocol: HTTP, ${allNamespaces}}`,
     );
     const yaml =
       gateway(listeners.join()) +
@@ -55,7 +55,7 @@ describe('a route does not replace another one', () => {
 });
 
 describe('a Hostname as backend', () => {
-  const tcp = gateway(`{name: l, port: 9000, protocol: TCP, ${everybody}}`) + service('cart');
+  const tcp = gateway(`{name: l, port: 9000, protocol: TCP, ${allNamespaces}}`) + service('cart');
   const to = (name: string, more = ''): string =>
     document(
       'TCPRoute',
@@ -94,7 +94,7 @@ describe('several routes for the same connections', () => {
   };
 
   it('are ordered at a TCP listener by age, namespace and name, regardless of arrival order', () => {
-    const tcp = gateway(`{name: l, port: 9000, protocol: TCP, ${everybody}}`) + services;
+    const tcp = gateway(`{name: l, port: 9000, protocol: TCP, ${allNamespaces}}`) + services;
     const routes = [route('TCPRoute', 'z', 'a-b'), route('TCPRoute', 'a', 'a'), route('TCPRoute', 'b', 'shop')];
     for (const order of [routes, routes.toReversed()]) {
       expect(hostsOf(tcp + order.join(''))).toHaveLength(1);
@@ -105,7 +105,7 @@ describe('several routes for the same connections', () => {
   });
 
   it('are reported for their errors even if they receive no connections', () => {
-    const tcp = gateway(`{name: l, port: 9000, protocol: TCP, ${everybody}}`);
+    const tcp = gateway(`{name: l, port: 9000, protocol: TCP, ${allNamespaces}}`);
     expect(translated(tcp + route('TCPRoute', 'a', 'a') + route('TCPRoute', 'b', 'a')).told).toEqual([
       expect.stringContaining(
         'TCPRoute a/b spec.parentRefs: TCPRoute a/a handles every connection at listener l: it is older, or first by name',
@@ -141,7 +141,7 @@ it('a listener that selects namespaces without a selector permits no routes', ()
 
 describe('the status of listeners that share a port', () => {
   const conditionsOf = (listeners: string): Record<string, string[]> => {
-    const { KubernetesGateway } = atOnce(judgingGatewayApi(setOf(gateway(listeners)), 'cluster.local'));
+    const { KubernetesGateway } = atOnce(computingGatewayApiStatus(setOf(gateway(listeners)), 'cluster.local'));
     return Object.fromEntries(
       KubernetesGateway.get('shop/front')!.listeners.map(({ name, conditions }) => [
         name,
@@ -191,7 +191,7 @@ describe('an inactive listener with TLS', () => {
     });
     // The route has that name at neither of them.
     expect(translated(yaml).virtualServices.flatMap(({ spec }) => spec.hosts)).toEqual(['x.b.test']);
-    const { parents } = atOnce(judgingGatewayApi(setOf(yaml), 'cluster.local')).HTTPRoute.get('shop/r')!;
+    const { parents } = atOnce(computingGatewayApiStatus(setOf(yaml), 'cluster.local')).HTTPRoute.get('shop/r')!;
     expect(parents[0]!.conditions[0]).toMatchObject({ type: 'Accepted', status: 'True' });
   });
 

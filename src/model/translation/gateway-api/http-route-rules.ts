@@ -28,7 +28,7 @@ import {
 import { destinationOf, noDestination } from './backends.ts';
 import { pathMatches, pathRedirect, pathRewrite } from './paths.ts';
 import type { Placed } from './precedence.ts';
-import type { Surroundings, WarningAbout } from './surroundings.ts';
+import type { TranslationContext, TranslationWarning } from './translation-context.ts';
 
 /** Scheme and port on which requests arrive. */
 export interface Entrance {
@@ -57,11 +57,11 @@ export function dependsOnEntrance({ spec: { rules } }: Config<RouteObject>): boo
   return rules.some(({ filters }) => filters.some(({ requestRedirect }) => requestRedirect !== undefined));
 }
 
-export function routesOf(route: Config<RouteObject>, entrance: Entrance, around: Surroundings): PlacedRoute[] {
+export function routesOf(route: Config<RouteObject>, entrance: Entrance, context: TranslationContext): PlacedRoute[] {
   const routeName = routeNameOf(route);
   return route.spec.rules.flatMap((rule, ruleIndex) => {
     const matches = rule.matches.length > 0 ? rule.matches : [everyRequest];
-    const action = new RuleAction(route, rule, `rules[${ruleIndex}]`, entrance, around);
+    const action = new RuleAction(route, rule, `rules[${ruleIndex}]`, entrance, context);
     const shared = action.shared();
     return matches.map((match, index): PlacedRoute => {
       const path = ['spec', 'rules', ruleIndex, ...(matches.length > 1 ? ['matches', index] : [])];
@@ -121,7 +121,7 @@ class RuleAction {
   readonly #rule: HttpRouteRule;
   readonly #path: string;
   readonly #entrance: Entrance;
-  readonly #around: Surroundings;
+  readonly #context: TranslationContext;
   readonly #status: 500 | 503;
   /** Response to requests without a destination. */
   readonly #refused: HttpRoute;
@@ -129,12 +129,18 @@ class RuleAction {
   readonly #missing: Pick<HttpRoute, 'missingDestinationStatus'>;
   #forward: HttpRoute | undefined;
 
-  constructor(route: Config<RouteObject>, rule: HttpRouteRule, path: string, entrance: Entrance, around: Surroundings) {
+  constructor(
+    route: Config<RouteObject>,
+    rule: HttpRouteRule,
+    path: string,
+    entrance: Entrance,
+    context: TranslationContext,
+  ) {
     this.#route = route;
     this.#rule = rule;
     this.#path = path;
     this.#entrance = entrance;
-    this.#around = around;
+    this.#context = context;
     this.#status = statusOf(route);
     this.#refused = { directResponse: { status: this.#status } };
     this.#missing = this.#status === 500 ? { missingDestinationStatus: 500 } : {};
@@ -217,11 +223,11 @@ class RuleAction {
   }
 
   #found(ref: BackendRef): ReturnType<typeof destinationOf> {
-    return destinationOf(ref, this.#route, this.#around, this.#entrance.inMesh ?? false);
+    return destinationOf(ref, this.#route, this.#context, this.#entrance.inMesh ?? false);
   }
 
-  #warn(field: string, message: string, about?: WarningAbout): void {
-    this.#around.warn(this.#route, `${this.#path}.${field}`, message, about);
+  #warn(field: string, message: string, about?: TranslationWarning): void {
+    this.#context.warn(this.#route, `${this.#path}.${field}`, message, about);
   }
 }
 
@@ -275,7 +281,7 @@ function redirectOf(
     ...(hostname !== undefined && { authority: hostname }),
     ...(path && pathRedirect(path, match)),
     ...(meant !== undefined && (!isDefault || otherwiseKept) && { port: meant }),
-    ...(isDefault && otherwiseKept && { saysPort: true }),
+    ...(isDefault && otherwiseKept && { includesPort: true }),
   };
 }
 

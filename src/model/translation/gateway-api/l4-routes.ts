@@ -7,20 +7,20 @@ import type { Attachments, ListenerAttachment } from './attachments.ts';
 import { destinationOf, noDestination } from './backends.ts';
 import type { KnownListener } from './gateway-listeners.ts';
 import { hostsOrigin, parentsText } from './gateway-routes.ts';
-import { made, madeNameMark, nameAtListener } from './made.ts';
+import { generatedNameMark, generatedObject, nameAtListener } from './generated-object.ts';
 import { byClients, type ClientsRoutes } from './service-routes.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { TranslationContext } from './translation-context.ts';
 
 export function* l4VirtualServices(
   { toListeners, toServices }: Pick<Attachments, 'toListeners' | 'toServices'>,
-  around: Surroundings,
+  context: TranslationContext,
 ): Steps<Config<VirtualService>[]> {
   const first = firstRoutes(toListeners);
-  tellOfOlder(toListeners, first, around);
+  reportShadowed(toListeners, first, context);
   const all: Config<VirtualService>[] = [];
   for (const [route, attachments] of Map.groupBy(toListeners, ({ route }) => route)) {
     // Unattached routes are resolved as well, to report their errors.
-    const found = destinationsOf(route, false, around);
+    const found = destinationsOf(route, false, context);
     for (const attachment of attachments) {
       // A TCPRoute matches all connections of its listener, so only the first one is active.
       const isInForce = route.kind !== 'TCPRoute' || first.of(attachment.listener, everyConnection) === route;
@@ -30,7 +30,7 @@ export function* l4VirtualServices(
     yield;
   }
   for (const clients of byClients(toServices)) {
-    all.push(ofService(clients, around));
+    all.push(ofService(clients, context));
     yield;
   }
   return all;
@@ -40,7 +40,7 @@ export function* l4VirtualServices(
 const everyConnection = 'every connection';
 
 /** Names that a route matches. */
-function askedFor({ route, hosts }: ListenerAttachment): readonly string[] {
+function matchKeysOf({ route, hosts }: ListenerAttachment): readonly string[] {
   return route.kind === 'TCPRoute' ? [everyConnection] : hosts;
 }
 
@@ -56,7 +56,7 @@ function firstRoutes(toListeners: readonly ListenerAttachment[]): FirstRoutes {
     const { route, listener } = attachment;
     const ofListener = first.get(listener) ?? new Map<string, Config<RouteObject>>();
     first.set(listener, ofListener);
-    for (const name of askedFor(attachment)) {
+    for (const name of matchKeysOf(attachment)) {
       const known = ofListener.get(name);
       if (known === undefined || byAgeAndName(route, known) < 0) ofListener.set(name, route);
     }
@@ -65,22 +65,26 @@ function firstRoutes(toListeners: readonly ListenerAttachment[]): FirstRoutes {
 }
 
 /** A route that is shadowed completely is still Accepted, so it is reported here, once. */
-function tellOfOlder(toListeners: readonly ListenerAttachment[], first: FirstRoutes, around: Surroundings): void {
-  const told = new Set<Config<RouteObject>>();
+function reportShadowed(
+  toListeners: readonly ListenerAttachment[],
+  first: FirstRoutes,
+  context: TranslationContext,
+): void {
+  const reported = new Set<Config<RouteObject>>();
   for (const attachment of toListeners) {
     const { route, listener } = attachment;
-    if (told.has(route)) continue;
-    for (const name of askedFor(attachment)) {
+    if (reported.has(route)) continue;
+    for (const name of matchKeysOf(attachment)) {
       const winner = first.of(listener, name)!;
       if (winner === route) continue;
-      told.add(route);
-      const [field, what] =
+      reported.add(route);
+      const [field, description] =
         name === everyConnection ? (['parentRefs', name] as const) : (['hostnames', `connections to ${name}`] as const);
       const by = `${winner.kind} ${winner.namespace}/${winner.name}`;
-      around.warn(
+      context.warn(
         route,
         field,
-        `${by} handles ${what} at listener ${listener.listener.name}: it is older, or first by name`,
+        `${by} handles ${description} at listener ${listener.listener.name}: it is older, or first by name`,
       );
       break;
     }
@@ -102,14 +106,14 @@ function ofListener(
   destinations: readonly RouteDestination[],
 ): Config<VirtualService> {
   const isTls = route.kind === 'TLSRoute';
-  return made<VirtualService>({
+  return generatedObject<VirtualService>({
     kind: 'VirtualService',
     of: route,
     annotations: { 'internal.istio.io/parents': parentsText([route]) },
     name: nameAtListener(gatewayName, `${route.kind.toLowerCase()}-${textOf(route)}`),
     namespace: gateway.namespace,
     creationTimestamp: route.creationTimestamp,
-    madeOf: { hosts: [hostsOrigin(route)], [isTls ? 'tls[0]' : 'tcp[0]']: [ruleOrigin(route)] },
+    partOrigins: { hosts: [hostsOrigin(route)], [isTls ? 'tls[0]' : 'tcp[0]']: [ruleOrigin(route)] },
     spec: {
       hosts: isTls ? hosts : [hostname],
       gateways: [gatewayName],
@@ -124,29 +128,29 @@ function ofListener(
 /** Oldest route first; routes for one port before those for all. */
 function ofService(
   { service, namespace, creationTimestamp, attachments }: ClientsRoutes,
-  around: Surroundings,
+  context: TranslationContext,
 ): Config<VirtualService> {
   const sorted = attachments.toSorted(
     (a, b) => Number(a.port === undefined) - Number(b.port === undefined) || byAgeAndName(a.route, b.route),
   );
   const routes = [...new Set(sorted.map(({ route }) => route))];
-  return made<VirtualService>({
+  return generatedObject<VirtualService>({
     kind: 'VirtualService',
-    name: `${service.name}.${service.namespace}-${madeNameMark}-tcp`,
+    name: `${service.name}.${service.namespace}-${generatedNameMark}-tcp`,
     namespace,
     creationTimestamp,
     of: routes[0]!,
     annotations: { 'internal.istio.io/parents': parentsText(routes) },
-    madeOf: {
+    partOrigins: {
       hosts: routes.map(hostsOrigin),
       ...Object.fromEntries(sorted.map(({ route }, index) => [`tcp[${index}]`, [ruleOrigin(route)]])),
     },
     spec: {
-      hosts: [around.hostOf(service.namespace, service.name)],
+      hosts: [context.hostOf(service.namespace, service.name)],
       gateways: ['mesh'],
       tcp: sorted.map(({ route, port, isClosed }) => ({
         ...(port !== undefined && { match: [{ port }] }),
-        route: isClosed ? nowhere : destinationsOf(route, true, around),
+        route: isClosed ? nowhere : destinationsOf(route, true, context),
       })),
       exportTo: [namespace === service.namespace ? '*' : '.'],
     },
@@ -160,14 +164,14 @@ const nowhere: readonly RouteDestination[] = [{ destination: noDestination, weig
 function destinationsOf(
   route: Config<RouteObject>,
   inMesh: boolean,
-  around: Surroundings,
+  context: TranslationContext,
 ): readonly RouteDestination[] {
   const { backendRefs } = route.spec.rules[0]!;
   const all = backendRefs.map((ref, index): RouteDestination => {
-    const found = destinationOf(ref, route, around, inMesh);
+    const found = destinationOf(ref, route, context, inMesh);
     if (!('missing' in found)) return { destination: found, weight: ref.weight };
     const share = backendRefs.length > 1 ? 'its share of connections is' : 'connections are';
-    around.warn(route, `rules[0].backendRefs[${index}]`, `${found.missing}: ${share} closed`, found.about);
+    context.warn(route, `rules[0].backendRefs[${index}]`, `${found.missing}: ${share} closed`, found.about);
     return { destination: noDestination, weight: ref.weight };
   });
   const used = all.filter(({ weight }) => weight !== 0);

@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts';
 import type { ServerTlsSettings } from '../../kinds/gateway/gateway.ts';
 import { knownCipherSuites } from '../../kinds/gateway/server-tls.decode.ts';
 import type { KubernetesGateway, Listener, ListenerTls } from '../../kinds/gateway-api/kubernetes-gateway.ts';
-import type { Surroundings, WarningAbout } from './surroundings.ts';
+import type { TranslationContext, TranslationWarning } from './translation-context.ts';
 
 /** Why a listener is not active. */
 export interface ListenerRefusal {
@@ -12,9 +12,9 @@ export interface ListenerRefusal {
   readonly message: string;
 }
 
-type Refused = ListenerRefusal & { readonly field: string; readonly about?: WarningAbout };
+type Refused = ListenerRefusal & { readonly field: string; readonly about?: TranslationWarning };
 
-const unknownOption: WarningAbout = { code: 'OPTION_UNKNOWN' };
+const unknownOption: TranslationWarning = { code: 'OPTION_UNKNOWN' };
 
 const prefix = 'gateway.istio.io/';
 /** Option: whether client certificates are required. */
@@ -33,7 +33,7 @@ function refuse(
   field: string,
   message: string,
   reason: ListenerRefusal['reason'] = 'Invalid',
-  about?: WarningAbout,
+  about?: TranslationWarning,
 ): Refused {
   return { field, reason, message, ...(about && { about }) };
 }
@@ -42,7 +42,7 @@ function refuse(
 export function tlsOf(
   gateway: Config<KubernetesGateway>,
   listener: Listener,
-  around: Surroundings,
+  context: TranslationContext,
 ): ServerTlsSettings | Refused | undefined {
   const { protocol, tls } = listener;
   if (protocol === 'HTTP' || protocol === 'TCP') return undefined;
@@ -82,11 +82,11 @@ export function tlsOf(
   const { unknownSuites, cipherSuites } = suites;
   if (unknownSuites.length > 0) {
     const path = `listeners[${gateway.spec.listeners.indexOf(listener)}].tls.options`;
-    around.warn(gateway, path, `unknown cipher suites are ignored: ${unknownSuites.join(', ')}`, unknownOption);
+    context.warn(gateway, path, `unknown cipher suites are ignored: ${unknownSuites.join(', ')}`, unknownOption);
   }
   const restriction = cipherSuites === undefined ? {} : { cipherSuites };
   if (mode === 'ISTIO_MUTUAL') return { mode, ...restriction };
-  const credentials = credentialsOf(gateway, tls, around);
+  const credentials = credentialsOf(gateway, tls, context);
   return 'reason' in credentials ? credentials : { mode, ...credentials, ...restriction };
 }
 
@@ -124,7 +124,7 @@ function cipherSuitesOf({ options }: ListenerTls): CipherSuites | Refused {
 function credentialsOf(
   gateway: Config<KubernetesGateway>,
   { certificateRefs }: ListenerTls,
-  around: Surroundings,
+  context: TranslationContext,
 ): Pick<ServerTlsSettings, 'credentialName' | 'credentialNames'> | Refused {
   const bad = 'InvalidCertificateRef';
   const names: string[] = [];
@@ -132,9 +132,12 @@ function credentialsOf(
     const field = `.tls.certificateRefs[${index}]`;
     const { group, kind, name, namespace = gateway.namespace } = ref;
     if (group !== '' || kind !== 'Secret') return refuse(field, `must be a Secret, got ${kind} ${name}`, bad);
-    if (!around.isGranted({ kind: 'Gateway', namespace: gateway.namespace }, { group, kind, name, namespace })) {
+    if (!context.isGranted({ kind: 'Gateway', namespace: gateway.namespace }, { group, kind, name, namespace })) {
       const message = `no ReferenceGrant in namespace ${namespace} allows Gateways of namespace ${gateway.namespace} to refer to Secret ${name}`;
-      const about: WarningAbout = { code: 'REFERENCE_NOT_GRANTED', absent: { kind: 'ReferenceGrant', namespace } };
+      const about: TranslationWarning = {
+        code: 'REFERENCE_NOT_GRANTED',
+        absent: { kind: 'ReferenceGrant', namespace },
+      };
       return refuse(field, message, 'RefNotPermitted', about);
     }
     names.push(namespace === gateway.namespace ? `kubernetes://${name}` : `kubernetes://${namespace}/${name}`);

@@ -38,7 +38,7 @@ function rankOf({ path }: HttpRouteMatch): number {
 }
 
 /** Whether it matches every request, so that later matches receive none. */
-export function takesEverything({ match }: Pick<Placed, 'match'>): boolean {
+export function matchesEverything({ match }: Pick<Placed, 'match'>): boolean {
   const { path, method, headers, queryParams } = match;
   const anyPath = path.type === 'PathPrefix' && pathOf(match) === '';
   return anyPath && method === undefined && headers.length === 0 && queryParams.length === 0;

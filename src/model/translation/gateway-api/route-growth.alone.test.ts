@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { document, service, setOf } from '../../../../test/fixtures/given-objects.ts';
 import { countedWork, growthOfWork } from '../../../../test/harness/counted-work.ts';
 import { atOnce } from '../../../runtime/turns.ts';
-import { judgingGatewayApi } from './judge.ts';
+import { computingGatewayApiStatus } from './gateway-api-status.ts';
 import { translateGatewayApi } from './translate.ts';
 
 const [few, many] = [100, 400];
@@ -45,7 +45,7 @@ it.each<[string, string, (index: number) => string]>([
       const objects = setOf(gateway(listeners) + service('cart') + list(size, make));
       return countedWork(() => {
         translateGatewayApi(objects, 'cluster.local');
-        atOnce(judgingGatewayApi(objects, 'cluster.local'));
+        atOnce(computingGatewayApiStatus(objects, 'cluster.local'));
       });
     },
     few,

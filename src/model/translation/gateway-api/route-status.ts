@@ -5,13 +5,13 @@ import type { ParentOutcome } from './attachments.ts';
 import { destinationOf, type MissingBackend } from './backends.ts';
 import { unsupportedFilterOf } from './http-route-rules.ts';
 import { condition, type ObjectCondition, type RouteStatus } from './object-conditions.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { TranslationContext } from './translation-context.ts';
 
 /** @param outcomes of the parent references, by index */
 export function routeStatusOf(
   route: Config<RouteObject>,
   outcomes: readonly ParentOutcome[],
-  around: Surroundings,
+  context: TranslationContext,
 ): RouteStatus {
   const { generation, spec } = route;
   const rules = rulesOf(route);
@@ -20,7 +20,7 @@ export function routeStatusOf(
     if (outcome === 'foreign') return [];
     const accepted = outcome === 'attached' ? rules : [condition('Accepted', false, outcome.reason, outcome.message)];
     const isInMesh = parentRef.kind === 'Service';
-    return [{ parentRef, conditions: [...accepted, resolvedRefs(route, around, isInMesh)] }];
+    return [{ parentRef, conditions: [...accepted, resolvedRefs(route, context, isInMesh)] }];
   });
   return { ...(generation !== undefined && { generation }), parents };
 }
@@ -41,18 +41,18 @@ function rulesOf({ spec: { rules } }: Config<RouteObject>): ObjectCondition[] {
 /** Worst first: a reference that is not permitted, then an invalid kind, then a missing object. */
 const worst: readonly MissingBackend['reason'][] = ['RefNotPermitted', 'InvalidKind', 'BackendNotFound'];
 /** Maximum number of objects named in a message. */
-const mostNamed = 5;
+const maxNamed = 5;
 
-function resolvedRefs(route: Config<RouteObject>, around: Surroundings, isInMesh: boolean): ObjectCondition {
+function resolvedRefs(route: Config<RouteObject>, context: TranslationContext, isInMesh: boolean): ObjectCondition {
   const missing = new Map<string, MissingBackend>();
   for (const ref of referencesOf(route.spec)) {
-    const found = destinationOf(ref, route, around, isInMesh);
+    const found = destinationOf(ref, route, context, isInMesh);
     if ('missing' in found) missing.set(found.missing, found);
   }
   if (missing.size === 0) return condition('ResolvedRefs', true, 'ResolvedRefs', 'all references are resolved');
   const all = [...missing.values()].sort((a, b) => worst.indexOf(a.reason) - worst.indexOf(b.reason));
-  const texts = all.slice(0, mostNamed).map((one) => one.missing);
-  if (all.length > mostNamed) texts.push(`and ${all.length - mostNamed} more`);
+  const texts = all.slice(0, maxNamed).map((one) => one.missing);
+  if (all.length > maxNamed) texts.push(`and ${all.length - maxNamed} more`);
   return condition('ResolvedRefs', false, all[0]!.reason, texts.join('; '));
 }
 

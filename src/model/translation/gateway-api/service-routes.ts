@@ -9,18 +9,18 @@ import type { HttpRoute, VirtualService } from '../../kinds/virtual-service/virt
 import { exportAnnotation } from '../../services/kubernetes/convert-service.ts';
 import type { ServiceAttachment } from './attachments.ts';
 import { hostsOrigin, httpOrigins, parentsText } from './gateway-routes.ts';
+import { generatedNameMark, generatedObject } from './generated-object.ts';
 import { closedPlace, type PlacedRoute, routesOf } from './http-route-rules.ts';
-import { made, madeNameMark } from './made.ts';
 import { byPrecedence } from './precedence.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { TranslationContext } from './translation-context.ts';
 
 export function* serviceVirtualServices(
   attachments: readonly ServiceAttachment[],
-  around: Surroundings,
+  context: TranslationContext,
 ): Steps<Config<VirtualService>[]> {
   const all: Config<VirtualService>[] = [];
   for (const clients of byClients(attachments)) {
-    all.push(virtualService(clients, around));
+    all.push(virtualService(clients, context));
     yield;
   }
   return all;
@@ -47,10 +47,10 @@ export function* byClients(attachments: readonly ServiceAttachment[]): Generator
 
 function virtualService(
   { service, namespace, creationTimestamp, attachments }: ClientsRoutes,
-  around: Surroundings,
+  context: TranslationContext,
 ): Config<VirtualService> {
   const routes = [...new Set(attachments.map(({ route }) => route))];
-  const placed = new Map(routes.map((route) => [route, routesOf(route, { inMesh: true }, around)]));
+  const placed = new Map(routes.map((route) => [route, routesOf(route, { inMesh: true }, context)]));
   const matches = attachments
     .flatMap(({ route, port, isClosed }) =>
       placed.get(route)!.map((one) => {
@@ -59,22 +59,22 @@ function virtualService(
       }),
     )
     .sort(byPrecedence);
-  const others = otherPorts(service, attachments, around);
+  const defaultRoutes = otherPorts(service, attachments, context);
   const { kind, name } = service;
   const ofService: Origin = { key: { kind, namespace: service.namespace, name } };
-  const origins = Object.fromEntries(others.map((_, index) => [`http[${matches.length + index}]`, [ofService]]));
-  return made<VirtualService>({
+  const origins = Object.fromEntries(defaultRoutes.map((_, index) => [`http[${matches.length + index}]`, [ofService]]));
+  return generatedObject<VirtualService>({
     kind: 'VirtualService',
-    name: `${service.name}.${service.namespace}-${madeNameMark}`,
+    name: `${service.name}.${service.namespace}-${generatedNameMark}`,
     namespace,
     creationTimestamp,
     of: routes[0]!,
     annotations: { 'internal.istio.io/parents': parentsText(routes) },
-    madeOf: { hosts: [...routes.map(hostsOrigin), ofService], ...httpOrigins(matches), ...origins },
+    partOrigins: { hosts: [...routes.map(hostsOrigin), ofService], ...httpOrigins(matches), ...origins },
     spec: {
-      hosts: [around.hostOf(service.namespace, service.name)],
+      hosts: [context.hostOf(service.namespace, service.name)],
       gateways: ['mesh'],
-      http: [...matches.map(({ http }) => http), ...others],
+      http: [...matches.map(({ http }) => http), ...defaultRoutes],
       exportTo: namespace === service.namespace ? exportedLike(service) : ['.'],
     },
   });
@@ -94,11 +94,11 @@ function ofPort(placed: PlacedRoute, port: number): PlacedRoute {
 function otherPorts(
   { namespace, name, spec }: Config<KubernetesService>,
   attachments: readonly ServiceAttachment[],
-  around: Surroundings,
+  context: TranslationContext,
 ): HttpRoute[] {
   if (attachments.some(({ port }) => port === undefined)) return [];
   const routed = new Set(attachments.map(({ port }) => port));
-  const host = around.hostOf(namespace, name);
+  const host = context.hostOf(namespace, name);
   return spec.spec.ports
     .filter(({ port }) => !routed.has(port))
     .map(({ port }) => ({

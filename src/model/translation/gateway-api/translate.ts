@@ -8,7 +8,14 @@ import { gatewayOf, type KnownGateway, knownGateway, takesRequests } from './gat
 import { gatewayVirtualServices } from './gateway-routes.ts';
 import { l4VirtualServices } from './l4-routes.ts';
 import { serviceVirtualServices } from './service-routes.ts';
-import { isL4Kind, l4RoutesIn, routeKinds, routesIn, type Sources, Surroundings } from './surroundings.ts';
+import {
+  type GatewayApiSources,
+  isL4Kind,
+  l4RoutesIn,
+  routeKinds,
+  routesIn,
+  TranslationContext,
+} from './translation-context.ts';
 
 export interface GatewayApiTranslation {
   /** Gateways and VirtualServices by key. */
@@ -16,7 +23,7 @@ export interface GatewayApiTranslation {
   /** Problems, keyed by a text that changes with the version of the object. */
   readonly problems: ReadonlyMap<string, Problem>;
   /** Keys of Services and Namespaces that it depends on. */
-  readonly lookedUp: ReadonlySet<string>;
+  readonly dependencies: ReadonlySet<string>;
   /** Number of routes that are not attached because of the limit of their namespaces. */
   readonly beyondLimit: number;
 }
@@ -24,16 +31,16 @@ export interface GatewayApiTranslation {
 export const noTranslation: GatewayApiTranslation = {
   objects: new Map(),
   problems: new Map(),
-  lookedUp: new Set(),
+  dependencies: new Set(),
   beyondLimit: 0,
 };
 
 const ownKinds: readonly string[] = ['GatewayClass', 'KubernetesGateway', ...routeKinds, 'ReferenceGrant'];
 
 /** Whether changes of objects with these keys may change the translation. */
-export function translationMayDiffer(before: GatewayApiTranslation, touched: Iterable<string>): boolean {
+export function translationMayDiffer(previous: GatewayApiTranslation, touched: Iterable<string>): boolean {
   for (const key of touched) {
-    if (before.lookedUp.has(key) || ownKinds.includes(key.slice(0, key.indexOf('/')))) return true;
+    if (previous.dependencies.has(key) || ownKinds.includes(key.slice(0, key.indexOf('/')))) return true;
   }
   return false;
 }
@@ -41,33 +48,33 @@ export function translationMayDiffer(before: GatewayApiTranslation, touched: Ite
 /**
  * Translates all Gateways of this control plane's classes, and the routes attached to them or to Services.
  *
- * @param before the last translation: unchanged objects keep their identity
+ * @param previous the last translation: unchanged objects keep their identity
  */
 export function translateGatewayApi(
-  sources: Sources,
+  sources: GatewayApiSources,
   domain: string,
-  before?: GatewayApiTranslation,
+  previous?: GatewayApiTranslation,
 ): GatewayApiTranslation {
-  return atOnce(translatingGatewayApi(sources, domain, before));
+  return atOnce(translatingGatewayApi(sources, domain, previous));
 }
 
 /** {@link translateGatewayApi} in steps. */
 export function* translatingGatewayApi(
-  sources: Sources,
+  sources: GatewayApiSources,
   domain: string,
-  before: GatewayApiTranslation = noTranslation,
+  previous: GatewayApiTranslation = noTranslation,
 ): Steps<GatewayApiTranslation> {
   const routes = routesIn(sources);
   const l4Routes = l4RoutesIn(sources);
   if (sources.KubernetesGateway.length + routes.length + l4Routes.length === 0) return noTranslation;
-  const around = new Surroundings(sources, domain);
+  const context = new TranslationContext(sources, domain);
   const gateways = new Map<string, KnownGateway>();
   for (const gateway of sources.KubernetesGateway) {
-    gateways.set(`${gateway.namespace}/${gateway.name}`, knownGateway(gateway, around));
+    gateways.set(`${gateway.namespace}/${gateway.name}`, knownGateway(gateway, context));
     yield;
   }
   // All kinds together, because they share the limit of their namespace.
-  const { toListeners, toServices, beyondLimit } = yield* attaching([...routes, ...l4Routes], gateways, around);
+  const { toListeners, toServices, beyondLimit } = yield* attaching([...routes, ...l4Routes], gateways, context);
   const isL4 = ({ route }: { readonly route: Config }): boolean => isL4Kind(route.kind);
   const isL7 = (one: { readonly route: Config }): boolean => !isL4(one);
   const ofGateway = Map.groupBy(toListeners.filter(isL7), ({ listener }) => listener.gateway);
@@ -76,19 +83,19 @@ export function* translatingGatewayApi(
     const gateway = listeners[0]?.gateway;
     if (gateway === undefined) continue;
     for (const listener of listeners) {
-      if (listener.server !== undefined || listener.closes === true) objects.push(gatewayOf(listener, around));
+      if (listener.server !== undefined || listener.closes === true) objects.push(gatewayOf(listener, context));
     }
     const ofRequests = listeners.filter(takesRequests);
-    for (const one of yield* gatewayVirtualServices(ofRequests, ofGateway.get(gateway) ?? [], around))
+    for (const one of yield* gatewayVirtualServices(ofRequests, ofGateway.get(gateway) ?? [], context))
       objects.push(one);
   }
-  for (const one of yield* serviceVirtualServices(toServices.filter(isL7), around)) objects.push(one);
+  for (const one of yield* serviceVirtualServices(toServices.filter(isL7), context)) objects.push(one);
   const l4 = { toListeners: toListeners.filter(isL4), toServices: toServices.filter(isL4) };
-  for (const one of yield* l4VirtualServices(l4, around)) objects.push(one);
+  for (const one of yield* l4VirtualServices(l4, context)) objects.push(one);
   return {
-    objects: yield* keying(objects, before.objects),
-    problems: around.problems,
-    lookedUp: around.lookedUp,
+    objects: yield* keying(objects, previous.objects),
+    problems: context.problems,
+    dependencies: context.dependencies,
     beyondLimit,
   };
 }

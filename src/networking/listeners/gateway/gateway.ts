@@ -132,7 +132,7 @@ function serverChains(server: GatewayServer, context: PortContext): PlannedChain
   };
   if (tls !== undefined && !isPassthrough(server.server)) {
     // `tls` routes of VirtualServices are for TLS that passes through; a TLSRoute at this listener is for what was in it.
-    const ofTlsRoutes = services.filter(({ config }) => config.madeOf !== undefined);
+    const ofTlsRoutes = services.filter(({ config }) => config.partOrigins !== undefined);
     const byName = tlsRoutes(ofTlsRoutes, hosts, l4).map((route) => routeChain(route, server, context));
     // Addresses that the route is for, and names of the server.
     const byAddress = tcpRoutes(services, l4).map((route) => ({

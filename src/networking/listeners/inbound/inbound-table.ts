@@ -3,7 +3,7 @@
  * no row takes is refused.
  */
 
-import { isHttp, type Protocol } from '../../../model/fields/protocol.ts';
+import { type ApplicationProtocol, isHttp } from '../../../model/fields/protocol.ts';
 import type { PeerMode } from '../../../model/push-context/mutual-tls-mode.ts';
 import { plaintextAlpn, rawBuffer } from '../inspection.ts';
 
@@ -25,7 +25,7 @@ const meshHttpAlpn: readonly string[] = ['istio-http/1.0', 'istio-http/1.1', 'is
 const meshBytesAlpn: readonly string[] = ['istio-peer-exchange', 'istio'];
 const meshAlpn: readonly string[] = ['istio', 'istio-peer-exchange', ...meshHttpAlpn];
 
-export function trafficOf(protocol: Protocol): PortTraffic {
+export function trafficOf(protocol: ApplicationProtocol): PortTraffic {
   return protocol === 'unsupported' ? 'unknown' : isHttp(protocol) ? 'http' : 'tcp';
 }
 

@@ -1,7 +1,7 @@
 /** One row of the table of network filters. */
 
 import type { FilterSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
-import type { Protocol } from '../../../model/fields/protocol.ts';
+import type { ApplicationProtocol } from '../../../model/fields/protocol.ts';
 import type { TunnelSettings } from '../../../model/kinds/destinations/traffic-policy.ts';
 import type { ConnectionContext } from '../../inputs/connection-context.ts';
 import type { Init } from '../../messages/init.ts';
@@ -21,7 +21,7 @@ export type NetworkFilterContributor = (context: ConnectionContext, use: Connect
 export interface TcpProxyOptions {
   /** Where the connection may go: at least one cluster. */
   readonly destinations: readonly WeightedCluster[];
-  readonly protocol?: Protocol;
+  readonly protocol?: ApplicationProtocol;
   readonly idleTimeoutMs?: number | undefined;
   readonly maxConnectionDurationMs?: number | undefined;
   readonly tunnel?: TunnelSettings | undefined;

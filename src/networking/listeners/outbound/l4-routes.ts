@@ -77,7 +77,7 @@ interface RoutePlace {
 
 /** The route as it was written, where the virtual service was made of another object. */
 function originOf({ service: { config, origins }, field, index }: RoutePlace): Origin {
-  return config.madeOf?.[`${field}[${index}]`]?.[0] ?? { key: origins[0]!, path: ['spec', field, index] };
+  return config.partOrigins?.[`${field}[${index}]`]?.[0] ?? { key: origins[0]!, path: ['spec', field, index] };
 }
 
 function toRoute(

@@ -1,6 +1,6 @@
 /** Where the connections of a sidecar's applications to a service arrive (spec/discovery.md §8.4). */
 
-import { isHttp, type Protocol } from '../../../model/fields/protocol.ts';
+import { type ApplicationProtocol, isHttp } from '../../../model/fields/protocol.ts';
 import { isHeadless, type ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import { virtualAddresses } from '../../../model/proxy/service-addresses.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
@@ -26,7 +26,7 @@ export interface Addressing {
 /** All of them: each is a listener of its own, or a part of one that services share. */
 export function addressesOf(
   service: Service,
-  protocol: Protocol,
+  protocol: ApplicationProtocol,
   { shape, push, egress, bound }: Addressing,
 ): readonly ServiceAddress[] {
   const wildcard = at(wildcardAddress(shape.ipFamily));

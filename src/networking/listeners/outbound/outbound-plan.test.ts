@@ -1,11 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import type { Protocol } from '../../../model/fields/protocol.ts';
+import type { ApplicationProtocol } from '../../../model/fields/protocol.ts';
 import { OutboundPlan, type TcpChainPlan } from './outbound-plan.ts';
 
 const place = { bind: '0.0.0.0', port: 80, bindToPort: false, locked: false };
 const http = { routeName: '80', grpcWeb: false };
 
-function chain(cluster: string, match: TcpChainPlan['match'] = {}, protocol: Protocol = 'TCP'): TcpChainPlan {
+function chain(
+  cluster: string,
+  match: TcpChainPlan['match'] = {},
+  protocol: ApplicationProtocol = 'TCP',
+): TcpChainPlan {
   return { match, protocol, port: 80, first: { host: cluster }, destinations: [{ cluster, weight: 0 }], origins: [] };
 }
 

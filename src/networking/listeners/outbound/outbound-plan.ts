@@ -4,7 +4,7 @@
  * only then made into Envoy's form.
  */
 import type { ConfigKey, Origin } from '../../../model/config/config.ts';
-import type { Protocol } from '../../../model/fields/protocol.ts';
+import type { ApplicationProtocol } from '../../../model/fields/protocol.ts';
 import type { ChainMatch, TcpRoute } from '../filter-chain.ts';
 import { TakenMatches } from '../free-match.ts';
 
@@ -26,7 +26,7 @@ export interface ListenerPlan {
   /** What the chains match: no two match the same. */
   readonly taken: TakenMatches;
   /** Protocols of the TCP services on it. */
-  readonly protocols: Set<Protocol>;
+  readonly protocols: Set<ApplicationProtocol>;
   readonly dependsOn: ConfigKey[];
   /** The services whose requests the HTTP chain takes. */
   readonly httpOrigins: Origin[];
@@ -94,9 +94,9 @@ export class OutboundPlan {
   }
 }
 
-const serverFirst: ReadonlySet<Protocol> = new Set(['Mongo', 'MySQL']);
+const serverFirst: ReadonlySet<ApplicationProtocol> = new Set(['Mongo', 'MySQL']);
 
-function isServerFirstConflict(plan: ListenerPlan, protocol: Protocol): boolean {
+function isServerFirstConflict(plan: ListenerPlan, protocol: ApplicationProtocol): boolean {
   if (plan.http !== undefined && serverFirst.has(protocol)) return true;
   for (const other of plan.protocols) {
     if (other !== protocol && (serverFirst.has(other) || serverFirst.has(protocol))) return true;

@@ -1,8 +1,8 @@
 /** Lays the services of a sidecar's egress listeners onto addresses and ports (spec/discovery.md §8.4). */
 import { onceFor } from '../../../model/collections/once-for.ts';
 import { type ConfigKey, configKeyOf, type Origin } from '../../../model/config/config.ts';
-import { isHttp, isTls, type Protocol } from '../../../model/fields/protocol.ts';
-import type { IpFamily, ProxyShape } from '../../../model/proxy/proxy-shape.ts';
+import { type ApplicationProtocol, isHttp, isTls } from '../../../model/fields/protocol.ts';
+import type { ProxyIpFamily, ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
 import type { EgressListenerScope, SidecarScope } from '../../../model/push-context/sidecar-scope.ts';
@@ -30,7 +30,7 @@ interface OutboundInput {
   readonly push: PushContext;
   readonly scope: SidecarScope;
   readonly egress: EgressListenerScope;
-  readonly family: IpFamily;
+  readonly family: ProxyIpFamily;
   /** Nothing redirects traffic to the proxy: it must listen where the application connects to. */
   readonly bound: boolean;
   /** Ports of the workload itself: binding them would shut the application out. */
@@ -154,7 +154,13 @@ function* addPort(input: OutboundInput, port: NonNullable<EgressListenerScope['p
   }
 }
 
-function addService(input: OutboundInput, service: Service, port: Port, protocol: Protocol, locked: boolean): void {
+function addService(
+  input: OutboundInput,
+  service: Service,
+  port: Port,
+  protocol: ApplicationProtocol,
+  locked: boolean,
+): void {
   const { plan, shape, push, bound, egress, ownPorts } = input;
   for (const { bind, subnets } of addressesOf(service, protocol, input)) {
     const number = egress.port?.number ?? port.number;
@@ -182,14 +188,14 @@ function addService(input: OutboundInput, service: Service, port: Port, protocol
  * under `tcp` is for ports whose connections tell nothing of themselves, under `tls` it is for these.
  */
 function servicesOfTls(services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] {
-  return services.filter(({ config }) => config.madeOf !== undefined);
+  return services.filter(({ config }) => config.partOrigins !== undefined);
 }
 
 function tcpChains(
   input: OutboundInput,
   service: Service,
   port: Port,
-  protocol: Protocol,
+  protocol: ApplicationProtocol,
   { bind, subnets }: ServiceAddress,
 ): { readonly chains: readonly TcpChainPlan[]; readonly dependsOn: readonly ConfigKey[] } {
   const { shape, push, l4Services, bound, egress } = input;

@@ -1,5 +1,11 @@
 /** Hosts of virtual services that no service has as its name. */
-import { isHostWithin, isPartialWildcard, isWildcard, keysAround, widerHosts } from '../../../model/fields/hostname.ts';
+import {
+  coveringKeys,
+  isHostWithin,
+  isPartialWildcard,
+  isWildcard,
+  widerHosts,
+} from '../../../model/fields/hostname.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
 import type { SidecarScope } from '../../../model/push-context/sidecar-scope.ts';
 import type { Service } from '../../../model/services/service.ts';
@@ -75,7 +81,8 @@ function portOfUnknown(
   const onUnknownPort = selection.port === undefined || selection.port === portOfUnknownHosts;
   return (hostname) => {
     if (registered.has(hostname)) return undefined;
-    const wider = wildcards.size === 0 ? [] : [...keysAround(hostname, wildcards)].map((host) => wildcards.get(host)!);
+    const wider =
+      wildcards.size === 0 ? [] : [...coveringKeys(hostname, wildcards)].map((host) => wildcards.get(host)!);
     if (wider.length > 0) return groups[Math.min(...wider)]!.port.number;
     // Only a wildcard can have other names within it.
     if (isWildcard(hostname) && isOverServices(hostname)) return undefined;

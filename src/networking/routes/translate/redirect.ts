@@ -42,9 +42,9 @@ function pathChange({
 }
 
 /** 0 leaves the port out; the default port of the scheme goes without saying. */
-function redirectPort({ port, derivePort, scheme, saysPort }: HttpRedirect, listenerPort: number): number {
+function redirectPort({ port, derivePort, scheme, includesPort }: HttpRedirect, listenerPort: number): number {
   const wanted = port ?? (derivePort === 'FROM_REQUEST_PORT' ? listenerPort : 0);
-  if (saysPort) return wanted;
+  if (includesPort) return wanted;
   if ((scheme === 'http' && wanted === 80) || (scheme === 'https' && wanted === 443)) return 0;
   return wanted;
 }

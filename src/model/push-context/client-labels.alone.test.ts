@@ -32,23 +32,26 @@ const clients = 400;
 
 it.each(['sidecar', 'router'] as const)('labels and versions of a %s are collected with it', async (type) => {
   const { context } = givenMesh(mesh);
-  const come = (i: number): void => {
-    const said = `${i}-`.padEnd(characters, 'x');
-    const labels = { app: 'door', said };
-    const shape = givenShape({ type, namespace: 'shop', labels, metadata: { ISTIO_VERSION: `1.20.${said}` } }, context);
+  const connect = (i: number): void => {
+    const label = `${i}-`.padEnd(characters, 'x');
+    const labels = { app: 'door', said: label };
+    const shape = givenShape(
+      { type, namespace: 'shop', labels, metadata: { ISTIO_VERSION: `1.20.${label}` } },
+      context,
+    );
     context.policiesFor(shape);
     context.gatewaysFor(shape);
     patchSetOf(shape, context);
   };
-  come(0);
+  connect(0);
   await collectGarbage();
-  const before = process.memoryUsage().heapUsed;
-  for (let i = 1; i <= clients; i++) come(i);
+  const heapBefore = process.memoryUsage().heapUsed;
+  for (let i = 1; i <= clients; i++) connect(i);
   // A quarter of the texts' size. Background compilation delays their collection.
   const maxGrownBytes = (clients * characters) / 4;
   await eventually('labels and versions are collected', async () => {
     await collectGarbage();
-    return process.memoryUsage().heapUsed - before < maxGrownBytes;
+    return process.memoryUsage().heapUsed - heapBefore < maxGrownBytes;
   });
 });
 

@@ -14,18 +14,18 @@ export const routeKinds = ['HTTPRoute', 'GRPCRoute', 'TLSRoute', 'TCPRoute'] as 
 export type RouteKind = (typeof routeKinds)[number];
 
 /** Kinds that the translation reads. */
-export type Sources = Pick<
+export type GatewayApiSources = Pick<
   ConfigSet,
   'GatewayClass' | 'KubernetesGateway' | RouteKind | 'ReferenceGrant' | 'Namespace' | 'Service'
 >;
 
 /** Routes for requests. */
-export function routesIn({ HTTPRoute, GRPCRoute }: Sources): readonly Config<RouteObject>[] {
+export function routesIn({ HTTPRoute, GRPCRoute }: GatewayApiSources): readonly Config<RouteObject>[] {
   return GRPCRoute.length === 0 ? HTTPRoute : [...HTTPRoute, ...GRPCRoute];
 }
 
 /** Routes for connections. */
-export function l4RoutesIn({ TLSRoute, TCPRoute }: Sources): readonly Config<RouteObject>[] {
+export function l4RoutesIn({ TLSRoute, TCPRoute }: GatewayApiSources): readonly Config<RouteObject>[] {
   return [...TLSRoute, ...TCPRoute];
 }
 
@@ -39,26 +39,26 @@ export const controllerName = 'istio.io/gateway-controller';
 export const defaultClass = 'istio';
 
 /** Classification of a warning. */
-export interface WarningAbout {
+export interface TranslationWarning {
   readonly code: WarningCode | 'LIMIT_EXCEEDED';
   /** Kind and namespace of a missing object. */
   readonly absent?: Problem['absent'];
 }
 
-const notProgrammed: WarningAbout = { code: 'NOT_PROGRAMMED' };
+const notProgrammed: TranslationWarning = { code: 'NOT_PROGRAMMED' };
 
-export class Surroundings {
+export class TranslationContext {
   /** `cluster.local`. */
   readonly domain: string;
   readonly problems = new Map<string, Problem>();
   /** Keys of other objects that were looked up, existing or not: changing one may change the result. */
-  readonly lookedUp = new Set<string>();
+  readonly dependencies = new Set<string>();
   readonly #services: ReadonlyMap<string, Config<KubernetesService>>;
   readonly #namespaces: ReadonlyMap<string, Config>;
   readonly #classes: ReadonlyMap<string, string>;
   readonly #grants: ReferenceGrants;
 
-  constructor(sources: Sources, domain: string) {
+  constructor(sources: GatewayApiSources, domain: string) {
     this.domain = domain;
     this.#services = new Map(sources.Service.map((service) => [`${service.namespace}/${service.name}`, service]));
     this.#namespaces = new Map(sources.Namespace.map((namespace) => [namespace.name, namespace]));
@@ -67,7 +67,7 @@ export class Surroundings {
   }
 
   service(namespace: string, name: string): Config<KubernetesService> | undefined {
-    this.lookedUp.add(configKeyText({ kind: 'Service', namespace, name }));
+    this.dependencies.add(configKeyText({ kind: 'Service', namespace, name }));
     return this.#services.get(`${namespace}/${name}`);
   }
 
@@ -85,19 +85,23 @@ export class Surroundings {
   }
 
   /** `undefined` for an unknown class. */
-  isOurs(className: string): boolean | undefined {
+  isImplementedHere(className: string): boolean | undefined {
     const controller = this.#classes.get(className);
     if (controller !== undefined) return controller === controllerName;
     return className === defaultClass ? true : undefined;
   }
 
   /** Whether routes of a namespace may attach to a listener, possibly of another namespace. */
-  allowsNamespace({ from, selector }: AllowedRoutes['namespaces'], own: string, namespace: string): boolean {
+  allowsNamespace(
+    { from, selector }: AllowedRoutes['namespaces'],
+    listenerNamespace: string,
+    namespace: string,
+  ): boolean {
     if (from === 'All' || from === 'None') return from === 'All';
-    if (from === 'Same') return own === namespace;
+    if (from === 'Same') return listenerNamespace === namespace;
     // As in Kubernetes, an empty selector matches everything, an absent one nothing.
     if (selector === undefined) return false;
-    this.lookedUp.add(configKeyText({ kind: 'Namespace', namespace: '', name: namespace }));
+    this.dependencies.add(configKeyText({ kind: 'Namespace', namespace: '', name: namespace }));
     return isDiscovered(namespace, this.#namespaces.get(namespace)?.labels, [selector]);
   }
 
@@ -107,7 +111,7 @@ export class Surroundings {
   }
 
   /** Reports that part of an object is not active, once per version of the object. */
-  warn(about: Config, field: string, message: string, { code, absent }: WarningAbout = notProgrammed): void {
+  warn(about: Config, field: string, message: string, { code, absent }: TranslationWarning = notProgrammed): void {
     const key = configKeyOf(about);
     const { file, line } = about.source ?? { file: '', line: 1 };
     const object = `${key.kind} ${key.namespace}/${key.name}`;

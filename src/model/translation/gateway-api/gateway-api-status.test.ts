@@ -3,7 +3,7 @@ import { createAuthority } from '../../../../test/certs/authority.ts';
 import { document, service, setOf } from '../../../../test/fixtures/given-objects.ts';
 import { sized } from '../../../../test/harness/size-of-run.ts';
 import { atOnce } from '../../../runtime/turns.ts';
-import { judgingGatewayApi } from './judge.ts';
+import { computingGatewayApiStatus } from './gateway-api-status.ts';
 import type { ObjectCondition } from './object-conditions.ts';
 
 const plain = '{name: plain, port: 80, protocol: HTTP}';
@@ -14,7 +14,7 @@ const toCart = 'rules: [{backendRefs: [{name: cart, port: 80}]}]';
 const edge = (fields: string, more = ''): string =>
   `---\napiVersion: v1\nkind: Service\nmetadata: {name: edge, namespace: shop}\nspec: {clusterIP: 10.1.0.9, selector: {gateway.networking.k8s.io/gateway-name: front}, ports: [{port: 80}], ${fields}}\n${more}\n`;
 
-const judged = (yaml: string) => atOnce(judgingGatewayApi(setOf(yaml), 'cluster.local'));
+const judged = (yaml: string) => atOnce(computingGatewayApiStatus(setOf(yaml), 'cluster.local'));
 const short = (conditions: readonly ObjectCondition[]): string[] =>
   conditions.map(({ type, status, reason }) => `${type} ${status} ${reason}`);
 const gatewayOf = (yaml: string) => judged(yaml).KubernetesGateway.get('shop/front')!;
@@ -121,7 +121,7 @@ describe('a route at a Gateway', () => {
 
   it('of another revision gets no status from this one, nor does the Gateway', () => {
     const set = setOf(gateway() + at() + cart);
-    const status = atOnce(judgingGatewayApi(set, 'cluster.local', () => true));
+    const status = atOnce(computingGatewayApiStatus(set, 'cluster.local', () => true));
     expect([status.KubernetesGateway.size, status.HTTPRoute.get('shop/cart')!.parents.length]).toEqual([0, 0]);
   });
 });
@@ -396,7 +396,7 @@ it('the status of many objects takes time in proportion to their number', () => 
   const timeOf = (objects: ReturnType<typeof set>): number => {
     const began = process.threadCpuUsage();
     for (let times = 1; ; times++) {
-      atOnce(judgingGatewayApi(objects, 'cluster.local'));
+      atOnce(computingGatewayApiStatus(objects, 'cluster.local'));
       const { user, system } = process.threadCpuUsage(began);
       if (user + system > 100_000) return (user + system) / times;
     }

@@ -9,17 +9,24 @@ import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import { attaching, type ParentOutcome } from './attachments.ts';
 import { backendTlsStatuses } from './backend-tls-status.ts';
 import { type KnownGateway, type KnownListener, knownGateway } from './gateway-listeners.ts';
-import { type GatewaySurroundings, gatewayStatusOf, servicesByGateway } from './gateway-status.ts';
+import { type GatewayStatusContext, gatewayStatusOf, servicesByGateway } from './gateway-status.ts';
 import { type ClassStatus, condition, type GatewayStatus, type RouteStatus } from './object-conditions.ts';
 import { routeStatusOf } from './route-status.ts';
 import { supportedFeatures } from './supported-features.ts';
-import { controllerName, l4RoutesIn, type RouteKind, routesIn, type Sources, Surroundings } from './surroundings.ts';
+import {
+  controllerName,
+  type GatewayApiSources,
+  l4RoutesIn,
+  type RouteKind,
+  routesIn,
+  TranslationContext,
+} from './translation-context.ts';
 
-export type JudgedSources = Sources & Pick<ConfigSet, 'Secret' | 'ConfigMap' | 'BackendTLSPolicy'>;
+export type GatewayApiStatusSources = GatewayApiSources & Pick<ConfigSet, 'Secret' | 'ConfigMap' | 'BackendTLSPolicy'>;
 
 /**
- * Status of all objects that this control plane reports on, by `namespace/name`. Contains all routes, because one without a parent here may
- * have had one.
+ * Status of all objects that this control plane reports on, by `namespace/name`. Contains all routes, because a route may have lost its
+ * last parent here.
  */
 export interface GatewayApiStatus extends Readonly<Record<RouteKind, ReadonlyMap<string, RouteStatus>>> {
   readonly BackendTLSPolicy: ReadonlyMap<string, RouteStatus>;
@@ -28,29 +35,29 @@ export interface GatewayApiStatus extends Readonly<Record<RouteKind, ReadonlyMap
 }
 
 /** @param isOfOthers whether another revision of the control plane reports on a Gateway */
-export function* judgingGatewayApi(
-  sources: JudgedSources,
+export function* computingGatewayApiStatus(
+  sources: GatewayApiStatusSources,
   domain: string,
   isOfOthers: (gateway: Config) => boolean = () => false,
 ): Steps<GatewayApiStatus> {
-  const around = new Surroundings(sources, domain);
+  const context = new TranslationContext(sources, domain);
   const known = new Map<string, KnownGateway>();
-  const others = new Set<string>();
+  const otherRevisions = new Set<string>();
   const isAtOthers = ({ namespace, spec }: Config<RouteObject>, index: number): boolean => {
     const parent = spec.parentRefs[index]!;
-    return parent.kind === 'Gateway' && others.has(`${parent.namespace ?? namespace}/${parent.name}`);
+    return parent.kind === 'Gateway' && otherRevisions.has(`${parent.namespace ?? namespace}/${parent.name}`);
   };
   for (const gateway of sources.KubernetesGateway) {
     // Includes Gateways of other revisions: routes attached there count towards the limit, as in the translation.
-    known.set(keyOf(gateway), knownGateway(gateway, around));
-    if (isOfOthers(gateway)) others.add(keyOf(gateway));
+    known.set(keyOf(gateway), knownGateway(gateway, context));
+    if (isOfOthers(gateway)) otherRevisions.add(keyOf(gateway));
     yield;
   }
   const outcomes = new Map<Config, ParentOutcome[]>();
   const { toListeners } = yield* attaching(
     [...routesIn(sources), ...l4RoutesIn(sources)],
     known,
-    around,
+    context,
     (route, index, outcome) => {
       const ofRoute = outcomes.get(route) ?? [];
       ofRoute[index] = isAtOthers(route, index) ? 'foreign' : outcome;
@@ -60,24 +67,24 @@ export function* judgingGatewayApi(
   const counts = new Map<KnownListener, number>();
   for (const { listener, isClosed } of toListeners)
     if (!isClosed) counts.set(listener, (counts.get(listener) ?? 0) + 1);
-  const surroundings: GatewaySurroundings = {
-    around,
+  const statusContext: GatewayStatusContext = {
+    translation: context,
     secrets: new Map(sources.Secret.map((secret) => [keyOf(secret), secret])),
     services: servicesByGateway(sources.Service),
   };
   const gateways = new Map<string, GatewayStatus>();
   for (const gateway of sources.KubernetesGateway) {
-    const { isOurs, listeners } = known.get(keyOf(gateway))!;
-    if (isOurs && !others.has(keyOf(gateway))) {
+    const { isImplementedHere, listeners } = known.get(keyOf(gateway))!;
+    if (isImplementedHere && !otherRevisions.has(keyOf(gateway))) {
       const attached = (listener: KnownListener): number => counts.get(listener) ?? 0;
-      gateways.set(keyOf(gateway), gatewayStatusOf(gateway, listeners, attached, surroundings));
+      gateways.set(keyOf(gateway), gatewayStatusOf(gateway, listeners, attached, statusContext));
     }
     yield;
   }
   const statusesOf = function* (routes: readonly Config<RouteObject>[]): Steps<Map<string, RouteStatus>> {
     const statuses = new Map<string, RouteStatus>();
     for (const route of routes) {
-      statuses.set(keyOf(route), routeStatusOf(route, outcomes.get(route) ?? [], around));
+      statuses.set(keyOf(route), routeStatusOf(route, outcomes.get(route) ?? [], context));
       yield;
     }
     return statuses;
@@ -95,7 +102,7 @@ export function* judgingGatewayApi(
   };
 }
 
-function classesOf({ GatewayClass: classes }: JudgedSources): ReadonlyMap<string, ClassStatus> {
+function classesOf({ GatewayClass: classes }: GatewayApiStatusSources): ReadonlyMap<string, ClassStatus> {
   const ours = classes.filter(({ spec }) => spec.controllerName === controllerName);
   return new Map(
     ours.map((one) => [
