@@ -251,7 +251,7 @@ export function withDefault<A>(decoder: Decoder<A>, value: A, from?: string): Re
 
 /**
  * A field that restricts access or selects what an object applies to. Unknown fields in it are always errors, never warnings ({@link
- * forgivingUnknown}), because ignoring them would allow more than was intended.
+ * ignoringUnknown}), because ignoring them would allow more than was intended.
  */
 export function restricting<F extends Field<never> | Field<unknown>>(field: F): F {
   const decoder = field.decoder as Decoder<unknown>;
@@ -387,7 +387,7 @@ export function ignoringUnknown<A>(
     return E.isRight(rest)
       ? E.right({ value: rest.right, unknown })
       : settled(
-          [...rest.left, ...unknown.map((error) => ({ ...error, forgiven: true as const }))],
+          [...rest.left, ...unknown.map((error) => ({ ...error, isIgnored: true as const }))],
           partOf(rest.left) as never,
         );
   };

@@ -15,7 +15,7 @@ test.each([
   ['AuthorizationPolicy', '{action: ALLOW, rules: [{}], targetRef: null}', 'spec.targetRef'],
   ['RequestAuthentication', '{targetRef: null}', 'spec.targetRef'],
 ])('a policy with a null target is rejected and does not apply to everything: %s', (kind, spec, field) => {
-  expect(read(kind, 'security.istio.io', spec)).toEqual({ valid: 0, told: [`error ${field}`] });
+  expect(read(kind, 'security.istio.io', spec)).toEqual({ valid: 0, messages: [`error ${field}`] });
 });
 
 test.each(['subjectAltNames', 'verifyCertificateHash', 'verifyCertificateSpki'])(
@@ -24,11 +24,11 @@ test.each(['subjectAltNames', 'verifyCertificateHash', 'verifyCertificateSpki'])
     const path = `spec.servers[0].tls.${field}`;
     expect(read('Gateway', 'networking.istio.io', mutual(`${field}: null`))).toEqual({
       valid: 0,
-      told: [`error ${path}`],
+      messages: [`error ${path}`],
     });
     expect(read('Gateway', 'networking.istio.io', mutual(`${field}: []`))).toEqual({
       valid: 1,
-      told: [`warning ${path}`],
+      messages: [`warning ${path}`],
     });
   },
 );
@@ -38,11 +38,11 @@ test.each(['subjectAltNames', 'caCertificates'])(
   (field) => {
     const spec = `{host: a.b, trafficPolicy: {tls: {mode: SIMPLE, ${field}: null}}}`;
     const messages = [`error spec.trafficPolicy.tls.${field}`];
-    expect(read('DestinationRule', 'networking.istio.io', spec)).toEqual({ valid: 0, told: messages });
+    expect(read('DestinationRule', 'networking.istio.io', spec)).toEqual({ valid: 0, messages: messages });
   },
 );
 
 test('the deprecated spelling of a mirror percentage is accepted', () => {
   const spec = '{hosts: [a.b], http: [{route: [{destination: {host: a.b}}], mirror: {host: c.d}, mirror_percent: 50}]}';
-  expect(read('VirtualService', 'networking.istio.io', spec)).toEqual({ valid: 1, told: [] });
+  expect(read('VirtualService', 'networking.istio.io', spec)).toEqual({ valid: 1, messages: [] });
 });

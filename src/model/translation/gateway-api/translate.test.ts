@@ -401,7 +401,7 @@ describe('a rule of an HTTPRoute', () => {
     expect(redirected('hostnames: ["*.test"], ')).toEqual([[['*.test'], [withPort, [undefined, toHttps]]]]);
     expect(redirected('')).toEqual([[['*'], [withPort, [undefined, toHttps]]]]);
     const byNumber = gateway(on8080.listener) + route('r', `{${redirect('scheme: https, port: 443')}}`);
-    expect(translated(byNumber).virtualServices[0]!.spec.http![1]!.redirect).toEqual(redirect);
+    expect(translated(byNumber).virtualServices[0]!.spec.http![1]!.redirect).toEqual(toHttps);
   });
 
   it('redirects to another path', () => {
