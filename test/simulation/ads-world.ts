@@ -19,7 +19,7 @@ import {
   streamLimits,
 } from '../../src/discovery/xds/ads-limits.ts';
 import { RequestIntake } from '../../src/discovery/xds/requests/request-intake.ts';
-import { NameLists } from '../../src/discovery/xds/requests/request-names.ts';
+import { RequestNameLists } from '../../src/discovery/xds/requests/request-names.ts';
 import { atOnce } from '../../src/discovery/xds/requests/request-turns.ts';
 import { SharedBodies } from '../../src/discovery/xds/responses/ads-response.ts';
 import { DepartedClusters } from '../../src/discovery/xds/rollout/departed-clusters.ts';
@@ -134,7 +134,7 @@ export interface AdsWorldOptions {
   departed?: DepartedClusters;
   clock?: VirtualClock;
   /** Lists of names that several worlds share, as the streams of a server do. */
-  lists?: NameLists;
+  lists?: RequestNameLists;
   /** Listeners and routes wait for the clusters that they name; false unless said. */
   makesBeforeBreak?: boolean;
   /** As at the trace level full; true unless said. */
@@ -196,11 +196,11 @@ export class AdsWorld {
         logger: options.logger ?? silentLogger,
         shares: new StreamShares(1_000, () => {}),
         bodies: new SharedBodies(),
-        lists: options.lists ?? new NameLists(),
+        lists: options.lists ?? new RequestNameLists(),
         turns: atOnce,
-        departures: atOnce,
+        closingTurns: atOnce,
         rules: { resendsEndpoints, hearsLateNames, ...nameLimits(options.limits ?? {}) },
-        tellsRoutine,
+        reportsRoutine: tellsRoutine,
         ...(options.makesBeforeBreak === true && {
           makeBeforeBreak: {
             references: this.source.references,

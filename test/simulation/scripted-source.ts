@@ -1,7 +1,7 @@
 /** A resource source that a test fills by hand; its versions count changes. */
 import { clusterType, listenerType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import type {
-  ClusterUsability,
+  ClusterReadiness,
   EncodedResource,
   NodeIdentity,
   NodeResources,
@@ -14,7 +14,7 @@ import { encodeValue } from '../../src/discovery/xds/responses/encoding.ts';
 import { onceFor, onceForPair } from '../../src/model/collections/once-for.ts';
 
 /** When clients can use clusters: with their endpoints, unless a test says something else. */
-const usableWithAssignment = (name: string): ClusterUsability => ({
+const usableWithAssignment = (name: string): ClusterReadiness => ({
   after: 'assignment',
   assignment: name,
   secrets: new Set(),
@@ -37,7 +37,7 @@ const selected = onceForPair(
 
 export class ScriptedSource implements ResourceSource {
   /** By name; of one version, by its content `name=version`. */
-  readonly usability = new Map<string, ClusterUsability>();
+  readonly usability = new Map<string, ClusterReadiness>();
   readonly #clusters = new WeakMap<EncodedResource, readonly string[]>();
   readonly #routes = new WeakMap<EncodedResource, readonly string[]>();
   readonly #withoutHosts = new WeakSet<EncodedResource>();
@@ -104,7 +104,7 @@ export class ScriptedSource implements ResourceSource {
     this.#withoutHosts.add(this.types.get(routeType)!.get(name)!);
   }
 
-  #usabilityOf({ name, version }: EncodedResource): ClusterUsability {
+  #usabilityOf({ name, version }: EncodedResource): ClusterReadiness {
     return this.usability.get(`${name}=${version}`) ?? this.usability.get(name) ?? usableWithAssignment(name);
   }
 

@@ -13,8 +13,8 @@ import type { TrustBundle } from '../../identity/trust-bundle.ts';
 import type {
   NodeIdentity,
   NodeResources,
-  Preparation,
   ResourceChange,
+  ResourcePreparation,
   ResourceSet,
   ResourceSource,
 } from '../xds/resource-source.ts';
@@ -99,7 +99,7 @@ export class RootsForAgents {
         sent = this.#set;
         return sent;
       },
-      prepare: (typeUrl, names): Preparation | undefined =>
+      prepare: (typeUrl, names): ResourcePreparation | undefined =>
         typeUrl === proxyConfigType ? undefined : others.prepare?.(typeUrl, names),
       typesToPush: (change, watched) => {
         const due = change.configs.has(rootsKey) ? noTypes : others.typesToPush(change, watched);
@@ -113,8 +113,8 @@ export class RootsForAgents {
       },
       rejected: (typeUrl) => others.rejected?.(typeUrl),
       watched: (watches) => others.watched?.(watches),
-      nodeHeard: (typeUrl, metadata) => {
-        others.nodeHeard?.(typeUrl, metadata);
+      nodeUpdated: (typeUrl, metadata) => {
+        others.nodeUpdated?.(typeUrl, metadata);
         const said = metadata[serialNumberKey];
         if (typeUrl !== proxyConfigType || workload === undefined || typeof said !== 'string') return;
         if (serialNumber.test(said)) this.#options.arrived({ ...workload, serialNumber: said });

@@ -41,7 +41,7 @@ export async function startConformanceTarget(options: ConformanceTargetOptions):
     source: cache,
     logger,
     resendsEndpoints: false,
-    hearsLateNames: false,
+    acceptsLateNames: false,
     limits: { ackTimeoutMs: 500 },
     ...(recorder !== undefined && { recorder }),
   });

@@ -32,7 +32,7 @@ export function makeNames({ options, context, mesh, ca }: NamesParts) {
           followTls: (changed) => portCertificate!.follow(changed),
           namespaceOf: clientNamespaces({
             trustDomains: () => trustDomainsOf(mesh()),
-            acceptsOther: (chain) => portCertificate!.credentials.takesOther(chain),
+            acceptsOther: (chain) => portCertificate!.credentials.acceptsOther(chain),
             isRevoked: (serial) => signing?.revoked.isCertificateRevoked(serial) === true,
           }),
         };

@@ -21,8 +21,8 @@ import type { ObjectReading } from '../kubernetes/readers/referenced-objects.ts'
 import type {
   NodeIdentity,
   NodeResources,
-  Preparation,
   ResourceChange,
+  ResourcePreparation,
   ResourceSet,
   ResourceSource,
   ResponseCause,
@@ -240,7 +240,7 @@ export class MeshNode implements NodeResources {
     return this.#getFrom(this.#context, typeUrl, this.#shape, names);
   }
 
-  prepare(typeUrl: string, names: readonly string[] | '*'): Preparation | undefined {
+  prepare(typeUrl: string, names: readonly string[] | '*'): ResourcePreparation | undefined {
     const [context, shape] = [this.#context, this.#shape];
     const piece = this.#options.cache.prepare(context, typeUrl, shape, this.#permittedOf(typeUrl, names));
     return piece && { piece, result: () => this.#getFrom(context, typeUrl, shape, names) };

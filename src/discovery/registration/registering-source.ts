@@ -1,7 +1,7 @@
 /** Connections of workloads that register themselves, among all others: what a node is given is the same, and its coming and going is told. */
 
 import { withCode } from '../../runtime/errors.ts';
-import type { NodeResources, OpenedNode, Refused, ResourceSource } from '../xds/resource-source.ts';
+import type { NodeResources, OpenedNode, ResourceSource, StreamRejection } from '../xds/resource-source.ts';
 import { asksToRegister, claimOf } from './workload-claim.ts';
 import type { WorkloadRegistrations } from './workload-registrations.ts';
 
@@ -36,12 +36,12 @@ export function registeringSource(
   };
 }
 
-function refusalOf(rejection: Refused): OpenedNode {
+function refusalOf(rejection: StreamRejection): OpenedNode {
   const { code, reason } = coded(rejection);
   return { error: reason, code };
 }
 
-function coded({ code, reason }: Refused): Refused {
+function coded({ code, reason }: StreamRejection): StreamRejection {
   return {
     code,
     reason: withCode(reason, code === 'RESOURCE_EXHAUSTED' ? 'REGISTRATIONS_EXHAUSTED' : 'REGISTRATION_REJECTED'),
@@ -59,7 +59,7 @@ function reporting(others: NodeResources, connection: Connection, healthChecks: 
     acknowledged: (typeUrl, version) => others.acknowledged?.(typeUrl, version),
     rejected: (typeUrl) => others.rejected?.(typeUrl),
     watched: (watches) => others.watched?.(watches),
-    nodeHeard: (typeUrl, metadata) => others.nodeHeard?.(typeUrl, metadata),
+    nodeUpdated: (typeUrl, metadata) => others.nodeUpdated?.(typeUrl, metadata),
     healthReported: (failure) => {
       if (healthChecks) connection.reportHealth(failure);
     },

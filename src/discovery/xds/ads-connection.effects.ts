@@ -5,18 +5,15 @@ import type { PushToClient, StreamOrder } from '../../../machines/discovery/xds/
 import type { AdsStream } from './stream/ads-stream.ts';
 
 export interface ConnectionEffects {
-  /** The stream that was opened for a connection. */
   readonly streamOf: (connection: number) => AdsStream;
-  /** The client was accepted as this node. */
   readonly joined: (stream: AdsStream, node: string) => void;
   readonly pushed: (connection: number, order: PushToClient) => void;
   /** A response was written, or the client has all that it requested. */
   readonly responded: (connection: number) => void;
-  /** The client has acknowledged a response. */
   readonly acknowledged: (connection: number) => void;
 }
 
-/** One machine for all connections: each call of `provide` creates another one. */
+/** Shared by all connections, because each call of `provide` creates another machine. */
 export function adsConnectionWithEffects({ streamOf, joined, pushed, responded, acknowledged }: ConnectionEffects) {
   return adsConnectionMachine.provide({
     actors: {

@@ -1,4 +1,4 @@
-/** The gRPC servers of an ADS server: one for ports without TLS, one for ports with it. */
+/** The gRPC servers of an ADS server: one for plaintext ports, one for TLS ports. */
 import { type AddressInfo, createServer, type Server as NetServer, type Socket } from 'node:net';
 import {
   type MethodDefinition,
@@ -9,7 +9,7 @@ import {
 } from '@grpc/grpc-js';
 import { ConnectionBounds } from '../../runtime/fences/connection-bounds.ts';
 import { parseListenAddress } from '../listen-address.ts';
-import type { Peer } from './access/authenticator.ts';
+import type { CallPeer } from './access/authenticator.ts';
 import type { AddressPace } from './admission/address-pace.ts';
 import { createInjector, type Injector, type SessionLimits } from './admission/grpc-http2.ts';
 import type { KnownNodes } from './admission/known-nodes.ts';
@@ -24,51 +24,53 @@ import { plaintext, type StreamKind, type StreamSecurity } from './stream/incomi
 
 export type Accept = (call: AdsCall, kind: StreamKind, security: StreamSecurity) => void;
 
-/** Another service on the same ports: one method with one answer. */
+/** A unary method on the same ports. */
 export interface UnaryService {
   readonly method: MethodDefinition<Buffer, Buffer>;
-  /** @param known to be called when it is known who asks: from then on the connection is nobody's who is a stranger */
-  handle(call: ServerUnaryCall<Buffer, Buffer>, peer: Peer, known: () => void, answer: sendUnaryData<Buffer>): void;
+  /** @param known must be called when the client is identified */
+  handle(
+    call: ServerUnaryCall<Buffer, Buffer>,
+    peer: CallPeer,
+    known: () => void,
+    respond: sendUnaryData<Buffer>,
+  ): void;
 }
 
-/** Told of what strangers are refused. */
 export interface RefusalListener {
   refused(why: Refusal): void;
   heldOff(address: string, forMs: number): void;
 }
 
-/** Where connections are handed over. */
 interface Injectors {
   readonly ordinary: Injector;
-  /** Takes connections of an address that is held off. */
+  /** For throttled addresses. */
   readonly suspect: Injector;
 }
 
-/** The servers of one sort of port, and who is at the other end of their connections. */
 interface Ports {
   readonly server: Server;
   readonly strangers: Strangers;
-  /** Injectors of the first port. */
+  /** Of the first port. */
   injectors: Injectors | undefined;
 }
 
 const ordinary: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst: 250, resetsPerSecond: 250 };
 const suspect: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst: 20, resetsPerSecond: 5 };
 
-/** Connections that wait to be accepted: all proxies of a mesh come at once to a new server. The system has a limit of its own. */
-const mostUnaccepted = 65_535;
+/** All proxies of a mesh connect at once to a new server. */
+const maxUnaccepted = 65_535;
 
 export interface AdsPortsOptions {
   readonly pace: AddressPace;
   readonly known: KnownNodes;
   readonly listener: RefusalListener;
   readonly setUp: ConnectionSetUp;
-  /** Served on ports with TLS. */
+  /** Served on TLS ports. */
   readonly unary?: UnaryService;
 }
 
 export class AdsPorts {
-  /** A call does not say by which port it came: each server has the ports of one sort. */
+  /** A call does not contain its port. */
   readonly #ports: { readonly plaintext: Ports; readonly secure: Ports };
   readonly #listeners = new Set<NetServer>();
   readonly #maxStreams: number;
@@ -119,22 +121,20 @@ export class AdsPorts {
     const listener = createServer({ noDelay: true }, (socket) => letIn(socket, ports, injectors));
     listener.once('error', (error) => reject(bindError(address, error)));
     const { host = '', port } = parseListenAddress('address', address) ?? { port: 0 };
-    listener.listen({ port, backlog: mostUnaccepted, ...(host !== '' && { host }) }, () => {
+    listener.listen({ port, backlog: maxUnaccepted, ...(host !== '' && { host }) }, () => {
       this.#listeners.add(listener);
       resolve({ port: (listener.address() as AddressInfo).port });
     });
     return promise;
   }
 
-  /** Takes a connection that came to another port without TLS. @returns false when nobody listens yet */
+  /** Serves a connection of another plaintext port. @returns false if no port is open yet */
   take(socket: Socket): boolean {
     const { plaintext: ports } = this.#ports;
     if (ports.injectors === undefined || this.#listeners.size === 0) return false;
     letIn(socket, ports, ports.injectors);
     return true;
   }
-
-  // ---- connections that are not set up
 
   wake(): void {
     for (const { strangers } of this.#all) strangers.queue.wake();
@@ -152,41 +152,36 @@ export class AdsPorts {
     return this.#all.some(({ strangers }) => strangers.queue.isFull);
   }
 
-  // ---- clients
-
-  /** A stream was refused for reasons of ours. */
+  /** The server refused a stream for its own reasons. */
   excuse({ isSecure }: StreamSecurity, peer: string): void {
     this.#ports[isSecure ? 'secure' : 'plaintext'].strangers.excuse(peer);
   }
 
-  /** A stream waits for its turn. @returns to be called when it does not any more: again is as good as once */
+  /** A stream waits for admission. @returns idempotent; ends the wait */
   keepWaiting({ isSecure }: StreamSecurity, peer: string): () => void {
     return this.#ports[isSecure ? 'secure' : 'plaintext'].strangers.keepWaiting(peer);
   }
 
-  /** A node has said by a stream who it is. */
   introduced({ isSecure }: StreamSecurity, peer: string): void {
     this.#ports[isSecure ? 'secure' : 'plaintext'].strangers.introduced(peer);
   }
 
-  /** A stream that had said who is there is gone. */
   left({ isSecure }: StreamSecurity, peer: string): void {
     this.#ports[isSecure ? 'secure' : 'plaintext'].strangers.left(peer);
   }
 
-  /** Takes no new streams; resolves when those that there are have ended. */
+  /** Resolves when all streams have ended. */
   async shutDown(): Promise<void> {
     this.#closeListeners();
     await Promise.all(
       this.#all.flatMap(({ server, strangers }) => [
         new Promise<void>((resolve) => server.tryShutdown(() => resolve())),
-        // A session that is closing has not sent everything yet.
+        // A closing session may still send.
         strangers.whenEmpty(),
       ]),
     );
   }
 
-  /** Cuts all that is left. */
   cut(): void {
     this.#closeListeners();
     for (const { server, strangers } of this.#all) {
@@ -195,9 +190,8 @@ export class AdsPorts {
     }
   }
 
-  /** A caller is a stranger until the service knows who it is. */
   #unaryHandler({ handle }: UnaryService, security: StreamSecurity) {
-    return (call: ServerUnaryCall<Buffer, Buffer>, answer: sendUnaryData<Buffer>): void => {
+    return (call: ServerUnaryCall<Buffer, Buffer>, respond: sendUnaryData<Buffer>): void => {
       const peer = peerOf(call);
       let isKnown = false;
       const known = (): void => {
@@ -207,7 +201,7 @@ export class AdsPorts {
       handle(call, peer, known, (...outcome) => {
         if (isKnown) this.left(security, peer.address);
         isKnown = false;
-        answer(...outcome);
+        respond(...outcome);
       });
     };
   }

@@ -1,4 +1,4 @@
-/** Who may come in by which port, on the wire (spec/discovery.md §7.2 #3 and #9, §7.6 #23 and #24, §7.7). */
+/** Authentication and authorization by port, on the wire (spec/discovery.md §7.2 #3 and #9, §7.6 #23 and #24, §7.7). */
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { credentials } from '@grpc/grpc-js';
 import { test as base, describe, expect, vi } from 'vitest';
@@ -26,12 +26,12 @@ interface World {
   readonly authority: CertificateAuthority;
   readonly securePort: number;
   plaintext(): AdsTestClient;
-  /** A client with a certificate of these names, of this authority unless it is said otherwise; with none without names. */
+  /** A client with a certificate for these names, or without a certificate if `names` is empty. */
   secure(names?: readonly string[], authority?: Issues): AdsTestClient;
   identities(): readonly (string | undefined)[];
-  /** Of the connections that streams have. */
+  /** Addresses of the connected clients. */
   addresses(): readonly string[];
-  /** Certificates of clients may lead to these from now on, and to no others. */
+  /** Replaces the trusted roots of client certificates. */
   trust(...authorities: readonly Root[]): void;
 }
 
@@ -66,8 +66,9 @@ const test = base.extend<{ start: (options?: Partial<AdsServerOptions>) => Promi
         securePort: ports.secure,
         plaintext: () => kept(new AdsTestClient(ports.plaintext)),
         secure(names = [], issuer = authority) {
-          const own = names.length === 0 ? undefined : issuer.issue(names);
-          const [key, chain] = own === undefined ? [null, null] : [own.privateKey, own.certificate].map(Buffer.from);
+          const ownKey = names.length === 0 ? undefined : issuer.issue(names);
+          const [key, chain] =
+            ownKey === undefined ? [null, null] : [ownKey.privateKey, ownKey.certificate].map(Buffer.from);
           const root = Buffer.from(authority.certificate);
           return kept(new AdsTestClient(ports.secure, credentials.createSsl(root, key, chain)));
         },
@@ -96,8 +97,8 @@ function portOf(authority: CertificateAuthority) {
   };
 }
 
-describe('the secure port', () => {
-  test('serves a client whose certificate says that it is the node', async ({ start }) => {
+describe('The secure port', () => {
+  test('serves a client whose certificate matches the node', async ({ start }) => {
     const world = await start();
     const stream = world.secure([shop]).delta();
     stream.send({ node, typeUrl: clusterType });
@@ -109,7 +110,7 @@ describe('the secure port', () => {
     ['shows no certificate', []],
     ['shows a certificate without a URI', ['shop.example']],
     ['shows a certificate of two workloads', [shop, 'spiffe://cluster.local/ns/bank/sa/default']],
-  ] as const)('is UNAUTHENTICATED for a client that %s', async ([, names], { start }) => {
+  ] as const)('rejects a client that %s with UNAUTHENTICATED', async ([, names], { start }) => {
     const world = await start();
     const stream = world.secure(names).sotw();
     stream.send({ node, typeUrl: clusterType });
@@ -120,7 +121,7 @@ describe('the secure port', () => {
     expect(world.warnings).toEqual(['peer.unauthenticated']);
   });
 
-  test("is UNAUTHENTICATED for a client with another authority's certificate", async ({ start }) => {
+  test('rejects a client with a certificate of another CA with UNAUTHENTICATED', async ({ start }) => {
     const world = await start();
     const stream = world.secure([shop], createAuthority('another')).sotw();
     stream.send({ node, typeUrl: clusterType });
@@ -128,7 +129,7 @@ describe('the secure port', () => {
     expect(world.identities()).toEqual([]);
   });
 
-  test('row 23: is PERMISSION_DENIED for a client that says it is a node of another namespace', async ({ start }) => {
+  test('row 23: rejects a client that claims a node of another namespace with PERMISSION_DENIED', async ({ start }) => {
     const world = await start();
     const stream = world.secure([shop]).sotw();
     stream.send({ node: { ...node, metadata: { NAMESPACE: 'b' } }, typeUrl: clusterType });
@@ -138,7 +139,7 @@ describe('the secure port', () => {
     });
   });
 
-  test.for([123, true])('is PERMISSION_DENIED for a node whose NAMESPACE is %s', async (NAMESPACE, { start }) => {
+  test.for([123, true])('rejects a node whose NAMESPACE is %s with PERMISSION_DENIED', async (NAMESPACE, { start }) => {
     const world = await start();
     const stream = world.secure([shop]).sotw();
     stream.send({ node: { ...node, metadata: { NAMESPACE } }, typeUrl: clusterType });
@@ -148,13 +149,14 @@ describe('the secure port', () => {
     });
   });
 
-  test('does not compare identity and node when it is told not to', async ({ start }) => {
+  test('does not compare identity and node if that is disabled', async ({ start }) => {
     const stream = (await start({ checksIdentity: false })).secure([shop]).sotw();
     stream.send({ node: { ...node, metadata: { NAMESPACE: 'b' } }, typeUrl: clusterType });
     await stream.next();
   });
 
-  // Issue 33, item 9: Node keeps the first of two authorization headers, a proxy in front may have checked the second.
+  // Issue 33, item 9: Node keeps the first of two authorization headers, but a proxy in front may have checked the
+  // second.
   test.for([['authorization'], ['clusterid'], ['x-forwarded-client-cert']])(
     'rejects a stream with two %s headers before authentication',
     async ([name], { start, onTestFinished }) => {
@@ -188,19 +190,19 @@ describe('the secure port', () => {
     },
   );
 
-  test('reads nothing before it knows who is there', async ({ start }) => {
-    const asked = Promise.withResolvers<{ identities: string[] }>();
-    const token: Authenticator = { name: 'token', authenticate: () => asked.promise };
+  test('reads no request before the client is authenticated', async ({ start }) => {
+    const pendingAuthentication = Promise.withResolvers<{ identities: string[] }>();
+    const token: Authenticator = { name: 'token', authenticate: () => pendingAuthentication.promise };
     const world = await start({ authenticators: [token] });
     const stream = world.secure().sotw();
     stream.send({ node, typeUrl: clusterType });
     expect(await stream.unexpected()).toEqual([]);
     expect(world.source.nodes).toEqual([]);
-    asked.resolve({ identities: [shop] });
+    pendingAuthentication.resolve({ identities: [shop] });
     await stream.next();
   });
 
-  test('shows an authenticator the headers and the address', async ({ start }) => {
+  test('passes headers and address to authenticators', async ({ start }) => {
     const authenticate = vi.fn<Authenticator['authenticate']>(() => ({ identities: [shop] }));
     const world = await start({ authenticators: [{ name: 'headers', authenticate }] });
     const stream = world.secure().sotw();
@@ -212,7 +214,7 @@ describe('the secure port', () => {
     expect(peer.metadata('authorization')).toEqual([]);
   });
 
-  test('serves secrets', async ({ start }) => {
+  test('serves Secrets', async ({ start }) => {
     const stream = (await start()).secure([shop]).sotw();
     stream.send({ node, typeUrl: secretType, resourceNames: ['key'] });
     expect((await stream.next()).resources).toHaveLength(1);
@@ -221,7 +223,7 @@ describe('the secure port', () => {
 
 const keyOf = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 
-/** A root, and clients of an intermediate below it. */
+/** A root, and an intermediate that issues certificates of clients. */
 function deepAuthority(key = keyOf()): Root & Issues {
   const lifetime = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) };
   const subject = { organization: 'cluster.local', commonName: 'deep' };
@@ -232,14 +234,14 @@ function deepAuthority(key = keyOf()): Root & Issues {
   return {
     certificate: root.certificate.pem,
     issue(uris) {
-      const own = keyOf();
+      const ownKey = keyOf();
       const names = { uris, dns: [], ips: [] };
       const leaf = readCertificate(
-        issueLeaf({ certificate: below, privateKey }, createPublicKey(own), names, lifetime),
+        issueLeaf({ certificate: below, privateKey }, createPublicKey(ownKey), names, lifetime),
       );
       return {
         certificate: leaf.pem + below.pem,
-        privateKey: own.export({ type: 'pkcs8', format: 'pem' }).toString(),
+        privateKey: ownKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
         serialNumber: leaf.serialNumber,
       };
     },
@@ -252,7 +254,7 @@ function begun(client: AdsTestClient) {
   return stream;
 }
 
-describe('a root that is trusted no more', () => {
+describe('A root that is no longer trusted', () => {
   test('rejects requests over existing connections until the root is trusted again', async ({ start }) => {
     const world = await start();
     const next = createAuthority('next');
@@ -265,14 +267,14 @@ describe('a root that is trusted no more', () => {
     world.trust(next);
     expect(await begun(old).ended).toMatchObject({ code: code.unavailable });
     await begun(later).next();
-    // Streams that are there stay, as Envoy's connections do.
+    // Existing streams stay, as Envoy's connections do.
     first.send({ typeUrl: secretType, resourceNames: ['key'] });
     await first.next();
     world.trust(next, world.authority);
     await begun(world.secure([shop])).next();
   });
 
-  test('is nothing to clients of another root that show an intermediate', async ({ start }) => {
+  test('does not affect clients of another root that send an intermediate', async ({ start }) => {
     const world = await start();
     const next = deepAuthority();
     world.trust(world.authority, next);
@@ -288,7 +290,7 @@ describe('a root that is trusted no more', () => {
     expect(await begun(client).ended).toMatchObject({ code: code.unavailable });
   });
 
-  test('is one with another key: of one that was renewed with its key, connections stay', async ({ start }) => {
+  test('has another key: connections stay if a root is renewed with the same key', async ({ start }) => {
     const world = await start();
     const key = keyOf();
     world.trust(deepAuthority(key));
@@ -300,8 +302,8 @@ describe('a root that is trusted no more', () => {
   });
 });
 
-describe('the port without TLS', () => {
-  test('asks nobody who they are', async ({ start }) => {
+describe('The plaintext port', () => {
+  test('does not authenticate clients', async ({ start }) => {
     const world = await start();
     const stream = world.plaintext().sotw();
     stream.send({ node, typeUrl: clusterType });
@@ -309,7 +311,7 @@ describe('the port without TLS', () => {
     expect(world.identities()).toEqual([undefined]);
   });
 
-  test('serves secrets to anybody when it is told to', async ({ start }) => {
+  test('serves Secrets to all clients if that is enabled', async ({ start }) => {
     const world = await start({ secretsOnPlaintext: true });
     const stream = world.plaintext().sotw();
     stream.send({ node, typeUrl: secretType, resourceNames: ['key'] });
@@ -318,7 +320,7 @@ describe('the port without TLS', () => {
     expect(world.warnings).toEqual([]);
   });
 
-  test('says nothing of its own of clients of the port with TLS', async ({ start }) => {
+  test('does not mark clients of the TLS port as unverified', async ({ start }) => {
     const world = await start({ secretsOnPlaintext: true, authenticators: [] });
     const stream = world.secure().sotw();
     stream.send({ node, typeUrl: secretType, resourceNames: ['key'] });
@@ -326,7 +328,7 @@ describe('the port without TLS', () => {
     expect(await stream.unexpected()).toEqual([]);
   });
 
-  test('row 24: does not answer a request for secrets, and warns once', async ({ start }) => {
+  test('row 24: does not respond to a request for Secrets, and logs one warning', async ({ start }) => {
     const world = await start();
     const stream = world.plaintext().delta();
     stream.send({ node, typeUrl: secretType, resourceNamesSubscribe: ['key'] });

@@ -1,4 +1,4 @@
-/** The effect of `discovery/ads-server`: the gRPC server and its streams. */
+/** Effect of `discovery/ads-server`: the gRPC server and its streams. */
 import type { ServerCredentials } from '@grpc/grpc-js';
 import { type AnyActorRef, fromCallback } from 'xstate';
 import { peer } from '../../../machines/discovery/peers.ts';
@@ -11,31 +11,31 @@ import { type AdsServer, type AdsServerOptions, createAdsServer } from './ads-se
 import { ProxyTurns } from './turns/proxy-turns.ts';
 
 export interface AdsEffectOptions extends Omit<AdsServerOptions, 'sender' | 'joined' | 'left' | 'waitingProxies'> {
-  /** Address of the port without TLS. */
+  /** Plaintext port. */
   readonly address: ListenAddress;
-  /** The port with TLS. Its credentials are asked for when it is opened. */
+  /** Credentials are created when the port is opened. */
   readonly securePort?: { readonly address: ListenAddress; readonly credentials: () => ServerCredentials };
   readonly shutdownMs: number;
-  /** Called with each server that is made: one for each life of the actor. */
-  readonly made: (server: AdsServer) => void;
-  /** The port without TLS that was opened. */
+  /** Called for each run of the actor. */
+  readonly onCreated: (server: AdsServer) => void;
   readonly listening: (port: number) => void;
 }
 
-export function adsEffect({ address, securePort, shutdownMs, made, listening, ...options }: AdsEffectOptions) {
+export function adsEffect({ address, securePort, shutdownMs, onCreated, listening, ...options }: AdsEffectOptions) {
   return fromCallback<AdsOrder, undefined>(({ receive, sendBack, self, system }) => {
-    const tellQueue = (report: ProxyReport): void => relay(self as AnyActorRef, peer('push-queue')({ system }), report);
+    const reportToQueue = (report: ProxyReport): void =>
+      relay(self as AnyActorRef, peer('push-queue')({ system }), report);
     const server = createAdsServer({
       ...options,
       sender: self as AnyActorRef,
       waitingProxies: () => turns.size,
-      joined: (connection) => tellQueue({ type: 'proxy.joined', connection }),
-      // Told in the midst of the connection's end, which is to be over in the trace first.
-      left: (connection) => queueMicrotask(() => tellQueue({ type: 'proxy.left', connection })),
+      joined: (connection) => reportToQueue({ type: 'proxy.joined', connection }),
+      // The connection ends first in the trace.
+      left: (connection) => queueMicrotask(() => reportToQueue({ type: 'proxy.left', connection })),
     });
-    made(server);
+    onCreated(server);
     const turns: ProxyTurns = proxyTurns(server, options, (connections) =>
-      tellQueue({ type: 'proxies.served', connections }),
+      reportToQueue({ type: 'proxies.served', connections }),
     );
     const listen = async (which: XdsPort): Promise<void> => {
       try {
@@ -68,7 +68,6 @@ export function adsEffect({ address, securePort, shutdownMs, made, listening, ..
   });
 }
 
-/** Serves proxies, and tells how long a push has waited for each, and how long it took. */
 function proxyTurns(
   server: AdsServer,
   { observer, logger }: Pick<AdsServerOptions, 'observer' | 'logger'>,

@@ -14,11 +14,11 @@ import { createAdsServer } from './ads-server.ts';
 const node = givenNode;
 const code = { ok: 0, cancelled: 1, invalidArgument: 3, resourceExhausted: 8, unavailable: 14 };
 
-/** `serve` starts a server over a source with cluster `a`; both, and its clients, end with the test. */
+/** `serve` starts a server with a source that contains cluster `a`. Both and their clients end with the test. */
 const test = base.extend<{ serve: GiveServer }>({ serve: ({ task: _ }, use) => giveServers(use) });
 
-describe('a new stream', () => {
-  test('row 22: is UNAVAILABLE until the server is ready', async ({ serve }) => {
+describe('A new stream', () => {
+  test('row 22: ends with UNAVAILABLE until the server is ready', async ({ serve }) => {
     let isReady = false;
     const world = await serve({ isReady: () => isReady });
     for (const stream of [world.client().sotw(), world.client().delta()]) {
@@ -29,13 +29,13 @@ describe('a new stream', () => {
     await subscribed(world.client());
   });
 
-  test('without a node is INVALID_ARGUMENT', async ({ serve }) => {
+  test('without a node ends with INVALID_ARGUMENT', async ({ serve }) => {
     const stream = (await serve()).client().sotw();
     stream.send({ typeUrl: clusterType });
     expect(await stream.ended).toMatchObject({ code: code.invalidArgument, details: expect.stringContaining('node') });
   });
 
-  test('of a node that the source refuses is INVALID_ARGUMENT with the reason', async ({ serve }) => {
+  test('with a node that the source rejects ends with INVALID_ARGUMENT and the reason', async ({ serve }) => {
     const world = await serve();
     world.source.refuses = 'the node id needs four parts';
     const stream = world.client().delta();
@@ -46,7 +46,7 @@ describe('a new stream', () => {
     });
   });
 
-  test('beyond the rate is RESOURCE_EXHAUSTED', async ({ serve }) => {
+  test('beyond the rate limit ends with RESOURCE_EXHAUSTED', async ({ serve }) => {
     const world = await serve({ limits: { streamsPerSecond: 1 } });
     const client = world.client();
     await subscribed(client);
@@ -57,7 +57,7 @@ describe('a new stream', () => {
     await waiting.next();
   });
 
-  test('with a request that is too large is RESOURCE_EXHAUSTED, and others go on', async ({ serve }) => {
+  test('with an oversized request ends with RESOURCE_EXHAUSTED, and other streams continue', async ({ serve }) => {
     const world = await serve({ limits: { maxRequestBytes: 1_000 } });
     const client = world.client();
     const other = await subscribed(client);
@@ -69,14 +69,14 @@ describe('a new stream', () => {
     expect((await other.next()).resources).toHaveLength(2);
   });
 
-  test('with bytes that are no request is INVALID_ARGUMENT', async ({ serve }) => {
+  test('with invalid bytes ends with INVALID_ARGUMENT', async ({ serve }) => {
     const stream = (await serve()).client().sotw();
     stream.sendRaw(Buffer.from([0x22, 0xff]));
     expect(await stream.ended).toMatchObject({ code: code.invalidArgument });
   });
 });
 
-test('every response tells which server it is from', async ({ serve }) => {
+test('Each response contains the identifier of the server', async ({ serve }) => {
   const world = await serve({ identifier: 'pilot-0' });
   const stream = world.client().sotw();
   stream.send({ node, typeUrl: clusterType });
@@ -86,7 +86,7 @@ test('every response tells which server it is from', async ({ serve }) => {
   expect((await delta.next()).controlPlane).toMatchObject({ identifier: 'pilot-0' });
 });
 
-describe('a push', () => {
+describe('A push by the xDS server', () => {
   test('row 13: reaches both streams of a node', async ({ serve }) => {
     const world = await serve();
     const streams = [await subscribed(world.client()), await subscribed(world.client())];
@@ -96,7 +96,7 @@ describe('a push', () => {
     expect(world.server.connections().map(({ id }) => id)).toEqual([`${node.id}-1`, `${node.id}-2`]);
   });
 
-  test('row 19: does not touch a client that it does not concern', async ({ serve }) => {
+  test('row 19: does not reach a client that it does not affect', async ({ serve }) => {
     const records: TraceRecord[] = [];
     const recorder = createRecorder({ program: 'test' });
     recorder.observe((record) => records.push(record));
@@ -108,24 +108,24 @@ describe('a push', () => {
     expect(records.filter((record) => record.kind === 'event' && record.event.type === 'push.order')).toEqual([]);
   });
 
-  test('row 25: reaches clients beside one that never reads, which costs one response', async ({ serve }) => {
+  test('row 25: reaches other clients beside one that never reads, which costs one response', async ({ serve }) => {
     const sent = vi.fn();
-    // The ack timeout is another matter, however long the rounds take.
+    // So that the ACK timeout does not matter, however long the rounds take.
     const world = await serve({ observer: { responseSent: sent }, limits: { ackTimeoutMs: 60_000 } });
     const stuck = await subscribed(world.client());
     stuck.stopReading();
-    const others = [await subscribed(world.client()), await subscribed(world.client())];
+    const otherStreams = [await subscribed(world.client()), await subscribed(world.client())];
     for (let round = 0; round < 20; round++) {
       world.source.set(clusterType, 'big', 3_000_000);
       world.server.push(world.source.change());
-      for (const other of others) expect((await other.next()).resources).toHaveLength(2);
+      for (const other of otherStreams) expect((await other.next()).resources).toHaveLength(2);
     }
-    // 3 first answers, 20 pushes to each of the others, and one that the stuck client has yet to take.
+    // 3 first responses, 20 pushes to each of the other clients, and one that the stuck client has not read.
     expect(sent).toHaveBeenCalledTimes(3 + 2 * 20 + 1);
     stuck.cancel();
   });
 
-  test('is told to be over', async ({ serve }) => {
+  test('is reported when it is complete', async ({ serve }) => {
     const pushFinished = vi.fn();
     const world = await serve({ observer: { pushFinished } });
     await subscribed(world.client());
@@ -134,8 +134,8 @@ describe('a push', () => {
   });
 });
 
-describe('those who watch the server', () => {
-  test('see what each client has been sent, acknowledged and rejected', async ({ serve }) => {
+describe('The view and the observer of the xDS server', () => {
+  test('show what each client was sent, acknowledged and rejected', async ({ serve }) => {
     const world = await serve();
     const stream = world.client().sotw();
     stream.send({ node, typeUrl: clusterType });
@@ -174,10 +174,10 @@ describe('those who watch the server', () => {
     ]);
   });
 
-  test('are told of clients, responses, rejections and late answers', async ({ serve }) => {
+  test('report clients, responses, rejections and late ACKs', async ({ serve }) => {
     const observer = {
       clientConnected: vi.fn(),
-      clientGone: vi.fn(),
+      clientDisconnected: vi.fn(),
       responseSent: vi.fn(),
       responseRejected: vi.fn(),
       nonceExpired: vi.fn(),
@@ -194,12 +194,12 @@ describe('those who watch the server', () => {
     const response = { cause: 'request', resources: 1, bytes: expect.any(Number) };
     expect(observer.responseSent.mock.calls).toEqual([[clusterType, response]]);
     stream.cancel();
-    await eventuallyHolds(() => expect(observer.clientGone).toHaveBeenCalledWith(node.id, 0));
+    await eventuallyHolds(() => expect(observer.clientDisconnected).toHaveBeenCalledWith(node.id, 0));
     expect(world.source.nodes).toEqual([]);
     expect(world.server.connections()).toEqual([]);
   });
 
-  test('are told when the source fails; the stream goes on', async ({ serve }) => {
+  test('report an error of the source, and the stream continues', async ({ serve }) => {
     const sourceFailed = vi.fn();
     const world = await serve({ observer: { sourceFailed } });
     const stream = await subscribed(world.client());
@@ -213,8 +213,8 @@ describe('those who watch the server', () => {
   });
 });
 
-describe('the end', () => {
-  test('a drain ends streams with OK, and takes no new ones', async ({ serve }) => {
+describe('The end of xDS streams', () => {
+  test('A drain ends streams with OK and accepts no new ones', async ({ serve }) => {
     const world = await serve();
     const client = world.client();
     const streams = [await subscribed(client), await subscribed(client), await subscribed(world.client())];
@@ -227,7 +227,7 @@ describe('the end', () => {
     expect(await world.client().sotw().ended).toMatchObject({ code: code.unavailable });
   });
 
-  test('a drain rejects a stream that waits for admission with UNAVAILABLE', async ({ serve }) => {
+  test('A drain rejects a stream that waits for admission with UNAVAILABLE', async ({ serve }) => {
     let arrived = 0;
     let drained: Promise<void> | undefined;
     const isReady = (): boolean => {
@@ -245,7 +245,7 @@ describe('the end', () => {
     await drained;
   });
 
-  test('a drain takes no longer than its budget, whatever clients do', async ({ serve }) => {
+  test('A drain takes no longer than its budget, whatever clients do', async ({ serve }) => {
     const world = await serve();
     world.source.set(clusterType, 'big', 3_000_000);
     const stuck = world.client().sotw();
@@ -255,7 +255,7 @@ describe('the end', () => {
     expect(await msWithoutQueueing([process.pid], () => world.server.drain(300))).toBeLessThan(600);
   });
 
-  test('who is being let go already is told so once, whoever else wants it', async ({ serve }) => {
+  test('A stream that is being closed is not closed again', async ({ serve }) => {
     const records: TraceRecord[] = [];
     const recorder = createRecorder({ program: 'test' });
     recorder.observe((record) => records.push(record));
@@ -270,19 +270,19 @@ describe('the end', () => {
     expect(records.filter((one) => one.kind === 'event' && one.event.type === 'drain.order')).toHaveLength(1);
   });
 
-  test('a drain of nobody is over at once', async ({ serve }) => {
+  test('A drain without streams ends at once', async ({ serve }) => {
     const { server } = await serve();
     expect(await msWithoutQueueing([process.pid], () => server.drain(5_000))).toBeLessThan(1_000);
   });
 
-  test('a connection that is old enough is told to go elsewhere', async ({ serve }) => {
+  test('A connection beyond its maximum age ends with UNAVAILABLE', async ({ serve }) => {
     const world = await serve({ limits: { maxConnectionAgeMs: 1_500, maxConnectionAgeGraceMs: 500 } });
     const stream = await subscribed(world.client());
     expect(await stream.ended).toMatchObject({ code: code.unavailable });
     await eventuallyHolds(() => expect(world.server.connections()).toEqual([]));
   });
 
-  test('a port in use is told with its address and what to do', async ({ serve }) => {
+  test('A port in use is reported with its address and a hint', async ({ serve }) => {
     const { port } = await serve();
     const other = createAdsServer({ source: new ScriptedSource(), logger: silentLogger });
     await expect(other.listen(`127.0.0.1:${port}`)).rejects.toMatchObject({

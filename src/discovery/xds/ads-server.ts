@@ -1,7 +1,4 @@
-/**
- * Serves xDS over gRPC: state of the world and delta, aggregated and by type. Every stream is an actor of its own
- * (machines/discovery/xds/ads-connection.machine.ts), kept in a map; what they are to be sent comes from a ResourceSource.
- */
+/** Serves xDS over gRPC: state of the world and delta, aggregated and separate services. */
 import type { Socket } from 'node:net';
 import { type ServerCredentials, status } from '@grpc/grpc-js';
 import type { Actor, AnyActorRef } from 'xstate';
@@ -30,7 +27,7 @@ import type { AdsServerOptions } from './ads-server-options.ts';
 import { viewConnection } from './ads-view.ts';
 import { nodeIdIn } from './requests/ads-request.ts';
 import { RequestIntake } from './requests/request-intake.ts';
-import { NameLists } from './requests/request-names.ts';
+import { RequestNameLists } from './requests/request-names.ts';
 import { RequestTurns } from './requests/request-turns.ts';
 import type { ResourceChange } from './resource-source.ts';
 import { encodeControlPlane, SharedBodies } from './responses/ads-response.ts';
@@ -40,47 +37,45 @@ import { type AdsCall, endOpenSide } from './stream/ads-transport.ts';
 import { shortened } from './stream/client-text.ts';
 import type { IncomingStream, StreamKind, StreamSecurity } from './stream/incoming-stream.ts';
 import { RepeatedLines } from './stream/repeated-lines.ts';
+import type { StreamContext } from './stream/stream-context.ts';
 import { maxServedStreamsWithin, StreamShares } from './stream/stream-shares.ts';
-import type { StreamSurroundings } from './stream/stream-surroundings.ts';
 import { PushRounds } from './turns/push-rounds.ts';
 
 export type { AdsServerOptions } from './ads-server-options.ts';
 
 export interface AdsServer {
   /**
-   * Opens `host:port`; port 0 for any free one. Several addresses may be opened. With credentials (of TLS), clients of
-   * the port are asked who they are.
+   * Opens `host:port`; port 0 for any free one. May be called for several addresses. With TLS credentials, clients of
+   * the port are authenticated.
    *
    * @throws ChartpilotError PORT_IN_USE or LISTEN_FAILED
    */
   listen(address: string, credentials?: ServerCredentials): Promise<{ port: number }>;
-  /** Takes over a connection that came to another port, as one of a port without TLS. @returns false: it cannot yet */
+  /** Serves a connection of another plaintext port. @returns false if that is not possible yet */
   take(socket: Socket): boolean;
   /**
-   * Brings these connections up to date, in this order, and has done so when it returns: what concerns them is generated
-   * and written, or waits for the client's word on what it was sent before. Connections that are gone are passed over.
-   * The caller sees to it that they are few enough for one turn of the event loop.
+   * Updates connections synchronously and in order: affected resources are generated and written, or wait for an ACK.
+   * The caller limits their number to one turn of the event loop.
    *
-   * @returns how many of them the change concerns
+   * @returns the number of affected connections
    */
   serve(connections: readonly number[], change: ResourceChange): number;
-  /** Does what `serve` does for every connection, in slices of the event loop. For servers without a push queue. */
+  /** Updates all connections, in slices of the event loop. For servers without a push queue. */
   push(change: ResourceChange): void;
-  /** The accepted clients, in the order in which they came. */
+  /** In the order of acceptance. */
   connections(): ConnectionView[];
   /**
-   * Lets one client go, who will connect again.
+   * Closes one client's stream, so that the client reconnects.
    *
    * @param id of its ConnectionView
-   * @returns false when there is none of this id
+   * @returns false if there is no such client
    */
   disconnect(id: string): boolean;
   /**
-   * Closes the ports, rejects streams that wait for admission, and ends all others as soon as their clients have acknowledged what they
-   * were sent: clients connect elsewhere at once. Ends within the budget.
+   * Rejects streams that wait for admission, and ends each other stream after its client's ACK, so that clients
+   * reconnect elsewhere.
    */
   drain(budgetMs: number): Promise<void>;
-  /** Cuts all that is left. */
   close(): void;
 }
 
@@ -92,32 +87,29 @@ interface Connection {
   readonly slot: Slot;
 }
 
-/** Makes a server; it serves nobody before `listen`. */
 export function createAdsServer(options: AdsServerOptions): AdsServer {
   return new GrpcAdsServer(options);
 }
 
 class GrpcAdsServer implements AdsServer {
   readonly #options: AdsServerOptions;
-  readonly #around: StreamSurroundings;
-  /** Nodes that were served, at all ports together. */
+  readonly #streamContext: StreamContext;
   readonly #known = new KnownNodes(() => performance.now());
   readonly #admission: LoadAdmission;
   readonly #recorder: Recorder | undefined;
   readonly #ports: AdsPorts;
   readonly #machine: typeof adsConnectionMachine;
   readonly #connections = new Map<number, Connection>();
-  /** Streams whose actor is being started. */
   readonly #opening = new Map<number, AdsStream>();
   readonly #rounds: PushRounds;
   readonly #turns = new RequestTurns();
-  /** A line of their own: streams that come and go do not keep those waiting that are there. */
-  readonly #comings = new RequestTurns();
-  /** Connections whose client has told who it is. */
+  /** A separate queue, so that opening and closing streams do not delay existing ones. */
+  readonly #openingTurns = new RequestTurns();
+  /** With an accepted node. */
   readonly #joined = new Set<number>();
-  /** Of those, the ones that have not acknowledged anything yet. */
-  readonly #unproven = new Set<number>();
-  /** What strangers bring about again and again. */
+  /** Without an ACK. */
+  readonly #unacknowledged = new Set<number>();
+  /** Can be caused by unauthenticated clients. */
   readonly #lines: RepeatedLines;
   #count = 0;
   #isDraining = false;
@@ -126,19 +118,19 @@ class GrpcAdsServer implements AdsServer {
   constructor(options: AdsServerOptions) {
     this.#options = options;
     const { source, logger, observer = {}, secretsOnPlaintext = false } = options;
-    const { resendsEndpoints = true, hearsLateNames = true, limits = {}, recorder } = options;
-    this.#around = {
+    const { resendsEndpoints = true, acceptsLateNames = true, limits = {}, recorder } = options;
+    this.#streamContext = {
       source,
       shares: new StreamShares(limits.maxServedStreams ?? maxServedStreamsWithin(), () => this.#noteDisplaced()),
       logger,
       observer,
-      rules: { resendsEndpoints, hearsLateNames, ...nameLimits(limits) },
-      tellsRoutine: recorder !== undefined && routineMessages.some((type) => !recorder.omits(type)),
+      rules: { resendsEndpoints, hearsLateNames: acceptsLateNames, ...nameLimits(limits) },
+      reportsRoutine: recorder !== undefined && routineMessages.some((type) => !recorder.omits(type)),
       secretsOnPlaintext,
       bodies: new SharedBodies(),
-      lists: new NameLists(),
+      lists: new RequestNameLists(),
       turns: this.#turns,
-      departures: this.#comings,
+      closingTurns: this.#openingTurns,
       now: Date.now,
       ...(options.identifier !== undefined && { controlPlane: encodeControlPlane(options.identifier) }),
       ...(options.oneShot !== undefined && { oneShot: options.oneShot }),
@@ -164,7 +156,7 @@ class GrpcAdsServer implements AdsServer {
       proxies: () => options.waitingProxies?.() ?? 0,
       onMeasured: (view) => observer.admissionMeasured?.(view),
     });
-    // Once for all connections: every provide() makes another machine.
+    // Each provide() creates another machine.
     this.#machine = adsConnectionWithEffects({
       streamOf: (connection) => this.#opening.get(connection)!,
       joined: (stream, node) => this.#noteJoined(stream, node),
@@ -222,7 +214,7 @@ class GrpcAdsServer implements AdsServer {
 
   disconnect(id: string): boolean {
     const found = [...this.#connections.values()].find(({ stream, actor }) => viewConnection(stream, actor)?.id === id);
-    if (found !== undefined) letGo(found, 0);
+    if (found !== undefined) disconnectStream(found, 0);
     return found !== undefined;
   }
 
@@ -247,7 +239,7 @@ class GrpcAdsServer implements AdsServer {
     this.#lines.end();
     this.#rounds.stop();
     this.#turns.stop();
-    this.#comings.stop();
+    this.#openingTurns.stop();
     this.#admission.stop();
     for (const connection of [...this.#connections.values()]) {
       connection.actor.stop();
@@ -256,8 +248,6 @@ class GrpcAdsServer implements AdsServer {
     this.#ports.cut();
   }
 
-  // ---- a stream's life
-
   #accept(call: AdsCall, kind: StreamKind, security: StreamSecurity): void {
     if (this.#isDraining || this.#options.isReady?.() === false) {
       this.#ports.excuse(security, call.getPeer());
@@ -265,10 +255,10 @@ class GrpcAdsServer implements AdsServer {
       return;
     }
     const peer = call.getPeer();
-    const goOn = this.#ports.keepWaiting(security, peer);
+    const endWait = this.#ports.keepWaiting(security, peer);
     const intake = new RequestIntake(call, this.#turns);
     const connect = (slot: Slot): void => {
-      goOn();
+      endWait();
       try {
         if (this.#connect({ call, intake, kind }, security, slot)) return;
         slot.release();
@@ -282,25 +272,25 @@ class GrpcAdsServer implements AdsServer {
     };
     const leave = this.#admission.ask(
       peer,
-      (slot) => this.#comings.run(() => connect(slot), 0),
+      (slot) => this.#openingTurns.run(() => connect(slot), 0),
       () => {
-        goOn();
+        endWait();
         if (this.#isDraining) refuse(call, status.UNAVAILABLE, serverShuttingDown);
         else this.#refuseLate(call);
       },
       (named) =>
-        intake.look((request) => {
+        intake.peek((request) => {
           const node = nodeIdIn(request, kind.delta);
           if (node !== undefined) named(node);
         }),
     );
     call.once('cancelled', () => {
-      goOn();
+      endWait();
       leave();
     });
   }
 
-  /** @returns whether there is a connection now */
+  /** @returns whether the stream was connected */
   #connect({ call, intake, kind }: IncomingStream, security: StreamSecurity, slot: Slot): boolean {
     if (call.cancelled) return false;
     if (this.#isDraining) {
@@ -308,7 +298,7 @@ class GrpcAdsServer implements AdsServer {
       return false;
     }
     const number = ++this.#count;
-    const stream = new AdsStream(number, { call, intake, kind }, this.#around, security);
+    const stream = new AdsStream(number, { call, intake, kind }, this.#streamContext, security);
     this.#opening.set(number, stream);
     const actor = startRoot(this.#machine, {
       id: `ads-connection-${number}`,
@@ -326,40 +316,39 @@ class GrpcAdsServer implements AdsServer {
     });
     this.#opening.delete(number);
     this.#connections.set(number, { stream, actor, security, slot });
-    // `onError` hears of a failure. Without `error` here XState would throw it where nobody catches it.
+    // `onError` handles failures. Without this `error`, XState would throw an uncaught error.
     actor.subscribe({ complete: () => this.#remove(number), error: () => {} });
     if (actor.getSnapshot().status !== 'active') this.#remove(number);
     return true;
   }
 
-  /** The machine's `stream` actor: finds the gRPC stream by the connection's number. */
   #noteJoined({ number: connection, peer }: AdsStream, node: string): void {
     this.#joined.add(connection);
-    this.#unproven.add(connection);
+    this.#unacknowledged.add(connection);
     this.#admission.introduced(peer);
     const security = this.#connections.get(connection)?.security;
     if (security !== undefined) this.#ports.introduced(security, peer);
-    this.#around.observer.clientConnected?.(node, this.#joined.size);
+    this.#streamContext.observer.clientConnected?.(node, this.#joined.size);
     this.#options.logger.info('client.connected', { node: shortened(node) });
     this.#options.joined?.(connection);
   }
 
-  /** A node that has taken what it was sent shows that nodes live at its address. */
+  /** An ACK proves that nodes run at this address. */
   #noteAcknowledged(number: number): void {
     const connection = this.#connections.get(number);
-    if (connection === undefined || !this.#unproven.delete(number)) return;
+    if (connection === undefined || !this.#unacknowledged.delete(number)) return;
     const { peer, identity } = connection.stream;
     if (identity !== undefined) this.#known.acknowledged(groupOfPeer(peer), identity.id);
   }
 
   #noteRefused(why: Refusal): void {
-    this.#around.observer.connectionRefused?.(why);
+    this.#streamContext.observer.connectionRefused?.(why);
     if (why !== 'too many connections') return;
     this.#lines.warn(why, 'connections.limitReached', { clients: this.#joined.size });
   }
 
   #refuseLate(call: AdsCall): void {
-    this.#around.observer.streamRefused?.();
+    this.#streamContext.observer.streamRefused?.();
     this.#lines.warn('admission', 'admission.streamsRefused', { clients: this.#joined.size });
     refuse(call, status.RESOURCE_EXHAUSTED, tooManyStreams);
   }
@@ -369,7 +358,7 @@ class GrpcAdsServer implements AdsServer {
   }
 
   #noteHeldOff(address: string, forMs: number): void {
-    this.#around.observer.addressHeldOff?.();
+    this.#streamContext.observer.addressHeldOff?.();
     this.#lines.warn(address, 'address.throttled', { address, seconds: forMs / 1_000 });
   }
 
@@ -377,14 +366,14 @@ class GrpcAdsServer implements AdsServer {
     const connection = this.#connections.get(number);
     if (connection === undefined) return;
     this.#connections.delete(number);
-    const wasProven = !this.#unproven.delete(number);
+    const wasProven = !this.#unacknowledged.delete(number);
     const { stream, security, slot } = connection;
     slot.release();
     if (this.#joined.delete(number)) {
       this.#ports.left(security, stream.peer);
       const node = connection.stream.identity?.id ?? '';
       if (wasProven) this.#known.gone(groupOfPeer(stream.peer), node);
-      this.#around.observer.clientGone?.(node, this.#joined.size);
+      this.#streamContext.observer.clientDisconnected?.(node, this.#joined.size);
       this.#options.logger.info('client.disconnected', { node: shortened(node) });
       this.#options.left?.(number);
     } else {
@@ -393,14 +382,12 @@ class GrpcAdsServer implements AdsServer {
     this.#noteEmpty();
   }
 
-  // ---- to many streams
-
-  /** In slices of the event loop: acknowledgements arrive in between. */
+  /** ACKs are received in between. */
   #endStreams(withinMs: number): void {
     const numbers = [...this.#connections.keys()];
-    this.#comings.begin(() => {
+    this.#openingTurns.begin(() => {
       const connection = this.#connections.get(numbers.pop() ?? 0);
-      if (connection !== undefined) letGo(connection, withinMs);
+      if (connection !== undefined) disconnectStream(connection, withinMs);
       return numbers.length > 0;
     });
   }
@@ -410,11 +397,11 @@ class GrpcAdsServer implements AdsServer {
   }
 }
 
-/** Share of a shutdown that clients have to acknowledge what they were sent; the rest is for the last status. */
+/** The rest is for sending the final status. */
 const drainShare = 0.9;
 
-/** Once: its chart says whether it is on its way out already. */
-function letGo({ actor }: Connection, withinMs: number): void {
+/** At most once. */
+function disconnectStream({ actor }: Connection, withinMs: number): void {
   const order: DrainOrder = { type: 'drain.order', withinMs };
   if (!actor.getSnapshot().hasTag('leaving')) actor.send(order);
 }
@@ -428,7 +415,7 @@ function refuse(call: AdsCall, code: status, details: string): void {
   endOpenSide(call);
 }
 
-/** What comes to a connection from no actor comes from the ADS server: the trace shows it so. */
+/** The trace shows the ADS server as the sender of events without an actor. */
 function attributed(recorder: Recorder | undefined, sender: AnyActorRef | undefined): Recorder | undefined {
   if (recorder === undefined || sender === undefined) return recorder;
   return {

@@ -11,7 +11,7 @@ import type { StreamKind } from './stream/incoming-stream.ts';
 
 const aggregated = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
 
-/** Package and service, plural of the methods' names, type. */
+/** Package and service, plural in method names, type. */
 const separate = [
   ['listener.v3.ListenerDiscoveryService', 'Listeners', listenerType],
   ['cluster.v3.ClusterDiscoveryService', 'Clusters', clusterType],
@@ -20,7 +20,6 @@ const separate = [
   ['secret.v3.SecretDiscoveryService', 'Secrets', secretType],
 ] as const;
 
-/** Every streaming method, by its path. */
 export const xdsMethods: readonly StreamKind[] = [
   { path: `${aggregated}/StreamAggregatedResources`, delta: false, onlyType: null },
   { path: `${aggregated}/DeltaAggregatedResources`, delta: true, onlyType: null },
@@ -30,7 +29,7 @@ export const xdsMethods: readonly StreamKind[] = [
   ]),
 ];
 
-/** Messages go in and out as they are: requests are read and responses framed by hand. */
+/** Messages are passed as bytes: requests are parsed and responses framed by this server. */
 export function rawStream(path: string): MethodDefinition<Buffer, Buffer> {
   const asItIs = (bytes: Buffer): Buffer => bytes;
   return {
@@ -44,5 +43,4 @@ export function rawStream(path: string): MethodDefinition<Buffer, Buffer> {
   };
 }
 
-/** One grpc-js service of all methods; the path is the key. */
 export const xdsService: ServiceDefinition = Object.fromEntries(xdsMethods.map(({ path }) => [path, rawStream(path)]));

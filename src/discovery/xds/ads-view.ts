@@ -1,4 +1,3 @@
-/** Connections as debug pages and status show them. */
 import type { Actor } from 'xstate';
 import type { adsConnectionMachine } from '../../../machines/discovery/xds/ads-connection.machine.ts';
 import { clusterType } from '../../../machines/discovery/xds/ads-types.ts';
@@ -7,7 +6,7 @@ import { stateName } from '../../runtime/trace/statechart.ts';
 import type { ConnectionView, WatchView } from './ads-observer.ts';
 import type { AdsStream } from './stream/ads-stream.ts';
 
-/** What is known of a connection; undefined until its client has told who it is. */
+/** `undefined` until the node is accepted. */
 export function viewConnection(
   stream: AdsStream,
   actor: Actor<typeof adsConnectionMachine>,
@@ -48,7 +47,6 @@ function watchView(typeUrl: string, watch: Watch, resourcesSent: number): WatchV
   };
 }
 
-/** What make before break delays of a type. */
 function rolloutView(
   typeUrl: string,
   { responder: { gate } }: AdsStream,

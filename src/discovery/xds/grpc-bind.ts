@@ -1,10 +1,10 @@
 import { logVerbosity, setLogVerbosity } from '@grpc/grpc-js';
 import { ChartpilotError } from '../../runtime/errors.ts';
 
-// grpc-js would print to standard error what it also tells us; its environment variable still switches that on.
+// grpc-js would also print errors to standard error. Its environment variable enables that again.
 if (process.env.GRPC_VERBOSITY === undefined) setLogVerbosity(logVerbosity.NONE);
 
-/** What a person can do about a gRPC port that does not open. grpc-js tells the reason only in the error's message. */
+/** grpc-js reports the reason only in the error's message. */
 export function bindError(address: string, error: Error): ChartpilotError {
   if (error.message.includes('EADDRINUSE')) {
     const hint = 'stop the process that uses the port, or choose another address';

@@ -1,4 +1,3 @@
-/** xDS: the server, and what the rest of the control plane does with it. */
 import type { Socket } from 'node:net';
 import type { ServerCredentials } from '@grpc/grpc-js';
 import type { ListenAddress } from '../listen-address.ts';
@@ -8,9 +7,9 @@ import type { AdsServer } from './ads-server.ts';
 import { type AdsEffectOptions, adsEffect } from './ads-server-actor.ts';
 import type { ResourceChange, ResourceReferences } from './resource-source.ts';
 import type { SecurePort } from './secure-port/secure-port.ts';
-import { toolsBeside } from './tool-clients.ts';
+import { withToolClients } from './tool-clients.ts';
 
-/** Address of the xDS server if its only port is the HTTP port. */
+/** Used if xDS is served only on the HTTP port. */
 const onlyForHttp: ListenAddress = { host: '127.0.0.1', port: 0 };
 
 export interface XdsOptions {
@@ -36,11 +35,9 @@ export interface XdsParts
     AdsEffectOptions,
     'source' | 'identifier' | 'logger' | 'recorder' | 'observer' | 'isReady' | 'authenticators' | 'oneShot' | 'unary'
   > {
-  /** Credentials of the secure port; called when it is opened. */
   readonly credentials: () => ServerCredentials;
-  /** Clusters that resources name, for make before break. */
+  /** Enables make before break. */
   readonly references: ResourceReferences;
-  /** Called when the port without TLS is open. */
   readonly opened: () => void;
 }
 
@@ -67,7 +64,7 @@ export class Xds {
     this.#server?.push(change);
   }
 
-  /** Serves a connection of another port. @returns whether it is served */
+  /** @returns whether the connection is served */
   take(socket: Socket): boolean {
     return this.#isOpen && this.#server!.take(socket);
   }
@@ -75,7 +72,7 @@ export class Xds {
   actor({ credentials, references, opened, source, ...parts }: XdsParts) {
     const { grpcAddress, securePort, shutdownMs, checksIdentity, secretsOnPlaintext, ...limits } = this.#options;
     return adsEffect({
-      ...{ ...parts, source: toolsBeside(source), shutdownMs, checksIdentity, secretsOnPlaintext },
+      ...{ ...parts, source: withToolClients(source), shutdownMs, checksIdentity, secretsOnPlaintext },
       address: grpcAddress ?? onlyForHttp,
       ...(securePort !== undefined && { securePort: { address: securePort.address, credentials } }),
       limits: {
@@ -90,7 +87,7 @@ export class Xds {
         removalDelayMs: limits.removalDelayMs,
       },
       ...(limits.makeBeforeBreakMs > 0 && { references }),
-      made: (server) => {
+      onCreated: (server) => {
         this.#server = server;
       },
       listening: () => {

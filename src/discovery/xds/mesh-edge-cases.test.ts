@@ -1,4 +1,4 @@
-/** The rows of spec/discovery.md §7.6 that are about what a mesh makes of a change: the real generators behind real streams. */
+/** The rows of spec/discovery.md §7.6 about effects of mesh changes, with real generators and streams. */
 
 import { test as base, describe, expect } from 'vitest';
 import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/xds/ads-types.ts';
@@ -17,7 +17,7 @@ import { type AdsServer, createAdsServer } from './ads-server.ts';
 
 const node = {
   id: 'sidecar~10.0.0.1~web.shop~shop.svc.cluster.local',
-  // Mutual TLS is for proxies that have certificates.
+  // Mutual TLS requires proxies with certificates.
   metadata: { NAMESPACE: 'shop', INTERCEPTION_MODE: 'NONE', WORKLOAD_CERTIFICATES: 'true' },
 };
 
@@ -57,10 +57,10 @@ spec:
 const cluster = (name: string): string => `outbound|80||${name}.example.com`;
 
 interface World {
-  /** The files say this now. */
+  /** Replaces the files. */
   apply(...documents: string[]): void;
   sidecar(): Sidecar;
-  /** A sidecar with everything, which has acknowledged it. */
+  /** A sidecar that has received and acknowledged everything. */
   served(): Promise<Sidecar>;
 }
 
@@ -119,9 +119,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
     const cart = service('cart', [{ address: '10.1.1.1' }]);
     const user = service('user', [{ address: '10.2.1.1' }]);
 
-    test('row 15: an endpoint that changes is told in the endpoints of its clusters, and nowhere else', async ({
-      world,
-    }) => {
+    test('row 15: a changed endpoint is pushed only with the endpoints of its clusters', async ({ world }) => {
       world.apply(cart, user);
       const sidecar = await world.served();
       world.apply(service('cart', [{ address: '10.1.1.2' }]), user);
@@ -129,9 +127,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
       expect(await sidecar.unexpected()).toEqual([]);
     });
 
-    test('row 16: a service that comes is told in clusters, and in endpoints when these are asked for', async ({
-      world,
-    }) => {
+    test('row 16: a new service is pushed with clusters, and its endpoints are sent on request', async ({ world }) => {
       world.apply(cart, user);
       const sidecar = await world.served();
       world.apply(cart, user, service('fresh', [{ address: '10.3.1.1' }]));
@@ -143,9 +139,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
       expect(endpoints.names).toContain(cluster('fresh'));
     });
 
-    test('row 17: a service account that comes with an endpoint is told in clusters and endpoints', async ({
-      world,
-    }) => {
+    test('row 17: a new service account of an endpoint is pushed with clusters and endpoints', async ({ world }) => {
       world.apply(service('cart', [{ address: '10.1.1.1', account: 'one' }]), user, mutualTls);
       const sidecar = await world.served();
       world.apply(
@@ -162,14 +156,14 @@ for (const protocol of ['state of the world', 'delta'] as const) {
       expect(seen[1]!.names).toContain(cluster('cart'));
     });
 
-    test('row 18: what is applied again as it was is not pushed', async ({ world }) => {
+    test('row 18: unchanged configuration is not pushed', async ({ world }) => {
       world.apply(cart, user);
       const sidecar = await world.served();
       world.apply(cart, user);
       expect(await sidecar.unexpected()).toEqual([]);
     });
 
-    test('row 19: a service outside the scope of a Sidecar is nothing to its proxies', async ({ world }) => {
+    test('row 19: a service outside the scope of a Sidecar is not pushed to its proxies', async ({ world }) => {
       const elsewhere = (address: string): string => service('far', [{ address }], 'elsewhere');
       world.apply(cart, user, onlyOwnNamespace, elsewhere('10.4.1.1'));
       const sidecar = await world.served();
@@ -177,7 +171,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
       expect(await sidecar.unexpected()).toEqual([]);
     });
 
-    test('row 20: a service that goes takes its clusters along', async ({ world }) => {
+    test('row 20: clusters of a deleted service are removed', async ({ world }) => {
       world.apply(cart, user);
       const sidecar = await world.served();
       world.apply(cart);
@@ -188,7 +182,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
   });
 }
 
-/** Asks for a type, and acknowledges. */
+/** Requests a type and acknowledges the response. */
 async function take(sidecar: Sidecar, typeUrl: string, names: readonly string[]): Promise<void> {
   sidecar.ask(typeUrl, names);
   sidecar.ack(await upTo(sidecar, typeUrl), names);

@@ -1,4 +1,4 @@
-/** What is asked of the control plane as if it were a resource (spec/discovery.md §7.1, debug). */
+/** Debug commands as resource requests (spec/discovery.md §7.1, debug). */
 import { test as base, expect, vi } from 'vitest';
 import { clusterType } from '../../../machines/discovery/xds/ads-types.ts';
 import { AdsTestClient } from '../../../test/ads-client.ts';
@@ -32,13 +32,13 @@ const test = base.extend<{
   },
 });
 
-const answering: OneShot = ({ typeUrl, names }) => ({
+const respondWithNames: OneShot = ({ typeUrl, names }) => ({
   version: 'v',
   resources: [...names, 'more'].map((name) => encodeValue(typeUrl, Buffer.from(`about ${name}`), name)),
 });
 
-test('a question is answered every time, and its type is not watched', async ({ start }) => {
-  const oneShot = vi.fn(answering);
+test('The xDS server responds to each debug request and does not watch its type', async ({ start }) => {
+  const oneShot = vi.fn(respondWithNames);
   const { client, server, source } = await start(oneShot);
   const stream = client.sotw();
   const nonces = new Set<string>();
@@ -48,29 +48,29 @@ test('a question is answered every time, and its type is not watched', async ({ 
     expect(typeUrl).toBe(syncz);
     expect(resources.map(({ value }) => Buffer.from(value).toString())).toEqual(['about x', 'about more']);
     nonces.add(nonce);
-    // The word on it asks for nothing.
+    // The ACK requests nothing.
     stream.send({ typeUrl: syncz, resourceNames: ['x'], responseNonce: nonce });
   }
   expect(nonces.size).toBe(2);
   server.push(source.change());
   expect(await stream.unexpected()).toEqual([]);
   expect(server.connections()[0]!.watches).toEqual([]);
-  const asked = { typeUrl: syncz, names: ['x'], identities: [], isSecure: false };
+  const commonFields = { typeUrl: syncz, names: ['x'], identities: [], isSecure: false };
   expect(oneShot.mock.calls.map(([question]) => question)).toEqual([
-    { ...asked, node: expect.objectContaining(node) },
-    { ...asked, node: expect.objectContaining(node) },
+    { ...commonFields, node: expect.objectContaining(node) },
+    { ...commonFields, node: expect.objectContaining(node) },
   ]);
 });
 
-test('so it is in delta', async ({ start }) => {
-  const { client } = await start(answering);
+test('The xDS server responds to a delta debug request', async ({ start }) => {
+  const { client } = await start(respondWithNames);
   const stream = client.delta();
   stream.send({ node, typeUrl: 'istio.io/debug', resourceNamesSubscribe: ['edsz'] });
   expect((await stream.next()).resources.map(({ name }) => name)).toEqual(['edsz', 'more']);
 });
 
-test('a first request with a nonce of the time of day is answered, as are those that follow', async ({ start }) => {
-  const { client } = await start(answering);
+test('The xDS server responds to debug requests whose nonce is the time of day', async ({ start }) => {
+  const { client } = await start(respondWithNames);
   const stream = client.sotw();
   for (const second of [1, 2]) {
     const responseNonce = `2026-11-29 19:00:0${second}.123456789 +0000 UTC m=+0.067890123`;
@@ -79,8 +79,10 @@ test('a first request with a nonce of the time of day is answered, as are those 
   }
 });
 
-test('a nonce of an earlier stream is answered, one of this stream is an acknowledgement', async ({ start }) => {
-  const { client } = await start(answering);
+test('The xDS server responds to a debug request with a nonce of another stream, and takes one of this stream for an ACK', async ({
+  start,
+}) => {
+  const { client } = await start(respondWithNames);
   const first = client.sotw();
   first.send({ node, typeUrl: syncz });
   const { nonce } = await first.next();
@@ -91,7 +93,7 @@ test('a nonce of an earlier stream is answered, one of this stream is an acknowl
   expect((await second.next()).typeUrl).toBe(syncz);
 });
 
-test('a question that is not for the client ends its stream', async ({ start }) => {
+test('The xDS server ends the stream of a client that may not send a debug request', async ({ start }) => {
   const { client } = await start(() => ({ code: 'PERMISSION_DENIED', reason: 'not for you' }));
   const stream = client.sotw();
   stream.send({ node, typeUrl: syncz });
@@ -103,9 +105,9 @@ const failing: OneShot = () => {
 };
 
 test.for<[string, OneShot]>([
-  ['that nobody knows', () => undefined],
-  ['that cannot be answered', failing],
-])('a question %s is not answered, and the stream goes on', async ([, oneShot], { start }) => {
+  ['of an unknown type', () => undefined],
+  ['that fails', failing],
+])('The xDS server ignores a debug request %s, and the stream continues', async ([, oneShot], { start }) => {
   const { client } = await start(oneShot);
   const stream = client.sotw();
   stream.send({ node, typeUrl: syncz });

@@ -1,20 +1,20 @@
-/** Questions that are asked of the control plane as if they were resources: answered once, not watched (§7.1). */
+/** Debug commands as resource requests with one response and no subscription (§7.1). */
 import type { EndCode } from '../../../machines/discovery/xds/ads-protocol.ts';
 import type { EncodedResource, NodeIdentity } from './resource-source.ts';
 
-export interface OneShotQuestion {
-  /** `istio.io/debug`, or one below it. */
+export interface OneShotRequest {
+  /** `istio.io/debug`, or a type below it. */
   readonly typeUrl: string;
-  /** The resource names: of `istio.io/debug`, one command line. */
+  /** Resource names. For `istio.io/debug`, one command line. */
   readonly names: readonly string[];
-  /** Who asks, in its own words. */
+  /** Unverified. */
   readonly node: NodeIdentity;
-  /** Who asks, as it has shown; none on a port that does not ask. */
+  /** Verified identities; empty on a port without authentication. */
   readonly identities: readonly string[];
   readonly isSecure: boolean;
 }
 
-export type OneShotAnswer =
+export type OneShotResponse =
   | {
       readonly version: string;
       readonly resources: readonly EncodedResource[];
@@ -22,8 +22,5 @@ export type OneShotAnswer =
   /** Ends the stream. */
   | { readonly code: EndCode; readonly reason: string };
 
-/**
- * Answers a question; undefined when there is no such type: nothing is answered then, and the stream stays. May throw, or
- * reject: so too.
- */
-export type OneShot = (question: OneShotQuestion) => OneShotAnswer | Promise<OneShotAnswer> | undefined;
+/** `undefined` if there is no such type: the stream stays open without a response. Errors are handled the same way. */
+export type OneShot = (question: OneShotRequest) => OneShotResponse | Promise<OneShotResponse> | undefined;

@@ -1,4 +1,4 @@
-/** `cluster.v3.Cluster`: the name of a type without the prefix that all share. */
+/** `cluster.v3.Cluster`: the type without the common prefix. */
 export function shortType(typeUrl: string): string {
   return typeUrl.replace(/^type\.googleapis\.com\/(envoy\.(config|extensions)\.)?/, '');
 }

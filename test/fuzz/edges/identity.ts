@@ -9,11 +9,11 @@ import { exportJWK, SignJWT } from 'jose';
 import type { AuthorityInForce } from '../../../src/discovery/ca/authority.ts';
 import { materialOf } from '../../../src/discovery/ca/authority-material.ts';
 import { CertificateService, Refusal } from '../../../src/discovery/ca/issuing/certificate-service.ts';
-import { authenticate, type Peer } from '../../../src/discovery/xds/access/authenticator.ts';
+import { authenticate, type CallPeer } from '../../../src/discovery/xds/access/authenticator.ts';
 import { bearerToken } from '../../../src/discovery/xds/access/bearer-token.ts';
 import { clientCertificate } from '../../../src/discovery/xds/access/client-certificate.ts';
 import { forwardedCertificate } from '../../../src/discovery/xds/access/forwarded-certificate.ts';
-import { givenKeys } from '../../../src/discovery/xds/access/issuer-keys.ts';
+import { localKeys } from '../../../src/discovery/xds/access/issuer-keys.ts';
 import { workloadsOfMesh } from '../../../src/discovery/xds/access/workloads-of-mesh.ts';
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../../src/gen/istio/v1/auth/ca_pb.ts';
 import { readCertificate, readCertificates } from '../../../src/identity/certificate.ts';
@@ -58,8 +58,8 @@ function authorityOf() {
   return { issuer: { certificate, privateKey }, life };
 }
 
-const nobody: Peer = { host: '10.0.0.1', address: '10.0.0.1:1', metadata: () => [], certificate: undefined };
-const withHeader = (name: string, value: string): Peer => ({
+const nobody: CallPeer = { host: '10.0.0.1', address: '10.0.0.1:1', metadata: () => [], certificate: undefined };
+const withHeader = (name: string, value: string): CallPeer => ({
   ...nobody,
   metadata: (asked) => (asked === name ? [value] : []),
 });
@@ -150,7 +150,7 @@ function requestMessage(draw: Draw, requests: readonly string[]): Uint8Array {
 async function bearerTokens(): Promise<Edge> {
   const key = newKey();
   const publicKey = await exportJWK(createPublicKey(key));
-  const keys = givenKeys({ keys: [{ ...publicKey, kid: 'k0' }] });
+  const keys = localKeys({ keys: [{ ...publicKey, kid: 'k0' }] });
   const rule = { issuer: 'https://issuer', audiences: ['istio-ca'], keys };
   const isRevoked = (id: string): boolean => id === 'revoked';
   const authenticator = bearerToken({ name: 'test', rule, trustDomain: () => trustDomain, isRevoked });

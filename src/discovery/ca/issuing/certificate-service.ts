@@ -6,7 +6,7 @@ import type { Certificate } from '../../../identity/certificate.ts';
 import { oneWorkloadOf, uriInMesh } from '../../../identity/spiffe-id.ts';
 import { type ErrorCode, messageOf, withCode } from '../../../runtime/errors.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
-import { type Authenticator, authenticate, type Peer } from '../../xds/access/authenticator.ts';
+import { type Authenticator, authenticate, type CallPeer } from '../../xds/access/authenticator.ts';
 import type { AuthorityInForce } from '../authority.ts';
 import { ledgerIdsOf } from '../authority-material.ts';
 import type { CertificateSigner } from './certificate-signer.ts';
@@ -89,7 +89,7 @@ export class CertificateService {
   }
 
   /** As grpc-js calls it. */
-  handle(call: UnaryCall, peer: Peer, known: () => void, answer: sendUnaryData<Buffer>): void {
+  handle(call: UnaryCall, peer: CallPeer, known: () => void, answer: sendUnaryData<Buffer>): void {
     const gone = new AbortController();
     // With a reason: without one an error with its stack is made for each call.
     call.on('cancelled', () => gone.abort('cancelled'));
@@ -118,7 +118,7 @@ export class CertificateService {
    * @returns an IstioCertificateResponse
    * @throws Refusal
    */
-  async create(request: Uint8Array, peer: Peer, { known = () => {}, signal }: CreateOptions = {}): Promise<Buffer> {
+  async create(request: Uint8Array, peer: CallPeer, { known = () => {}, signal }: CreateOptions = {}): Promise<Buffer> {
     const { inForce, signer, limits, now, issued, logger } = this.#options;
     // An unknown caller costs nothing more.
     const { uri, endsAt } = await this.#identify(peer);
@@ -192,7 +192,7 @@ export class CertificateService {
   }
 
   /** The one workload of the mesh that the caller is, and when the certificate ends that it shows. */
-  async #identify(peer: Peer): Promise<{ uri: string; endsAt: number }> {
+  async #identify(peer: CallPeer): Promise<{ uri: string; endsAt: number }> {
     const { authenticators, trustDomains } = this.#options;
     const known =
       authenticators.length === 0
@@ -271,7 +271,7 @@ function busy(afterMs: number): Refusal {
   );
 }
 
-function endOfCertificate({ certificate }: Peer): number {
+function endOfCertificate({ certificate }: CallPeer): number {
   const end = Date.parse(certificate?.valid_to ?? '');
   return Number.isNaN(end) ? 0 : end;
 }

@@ -24,10 +24,10 @@ import { pemBlocks } from '../../../identity/pem.ts';
 import { spiffeUriOf } from '../../../identity/spiffe-id.ts';
 import { TrustBundle } from '../../../identity/trust-bundle.ts';
 import { silentLogger } from '../../../runtime/output/log.ts';
-import type { Authenticator, Peer } from '../../xds/access/authenticator.ts';
+import type { Authenticator, CallPeer } from '../../xds/access/authenticator.ts';
 import { bearerToken } from '../../xds/access/bearer-token.ts';
 import { clientCertificate } from '../../xds/access/client-certificate.ts';
-import { givenKeys } from '../../xds/access/issuer-keys.ts';
+import { localKeys } from '../../xds/access/issuer-keys.ts';
 import { workloadsOfMesh } from '../../xds/access/workloads-of-mesh.ts';
 import { materialOf } from '../authority-material.ts';
 import { CertificateService } from './certificate-service.ts';
@@ -45,7 +45,7 @@ function rootOf(commonName: string): Issuer {
   return { certificate, privateKey };
 }
 
-const peerWith = (token: string): Peer => ({
+const peerWith = (token: string): CallPeer => ({
   host: '10.0.0.1',
   address: '10.0.0.1:4711',
   metadata: (name) => (name === 'authorization' ? [`Bearer ${token}`] : []),
@@ -151,7 +151,7 @@ describe('a token', () => {
       },
     ],
   ])('%s has no identity, and has the claimed one if signatures are not verified', async (_, make) => {
-    const keys = givenKeys({ keys: [{ ...(await exportJWK(createPublicKey(key))), kid: 'k0' }] });
+    const keys = localKeys({ keys: [{ ...(await exportJWK(createPublicKey(key))), kid: 'k0' }] });
     const rule = { issuer: 'https://issuer', audiences: ['istio-ca'], keys };
     const peer = peerWith(await make());
     const verified = bearerToken({ name: 'test', rule, trustDomain: () => 'cluster.local' });

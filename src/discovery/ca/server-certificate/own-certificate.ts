@@ -3,10 +3,10 @@ import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import type { AuthorityId } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { readCertificate } from '../../../identity/certificate.ts';
 import { backdatedMs, issueLeaf } from '../../../identity/issue.ts';
-import type { ServerCertificate } from '../../xds/secure-port/server-certificates.ts';
+import type { PemServerCertificate } from '../../xds/secure-port/server-certificates.ts';
 import type { AuthorityInForce } from '../authority.ts';
 
-export interface OwnCertificate extends ServerCertificate {
+export interface OwnCertificate extends PemServerCertificate {
   readonly notBefore: Date;
   readonly issuer: AuthorityId;
 }

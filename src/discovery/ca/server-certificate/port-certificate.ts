@@ -7,9 +7,9 @@ import { explainInOneLine } from '../../../runtime/errors.ts';
 import { type StopWatching, type WatchHandlers, watchFile } from '../../../runtime/files/file-watch.ts';
 import type { SecurePort } from '../../xds/secure-port/secure-port.ts';
 import {
+  type PemServerCertificate,
   readServerCertificate,
   SecurePortCredentials,
-  type ServerCertificate,
 } from '../../xds/secure-port/server-certificates.ts';
 import type { AuthorityInForce } from '../authority.ts';
 import { isOwnCertificateDue, issueOwnCertificate, type OwnCertificate } from './own-certificate.ts';
@@ -27,7 +27,7 @@ export interface PortCertificateOptions {
 
 /** What is shown, and where it is from. */
 type Shown =
-  | { readonly from: 'files'; readonly certificate: ServerCertificate }
+  | { readonly from: 'files'; readonly certificate: PemServerCertificate }
   | { readonly from: 'authority'; readonly certificate: OwnCertificate };
 
 export class PortCertificate {
@@ -66,7 +66,7 @@ export class PortCertificate {
    *
    * @throws ChartpilotError for files that cannot be shown
    */
-  begin(): ServerCertificate {
+  begin(): PemServerCertificate {
     const shown = this.#obtained();
     this.#show(shown);
     this.#reported = shown.certificate.serialNumber;
@@ -124,7 +124,7 @@ export class PortCertificate {
     const ofFiles = shown.from === 'files' ? certificate.ca.toString() : '';
     const offered = { ...certificate, ca: Buffer.from(`${ofFiles}\n${pools?.own.pem ?? ''}`) };
     const others = pools && {
-      takes: (chain: readonly Uint8Array[]) => pools.isOfAlias(chain, this.#now()),
+      accepts: (chain: readonly Uint8Array[]) => pools.isOfAlias(chain, this.#now()),
       roots: pools.rootsOfAliases,
     };
     if (this.#credentials === undefined) this.#credentials = new SecurePortCredentials(port, offered, others);

@@ -14,7 +14,7 @@ import { urlOf } from '../../../runtime/fences/http-fence.ts';
 import { scalarText } from '../../../runtime/scalar-text.ts';
 import type { MeshNode } from '../../push/mesh-resources.ts';
 import type { ConnectionView } from '../../xds/ads-observer.ts';
-import type { OneShotAnswer, OneShotQuestion } from '../../xds/one-shot.ts';
+import type { OneShotRequest, OneShotResponse } from '../../xds/one-shot.ts';
 import { encodeValue } from '../../xds/responses/encoding.ts';
 import { type DebugAccess, type Permission, permissionOfNamespace, refusalOf } from './debug-access.ts';
 import { answerPage, debugPages } from './debug-endpoints.ts';
@@ -55,7 +55,7 @@ const statusOf: Readonly<Record<SyncState, ConfigStatus>> = {
 };
 
 type AnswerOf = (names: readonly string[], permission: Permission) => Promise<DebugAnswer>;
-type Asked = Pick<OneShotQuestion, 'typeUrl' | 'names' | 'identities'>;
+type Asked = Pick<OneShotRequest, 'typeUrl' | 'names' | 'identities'>;
 
 /** Answers requests of the debug types. */
 export class XdsDebug {
@@ -71,7 +71,7 @@ export class XdsDebug {
   }
 
   /** What a stream is answered; undefined when the type is none of these. */
-  answer({ typeUrl, names, identities }: Asked): Promise<OneShotAnswer> | undefined {
+  answer({ typeUrl, names, identities }: Asked): Promise<OneShotResponse> | undefined {
     const answerOf = this.#answers.get(typeUrl);
     if (answerOf === undefined) return undefined;
     const namespace = oneWorkloadOf(identities)?.namespace;
@@ -150,7 +150,7 @@ export class XdsDebug {
       : { error: String(answer.body).trimEnd() };
   }
 
-  #framed(resources: readonly DebugResource[]): OneShotAnswer {
+  #framed(resources: readonly DebugResource[]): OneShotResponse {
     const { sources } = this.#options;
     return {
       version: sources.state.context?.version ?? '',

@@ -136,7 +136,7 @@ describe('metrics of xDS', () => {
     const [web, cart] = await lines(metrics, /^pilot_xds_cds_reject/);
     expect(web).toBe('pilot_xds_cds_reject{node="web",err="two"} 1');
     expect(cart!.length).toBeLessThan(300);
-    metrics.clientGone('web');
+    metrics.clientDisconnected('web');
     expect(await lines(metrics, /^pilot_xds_cds_reject/)).toEqual([cart]);
   });
 });

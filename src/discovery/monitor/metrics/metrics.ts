@@ -120,8 +120,8 @@ export class DiscoveryMetrics extends XdsMetrics {
     this.#diagnostics.stale();
   }
 
-  override clientGone(node: string): void {
-    super.clientGone(node);
+  override clientDisconnected(node: string): void {
+    super.clientDisconnected(node);
     this.#diagnostics.stale();
   }
 

@@ -239,7 +239,7 @@ export class XdsMetrics implements AdsObserver {
     this.#rejections.set(node, ofNode.set(type, rejection));
   }
 
-  clientGone(node: string): void {
+  clientDisconnected(node: string): void {
     const ofNode = this.#rejections.get(node);
     if (ofNode === undefined) return;
     for (const rejection of ofNode.values()) this.#withdraw(rejection);

@@ -26,15 +26,15 @@ function partsByPiece(parts: readonly (AheadPart | undefined)[], msOfPart = 0): 
 
 const part = new Encodable(ClusterSchema, create(ClusterSchema));
 
-it('MakingAhead builds a limited number of parts in a piece', () => {
+it('AheadBuild builds a limited number of parts in a piece', () => {
   expect(partsByPiece(Array.from({ length: 20 }, () => part))).toEqual([8, 8, 4]);
 });
 
-it('MakingAhead ends a piece when the source pauses, because the work before the pause may have been slow', () => {
+it('AheadBuild ends a piece when the source pauses, because the work before the pause may have been slow', () => {
   expect(partsByPiece([undefined, undefined, part, part, undefined, part])).toEqual([1, 1, 3, 1]);
 });
 
-it('MakingAhead builds fewer parts in a piece if one of them is slow', () => {
+it('AheadBuild builds fewer parts in a piece if one of them is slow', () => {
   expect(partsByPiece([part, part, part], 3)).toEqual([1, 1, 1, 0]);
   expect(partsByPiece([part, part, part, part], 1)).toEqual([3, 1]);
 });

@@ -17,7 +17,7 @@ test('NameList returns exactly the names of a subject, in alphabetical order', (
   );
 });
 
-test('NameLists interns equal lists of names, regardless of their order', () => {
+test('InternedNameLists intern equal lists of names, regardless of their order', () => {
   const lists = new InternedNameLists();
   expect(lists.intern(['b', 'a'])).toBe(lists.intern(['a', 'b']));
   expect(lists.intern(['a'])).not.toBe(lists.intern(['a', 'b']));

@@ -1,62 +1,59 @@
-/** Who is at the other end of a stream (spec/discovery.md §7.2 #3, §7.7). Only the secure port asks. */
+/** Authentication of the client of a stream (spec/discovery.md §7.2 #3, §7.7). Only the secure port requires it. */
 import { messageOf } from '../../../runtime/errors.ts';
 
-/** What a client shows of itself. */
-export interface Peer {
-  /** Where it calls from: an IP address without brackets. */
+/** Identifying data of a client. */
+export interface CallPeer {
+  /** IP address without brackets. */
   readonly host: string;
-  /** For people, and to tell connections apart: with the port, where it is known. */
+  /** With the port if known; for logs and to identify the connection. */
   readonly address: string;
-  /** The stream's request headers: names in lower case, a header's values in order. */
+  /** Request headers: names in lower case, values in order. */
   readonly metadata: (name: string) => readonly string[];
-  /** The client's certificate, if it showed one that is good. */
+  /** Only if TLS verified it. */
   readonly certificate: PeerCertificate | undefined;
 }
 
 export interface PeerCertificate {
-  /** DER. Its names are read from here: Node's text of them has more than one reading. */
+  /** DER. Names are read from here, because Node's text of them is ambiguous. */
   readonly raw: Buffer;
-  /** Serial number in hexadecimal. */
+  /** Hexadecimal. */
   readonly serialNumber?: string | undefined;
   /** `Nov 23 02:05:07 2026 GMT`. */
   readonly valid_to?: string | undefined;
 }
 
 export type Authentication =
-  /** The client is all of these; ids of the mesh are SPIFFE ids. */
+  /** All verified identities. Those of the mesh are SPIFFE IDs. */
   | { readonly identities: readonly string[] }
-  /**
-   * Why it is nobody that this authenticator knows.
-   *
-   * isUnavailable: it could not be asked; another time the answer may be another
-   */
+  /** @param isUnavailable the check was not possible and may succeed later */
   | { readonly failure: string; readonly isUnavailable?: boolean };
 
-/** One way to tell who a client is: its certificate, a token, a header. */
+/** A method of authentication: certificate, token, or header. */
 export interface Authenticator {
-  /** Name of the way, for logs. */
+  /** For logs. */
   readonly name: string;
-  /** A rejection is a failure. */
-  authenticate(peer: Peer): Authentication | Promise<Authentication>;
+  /** A rejected promise is a failure. */
+  authenticate(peer: CallPeer): Authentication | Promise<Authentication>;
 }
 
 /**
- * Asks in order; the first that knows the client counts. Nobody to ask: the client has no identity, and is accepted.
+ * Tries the authenticators in order until one succeeds. Without authenticators, the client is accepted without an
+ * identity.
  */
-export async function authenticate(authenticators: readonly Authenticator[], peer: Peer): Promise<Authentication> {
+export async function authenticate(authenticators: readonly Authenticator[], peer: CallPeer): Promise<Authentication> {
   if (authenticators.length === 0) return { identities: [] };
   const failures: string[] = [];
   let isUnavailable = false;
   for (const authenticator of authenticators) {
-    const answer = await outcomeOf(authenticator, peer);
-    if ('identities' in answer) return answer;
-    failures.push(`${authenticator.name}: ${answer.failure}`);
-    isUnavailable ||= answer.isUnavailable === true;
+    const result = await outcomeOf(authenticator, peer);
+    if ('identities' in result) return result;
+    failures.push(`${authenticator.name}: ${result.failure}`);
+    isUnavailable ||= result.isUnavailable === true;
   }
   return { failure: failures.join('; '), ...(isUnavailable && { isUnavailable }) };
 }
 
-async function outcomeOf(authenticator: Authenticator, peer: Peer): Promise<Authentication> {
+async function outcomeOf(authenticator: Authenticator, peer: CallPeer): Promise<Authentication> {
   try {
     return await authenticator.authenticate(peer);
   } catch (error) {

@@ -10,7 +10,7 @@ const node = (metadata: Record<string, unknown> = {}) => ({
 });
 const of = (namespace: string, account = 'default'): string => `spiffe://cluster.local/ns/${namespace}/sa/${account}`;
 
-test('a client without an identity is accepted: nothing was asked of it', () => {
+test('Authorization accepts a client without an identity, because its port requires none', () => {
   expect(authorize(node(), [])).toEqual({ identity: undefined });
 });
 
@@ -18,7 +18,7 @@ test.each([
   ['the namespace is in the domain', {}, of('shop')],
   ['the namespace in the metadata comes first', { NAMESPACE: 'other' }, of('other')],
   ['the account is the one that the node names', { SERVICE_ACCOUNT: 'cart' }, of('shop', 'cart')],
-])('an identity of the node is accepted: %s', (_, metadata, identity) => {
+])('Authorization accepts an identity of the node: %s', (_, metadata, identity) => {
   expect(authorize(node(metadata), [identity])).toEqual({ identity });
 });
 
@@ -39,11 +39,12 @@ test.each([
   ['no SPIFFE id', {}, ['http://x/ns/shop/sa/default'], expect.any(String)],
   ['no workload', {}, ['spiffe://td/ns/shop/sa/a/b'], expect.any(String)],
   ['two identities, one of them the node', {}, [of('elsewhere'), of('shop')], expect.stringContaining('exactly one')],
-])('an identity of somebody else is refused: %s', (_, metadata, identities, reason) => {
+])('Authorization rejects an identity that does not match the node: %s', (_, metadata, identities, reason) => {
   expect(authorize(node(metadata), identities)).toEqual({ reason });
 });
 
-// Issue 33, item 5: the identity was checked against the id's domain, and the node was served as the metadata's namespace.
+// Issue 33, item 5: the identity was compared with the domain of the ID, and the node was served as the namespace of
+// its metadata.
 test.each([
   ['a number', 123],
   ['a boolean', true],
@@ -54,22 +55,27 @@ test.each([
   ['in upper case', 'BANK'],
   ['in full-width letters', '\uff42ank'],
   ['a domain', 'bank.svc'],
-])('a NAMESPACE that is %s is rejected, and never read as the namespace of the id', (_, NAMESPACE) => {
-  const said = node({ NAMESPACE });
-  expect(authorize(said, [of('shop')])).toEqual({ reason: expect.stringMatching(/^metadata NAMESPACE must be /) });
-  expect(parseNode(said)).toEqual(E.left(expect.stringContaining('metadata NAMESPACE must be ')));
+])('Authorization rejects a NAMESPACE that is %s, instead of using the namespace of the ID', (_, NAMESPACE) => {
+  const claimedNode = node({ NAMESPACE });
+  expect(authorize(claimedNode, [of('shop')])).toEqual({
+    reason: expect.stringMatching(/^metadata NAMESPACE must be /),
+  });
+  expect(parseNode(claimedNode)).toEqual(E.left(expect.stringContaining('metadata NAMESPACE must be ')));
 });
 
-test.each(['SERVICE_ACCOUNT', 'CLUSTER_ID', 'NETWORK'])('a %s that is no string is rejected by both readers', (key) => {
-  for (const value of [123, true, ['cart'], { cart: 1 }]) {
-    const said = node({ [key]: value });
-    const reason = `metadata ${key} must be a string, got ${JSON.stringify(value)}`;
-    expect(authorize(said, [of('shop', '123')])).toEqual({ reason });
-    expect(parseNode(said)).toEqual(E.left(expect.stringContaining(reason)));
-  }
-});
+test.each(['SERVICE_ACCOUNT', 'CLUSTER_ID', 'NETWORK'])(
+  'Authorization and node parsing reject a %s that is not a string',
+  (key) => {
+    for (const value of [123, true, ['cart'], { cart: 1 }]) {
+      const claimedNode = node({ [key]: value });
+      const reason = `metadata ${key} must be a string, got ${JSON.stringify(value)}`;
+      expect(authorize(claimedNode, [of('shop', '123')])).toEqual({ reason });
+      expect(parseNode(claimedNode)).toEqual(E.left(expect.stringContaining(reason)));
+    }
+  },
+);
 
-test('whatever a node says, a client of another namespace is served as none but its own', () => {
+test('A client is never served as a node of a namespace other than that of its identity', () => {
   const values = [
     'bank',
     'shop',
@@ -87,7 +93,7 @@ test('whatever a node says, a client of another namespace is served as none but 
     {},
   ];
   const domains = ['bank.svc', 'shop.svc', 'Bank.svc', '', '.bank', 'bank', 'shop', '1.svc', 'true'];
-  const said = values.flatMap((NAMESPACE) =>
+  const claimedNode = values.flatMap((NAMESPACE) =>
     [...values, 'default'].flatMap((SERVICE_ACCOUNT) =>
       domains.map((domain) => ({
         ...node({ NAMESPACE, SERVICE_ACCOUNT }),
@@ -95,7 +101,7 @@ test('whatever a node says, a client of another namespace is served as none but 
       })),
     ),
   );
-  const served = said.filter((one) => 'identity' in authorize(one, [of('shop')])).map((one) => parseNode(one));
+  const served = claimedNode.filter((one) => 'identity' in authorize(one, [of('shop')])).map((one) => parseNode(one));
   const names = served.map((one) => E.isRight(one) && `${one.right.configNamespace}/${one.right.serviceAccount}`);
   expect(new Set(names)).toEqual(new Set(['shop/', 'shop/default']));
 });

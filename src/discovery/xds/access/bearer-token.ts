@@ -1,4 +1,4 @@
-/** Who a bearer token is of: tokens of service accounts, signed by an issuer that is trusted (spec/discovery.md §7.7, JWT). */
+/** Authenticates service accounts by bearer tokens of a trusted issuer (spec/discovery.md §7.7, JWT). */
 import {
   decodeProtectedHeader,
   errors,
@@ -9,45 +9,44 @@ import {
 } from 'jose';
 import { spiffeUriOf, type WorkloadIdentity } from '../../../identity/spiffe-id.ts';
 import { messageOf } from '../../../runtime/errors.ts';
-import type { Authentication, Authenticator, Peer } from './authenticator.ts';
-import { type KeysOf, KeysUnavailable } from './issuer-keys.ts';
+import type { Authentication, Authenticator, CallPeer } from './authenticator.ts';
+import { type IssuerKeys, KeysUnavailable } from './issuer-keys.ts';
 
 export interface TokenRule {
   readonly issuer: string;
-  /** At least one of these must be in the token; none: every token is rejected. */
+  /** The token must contain one of these. If empty, every token is rejected. */
   readonly audiences: readonly string[];
-  readonly keys: KeysOf;
+  readonly keys: IssuerKeys;
 }
 
 export interface BearerTokenOptions {
   /** For logs. */
   readonly name: string;
   readonly rule: TokenRule;
-  /** Of the mesh, now: a token says nothing of it. */
+  /** The mesh's current one, because a token contains none. */
   readonly trustDomain: () => string;
   readonly now?: () => Date;
-  /** Whether a token was taken back, by its id. */
+  /** By the token's ID. */
   readonly isRevoked?: (id: string) => boolean;
-  /** A valid signature, but a start that is more than the leeway ahead: the clocks of the hosts differ. */
+  /** Called for a valid token that starts later than the leeway: the clocks of the hosts differ. */
   readonly reportNotYetValid?: (report: NotYetValid) => void;
 }
 
-/** A token of which only the start is wrong. */
+/** A token that is valid except for its start. */
 export interface NotYetValid {
-  /** Name of the authenticator. */
   readonly authenticator: string;
   readonly issuer: string;
-  /** Seconds from now to the start of the token. */
+  /** From now to the start of the token. */
   readonly aheadSeconds: number;
 }
 
-/** Signatures by a key that only the issuer has: a token signed by a shared secret, or by nothing, is none. */
+/** Only asymmetric signatures. Shared secrets and unsigned tokens are rejected. */
 const algorithms = ['ES256', 'ES384', 'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'EdDSA'];
-/** A token of a service account has 1 KB; of others, with groups, some. */
-const longestToken = 16 * 1024;
+/** Service account tokens have about 1 KB; tokens with groups are longer. */
+const maxTokenLength = 16 * 1024;
 /**
- * Difference of clocks that `nbf` and `exp` may show. Kubernetes (`jwt.DefaultLeeway` of go-jose) and Envoy (`clock_skew_seconds`) allow
- * as much.
+ * Clock difference allowed for `nbf` and `exp`, as in Kubernetes (`jwt.DefaultLeeway` of go-jose) and Envoy
+ * (`clock_skew_seconds`).
  */
 export const clockLeewaySeconds = 60;
 
@@ -67,7 +66,7 @@ export function bearerToken({
       if (rule.audiences.length === 0) return { failure: 'no accepted audience is configured' };
       const current = now();
       try {
-        const { payload } = await verified(shown.token, rule, current);
+        const { payload } = await verifyToken(shown.token, rule, current);
         if (payload.jti !== undefined && isRevoked(payload.jti)) return { failure: 'the token is revoked' };
         return identityOfAccount(payload.sub, trustDomain());
       } catch (error) {
@@ -96,24 +95,24 @@ function notYetValid(aheadSeconds: number): string {
   );
 }
 
-/** With the keys that are there, and once more with fresh ones when none of them fits. */
-async function verified(token: string, { issuer, audiences, keys }: TokenRule, currentDate: Date) {
+/** Retries once with refreshed keys if no key matches. */
+async function verifyToken(token: string, { issuer, audiences, keys }: TokenRule, currentDate: Date) {
   const options = {
     ...{ issuer, audience: [...audiences], algorithms, currentDate, clockTolerance: clockLeewaySeconds },
     requiredClaims: ['exp', 'sub', 'iss', 'aud'],
   };
-  // A header that says nothing of use must not lead to questions.
+  // An invalid header must not cause requests to the issuer.
   decodeProtectedHeader(token);
   try {
-    return await verifiedBy(await keys.get(), token, options);
+    return await verifyWith(await keys.get(), token, options);
   } catch (error) {
     if (!(error instanceof errors.JWKSNoMatchingKey) || !(await keys.refresh())) throw error;
-    return verifiedBy(await keys.get(), token, options);
+    return verifyWith(await keys.get(), token, options);
   }
 }
 
-/** A token need not name its key: then each that it may be is tried, as others do. */
-async function verifiedBy(keys: JWTVerifyGetKey, token: string, options: JWTVerifyOptions): Promise<JWTVerifyResult> {
+/** A token without a key ID is tried with each possible key. */
+async function verifyWith(keys: JWTVerifyGetKey, token: string, options: JWTVerifyOptions): Promise<JWTVerifyResult> {
   try {
     return await jwtVerify(token, keys, options);
   } catch (error) {
@@ -131,24 +130,24 @@ async function verifiedBy(keys: JWTVerifyGetKey, token: string, options: JWTVeri
   }
 }
 
-/** `authorization: Bearer …`, of several headers none counts. */
-export function tokenOf({ metadata }: Peer): { readonly token: string } | { readonly failure: string } {
+/** `authorization: Bearer …`. Several headers are rejected. */
+export function tokenOf({ metadata }: CallPeer): { readonly token: string } | { readonly failure: string } {
   const headers = metadata('authorization');
   const token = headers.length === 1 ? /^Bearer ([\w.-]+)$/.exec(headers[0]!)?.[1] : undefined;
   if (token === undefined) return { failure: 'no bearer token' };
-  return token.length > longestToken
-    ? { failure: `the token must have at most ${longestToken} characters, got ${token.length}` }
+  return token.length > maxTokenLength
+    ? { failure: `the token must have at most ${maxTokenLength} characters, got ${token.length}` }
     : { token };
 }
 
-/** @param user as Kubernetes calls the account that a token is of */
+/** @param user name of the account in Kubernetes */
 export function identityOfAccount(user: unknown, trustDomain: string): Authentication {
   const account = serviceAccountNamed(user);
   if (account === undefined) return { failure: 'the subject of the token is not a service account' };
   return { identities: [spiffeUriOf({ trustDomain, ...account })] };
 }
 
-/** `system:serviceaccount:<namespace>:<account>`, in names as Kubernetes has them. */
+/** `system:serviceaccount:<namespace>:<account>` with valid Kubernetes names. */
 function serviceAccountNamed(user: unknown): Omit<WorkloadIdentity, 'trustDomain'> | undefined {
   if (typeof user !== 'string') return undefined;
   const name = '[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?';

@@ -1,4 +1,4 @@
-/** Each rule of the SPIFFE standard by a certificate that a trusted authority signed and that breaks this rule alone. */
+/** Each certificate violates exactly one rule of the SPIFFE standard and is signed by a trusted CA. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { createAuthority } from '../../../../test/certs/authority.ts';
 import { readCertificates } from '../../../identity/certificate.ts';
-import type { Peer } from './authenticator.ts';
+import type { CallPeer } from './authenticator.ts';
 import { clientCertificate } from './client-certificate.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'client-certificate-'));
@@ -17,11 +17,11 @@ const bank = 'spiffe://cluster.local/ns/bank/sa/vault';
 const authority = createAuthority();
 
 const derOf = (pem: string): Buffer => Buffer.from(readCertificates(pem)[0]!.der);
-const showing = (raw: Buffer, others: object = {}): Peer => ({
+const showing = (raw: Buffer, otherFields: object = {}): CallPeer => ({
   ...{ host: '127.0.0.1', address: '127.0.0.1:1', metadata: () => [] },
-  certificate: { raw, ...others },
+  certificate: { raw, ...otherFields },
 });
-const ask = (...names: string[]) =>
+const authenticateNames = (...names: string[]) =>
   clientCertificate().authenticate(showing(derOf(authority.issue(names).certificate)));
 
 const good = {
@@ -31,7 +31,7 @@ const good = {
   basicConstraints: 'critical,CA:FALSE',
 };
 
-function made(changes: Partial<typeof good>): Buffer {
+function buildCertificate(changes: Partial<typeof good>): Buffer {
   const lines = Object.entries({ ...good, ...changes }).flatMap(([name, value]) => (value ? `${name}=${value}` : []));
   const config = join(directory, 'config');
   writeFileSync(config, ['[req]', 'distinguished_name=dn', 'x509_extensions=x', '[dn]', '[x]', ...lines].join('\n'));
@@ -40,10 +40,10 @@ function made(changes: Partial<typeof good>): Buffer {
   return derOf(execFileSync('openssl', command, { encoding: 'utf8', stdio: 'pipe' }));
 }
 
-describe('a client certificate', () => {
-  it('gives its only URI, whatever hosts it names beside it', async () => {
-    expect(await ask(mine)).toEqual({ identities: [mine] });
-    expect(await ask('x.y', mine)).toEqual({ identities: [mine] });
+describe('A client certificate', () => {
+  it('identifies the client by its only URI, regardless of its host names', async () => {
+    expect(await authenticateNames(mine)).toEqual({ identities: [mine] });
+    expect(await authenticateNames('x.y', mine)).toEqual({ identities: [mine] });
   });
 
   it.each<[string, string[], string]>([
@@ -57,8 +57,8 @@ describe('a client certificate', () => {
     ['a relative segment', ['spiffe://cluster.local/ns/shop/../bank/sa/vault'], 'segment . or ..'],
     ['a port', ['spiffe://cluster.local:1/ns/bank/sa/vault'], 'trust domain'],
     ['a trust domain alone', ['spiffe://cluster.local'], 'a SPIFFE ID with a path'],
-  ])('of %s is rejected', async (_, names, reason) => {
-    expect(await ask(...names)).toEqual({ failure: expect.stringContaining(reason) });
+  ])('with %s is rejected', async (_, names, reason) => {
+    expect(await authenticateNames(...names)).toEqual({ failure: expect.stringContaining(reason) });
   });
 
   it.each<[string, Partial<typeof good>, string]>([
@@ -70,28 +70,30 @@ describe('a client certificate', () => {
     ['that signs revocation lists', { keyUsage: 'critical,digitalSignature,cRLSign' }, 'cRLSign'],
     ['of a server only', { extendedKeyUsage: 'serverAuth' }, 'extendedKeyUsage must be serverAuth and clientAuth'],
   ])('%s is rejected', async (_, changes, reason) => {
-    expect(await clientCertificate().authenticate(showing(made(changes)))).toEqual({
+    expect(await clientCertificate().authenticate(showing(buildCertificate(changes)))).toEqual({
       failure: expect.stringContaining(reason),
     });
   });
 
   it("is accepted as Istio's authority signs it: P-256 with keyEncipherment", async () => {
-    const raw = made({ keyUsage: 'critical,digitalSignature,keyEncipherment' });
+    const raw = buildCertificate({ keyUsage: 'critical,digitalSignature,keyEncipherment' });
     expect(await clientCertificate().authenticate(showing(raw))).toEqual({ identities: [mine] });
   });
 
-  it('that cannot be read is rejected', async () => {
+  it('that cannot be parsed is rejected', async () => {
     expect(await clientCertificate().authenticate(showing(Buffer.from('x')))).toHaveProperty('failure');
   });
 
   it('that has expired since the connection was opened is rejected', async () => {
     const end = Date.parse('2026-11-23T02:05:07Z');
     const raw = derOf(authority.issue([mine]).certificate);
-    const askAt = (now: number, valid_to = 'Nov 23 02:05:07 2026 GMT') =>
+    const authenticateAt = (now: number, valid_to = 'Nov 23 02:05:07 2026 GMT') =>
       clientCertificate(undefined, () => now).authenticate(showing(raw, { valid_to }));
-    expect(await askAt(end + 999)).toEqual({ identities: [mine] });
-    expect(await askAt(end + 1_000)).toEqual({ failure: 'the certificate expired on Nov 23 02:05:07 2026 GMT' });
-    expect(await askAt(end, 'some day')).toHaveProperty('failure');
+    expect(await authenticateAt(end + 999)).toEqual({ identities: [mine] });
+    expect(await authenticateAt(end + 1_000)).toEqual({
+      failure: 'the certificate expired on Nov 23 02:05:07 2026 GMT',
+    });
+    expect(await authenticateAt(end, 'some day')).toHaveProperty('failure');
   });
 
   it('that is revoked after it was accepted once is rejected', async () => {

@@ -1,4 +1,4 @@
-/** The identity in a client's certificate, which TLS has verified: the certificate must be an X.509-SVID (spec/identity.md §3). */
+/** Identity from a client certificate that TLS verified. It must be an X.509-SVID (spec/identity.md §3). */
 import { hash } from 'node:crypto';
 import { readCertificate } from '../../../identity/certificate.ts';
 import { problemTexts } from '../../../identity/certificate-problem.ts';
@@ -7,14 +7,14 @@ import { setBounded } from '../../../model/collections/set-bounded.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import type { Authentication, Authenticator } from './authenticator.ts';
 
-/** Certificates whose judgement is kept: reading one costs about a millisecond, and a connection opens many streams. */
+/** Parsing a certificate takes about a millisecond, and a connection opens many streams. */
 const maxJudged = 1_024;
 
 /**
- * Authenticates a client by the only URI of its certificate. TLS verified the chain when the connection began, which may be long ago,
- * so the end of the certificate is checked for every stream.
+ * Authenticates a client by the only URI of its certificate. The chain was verified at the handshake, possibly long
+ * ago, so the expiry is checked for every stream.
  *
- * @param isRevoked whether a certificate was revoked, by its serial number
+ * @param isRevoked by serial number
  * @param now milliseconds since 1970
  */
 export function clientCertificate(
@@ -48,7 +48,7 @@ function identityOf(der: Uint8Array): Authentication {
   }
 }
 
-/** The last second belongs to the certificate (RFC 5280 §4.1.2.5). An end that cannot be parsed does not lie ahead. */
+/** The last second is part of the validity period (RFC 5280 §4.1.2.5). An end that cannot be parsed counts as past. */
 function hasEnded(end: string | undefined, now: number): boolean {
   return end !== undefined && !(now < Date.parse(end) + 1_000);
 }

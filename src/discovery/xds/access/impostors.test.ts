@@ -1,39 +1,38 @@
 /**
- * Nobody gets an identity that is not theirs. Each way to try is refused, and let in where just the check that refuses it is
- * taken out: so each check is one that counts.
+ * Each attack is rejected, and succeeds if exactly the check that rejects it is disabled. So each check is necessary.
  */
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { exportJWK, SignJWT, UnsecuredJWT } from 'jose';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createAuthority } from '../../../../test/certs/authority.ts';
-import type { Peer } from './authenticator.ts';
+import type { CallPeer } from './authenticator.ts';
 import { type BearerTokenOptions, bearerToken } from './bearer-token.ts';
 import { forwardedCertificate } from './forwarded-certificate.ts';
-import { FetchedKeys, givenKeys } from './issuer-keys.ts';
+import { FetchedKeys, localKeys } from './issuer-keys.ts';
 
 const now = new Date('2026-11-23T12:00:00Z');
 const seconds = now.getTime() / 1000;
-const { privateKey: ours } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-const { privateKey: theirs } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const { privateKey: trustedKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const { privateKey: otherKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const mine = 'spiffe://cluster.local/ns/shop/sa/cart';
 
 async function keysOf(...keys: KeyObject[]) {
   const set = await Promise.all(
     keys.map(async (key, i) => ({ ...(await exportJWK(createPublicKey(key))), kid: `k${i}` })),
   );
-  return givenKeys({ keys: set });
+  return localKeys({ keys: set });
 }
 
 type Changes = Omit<Partial<BearerTokenOptions>, 'rule'> & { rule?: object };
 
 async function optionsWith(changes: Changes = {}): Promise<BearerTokenOptions> {
-  const { rule, ...others } = changes;
+  const { rule, ...otherOptions } = changes;
   return {
     name: 'test',
-    rule: { issuer: 'https://issuer', audiences: ['istio-ca'], keys: await keysOf(ours), ...rule },
+    rule: { issuer: 'https://issuer', audiences: ['istio-ca'], keys: await keysOf(trustedKey), ...rule },
     trustDomain: () => 'cluster.local',
     now: () => now,
-    ...others,
+    ...otherOptions,
   };
 }
 
@@ -53,11 +52,11 @@ const good: Claims = {
   exp: seconds + 600,
 };
 
-function signed(claims: Claims, key = ours, header: object = {}): Promise<string> {
+function signed(claims: Claims, key = trustedKey, header: object = {}): Promise<string> {
   return new SignJWT({ ...good, ...claims }).setProtectedHeader({ alg: 'ES256', kid: 'k0', ...header }).sign(key);
 }
 
-function peerWith(...tokens: string[]): Peer {
+function peerWith(...tokens: string[]): CallPeer {
   const values = tokens.map((token) => `Bearer ${token}`);
   return {
     host: '10.0.0.1',
@@ -71,22 +70,24 @@ async function identify(token: string, changes?: Changes) {
   return bearerToken(await optionsWith(changes)).authenticate(peerWith(token));
 }
 
-describe('a bearer token', () => {
-  it('is the identity of its service account, in the trust domain of the mesh', async () => {
+describe('A bearer token', () => {
+  it("has the identity of its service account in the mesh's trust domain", async () => {
     expect(await identify(await signed({}))).toEqual({ identities: [mine] });
     expect(await identify(await signed({ aud: ['other', 'istio-ca'] }))).toEqual({ identities: [mine] });
   });
 
-  it('need not name its key: one of the issuer’s must have signed it, and all else of it must hold', async () => {
-    const rule = { keys: await keysOf(theirs, ours) };
-    const unnamed = (claims: Claims, key = ours) => signed(claims, key, { kid: undefined });
+  it("without a key ID must be signed by one of the issuer's keys and be valid otherwise", async () => {
+    const rule = { keys: await keysOf(otherKey, trustedKey) };
+    const unnamed = (claims: Claims, key = trustedKey) => signed(claims, key, { kid: undefined });
     expect(await identify(await unnamed({}), { rule })).toEqual({ identities: [mine] });
-    const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
-    expect(await identify(await unnamed({}, stranger), { rule })).toEqual({ failure: 'signature verification failed' });
+    const unknownKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+    expect(await identify(await unnamed({}, unknownKey), { rule })).toEqual({
+      failure: 'signature verification failed',
+    });
     expect(await identify(await unnamed({ exp: seconds - 60 }), { rule })).toHaveProperty('failure');
   });
 
-  /** Token, why it is refused, and what is taken out for it to be let in. */
+  /** Attack, token, reason of the rejection, and options without the relevant check. */
   const forged: [string, () => Promise<string>, string, () => Promise<Changes>][] = [
     [
       'expired',
@@ -114,20 +115,20 @@ describe('a bearer token', () => {
     ],
     [
       'signed by another key',
-      () => signed({}, theirs),
+      () => signed({}, otherKey),
       'signature',
-      async () => ({ rule: { keys: await keysOf(theirs) } }),
+      async () => ({ rule: { keys: await keysOf(otherKey) } }),
     ],
     [
-      'signed by a key that nobody knows',
-      () => signed({}, theirs, { kid: 'k1' }),
+      'signed by an unknown key',
+      () => signed({}, otherKey, { kid: 'k1' }),
       'no applicable key',
-      async () => ({ rule: { keys: await keysOf(ours, theirs) } }),
+      async () => ({ rule: { keys: await keysOf(trustedKey, otherKey) } }),
     ],
     ['revoked', () => signed({ jti: 'x' }), 'is revoked', async () => ({ isRevoked: () => false })],
   ];
 
-  it.each(forged)('%s is rejected', async (_, token, reason, withoutCheck) => {
+  it.each(forged)('is rejected if it is %s', async (_, token, reason, withoutCheck) => {
     const text = await token();
     const refused = await identify(text, { isRevoked: (id) => id === 'x' });
     expect(refused).toEqual({ failure: expect.stringContaining(reason) });
@@ -137,17 +138,17 @@ describe('a bearer token', () => {
   it.each<[string, () => Promise<string> | string]>([
     ['unsigned', () => new UnsecuredJWT({ ...good }).encode()],
     [
-      'signed by our public key as a shared secret',
+      'signed with the public key as a shared secret',
       () => {
         const secret = new TextEncoder().encode(
-          createPublicKey(ours).export({ format: 'pem', type: 'spki' }) as string,
+          createPublicKey(trustedKey).export({ format: 'pem', type: 'spki' }) as string,
         );
         return new SignJWT({ ...good }).setProtectedHeader({ alg: 'HS256', kid: 'k0' }).sign(secret);
       },
     ],
     [
       'with its own key in its header',
-      async () => signed({}, theirs, { kid: 'x', jwk: await exportJWK(createPublicKey(theirs)) }),
+      async () => signed({}, otherKey, { kid: 'x', jwk: await exportJWK(createPublicKey(otherKey)) }),
     ],
     ['without an end', () => signed({ exp: undefined as unknown as number })],
     ['without an audience', () => signed({ aud: undefined as unknown as string })],
@@ -158,11 +159,11 @@ describe('a bearer token', () => {
     ['that is cut off', async () => (await signed({})).slice(0, -10)],
     ['that is no token', () => 'x.y.z'],
     ['that is long', () => 'x'.repeat(20_000)],
-  ])('%s is rejected', async (_, token) => {
+  ])('in an invalid form is rejected: %s', async (_, token) => {
     expect(await identify(await token())).toHaveProperty('failure');
   });
 
-  it.each([0, 59, 60])('that becomes valid in %i s is accepted, for clocks differ', async (ahead) => {
+  it.each([0, 59, 60])('that becomes valid in %i s is accepted, because clocks differ', async (ahead) => {
     const reportNotYetValid = vi.fn();
     expect(await identify(await signed({ nbf: seconds + ahead }), { reportNotYetValid })).toEqual({
       identities: [mine],
@@ -170,7 +171,7 @@ describe('a bearer token', () => {
     expect(reportNotYetValid).not.toHaveBeenCalled();
   });
 
-  it.each([61, 3600])('that becomes valid in %i s is rejected with the next step, and reported', async (ahead) => {
+  it.each([61, 3600])('that becomes valid in %i s is rejected with a hint, and reported', async (ahead) => {
     const reportNotYetValid = vi.fn();
     expect(await identify(await signed({ nbf: seconds + ahead }), { reportNotYetValid })).toEqual({
       failure: `the token is valid in ${ahead} s (\`nbf\`), more than the leeway of 60 s: check the clocks of this host and of the issuer`,
@@ -187,20 +188,20 @@ describe('a bearer token', () => {
     [3600, false],
   ])('that expired %i s ago is accepted: %s', async (ago, isAccepted) => {
     const reportNotYetValid = vi.fn();
-    const answer = await identify(await signed({ exp: seconds - ago }), { reportNotYetValid });
-    expect('identities' in answer).toBe(isAccepted);
+    const respond = await identify(await signed({ exp: seconds - ago }), { reportNotYetValid });
+    expect('identities' in respond).toBe(isAccepted);
     expect(reportNotYetValid).not.toHaveBeenCalled();
   });
 
-  it('whose signature is forged is not reported as a difference of clocks', async () => {
+  it('with a forged signature is not reported as a clock difference', async () => {
     const reportNotYetValid = vi.fn();
-    expect(await identify(await signed({ nbf: seconds + 3600 }, theirs), { reportNotYetValid })).toEqual({
+    expect(await identify(await signed({ nbf: seconds + 3600 }, otherKey), { reportNotYetValid })).toEqual({
       failure: 'signature verification failed',
     });
     expect(reportNotYetValid).not.toHaveBeenCalled();
   });
 
-  it('is none where no audience is allowed, where there are two, or in another header', async () => {
+  it('is rejected without a configured audience, with two headers, or without a header', async () => {
     const token = await signed({});
     expect(await identify(token, { rule: { audiences: [] } })).toHaveProperty('failure');
     const authenticator = bearerToken(await optionsWith());
@@ -209,24 +210,24 @@ describe('a bearer token', () => {
   });
 });
 
-describe('keys that are fetched', () => {
+describe('FetchedKeys', () => {
   const world = () => {
-    const asked: string[] = [];
-    let answer: () => Promise<Response> = async () => new Response('{}', { status: 500 });
+    const requestedUrls: string[] = [];
+    let respond: () => Promise<Response> = async () => new Response('{}', { status: 500 });
     let time = 1_000_000;
     const keys = new FetchedKeys({
       address: { kind: 'keys', url: 'https://issuer/keys' },
       fetch: async (url) => {
-        asked.push(url);
-        return answer();
+        requestedUrls.push(url);
+        return respond();
       },
       now: () => time,
     });
     return {
-      asked,
+      requestedUrls,
       keys,
-      answer: (next: typeof answer) => {
-        answer = next;
+      setResponse: (next: typeof respond) => {
+        respond = next;
       },
       pass: (ms: number) => {
         time += ms;
@@ -236,14 +237,14 @@ describe('keys that are fetched', () => {
   const keySet = async (kid: string, key: KeyObject) =>
     JSON.stringify({ keys: [{ ...(await exportJWK(createPublicKey(key))), kid }] });
 
-  it('are asked for after half a minute also where the clock was set back meanwhile', async () => {
+  it('are fetched again after 30 s, even if the wall clock is set back', async () => {
     vi.useFakeTimers({ toFake: ['Date', 'performance'], now: Date.UTC(2026, 1, 1, 12) });
     onTestFinished(() => void vi.useRealTimers());
     let isThere = false;
-    const answer = await keySet('k0', ours);
+    const body = await keySet('k0', trustedKey);
     const keys = new FetchedKeys({
       address: { kind: 'keys', url: 'https://issuer/keys' },
-      fetch: async () => (isThere ? new Response(answer) : new Response('', { status: 500 })),
+      fetch: async () => (isThere ? new Response(body) : new Response('', { status: 500 })),
     });
     await expect(keys.get()).rejects.toThrow('HTTP status 500');
     isThere = true;
@@ -252,57 +253,61 @@ describe('keys that are fetched', () => {
     expect(await keys.get()).toBeDefined();
   });
 
-  it('are asked for once in half a minute, however many tokens name keys that are made up', async () => {
-    const { asked, keys, answer, pass } = world();
-    answer(async () => new Response(await keySet('k0', ours)));
+  it('are fetched once every 30 s, however many tokens contain unknown key IDs', async () => {
+    const { requestedUrls, keys, setResponse, pass } = world();
+    setResponse(async () => new Response(await keySet('k0', trustedKey)));
     for (let i = 0; i < 50; i++) {
-      expect(await identify(await signed({}, theirs, { kid: `made-up-${i}` }), { rule: { keys } })).toHaveProperty(
+      expect(await identify(await signed({}, otherKey, { kid: `made-up-${i}` }), { rule: { keys } })).toHaveProperty(
         'failure',
       );
     }
-    expect(asked).toHaveLength(1);
+    expect(requestedUrls).toHaveLength(1);
     pass(31_000);
-    answer(async () => new Response(await keySet('k9', theirs)));
-    expect(await identify(await signed({}, theirs, { kid: 'k9' }), { rule: { keys } })).toEqual({ identities: [mine] });
-    expect(asked).toHaveLength(2);
+    setResponse(async () => new Response(await keySet('k9', otherKey)));
+    expect(await identify(await signed({}, otherKey, { kid: 'k9' }), { rule: { keys } })).toEqual({
+      identities: [mine],
+    });
+    expect(requestedUrls).toHaveLength(2);
   });
 
-  it('count on while the issuer is silent, and make nobody known before they were there', async () => {
-    const { keys, answer, pass } = world();
+  it('stay in use while the issuer is unreachable, and accept no token before the first fetch', async () => {
+    const { keys, setResponse, pass } = world();
     const token = await signed({});
     expect(await identify(token, { rule: { keys } })).toEqual({
       failure: expect.stringContaining('HTTP status 500'),
       isUnavailable: true,
     });
     pass(31_000);
-    answer(async () => new Response(await keySet('k0', ours)));
+    setResponse(async () => new Response(await keySet('k0', trustedKey)));
     expect(await identify(token, { rule: { keys } })).toEqual({ identities: [mine] });
     pass(3_600_000);
-    answer(() => Promise.reject(new Error('away')));
+    setResponse(() => Promise.reject(new Error('away')));
     expect(await identify(token, { rule: { keys } })).toEqual({ identities: [mine] });
   });
 });
 
-describe('a forwarded certificate', () => {
-  const ask = (value: string | string[], host = '10.1.2.3', networks = ['10.0.0.0/8', 'fd00::/8']) =>
+describe('A forwarded certificate', () => {
+  const authenticateHeader = (value: string | string[], host = '10.1.2.3', networks = ['10.0.0.0/8', 'fd00::/8']) =>
     forwardedCertificate(networks, () => 'cluster.local').authenticate({
       ...{ host, address: host },
       metadata: (name) => (name === 'x-forwarded-client-cert' ? [value].flat() : []),
       certificate: undefined,
     });
 
-  it('is the last one of the list, from networks that are named', () => {
-    expect(ask(`By=x;URI=${mine}`)).toEqual({ identities: [mine] });
-    expect(ask(`URI=spiffe://cluster.local/ns/evil/sa/x,By=y;Hash=z;URI="${mine}"`)).toEqual({ identities: [mine] });
-    expect(ask(`URI=${mine}`, 'fd00::1')).toEqual({ identities: [mine] });
-    expect(ask(`URI=${mine}`, '::ffff:10.1.2.3')).toEqual({ identities: [mine] });
+  it('is accepted from listed networks if it is the last element', () => {
+    expect(authenticateHeader(`By=x;URI=${mine}`)).toEqual({ identities: [mine] });
+    expect(authenticateHeader(`URI=spiffe://cluster.local/ns/evil/sa/x,By=y;Hash=z;URI="${mine}"`)).toEqual({
+      identities: [mine],
+    });
+    expect(authenticateHeader(`URI=${mine}`, 'fd00::1')).toEqual({ identities: [mine] });
+    expect(authenticateHeader(`URI=${mine}`, '::ffff:10.1.2.3')).toEqual({ identities: [mine] });
   });
 
-  it('must be an X.509-SVID of the forwarded URI, where the proxy forwards it as a whole', () => {
+  it('must be an X.509-SVID with the forwarded URI if the proxy forwards the whole certificate', () => {
     const authority = createAuthority();
     const cert = (pem: string): string => `URI=${mine};Cert="${encodeURIComponent(pem)}"`;
     const issued = authority.issue([mine]).certificate;
-    expect(ask(cert(issued))).toEqual({ identities: [mine] });
+    expect(authenticateHeader(cert(issued))).toEqual({ identities: [mine] });
     for (const [value, reason] of [
       [cert(authority.certificate), 'CA:FALSE, got CA:TRUE'],
       [cert(authority.issue([mine, 'spiffe://cluster.local/ns/a/sa/b']).certificate), 'one URI SAN, got 2'],
@@ -311,7 +316,7 @@ describe('a forwarded certificate', () => {
       [cert('x'), 'no PEM block "CERTIFICATE"'],
       [`URI=${mine};Cert="%"`, 'URI malformed'],
     ] as const) {
-      expect(ask(value)).toEqual({ failure: expect.stringContaining(reason) });
+      expect(authenticateHeader(value)).toEqual({ failure: expect.stringContaining(reason) });
     }
   });
 
@@ -333,12 +338,12 @@ describe('a forwarded certificate', () => {
     ['with a URI in quotes of another field', `Subject="a\\";URI=${mine}"`],
     ['that is empty', ''],
     ['that is long', `URI=${mine};${'x'.repeat(20_000)}`],
-  ])('is nobody %s', (_, value, host) => {
-    expect(ask(value, host)).toHaveProperty('failure');
+  ])('does not identify the client %s', (_, value, host) => {
+    expect(authenticateHeader(value, host)).toHaveProperty('failure');
   });
 
   it.each(['', 'x', '10.0.0.0/33', '10.0.0.0/x', 'fd00::/129', '10.0.0/8'])(
-    'is refused for the network %j',
+    'is not configurable for the invalid network %j',
     (network) => {
       expect(() => forwardedCertificate([network], () => 'a')).toThrow('TRUSTED_GATEWAY_CIDR');
     },

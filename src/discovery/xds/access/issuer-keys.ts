@@ -1,24 +1,24 @@
-/** The keys of an issuer of tokens, as jose asks for them. */
+/** Keys of a token issuer, in jose's form. */
 import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import { messageOf } from '../../../runtime/errors.ts';
 import { BlockedAddresses } from '../../../runtime/fences/blocked-addresses.ts';
 import { type Fetch, guardedFetch } from '../../../runtime/fences/guarded-fetch.ts';
 import { fetchKeySet, type KeyAddress } from '../../jwks/fetch-key-set.ts';
 
-export interface KeysOf {
-  /** @throws KeysUnavailable when there are none and the issuer does not answer */
+export interface IssuerKeys {
+  /** @throws KeysUnavailable if no keys exist and the issuer does not respond */
   get(): Promise<JWTVerifyGetKey>;
-  /** A token names a key that is not there. @returns whether the keys may be others now */
+  /** Called for a token with an unknown key ID. @returns whether the keys may have changed */
   refresh(): Promise<boolean>;
 }
 
-/** Nobody can be told from anybody now; another time it may be otherwise. */
+/** No token can be verified now; a later attempt may succeed. */
 export class KeysUnavailable extends Error {
   override readonly name = 'KeysUnavailable';
 }
 
-/** Keys that a person gave. @throws TypeError for a text that is no key set */
-export function givenKeys(keySet: JSONWebKeySet): KeysOf {
+/** Configured keys. @throws TypeError if the text is not a key set */
+export function localKeys(keySet: JSONWebKeySet): IssuerKeys {
   const keys = createLocalJWKSet(keySet);
   return { get: async () => keys, refresh: async () => false };
 }
@@ -26,23 +26,23 @@ export function givenKeys(keySet: JSONWebKeySet): KeysOf {
 export interface FetchedKeysOptions {
   readonly address: KeyAddress;
   readonly fetch?: Fetch;
-  /** Milliseconds of a clock that nobody sets. */
+  /** Monotonic clock in milliseconds. */
   readonly now?: () => number;
 }
 
 const timeoutMs = 5_000;
-/** Keys that are older are asked for again, and used all the same while the issuer does not answer. */
+/** Older keys are fetched again, but stay in use until the issuer responds. */
 const freshMs = 10 * 60_000;
-/** Made-up names of keys do not make us ask more often (spec/identity.md §7, jose). */
+/** Unknown key IDs do not cause more frequent fetches (spec/identity.md §7, jose). */
 const restMs = 30_000;
 
-/** Keys that the issuer is asked for, at most each half minute; what it said last counts until it says something else. */
-export class FetchedKeys implements KeysOf {
+/** Fetches keys from the issuer, at most once every 30 s. The last response is used until a newer one arrives. */
+export class FetchedKeys implements IssuerKeys {
   readonly #options: FetchedKeysOptions;
   #keys: JWTVerifyGetKey | undefined;
   #fetchedAt = Number.NEGATIVE_INFINITY;
-  #askedAt = Number.NEGATIVE_INFINITY;
-  #asking: Promise<void> | undefined;
+  #requestedAt = Number.NEGATIVE_INFINITY;
+  #fetching: Promise<void> | undefined;
   #failure = '';
 
   constructor(options: FetchedKeysOptions) {
@@ -51,32 +51,32 @@ export class FetchedKeys implements KeysOf {
 
   async get(): Promise<JWTVerifyGetKey> {
     const isOld = this.#now() - this.#fetchedAt > freshMs;
-    if (this.#keys === undefined) await this.#ask();
-    // Nobody waits for better ones than those that are there.
-    else if (isOld) void this.#ask();
+    if (this.#keys === undefined) await this.#fetchIfDue();
+    // Callers do not wait while old keys are available.
+    else if (isOld) void this.#fetchIfDue();
     if (this.#keys === undefined) throw new KeysUnavailable(`no keys of the token issuer: ${this.#failure}`);
     return this.#keys;
   }
 
   async refresh(): Promise<boolean> {
-    const before = this.#keys;
-    await this.#ask();
-    return this.#keys !== before;
+    const previous = this.#keys;
+    await this.#fetchIfDue();
+    return this.#keys !== previous;
   }
 
-  #ask(): Promise<void> {
-    if (this.#asking === undefined && this.#now() - this.#askedAt >= restMs) {
-      this.#askedAt = this.#now();
-      this.#asking = this.#fetch().finally(() => {
-        this.#asking = undefined;
+  #fetchIfDue(): Promise<void> {
+    if (this.#fetching === undefined && this.#now() - this.#requestedAt >= restMs) {
+      this.#requestedAt = this.#now();
+      this.#fetching = this.#fetch().finally(() => {
+        this.#fetching = undefined;
       });
     }
-    return this.#asking ?? Promise.resolve();
+    return this.#fetching ?? Promise.resolve();
   }
 
   async #fetch(): Promise<void> {
     const { address } = this.#options;
-    // The operator named this host. What it redirects to, or names as the place of its keys, nobody did.
+    // The operator named this host, but not the hosts of redirects or of the `jwks_uri`.
     const trustedHost = new URL(address.url).hostname;
     const { fetch = guardedFetch(new BlockedAddresses(), { trustedHost }) } = this.#options;
     const signal = AbortSignal.timeout(timeoutMs);

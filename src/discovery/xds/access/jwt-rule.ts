@@ -3,9 +3,11 @@ import type { JSONWebKeySet } from 'jose';
 import { ChartpilotError, messageOf } from '../../../runtime/errors.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import type { TokenRule } from './bearer-token.ts';
-import { FetchedKeys, givenKeys, type KeysOf } from './issuer-keys.ts';
+import { FetchedKeys, type IssuerKeys, localKeys } from './issuer-keys.ts';
 
-/** @throws ChartpilotError FLAG_INVALID: a control plane that should take tokens and does not would turn everyone away */
+/**
+ * @throws ChartpilotError FLAG_INVALID, because a control plane that ignores an invalid rule would reject all clients
+ */
 export function parseJwtRule(text: string): TokenRule {
   const rule = parsed(text);
   const { issuer, audiences } = rule;
@@ -16,8 +18,8 @@ export function parseJwtRule(text: string): TokenRule {
   return { issuer, audiences, keys: keysIn(rule, issuer) };
 }
 
-function keysIn(rule: Record<string, unknown>, issuer: string): KeysOf {
-  // Both spellings: of the proto's JSON, and of the field.
+function keysIn(rule: Record<string, unknown>, issuer: string): IssuerKeys {
+  // The proto's JSON name and the field name.
   const uri = rule.jwks_uri ?? rule.jwksUri;
   const { jwks } = rule;
   if (jwks !== undefined) return inline(jwks);
@@ -30,11 +32,11 @@ function keysIn(rule: Record<string, unknown>, issuer: string): KeysOf {
   return new FetchedKeys({ address: { kind: 'issuer', url: issuer } });
 }
 
-function inline(jwks: unknown): KeysOf {
+function inline(jwks: unknown): IssuerKeys {
   try {
     const keySet = (typeof jwks === 'string' ? JSON.parse(jwks) : jwks) as JSONWebKeySet;
     if (!isObject(keySet) || !Array.isArray(keySet.keys) || keySet.keys.length === 0) throw new Error('it has no keys');
-    return givenKeys(keySet);
+    return localKeys(keySet);
   } catch (error) {
     throw invalid(`"jwks" is not a JSON Web Key Set: ${messageOf(error)}`);
   }
@@ -49,13 +51,13 @@ function parsed(text: string): Record<string, unknown> {
     const value: unknown = JSON.parse(text);
     if (isObject(value)) return value;
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw invalid('must be a JSON object');
 }
 
-function invalid(what: string): ChartpilotError {
-  return new ChartpilotError('FLAG_INVALID', `JWT_RULE: ${what}`, {
+function invalid(message: string): ChartpilotError {
+  return new ChartpilotError('FLAG_INVALID', `JWT_RULE: ${message}`, {
     hint: 'write it as {"issuer": "https://…", "jwks_uri": "https://…", "audiences": ["istio-ca"]}',
   });
 }

@@ -1,6 +1,7 @@
 /**
- * Tokens of service accounts for machines without Kubernetes: signed by a key in a file, taken by the control plane that has
- * the same file (issue "Identity"; `pilot-discovery token`). Whoever can read the file can be anybody: mode 0600.
+ * Service account tokens for machines without Kubernetes: signed with a key file, and accepted by the control plane
+ * that has the same file (issue "Identity"; `pilot-discovery token`). A reader of the file can impersonate any
+ * workload, so its mode is 0600.
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto';
 import { existsSync, linkSync, rmSync } from 'node:fs';
@@ -12,7 +13,7 @@ import { readBoundedText } from '../../../runtime/files/bounded-file.ts';
 import { makeFolder } from '../../../runtime/files/make-folder.ts';
 import { requirePrivate, writePrivateFile } from '../../../runtime/files/private-file.ts';
 import type { TokenRule } from './bearer-token.ts';
-import { givenKeys } from './issuer-keys.ts';
+import { localKeys } from './issuer-keys.ts';
 
 export const localIssuer = 'pilot-discovery';
 export const defaultAudience = 'istio-ca';
@@ -26,18 +27,18 @@ export interface TokenOrder {
   readonly ttlSeconds: number;
 }
 
-const mostFileBytes = 64 * 1024;
+const maxKeyFileBytes = 64 * 1024;
 
 /**
- * Reads the key, or makes one where there is none.
+ * Reads the key, or creates it if the file does not exist.
  *
- * @throws ChartpilotError for a file that others can read, or that is no key on P-256
+ * @throws ChartpilotError for a file that other users can read, or that contains no P-256 key
  */
 export function localTokenKey(file: string): KeyObject {
-  if (!existsSync(file)) makeKey(file);
+  if (!existsSync(file)) createKey(file);
   requirePrivate(file, 'a reader of the file can create a token for any workload');
   try {
-    const key = createPrivateKey(readBoundedText(file, mostFileBytes));
+    const key = createPrivateKey(readBoundedText(file, maxKeyFileBytes));
     if (key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') throw new Error('the key must be an ECDSA key on P-256');
     return key;
   } catch (error) {
@@ -45,8 +46,8 @@ export function localTokenKey(file: string): KeyObject {
   }
 }
 
-/** Whole or not at all, and never over one that another process has just made. */
-function makeKey(file: string): void {
+/** Atomic, and never replaces a file that another process just created. */
+function createKey(file: string): void {
   makeFolder(dirname(file), 0o700);
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const beside = `${file}.${process.pid}.new`;
@@ -60,13 +61,13 @@ function makeKey(file: string): void {
   }
 }
 
-/** @throws RangeError for names that no workload can have */
+/** @throws RangeError for invalid names */
 export async function issueToken(
   key: KeyObject,
   { namespace, serviceAccount, audience, ttlSeconds }: TokenOrder,
   now: Date,
 ): Promise<string> {
-  // What could not become an identity is refused here, where a person sees it.
+  // Names that cannot form an identity are rejected here, where the user sees the error.
   spiffeUriOf({ trustDomain: 'any', namespace, serviceAccount });
   const issuedAt = Math.floor(now.getTime() / 1000);
   return new SignJWT({})
@@ -81,10 +82,10 @@ export async function issueToken(
     .sign(key);
 }
 
-/** What takes such tokens. */
+/** The rule that accepts these tokens. */
 export async function localTokenRule(key: KeyObject, audiences: readonly string[]): Promise<TokenRule> {
   const publicKey = await exportJWK(createPublicKey(key));
-  const keys = givenKeys({ keys: [{ ...publicKey, kid: await keyIdOf(key), alg: 'ES256', use: 'sig' }] });
+  const keys = localKeys({ keys: [{ ...publicKey, kid: await keyIdOf(key), alg: 'ES256', use: 'sig' }] });
   return { issuer: localIssuer, audiences, keys };
 }
 

@@ -3,18 +3,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { recordingLog } from '../../../../test/harness/recording-log.ts';
-import type { Peer } from './authenticator.ts';
+import type { CallPeer } from './authenticator.ts';
 import { issueToken, localTokenFile, localTokenKey } from './local-tokens.ts';
 import { makeAuthenticators } from './make-authenticators.ts';
 
 const hourMs = 3_600_000;
 
-function peerWith(token: string): Peer {
+function peerWith(token: string): CallPeer {
   const metadata = (name: string): string[] => (name === 'authorization' ? [`Bearer ${token}`] : []);
   return { host: '10.0.0.1', address: '10.0.0.1:4711', metadata, certificate: undefined };
 }
 
-test('after a clock was set back by an hour, rejected tokens are reported in one line, with the next step', async () => {
+test('Authenticators log tokens that are rejected after a clock was set back in one line with a hint', async () => {
   const stateDirectory = mkdtempSync(join(tmpdir(), 'authenticators-'));
   onTestFinished(() => rmSync(stateDirectory, { recursive: true }));
   const { log: logger, lines } = recordingLog();

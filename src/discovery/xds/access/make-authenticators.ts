@@ -1,4 +1,4 @@
-/** Who authenticates clients of the secure port. */
+/** Authenticators of the secure port. */
 import { join } from 'node:path';
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
 import { trustDomainsOf } from '../../../model/mesh/trust-domains.ts';
@@ -15,7 +15,6 @@ import { type TokenReviewOptions, tokenReview } from './token-review.ts';
 import { workloadsOfMesh } from './workloads-of-mesh.ts';
 
 export interface AccessOptions {
-  /** Whether clients are authenticated at all. */
   readonly authenticates: boolean;
   /** JWT_RULE; empty: no such tokens are accepted. */
   readonly jwtRule: string;
@@ -29,18 +28,18 @@ export interface AccessOptions {
 export interface AccessParts {
   readonly logger: Logger;
   readonly mesh: () => Pick<MeshConfig, 'trustDomain' | 'trustDomainAliases'>;
-  /** Revoked identities; `undefined` if this program signs no certificates. */
+  /** `undefined` if this program signs no certificates. */
   readonly revoked: { isCertificateRevoked(serial: string): boolean; isTokenRevoked(id: string): boolean } | undefined;
-  /** API server of the cluster that is followed: it reviews its tokens. */
+  /** API server of the watched cluster, which reviews its tokens. */
   readonly server?: ApiServer | undefined;
-  /** API server of a remote cluster, by its ID. */
+  /** By the ID of a remote cluster. */
   readonly remoteServer?: NonNullable<TokenReviewOptions['remoteServer']>;
 }
 
 /**
- * Authenticators of clients of the secure port, in the order in which they are asked (spec/discovery.md §2.1 G4 step 18).
+ * In the order in which they are tried (spec/discovery.md §2.1 G4 step 18).
  *
- * @throws ChartpilotError if tokens should be accepted and cannot be: all clients would be rejected
+ * @throws ChartpilotError if configured tokens cannot be accepted, because all clients would be rejected
  */
 export async function makeAuthenticators(
   { authenticates, jwtRule, authority, trustedGateways, clusterId, clusterAliases }: AccessOptions,
@@ -65,8 +64,13 @@ export async function makeAuthenticators(
   if (server !== undefined) {
     const aliases = Object.entries(clusterAliases).filter(([, cluster]) => cluster === clusterId);
     const clusters = [clusterId, ...aliases.map(([alias]) => alias)];
-    const nameOf = (said: string): string => (Object.hasOwn(clusterAliases, said) ? clusterAliases[said]! : said);
-    const reviewers = { server, clusters, remoteServer: (said: string) => remoteServer(nameOf(said)) };
+    const nameOf = (claimedCluster: string): string =>
+      Object.hasOwn(clusterAliases, claimedCluster) ? clusterAliases[claimedCluster]! : claimedCluster;
+    const reviewers = {
+      server,
+      clusters,
+      remoteServer: (claimedCluster: string) => remoteServer(nameOf(claimedCluster)),
+    };
     authenticators.push(tokenReview({ ...reviewers, audience: defaultAudience, trustDomain, isRevoked }));
   }
   if (trustedGateways.length > 0) authenticators.push(forwardedCertificate(trustedGateways, trustDomain));

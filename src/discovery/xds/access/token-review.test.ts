@@ -1,4 +1,4 @@
-/** What an API server may answer that is not what it should: nobody is let in by it. */
+/** No invalid response of an API server authenticates a client. */
 import { expect, it } from 'vitest';
 import type { KubernetesObject } from '../../kubernetes/api-server.ts';
 import { tokenReview } from './token-review.ts';
@@ -16,9 +16,9 @@ function reviewer(request: () => Promise<KubernetesObject>) {
 const user = { username: 'system:serviceaccount:shop:cart', groups: ['system:serviceaccounts'] };
 const good = { authenticated: true, audiences: ['istio-ca'], user };
 
-it('what says all that it should lets its account in', async () => {
-  const answer = await reviewer(async () => ({ metadata: { name: '' }, status: good })).authenticate(peer);
-  expect(answer).toEqual({ identities: ['spiffe://td/ns/shop/sa/cart'] });
+it('TokenReview accepts a complete response', async () => {
+  const result = await reviewer(async () => ({ metadata: { name: '' }, status: good })).authenticate(peer);
+  expect(result).toEqual({ identities: ['spiffe://td/ns/shop/sa/cart'] });
 });
 
 it.each<[string, unknown]>([
@@ -32,20 +32,20 @@ it.each<[string, unknown]>([
   ['a person whose name looks like an account', { ...good, user: { ...user, groups: ['developers'] } }],
   ['an account without a namespace', { ...good, user: { ...user, username: 'system:serviceaccount::cart' } }],
   ['an account with a path', { ...good, user: { ...user, username: 'system:serviceaccount:shop:cart/../root' } }],
-])('%s lets nobody in', async (_, status) => {
-  const answer = await reviewer(async () => ({ metadata: { name: '' }, status })).authenticate(peer);
-  expect(answer).toEqual({ failure: expect.any(String) });
+])('TokenReview rejects a response with %s', async (_, status) => {
+  const result = await reviewer(async () => ({ metadata: { name: '' }, status })).authenticate(peer);
+  expect(result).toEqual({ failure: expect.any(String) });
 });
 
-/** Reviews that end when `gate` does; `asked`: tokens in the order of their reviews. */
+/** Reviews that wait for `gate`. `reviewedTokens` contains the tokens in the order of their reviews. */
 function slowReviewer() {
-  const asked: string[] = [];
+  const reviewedTokens: string[] = [];
   const gate = Promise.withResolvers<void>();
   const options = { clusters: ['Kubernetes'], audience: 'istio-ca', trustDomain: () => 'td' };
   const one = tokenReview({
     server: {
       request: async ({ body }) => {
-        asked.push((body as { spec: { token: string } }).spec.token);
+        reviewedTokens.push((body as { spec: { token: string } }).spec.token);
         await gate.promise;
         return { metadata: { name: '' }, status: good };
       },
@@ -57,7 +57,7 @@ function slowReviewer() {
       ...{ host, address: `${host}:1`, certificate: undefined },
       metadata: (name) => (name === 'authorization' ? [`Bearer ${token}`] : []),
     });
-  return { asked, gate, from };
+  return { reviewedTokens, gate, from };
 }
 
 const tokenFor = (account: string, n: number): string =>
@@ -65,32 +65,32 @@ const tokenFor = (account: string, n: number): string =>
     .map((part) => Buffer.from(part).toString('base64url'))
     .join('.');
 
-it('a flood of tokens from one address delays a review for another address by no other review', async () => {
-  const { asked, gate, from } = slowReviewer();
-  // It may claim to be of the other one's account.
+it('TokenReview for an address is not delayed by a flood of tokens from another address', async () => {
+  const { reviewedTokens, gate, from } = slowReviewer();
+  // The flood claims the other address's account.
   const flood = Array.from({ length: 2_000 }, (_, n) => from('10.0.0.66', tokenFor('bank:pay', n)));
-  const own = tokenFor('bank:pay', -1);
-  const answer = from('10.0.0.1', own);
-  expect([asked.length, asked.at(-1)]).toEqual([49, own]);
+  const ownToken = tokenFor('bank:pay', -1);
+  const result = from('10.0.0.1', ownToken);
+  expect([reviewedTokens.length, reviewedTokens.at(-1)]).toEqual([49, ownToken]);
   gate.resolve();
-  expect(await answer).toHaveProperty('identities');
+  expect(await result).toHaveProperty('identities');
   const unavailable = (await Promise.all(flood)).filter((one) => 'isUnavailable' in one);
   expect(unavailable.length).toBe(2_000 - 48 - 1_000);
-  expect(await from('10.0.0.66', own)).toHaveProperty('identities');
+  expect(await from('10.0.0.66', ownToken)).toHaveProperty('identities');
 });
 
-it('a flood of tokens that claim one account delays a review for another one behind the same address by one turn', async () => {
-  const { asked, gate, from } = slowReviewer();
+it('TokenReview for an account is delayed by at most one turn by a flood of another account from the same address', async () => {
+  const { reviewedTokens, gate, from } = slowReviewer();
   const flood = Array.from({ length: 500 }, (_, n) => from('10.0.0.66', tokenFor('mallory:one', n)));
-  const own = tokenFor('bank:pay', 0);
-  const answer = from('10.0.0.66', own);
+  const ownToken = tokenFor('bank:pay', 0);
+  const result = from('10.0.0.66', ownToken);
   gate.resolve();
-  expect(await answer).toHaveProperty('identities');
+  expect(await result).toHaveProperty('identities');
   await Promise.all(flood);
-  expect(asked.indexOf(own)).toBeLessThanOrEqual(48 + 1);
+  expect(reviewedTokens.indexOf(ownToken)).toBeLessThanOrEqual(48 + 1);
 });
 
-/** Of a client that says of which clusters it is. */
+/** A client with these cluster IDs. */
 const peerOf = (...clusters: readonly string[]) => ({
   ...peer,
   metadata: (name: string) => (name === 'clusterid' ? clusters : peer.metadata(name)),
@@ -101,18 +101,18 @@ const account = (namespace: string) => ({
   user: { ...user, username: `system:serviceaccount:${namespace}:cart` },
 });
 
-it('a token is reviewed by the cluster that its client says it is of, and by no other', async () => {
-  const answering = (namespace: string) => ({
+it('TokenReview uses only the API server of the cluster that the client names', async () => {
+  const serverFor = (namespace: string) => ({
     request: async () => ({ metadata: { name: '' }, status: account(namespace) }),
   });
-  const servers = new Map([['c2', answering('remote')]]);
+  const servers = new Map([['c2', serverFor('remote')]]);
   const one = tokenReview({
-    ...{ server: answering('own'), clusters: ['Kubernetes'], audience: 'istio-ca', trustDomain: () => 'td' },
+    ...{ server: serverFor('own'), clusters: ['Kubernetes'], audience: 'istio-ca', trustDomain: () => 'td' },
     remoteServer: (cluster) => servers.get(cluster),
   });
-  const own = { identities: ['spiffe://td/ns/own/sa/cart'] };
-  expect(await one.authenticate(peer)).toEqual(own);
-  expect(await one.authenticate(peerOf('Kubernetes'))).toEqual(own);
+  const ownToken = { identities: ['spiffe://td/ns/own/sa/cart'] };
+  expect(await one.authenticate(peer)).toEqual(ownToken);
+  expect(await one.authenticate(peerOf('Kubernetes'))).toEqual(ownToken);
   expect(await one.authenticate(peerOf('c2'))).toEqual({ identities: ['spiffe://td/ns/remote/sa/cart'] });
   expect(await one.authenticate(peerOf('c3'))).toEqual({ failure: 'unknown cluster "c3"' });
   expect(await one.authenticate(peerOf('c2', 'c3'))).toEqual({ failure: 'unknown cluster "c2,c3"' });
@@ -120,7 +120,7 @@ it('a token is reviewed by the cluster that its client says it is of, and by no 
   expect(await one.authenticate(peerOf('c2'))).toEqual({ failure: 'unknown cluster "c2"' });
 });
 
-it('a cluster that does not answer keeps nobody of another from being let in', async () => {
+it('TokenReview by one cluster is not delayed by another cluster that does not respond', async () => {
   const silent = { request: () => new Promise<never>(() => {}) };
   const one = tokenReview({
     server: { request: async () => ({ metadata: { name: '' }, status: good }) },

@@ -1,4 +1,6 @@
-/** The service account of a bearer token, by the word of the API server that signed it (spec/discovery.md §7.7, Kubernetes). */
+/**
+ * Authenticates bearer tokens by a TokenReview of the API server that signed them (spec/discovery.md §7.7, Kubernetes).
+ */
 
 import { decodeJwt } from 'jose';
 import type { ShareKey } from '../../../model/collections/fair-queue.ts';
@@ -16,35 +18,40 @@ import { identityOfAccount, tokenOf } from './bearer-token.ts';
 type Reviewer = Pick<ApiServer, 'request'>;
 
 export interface TokenReviewOptions {
-  /** Of the own cluster: tokens whose clients say of no cluster that they are of are its own. */
+  /** Of the own cluster, to which tokens without a cluster ID belong. */
   readonly server: Reviewer;
-  /** Names of the own cluster that proxies may call it by. */
+  /** IDs of the own cluster that proxies may use. */
   readonly clusters: readonly string[];
-  /** Of another cluster, by a name that proxies may call it by; undefined: it is none of the mesh's. Absent: there is no other. */
+  /**
+   * API server of another cluster; `undefined` if it is not part of the mesh. Absent if there are no other clusters.
+   */
   readonly remoteServer?: (cluster: string) => Reviewer | undefined;
-  /** One that the token must be for. */
+  /** Required audience of the token. */
   readonly audience: string;
-  /** Of the mesh, now: a token says nothing of it. */
+  /** The mesh's current one, because a token contains none. */
   readonly trustDomain: () => string;
-  /** Whether a token was taken back, by its id. */
+  /** By the token's ID. */
   readonly isRevoked?: (id: string) => boolean;
 }
 
-/** The caller waits for the answer, as long as for a handshake. */
-const answerMs = 5_000;
-/** Reviews by one API server at a time: unknown clients must not keep it busy; a server that does not respond delays no other. */
+/** The client waits as for a handshake. */
+const reviewTimeoutMs = 5_000;
+/**
+ * Concurrent reviews by one API server, so that unknown clients do not overload it. A slow server does not delay
+ * others.
+ */
 const maxReviews = 64;
-/** Of one address: slots are left for other addresses while the API server is slow. */
+/** Leaves slots for other addresses while the API server is slow. */
 const maxReviewsOfAddress = 48;
-/** Reviews that wait for one API server, of all addresses; beyond it the address with the most gives one up. */
+/** Beyond it, a review of the address with the most is rejected. */
 const maxWaitingReviews = 1_000;
-/** Its client has given up by then. */
+/** The client has timed out by then. */
 const maxWaitMs = 10_000;
-/** Characters of a claimed subject: those of Kubernetes have at most 340. */
+/** Subjects of Kubernetes have at most 340 characters. */
 const maxSubject = 400;
-/** By which agents say of which cluster they are. */
+/** Header with the agent's cluster ID. */
 const clusterHeader = 'clusterid';
-/** It has its limit. */
+/** The request has a timeout. */
 const never = new AbortController().signal;
 const idOfToken = 'authentication.kubernetes.io/credential-id';
 
@@ -54,11 +61,11 @@ export function tokenReview(options: TokenReviewOptions): Authenticator {
     try {
       return identityIn(await reviewed(server, token, options), options);
     } catch (error) {
-      // That it could not be asked says nothing of the token.
+      // The failure is independent of the token.
       return { failure: messageOf(error), ...(error instanceof ApiError && { isUnavailable: true }) };
     }
   };
-  const ask = (server: Reviewer, token: string, host: string): Promise<Authentication> => {
+  const queueReview = (server: Reviewer, token: string, host: string): Promise<Authentication> => {
     const tasks = reviews.get(server) ?? newTasks();
     reviews.set(server, tasks);
     const until = performance.now() + maxWaitMs;
@@ -80,7 +87,7 @@ export function tokenReview(options: TokenReviewOptions): Authenticator {
       const server = cluster === undefined ? options.server : options.remoteServer?.(cluster);
       if (server === undefined || more.length > 0)
         return { failure: `unknown cluster ${JSON.stringify(foreign.join().slice(0, 100))}` };
-      return ask(server, shown.token, peer.host);
+      return queueReview(server, shown.token, peer.host);
     },
   };
 }
@@ -96,8 +103,8 @@ function newTasks(): FairTasks {
 }
 
 /**
- * Addresses take turns, as nothing else of the client is verified yet; behind an address that many clients share, the namespaces and accounts
- * that their tokens claim.
+ * Addresses take turns, because nothing else is verified yet. Behind a shared address, the claimed namespaces and
+ * accounts take turns.
  */
 function shareOf(host: string, token: string): ShareKey {
   const subject = claimedSubject(token);
@@ -116,14 +123,17 @@ function claimedSubject(token: string): string {
 async function reviewed(server: Reviewer, token: string, { audience }: TokenReviewOptions): Promise<unknown> {
   const spec = { token, audiences: [audience] };
   const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec };
-  const { status } = await server.request({ method: 'POST', resource: tokenReviews, body, timeoutMs: answerMs }, never);
+  const { status } = await server.request(
+    { method: 'POST', resource: tokenReviews, body, timeoutMs: reviewTimeoutMs },
+    never,
+  );
   return status;
 }
 
 function identityIn(status: unknown, { audience, trustDomain, isRevoked }: TokenReviewOptions): Authentication {
   if (!isObject(status) || status.authenticated !== true)
     return { failure: 'the API server rejected the token (TokenReview)' };
-  // A server that knows nothing of audiences names none: the token may be for anybody.
+  // A server without audience support returns none; then the token may be for any audience.
   if (!listOf(status.audiences).includes(audience)) return { failure: `the token must be for audience ${audience}` };
   const { username, groups, extra } = isObject(status.user) ? status.user : {};
   const isAccount = listOf(groups).includes('system:serviceaccounts');

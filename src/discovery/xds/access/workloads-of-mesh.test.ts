@@ -1,15 +1,15 @@
 import { expect, it } from 'vitest';
-import type { Peer } from './authenticator.ts';
+import type { CallPeer } from './authenticator.ts';
 import { workloadsOfMesh } from './workloads-of-mesh.ts';
 
 const domains = ['cluster.local', 'former.example'];
-const peer: Peer = { host: '10.0.0.1', address: '10.0.0.1:1', metadata: () => [], certificate: undefined };
-const ask = (...identities: string[]) =>
+const peer: CallPeer = { host: '10.0.0.1', address: '10.0.0.1:1', metadata: () => [], certificate: undefined };
+const authenticateIdentities = (...identities: string[]) =>
   workloadsOfMesh({ name: 'x', authenticate: () => ({ identities }) }, () => domains).authenticate(peer);
 
-it.each(domains)('a workload of %s is one of the mesh', async (domain) => {
+it.each(domains)('A workload of trust domain %s belongs to the mesh', async (domain) => {
   const uri = `spiffe://${domain}/ns/shop/sa/cart`;
-  expect(await ask(uri)).toEqual({ identities: [uri] });
+  expect(await authenticateIdentities(uri)).toEqual({ identities: [uri] });
 });
 
 it.each([
@@ -24,11 +24,13 @@ it.each([
   'spiffe://cluster.local/ns/../sa/cart',
   'spiffe://cluster.local/workload',
   'https://cluster.local/ns/shop/sa/cart',
-])('%s is no workload of the mesh', async (uri) => {
-  expect(await ask(uri)).toEqual({ failure: 'the identity must be of trust domain cluster.local or former.example' });
+])('%s is not a workload of the mesh', async (uri) => {
+  expect(await authenticateIdentities(uri)).toEqual({
+    failure: 'the identity must be of trust domain cluster.local or former.example',
+  });
 });
 
-it('whose authenticator cannot be asked is told so', async () => {
+it('An unavailable authenticator stays reported as unavailable', async () => {
   const away = { name: 'x', authenticate: () => ({ failure: 'away', isUnavailable: true }) };
   expect(await workloadsOfMesh(away, () => domains).authenticate(peer)).toEqual({
     failure: 'away',

@@ -102,7 +102,7 @@ function refuseBadCertificates(http2: EventEmitter, judge: Judge): void {
       socket.destroy();
       return;
     }
-    const began = (session: ClientConnection['session']): void => judge.showed?.({ socket, session, chain });
+    const began = (session: ClientConnection['session']): void => judge.addClient?.({ socket, session, chain });
     // The session of this connection, if there is one, begins meanwhile.
     if (chain.length > 0) http2.on('session', began);
     for (const handler of handlers) handler.call(http2, socket);
@@ -114,7 +114,7 @@ function isGood(socket: SecureSocket, chain: readonly Uint8Array[], judge: Judge
   if (chain.length === 0) return true;
   // A resumed session has the result of the first handshake, whatever the time is.
   if (socket.isSessionReused?.() === true && hasExpired(chain[0]!)) return false;
-  if (socket.authorized !== true && judge.takesOther?.(chain) !== true) return false;
+  if (socket.authorized !== true && judge.acceptsOther?.(chain) !== true) return false;
   // grpc-js tells who a client is of these alone.
   socket.authorized = true;
   return true;
@@ -142,7 +142,7 @@ export function chainOf(socket: Pick<SecureSocket, 'getPeerCertificate'>): Uint8
 }
 
 /** Most credentials take whom TLS takes, and nobody else. */
-type Judge = Partial<Pick<SecurePortCredentials, 'takesOther' | 'showed'>>;
+type Judge = Partial<Pick<SecurePortCredentials, 'acceptsOther' | 'addClient'>>;
 
 function watchServer(http2: EventEmitter, { sessionBegan, streamBegan }: Http2Watch): void {
   const peers = new WeakMap<object, string>();

@@ -9,17 +9,17 @@ import {
   DiscoveryRequestSchema,
 } from '../../../gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { nodeIdIn, RequestReader, readNode } from './ads-request.ts';
-import { NameLists } from './request-names.ts';
+import { RequestNameLists } from './request-names.ts';
 
-const newReader = (): RequestReader => new RequestReader(new NameLists(), 1_000_000);
+const newReader = (): RequestReader => new RequestReader(new RequestNameLists(), 1_000_000);
 const sotwBytes = (request: MessageInitShape<typeof DiscoveryRequestSchema>): Uint8Array =>
   toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, request));
 const sotw = (request: MessageInitShape<typeof DiscoveryRequestSchema>) => newReader().sotw(sotwBytes(request));
 const delta = (request: MessageInitShape<typeof DeltaDiscoveryRequestSchema>) =>
   newReader().delta(toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, request)));
 
-describe('a request from the wire', () => {
-  test('state of the world', () => {
+describe('RequestReader', () => {
+  test('parses a state-of-the-world request', () => {
     expect(sotw({ typeUrl: 't', versionInfo: 'v', responseNonce: 'n', resourceNames: ['ÿ', '', 'a'] }).request).toEqual(
       {
         protocol: 'sotw',
@@ -32,7 +32,7 @@ describe('a request from the wire', () => {
     );
   });
 
-  test('delta', () => {
+  test('parses a delta request', () => {
     const request = {
       typeUrl: 't',
       responseNonce: 'n',
@@ -52,27 +52,27 @@ describe('a request from the wire', () => {
     });
   });
 
-  test('a rejection without a message is a rejection', () => {
+  test('treats an error without a message as a rejection', () => {
     expect(sotw({ errorDetail: { code: 3, message: 'bad' } }).request.rejection).toBe('bad');
     expect(delta({ errorDetail: { code: 3 } }).request.rejection).toBe('');
     expect(delta({}).request.rejection).toBeNull();
   });
 
-  test('what is of no interest is skipped', () => {
+  test('skips unused and unknown fields', () => {
     const request = { typeUrl: 't', resourceLocators: [{ name: 'x' }] };
     expect(sotw(request).request).toMatchObject({ typeUrl: 't', names: [] });
-    // A field that we do not know, of each wire type.
+    // An unknown field of each wire type.
     const unknown = Buffer.from([0xa0, 6, 1, 0xa1, 6, 1, 2, 3, 4, 5, 6, 7, 8, 0xa5, 6, 1, 2, 3, 4, 0x22, 1, 0x74]);
     expect(newReader().sotw(unknown).request.typeUrl).toBe('t');
   });
 
-  test('bytes that are no request are refused', () => {
+  test('throws for bytes that are not a request', () => {
     expect(() => newReader().sotw(Buffer.from([0x22, 200, 1]))).toThrow();
     expect(() => newReader().delta(Buffer.from([0x12, 9, 1]))).toThrow();
     expect(() => newReader().sotw(Buffer.from([0]))).toThrow();
   });
 
-  test('its node, when it has one', () => {
+  test('returns the encoded node, if there is one', () => {
     expect(sotw({}).node).toBeUndefined();
     const node = { id: 'i', cluster: 'c', metadata: { NAMESPACE: 'n' }, locality: { region: 'r', zone: 'z' } };
     expect(readNode(delta({ node }).node!)).toEqual({
@@ -83,13 +83,13 @@ describe('a request from the wire', () => {
   });
 });
 
-describe('the names of a request', () => {
+describe('Names of a request', () => {
   const deltaBytes = (resourceNamesSubscribe: string[]): Uint8Array =>
     toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { resourceNamesSubscribe }));
   const names = Array.from({ length: 1_000 }, (_, i) => `outbound|80||service-${i}.shop.svc.cluster.local`);
 
-  test('are one list for all streams, whatever their order and whether they are said twice', () => {
-    const lists = new NameLists();
+  test('share one list for all streams, regardless of order and duplicates', () => {
+    const lists = new RequestNameLists();
     const one = new RequestReader(lists, 1_000_000).sotw(sotwBytes({ typeUrl: 't', resourceNames: names }));
     const other = new RequestReader(lists, 1_000_000).sotw(
       sotwBytes({ typeUrl: 't', resourceNames: [...names, 'x', names[0]!] }),
@@ -103,7 +103,7 @@ describe('the names of a request', () => {
     expect(namesOf(other)).toEqual([...names, 'x'].sort());
   });
 
-  test('are compared with what the stream said before, not read again', () => {
+  test('are compared with the previous list of the stream instead of being parsed again', () => {
     const reader = newReader();
     const first = reader.sotw(sotwBytes({ typeUrl: 't', resourceNames: names }));
     reader.sotw(sotwBytes({ typeUrl: 'other', resourceNames: ['x'] }));
@@ -116,8 +116,8 @@ describe('the names of a request', () => {
     expect(growthOf(costOf, 1, 100)).toBeGreaterThan(4);
   });
 
-  test('are compared with what other streams said just before, not looked through again', () => {
-    const lists = new NameLists();
+  test('are compared with recent lists of other streams instead of being parsed again', () => {
+    const lists = new RequestNameLists();
     const orders = Array.from({ length: 8 }, (_, from) => [...names.slice(from), ...names.slice(0, from)]);
     const requests = orders.map((subscribed) => deltaBytes(subscribed));
     const costOf = (kinds: number): number =>
@@ -127,14 +127,14 @@ describe('the names of a request', () => {
     expect(growthOf(costOf, 1, 8)).toBeGreaterThan(4);
   });
 
-  test('are read whatever other streams said before: fewer, more, others of the same length, cut off', () => {
+  test('are parsed correctly after any lists of other streams, including truncated ones', () => {
     const long = (name: string): string => name.padEnd(300, name);
     fc.assert(
       fc.property(
         fc.array(fc.tuple(fc.array(fc.constantFrom('a', 'b', 'bb').map(long), { maxLength: 8 }), fc.boolean())),
-        (said) => {
-          const lists = new NameLists();
-          for (const [subscribed, isCut] of said) {
+        (sentLists) => {
+          const lists = new RequestNameLists();
+          for (const [subscribed, isCut] of sentLists) {
             const bytes = deltaBytes(subscribed);
             const read = () => new RequestReader(lists, 1_000_000).delta(isCut ? bytes.subarray(0, -1) : bytes);
             if (isCut && subscribed.length > 0) expect(read).toThrow();
@@ -145,11 +145,11 @@ describe('the names of a request', () => {
     );
   });
 
-  test('are read whatever was said before: fewer, more, others of the same length', () => {
+  test('are parsed correctly after any lists of the same stream', () => {
     fc.assert(
-      fc.property(fc.array(fc.array(fc.constantFrom('a', 'b', 'bb', '', '*'))), (said) => {
+      fc.property(fc.array(fc.array(fc.constantFrom('a', 'b', 'bb', '', '*'))), (sentLists) => {
         const reader = newReader();
-        for (const resourceNames of said) {
+        for (const resourceNames of sentLists) {
           const { request } = reader.sotw(sotwBytes({ typeUrl: 't', resourceNames, responseNonce: 'n' }));
           expect(request).toMatchObject({ names: [...new Set(resourceNames)].sort(), nonce: 'n', typeUrl: 't' });
         }
@@ -157,7 +157,7 @@ describe('the names of a request', () => {
     );
   });
 
-  test('may stand in several places of a message', () => {
+  test('may occur in several places of a message', () => {
     const reader = newReader();
     const [a, b] = ['a', 'b'].map((name) => sotwBytes({ resourceNames: [name] }));
     const type = sotwBytes({ typeUrl: 't' });
@@ -166,39 +166,39 @@ describe('the names of a request', () => {
     expect(reader.sotw(Buffer.concat([b!, type])).request).toMatchObject({ names: ['b'] });
   });
 
-  test('in as many places as there are names cost each what it is', () => {
+  test('in many places of a message have a linear cost', () => {
     const costOf = (places: number): number => {
       const piece = (field: number, i: number): Buffer =>
         Buffer.concat([Buffer.from([field, 6]), Buffer.from(`${i}`.padStart(6, 'n'))]);
       const alternating = (names: number, other: number[]): Buffer =>
         Buffer.concat(Array.from({ length: places }, (_, i) => [piece(names, i), Buffer.from(other)]).flat());
-      const [said, subscribed] = [alternating(0x1a, [0x0a, 0]), alternating(0x1a, [0x22, 1, 0x61])];
-      expect(namesOf(newReader().sotw(said))).toHaveLength(places);
+      const [sentLists, subscribed] = [alternating(0x1a, [0x0a, 0]), alternating(0x1a, [0x22, 1, 0x61])];
+      expect(namesOf(newReader().sotw(sentLists))).toHaveLength(places);
       return cpuMs(() => {
-        for (let i = 0; i < 3; i++) [newReader().sotw(said), newReader().delta(subscribed)];
+        for (let i = 0; i < 3; i++) [newReader().sotw(sentLists), newReader().delta(subscribed)];
       });
     };
-    // Ten times as many: a hundred times as much when each place was joined with all before it.
+    // Ten times as many places cost a hundred times as much when each was joined with all earlier ones.
     expect(growthOf(costOf, 800, 8_000)).toBeLessThan(40);
   });
 
-  test('are read wherever they stand, between whatever else', () => {
+  test('are parsed wherever they occur between other fields', () => {
     const field = fc.oneof(
       fc.constantFrom('a', 'b', 'cc', '').map((name) => ({ resourceNames: [name, `${name}x`] })),
       fc.constantFrom({ versionInfo: 'v' }, { typeUrl: 't' }, { responseNonce: 'n' }),
     );
     fc.assert(
       fc.property(fc.array(field), (fields) => {
-        const said = fields.flatMap((one) => ('resourceNames' in one ? one.resourceNames : []));
+        const sentLists = fields.flatMap((one) => ('resourceNames' in one ? one.resourceNames : []));
         const { request } = newReader().sotw(Buffer.concat(fields.map(sotwBytes)));
-        expect(request).toMatchObject({ names: [...new Set(said)].sort() });
+        expect(request).toMatchObject({ names: [...new Set(sentLists)].sort() });
       }),
     );
   });
 
-  test('that are more than a stream may be subscribed to are not read to their end', () => {
+  test('beyond the limit of a stream are not read to the end', () => {
     const of = (...resourceNames: string[]): Uint8Array => sotwBytes({ resourceNames });
-    const reader = (): RequestReader => new RequestReader(new NameLists(), 3);
+    const reader = (): RequestReader => new RequestReader(new RequestNameLists(), 3);
     expect(namesOf(reader().sotw(of('a', 'b', 'c')))).toEqual(['a', 'b', 'c']);
     expect(reader().sotw(of('a', 'b', 'c')).exceedsNames).toBe(false);
     const node = { id: 'i' };
@@ -214,14 +214,14 @@ describe('the names of a request', () => {
       { initialResourceVersions: Object.fromEntries(four.map((name) => [name, '1'])) },
     ]) {
       const bytes = toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { node, ...request }));
-      const { exceedsNames, request: read, node: who } = reader().delta(bytes);
-      expect([exceedsNames, readNode(who!).id]).toEqual([true, 'i']);
+      const { exceedsNames, request: read, node: encodedNode } = reader().delta(bytes);
+      expect([exceedsNames, readNode(encodedNode!).id]).toEqual([true, 'i']);
       expect(read).toMatchObject({ subscribe: [], unsubscribe: [], known: [] });
       expect(newReader().delta(bytes).exceedsNames).toBe(false);
     }
   });
 
-  test('that are cut off are no request', () => {
+  test('that are truncated cause an error', () => {
     const bytes = sotwBytes({ resourceNames: ['a', 'bcd'] });
     for (let length = 4; length < bytes.length; length++) {
       expect(() => newReader().sotw(bytes.subarray(0, length))).toThrow();
@@ -233,22 +233,22 @@ function namesOf({ request }: ReturnType<RequestReader['sotw']>): readonly strin
   return request.protocol === 'sotw' ? request.names : [];
 }
 
-describe("the id of a request's node", () => {
+describe('The node ID of a request', () => {
   const node = { id: 'sidecar~10.0.0.1~a.b~b.svc', cluster: 'a', metadata: { large: 'x'.repeat(10_000) } };
 
-  test('is found in both protocols, whatever else is said', () => {
+  test('is found in both protocols, regardless of other fields', () => {
     expect(nodeIdIn(sotwBytes({ node, versionInfo: 'v', resourceNames: ['a'], typeUrl: 't' }), false)).toBe(node.id);
     const request = create(DeltaDiscoveryRequestSchema, { node, typeUrl: 't', resourceNamesSubscribe: ['a'] });
     expect(nodeIdIn(toBinary(DeltaDiscoveryRequestSchema, request), true)).toBe(node.id);
   });
 
-  test('is none where there is none, or one that no node has', () => {
+  test('is undefined if it is missing or too long', () => {
     expect(nodeIdIn(sotwBytes({ typeUrl: 't' }), false)).toBeUndefined();
     expect(nodeIdIn(sotwBytes({ node: { cluster: 'a' } }), false)).toBeUndefined();
     expect(nodeIdIn(sotwBytes({ node: { id: 'x'.repeat(1_025) } }), false)).toBeUndefined();
   });
 
-  test('is looked for at the beginning only: bytes of any kind cost next to nothing', () => {
+  test('is searched only at the start of the message, so that any bytes cost little', () => {
     fc.assert(fc.property(fc.uint8Array(), fc.boolean(), (bytes, isDelta) => void nodeIdIn(bytes, isDelta)));
     const names = sotwBytes({ resourceNames: Array.from({ length: 500_000 }, () => '') });
     expect(cpuMs(() => void nodeIdIn(names, true))).toBeLessThan(50);

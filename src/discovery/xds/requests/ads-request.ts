@@ -1,6 +1,6 @@
 /**
- * Reads discovery requests from the wire. By hand, because a client may send its whole node with each of them
- * (megabytes of metadata a second in a large mesh) and only the first one is of interest.
+ * Parses discovery requests by hand, because a client may send its whole node with each of them (megabytes of metadata
+ * a second in a large mesh) and only the first node is used.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
@@ -12,36 +12,32 @@ import { envoyBuildOf } from '../../../model/node/envoy-build.ts';
 import { maxNodeIdLength } from '../ads-limits.ts';
 import type { NodeIdentity } from '../resource-source.ts';
 import { omittedFrom } from './known-runs.ts';
-import { isRun, type NameLists, TooManyNames, type WireNames } from './request-names.ts';
+import { isRun, type RequestNameLists, TooManyNames, type WireNames } from './request-names.ts';
 
 export interface ReadRequest {
   readonly request: AdsRequest;
-  /** The encoded Node, where the request has one. */
   readonly node: Uint8Array | undefined;
-  /** The request names more than is read: what came after that is left out. */
+  /** The request has too many names, and the rest of it was not read. */
   readonly exceedsNames: boolean;
 }
 
-/** A DiscoveryRequest has its names in field 3; so has a DeltaDiscoveryRequest those that are subscribed to. */
+/** Names are field 3 of a DiscoveryRequest, and subscribed names field 3 of a DeltaDiscoveryRequest. */
 const nodeOf = { sotw: 2, delta: 1 } as const;
 
-/**
- * Reads the requests of one stream. What a client says with every acknowledgement is compared with what it said before,
- * not read again.
- */
+/** Parses the requests of one stream. Name lists that a client repeats with each ACK are compared, not parsed again. */
 export class RequestReader {
-  readonly #lists: NameLists;
+  readonly #lists: RequestNameLists;
   readonly #maxNames: number;
-  /** What was named last, by type. */
-  readonly #said = new Map<string, WireNames>();
+  /** The last list of each type. */
+  readonly #lastLists = new Map<string, WireNames>();
 
-  /** @param maxNames that a stream may be subscribed to: of more than these no request is read to its end */
-  constructor(lists: NameLists, maxNames: number) {
+  /** @param maxNames a request with more names is not read to its end */
+  constructor(lists: RequestNameLists, maxNames: number) {
     this.#lists = lists;
     this.#maxNames = maxNames;
   }
 
-  /** Reads a DiscoveryRequest. Throws when the bytes are none. */
+  /** Throws if the bytes are not a DiscoveryRequest. */
   sotw(bytes: Uint8Array): ReadRequest {
     const request = {
       protocol: 'sotw',
@@ -53,14 +49,14 @@ export class RequestReader {
     let node: Uint8Array | undefined;
     let version: Uint8Array | undefined;
     const names = this.#gathered();
-    // Names that were said before may be left out of the bytes.
+    // Repeated names may be omitted from the bytes.
     names.run = omittedFrom(bytes);
     const exceedsNames = !readWithin(bytes, (field, reader, start) => {
       if (field === nodeOf.sotw) node = reader.bytes();
       else if (field === 1) version = reader.bytes();
       else if (field === 3) names.take(reader, start, () => this.#names(bytes, start));
-      else if (field === 4) request.typeUrl = beginningOf(reader.bytes(), longest.typeUrl);
-      else if (field === 5) request.nonce = beginningOf(reader.bytes(), longest.nonce);
+      else if (field === 4) request.typeUrl = beginningOf(reader.bytes(), maxTextBytes.typeUrl);
+      else if (field === 5) request.nonce = beginningOf(reader.bytes(), maxTextBytes.nonce);
       else if (field === 6) request.rejection = readStatusMessage(reader.bytes());
       else return false;
       return true;
@@ -69,19 +65,18 @@ export class RequestReader {
     request.names = names.all();
     if (version !== undefined && version.length > 0) {
       if (request.nonce === '') request.returning = true;
-      else request.version = beginningOf(version, longest.version);
+      else request.version = beginningOf(version, maxTextBytes.version);
     }
-    // Names in several places of a message are not recognised by the bytes of one of them.
-    if (names.isOneRun && isWatchable(request.typeUrl)) this.#said.set(request.typeUrl, names.run!);
+    // Only names in one run can be recognized by their bytes.
+    if (names.isOneRun && isWatchable(request.typeUrl)) this.#lastLists.set(request.typeUrl, names.run!);
     return { request, node, exceedsNames };
   }
 
-  /** The lists that the client may repeat. */
-  get said(): Iterable<WireNames> {
-    return this.#said.values();
+  get lastLists(): Iterable<WireNames> {
+    return this.#lastLists.values();
   }
 
-  /** Reads a DeltaDiscoveryRequest. Throws when the bytes are none. */
+  /** Throws if the bytes are not a DeltaDiscoveryRequest. */
   delta(bytes: Uint8Array): ReadRequest {
     const request: Mutable<DeltaRequest> = {
       protocol: 'delta',
@@ -98,7 +93,7 @@ export class RequestReader {
     let node: Uint8Array | undefined;
     const exceedsNames = !readWithin(bytes, (field, reader, start) => {
       if (field === nodeOf.delta) node = reader.bytes();
-      else if (field === 2) request.typeUrl = beginningOf(reader.bytes(), longest.typeUrl);
+      else if (field === 2) request.typeUrl = beginningOf(reader.bytes(), maxTextBytes.typeUrl);
       else if (field === 3 || field === 4)
         named[field === 3 ? 'subscribe' : 'unsubscribe'].take(reader, start, () =>
           this.#lists.read(bytes, start, this.#maxNames),
@@ -106,7 +101,7 @@ export class RequestReader {
       else if (field === 5) {
         readKnown(reader.bytes(), known);
         if (known.size > this.#maxNames) throw new TooManyNames();
-      } else if (field === 6) request.nonce = beginningOf(reader.bytes(), longest.nonce);
+      } else if (field === 6) request.nonce = beginningOf(reader.bytes(), maxTextBytes.nonce);
       else if (field === 7) request.rejection = readStatusMessage(reader.bytes());
       else return false;
       return true;
@@ -121,9 +116,9 @@ export class RequestReader {
     return { request, node, exceedsNames };
   }
 
-  /** The names that start here. The type that they are of may come after them. */
+  /** The type of the names may follow them in the message. */
   #names(bytes: Uint8Array, start: number): WireNames {
-    for (const said of this.#said.values()) if (isRun(bytes, start, said.bytes)) return said;
+    for (const list of this.#lastLists.values()) if (isRun(bytes, start, list.bytes)) return list;
     return this.#lists.read(bytes, start, this.#maxNames);
   }
 
@@ -132,57 +127,57 @@ export class RequestReader {
   }
 }
 
-/** The names of one field, wherever in a message they stand: in one run, as clients write them, or here and there. */
+/** The names of one field, usually in one run. */
 class GatheredNames {
-  readonly #lists: NameLists;
-  readonly #most: number;
-  /** The first ones, up to what is no name. */
+  readonly #lists: RequestNameLists;
+  readonly #maxNames: number;
+  /** The first run. */
   run: WireNames | undefined;
-  /** Names that came one by one: a client that alternates them with other fields would have a list made, and kept, for each. */
-  readonly #others: string[] = [];
+  /** Further names, one by one: a separate list for each, if they alternate with other fields, would be wasteful. */
+  readonly #separateNames: string[] = [];
 
-  constructor(lists: NameLists, most: number) {
+  constructor(lists: RequestNameLists, maxNames: number) {
     this.#lists = lists;
-    this.#most = most;
+    this.#maxNames = maxNames;
   }
 
   get isOneRun(): boolean {
-    return this.run !== undefined && this.#others.length === 0;
+    return this.run !== undefined && this.#separateNames.length === 0;
   }
 
-  /** Reads the next ones, from a field that begins at `start` and whose tag has been read. Throws when they are too many. */
+  /** Reads the next names. The field begins at `start` and its tag has been read. Throws if there are too many. */
   take(reader: BinaryReader, start: number, read: () => WireNames): void {
     if (this.run === undefined) {
       this.run = read();
       reader.pos = start + this.run.bytes.length;
       return;
     }
-    this.#others.push(reader.string());
-    if (this.run.names.length + this.#others.length > this.#most) throw new TooManyNames();
+    this.#separateNames.push(reader.string());
+    if (this.run.names.length + this.#separateNames.length > this.#maxNames) throw new TooManyNames();
   }
 
   all(): readonly string[] {
     if (this.run === undefined) return noNames;
-    return this.isOneRun ? this.run.names : this.#lists.shared([...this.run.names, ...this.#others]);
+    return this.isOneRun ? this.run.names : this.#lists.shared([...this.run.names, ...this.#separateNames]);
   }
 }
 
 /**
- * Bytes of texts that count: of what a client says only to be told apart or read by people, the rest is not kept. No type that
- * is served and no nonce that was given is as long.
+ * Maximum stored bytes of texts that are only compared or shown to users. No served type and no issued nonce is as
+ * long.
  */
-const longest = { typeUrl: 256, nonce: 256, version: 256, rejection: 2_048 } as const;
+const maxTextBytes = { typeUrl: 256, nonce: 256, version: 256, rejection: 2_048 } as const;
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** The text, or as much of it as counts: a copy, for a part of a text would keep all of it. */
-function beginningOf(bytes: Uint8Array, longestBytes: number): string {
-  return utf8.decode(bytes.length <= longestBytes ? bytes : bytes.subarray(0, longestBytes));
+/** Copies, because a substring would keep the whole text in memory. */
+function beginningOf(bytes: Uint8Array, maxBytes: number): string {
+  return utf8.decode(bytes.length <= maxBytes ? bytes : bytes.subarray(0, maxBytes));
 }
 
 type Mutable<Of> = { -readonly [Key in keyof Of]: Of[Key] };
 
-/** Reads an encoded Node. Throws when the bytes are none. */
+/** Throws if the bytes are not a Node. */
 export function readNode(bytes: Uint8Array): NodeIdentity {
   const node = fromBinary(NodeSchema, bytes);
   const { id, cluster, metadata, locality } = node;
@@ -198,10 +193,10 @@ export function readNode(bytes: Uint8Array): NodeIdentity {
   };
 }
 
-/** How far into a message its node is looked for, and into a node its id, in fields: both are written first. */
-const farthestField = 16;
+/** Maximum number of fields before the node of a message and before the ID of a node. Clients write both first. */
+const maxSearchedFields = 16;
 
-/** The id of a request's node; undefined when there is none to be found at once, or one that is too long. */
+/** `undefined` if the ID is missing, too late in the message, or too long. */
 export function nodeIdIn(request: Uint8Array, delta: boolean): string | undefined {
   try {
     const node = firstField(request, delta ? nodeOf.delta : nodeOf.sotw);
@@ -212,17 +207,17 @@ export function nodeIdIn(request: Uint8Array, delta: boolean): string | undefine
   }
 }
 
-function firstField(bytes: Uint8Array, wanted: number): Uint8Array | undefined {
+function firstField(bytes: Uint8Array, fieldNumber: number): Uint8Array | undefined {
   const reader = new BinaryReader(bytes);
-  for (let i = 0; i < farthestField && reader.pos < reader.len; i++) {
+  for (let i = 0; i < maxSearchedFields && reader.pos < reader.len; i++) {
     const [field, wireType] = reader.tag();
-    if (field === wanted && wireType === 2) return reader.bytes();
+    if (field === fieldNumber && wireType === 2) return reader.bytes();
     reader.skip(wireType, field);
   }
   return undefined;
 }
 
-/** Calls `take` with each field and where it starts; it reads the field and answers true, or leaves it alone. */
+/** Calls `take` with each field and its start. `take` reads the field and returns true, or leaves it unread. */
 function readFields(bytes: Uint8Array, take: (field: number, reader: BinaryReader, start: number) => boolean): void {
   const reader = new BinaryReader(bytes);
   while (reader.pos < reader.len) {
@@ -233,7 +228,7 @@ function readFields(bytes: Uint8Array, take: (field: number, reader: BinaryReade
   }
 }
 
-/** @returns whether all fields were read: not where they name too much */
+/** @returns false if there are too many names */
 function readWithin(...[bytes, take]: Parameters<typeof readFields>): boolean {
   try {
     readFields(bytes, take);
@@ -250,18 +245,18 @@ function readKnown(bytes: Uint8Array, known: Map<string, string>): void {
   let version = '';
   readFields(bytes, (field, reader) => {
     if (field === 1) name = reader.string();
-    else if (field === 2) version = beginningOf(reader.bytes(), longest.version);
+    else if (field === 2) version = beginningOf(reader.bytes(), maxTextBytes.version);
     else return false;
     return true;
   });
   known.set(name, version);
 }
 
-function readString(bytes: Uint8Array, wanted: number, longestBytes: number): string {
+function readString(bytes: Uint8Array, fieldNumber: number, maxBytes: number): string {
   let text = '';
   readFields(bytes, (field, reader) => {
-    if (field !== wanted) return false;
-    text = beginningOf(reader.bytes(), longestBytes);
+    if (field !== fieldNumber) return false;
+    text = beginningOf(reader.bytes(), maxBytes);
     return true;
   });
   return text;
@@ -269,5 +264,5 @@ function readString(bytes: Uint8Array, wanted: number, longestBytes: number): st
 
 /** `message` of a google.rpc.Status. */
 function readStatusMessage(bytes: Uint8Array): string {
-  return readString(bytes, 2, longest.rejection);
+  return readString(bytes, 2, maxTextBytes.rejection);
 }

@@ -8,9 +8,9 @@ import { DiscoveryRequestSchema } from '../../../gen/envoy/service/discovery/v3/
 import { packageRoot } from '../../../runtime/package-root.ts';
 import { type ReadRequest, RequestReader } from './ads-request.ts';
 import { KnownRuns, type MessageDecoder, omittedFrom } from './known-runs.ts';
-import { NameLists } from './request-names.ts';
+import { RequestNameLists } from './request-names.ts';
 
-/** grpc-js' own, which is what stands behind ours. */
+/** grpc-js' own decoder, which KnownRuns wraps. */
 const { StreamDecoder } = createRequire(import.meta.url)(
   join(packageRoot(), 'node_modules/@grpc/grpc-js/build/src/stream-decoder.js'),
 ) as { StreamDecoder: new (mostBytes: number) => MessageDecoder & { readState: number } };
@@ -27,7 +27,7 @@ const lists: Readonly<Record<string, readonly string[]>> = {
   none: [],
 };
 
-interface Said {
+interface SentRequest {
   readonly list: string;
   readonly typeUrl: string;
   readonly versionInfo: string;
@@ -36,7 +36,7 @@ interface Said {
   readonly node?: { readonly id: string };
 }
 
-const said: fc.Arbitrary<Said> = fc.record(
+const sentRequest: fc.Arbitrary<SentRequest> = fc.record(
   {
     list: fc.constantFrom('all', 'all', 'all', ...Object.keys(lists)),
     typeUrl: fc.constantFrom(endpointType, endpointType, routeType),
@@ -48,7 +48,7 @@ const said: fc.Arbitrary<Said> = fc.record(
   { requiredKeys: ['list', 'typeUrl', 'versionInfo', 'responseNonce'] },
 );
 
-function encoded({ list, ...request }: Said): Buffer {
+function encoded({ list, ...request }: SentRequest): Buffer {
   return Buffer.from(
     toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { ...request, resourceNames: [...lists[list]!] })),
   );
@@ -60,14 +60,14 @@ function framed(message: Buffer): Buffer {
   return Buffer.concat([prefix, message]);
 }
 
-/** What a stream reads of these pieces, and how many requests came without their names. */
+/** The requests that a stream reads from these pieces, and how many of them omit their names. */
 function readInPieces(pieces: readonly Buffer[]): { requests: ReadRequest[]; omitted: number } {
-  const reader = new RequestReader(new NameLists(), 1_000_000);
-  const own = new StreamDecoder(4 * 1024 * 1024);
+  const reader = new RequestReader(new RequestNameLists(), 1_000_000);
+  const grpcDecoder = new StreamDecoder(4 * 1024 * 1024);
   const decoder = new KnownRuns(
-    own,
-    () => reader.said,
-    () => own.readState === 0,
+    grpcDecoder,
+    () => reader.lastLists,
+    () => grpcDecoder.readState === 0,
   );
   const requests: ReadRequest[] = [];
   let omitted = 0;
@@ -85,24 +85,24 @@ function cut(bytes: Buffer, sizes: readonly number[]): Buffer[] {
   const pieces: Buffer[] = [];
   for (let at = 0, i = 0; at < bytes.length; i++) {
     const size = sizes[i % sizes.length]!;
-    // Of memory that is used again, as it may be.
+    // A copy, because the memory may be reused.
     pieces.push(Buffer.from(bytes.subarray(at, at + size)));
     at += size;
   }
   return pieces;
 }
 
-test('in whatever pieces requests come, they are what they were', () => {
+test('KnownRuns yields the same requests regardless of how they are split', () => {
   let omitted = 0;
   fc.assert(
     fc.property(
-      fc.array(said, { minLength: 1, maxLength: 6 }),
+      fc.array(sentRequest, { minLength: 1, maxLength: 6 }),
       fc.array(fc.oneof(fc.constant(16_384), fc.integer({ min: 1, max: 40_000 })), { minLength: 1, maxLength: 5 }),
-      // In frames of HTTP/2 a message begins with a frame, mostly.
+      // In HTTP/2 a message usually starts with a frame.
       fc.boolean(),
       (conversation, sizes, isJoined) => {
         const messages = conversation.map(encoded);
-        const reader = new RequestReader(new NameLists(), 1_000_000);
+        const reader = new RequestReader(new RequestNameLists(), 1_000_000);
         const expected = messages.map((message) => reader.sotw(message));
         const frames = isJoined ? [Buffer.concat(messages.map(framed))] : messages.map(framed);
         const read = readInPieces(frames.flatMap((bytes) => cut(bytes, sizes)));
@@ -115,39 +115,39 @@ test('in whatever pieces requests come, they are what they were', () => {
   expect(omitted).toBeGreaterThan(5);
 });
 
-test('of an acknowledgement that repeats a thousand names the names are in no new memory', () => {
+test('KnownRuns omits the names of an ACK that repeats a thousand names', () => {
   const acknowledgement = (responseNonce: string): Buffer =>
     framed(encoded({ list: 'all', typeUrl: endpointType, versionInfo: '1', responseNonce }));
-  // A request that asks goes before: as far as the first piece it is not known.
+  // The first request subscribes. Its names are not known yet.
   const pieces = ['', 'a', 'b'].flatMap((nonce) => cut(acknowledgement(nonce), [16_384]));
   const { requests, omitted } = readInPieces(pieces);
   expect(requests.map(({ request }) => request.nonce)).toEqual(['', 'a', 'b']);
   expect(omitted).toBe(2);
 });
 
-test('a list that goes on after one that was said is another one, and is known when it is said again', () => {
-  const say = (list: string): Buffer[] =>
+test('KnownRuns detects a list that is longer than a known one, and recognizes it when it is repeated', () => {
+  const piecesOf = (list: string): Buffer[] =>
     cut(framed(encoded({ list, typeUrl: endpointType, versionInfo: '', responseNonce: '' })), [16_384]);
-  const { requests, omitted } = readInPieces(['all', 'one more', 'one more'].flatMap(say));
+  const { requests, omitted } = readInPieces(['all', 'one more', 'one more'].flatMap(piecesOf));
   expect(requests.map(({ request }) => request.protocol === 'sotw' && request.names.length)).toEqual([
     1_000, 1_001, 1_001,
   ]);
   expect(omitted).toBe(1);
 });
 
-test('a list of fields that ends elsewhere, a compressed message and nonsense are left to the decoder', () => {
+test('KnownRuns leaves truncated lists, compressed messages and invalid bytes to the decoder', () => {
   const first = framed(encoded({ list: 'all', typeUrl: endpointType, versionInfo: '', responseNonce: '' }));
   const compressed = Buffer.from(first);
   compressed[0] = 1;
   const number = Buffer.concat([Buffer.from([0, 0, 0, 0x40, 0]), Buffer.alloc(0x4000, 0x08)]);
-  const reader = new RequestReader(new NameLists(), 1_000_000);
+  const reader = new RequestReader(new RequestNameLists(), 1_000_000);
   reader.sotw(first.subarray(5));
   for (const bytes of [compressed, number]) {
-    const own = new StreamDecoder(4 * 1024 * 1024);
+    const grpcDecoder = new StreamDecoder(4 * 1024 * 1024);
     const decoder = new KnownRuns(
-      own,
-      () => reader.said,
-      () => own.readState === 0,
+      grpcDecoder,
+      () => reader.lastLists,
+      () => grpcDecoder.readState === 0,
     );
     expect(decoder.write(bytes)).toEqual(new StreamDecoder(-1).write(bytes));
   }

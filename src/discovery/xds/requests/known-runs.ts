@@ -1,80 +1,80 @@
 /**
- * Requests that repeat a long list of names, put together without it. A state-of-the-world client says all names of its endpoints
- * with each acknowledgement, 60 KB for a thousand: to join what came in pieces, for five hundred clients at once, was garbage of
- * 30 MB. What comes is compared with what was said before, piece by piece, and of a list that is the same nothing is kept.
+ * Assembles requests without the long list of names that they repeat. A state-of-the-world client sends all names of
+ * its endpoints with each ACK, 60 KB for a thousand; joining the pieces for five hundred clients at once created 30 MB
+ * of garbage. Received pieces are compared with the previous list, and nothing of an equal list is stored.
  */
 import type { WireNames } from './request-names.ts';
 
-/** grpc-js' own: takes pieces of HTTP/2, gives whole messages, each with its prefix of five bytes. */
+/** Interface of grpc-js' decoder: takes HTTP/2 data, returns whole messages with their five-byte prefix. */
 export interface MessageDecoder {
   write(data: Buffer): Buffer[];
 }
 
 /** Tag of a DiscoveryRequest's `resource_names`. */
 const namesTag = 0x1a;
-/** Wire type, the lowest three bits of a field's key, of a field with a length before its content. */
+/** Wire type (lowest three bits of a tag) of a field with a length. */
 const lengthDelimited = 2;
 const prefixBytes = 5;
-/** Lists that are shorter come in one piece, mostly. */
-const leastBytes = 8 * 1024;
-/** A type and a nonce come after the names, and no more. */
-const mostTailBytes = 4 * 1024;
+/** Shorter lists usually arrive in one piece. */
+const minListBytes = 8 * 1024;
+/** Only a type and a nonce follow the names. */
+const maxTailBytes = 4 * 1024;
 
 const omitted = new WeakMap<ArrayBufferLike, WireNames>();
 
-/** The names that belong to a message and are not in its bytes. */
+/** The names that belong to a message but are omitted from its bytes. */
 export function omittedFrom(message: Uint8Array): WireNames | undefined {
   return omitted.get(message.buffer);
 }
 
-/** A message whose list of names is the same as one before, as far as it has come. */
+/** A message whose names equal a previous list as far as they have arrived. */
 interface Run {
-  /** What came before the names, with the message's prefix. */
+  /** Everything before the names, including the message's prefix. */
   readonly head: Buffer;
   readonly names: WireNames;
-  /** Bytes of the names that have come. */
+  /** Received bytes of the names. */
   at: number;
-  /** What comes after them. */
+  /** Everything after the names. */
   readonly tail: Buffer;
   tailAt: number;
 }
 
-/** Stands before grpc-js' decoder: what is no such message it is given as it came. */
+/** Wraps grpc-js' decoder, which receives all other messages unchanged. */
 export class KnownRuns implements MessageDecoder {
   readonly #decoder: MessageDecoder;
-  readonly #said: () => Iterable<WireNames>;
-  readonly #isAtRest: () => boolean;
+  readonly #lists: () => Iterable<WireNames>;
+  readonly #isIdle: () => boolean;
   #run: Run | undefined;
 
   /**
-   * @param said the lists that may be repeated
-   * @param isAtRest whether the decoder waits for the beginning of a message
+   * @param lists lists that may be repeated
+   * @param isIdle whether the decoder expects the start of a message
    */
-  constructor(decoder: MessageDecoder, said: () => Iterable<WireNames>, isAtRest: () => boolean) {
+  constructor(decoder: MessageDecoder, lists: () => Iterable<WireNames>, isIdle: () => boolean) {
     this.#decoder = decoder;
-    this.#said = said;
-    this.#isAtRest = isAtRest;
+    this.#lists = lists;
+    this.#isIdle = isIdle;
   }
 
   write(data: Buffer): Buffer[] {
     if (this.#run === undefined) {
-      this.#run = this.#isAtRest() ? begunRun(data, this.#said()) : undefined;
+      this.#run = this.#isIdle() ? startRun(data, this.#lists()) : undefined;
       if (this.#run === undefined) return this.#decoder.write(data);
-      return this.#goOn(this.#run, data, this.#run.head.length);
+      return this.#continueRun(this.#run, data, this.#run.head.length);
     }
-    return this.#goOn(this.#run, data, 0);
+    return this.#continueRun(this.#run, data, 0);
   }
 
-  #goOn(run: Run, data: Buffer, start: number): Buffer[] {
+  #continueRun(run: Run, data: Buffer, start: number): Buffer[] {
     const { names, tail } = run;
     const { bytes } = names;
     const now = Math.min(bytes.length - run.at, data.length - start);
     if (Buffer.compare(bytes.subarray(run.at, run.at + now), data.subarray(start, start + now)) !== 0)
-      return this.#giveBack(run, data.subarray(start));
+      return this.#passOn(run, data.subarray(start));
     run.at += now;
     const rest = data.subarray(start + now, start + now + tail.length - run.tailAt);
-    // The list goes on: it is another one.
-    if (run.tailAt === 0 && rest[0] === namesTag) return this.#giveBack(run, data.subarray(start + now));
+    // The list continues, so it differs.
+    if (run.tailAt === 0 && rest[0] === namesTag) return this.#passOn(run, data.subarray(start + now));
     run.tailAt += rest.copy(tail, run.tailAt);
     if (run.at < bytes.length || run.tailAt < tail.length) return [];
     this.#run = undefined;
@@ -86,37 +86,37 @@ export class KnownRuns implements MessageDecoder {
     return more.length === 0 ? [message] : [message, ...this.write(more)];
   }
 
-  /** The run turned out to be another one, which is seen before anything has come after the names. */
-  #giveBack({ head, names, at }: Run, more: Buffer): Buffer[] {
+  /** The list differs. That is detected before anything after the names is consumed. */
+  #passOn({ head, names, at }: Run, more: Buffer): Buffer[] {
     this.#run = undefined;
     const known = names.bytes.subarray(0, at);
     this.#decoder.write(head);
-    // The decoder keeps parts of what it is given, until the message is there.
+    // A separate view, because the decoder keeps parts until the message is complete.
     this.#decoder.write(Buffer.from(known.buffer, known.byteOffset, known.byteLength));
     return this.#decoder.write(more);
   }
 }
 
-/** A message begins here whose names are, as far as they have come, those that were said before. */
-function begunRun(data: Buffer, said: Iterable<WireNames>): Run | undefined {
+/** Whether a message starts here whose names equal a previous list so far. */
+function startRun(data: Buffer, lists: Iterable<WireNames>): Run | undefined {
   if (data.length <= prefixBytes || data[0] !== 0) return undefined;
   const length = data.readUInt32BE(1);
-  if (length < leastBytes) return undefined;
+  if (length < minListBytes) return undefined;
   const start = startOfNames(data);
   if (start === undefined) return undefined;
-  for (const names of said) {
+  for (const names of lists) {
     const { bytes } = names;
     const tailBytes = prefixBytes + length - start - bytes.length;
-    if (bytes.length < leastBytes || tailBytes < 0 || tailBytes > mostTailBytes) continue;
-    const come = Math.min(bytes.length, data.length - start);
-    if (Buffer.compare(bytes.subarray(0, come), data.subarray(start, start + come)) !== 0) continue;
+    if (bytes.length < minListBytes || tailBytes < 0 || tailBytes > maxTailBytes) continue;
+    const receivedBytes = Math.min(bytes.length, data.length - start);
+    if (Buffer.compare(bytes.subarray(0, receivedBytes), data.subarray(start, start + receivedBytes)) !== 0) continue;
     const head = Buffer.from(data.subarray(0, start));
     return { head, names, at: 0, tail: Buffer.alloc(tailBytes), tailAt: 0 };
   }
   return undefined;
 }
 
-/** Where a message's names start; undefined: not within what has come, or after something that is no ordinary field. */
+/** `undefined` if the names have not arrived, or follow an unusual field. */
 function startOfNames(data: Buffer): number | undefined {
   let at = prefixBytes;
   while (at < data.length) {

@@ -5,7 +5,7 @@ import { keepRecentlyUsed } from './recently-used.ts';
 
 const lengths = (maxBytes: number) => keepRecentlyUsed<string, string>(maxBytes, ({ length }) => length);
 
-test('what was not used for longest goes first', () => {
+test('A recently-used cache evicts the least recently used entry', () => {
   const kept = lengths(6);
   kept.set('a', 'aa');
   kept.set('b', 'bb');
@@ -15,14 +15,14 @@ test('what was not used for longest goes first', () => {
   expect([kept.get('a'), kept.get('b'), kept.get('c'), kept.get('d')]).toEqual(['aa', undefined, 'cc', 'd']);
 });
 
-test('the last one stays, however large', () => {
+test('A recently-used cache keeps the last entry, however large it is', () => {
   const kept = lengths(3);
   kept.set('a', 'aa');
   kept.set('b', 'bbbbbbbb');
   expect([kept.size, kept.get('b')]).toEqual([1, 'bbbbbbbb']);
 });
 
-test('one drop costs the same, however much is kept', () => {
+test('A recently-used cache evicts an entry at the same cost, however many entries there are', () => {
   const costOf = (count: number): number => {
     const kept = keepRecentlyUsed<number, string>(count, () => 1);
     let next = 0;

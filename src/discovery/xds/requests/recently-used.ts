@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
 
 /**
- * Keeps what was used last, up to a number of bytes; the last one in any case: lru-cache would not take what is larger than
- * the whole, and the largest bodies are those that are worth most. Such a one counts as the whole, and has it to itself.
+ * LRU cache limited in bytes that always keeps the newest entry. lru-cache would reject an entry larger than the limit,
+ * but the largest bodies save the most. Such an entry counts as the whole limit.
  *
  * @param bytesOf a positive integer
  */

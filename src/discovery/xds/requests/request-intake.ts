@@ -1,51 +1,50 @@
 /**
- * Takes the requests of one stream, one at a time. The next one is read when the one before was dealt with and nothing holds
- * the stream; until then HTTP/2's flow control keeps the client from sending more than its window. The first may be looked at
- * before the stream begins.
+ * Reads the requests of one stream, each after the previous one is processed and while the stream is not paused. Until
+ * then, HTTP/2 flow control limits what the client sends. The first request may be inspected before the stream starts.
  */
 import type { AdsCall } from '../stream/ads-transport.ts';
-import type { Turns } from './request-turns.ts';
+import type { WorkTurns } from './request-turns.ts';
 
 export class RequestIntake {
   readonly #call: AdsCall;
-  readonly #turns: Turns;
-  /** Asks grpc-js for the next message; undefined until its stream wants one. */
+  readonly #turns: WorkTurns;
+  /** Requests the next message from grpc-js; `undefined` until its stream wants one. */
   #readNext: (() => void) | undefined;
-  /** Looks at the first request when it is there; undefined when nobody wants to see it. */
-  #look: (() => void) | undefined;
+  /** Inspects the first request when it arrives. */
+  #peekListener: (() => void) | undefined;
   #isPaced = false;
   #isBusy = false;
   #isHeld = false;
 
-  constructor(call: AdsCall, turns: Turns) {
+  constructor(call: AdsCall, turns: WorkTurns) {
     this.#call = call;
     this.#turns = turns;
   }
 
-  /** Reads the first request, for one who waits to see it, and leaves it where it is. Once, before {@link begin}. */
-  look(seen: (bytes: Buffer) => void): void {
+  /** Inspects the first request without consuming it. At most once, before {@link begin}. */
+  peek(onRequest: (bytes: Buffer) => void): void {
     const call = this.#call;
     this.#pace();
-    this.#look = () => {
-      // The end of the call is left for whoever takes the requests.
+    this.#peekListener = () => {
+      // The end of the call is handled by the consumer of the requests.
       if (call.readableLength === 0) return;
       this.#isBusy = true;
       const bytes: Buffer = call.read();
       call.unshift(bytes);
-      seen(bytes);
+      onRequest(bytes);
     };
-    call.once('readable', this.#look);
+    call.once('readable', this.#peekListener);
   }
 
   /**
-   * Begins to take requests.
+   * Starts to read requests.
    *
-   * @param take deals with one. Must not throw.
+   * @param take processes a request. Must not throw.
    */
   begin(take: (bytes: Buffer) => void): void {
     const call = this.#call;
     this.#pace();
-    if (this.#look !== undefined) call.off('readable', this.#look);
+    if (this.#peekListener !== undefined) call.off('readable', this.#peekListener);
     call.on('data', (bytes: Buffer) => {
       this.#isBusy = true;
       const next = (): void => {
@@ -54,11 +53,11 @@ export class RequestIntake {
       };
       this.#turns.run(() => take(bytes), bytes.length, next);
     });
-    // A call whose first request was looked at is not flowing.
-    if (this.#look !== undefined) call.resume();
+    // A call whose first request was inspected is paused.
+    if (this.#peekListener !== undefined) call.resume();
   }
 
-  /** Reads nothing until {@link release}. */
+  /** Pauses reading until {@link release}. */
   hold(): void {
     this.#isHeld = true;
   }
@@ -68,7 +67,7 @@ export class RequestIntake {
     this.#readOn();
   }
 
-  /** The stream's own buffer would ask for sixteen messages ahead, of megabytes each. */
+  /** The stream's own buffer would request sixteen messages ahead, of megabytes each. */
   #pace(): void {
     if (this.#isPaced) return;
     this.#isPaced = true;

@@ -1,6 +1,6 @@
 /**
- * Lists of names as they come on the wire. A thousand clients name the same thousand endpoints with every
- * acknowledgement: the same bytes are read once, and the same names, in whatever order, are one list.
+ * Interned name lists of requests. A thousand clients send the same thousand endpoint names with each ACK: equal bytes
+ * are parsed once, and equal names in any order share one list.
  */
 import { hash } from 'node:crypto';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
@@ -9,48 +9,48 @@ import { WeakValues } from '../../../model/collections/weak-values.ts';
 import { keptConcat } from '../responses/wire.ts';
 import { keepRecentlyUsed } from './recently-used.ts';
 
-/** A list, and the bytes that it was read from: fields of one number, one after the other. */
+/** A list, and the repeated field from which it was parsed. */
 export interface WireNames {
   readonly bytes: Uint8Array;
   readonly names: readonly string[];
 }
 
-/** Memory of lists that are kept to be recognised: those of a hundred kinds of clients that name a thousand each. */
+/** Memory of cached lists: those of a hundred kinds of clients with a thousand names each. */
 const maxKeptBytes = 8 * 1024 * 1024;
-/** What a list takes beside its names, and what a name takes in it: its places, for the name itself lists share. */
+/** Approximate memory of a list, and of a name in it (lists share the name itself). */
 const listBytes = 200;
 const nameBytes = 32;
-/** Lists that came last, of so many bytes: with these a message is compared before its names are looked through. */
-const mostLatest = 4;
+/** Recent lists whose bytes are compared with a message before its names are parsed. */
+const maxLatest = 4;
 const latestBytes = { least: 1024, most: 1024 * 1024 } as const;
-/** Names that are known; of more than these all are forgotten. Those that are in lists live on there. */
+/** Beyond it, all known names are dropped. Lists keep their names. */
 const maxKnownNames = 100_000;
-/** Names of more characters than this are not kept to be recognised: those of a mesh are shorter. */
-const longestKnownName = 512;
+/** Longer names are not interned. */
+const maxInternedNameLength = 512;
 
-/** The lists of all streams of a server. */
-export class NameLists {
+/** Shared by all streams of a server. */
+export class RequestNameLists {
   readonly #byBytes = keepRecentlyUsed<string, WireNames>(
     maxKeptBytes,
     ({ bytes, names }) => bytes.length + names.length * nameBytes + listBytes,
   );
   /** Newest first. */
   #latest: readonly WireNames[] = [];
-  /** Lists of names that somebody holds. */
+  /** Weak: lists in use. */
   readonly #byNames = new WeakValues<readonly string[]>();
-  /** Equal names are one text: thousands of lists have the same ones. */
+  /** Equal names share one string, because thousands of lists contain the same ones. */
   readonly #names = new Map<string, string>();
 
   /**
-   * Reads the fields of one number that begin here, one after the other. Throws when they do not end within the bytes, or are more
-   * than `most`.
+   * Reads the run of one field that starts here. Throws if it does not end within the bytes or has more than `most`
+   * names.
    */
-  read(bytes: Uint8Array, start: number, most: number): WireNames {
+  read(bytes: Uint8Array, start: number, maxNames: number): WireNames {
     for (const latest of this.#latest) if (isRun(bytes, start, latest.bytes)) return latest;
-    const names = this.#read(bytes.subarray(start, endOfRun(bytes, start, most)));
+    const names = this.#read(bytes.subarray(start, endOfRun(bytes, start, maxNames)));
     const { length } = names.bytes;
     if (length >= latestBytes.least && length <= latestBytes.most) {
-      this.#latest = [names, ...this.#latest].slice(0, mostLatest);
+      this.#latest = [names, ...this.#latest].slice(0, maxLatest);
     }
     return names;
   }
@@ -59,18 +59,18 @@ export class NameLists {
     const key = digest(fields);
     let known = this.#byBytes.get(key);
     if (known === undefined) {
-      // The bytes of a message hold all of it: a copy keeps no more than what is wanted.
+      // A copy, because a view would keep the whole message in memory.
       known = { bytes: keptConcat([fields]), names: this.shared(this.#decode(fields)) };
       this.#byBytes.set(key, known);
     }
     return known;
   }
 
-  /** The one list of these names, in order and each once. */
+  /** The shared list of these names, sorted and without duplicates. */
   shared(names: readonly string[]): readonly string[] {
     if (names.length === 0) return noNames;
     const sorted = [...new Set(names)].sort();
-    // No name holds a line's end; a list of such names is but one that is not shared rightly: it is told by its length.
+    // Names contain no line break. If they did, the length would prevent a wrong match.
     const key = digest(Buffer.from(`${sorted.length}\n${sorted.join('\n')}`));
     const known = this.#byNames.get(key);
     if (known !== undefined) return known;
@@ -83,13 +83,13 @@ export class NameLists {
     const names: string[] = [];
     while (reader.pos < reader.len) {
       reader.tag();
-      names.push(this.#theOne(reader.string()));
+      names.push(this.#internName(reader.string()));
     }
     return names;
   }
 
-  #theOne(name: string): string {
-    if (name.length > longestKnownName) return name;
+  #internName(name: string): string {
+    if (name.length > maxInternedNameLength) return name;
     const known = this.#names.get(name);
     if (known !== undefined) return known;
     if (this.#names.size >= maxKnownNames) this.#names.clear();
@@ -102,18 +102,17 @@ function digest(bytes: Uint8Array): string {
   return hash('sha1', bytes, 'base64');
 }
 
-/** A request has more names than are read. */
 export class TooManyNames extends Error {
   override readonly name = 'TooManyNames';
 }
 
-/** Where a run of at most so many fields with the same one-byte tag ends. Throws when it does not end within the bytes. */
-function endOfRun(bytes: Uint8Array, start: number, most: number): number {
+/** The end of a run of at most `most` fields with the same one-byte tag. Throws if it does not end within the bytes. */
+function endOfRun(bytes: Uint8Array, start: number, maxNames: number): number {
   const tag = bytes[start];
   let at = start;
   let fields = 0;
   while (at < bytes.length && bytes[at] === tag) {
-    if (++fields > most) throw new TooManyNames();
+    if (++fields > maxNames) throw new TooManyNames();
     at++;
     let length = 0;
     for (let shift = 0; ; shift += 7) {
@@ -128,7 +127,7 @@ function endOfRun(bytes: Uint8Array, start: number, most: number): number {
   return at;
 }
 
-/** Whether the run that starts here is this one, to its last field. */
+/** Whether exactly this run starts here. */
 export function isRun(bytes: Uint8Array, start: number, known: Uint8Array): boolean {
   const end = start + known.length;
   return end <= bytes.length && bytes[end] !== bytes[start] && Buffer.compare(known, bytes.subarray(start, end)) === 0;

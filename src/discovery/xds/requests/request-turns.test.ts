@@ -4,34 +4,34 @@ import { uncaughtErrors } from '../../../../test/harness/uncaught-errors.ts';
 import { faultOwner, onBehalfOf } from '../../../runtime/fences/fault-owner.ts';
 import { RequestTurns } from './request-turns.ts';
 
-/** Larger than what is done at once. */
+/** Larger than work that runs immediately. */
 const large = 1024 * 1024;
 
 const owner = (name: string, failed: string[] = []) => ({ name, fail: () => void failed.push(name) });
 
-describe('work that throws', () => {
+describe('RequestTurns, for work that throws', () => {
   test.each([
     ['at once', 0],
     ['in its turn', large],
-  ])('%s is told of, and whoever brought it about may bring about more', async (_, bytes) => {
+  ])('report an error %s and let the client continue', async (_, bytes) => {
     const caught = uncaughtErrors();
     const turns = new RequestTurns();
-    const told: string[] = [];
+    const events: string[] = [];
     turns.run(
       () => {
         throw new Error('a bug');
       },
       bytes,
-      () => void told.push('next'),
+      () => void events.push('next'),
     );
-    turns.run(() => void told.push('another'), bytes);
-    await eventually('both have been told', () => told.length === 2);
+    turns.run(() => void events.push('another'), bytes);
+    await eventually('both have been told', () => events.length === 2);
     await eventually('it is told of', () => caught.length === 1);
-    turns.begin(() => told.push('later') === 0);
-    await eventually('others have their turn', () => told.includes('later'));
+    turns.begin(() => events.push('later') === 0);
+    await eventually('others have their turn', () => events.includes('later'));
   });
 
-  test('costs whom it was done for, whoever began the turns', async () => {
+  test('attribute the error to the owner of the work', async () => {
     const caught = uncaughtErrors();
     const turns = new RequestTurns();
     const failed: string[] = [];

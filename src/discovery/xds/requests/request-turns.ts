@@ -1,38 +1,38 @@
-/** Shares out the time that requests take: however many there are and however large, others get their turns in between. */
+/** Shares the event loop between requests, however many and large they are, and other work. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
 import { isTurnFull, Slices } from '../turns/slices.ts';
 
-/** What requests may take of one turn of the event loop before the next ones wait for a later turn. */
+/** Time for requests in one turn of the event loop. Further ones wait for a later turn. */
 const turnMs = 5;
-/** After a request that took longer than a turn its stream rests for so many times as long. */
+/** After a request longer than a turn, its stream pauses for this multiple of its duration. */
 const restFactor = 3;
-/** A request of more bytes than this waits for a turn in any case: it may take long by itself. */
+/** A larger request always waits for a turn, because it may be slow. */
 const largeBytes = 32 * 1024;
 
-/** Work that is done piece by piece: each call does a little, and says whether there is more to do. What throws is over. */
+/** Work in pieces: each call does a little and returns whether there is more. An error ends it. */
 export type Piecework = () => boolean;
 
-/** When work that clients bring about is done. */
-export interface Turns {
+/** Schedules work that clients cause. */
+export interface WorkTurns {
   /**
-   * Does it at once when it is small and there is time; else in its turn. What it throws is told to the last fence.
+   * Runs small work immediately if there is time, otherwise in its turn. Errors are reported as uncaught.
    *
-   * @param next called, whatever was thrown, when whoever brought it about may bring about more: later when it took long
+   * @param next called when the client may cause further work: after slow work, with a delay
    */
   run(work: () => void, bytes: number, next?: () => void): void;
-  /** Does it piece by piece; others have their pieces in between. */
+  /** Runs the work in pieces, alternating with other work. */
   begin(work: Piecework): void;
 }
 
-/** One line for all streams of a server: first come, first served, and back to its end with what is not done yet. */
-export class RequestTurns implements Turns {
+/** Round-robin queue for all streams of a server. */
+export class RequestTurns implements WorkTurns {
   #waiting: Piecework[] = [];
-  /** Work that has had its piece, and comes up next. */
+  /** Work that had its piece in this round. */
   #next: Piecework[] = [];
   readonly #slices = new Slices(() => this.#piece());
-  /** When the first request of this turn of the event loop came. */
-  #turnBegan: number | undefined;
+  /** When the first request in this turn of the event loop arrived. */
+  #turnStartedAt: number | undefined;
   #endOfTurn: NodeJS.Immediate | undefined;
 
   run(work: () => void, bytes: number, next?: () => void): void {
@@ -47,7 +47,7 @@ export class RequestTurns implements Turns {
   }
 
   begin(work: Piecework): void {
-    // Work runs in the name of its owner, not of whoever happened to begin the turns: what escapes costs the owner.
+    // Keeps the asynchronous context of the owner, so that an uncaught error closes the owner's stream.
     const inOwnName = AsyncLocalStorage.snapshot();
     this.#next.push(() => inOwnName(fenced, work));
     this.#slices.begin();
@@ -71,16 +71,16 @@ export class RequestTurns implements Turns {
 
   #hasTime(): boolean {
     const now = performance.now();
-    if (this.#turnBegan === undefined) {
-      this.#turnBegan = now;
+    if (this.#turnStartedAt === undefined) {
+      this.#turnStartedAt = now;
       this.#endOfTurn = setImmediate(() => {
-        this.#turnBegan = undefined;
+        this.#turnStartedAt = undefined;
       });
     }
-    return now - this.#turnBegan < turnMs && !isTurnFull();
+    return now - this.#turnStartedAt < turnMs && !isTurnFull();
   }
 
-  /** Two lists rather than one: taking from the front of a long one costs as much as it is long. */
+  /** Two lists, because removing the first element of a long one would cost as much as its length. */
   #piece(): boolean {
     if (this.#waiting.length === 0) {
       this.#waiting = this.#next.reverse();
@@ -114,8 +114,8 @@ function doAndRest(work: () => void, next: (() => void) | undefined): void {
   else setTimeout(next, tookMs * restFactor);
 }
 
-/** Everything at once: for tests, in which nobody waits. */
-export const atOnce: Turns = {
+/** For tests: runs everything immediately. */
+export const atOnce: WorkTurns = {
   run: (work, _, next) => {
     work();
     next?.();

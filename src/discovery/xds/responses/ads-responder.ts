@@ -1,4 +1,4 @@
-/** The sending side of a stream: makes the responses that were ordered, each when the client has taken those before. */
+/** Sending side of a stream: builds ordered responses, and writes each when the client has taken the earlier ones. */
 import type { ResponseOrder, ResponseSkipped, StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { clusterType, endpointType, isAskedOnce, secretType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { type RolloutRules, rolloutRules } from '../../../../machines/discovery/xds/rollout-rules.ts';
@@ -8,56 +8,56 @@ import { isProxyless } from '../../../model/node/parse-node.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import type { AdsObserver } from '../ads-observer.ts';
-import type { OneShotAnswer } from '../one-shot.ts';
-import type { Preparation, ResourceReferences, ResourceSet } from '../resource-source.ts';
+import type { OneShotResponse } from '../one-shot.ts';
+import type { ResourcePreparation, ResourceReferences, ResourceSet } from '../resource-source.ts';
 import type { DepartedResources } from '../rollout/departed-clusters.ts';
 import { removalTimesOf } from '../rollout/drain-time.ts';
 import type { RemovalTimes } from '../rollout/draining-listeners.ts';
 import type { RolloutEvent } from '../rollout/rollout-events.ts';
 import { type GatedStream, RolloutGate } from '../rollout/rollout-gate.ts';
-import { isClientGone } from '../stream/ads-transport.ts';
+import { isClientDisconnected } from '../stream/ads-transport.ts';
 import { shortened } from '../stream/client-text.ts';
-import type { StreamSurroundings } from '../stream/stream-surroundings.ts';
-import { noteHandedOver } from '../turns/slices.ts';
-import { bytesIn, countOf, encodeHead, type Resources, type ResponseHead } from './ads-response.ts';
-import { type Selection, SentResources } from './ads-sent.ts';
+import type { StreamContext } from '../stream/stream-context.ts';
+import { countSocketBytes } from '../turns/slices.ts';
+import { bytesIn, countOf, encodeHead, type ResponseHead, type ResponseResources } from './ads-response.ts';
+import { type ResponseSelection, SentResources } from './ads-sent.ts';
 import { withoutMissing } from './missing-secrets.ts';
 import type { AdsResponderOptions, KnownClient } from './responder-options.ts';
 
-/** A response waits while more than this of earlier ones has not left. */
+/** A response waits while more bytes of earlier ones are unsent. */
 const maxUnflushedBytes = 64 * 1024;
 
-/** An order, and what it is to be answered from. */
+/** An order and the resources for its response. */
 interface WaitingOrder {
   readonly order: ResponseOrder;
-  set: Answer | 'building';
+  set: ResponseSet | 'building';
 }
 
-/** `undefined` if the source makes no such resources. */
-type Answer = ResourceSet | undefined | 'failed';
+/** `undefined` if the source has no such resources. */
+type ResponseSet = ResourceSet | undefined | 'failed';
 
 export class AdsResponder implements GatedStream {
   readonly #options: AdsResponderOptions;
-  readonly #around: StreamSurroundings;
+  readonly #context: StreamContext;
   readonly #sent = new Map<string, SentResources>();
   #client: KnownClient | undefined;
-  /** Orders whose turn has not come: one a type at most, for the connection waits for the outcome of each. */
+  /** At most one of each type, because the exchange waits for the outcome of each. */
   #orders: WaitingOrder[] = [];
   #unflushedBytes = 0;
   #isCongested = false;
   #responses = 0;
   #wasRefusedSecrets = false;
-  /** Those of the node; undefined until they matter. */
+  /** Those of the node, computed on first use. */
   #removal: RemovalTimes | undefined;
   readonly #gate: RolloutGate | undefined;
 
   constructor(options: AdsResponderOptions) {
     this.#options = options;
-    this.#around = options.around;
-    if (options.around.makeBeforeBreak !== undefined) this.#gate = new RolloutGate(this);
+    this.#context = options.context;
+    if (options.context.makeBeforeBreak !== undefined) this.#gate = new RolloutGate(this);
   }
 
-  /** `undefined` if nothing is held back: gRPC requests clusters after routes, and uses no route before it has its clusters. */
+  /** `undefined` for gRPC clients: they request clusters after routes, and use no route before its clusters. */
   get gate(): RolloutGate | undefined {
     const { node } = this.#client ?? {};
     return node !== undefined && isProxyless(node.metadata) ? undefined : this.#gate;
@@ -67,36 +67,34 @@ export class AdsResponder implements GatedStream {
     return this.#unflushedBytes;
   }
 
-  /** Whether a response waited, when it was last looked, until those before it had left. */
+  /** Whether a response waited for earlier ones at the last check. */
   get isCongested(): boolean {
     return this.#isCongested;
   }
 
-  /** Types of which there is a record of what the client was sent. */
   get typesSent(): Iterable<string> {
     return this.#sent.keys();
   }
 
-  /** How many resources of a type the client has. */
   resourcesSent(typeUrl: string): number {
     return this.#sent.get(typeUrl)?.count ?? 0;
   }
 
   get references(): ResourceReferences {
-    return this.#around.makeBeforeBreak!.references;
+    return this.#context.makeBeforeBreak!.references;
   }
 
   get removal(): RemovalTimes {
-    this.#removal ??= removalTimesOf(this.#client?.node, this.#around.makeBeforeBreak!.removal);
+    this.#removal ??= removalTimesOf(this.#client?.node, this.#context.makeBeforeBreak!.removal);
     return this.#removal;
   }
 
   get limitMs(): number {
-    return this.#around.makeBeforeBreak!.limitMs;
+    return this.#context.makeBeforeBreak!.limitMs;
   }
 
   get rules(): RolloutRules {
-    return this.#around.makeBeforeBreak!.rules ?? rolloutRules;
+    return this.#context.makeBeforeBreak!.rules ?? rolloutRules;
   }
 
   get takesUnrequested(): boolean {
@@ -113,99 +111,97 @@ export class AdsResponder implements GatedStream {
 
   departedResources(): DepartedResources | undefined {
     const node = this.#client?.node;
-    return node && this.#around.makeBeforeBreak?.departed.take(node, this.now());
+    return node && this.#context.makeBeforeBreak?.departed.take(node, this.now());
   }
 
   now(): number {
-    return this.#around.now();
+    return this.#context.now();
   }
 
   generated(typeUrl: string): ResourceSet | undefined {
-    const set = this.#tried(typeUrl, () => this.#client?.resources.get(typeUrl, '*'));
+    const set = this.#tryGet(typeUrl, () => this.#client?.resources.get(typeUrl, '*'));
     return set === 'failed' ? undefined : set;
   }
 
   *generating(typeUrl: string): Steps<void> {
-    const preparation = this.#tried(typeUrl, () => this.#client?.resources.prepare?.(typeUrl, '*'));
+    const preparation = this.#tryGet(typeUrl, () => this.#client?.resources.prepare?.(typeUrl, '*'));
     if (preparation === undefined || preparation === 'failed') return;
-    while (this.#tried(typeUrl, () => preparation.piece()) === true) yield;
+    while (this.#tryGet(typeUrl, () => preparation.piece()) === true) yield;
   }
 
-  tell(report: StreamReport): void {
-    this.#options.tell(report);
+  onReport(report: StreamReport): void {
+    this.#options.onReport(report);
   }
 
   takeRolloutEvent(event: RolloutEvent): void {
-    this.#options.rollout(event);
+    this.#options.onRolloutEvent(event);
   }
 
   sharedNames(names: readonly string[]): readonly string[] {
-    return this.#around.lists.shared(names);
+    return this.#context.lists.shared(names);
   }
 
   get observer(): AdsObserver {
-    return this.#around.observer;
+    return this.#context.observer;
   }
 
-  /** From now on there is somebody to answer. */
-  meet(client: KnownClient): void {
+  setClient(client: KnownClient): void {
     this.#client = client;
   }
 
   send(orders: readonly ResponseOrder[]): void {
-    for (const order of orders) this.#orders.push(this.#begun(order));
+    for (const order of orders) this.#orders.push(this.#prepareOrder(order));
     this.#sendDue();
   }
 
-  /** Makes no more responses. */
   stop(): void {
     const resources = this.gate?.resources;
     if (resources !== undefined && this.#client !== undefined)
-      this.#around.makeBeforeBreak?.departed.add(this.#client.node, resources, this.now());
+      this.#context.makeBeforeBreak?.departed.add(this.#client.node, resources, this.now());
     this.#orders = [];
     this.#sent.clear();
     this.#client = undefined;
   }
 
-  /** Sends what was ordered, until the client has too much on its way. */
+  /** Sends responses until too many bytes are unsent. */
   #sendDue(): void {
     while (this.#orders.length > 0 && this.#unflushedBytes <= maxUnflushedBytes) {
       const { order, set } = this.#orders[0]!;
       if (set === 'building') break;
       this.#orders.shift();
-      this.#answer(order, set);
+      this.#process(order, set);
     }
     const isCongested = this.#orders.length > 0;
     if (isCongested === this.#isCongested) return;
     this.#isCongested = isCongested;
-    this.#options.congested(isCongested);
+    this.#options.onCongestionChange(isCongested);
   }
 
   /**
-   * What the client should have when the order is given, not when its turn comes: a later context may have reached the node by
-   * then, and what this order refers to of that one is ordered later.
+   * Resources as of the order, not as of its turn: the node may have a later context by then, whose changes are ordered
+   * later.
    */
-  #begun(order: ResponseOrder): WaitingOrder {
+  #prepareOrder(order: ResponseOrder): WaitingOrder {
     const { typeUrl, names } = order;
     if (isAskedOnce(typeUrl) || typeUrl === secretType) return { order, set: undefined };
     if (order.again !== undefined) {
       return { order, set: { version: order.again, resources: this.sentOf(typeUrl).resources } };
     }
-    const preparation = this.#tried(typeUrl, () => this.#client?.resources.prepare?.(typeUrl, names));
+    const preparation = this.#tryGet(typeUrl, () => this.#client?.resources.prepare?.(typeUrl, names));
     if (preparation === 'failed') return { order, set: 'failed' };
-    if (preparation !== undefined) return this.#prepared(order, preparation);
-    const set = this.#got(typeUrl, () => this.#client?.resources.get(typeUrl, names));
+    if (preparation !== undefined) return this.#buildInSteps(order, preparation);
+    const set = this.#getMeasured(typeUrl, () => this.#client?.resources.get(typeUrl, names));
     const reading = this.#reading(order, set);
     if (reading === undefined || !this.#step(reading)) return { order, set };
     return this.#inTurns(order, () => (this.#step(reading) ? 'building' : set));
   }
 
-  /** Waits until what it is answered from is made: others have their turns meanwhile. */
-  #prepared(order: ResponseOrder, preparation: Preparation): WaitingOrder {
-    const { observer } = this.#around;
+  /** Builds the response in steps, so that other work can run in between. */
+  #buildInSteps(order: ResponseOrder, preparation: ResourcePreparation): WaitingOrder {
+    const { observer } = this.#context;
     const { typeUrl } = order;
     let ms = 0;
-    let set: Answer | 'building' = 'building';
+    let set: ResponseSet | 'building' = 'building';
     let reading: Steps<void> | undefined;
     return this.#inTurns(order, () => {
       if (reading !== undefined && this.#step(reading)) return 'building';
@@ -214,65 +210,65 @@ export class AdsResponder implements GatedStream {
         return set;
       }
       const started = performance.now();
-      const more = this.#tried(typeUrl, () => preparation.piece());
-      if (more === false) set = this.#tried(typeUrl, () => preparation.result());
+      const more = this.#tryGet(typeUrl, () => preparation.piece());
+      if (more === false) set = this.#tryGet(typeUrl, () => preparation.result());
       else if (more === 'failed') set = more;
       if (set !== 'building') reading = this.#reading(order, set);
       ms += performance.now() - started;
-      // Comparing and writing it has a piece of its own: a list of thousands takes milliseconds.
+      // Comparing and writing is a separate step: a list of thousands takes milliseconds.
       return 'building';
     });
   }
 
-  /** @param piece does a little. @returns the answer when it is there */
-  #inTurns(order: ResponseOrder, piece: () => Answer | 'building'): WaitingOrder {
+  /** @param piece does a step. @returns the resource set when it is complete */
+  #inTurns(order: ResponseOrder, piece: () => ResponseSet | 'building'): WaitingOrder {
     const waiting: WaitingOrder = { order, set: 'building' };
-    this.#around.turns.begin(() => {
+    this.#context.turns.begin(() => {
       if (this.#client === undefined) return false;
       waiting.set = piece();
       if (waiting.set === 'building') return true;
-      this.#options.contained(() => this.#sendDue());
+      this.#options.runGuarded(() => this.#sendDue());
       return false;
     });
     return waiting;
   }
 
-  #reading(order: ResponseOrder, set: Answer): Steps<void> | undefined {
+  #reading(order: ResponseOrder, set: ResponseSet): Steps<void> | undefined {
     return set === undefined || set === 'failed' ? undefined : this.gate?.reading(order, set);
   }
 
-  /** @returns whether there are more steps; a bug in one costs the stream */
+  /** @returns whether there are more steps. An error closes the stream */
   #step(steps: Steps<void>): boolean {
     const step: { done?: boolean } = { done: true };
-    this.#options.contained(() => Object.assign(step, steps.next()));
+    this.#options.runGuarded(() => Object.assign(step, steps.next()));
     return step.done === false;
   }
 
-  #answer(order: ResponseOrder, set: Answer): void {
+  #process(order: ResponseOrder, set: ResponseSet): void {
     const { typeUrl } = order;
-    if (isAskedOnce(typeUrl)) this.#answerOnce(order);
+    if (isAskedOnce(typeUrl)) this.#respondOnce(order);
     else if (typeUrl === secretType && this.#refusesSecrets()) this.#skip(typeUrl, 'not served');
-    else if (typeUrl === secretType) this.#answerSecrets(order);
-    else this.#answerFrom(order, set);
+    else if (typeUrl === secretType) this.#respondWithSecrets(order);
+    else this.#respondFrom(order, set);
   }
 
   /**
-   * A secret that does not exist is not answered: Envoy uses a cluster or listener without it when it reads that it was removed, and its
-   * requests fail until the secret comes.
+   * There is no response for a missing secret. After a removal, Envoy would use the cluster or listener without it, and
+   * requests would fail until the secret exists.
    */
-  #answerSecrets(order: ResponseOrder): void {
+  #respondWithSecrets(order: ResponseOrder): void {
     const { typeUrl } = order;
-    const set = this.#got(typeUrl, () => this.#client?.resources.get(typeUrl, order.names));
+    const set = this.#getMeasured(typeUrl, () => this.#client?.resources.get(typeUrl, order.names));
     if (this.gate === undefined || set === undefined || set === 'failed') {
-      this.#answerFrom(order, set);
+      this.#respondFrom(order, set);
       return;
     }
     const known = withoutMissing(order, set, this.sentOf(typeUrl));
     if (known === undefined) this.#skip(typeUrl, 'unchanged');
-    else this.#answerFrom(known, set);
+    else this.#respondFrom(known, set);
   }
 
-  #answerFrom(order: ResponseOrder, set: ResourceSet | undefined | 'failed'): void {
+  #respondFrom(order: ResponseOrder, set: ResourceSet | undefined | 'failed'): void {
     const { typeUrl } = order;
     if (set === undefined || set === 'failed') {
       this.#skip(typeUrl, set ?? 'not served');
@@ -288,64 +284,64 @@ export class AdsResponder implements GatedStream {
       this.#skip(typeUrl, 'unchanged');
       return;
     }
-    if (typeUrl === clusterType && this.#around.rules.resendsEndpoints)
+    if (typeUrl === clusterType && this.#context.rules.resendsEndpoints)
       this.sentOf(endpointType).forget(selection.changed);
     this.#respond(prepared.order, prepared.set.version, selection);
   }
 
-  /** What is asked for once is told without being remembered. */
-  #answerOnce(order: ResponseOrder): void {
+  /** One-shot responses are not recorded as sent. */
+  #respondOnce(order: ResponseOrder): void {
     const { typeUrl, names } = order;
-    const answer = this.#got(typeUrl, () => {
+    const result = this.#getMeasured(typeUrl, () => {
       const { node, identities, isSecure } = this.#client!;
-      const asked = names === '*' ? [] : names;
-      return this.#around.oneShot?.({ typeUrl, names: asked, node, identities, isSecure });
+      const requestedNames = names === '*' ? [] : names;
+      return this.#context.oneShot?.({ typeUrl, names: requestedNames, node, identities, isSecure });
     });
-    if (!(answer instanceof Promise)) {
-      this.#tellOnce(order, answer);
+    if (!(result instanceof Promise)) {
+      this.#sendOnce(order, result);
       return;
     }
-    answer
+    result
       .catch((error: unknown) => this.#failed(typeUrl, error))
-      .then((later) => this.#client !== undefined && this.#options.contained(() => this.#tellOnce(order, later)));
+      .then((later) => this.#client !== undefined && this.#options.runGuarded(() => this.#sendOnce(order, later)));
   }
 
-  #tellOnce(order: ResponseOrder, answer: OneShotAnswer | undefined | 'failed'): void {
+  #sendOnce(order: ResponseOrder, result: OneShotResponse | undefined | 'failed'): void {
     const { typeUrl } = order;
-    if (answer === undefined || answer === 'failed') this.#skip(typeUrl, answer ?? 'not served');
-    else if ('code' in answer) {
-      this.#options.tell({ type: 'request.refused', code: answer.code, reason: shortened(answer.reason) });
+    if (result === undefined || result === 'failed') this.#skip(typeUrl, result ?? 'not served');
+    else if ('code' in result) {
+      this.#options.onReport({ type: 'request.refused', code: result.code, reason: shortened(result.reason) });
     } else {
-      const { version, resources } = answer;
+      const { version, resources } = result;
       this.#respond(order, version, { resources, removed: [], changed: 'all', added: [] });
     }
   }
 
-  /** What a source says; a source that throws is told of. */
-  #got<Answer>(typeUrl: string, ask: () => Answer): Answer | 'failed' {
+  /** Calls the source, measures the time and reports errors. */
+  #getMeasured<Answer>(typeUrl: string, getValue: () => Answer): Answer | 'failed' {
     const started = performance.now();
-    const answer = this.#tried(typeUrl, ask);
-    this.#around.observer.generated?.(typeUrl, performance.now() - started);
-    return answer;
+    const result = this.#tryGet(typeUrl, getValue);
+    this.#context.observer.generated?.(typeUrl, performance.now() - started);
+    return result;
   }
 
-  #tried<Answer>(typeUrl: string, ask: () => Answer): Answer | 'failed' {
+  #tryGet<Answer>(typeUrl: string, getValue: () => Answer): Answer | 'failed' {
     try {
-      return ask();
+      return getValue();
     } catch (error) {
       return this.#failed(typeUrl, error);
     }
   }
 
   #failed(typeUrl: string, error: unknown): 'failed' {
-    const { observer, logger } = this.#around;
+    const { observer, logger } = this.#context;
     const node = this.#client?.node.id ?? '';
     observer.sourceFailed?.(typeUrl, node, error);
     logger.error('resources.failed', { node: shortened(node), typeUrl, reason: shortened(messageOf(error)) });
     return 'failed';
   }
 
-  /** Secrets go only to those of whom it is known who they are (§7.6 #24), unless their port asks nobody. */
+  /** Only identified clients receive Secrets (§7.6 #24), unless the port requires no authentication. */
   #refusesSecrets(): boolean {
     if (this.#client === undefined || this.#client.identities.length > 0) return false;
     if (this.#client.node.secretsUnverified === true) return false;
@@ -353,56 +349,56 @@ export class AdsResponder implements GatedStream {
       this.#wasRefusedSecrets = true;
       const { peer } = this.#options;
       const node = shortened(this.#client.node.id);
-      this.#around.logger.warn('secrets.withheld', { node, peer });
+      this.#context.logger.warn('secrets.withheld', { node, peer });
     }
     return true;
   }
 
-  #respond(order: ResponseOrder, version: string, selection: Selection): void {
+  #respond(order: ResponseOrder, version: string, selection: ResponseSelection): void {
     const { resources, removed } = selection;
-    const { number, method, delta, tell } = this.#options;
+    const { number, method, delta, onReport } = this.#options;
     const { typeUrl } = order;
-    // No other response of this process has the nonce, so that it tells which one is meant wherever it turns up.
+    // Unique in this process, so that a nonce in a log identifies the response.
     const nonce = nonceOf(version, number, ++this.#responses);
     const count = countOf(resources);
-    const controlPlane = this.#around.controlPlane?.[delta ? 'delta' : 'sotw'];
+    const controlPlane = this.#context.controlPlane?.[delta ? 'delta' : 'sotw'];
     const head = { typeUrl, version, nonce, removed, ...(controlPlane !== undefined && { controlPlane }) };
     const bytes = this.#write(head, resources);
     const cause = order.all || order.asked.length > 0 ? 'request' : 'push';
-    this.#around.observer.responseSent?.(typeUrl, { cause, resources: count, bytes });
-    this.#around.observer.messageSent?.(method);
-    const sentAt = this.#around.now();
+    this.#context.observer.responseSent?.(typeUrl, { cause, resources: count, bytes });
+    this.#context.observer.messageSent?.(method);
+    const sentAt = this.#context.now();
     this.gate?.sent(order, version, selection, nonce);
     this.#client?.resources.sent?.(typeUrl, version, cause);
     const figures = { resources: count, removed: removed.length, sentAt };
-    tell({ type: 'response.sent', typeUrl, nonce, version, ...figures, ...this.#awaits(typeUrl) });
+    onReport({ type: 'response.sent', typeUrl, nonce, version, ...figures, ...this.#awaits(typeUrl) });
   }
 
-  #write(head: ResponseHead, resources: Resources): number {
-    const { transport, delta, broken } = this.#options;
-    const { observer, bodies } = this.#around;
-    const parts = { own: encodeHead(head), shared: bodies.framesOf(resources, delta) };
-    // A write can be flushed before it returns.
+  #write(head: ResponseHead, resources: ResponseResources): number {
+    const { transport, delta, onBroken } = this.#options;
+    const { observer, bodies } = this.#context;
+    const parts = { head: encodeHead(head), shared: bodies.framesOf(resources, delta) };
+    // A write may be flushed before it returns.
     const length = bytesIn(parts);
     this.#unflushedBytes += length;
     const started = performance.now();
-    noteHandedOver(length);
+    countSocketBytes(length);
     transport.send(parts, (error) => {
       this.#unflushedBytes -= length;
       if (error) {
-        if (this.#client === undefined || isClientGone(error)) return;
+        if (this.#client === undefined || isClientDisconnected(error)) return;
         observer.sendFailed?.(head.typeUrl, this.#client.node.id, error);
-        broken(error);
+        onBroken(error);
         return;
       }
       observer.responseFlushed?.(head.typeUrl, performance.now() - started);
-      if (this.#orders.length > 0) this.#options.contained(() => this.#sendDue());
+      if (this.#orders.length > 0) this.#options.runGuarded(() => this.#sendDue());
     });
     return length;
   }
 
   #skip(typeUrl: string, why: ResponseSkipped['why']): void {
-    this.#options.tell({ type: 'response.skipped', typeUrl, why, ...this.#awaits(typeUrl) });
+    this.#options.onReport({ type: 'response.skipped', typeUrl, why, ...this.#awaits(typeUrl) });
   }
 
   #awaits(typeUrl: string): Pick<ResponseSkipped, 'awaits'> {

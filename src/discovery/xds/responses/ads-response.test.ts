@@ -4,7 +4,7 @@ import { eventually } from '../../../../test/harness/eventually.ts';
 import type { EncodedResource } from '../resource-source.ts';
 import { SharedBodies } from './ads-response.ts';
 
-test('bodies of many small resources count with what they were joined from', async () => {
+test('SharedBodies count the resources that a body was joined from', async () => {
   const bodies = new SharedBodies();
   const join = (): WeakRef<object> => {
     const frame = Buffer.from('small');
@@ -23,7 +23,7 @@ test('bodies of many small resources count with what they were joined from', asy
   expect(joined.at(-1)?.deref()).toBeDefined();
 });
 
-test('large pieces are not copied when resources go out together, small ones are joined', () => {
+test('SharedBodies join small frames and do not copy large ones', () => {
   const [large, small] = [Buffer.alloc(10_000, 'l'), Buffer.from('small')];
   const resource = { deltaFrame: small, sotwFrame: small, rest: [small, large, small] } as unknown as EncodedResource;
   const resources = [resource, resource];
@@ -34,7 +34,7 @@ test('large pieces are not copied when resources go out together, small ones are
   expect(bodies.framesOf(resources, true)).toBe(pieces);
 });
 
-test('what many streams are sent is one piece, as long as there is room; what few are sent stays in pieces that others share', () => {
+test('SharedBodies join a response that many streams receive while there is space, and keep rare ones in shared pieces', () => {
   const rest = Array.from({ length: 50 }, (_, i) => Buffer.alloc(10_000, i));
   const resource = (): EncodedResource =>
     ({ deltaFrame: Buffer.from('delta'), sotwFrame: Buffer.from('sotw'), rest }) as unknown as EncodedResource;
@@ -42,7 +42,7 @@ test('what many streams are sent is one piece, as long as there is room; what fe
   const sendings = (resources: readonly EncodedResource[], times: number) =>
     Array.from({ length: times }, () => bodies.framesOf(resources, true));
   const one = resource();
-  // Each stream's list is its own: it is the resource that is the same.
+  // Each stream has its own list with the same resource.
   const seen = Array.from({ length: 100 }, () => bodies.framesOf([one], true));
   const [whole] = seen.at(-1)!;
   expect(seen[0]!.slice(1)).toEqual(rest);
@@ -52,7 +52,7 @@ test('what many streams are sent is one piece, as long as there is room; what fe
   const two = [resource(), resource()];
   const both = sendings(two, 100);
   expect(both.at(-1)).toEqual([Buffer.concat(both[0]!)]);
-  // Each of many namespaces has a resource of its own, with the same pieces.
+  // Each of many namespaces has its own resource with the same chunks.
   const few = Array.from({ length: 300 }, () => sendings([resource()], 3));
   expect(few.flat().every((pieces) => pieces.length === 51 && pieces[7] === rest[6])).toBe(true);
   expect(bodies.framesOf([one], true)[0]).toBe(whole);

@@ -1,4 +1,4 @@
-/** Puts discovery responses together from resources that are encoded already. */
+/** Assembles discovery responses from encoded resources. */
 import { keepRecentlyUsed } from '../requests/recently-used.ts';
 import type { EncodedResource } from '../resource-source.ts';
 import { encodedLength, keptBuffer, keptConcat, WireWriter } from './wire.ts';
@@ -7,26 +7,26 @@ export interface ResponseHead {
   readonly typeUrl: string;
   readonly version: string;
   readonly nonce: string;
-  /** Delta: names that the client should drop. */
+  /** Delta: names that the client must remove. */
   readonly removed: readonly string[];
   /** The field `control_plane`, encoded by {@link encodeControlPlane}. */
   readonly controlPlane?: Uint8Array;
 }
 
-/** The parts of a response: a few bytes of its own, and bytes that many responses share. */
+/** Bytes of a response: its own, and those that many responses share. */
 export interface ResponseParts {
   /** Version, type, nonce and removed names. */
-  readonly own: Uint8Array;
-  /** The resources' frames, in order. */
+  readonly head: Uint8Array;
+  /** The frames of the resources, in order. */
   readonly shared: readonly Uint8Array[];
 }
 
-export type Resources = ReadonlyMap<string, EncodedResource> | readonly EncodedResource[];
+export type ResponseResources = ReadonlyMap<string, EncodedResource> | readonly EncodedResource[];
 
-/** Field numbers of DiscoveryResponse and of DeltaDiscoveryResponse agree in all but the removed names. */
+/** Equal in DiscoveryResponse and DeltaDiscoveryResponse, except for the removed names. */
 const field = { version: 1, typeUrl: 4, nonce: 5, removed: 6 } as const;
 
-/** Fields may come in any order, so what is a response's own is in one piece. */
+/** In one piece, because protobuf fields may have any order. */
 export function encodeHead(head: ResponseHead): Buffer {
   const length =
     textLength(field.version, head.version) +
@@ -43,7 +43,7 @@ export function encodeHead(head: ResponseHead): Buffer {
   return writer.finish();
 }
 
-/** The field `control_plane` of all responses of a server: which server they are from. Its number differs between the protocols. */
+/** The field `control_plane`, whose number differs between the protocols. */
 export interface ControlPlaneFields {
   readonly sotw: Uint8Array;
   readonly delta: Uint8Array;
@@ -65,51 +65,49 @@ function textLength(number: number, text: string): number {
   return text === '' ? 0 : encodedLength(number, text);
 }
 
-/** How long a response is. */
-export function bytesIn({ own, shared }: ResponseParts): number {
-  let length = own.length;
+export function bytesIn({ head, shared }: ResponseParts): number {
+  let length = head.length;
   for (const frame of shared) length += frame.length;
   return length;
 }
 
 /**
- * Bytes of joined frames that are kept: a few whole types, for a few shapes of proxies and both protocols. What they were
- * joined from is kept with them.
+ * Limit of cached joined frames: a few whole types, for a few proxy shapes and both protocols. Their sources are kept
+ * with them.
  */
 const maxKeptBytes = 32 * 1024 * 1024;
 
-/** What was sent so often in pieces is sent in one from then on: each piece costs every stream a write of its own. */
-const sendingsInPieces = 16;
-/** Limit of responses that are kept in one piece, beside their pieces: those that all sidecars of a few shapes and namespaces are sent. */
+/** After this many sends in pieces, a response is joined, because each piece costs every stream a write. */
+const maxSendsInPieces = 16;
+/** Limit of responses that are cached in one piece in addition to their pieces. */
 const maxWholeBytes = 16 * 1024 * 1024;
 
-/** What has a body: several resources, or one. */
-type Sent = Resources | EncodedResource;
+type Sent = ResponseResources | EncodedResource;
 
 /**
- * Joins the frames of resources that go out together, and keeps the last ones: a push to many streams that are sent the
- * same resources joins them once. Collections are known by their identity, and so is a resource.
+ * Joins the frames of resources that are sent together and caches the result: a push of the same resources to many
+ * streams joins them once. The keys are the collections and resources themselves.
  */
 export class SharedBodies {
   readonly #bodies = {
-    sotw: keepRecentlyUsed<Resources, Body>(maxKeptBytes / 2, bytesOf),
-    delta: keepRecentlyUsed<Resources, Body>(maxKeptBytes / 2, bytesOf),
+    sotw: keepRecentlyUsed<ResponseResources, Body>(maxKeptBytes / 2, bytesOf),
+    delta: keepRecentlyUsed<ResponseResources, Body>(maxKeptBytes / 2, bytesOf),
   };
   readonly #wholes = {
     sotw: keepRecentlyUsed<Sent, readonly [Uint8Array]>(maxWholeBytes / 2, ([whole]) => whole.length),
     delta: keepRecentlyUsed<Sent, readonly [Uint8Array]>(maxWholeBytes / 2, ([whole]) => whole.length),
   };
-  /** Sendings in pieces. What is sent to few is not held by it. */
+  /** Number of sends in pieces. */
   readonly #sendings = { sotw: new WeakMap<Sent, number>(), delta: new WeakMap<Sent, number>() };
 
-  /** The frames of some resources, or of a whole set, in as few pieces as is good. */
-  framesOf(resources: Resources, delta: boolean): readonly Uint8Array[] {
+  /** The frames in as few pieces as is efficient. */
+  framesOf(resources: ResponseResources, delta: boolean): readonly Uint8Array[] {
     if (countOf(resources) > 1) return this.#whole(resources, delta, () => this.#joined(resources, delta));
     for (const resource of resources.values()) return this.#whole(resource, delta, () => frameOf(resource, delta));
     return [];
   }
 
-  #joined(resources: Resources, delta: boolean): readonly Uint8Array[] {
+  #joined(resources: ResponseResources, delta: boolean): readonly Uint8Array[] {
     const bodies = this.#bodies[delta ? 'delta' : 'sotw'];
     let body = bodies.get(resources);
     if (body === undefined) {
@@ -119,7 +117,7 @@ export class SharedBodies {
     return body.pieces;
   }
 
-  /** Pieces are shared with other bodies: those that few are sent stay in them. */
+  /** Joins often-sent pieces. Rarely sent ones stay shared with other bodies. */
   #whole(sent: Sent, delta: boolean, inPieces: () => readonly Uint8Array[]): readonly Uint8Array[] {
     const protocol = delta ? 'delta' : 'sotw';
     const wholes = this.#wholes[protocol];
@@ -129,11 +127,11 @@ export class SharedBodies {
     if (pieces.length === 1) return pieces;
     const sendings = this.#sendings[protocol];
     const times = (sendings.get(sent) ?? 0) + 1;
-    if (times <= sendingsInPieces) {
+    if (times <= maxSendsInPieces) {
       sendings.set(sent, times);
       return pieces;
     }
-    // Dropped for others, it is worth a copy again when it was sent as often as before.
+    // After an eviction, a copy is worthwhile again after as many sends.
     sendings.delete(sent);
     const whole = [keptConcat(pieces)] as const;
     wholes.set(sent, whole);
@@ -143,14 +141,14 @@ export class SharedBodies {
 
 interface Body {
   readonly pieces: readonly Uint8Array[];
-  /** Bytes that are in no frame. */
+  /** Bytes copied from frames. */
   readonly copied: number;
 }
 
-/** Pieces that are written as they are: several bodies may share them, and a copy costs more than a write. */
+/** Larger frames are not copied: several bodies may share them, and a copy costs more than a write. */
 const minPieceBytes = 4 * 1024;
 
-/** Small ones are joined with those beside them. */
+/** Joins small neighboring frames. */
 function joined(frames: readonly Uint8Array[]): Body {
   const pieces: Uint8Array[] = [];
   let copied = 0;
@@ -174,25 +172,24 @@ function joined(frames: readonly Uint8Array[]): Body {
   return { pieces, copied };
 }
 
-/** What an entry takes beside its bytes, and each resource that it was joined from: there may be many small ones. */
+/** Approximate memory of an entry and of each joined resource, besides the bytes. */
 const entryBytes = 1_000;
 const resourceBytes = 1_000;
 
-function bytesOf({ copied }: Body, resources: Resources): number {
+function bytesOf({ copied }: Body, resources: ResponseResources): number {
   return copied + entryBytes + countOf(resources) * resourceBytes;
 }
 
-export function countOf(resources: Resources): number {
+export function countOf(resources: ResponseResources): number {
   return 'size' in resources ? resources.size : resources.length;
 }
 
-function framesOf(resources: Resources, delta: boolean): Uint8Array[] {
+function framesOf(resources: ResponseResources, delta: boolean): Uint8Array[] {
   const frames: Uint8Array[] = [];
   for (const resource of resources.values()) frames.push(...frameOf(resource, delta));
   return frames;
 }
 
-/** A resource as a response has it. */
 export function frameOf({ deltaFrame, sotwFrame, rest }: EncodedResource, delta: boolean): readonly Uint8Array[] {
   return [delta ? deltaFrame : sotwFrame, ...rest];
 }

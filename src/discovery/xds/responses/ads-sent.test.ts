@@ -13,13 +13,13 @@ const first = new Map(names.map((name) => [name, resource(name)]));
 const second = new Map(first).set('service-7', resource('service-7', '!'));
 const set = (resources: ReadonlyMap<string, EncodedResource>) => ({ version: 'v', resources });
 
-const order = (what: Partial<ResponseOrder>): ResponseOrder => ({
+const order = (fields: Partial<ResponseOrder>): ResponseOrder => ({
   typeUrl: endpointType,
   names,
   all: false,
   asked: [],
   changed: false,
-  ...what,
+  ...fields,
 });
 
 /** Streams that were sent everything. */
@@ -32,7 +32,7 @@ function served(count: number, delta: boolean): SentResources[] {
 }
 
 test.each([true, false])(
-  'streams that agree are sent one selection and one body, worked out once: delta %s',
+  'SentResources compute one selection and one body for streams that agree (delta %s)',
   (delta) => {
     const streams = served(500, delta);
     const selections = new Set<ReturnType<SentResources['take']>>();
@@ -42,7 +42,7 @@ test.each([true, false])(
     expect(selections.size).toBe(1);
     const [selection] = selections;
     expect([...selection!.resources.values()].map(({ name }) => name)).toEqual(['service-7']);
-    // A comparison of a thousand resources for each would take far longer.
+    // A separate comparison of a thousand resources for each stream would take far longer.
     expect(tookMs).toBeLessThan(30);
     const all = new Set(served(3, delta).map((sent) => sent.take(order({ all: true }), set(second))!.resources));
     expect([...all]).toEqual([second]);
@@ -51,28 +51,30 @@ test.each([true, false])(
   },
 );
 
-test('streams that differ in what they had or want are sent different things', () => {
+test('SentResources select different resources for streams with different state or orders', () => {
   const [one, other] = served(2, true);
   one!.forget(['service-9']);
-  const take = (sent: SentResources, what: Partial<ResponseOrder>): string[] =>
-    [...(sent.take(order({ changed: true, ...what }), set(second))?.resources.values() ?? [])].map(({ name }) => name);
+  const take = (sent: SentResources, fields: Partial<ResponseOrder>): string[] =>
+    [...(sent.take(order({ changed: true, ...fields }), set(second))?.resources.values() ?? [])].map(
+      ({ name }) => name,
+    );
   expect(take(one!, {})).toEqual(['service-7', 'service-9']);
   expect(take(other!, {})).toEqual(['service-7']);
   expect(take(other!, {})).toEqual([]);
   expect(take(served(1, true)[0]!, { asked: ['service-1'] })).toEqual(['service-1', 'service-7']);
 });
 
-test('what was forgotten altogether is sent as the whole set, whose body is shared', () => {
+test('SentResources send the whole set with a shared body if everything must be sent again', () => {
   const [sent] = served(1, true);
   sent!.forget('all');
   expect(sent!.take(order({ changed: true }), set(first))?.resources).toBe(first);
   expect(sent!.count).toBe(1_000);
 });
 
-test('a set that differs only in what a client does not want is no news, and is what it has from then on', () => {
+test('SentResources send nothing if only unsubscribed resources differ', () => {
   const sent = new SentResources(false);
-  const wanted = order({ typeUrl: clusterType, names: ['service-1'] });
+  const clusterOrder = order({ typeUrl: clusterType, names: ['service-1'] });
   const [a, b] = [new Map([['service-1', first.get('service-1')!]]), new Map([['service-1', first.get('service-1')!]])];
-  sent.take({ ...wanted, all: true }, set(a));
-  expect(sent.take({ ...wanted, changed: true }, set(b))).toBeUndefined();
+  sent.take({ ...clusterOrder, all: true }, set(a));
+  expect(sent.take({ ...clusterOrder, changed: true }, set(b))).toBeUndefined();
 });

@@ -1,9 +1,9 @@
 /**
- * What a stream was sent of one type, and what of a new set it should be sent. The tables hold references to the
- * source's own maps wherever they can: for a thousand streams with the same three thousand resources there is one map.
+ * What a stream was sent of one type, and which part of a new set must be sent. Refers to the source's maps where
+ * possible: a thousand streams with the same three thousand resources share one map.
  *
- * What is sent follows from what was sent, what there is now, and the order; streams that agree in these (by identity:
- * maps of the source, lists of names that are shared) are all sent the same selection, worked out once.
+ * The selection depends on what was sent, the new map, and the order. Streams that agree in these (compared by
+ * identity) share a selection that is computed once.
  */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { isByName } from '../../../../machines/discovery/xds/ads-types.ts';
@@ -16,13 +16,13 @@ import { LayeredResources } from './layered-resources.ts';
 
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
-/** What one response carries. */
-export interface Selection {
-  /** The whole set, or some of it. Equal selections are one object. */
+/** Content of a response. */
+export interface ResponseSelection {
+  /** The whole set or a part. Equal selections are one object. */
   readonly resources: ResourceMap | readonly EncodedResource[];
-  /** Names of resources that the client should drop (delta). */
+  /** Delta: names that the client must remove. */
   readonly removed: readonly string[];
-  /** Names that are new to the client or not what it had; `'all'` when everything was sent whatever the client had. */
+  /** New or changed names; `'all'` if everything is sent regardless of what the client has. */
   readonly changed: Names;
   /** Names that the client was not sent before. */
   readonly added: readonly string[];
@@ -30,32 +30,31 @@ export interface Selection {
 
 type Names = readonly string[] | 'all';
 
-/** What a stream was sent. */
 interface Sent {
   readonly resources: ResourceMap;
-  /** Names whose sending does not count any more. */
+  /** Names that must be sent again. */
   readonly forgotten: Names;
 }
 
 interface Outcome {
-  /** Undefined when there is nothing to send. */
-  readonly selection: Selection | undefined;
+  /** `undefined` if there is nothing to send. */
+  readonly selection: ResponseSelection | undefined;
   readonly sent: Sent;
 }
 
-/** An outcome, and what led to it beside the two maps. */
-interface WorkedOut extends Outcome {
+/** An outcome with its inputs other than the two maps. */
+interface CachedOutcome extends Outcome {
   readonly forgotten: Names;
   readonly order: ResponseOrder;
   readonly delta: boolean;
 }
 
-export interface Difference {
-  /** Names that are in the new map, and not, or with other content, in the old one. */
+export interface ResourceDifference {
+  /** Names that are new or have another version in the new map. */
   readonly changed: readonly string[];
-  /** Of these, names that are not in the old map. */
+  /** Those among them that the old map does not contain. */
   readonly added: readonly string[];
-  /** Names that are in the old map only. */
+  /** Names that only the old map contains. */
   readonly removed: readonly string[];
 }
 
@@ -65,19 +64,18 @@ const noResources: ResourceMap = new Map();
 export class SentResources {
   readonly #delta: boolean;
   #sent: Sent = { resources: noResources, forgotten: noNames };
-  /** Held for the streams that come to it next. */
+  /** Keeps the outcome alive for further streams. */
   #last: Outcome | undefined;
 
   constructor(delta: boolean) {
     this.#delta = delta;
   }
 
-  /** How many resources the client has. */
   get count(): number {
     return this.#sent.resources.size;
   }
 
-  /** What the client has, if it has taken all that it was sent. */
+  /** What the client has if it accepted everything. */
   get resources(): ResourceMap {
     return this.#sent.resources;
   }
@@ -90,56 +88,56 @@ export class SentResources {
     return this.#sent.resources.has(name);
   }
 
-  /** Whether resources are to be sent again that are as they were. */
+  /** Whether unchanged resources must be sent again. */
   get hasForgotten(): boolean {
     return this.#sent.forgotten.length > 0;
   }
 
-  /** How the resources of a set differ from what was sent; worked out once for all streams that were sent the same. */
-  differenceTo(next: ResourceMap): Difference {
+  /** Computed once for all streams with the same maps. */
+  differenceTo(next: ResourceMap): ResourceDifference {
     return stepOf(this.#sent.resources, next).difference;
   }
 
   /** The next order for changes sends these again. */
   forget(names: Names): void {
-    this.#sent = { resources: this.#sent.resources, forgotten: joined(this.#sent.forgotten, names) };
+    this.#sent = { resources: this.#sent.resources, forgotten: joinNames(this.#sent.forgotten, names) };
   }
 
-  /** The client has these from another stream: they count as sent. */
+  /** The client has these from a previous stream, so they count as sent. */
   adopt(resources: readonly EncodedResource[]): void {
     this.#sent = { ...this.#sent, resources: LayeredResources.shared(this.#sent.resources, resources, []) };
   }
 
   /**
-   * What to send now, taken as sent; undefined when there is nothing.
+   * Selects what to send, and records it as sent. `undefined` if there is nothing.
    *
-   * A subscription is answered even when nothing that was asked for exists: with an empty list (§7.3), in delta with the
+   * A subscription always has a response, even if none of its resources exist: an empty list (§7.3), or in delta the
    * names as removed.
    */
-  take(order: ResponseOrder, set: ResourceSet): Selection | undefined {
+  take(order: ResponseOrder, set: ResourceSet): ResponseSelection | undefined {
     this.#last =
       order.has === undefined
         ? outcomeOf(this.#sent, order, set.resources, this.#delta)
-        : resumed(this.#sent, order, order.has, set.resources);
+        : resumeClient(this.#sent, order, order.has, set.resources);
     this.#sent = this.#last.sent;
     return this.#last.selection;
   }
 }
 
-function joined(names: Names, more: Names): Names {
+function joinNames(names: Names, more: Names): Names {
   if (names === 'all' || more === 'all') return 'all';
   if (names.length === 0) return more;
   return more.length === 0 ? names : [...new Set([...names, ...more])];
 }
 
-// ---- of a client that comes back
+// ---- returning clients
 
 /**
- * What a client lacks of what it has from another stream, of this server or another one: what a version stands for is the same
- * for all of them. Compared for each by itself, for what a client says is not worth keeping; those that lack the same are sent
- * the same collection.
+ * What a returning client lacks compared with its resources of a previous stream, of this or another server: a version
+ * identifies the same content everywhere. Computed separately for each client, because its list is not worth caching.
+ * Clients that lack the same share one collection.
  */
-function resumed({ forgotten }: Sent, order: ResponseOrder, has: KnownResources, next: ResourceMap): Outcome {
+function resumeClient({ forgotten }: Sent, order: ResponseOrder, has: KnownResources, next: ResourceMap): Outcome {
   const versions = new Map(has.names.map((name, i) => [name, has.versions[i]]));
   if (forgotten === 'all') versions.clear();
   else for (const name of forgotten) versions.delete(name);
@@ -148,10 +146,10 @@ function resumed({ forgotten }: Sent, order: ResponseOrder, has: KnownResources,
     if (versions.get(resource.name) !== resource.version) lacking.push(resource);
   }
   const isAll = lacking.length === next.size;
-  const gone = new Set(absent(order.names === '*' ? order.asked : order.names, next));
-  const selection: Selection = {
+  const removedNames = new Set(absent(order.names === '*' ? order.asked : order.names, next));
+  const selection: ResponseSelection = {
     resources: isAll ? next : sharedPart(next, lacking),
-    removed: [...gone].sort(),
+    removed: [...removedNames].sort(),
     changed: isAll ? 'all' : lacking.map(({ name }) => name),
     added: lacking.map(({ name }) => name),
   };
@@ -160,7 +158,7 @@ function resumed({ forgotten }: Sent, order: ResponseOrder, has: KnownResources,
 
 const partsOf = onceFor((_: ResourceMap) => new WeakValues<readonly EncodedResource[]>());
 
-/** Equal parts of a map are one object, as long as somebody holds it. */
+/** Equal parts of a map are one object while it is in use. */
 function sharedPart(whole: ResourceMap, part: readonly EncodedResource[]): readonly EncodedResource[] {
   if (part.length <= 1) return part;
   const parts = partsOf(whole);
@@ -171,16 +169,16 @@ function sharedPart(whole: ResourceMap, part: readonly EncodedResource[]): reado
   return part;
 }
 
-// ---- worked out once
+// ---- cached results
 
-/** What was worked out from one map to another. */
+/** Results for one pair of maps. */
 interface Step {
-  readonly difference: Difference;
-  /** Those that a stream holds, newest last: one that stands still for long must not keep all that came since. */
-  readonly outcomes: WeakRef<WorkedOut>[];
+  readonly difference: ResourceDifference;
+  /** Newest last. Weak, so that an idle stream does not keep later outcomes alive. */
+  readonly outcomes: WeakRef<CachedOutcome>[];
 }
 
-/** Different orders that are remembered for one step from a map to another. */
+/** Different orders that are cached for a pair of maps. */
 const maxOutcomes = 16;
 const steps = new WeakMap<ResourceMap, WeakMap<ResourceMap, Step>>();
 
@@ -191,8 +189,8 @@ function outcomeOf({ resources, forgotten }: Sent, order: ResponseOrder, next: R
     if (known === undefined || known.delta !== delta || known.forgotten !== forgotten) continue;
     if (isSameOrder(known.order, order)) return known;
   }
-  const outcome: WorkedOut = {
-    ...workOut({ resources, forgotten }, order, next, difference, delta),
+  const outcome: CachedOutcome = {
+    ...computeOutcome({ resources, forgotten }, order, next, difference, delta),
     forgotten,
     order,
     delta,
@@ -202,26 +200,26 @@ function outcomeOf({ resources, forgotten }: Sent, order: ResponseOrder, next: R
   return outcome;
 }
 
-/** How one map differs from another; worked out once. */
-export function differenceOf(before: ResourceMap, after: ResourceMap): Difference {
-  return stepOf(before, after).difference;
+/** Cached by pair of maps. */
+export function differenceOf(previous: ResourceMap, after: ResourceMap): ResourceDifference {
+  return stepOf(previous, after).difference;
 }
 
-function stepOf(before: ResourceMap, after: ResourceMap): Step {
-  let known = steps.get(before);
+function stepOf(previous: ResourceMap, after: ResourceMap): Step {
+  let known = steps.get(previous);
   if (known === undefined) {
     known = new WeakMap();
-    steps.set(before, known);
+    steps.set(previous, known);
   }
   let step = known.get(after);
   if (step === undefined) {
-    step = { difference: compare(before, after), outcomes: [] };
+    step = { difference: compare(previous, after), outcomes: [] };
     known.set(after, step);
   }
   return step;
 }
 
-/** Lists are compared by identity: those that are equal but not the same are worked out again. */
+/** Lists are compared by identity. Equal but distinct lists are computed again. */
 function isSameOrder(one: ResponseOrder, other: ResponseOrder): boolean {
   return (
     one.names === other.names &&
@@ -232,21 +230,21 @@ function isSameOrder(one: ResponseOrder, other: ResponseOrder): boolean {
   );
 }
 
-function compare(before: ResourceMap, after: ResourceMap): Difference {
+function compare(previous: ResourceMap, after: ResourceMap): ResourceDifference {
   const changed: string[] = [];
   const added: string[] = [];
   const removed: string[] = [];
-  if (before === after) return { changed, added, removed };
-  if (before instanceof LayeredResources || after instanceof LayeredResources) {
-    const { difference } = stepOf(baseOf(before), baseOf(after));
-    // Whatever differs is in the difference of what they are made from, or in what is another in one of them.
+  if (previous === after) return { changed, added, removed };
+  if (previous instanceof LayeredResources || after instanceof LayeredResources) {
+    const { difference } = stepOf(baseOf(previous), baseOf(after));
+    // A difference is either between the bases or beside one of them.
     for (const name of new Set([
       ...difference.changed,
       ...difference.removed,
-      ...namesBeside(before),
+      ...namesBeside(previous),
       ...namesBeside(after),
     ])) {
-      const [old, now] = [before.get(name), after.get(name)];
+      const [old, now] = [previous.get(name), after.get(name)];
       if (now === undefined) {
         if (old !== undefined) removed.push(name);
       } else if (old !== now && old?.version !== now.version) {
@@ -257,12 +255,12 @@ function compare(before: ResourceMap, after: ResourceMap): Difference {
     return { changed, added, removed };
   }
   for (const [name, resource] of after) {
-    const old = before.get(name);
+    const old = previous.get(name);
     if (old === resource || old?.version === resource.version) continue;
     changed.push(name);
     if (old === undefined) added.push(name);
   }
-  for (const name of before.keys()) if (!after.has(name)) removed.push(name);
+  for (const name of previous.keys()) if (!after.has(name)) removed.push(name);
   return { changed, added, removed };
 }
 
@@ -271,79 +269,79 @@ function baseOf(resources: ResourceMap): ResourceMap {
 }
 
 function namesBeside(resources: ResourceMap): readonly string[] {
-  return resources instanceof LayeredResources ? [...resources.own.keys(), ...resources.without] : noNames;
+  return resources instanceof LayeredResources ? [...resources.overrides.keys(), ...resources.without] : noNames;
 }
 
-// ---- what an order leads to
+// ---- selection
 
-function workOut(
-  before: Sent,
+function computeOutcome(
+  previous: Sent,
   order: ResponseOrder,
   next: ResourceMap,
-  difference: Difference,
+  difference: ResourceDifference,
   delta: boolean,
 ): Outcome {
   if (order.all) return takeAll(order, next, difference, delta);
-  // A state-of-the-world response of a type that is sent as a whole replaces what the client has.
-  if (!delta && !isByName(order.typeUrl)) return takeWhole(before, order, next, difference);
-  return takeSome(before, order, next, difference, delta);
+  // A state-of-the-world response of a wildcard type replaces what the client has.
+  if (!delta && !isByName(order.typeUrl)) return takeWhole(previous, order, next, difference);
+  return takeSome(previous, order, next, difference, delta);
 }
 
-function takeAll(order: ResponseOrder, next: ResourceMap, difference: Difference, delta: boolean): Outcome {
+function takeAll(order: ResponseOrder, next: ResourceMap, difference: ResourceDifference, delta: boolean): Outcome {
   const named = order.names === '*' ? order.asked : order.names;
-  const gone = delta ? new Set([...absent(named, next), ...within(order.names, difference.removed)]) : noNames;
+  const removedNames = delta ? new Set([...absent(named, next), ...within(order.names, difference.removed)]) : noNames;
   const { added } = difference;
-  const selection: Selection = { resources: next, removed: [...gone].sort(), changed: 'all', added };
+  const selection: ResponseSelection = { resources: next, removed: [...removedNames].sort(), changed: 'all', added };
   return { selection, sent: { resources: next, forgotten: noNames } };
 }
 
-function takeWhole(before: Sent, order: ResponseOrder, next: ResourceMap, difference: Difference): Outcome {
+function takeWhole(previous: Sent, order: ResponseOrder, next: ResourceMap, difference: ResourceDifference): Outcome {
   const isNews = difference.changed.length > 0 || within(order.names, difference.removed).length > 0;
-  // What differs without being news is nothing that the client wants: the new map says as well what it has.
-  if (!isNews && order.asked.length === 0) return { selection: undefined, sent: { ...before, resources: next } };
+  // The remaining differences do not concern the client, so the new map also describes what it has.
+  if (!isNews && order.asked.length === 0) return { selection: undefined, sent: { ...previous, resources: next } };
   const { changed, added } = difference;
-  const selection: Selection = { resources: next, removed: [], changed, added };
+  const selection: ResponseSelection = { resources: next, removed: [], changed, added };
   return { selection, sent: { resources: next, forgotten: noNames } };
 }
 
 function takeSome(
-  before: Sent,
+  previous: Sent,
   order: ResponseOrder,
   next: ResourceMap,
-  difference: Difference,
+  difference: ResourceDifference,
   delta: boolean,
 ): Outcome {
   const names = new Set(order.asked);
-  const gone = new Set(absent(order.asked, next));
+  const removedNames = new Set(absent(order.asked, next));
   if (order.changed) {
     for (const name of difference.changed) names.add(name);
-    for (const name of before.forgotten === 'all' ? next.keys() : before.forgotten) names.add(name);
-    for (const name of within(order.names, difference.removed)) gone.add(name);
+    for (const name of previous.forgotten === 'all' ? next.keys() : previous.forgotten) names.add(name);
+    for (const name of within(order.names, difference.removed)) removedNames.add(name);
   }
   const chosen = [...names].flatMap((name) => next.get(name) ?? []);
-  const removed = delta ? [...gone].sort() : [];
+  const removed = delta ? [...removedNames].sort() : [];
   const sent = order.changed
     ? { resources: next, forgotten: noNames }
-    : withSome(before, order.asked, next, difference);
+    : withSome(previous, order.asked, next, difference);
   if (chosen.length === 0 && removed.length === 0 && order.asked.length === 0) return { selection: undefined, sent };
-  // All of it is joined once for whoever gets all of it, for whatever reason.
+  // The complete map, so that its frames are joined once for all streams.
   const resources = chosen.length === next.size ? next : chosen;
   const { added } = difference;
   return { selection: { resources, removed, changed: chosen.map(({ name }) => name), added }, sent };
 }
 
-/** Only what was asked for went out: of all else the client still has what it had. */
-function withSome(before: Sent, names: readonly string[], next: ResourceMap, difference: Difference): Sent {
-  const asked = new Set(names);
-  const { forgotten } = before;
+/** Only the requested names were sent. The client keeps the rest as it was. */
+function withSome(previous: Sent, names: readonly string[], next: ResourceMap, difference: ResourceDifference): Sent {
+  const requestedNames = new Set(names);
+  const { forgotten } = previous;
   const left =
-    forgotten === 'all' || !forgotten.some((name) => asked.has(name))
+    forgotten === 'all' || !forgotten.some((name) => requestedNames.has(name))
       ? forgotten
-      : forgotten.filter((name) => !asked.has(name));
-  if (difference.removed.length === 0 && difference.changed.every((name) => asked.has(name))) {
+      : forgotten.filter((name) => !requestedNames.has(name));
+  if (difference.removed.length === 0 && difference.changed.every((name) => requestedNames.has(name))) {
     return { resources: next, forgotten: left };
   }
-  const resources = new Map(before.resources);
+  const resources = new Map(previous.resources);
   for (const name of names) {
     const resource = next.get(name);
     if (resource === undefined) resources.delete(name);
@@ -352,11 +350,11 @@ function withSome(before: Sent, names: readonly string[], next: ResourceMap, dif
   return { resources, forgotten: left };
 }
 
-/** The removed names that the client still wants to hear of: of what it unsubscribed from it wants to hear nothing. */
+/** Removed names to which the client still subscribes. */
 function within(subscribed: readonly string[] | '*', removed: readonly string[]): readonly string[] {
   if (subscribed === '*' || removed.length === 0) return removed;
-  const wanted = new Set(subscribed);
-  return removed.filter((name) => wanted.has(name));
+  const subscribedNames = new Set(subscribed);
+  return removed.filter((name) => subscribedNames.has(name));
 }
 
 function absent(names: readonly string[], resources: ResourceMap): string[] {

@@ -13,8 +13,8 @@ const typeUrl = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
 const clusterWith = (metadata: Record<string, Record<string, string>>) =>
   create(ClusterSchema, { name: 'outbound|80||a.b', metadata: { filterMetadata: metadata } });
 
-describe('an encoded resource', () => {
-  test('is what a state-of-the-world and a delta response hold', () => {
+describe('An encoded resource', () => {
+  test('can be decoded from a state-of-the-world and a delta response', () => {
     const message = clusterWith({ istio: { config: 'x' } });
     const resource = encodeResource(ClusterSchema, message, message.name);
     const [any] = fromBinary(DiscoveryResponseSchema, resource.sotwFrame).resources;
@@ -24,31 +24,31 @@ describe('an encoded resource', () => {
     expect(named).toMatchObject({ name: message.name, version: resource.version, resource: any });
   });
 
-  test('lies in memory once', () => {
+  test('is stored in memory once for both protocols', () => {
     const resource = encodeResource(ClusterSchema, clusterWith({}), 'a');
     expect(resource.sotwFrame.buffer).toBe(resource.deltaFrame.buffer);
     expect(resource.sotwFrame.at(-1)).toBe(resource.deltaFrame.at(-1));
   });
 
-  test('has the same bytes whatever the order in which its maps were filled', () => {
+  test('has the same bytes regardless of the key order of its maps', () => {
     const one = encodeResource(ClusterSchema, clusterWith({ a: { x: '1', y: '2' }, b: { z: '3' } }), 'a');
     const other = encodeResource(ClusterSchema, clusterWith({ b: { z: '3' }, a: { y: '2', x: '1' } }), 'a');
     expect(Buffer.compare(one.deltaFrame, other.deltaFrame)).toBe(0);
     expect(one.version).toBe(other.version);
   });
 
-  test('leaves the message as it is', () => {
+  test('does not change its message', () => {
     const message = clusterWith({ b: { z: '3' }, a: { y: '2', x: '1' } });
     encodeResource(ClusterSchema, message, 'a');
     expect(Object.keys(message.metadata!.filterMetadata)).toEqual(['b', 'a']);
   });
 
-  test('has another version when it has another content', () => {
+  test('has a different version if its content differs', () => {
     const versions = ['1', '2'].map((x) => encodeResource(ClusterSchema, clusterWith({ a: { x } }), 'a').version);
     expect(versions[0]).not.toBe(versions[1]);
   });
 
-  test('is framed right whatever its lengths', () => {
+  test('is framed correctly for any length', () => {
     fc.assert(
       fc.property(fc.string(), fc.nat({ max: 40_000 }), (name, length) => {
         const resource = encodeValue(typeUrl, Buffer.alloc(length, 7), name);
@@ -58,7 +58,7 @@ describe('an encoded resource', () => {
     );
   });
 
-  test('may go on in pieces that it shares with others, in both protocols', () => {
+  test('may continue in shared chunks, in both protocols', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 300 })), (rest) => {
         const [value, version] = [Buffer.from('begin'), 'v'];
@@ -74,8 +74,8 @@ describe('an encoded resource', () => {
   });
 });
 
-describe('a response', () => {
-  test('is its head and the frames of its resources, in any number', () => {
+describe('An encoded response', () => {
+  test('consists of its head and the frames of its resources', () => {
     const [a, b] = ['a', 'b'].map((name) => encodeValue(typeUrl, Buffer.from(name), name));
     const head = { typeUrl, version: 'v1', nonce: 'v1/1-1' };
     const controlPlane = encodeControlPlane('pilot-0');

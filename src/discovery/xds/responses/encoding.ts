@@ -1,4 +1,4 @@
-/** Turns a protobuf-es message into the bytes that every stream shares. */
+/** Encodes protobuf-es messages into bytes that all streams share. */
 import { hash } from 'node:crypto';
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
@@ -7,13 +7,12 @@ import type { EncodedResource } from '../resource-source.ts';
 import { encodedLength, keptBuffer, WireWriter } from './wire.ts';
 
 const typeUrlPrefix = 'type.googleapis.com/';
-/** Characters of a version: enough for two contents of a name never to have the same one. */
+/** Long enough that two contents of a name never have the same version. */
 const versionLength = 16;
 
 /**
- * Encodes a resource once.
- *
- * Equal messages give equal bytes and so an equal version, in whatever order the keys of their maps were written.
+ * Encodes a resource once. Equal messages have equal bytes and so equal versions, regardless of the key order of their
+ * maps.
  *
  * @param name the resource's name (`name`, or `cluster_name` of a ClusterLoadAssignment).
  */
@@ -26,19 +25,19 @@ export function encodeResource<Desc extends DescMessage>(
   return encodeValue(typeUrlPrefix + schema.typeName, value, name);
 }
 
-/** What identifies a content: 96 bits of its hash. */
+/** 96 bits of the content's hash. */
 export function versionOf(content: string | Uint8Array): string {
   return hash('sha256', content, 'base64url').slice(0, versionLength);
 }
 
 export interface ValueOptions {
-  /** What identifies the content; a hash of the value when left out. */
+  /** Default: a hash of the value. */
   readonly version?: string;
-  /** The value goes on in these. */
+  /** Further chunks of the value. */
   readonly rest?: readonly Uint8Array[];
 }
 
-/** Frames a resource that is encoded already. */
+/** Adds the frame to an encoded resource. */
 export function encodeValue(
   typeUrl: string,
   value: Uint8Array,
@@ -47,7 +46,7 @@ export function encodeValue(
 ): EncodedResource {
   const valueLength = rest.reduce((sum, { length }) => sum + length, value.length);
   const anyLength = encodedLength(1, typeUrl) + encodedLength(2, valueLength);
-  // DiscoveryResponse.resources and Resource.resource both have number 2, so the former is the tail of the latter:
+  // DiscoveryResponse.resources and Resource.resource both have number 2, so the former is the tail of the latter and
   // one copy of the bytes serves both protocols.
   const sotwLength = encodedLength(2, anyLength);
   const resourceLength = encodedLength(3, name) + encodedLength(1, version) + sotwLength;
@@ -66,19 +65,19 @@ export function encodeValue(
 
 const none: readonly Uint8Array[] = [];
 
-/** Where the value of a framed resource is. */
+/** Position of the value in a framed resource. */
 export interface FramedValue {
   readonly typeUrl: string;
   readonly first: Uint8Array;
-  /** Where it begins in `first`. */
+  /** Offset in `first`. */
   readonly start: number;
   readonly rest: readonly Uint8Array[];
 }
 
-/** Finds the value in a resource that {@link encodeValue} has framed. */
+/** Finds the value in a resource framed by {@link encodeValue}. */
 export function valueOf({ sotwFrame, rest }: EncodedResource): FramedValue {
   const reader = new BinaryReader(sotwFrame);
-  // Field 2 of the response, field 1 of its Any, field 2 of that: their lengths may count what is in `rest`.
+  // Field 2 of the response, field 1 of its Any, field 2 of the Any. Their lengths include `rest`.
   reader.tag();
   reader.uint32();
   reader.tag();

@@ -17,25 +17,25 @@ const resources = versions.map((pairs) => new Map(pairs.map(([name, version]) =>
 const without = fc.subarray([...'abcdef']);
 
 interface Layers {
-  readonly own: ResourceMap;
+  readonly overrides: ResourceMap;
   readonly without: readonly string[];
 }
-const layers = fc.record({ own: resources, without }).map(({ own, without: left }): Layers => {
-  return { own, without: left.filter((name) => !own.has(name)) };
+const layers = fc.record({ overrides: resources, without }).map(({ overrides, without: left }): Layers => {
+  return { overrides, without: left.filter((name) => !overrides.has(name)) };
 });
 
-function layered(base: ResourceMap, { own, without: left }: Layers): ResourceMap {
-  return LayeredResources.over(base, own.values(), left);
+function layered(base: ResourceMap, { overrides, without: left }: Layers): ResourceMap {
+  return LayeredResources.over(base, overrides.values(), left);
 }
 
-/** What the layers mean. */
-function plain(base: ResourceMap, { own, without: left }: Layers): ResourceMap {
-  const map = new Map([...base, ...own]);
+/** The plain map that equals the layers. */
+function plain(base: ResourceMap, { overrides, without: left }: Layers): ResourceMap {
+  const map = new Map([...base, ...overrides]);
   for (const name of left) map.delete(name);
   return map;
 }
 
-it('a layered map answers as a map of the same would', () => {
+it('LayeredResources behave like a plain map with the same content', () => {
   fc.assert(
     fc.property(resources, layers, layers, (base, one, other) => {
       for (const [map, model] of [
@@ -52,17 +52,17 @@ it('a layered map answers as a map of the same would', () => {
   );
 });
 
-it('it is the base where nothing is other, and the map before where that was the same', () => {
+it('LayeredResources.over returns the base or the previous map if they are equal', () => {
   const base = new Map([['a', resourceOf('a', '1')]]);
   expect(LayeredResources.over(base, base.values(), ['b'])).toBe(base);
-  const before = LayeredResources.over(base, [resourceOf('b', '1')], ['a']);
-  const own = [...before.values()];
-  expect(LayeredResources.over(base, own, ['a'], before)).toBe(before);
-  expect(LayeredResources.over(base, own, [], before)).not.toBe(before);
-  expect(LayeredResources.over(base, [resourceOf('b', '1')], ['a'], before)).not.toBe(before);
+  const previousMap = LayeredResources.over(base, [resourceOf('b', '1')], ['a']);
+  const overrides = [...previousMap.values()];
+  expect(LayeredResources.over(base, overrides, ['a'], previousMap)).toBe(previousMap);
+  expect(LayeredResources.over(base, overrides, [], previousMap)).not.toBe(previousMap);
+  expect(LayeredResources.over(base, [resourceOf('b', '1')], ['a'], previousMap)).not.toBe(previousMap);
 });
 
-it('what is sent from one to the next is what would be sent of whole maps', () => {
+it('LayeredResources lead to the same responses as plain maps', () => {
   const order = { typeUrl: clusterType, names: '*' as const, all: false, changed: true, asked: [] };
   const sentOf = (delta: boolean, ...maps: readonly ResourceMap[]) => {
     const sent = new SentResources(delta);
@@ -81,31 +81,31 @@ it('what is sent from one to the next is what would be sent of whole maps', () =
   );
 });
 
-it('many that differ a little from one are compared with the next at the cost of what they do not share', () => {
-  let looks = 0;
+it('LayeredResources with a shared base are compared at the cost of their differences', () => {
+  let visits = 0;
   class Counted extends Map<string, EncodedResource> {
     override [Symbol.iterator](): MapIterator<[string, EncodedResource]> {
-      looks += this.size;
+      visits += this.size;
       return super[Symbol.iterator]();
     }
     override keys(): MapIterator<string> {
-      looks += this.size;
+      visits += this.size;
       return super.keys();
     }
   }
   const names = Array.from({ length: 1_000 }, (_, index) => `cluster-${index}`);
-  const before = new Counted(names.map((name) => [name, resourceOf(name, '1')]));
-  const after = new Counted([...before, ['cluster-7', resourceOf('cluster-7', '2')]]);
+  const previousMap = new Counted(names.map((name) => [name, resourceOf(name, '1')]));
+  const after = new Counted([...previousMap, ['cluster-7', resourceOf('cluster-7', '2')]]);
   const order = { typeUrl: clusterType, names: '*' as const, all: false, changed: true, asked: [] };
   const streams = Array.from({ length: 50 }, (_, index) => {
-    const own = [resourceOf(`inbound-${index}`, '1')];
+    const overrides = [resourceOf(`inbound-${index}`, '1')];
     const sent = new SentResources(true);
-    sent.take({ ...order, all: true }, { version: '1', resources: LayeredResources.over(before, own, []) });
-    return { sent, now: LayeredResources.over(after, own, []) };
+    sent.take({ ...order, all: true }, { version: '1', resources: LayeredResources.over(previousMap, overrides, []) });
+    return { sent, now: LayeredResources.over(after, overrides, []) };
   });
-  looks = 0;
+  visits = 0;
   for (const { sent, now } of streams) {
     expect(sent.take(order, { version: '2', resources: now })?.changed).toEqual(['cluster-7']);
   }
-  expect(looks).toBeLessThanOrEqual(2 * 1_000);
+  expect(visits).toBeLessThanOrEqual(2 * 1_000);
 });

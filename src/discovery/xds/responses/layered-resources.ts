@@ -1,6 +1,6 @@
 /**
- * A map of resources that is another with a few differences. Thousands of clusters that proxies of all namespaces have are
- * kept once, and what differs between two such maps is looked for in what they do not share.
+ * A map of resources stored as its differences from a base map. Thousands of clusters that proxies of all namespaces
+ * share are stored once, and two such maps are compared only where they are not shared.
  */
 import { onceFor } from '../../../model/collections/once-for.ts';
 import { identityText, WeakValues } from '../../../model/collections/weak-values.ts';
@@ -10,70 +10,71 @@ type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
 const layersOf = onceFor((_: ResourceMap) => new WeakValues<ResourceMap>());
 
-/** Immutable. In the order of the other, then what is beside it. */
+/** Immutable. In the order of the base, then the additional resources. */
 export class LayeredResources implements ResourceMap {
   readonly base: ResourceMap;
-  /** Resources beside those of the base, or instead of them. */
-  readonly own: ResourceMap;
-  /** Names in the base that are not in this. */
+  /** Added or replaced resources. */
+  readonly overrides: ResourceMap;
+  /** Names of the base that this map does not contain. */
   readonly without: ReadonlySet<string>;
   readonly size: number;
 
-  private constructor(base: ResourceMap, own: ResourceMap, without: ReadonlySet<string>) {
+  private constructor(base: ResourceMap, overrides: ResourceMap, without: ReadonlySet<string>) {
     this.base = base;
-    this.own = own;
+    this.overrides = overrides;
     this.without = without;
     let { size } = base;
-    for (const name of own.keys()) if (!base.has(name)) size++;
+    for (const name of overrides.keys()) if (!base.has(name)) size++;
     this.size = size - without.size;
   }
 
   /**
-   * The base itself where nothing is other than in it.
+   * Returns the base itself if nothing differs.
    *
-   * @param own what of it is in the base counts for nothing
-   * @param without none of them is in `own`
-   * @param before given back if it is the same
+   * @param overrides resources that equal those of the base are ignored
+   * @param without disjoint from `own`
+   * @param previous returned if it is equal
    */
   static over(
     base: ResourceMap,
-    own: Iterable<EncodedResource>,
+    overrides: Iterable<EncodedResource>,
     without: Iterable<string>,
-    before?: ResourceMap,
+    previous?: ResourceMap,
   ): ResourceMap {
-    const different = new Map([...own].filter((one) => base.get(one.name) !== one).map((one) => [one.name, one]));
+    const different = new Map([...overrides].filter((one) => base.get(one.name) !== one).map((one) => [one.name, one]));
     const left = new Set([...without].filter((name) => base.has(name)));
     if (different.size === 0 && left.size === 0) return base;
-    const made = new LayeredResources(base, different, left);
-    return before instanceof LayeredResources && before.#isSame(made) ? before : made;
+    const candidate = new LayeredResources(base, different, left);
+    return previous instanceof LayeredResources && previous.#isSame(candidate) ? previous : candidate;
   }
 
   /**
-   * As {@link over}; streams for which the same differs from a base share one map, as long as one of them holds it: what follows from it is
-   * worked out and encoded once.
+   * As {@link over}, but equal differences from one base share a map while it is in use, so that its results are
+   * computed and encoded once.
    */
-  static shared(base: ResourceMap, own: readonly EncodedResource[], without: readonly string[]): ResourceMap {
-    if (own.length + without.length === 0) return base;
+  static shared(base: ResourceMap, overrides: readonly EncodedResource[], without: readonly string[]): ResourceMap {
+    if (overrides.length + without.length === 0) return base;
     const known = layersOf(base);
-    const key = `${identityText(own)}\n${without.join('\n')}`;
+    const key = `${identityText(overrides)}\n${without.join('\n')}`;
     let layered = known.get(key);
     if (layered === undefined) {
-      layered = LayeredResources.over(base, own, without);
+      layered = LayeredResources.over(base, overrides, without);
       known.set(key, layered);
     }
     return layered;
   }
 
-  #isSame({ base, own, without }: LayeredResources): boolean {
-    if (this.base !== base || this.own.size !== own.size || this.without.size !== without.size) return false;
+  #isSame({ base, overrides, without }: LayeredResources): boolean {
+    if (this.base !== base || this.overrides.size !== overrides.size || this.without.size !== without.size)
+      return false;
     return (
-      [...own].every(([name, one]) => this.own.get(name) === one) &&
+      [...overrides].every(([name, one]) => this.overrides.get(name) === one) &&
       [...without].every((name) => this.without.has(name))
     );
   }
 
   get(name: string): EncodedResource | undefined {
-    return this.own.get(name) ?? (this.without.has(name) ? undefined : this.base.get(name));
+    return this.overrides.get(name) ?? (this.without.has(name) ? undefined : this.base.get(name));
   }
 
   has(name: string): boolean {
@@ -81,8 +82,8 @@ export class LayeredResources implements ResourceMap {
   }
 
   *entries(): MapIterator<[string, EncodedResource]> {
-    for (const [name, one] of this.base) if (!this.without.has(name)) yield [name, this.own.get(name) ?? one];
-    for (const entry of this.own) if (!this.base.has(entry[0])) yield entry;
+    for (const [name, one] of this.base) if (!this.without.has(name)) yield [name, this.overrides.get(name) ?? one];
+    for (const entry of this.overrides) if (!this.base.has(entry[0])) yield entry;
   }
 
   *keys(): MapIterator<string> {

@@ -1,10 +1,10 @@
-/** Secrets that a client requests and that do not exist. */
+/** Requested Secrets that do not exist. */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import type { ResourceSet } from '../resource-source.ts';
 import type { SentResources } from './ads-sent.ts';
 
 /**
- * The order without names that neither exist nor were sent; `undefined` if nothing else is ordered.
+ * The order without names that neither exist nor were sent. `undefined` if nothing else is ordered.
  *
  * @param sent what the client has
  */
@@ -15,9 +15,9 @@ export function withoutMissing(
 ): ResponseOrder | undefined {
   const isKnown = (name: string): boolean => resources.has(name) || sent.has(name);
   const { all, changed } = order;
-  const asked = order.asked.filter(isKnown);
+  const requestedNames = order.asked.filter(isKnown);
   const names = order.names === '*' ? order.names : order.names.filter(isKnown);
-  if (names.length === order.names.length && asked.length === order.asked.length) return order;
-  const isNothing = all ? resources.size === 0 && names.length === 0 : !changed && asked.length === 0;
-  return isNothing ? undefined : { ...order, names, asked };
+  if (names.length === order.names.length && requestedNames.length === order.asked.length) return order;
+  const isNothing = all ? resources.size === 0 && names.length === 0 : !changed && requestedNames.length === 0;
+  return isNothing ? undefined : { ...order, names, asked: requestedNames };
 }

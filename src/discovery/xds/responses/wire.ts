@@ -1,4 +1,6 @@
-/** Length-delimited protobuf fields, written into a buffer of known length: all that discovery responses are made of. */
+/**
+ * Writes length-delimited protobuf fields, which is all that discovery responses need, into a buffer of known length.
+ */
 
 const varintBase = 128;
 
@@ -9,7 +11,7 @@ function varintLength(value: number): number {
 }
 
 /**
- * Bytes that a field takes, tag and length included.
+ * Encoded length of a field, including tag and length.
  *
  * @param content a string, bytes, or the length of a message.
  */
@@ -20,14 +22,13 @@ export function encodedLength(field: number, content: string | Uint8Array | numb
 }
 
 /**
- * A buffer that has its memory to itself, for bytes that are kept. Small buffers of the usual kind are cut from blocks of
- * 64 KiB, and one that is kept keeps its whole block.
+ * A buffer with its own memory, for bytes that are kept. Usual small buffers are slices of 64 KiB blocks and would keep
+ * the whole block alive.
  */
 export function keptBuffer(length: number): Buffer {
   return Buffer.allocUnsafeSlow(length);
 }
 
-/** The chunks one after the other, to be kept. */
 export function keptConcat(chunks: readonly Uint8Array[]): Buffer {
   const joined = keptBuffer(chunks.reduce((sum, { length }) => sum + length, 0));
   let position = 0;
@@ -42,17 +43,16 @@ export class WireWriter {
   readonly #buffer: Buffer;
   #position = 0;
 
-  /** @param buffer as long as what will be written; see {@link keptBuffer} */
+  /** @param buffer of the final length; see {@link keptBuffer} */
   constructor(buffer: Buffer) {
     this.#buffer = buffer;
   }
 
-  /** Bytes written so far. */
   get position(): number {
     return this.#position;
   }
 
-  /** The tag and length of a field whose content follows. */
+  /** Tag and length of a field whose content follows. */
   header(field: number, length: number): void {
     this.#varint(field * 8 + 2);
     this.#varint(length);
@@ -68,13 +68,13 @@ export class WireWriter {
     this.raw(content);
   }
 
-  /** Fields that are encoded already. */
+  /** Encoded fields. */
   raw(content: Uint8Array): void {
     this.#buffer.set(content, this.#position);
     this.#position += content.length;
   }
 
-  /** The buffer, full to the last byte. */
+  /** The buffer, which must be full. */
   finish(): Buffer {
     if (this.#position !== this.#buffer.length) {
       throw new Error(`wrote ${this.#position} of ${this.#buffer.length} bytes`);

@@ -1,4 +1,7 @@
-/** Keeps clusters at a client that are no longer configured, for as long as it may use them (machines/discovery/xds/cluster-removal.ts). */
+/**
+ * Keeps clusters at a client that are no longer configured while it may use them
+ * (machines/discovery/xds/cluster-removal.ts).
+ */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import {
   clusterType,
@@ -23,52 +26,46 @@ import { differenceOf } from '../responses/ads-sent.ts';
 import { LayeredResources } from '../responses/layered-resources.ts';
 import type { DepartedResources } from './departed-clusters.ts';
 import { DrainingListeners, type DrainingStream } from './draining-listeners.ts';
-import type { Prepared } from './held-order.ts';
+import type { PreparedResponse } from './held-order.ts';
 import type { NamingResource } from './rollout-waits.ts';
 
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
-/** The stream whose clusters are kept. */
 export interface RetainingStream extends DrainingStream {
   readonly rules: RolloutRules;
   readonly isDelta: boolean;
-  /** Whether the client, an Envoy on an aggregated stream, takes clusters that it has not requested. */
+  /** Whether the client accepts unrequested clusters, as an Envoy on an aggregated stream does. */
   readonly takesUnrequested: boolean;
   watchOf(typeUrl: string): Watch | undefined;
-  /** What the client was sent on its last stream; undefined if that is not known. */
+  /** `undefined` if unknown. */
   departedResources(): DepartedResources | undefined;
 }
 
-/** What is sent of clusters, and what follows. */
 interface RetainedResponse {
   readonly rollout: Rollout;
   readonly order: ResponseOrder;
   readonly set: ResourceSet;
-  /** Clusters that it removes before their time, because the client keeps too many. */
   readonly evicted: readonly string[];
 }
 
 const namingTypes = [listenerType, routeType, extensionType];
 
-/** All clusters of the new map, and those of the old one that are not in it; one map for all streams that were sent the same. */
-const unionOf = onceForPair((before: ResourceMap, after: ResourceMap) =>
-  LayeredResources.shared(after, resourcesOf(before, differenceOf(before, after).removed), []),
+/** Shared by all streams with the same maps. */
+const unionOf = onceForPair((previous: ResourceMap, after: ResourceMap) =>
+  LayeredResources.shared(after, resourcesOf(previous, differenceOf(previous, after).removed), []),
 );
 
 export class ClusterRetention {
   readonly #stream: RetainingStream;
   readonly #draining: DrainingListeners;
   /**
-   * The client has listeners and routes of another stream, and has acknowledged none on this one. `undefined` until it requests clusters or
-   * acknowledges such: while one of its clusters warms, it requests listeners and routes first.
+   * The client has listeners and routes of a previous stream and has acknowledged none here. `undefined` until it
+   * requests or acknowledges clusters: while a cluster warms, it requests listeners and routes first.
    */
-  #hasOthers: boolean | undefined;
-  /**
-   * Clusters that were not configured when the client connected, and that it had from another stream, with their endpoints; with the version
-   * that it reported, until they are configured again or removed.
-   */
+  #hasPreviousStream: boolean | undefined;
+  /** Unconfigured clusters of a previous stream, with the version that the client reported. */
   #brought: Map<string, string | undefined> | undefined;
-  /** What it was sent on its last stream, until it has acknowledged listeners or routes on this one. */
+  /** Until the client acknowledges listeners or routes on this stream. */
   #departed: DepartedResources | undefined;
 
   constructor(stream: RetainingStream) {
@@ -76,7 +73,7 @@ export class ClusterRetention {
     this.#draining = new DrainingListeners(stream);
   }
 
-  /** What is sent of clusters, and what follows. @param held resources that are to be sent later */
+  /** @param held whether a held-back resource names a cluster */
   clusters(
     rollout: Rollout,
     order: ResponseOrder,
@@ -85,13 +82,13 @@ export class ClusterRetention {
   ): RetainedResponse {
     const sent = this.#stream.sentOf(order.typeUrl);
     const isReturning = order.has !== undefined || order.returning !== undefined;
-    if (isReturning) this.#hasOthers ??= true;
+    if (isReturning) this.#hasPreviousStream ??= true;
     const last = isReturning ? this.#lastStream() : undefined;
     const departed = order.returning === undefined ? undefined : last?.clusters;
-    const before = departed ?? sent.resources;
-    const unconfigured = differenceOf(before, set.resources).removed;
+    const previous = departed ?? sent.resources;
+    const unconfigured = differenceOf(previous, set.resources).removed;
     const removed = departed === undefined ? unconfigured : unconfigured.filter(this.#usedOnLastStream(last!));
-    // Of another stream: those are known by name alone.
+    // Clusters of a previous stream, known by name only.
     const brought = isReturning ? order.asked.filter((name) => !set.resources.has(name)) : [];
     if (removed.length + brought.length + rollout.retained.length === 0) {
       return { rollout, order, set, evicted: [] };
@@ -103,10 +100,10 @@ export class ClusterRetention {
       () => this.#use(held),
     );
     if (isReturning) {
-      // This stream may have sent clusters without a request: those are of no other one.
+      // Clusters that this stream has sent without a request do not come from a previous one.
       const isOfThis = (name: string): boolean => sent.has(name) && this.#brought?.has(name) !== true;
-      const others = [...removed, ...brought].filter((name) => !isOfThis(name));
-      this.#brought = broughtBy(order, others);
+      const ofOtherStreams = [...removed, ...brought].filter((name) => !isOfThis(name));
+      this.#brought = broughtBy(order, ofOtherStreams);
     }
     const removable = removableClusters(next);
     for (const name of removable) this.#forgetVersion(name);
@@ -114,22 +111,22 @@ export class ClusterRetention {
     const names = kept.retained.map(({ name }) => name);
     const isAllKept = removable.length === 0 && names.length === unconfigured.length;
     const resources = isAllKept
-      ? unionOf(before, set.resources)
-      : LayeredResources.shared(set.resources, resourcesOf(before, names), []);
+      ? unionOf(previous, set.resources)
+      : LayeredResources.shared(set.resources, resourcesOf(previous, names), []);
     const unasked = new Set(names);
     const unseen = removable.filter((name) => !sent.has(name));
-    const asked = [...order.asked.filter((name) => !unasked.has(name)), ...unseen];
-    const isSame = asked.length === order.asked.length && unseen.length === 0;
+    const requestedNames = [...order.asked.filter((name) => !unasked.has(name)), ...unseen];
+    const isSame = requestedNames.length === order.asked.length && unseen.length === 0;
     return {
       rollout: kept,
-      order: isSame ? order : { ...order, asked },
+      order: isSame ? order : { ...order, asked: requestedNames },
       set: { version: set.version, resources },
       evicted: evictedBetween(rollout, next),
     };
   }
 
   /**
-   * Clusters that the client brought from another stream and that are configured again: those that it has in this form count as sent.
+   * Clusters of a previous stream that are configured again. Those in the client's form count as sent.
    *
    * @returns their names
    */
@@ -150,11 +147,11 @@ export class ClusterRetention {
   }
 
   /**
-   * The endpoints of clusters that are kept stay as they are: of a name that means nothing any more there are none.
+   * Retained clusters keep their endpoints. For a removed name, the generated endpoints would be empty.
    *
-   * @param of.configured all clusters that the node should have
-   * @param of.outdated names that are not answered unless what the client had is known
-   * @param of.unused clusters that the client was sent on this stream, and does not use yet
+   * @param of.configured all clusters of the node
+   * @param of.outdated names without a response, unless the client's resources are known
+   * @param of.unused clusters that were sent on this stream and are not used yet
    */
   endpoints(
     { retained }: Rollout,
@@ -165,7 +162,7 @@ export class ClusterRetention {
       readonly outdated: readonly string[];
       readonly unused: readonly string[];
     },
-  ): Prepared {
+  ): PreparedResponse {
     const isUnused = new Set(of.unused);
     const leaving = [...this.#leaving(order, of.configured).filter((name) => !isUnused.has(name)), ...of.outdated];
     const replaced = this.#ofReplacedTypes(order, set.resources);
@@ -175,7 +172,7 @@ export class ClusterRetention {
     const last = this.#departed?.assignments;
     const kept = [...names].flatMap((name) => sent.get(name) ?? last?.get(name) ?? []);
     const isUnseen = (name: string): boolean => !sent.has(name) && last?.has(name) !== true;
-    const isBrought = new Set([...leaving, ...this.#unansweredNames(order, retained, set.resources)]);
+    const isBrought = new Set([...leaving, ...this.#namesWithoutResponse(order, retained, set.resources)]);
     const unknown = [...names].filter(
       (name) => isUnseen(name) && (isBrought.has(name) || this.#brought?.has(name) === true),
     );
@@ -185,11 +182,11 @@ export class ClusterRetention {
   }
 
   /**
-   * Clusters that the client was sent in a form that fetches endpoints, and that are configured in another one, which is still to be
-   * sent: there are no endpoints for the form that the client warms, while it uses an earlier one.
+   * Clusters whose sent form fetches endpoints and whose configured form, not sent yet, does not. There are no
+   * endpoints for the warming form, while the client uses an earlier one.
    */
   outdatedForms(
-    { asked }: ResponseOrder,
+    { asked: requestedNames }: ResponseOrder,
     resources: ResourceMap,
     configured: () => ResourceMap | undefined,
   ): readonly string[] {
@@ -199,7 +196,7 @@ export class ClusterRetention {
       const assignment = resources.get(name);
       return assignment !== undefined && references.isEmptyAssignment(assignment);
     };
-    const empty = asked.filter((name) => clusters.has(name) && isEmpty(name));
+    const empty = requestedNames.filter((name) => clusters.has(name) && isEmpty(name));
     const now = empty.length === 0 ? undefined : configured();
     if (now === undefined) return [];
     return empty.filter((name) => {
@@ -209,8 +206,8 @@ export class ClusterRetention {
   }
 
   /**
-   * Clusters that do not fetch endpoints any more, as the client was sent them. While it warms them (resolves names), it uses the form
-   * that does: with the endpoints that it has.
+   * Clusters whose sent form no longer fetches endpoints. While the client warms that form (resolves names), it uses
+   * the previous one with its endpoints.
    */
   #ofReplacedTypes({ typeUrl, changed }: ResponseOrder, resources: ResourceMap): readonly string[] {
     if (!changed) return [];
@@ -226,13 +223,16 @@ export class ClusterRetention {
   }
 
   /**
-   * Clusters that a client brought from another stream, that its first response on this one contains, and that are removed before it
-   * requests their endpoints: the response that retains them is still to be made.
+   * Clusters of a previous stream that are removed before the client requests their endpoints: the response that
+   * retains them is not built yet.
    */
-  #leaving({ all, asked, names }: ResponseOrder, configured: () => ResourceMap | undefined): readonly string[] {
-    const requested = all ? names : asked;
-    if (this.#hasOthers !== true || requested === '*' || requested.length === 0) return [];
-    // A delta client requests the endpoints of all clusters that it brings at once: later ones are of clusters that are new to it.
+  #leaving(
+    { all, asked: requestedNames, names }: ResponseOrder,
+    configured: () => ResourceMap | undefined,
+  ): readonly string[] {
+    const requested = all ? names : requestedNames;
+    if (this.#hasPreviousStream !== true || requested === '*' || requested.length === 0) return [];
+    // A delta client requests the endpoints of all its clusters at once, so later requests are for new clusters.
     if (this.#stream.isDelta && this.#stream.sentOf(endpointType).count > 0) return [];
     const clusters = this.#stream.sentOf(clusterType);
     const now = configured();
@@ -242,49 +242,47 @@ export class ClusterRetention {
   }
 
   /**
-   * Clusters whose endpoints the client brought from another stream, and that were removed before this stream sent any: a push of
-   * endpoints has none for them. The client requested them, and had no response.
+   * Clusters of a previous stream that were removed before this stream sent their endpoints: a push contains none for
+   * them.
    */
-  #unansweredNames(
-    { changed, asked }: ResponseOrder,
+  #namesWithoutResponse(
+    { changed, asked: requestedNames }: ResponseOrder,
     retained: Rollout['retained'],
     resources: ResourceMap,
   ): readonly string[] {
     if (!changed) return [];
-    const isAsked = new Set(asked);
+    const isRequested = new Set(requestedNames);
     return retained.flatMap(({ name }) => {
       const assignment = resources.get(name);
       const isEmpty = assignment !== undefined && this.#stream.references.isEmptyAssignment(assignment);
-      return isEmpty && !isAsked.has(name) ? [name] : [];
+      return isEmpty && !isRequested.has(name) ? [name] : [];
     });
   }
 
-  /** The client has listeners or routes of another stream. */
   returning(): void {
     this.#draining.returning();
   }
 
-  /** A listener, route or extension response is about to be made. */
+  /** Called before a listener, route or extension response is built. */
   replacing(typeUrl: string, next: ResourceMap): void {
     this.#draining.replacing(typeUrl, next);
   }
 
-  /** Whether a listener of this stream that was replaced, and that the client may still use, fetches a route configuration. */
+  /** Includes listeners that the client may still use. */
   drainingFetches(routeConfiguration: string): boolean {
     return this.#draining.fetches(routeConfiguration);
   }
 
-  /** The client has acknowledged listeners, routes or extensions of this stream. */
   proven(typeUrl: string): void {
-    this.#hasOthers = false;
+    this.#hasPreviousStream = false;
     this.#departed = undefined;
     if (this.#unacknowledged().every((each) => each === typeUrl)) this.#draining.begun();
   }
 
   /**
-   * Whether the client may use a cluster of its last stream. One whose endpoints neither that stream nor this one has sent it does not use,
-   * and has perhaps not received: there are no endpoints that it could wait for. Its routes may name one whose endpoints were sent on this
-   * stream alone, because the last stream had given the cluster up.
+   * Whether the client may use a cluster of its previous stream. It does not if neither stream sent the endpoints: it
+   * may not even have received the cluster. Its routes may name a cluster whose endpoints only this stream sent,
+   * because the previous one had given the cluster up.
    */
   #usedOnLastStream({ clusters, assignments }: DepartedResources): (name: string) => boolean {
     const { references } = this.#stream;
@@ -298,7 +296,7 @@ export class ClusterRetention {
     };
   }
 
-  /** What the client has, of this stream and, until it has acknowledged listeners or routes on this one, of the one before it. */
+  /** Includes the previous stream until the client acknowledges listeners or routes. */
   resources(hasClusters: boolean): DepartedResources | undefined {
     const clusters = hasClusters ? this.#stream.sentOf(clusterType).resources : this.#departed?.clusters;
     if (clusters === undefined) return undefined;
@@ -313,16 +311,20 @@ export class ClusterRetention {
   }
 
   /**
-   * Endpoints that a client requests before clusters: of those that are no longer configured, what it had. If that is not known, it keeps
-   * them: its routes may name the cluster. A cluster that warms may wait for them, until it is removed or clusters are sent without a
-   * request.
+   * Endpoints that a client requests before clusters. For removed clusters these are the previous ones; if they are
+   * unknown the client keeps its own, because its routes may name the cluster. A warming cluster may wait for them
+   * until it is removed or clusters are sent without a request.
    */
-  endpointsOfLastStream(order: ResponseOrder, set: ResourceSet, isConfigured: (cluster: string) => boolean): Prepared {
+  endpointsOfLastStream(
+    order: ResponseOrder,
+    set: ResourceSet,
+    isConfigured: (cluster: string) => boolean,
+  ): PreparedResponse {
     const last = this.#lastStream()?.assignments;
-    const gone = [...set.resources.keys()].filter((name) => !isConfigured(name));
-    if (gone.length === 0) return { order, set };
-    const unknown = this.#stream.takesUnrequested ? gone.filter((name) => last?.has(name) !== true) : [];
-    const kept = last === undefined ? [] : resourcesOf(last, gone);
+    const removedNames = [...set.resources.keys()].filter((name) => !isConfigured(name));
+    if (removedNames.length === 0) return { order, set };
+    const unknown = this.#stream.takesUnrequested ? removedNames.filter((name) => last?.has(name) !== true) : [];
+    const kept = last === undefined ? [] : resourcesOf(last, removedNames);
     const resources = LayeredResources.shared(set.resources, kept, unknown);
     return { order: withoutNames(order, unknown), set: { version: set.version, resources } };
   }
@@ -331,7 +333,7 @@ export class ClusterRetention {
     return this.#stream.rules.withUseAcknowledged(rollout, typeUrl, () => this.#use(held));
   }
 
-  /** Finds what names a cluster, of what the client was sent or will be. @param held whether a resource that is held back names it */
+  /** @param held whether a held-back resource names a cluster */
   naming(held: (cluster: string) => boolean): (cluster: string) => NamingResource | undefined {
     const { references } = this.#stream;
     return (cluster) => {
@@ -340,7 +342,7 @@ export class ClusterRetention {
         if (found !== undefined) return { typeUrl, name: found.name };
       }
       if (held(cluster)) return 'held resource';
-      return this.#hasOthers === true ? 'previous stream' : undefined;
+      return this.#hasPreviousStream === true ? 'previous stream' : undefined;
     };
   }
 
@@ -353,14 +355,15 @@ export class ClusterRetention {
     };
     return {
       isNamed: (cluster) =>
-        this.#hasOthers === true || held(cluster) || naming().some((resource) => references.names(resource, cluster)),
+        this.#hasPreviousStream === true ||
+        held(cluster) ||
+        naming().some((resource) => references.names(resource, cluster)),
       drains: this.#draining.naming(),
       unacknowledged: this.#unacknowledged(),
       drainSteps: this.#draining.steps,
     };
   }
 
-  /** Types that may name clusters, and of which the client has not acknowledged what it was sent last. */
   #unacknowledged(): readonly string[] {
     return namingTypes.filter((typeUrl) => {
       const watch = this.#stream.watchOf(typeUrl);
@@ -369,7 +372,7 @@ export class ClusterRetention {
     });
   }
 
-  /** Those that the client uses: Envoy unsubscribes from routes when the last listener that takes them is drained. */
+  /** Envoy unsubscribes from routes when the last listener with them has drained. */
   #subscribedResources(typeUrl: string): readonly EncodedResource[] {
     const watch = this.#stream.watchOf(typeUrl);
     if (watch === undefined) return [];
@@ -387,9 +390,9 @@ function broughtBy({ has }: ResponseOrder, names: readonly string[]): Map<string
   return new Map(names.map((name) => [name, versions.get(name)]));
 }
 
-function withoutNames(order: ResponseOrder, unwanted: readonly string[]): ResponseOrder {
-  if (unwanted.length === 0) return order;
-  const isUnwanted = new Set(unwanted);
-  const left = (names: readonly string[]): readonly string[] => names.filter((name) => !isUnwanted.has(name));
+function withoutNames(order: ResponseOrder, excluded: readonly string[]): ResponseOrder {
+  if (excluded.length === 0) return order;
+  const isExcluded = new Set(excluded);
+  const left = (names: readonly string[]): readonly string[] => names.filter((name) => !isExcluded.has(name));
   return { ...order, asked: left(order.asked), names: order.names === '*' ? order.names : left(order.names) };
 }

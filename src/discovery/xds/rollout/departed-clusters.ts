@@ -1,15 +1,13 @@
 /**
- * Clusters of clients whose stream has ended. A state-of-the-world client that connects again does not say which clusters it has, and
- * removes those that its first response does not contain, though its routes may name them.
+ * Resources of clients whose stream ended. A reconnecting state-of-the-world client does not report its clusters, and
+ * removes those missing from the first response, though its routes may name them.
  */
 import type { EncodedResource, NodeIdentity } from '../resource-source.ts';
 
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
-/** Clients that are remembered: the oldest one makes room for a new one. */
 const maxDepartedClients = 10_000;
 
-/** What a client was sent. */
 export interface DepartedResources {
   readonly clusters: ResourceMap;
   readonly assignments: ResourceMap;
@@ -28,7 +26,7 @@ export class DepartedClusters {
     this.#keptMs = keptMs;
   }
 
-  /** The stream of a client has ended. The maps are usually shared by many clients, and not copied. */
+  /** The maps are shared by many clients and not copied. */
   add(node: NodeIdentity, { clusters, assignments }: DepartedResources, now: number): void {
     const key = keyOf(node);
     this.#clients.delete(key);
@@ -39,7 +37,6 @@ export class DepartedClusters {
     }
   }
 
-  /** What the client was sent on its last stream; undefined if that is not known. */
   take(node: NodeIdentity, now: number): DepartedResources | undefined {
     const key = keyOf(node);
     const known = this.#clients.get(key);
@@ -48,7 +45,7 @@ export class DepartedClusters {
   }
 }
 
-/** A client that has shown another identity is another one. */
+/** Another identity is another client. */
 function keyOf({ id, verifiedIdentity = '' }: NodeIdentity): string {
   return `${verifiedIdentity} ${id}`;
 }

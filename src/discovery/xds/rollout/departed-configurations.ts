@@ -1,7 +1,7 @@
 /**
- * Route and extension configurations whose listener is no longer configured: the source generates such a route configuration without
- * hosts, and no such extension configuration. The client uses the previous form until it has replaced the listener, which may wait for
- * clusters, and while it drains its connections. It unsubscribes after that; until then it keeps what it has.
+ * Route and extension configurations without a configured listener: the source generates such a route configuration
+ * without hosts, and no such extension configuration. The client uses the previous form until the listener is replaced
+ * and drained, and keeps it until it unsubscribes.
  */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { extensionType, listenerType, routeType } from '../../../../machines/discovery/xds/ads-types.ts';
@@ -10,22 +10,20 @@ import { onceFor } from '../../../model/collections/once-for.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import type { EncodedResource, ResourceReferences, ResourceSet } from '../resource-source.ts';
 import type { SentResources } from '../responses/ads-sent.ts';
-import { type Prepared, withoutHeld } from './held-order.ts';
+import { type PreparedResponse, withoutHeld } from './held-order.ts';
 
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
-/** The stream that route configurations are sent on. */
 export interface RoutedStream {
   readonly references: ResourceReferences;
   sentOf(typeUrl: string): SentResources;
   watchOf(typeUrl: string): Watch | undefined;
-  /** What the node should have of a type now, with all names. */
   generated(typeUrl: string): ResourceSet | undefined;
-  /** Prepares it, in steps. */
+  /** Prepares them in steps. */
   generating(typeUrl: string): Steps<void>;
 }
 
-/** Names of the route configurations that listeners fetch, once for all streams with the same listeners. */
+/** Shared by all streams with the same listeners. */
 const fetchedBy = onceFor((references: ResourceReferences) =>
   onceFor(
     (listeners: ResourceMap): ReadonlySet<string> =>
@@ -33,7 +31,7 @@ const fetchedBy = onceFor((references: ResourceReferences) =>
   ),
 );
 
-/** Reads what {@link withoutDeparted} needs, in steps. */
+/** Prepares {@link DepartedConfigurations.without} in steps. */
 export function* readingRoutes(stream: RoutedStream, order: ResponseOrder, set: ResourceSet): Steps<void> {
   if (candidates(stream, order, set).length === 0) return;
   yield* stream.generating(listenerType);
@@ -43,20 +41,18 @@ export function* readingRoutes(stream: RoutedStream, order: ResponseOrder, set: 
   }
 }
 
-/** The configurations that one client keeps. */
 export class DepartedConfigurations {
   readonly #stream: RoutedStream;
   readonly #drainingFetches: (name: string) => boolean;
-  /** Names by type URL, as of the last order of the type; `undefined` if there are none. */
+  /** By type URL, as of the last order. */
   #kept: Map<string, readonly string[]> | undefined;
 
-  /** @param drainingFetches whether a replaced listener, which the client may still warm, use or drain, fetches a route configuration */
   constructor(stream: RoutedStream, drainingFetches: (name: string) => boolean) {
     this.#stream = stream;
     this.#drainingFetches = drainingFetches;
   }
 
-  /** Names of the configurations of a type that the client keeps while it subscribes to them. */
+  /** Limited to subscribed names. */
   of(typeUrl: string): readonly string[] {
     const kept = this.#kept?.get(typeUrl);
     if (kept === undefined) return [];
@@ -65,16 +61,16 @@ export class DepartedConfigurations {
   }
 
   /**
-   * The order and its set without configurations of listeners that are no longer configured.
+   * The order and its set without configurations of removed listeners.
    *
-   * @param isReturning the client has configurations of another stream
+   * @param isReturning the client has configurations of a previous stream
    * @returns `undefined` if nothing else is left
    */
-  without(order: ResponseOrder, set: ResourceSet, isReturning: boolean): Prepared | undefined {
+  without(order: ResponseOrder, set: ResourceSet, isReturning: boolean): PreparedResponse | undefined {
     const { typeUrl } = order;
     const sent = this.#stream.sentOf(typeUrl);
     const departed = typeUrl === routeType ? departedRoutes(this.#stream, order, set) : missingExtensions(order, set);
-    // A client that has returned keeps those of another stream until it asks for them again.
+    // A returning client keeps those of a previous stream until it requests them again.
     const kept = new Set(this.#kept?.get(typeUrl));
     for (const name of order.asked) kept.delete(name);
     const names = departed.filter(
@@ -85,8 +81,8 @@ export class DepartedConfigurations {
   }
 
   /**
-   * A listener that the client was sent, and that is or will be replaced, fetches the configuration. If the client still warms it, the
-   * form without hosts would put it into use, in place of one that has routes.
+   * Whether a sent listener that is or will be replaced fetches the configuration. The form without hosts would
+   * activate such a listener if it is still warming.
    */
   #isOfFormerListener(typeUrl: string, name: string): boolean {
     if (typeUrl !== routeType) return false;

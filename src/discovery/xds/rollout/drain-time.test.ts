@@ -13,6 +13,6 @@ test.each([
   ['is the default if it says a negative one', { PROXY_CONFIG: { drainDuration: '-5s' } }, 45_000],
   ['is the default if it says a number', { PROXY_CONFIG: { drainDuration: 9 } }, 45_000],
   ['is the default if its ProxyConfig is no object', { PROXY_CONFIG: 'drainDuration: 9s' }, 45_000],
-])('the drain time of a node %s', (_, metadata, drainMs) => {
+])('The drain time of a node %s', (_, metadata, drainMs) => {
   expect(removalTimesOf({ id: 'a', cluster: '', metadata }, defaults)).toEqual({ delayMs: 5_000, drainMs });
 });

@@ -1,18 +1,18 @@
-/** How long the Envoy of a node drains the connections of a listener that was replaced: agents start it with `--drain-time-s`. */
+/** How long a node's Envoy drains the connections of a replaced listener: agents start it with `--drain-time-s`. */
 import { durationMsOf } from '../../../model/fields/duration.ts';
 import type { NodeIdentity } from '../resource-source.ts';
 import type { RemovalTimes } from './draining-listeners.ts';
 
-/** What agents accept (src/model/mesh/mesh-config-rules.ts): a client cannot have clusters kept for longer. */
+/** Limit of agents (src/model/mesh/mesh-config-rules.ts), so that a client cannot have clusters kept for longer. */
 const maxDrainMs = 3_600_000;
 
-/** @param defaults for a node that does not say how long its Envoy drains */
+/** @param defaults for a node that does not report its drain time */
 export function removalTimesOf(node: NodeIdentity | undefined, defaults: RemovalTimes): RemovalTimes {
   const drainMs = drainMsOf(node?.metadata.PROXY_CONFIG);
   return drainMs === undefined ? defaults : { ...defaults, drainMs };
 }
 
-/** `drainDuration` of a ProxyConfig as an agent sends it, at most {@link maxDrainMs}; `undefined` if there is none. */
+/** `drainDuration` of a ProxyConfig as sent by an agent, at most {@link maxDrainMs}. */
 function drainMsOf(config: unknown): number | undefined {
   const { drainDuration } = (typeof config === 'object' && config !== null ? config : {}) as {
     drainDuration?: unknown;

@@ -1,7 +1,6 @@
 /**
- * Listeners of which a client drains connections: these have the routes that they had, so what named clusters before still does. Envoy
- * begins to drain a listener when the one that replaces it is warm, which no response tells: at the earliest when it has acknowledged
- * everything that the new one may wait for.
+ * Replaced listeners whose connections a client drains: their routes still name clusters. Envoy starts to drain a
+ * listener when its replacement is warm, which no response reports.
  */
 import { extensionType, listenerType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { onceForPair } from '../../../model/collections/once-for.ts';
@@ -10,7 +9,6 @@ import { differenceOf, type SentResources } from '../responses/ads-sent.ts';
 
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
-/** The stream of the client. */
 export interface DrainingStream {
   readonly references: ResourceReferences;
   readonly removal: RemovalTimes;
@@ -19,61 +17,60 @@ export interface DrainingStream {
 }
 
 export interface RemovalTimes {
-  /** Since the client has acknowledged that nothing names a cluster, until it is removed. */
+  /** Time from the client's ACK that no resource names a cluster until the cluster is removed. */
   readonly delayMs: number;
-  /** How long Envoy drains the connections of a listener that was replaced. */
+  /** Time in which Envoy drains the connections of a replaced listener. */
   readonly drainMs: number;
 }
 
-/** Listeners and route configurations that one response replaced. */
-interface Replaced {
+interface ReplacedResources {
   readonly typeUrl: string;
-  /** `undefined`: they are those of another stream, and not known. */
-  readonly before: ResourceMap | undefined;
+  /** `undefined` for unknown ones of a previous stream. */
+  readonly previous: ResourceMap | undefined;
   readonly names: readonly string[];
-  /** `undefined`: Envoy may not have begun to drain. */
+  /** `undefined` while Envoy may not have started to drain. */
   until: number | undefined;
 }
 
-/** Replacements that are remembered in detail; if there are more, everything that is removed drains. */
+/** If there are more, all removed clusters count as draining. */
 const maxReplacements = 16;
 
-/** A new listener waits so long for a certificate that does not exist: Envoy's default for a source without a limit. */
+/** Envoy's default limit for a missing certificate of a new listener. */
 export const maxListenerWarmingMs = 15_000;
 
 const noNames: readonly string[] = [];
 
-/** Listeners of the old map that are not the same in the new one. */
-const replacedNames = onceForPair((before: ResourceMap, after: ResourceMap): readonly string[] => {
-  const { changed, removed } = differenceOf(before, after);
-  return [...changed.filter((name) => before.has(name)), ...removed];
+/** Listeners of the old map that the new one changes or removes. */
+const replacedNames = onceForPair((previous: ResourceMap, after: ResourceMap): readonly string[] => {
+  const { changed, removed } = differenceOf(previous, after);
+  return [...changed.filter((name) => previous.has(name)), ...removed];
 });
 
 export class DrainingListeners {
   readonly #stream: DrainingStream;
-  #replaced: Replaced[] | undefined;
+  #replaced: ReplacedResources[] | undefined;
 
   constructor(stream: DrainingStream) {
     this.#stream = stream;
   }
 
-  /** The client has listeners of another stream. It may drain some already, and replaces others by what it is sent first. */
+  /** The client may drain some already, and the first responses replace others. */
   returning(): void {
-    if (this.#replaced?.some(({ before }) => before === undefined) === true) return;
-    this.#add({ typeUrl: listenerType, before: undefined, names: noNames, until: undefined });
+    if (this.#replaced?.some(({ previous }) => previous === undefined) === true) return;
+    this.#add({ typeUrl: listenerType, previous: undefined, names: noNames, until: undefined });
   }
 
-  /** A listener, route or extension response is about to be made. */
+  /** Called before a listener, route or extension response is built. */
   replacing(typeUrl: string, next: ResourceMap): void {
     if (typeUrl === extensionType) return;
-    const { resources: before } = this.#stream.sentOf(typeUrl);
-    if (before.size === 0 || before === next) return;
-    // Envoy goes on with the routes of a listener that drains under the name that they had.
-    const names = typeUrl === listenerType ? replacedNames(before, next) : differenceOf(before, next).removed;
-    if (names.length > 0) this.#add({ typeUrl, before, names, until: undefined });
+    const { resources: previous } = this.#stream.sentOf(typeUrl);
+    if (previous.size === 0 || previous === next) return;
+    // A draining listener keeps the routes that it had under a name.
+    const names = typeUrl === listenerType ? replacedNames(previous, next) : differenceOf(previous, next).removed;
+    if (names.length > 0) this.#add({ typeUrl, previous, names, until: undefined });
   }
 
-  #add(replaced: Replaced): void {
+  #add(replaced: ReplacedResources): void {
     this.#forgetDrained();
     this.#replaced = [...(this.#replaced ?? []), replaced];
     if (this.#replaced.length > maxReplacements) this.#replaced.splice(1, 1);
@@ -91,7 +88,7 @@ export class DrainingListeners {
     this.#replaced = left.length === 0 ? undefined : left;
   }
 
-  /** Steps of the removal delay in which a listener drains that was replaced just now. */
+  /** How long a listener that is replaced now drains, in steps of the removal delay. */
   get steps(): number {
     return Math.ceil(this.#drainMs / this.#stream.removal.delayMs) + 1;
   }
@@ -100,28 +97,28 @@ export class DrainingListeners {
     return this.#stream.removal.drainMs + maxListenerWarmingMs;
   }
 
-  /** Whether such a listener fetches a route configuration. Those of another stream are not known. */
+  /** Those of a previous stream are unknown. */
   fetches(routeConfiguration: string): boolean {
     this.#forgetDrained();
     const { references } = this.#stream;
-    return (this.#replaced ?? []).some(({ typeUrl, before, names }) =>
+    return (this.#replaced ?? []).some(({ typeUrl, previous, names }) =>
       names.some((name) => {
-        const listener = typeUrl === listenerType ? before?.get(name) : undefined;
+        const listener = typeUrl === listenerType ? previous?.get(name) : undefined;
         return listener !== undefined && references.routeConfigurationsOf(listener).has(routeConfiguration);
       }),
     );
   }
 
-  /** Whether such a listener names a cluster. */
   naming(): (cluster: string) => boolean {
     this.#forgetDrained();
     const replaced = this.#replaced ?? [];
-    if (replaced.length >= maxReplacements || replaced.some(({ before }) => before === undefined)) return () => true;
+    if (replaced.length >= maxReplacements || replaced.some(({ previous }) => previous === undefined))
+      return () => true;
     const { references } = this.#stream;
     return (cluster) =>
-      replaced.some(({ before, names }) =>
+      replaced.some(({ previous, names }) =>
         names.some((name) => {
-          const resource = before?.get(name);
+          const resource = previous?.get(name);
           return resource !== undefined && references.names(resource, cluster);
         }),
       );

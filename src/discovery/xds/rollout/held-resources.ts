@@ -1,6 +1,6 @@
 /**
- * Listeners, route configurations and extension configurations that one stream holds back, because they name clusters that its client
- * cannot use yet: which ones, and from which set of resources they are sent later.
+ * Listeners, route and extension configurations that name clusters which the client cannot use yet, and the sets from
+ * which they are sent later.
  */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import {
@@ -13,24 +13,21 @@ import type { RolloutRules } from '../../../../machines/discovery/xds/rollout-ru
 import type { EncodedResource, ResourceReferences, ResourceSet } from '../resource-source.ts';
 import type { SentResources } from '../responses/ads-sent.ts';
 import { LayeredResources } from '../responses/layered-resources.ts';
-import { ofOrder, type Prepared, withoutHeld } from './held-order.ts';
+import { ofOrder, type PreparedResponse, withoutHeld } from './held-order.ts';
 import type { RolloutEvent } from './rollout-events.ts';
 import type { RolloutRecord } from './rollout-record.ts';
 
-/** The stream whose resources are held back. */
 export interface HoldingStream {
   readonly references: ResourceReferences;
   readonly rules: RolloutRules;
   sentOf(typeUrl: string): SentResources;
-  /** The one list of these names that all streams share. */
   sharedNames(names: readonly string[]): readonly string[];
   takeRolloutEvent(event: RolloutEvent): void;
 }
 
-/** The set from which held resources of a type are sent: the newest whose clusters were all sent. */
+/** The newest set whose clusters were all sent. */
 interface Candidates {
   readonly set: ResourceSet;
-  /** There is a newer set, whose clusters were not all sent. */
   readonly isOutdated: boolean;
 }
 
@@ -39,7 +36,7 @@ const noNames: readonly string[] = [];
 export class HeldResources {
   readonly #stream: HoldingStream;
   readonly #record: RolloutRecord;
-  /** By type URL; `undefined` while nothing is held back. */
+  /** By type URL. */
   #candidates: Map<string, Candidates> | undefined;
 
   constructor(stream: HoldingStream, record: RolloutRecord) {
@@ -47,12 +44,11 @@ export class HeldResources {
     this.#record = record;
   }
 
-  /** Version of the set from which held resources of a type are sent; `undefined` if none is held back. */
+  /** `undefined` if no resource of the type is held back. */
   versionOf(typeUrl: string): string | undefined {
     return this.#candidates?.get(typeUrl)?.set.version;
   }
 
-  /** Whether a resource that is held back names the cluster. */
   names(cluster: string): boolean {
     return this.#record.current.held.some(({ typeUrl, name }) => {
       const resource = this.#candidates?.get(typeUrl)?.set.resources.get(name);
@@ -60,24 +56,23 @@ export class HeldResources {
     });
   }
 
-  /** Nothing of an order is sent: what it would have replaced is no longer held back. */
+  /** Drops resources held back for the order. */
   skip(order: ResponseOrder): void {
     this.#hold(order, [], noNames, new Set());
     if (!this.#record.current.held.some(({ typeUrl }) => typeUrl === order.typeUrl)) this.drop(order.typeUrl);
   }
 
-  /** No resource of the type is held back any more. */
   drop(typeUrl: string): void {
     this.#setCandidates(typeUrl, undefined);
   }
 
   /**
-   * What an order can send of a set: a resource that is held back is replaced by what the client has.
+   * What an order can send of a set. Held-back resources are replaced by what the client has.
    *
-   * @param unsent clusters that the node should have, and that its client was not sent
-   * @returns `undefined` if all of it is held back
+   * @param unsent configured clusters that the client was not sent
+   * @returns `undefined` if everything is held back
    */
-  prepare(ordered: ResponseOrder, set: ResourceSet, unsent: readonly string[]): Prepared | undefined {
+  prepare(ordered: ResponseOrder, set: ResourceSet, unsent: readonly string[]): PreparedResponse | undefined {
     const { typeUrl } = ordered;
     const candidates = this.#candidates?.get(typeUrl);
     const blocking = new Set([...unusableClusters(this.#record.current), ...unsent]);
@@ -91,7 +86,7 @@ export class HeldResources {
     });
     const isUnsent = new Set(unsent);
     const awaitsUnsent = held.some(({ clusters }) => clusters.some((name) => isUnsent.has(name)));
-    // An older candidate whose clusters were sent goes before a newer one whose clusters were not.
+    // An older candidate whose clusters were sent precedes a newer one whose clusters were not.
     if (awaitsUnsent && candidates !== undefined) {
       this.#setCandidates(typeUrl, { set: candidates.set, isOutdated: true });
       const isHeld = new Set(held.map(({ name }) => name));
@@ -110,11 +105,11 @@ export class HeldResources {
     return this.#record.current.held.filter((one) => one.typeUrl === typeUrl).map(({ name }) => name);
   }
 
-  /** An order for some names is one for those that are held back as well: all are held back of one set. */
+  /** An order for some names also includes the held-back ones, because all come from one set. */
   #withHeld(order: ResponseOrder): ResponseOrder {
     if (order.all || order.changed) return order;
-    const asked = new Set([...order.asked, ...this.#heldNames(order.typeUrl)]);
-    return asked.size === order.asked.length ? order : { ...order, asked: [...asked] };
+    const requestedNames = new Set([...order.asked, ...this.#heldNames(order.typeUrl)]);
+    return requestedNames.size === order.asked.length ? order : { ...order, asked: [...requestedNames] };
   }
 
   #blocking(resource: EncodedResource, blocking: ReadonlySet<string>): readonly string[] {
@@ -129,12 +124,12 @@ export class HeldResources {
     kept: ReadonlySet<string>,
   ): void {
     const isPartial = !order.all && !order.changed;
-    const asked = new Set(order.asked);
+    const requestedNames = new Set(order.asked);
     const awaited = new Set(held.flatMap(({ clusters }) => clusters));
     this.#record.update(
       this.#stream.rules.withHeld(
         this.#record.current,
-        ({ typeUrl, name }) => typeUrl === order.typeUrl && !kept.has(name) && (!isPartial || asked.has(name)),
+        ({ typeUrl, name }) => typeUrl === order.typeUrl && !kept.has(name) && (!isPartial || requestedNames.has(name)),
         held,
         unsent.filter((name) => awaited.has(name)),
       ),
@@ -142,8 +137,8 @@ export class HeldResources {
     );
   }
 
-  /** What an order can send of the resources that were held back: those that are ready, in the version that was held back. */
-  release(order: ResponseOrder): Prepared | undefined {
+  /** The held-back resources that are ready, in the version that was held back. */
+  release(order: ResponseOrder): PreparedResponse | undefined {
     const { typeUrl } = order;
     const candidates = this.#candidates?.get(typeUrl);
     const ready = new Set(readyResources(this.#record.current, typeUrl));
@@ -151,7 +146,7 @@ export class HeldResources {
     const sent = this.#stream.sentOf(typeUrl);
     const { set } = candidates;
     const subscribed = order.names === '*' ? undefined : new Set(order.names);
-    const asked = this.#stream.sharedNames(
+    const requestedNames = this.#stream.sharedNames(
       [...ready].filter((name) => set.resources.has(name) && (subscribed?.has(name) ?? true)),
     );
     this.#record.update(
@@ -166,17 +161,17 @@ export class HeldResources {
     if (!this.#record.current.held.some((one) => one.typeUrl === typeUrl)) this.#setCandidates(typeUrl, undefined);
     if (candidates.isOutdated)
       this.#stream.takeRolloutEvent({ type: 'resources.ready', typeUrl, names: noNames, changed: true });
-    if (asked.length === 0) return undefined;
+    if (requestedNames.length === 0) return undefined;
     const { changed, removed } = sent.differenceTo(set.resources);
     const isAll = removed.length === 0 && changed.every((name) => ready.has(name));
     const resources = isAll
       ? set.resources
       : LayeredResources.shared(
           sent.resources,
-          asked.map((name) => set.resources.get(name)!),
+          requestedNames.map((name) => set.resources.get(name)!),
           noNames,
         );
-    return { order: { ...order, asked }, set: { version: set.version, resources } };
+    return { order: { ...order, asked: requestedNames }, set: { version: set.version, resources } };
   }
 
   #setCandidates(typeUrl: string, candidates: Candidates | undefined): void {

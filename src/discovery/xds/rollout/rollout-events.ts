@@ -1,4 +1,7 @@
-/** What follows when the record of make before break changes: reports for the chart of the stream, metrics, and events for its exchange. */
+/**
+ * Effects of a changed make-before-break record: reports for the chart of the stream, metrics, and events for its
+ * exchange.
+ */
 import type {
   AcknowledgementOverdue,
   ClustersAwaitedBy,
@@ -30,16 +33,14 @@ export type RolloutEvent =
   | ClustersDue
   | ClustersUnrequested;
 
-/** The stream that is reported on. */
 export interface ReportedStream {
-  /** Reports to the chart. */
-  tell(report: StreamReport): void;
+  onReport(report: StreamReport): void;
   readonly observer: Pick<AdsObserver, 'clustersAwaited' | 'clustersRetained' | 'clustersGivenUp'>;
 }
 
 /**
- * Reports to the chart of a stream. A report may lead to responses and so to newer records, whose reports come first: each report is about
- * the record of its moment, and is made only if the chart was told otherwise last.
+ * Reports to the chart of a stream. A report may lead to newer records, which are reported first. So each report
+ * describes the current record, and is sent only if it differs from the last one.
  */
 export class RolloutReports {
   readonly #stream: ReportedStream;
@@ -51,13 +52,10 @@ export class RolloutReports {
     this.#stream = stream;
   }
 
-  /**
-   * @param before the previous record
-   * @param current the record at the time of the call
-   */
-  report(before: Rollout, current: () => Rollout): void {
-    this.#count(before, current());
-    for (const report of retainedBetween(before, current())) this.#stream.tell(report);
+  /** @param current returns the record at the time of the call */
+  report(previous: Rollout, current: () => Rollout): void {
+    this.#count(previous, current());
+    for (const report of retainedBetween(previous, current())) this.#stream.onReport(report);
     const waiting = isWaiting(current());
     if (waiting !== this.#isWaiting) {
       this.#isWaiting = waiting;
@@ -69,30 +67,29 @@ export class RolloutReports {
       const { held } = current();
       const typeUrls = [...new Set(held.map(({ typeUrl }) => typeUrl))];
       const clusters = limitedClusters(current());
-      this.#stream.tell(isAwaited ? { type: 'clusters.awaited', clusters, typeUrls } : { type: 'clusters.usable' });
+      this.#stream.onReport(isAwaited ? { type: 'clusters.awaited', clusters, typeUrls } : { type: 'clusters.usable' });
     }
     const pending = isRemovalPending(current());
     if (pending !== this.#isPending) {
       this.#isPending = pending;
       const clusters = current().retained.map(({ name }) => name);
-      this.#stream.tell(pending ? { type: 'clusters.kept', clusters } : { type: 'clusters.removed' });
+      this.#stream.onReport(pending ? { type: 'clusters.kept', clusters } : { type: 'clusters.removed' });
     }
   }
 
-  /** The stream has ended: nothing of its record counts any more. */
   end(last: Rollout): void {
     this.#count(last, newRollout);
     if (this.#isWaiting) this.#stream.observer.clustersAwaited?.(false);
     this.#isWaiting = false;
   }
 
-  #count(before: Rollout, next: Rollout): void {
-    if (before.givenUp.length !== next.givenUp.length) {
-      this.#stream.observer.clustersGivenUp?.(next.givenUp.length - before.givenUp.length);
+  #count(previous: Rollout, next: Rollout): void {
+    if (previous.givenUp.length !== next.givenUp.length) {
+      this.#stream.observer.clustersGivenUp?.(next.givenUp.length - previous.givenUp.length);
     }
-    if (before.retained === next.retained) return;
+    if (previous.retained === next.retained) return;
     for (const state of retainedStates) {
-      const change = countOf(next, state) - countOf(before, state);
+      const change = countOf(next, state) - countOf(previous, state);
       if (change !== 0) this.#stream.observer.clustersRetained?.(state, change);
     }
   }
@@ -106,10 +103,10 @@ function countOf({ retained }: Rollout, state: RetentionState): number {
   return count;
 }
 
-/** A report for each state that clusters have entered. */
-function* retainedBetween(before: Rollout, { retained }: Rollout): Generator<ClustersRetained> {
-  if (before.retained === retained || retained.length === 0) return;
-  const known = new Map(before.retained.map(({ name, state }) => [name, state]));
+/** One report for each state that clusters have entered. */
+function* retainedBetween(previous: Rollout, { retained }: Rollout): Generator<ClustersRetained> {
+  if (previous.retained === retained || retained.length === 0) return;
+  const known = new Map(previous.retained.map(({ name, state }) => [name, state]));
   for (const state of retainedStates) {
     const entered = retained.filter((cluster) => cluster.state === state && known.get(cluster.name) !== state);
     if (entered.length === 0) continue;
@@ -119,15 +116,15 @@ function* retainedBetween(before: Rollout, { retained }: Rollout): Generator<Clu
   }
 }
 
-/** What the exchange hears of it. */
-export function* eventsOf(before: Rollout, next: Rollout, current: string | undefined): Generator<RolloutEvent> {
-  for (const typeUrl of new Set(before.held.map((one) => one.typeUrl))) {
+/** Events for the exchange. */
+export function* eventsOf(previous: Rollout, next: Rollout, current: string | undefined): Generator<RolloutEvent> {
+  for (const typeUrl of new Set(previous.held.map((one) => one.typeUrl))) {
     if (typeUrl === current) continue;
     const names = readyResources(next, typeUrl);
-    if (names.length > readyResources(before, typeUrl).length) {
+    if (names.length > readyResources(previous, typeUrl).length) {
       yield { type: 'resources.ready', typeUrl, names, changed: false };
     }
     const awaits = awaitedClusters(next, typeUrl);
-    if (awaits.length !== awaitedClusters(before, typeUrl).length) yield { type: 'awaited.changed', typeUrl, awaits };
+    if (awaits.length !== awaitedClusters(previous, typeUrl).length) yield { type: 'awaited.changed', typeUrl, awaits };
   }
 }

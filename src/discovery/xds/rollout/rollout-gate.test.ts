@@ -8,10 +8,10 @@ import { encodeValue } from '../responses/encoding.ts';
 import { RolloutGate } from './rollout-gate.ts';
 
 const clusters = 1_000;
-/** A cluster takes some ten microseconds. */
+/** Reading a cluster takes about ten microseconds. */
 const maxReadInOneStep = 64;
 
-it('new clusters of one response are read a few at a time', () => {
+it('RolloutGate reads the new clusters of a response in small steps', () => {
   const resources = new Map<string, EncodedResource>();
   for (let index = 0; index < clusters; index++) {
     const name = `outbound|80||s${index}.test`;
@@ -45,7 +45,7 @@ it('new clusters of one response are read a few at a time', () => {
     now: () => 0,
     generated: () => undefined,
     *generating() {},
-    tell: () => {},
+    onReport: () => {},
     observer: {},
     sharedNames: (names: readonly string[]) => names,
     takeRolloutEvent: () => {},

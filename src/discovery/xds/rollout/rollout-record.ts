@@ -1,4 +1,3 @@
-/** The record of make before break on one stream, and what follows when it changes. */
 import { isAtRest, newRollout, type Rollout } from '../../../../machines/discovery/xds/cluster-rollout.ts';
 import { eventsOf, type ReportedStream, type RolloutEvent, RolloutReports } from './rollout-events.ts';
 
@@ -21,22 +20,22 @@ export class RolloutRecord {
   }
 
   /**
-   * Sets the next record, and reports what follows. A report may lead to responses, and so to records after this one.
+   * A report may lead to further records.
    *
-   * @param answered type of the order that is being answered: its outcome reports what it waits for
-   * @param first is taken before what follows
+   * @param currentType type of the order being processed, whose outcome reports what it waits for
+   * @param first event that precedes the others
    */
-  update(next: Rollout, answered?: string, first?: RolloutEvent): void {
-    const before = this.#current;
-    if (next === before) return;
+  update(next: Rollout, currentType?: string, first?: RolloutEvent): void {
+    const previous = this.#current;
+    if (next === previous) return;
     this.#current = isAtRest(next) ? newRollout : next;
-    this.#reports.report(before, () => this.#current);
+    this.#reports.report(previous, () => this.#current);
     if (first !== undefined) this.#stream.takeRolloutEvent(first);
-    if (before.held === this.#current.held) return;
-    for (const event of [...eventsOf(before, this.#current, answered)]) this.#stream.takeRolloutEvent(event);
+    if (previous.held === this.#current.held) return;
+    for (const event of [...eventsOf(previous, this.#current, currentType)]) this.#stream.takeRolloutEvent(event);
   }
 
-  /** The stream has ended: its clusters and waits are no longer counted. */
+  /** Its clusters and waits are no longer counted. */
   end(): void {
     this.#reports.end(this.#current);
   }

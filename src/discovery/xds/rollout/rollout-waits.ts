@@ -1,62 +1,55 @@
-/** What make before break delays at one client, and why: one plain record for debug pages, which word it. */
+/** What make before break delays at one client, for debug pages. */
 import { stepsToJoin } from '../../../../machines/discovery/xds/cluster-removal.ts';
 import type { NewCluster, RetainedCluster, Rollout } from '../../../../machines/discovery/xds/cluster-rollout.ts';
 import { fetchLimitOf } from './warming-clusters.ts';
 
-/** A listener, route configuration or extension configuration that waits for clusters. */
 export interface HeldWait {
   readonly kind: 'held';
   readonly name: string;
-  /** Names; `*` stands for all clusters. Empty: it is sent next. */
+  /** `*` stands for all clusters. Empty: the resource is sent next. */
   readonly clusters: readonly string[];
 }
 
-/** A cluster that the client cannot use yet, or whose update it cannot use yet. */
 export interface WarmingWait {
   readonly kind: 'warming';
-  /** `*`: a client that reconnected does not report which cluster it is. */
+  /** `*`: a reconnected client does not report which cluster. */
   readonly name: string;
   readonly state: NewCluster['state'];
   readonly needs: NewCluster['needs'];
 }
 
-/** A cluster that is not configured and that the client keeps. */
 export interface KeptWait {
   readonly kind: 'kept';
   readonly name: string;
   readonly state: RetainedCluster['state'];
-  /** While it is `named`. */
+  /** Set in state `named`. */
   readonly namedBy?: NamingResource;
-  /** Type URLs of which the client has not acknowledged resources without it. */
+  /** Types without an ACK of resources that no longer name the cluster. */
   readonly unacknowledged: readonly string[];
-  /** While it is `lingering`: connections of a listener that was replaced drain. */
+  /** Connections of a replaced listener drain. Only in state `lingering`. */
   readonly drains: boolean;
-  /** Milliseconds until it is removed at the latest; `undefined` while the client uses it. */
+  /** Maximum milliseconds until the removal; `undefined` while the client uses the cluster. */
   readonly maxMs: number | undefined;
 }
 
-/**
- * A route or extension configuration that no configured listener uses, and that the client keeps as it was sent while it subscribes to it.
- */
+/** Without a configured listener. */
 export interface KeptConfigurationWait {
   readonly kind: 'kept';
   readonly name: string;
   readonly state: 'subscribed';
 }
 
-/** A cluster that was not usable within the limit, and is sent with a time limit for what it fetches. */
 export interface GivenUpWait {
   readonly kind: 'given up';
   readonly name: string;
-  /** Milliseconds that Envoy waits for endpoints and certificates. */
   readonly fetchMs: number;
 }
 
 export type RolloutWait = HeldWait | WarmingWait | KeptWait | KeptConfigurationWait | GivenUpWait;
 
 /**
- * What names a cluster that is kept: a resource that the client was sent, one that is held back, or (`previous stream`) listeners and
- * routes that the client brought along when it reconnected.
+ * What names a kept cluster: a sent resource, a held-back one, or listeners and routes of a `previous stream` after a
+ * reconnect.
  */
 export type NamingResource = { readonly typeUrl: string; readonly name: string } | 'held resource' | 'previous stream';
 
@@ -66,12 +59,10 @@ export function heldOf({ held }: Rollout, ofType: string): readonly HeldWait[] {
     .map(({ name, clusters }): HeldWait => ({ kind: 'held', name, clusters }));
 }
 
-/** @param names of configurations whose listener is no longer configured */
 export function keptOf(names: readonly string[]): readonly KeptConfigurationWait[] {
   return names.map((name) => ({ kind: 'kept', name, state: 'subscribed' }));
 }
 
-/** @param by.naming finds what names a cluster */
 export function clusterWaits(
   { newClusters, retained, givenUp }: Rollout,
   by: { readonly removalDelayMs: number; readonly naming: (cluster: string) => NamingResource | undefined },

@@ -1,20 +1,20 @@
-/** What make before break keeps for a connection: nothing of its own where others have the same, and nothing at rest. */
+/** Memory of make before break for a connection: streams with the same state share it, and idle streams have none. */
 import { describe, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { newRollout } from '../../../../machines/discovery/xds/cluster-rollout.ts';
 import { type Client, settled } from '../../../../test/fixtures/rollout-client.ts';
 import { ScriptedSource } from '../../../../test/simulation/scripted-source.ts';
 import { VirtualClock } from '../../../../test/simulation/virtual-clock.ts';
-import { NameLists } from '../requests/request-names.ts';
+import { RequestNameLists } from '../requests/request-names.ts';
 
-/** More than the removal delay, and the time in which a removal waits for another response. */
+/** Longer than the removal delay and the time in which a removal waits for another response. */
 const removedMs = 20_000;
 
 function twoClients(delta: boolean): { clients: Client[]; source: ScriptedSource; clock: VirtualClock } {
   const [source, clock] = [new ScriptedSource(), new VirtualClock()];
-  const shared = { source, clock, lists: new NameLists() };
+  const shared = { source, clock, lists: new RequestNameLists() };
   const clients = [settled(delta, shared), settled(delta, shared)];
-  // Each has set what both have: the second one's is the newest.
+  // Each client set the shared resources. Those of the second one are the newest.
   for (const client of clients) {
     client.world.push(clusterType, endpointType, routeType);
     client.take();
@@ -22,7 +22,7 @@ function twoClients(delta: boolean): { clients: Client[]; source: ScriptedSource
   return { clients, source, clock };
 }
 
-/** The route moves from cluster a to b, and a is removed. */
+/** Moves the route from cluster a to b, and removes a. */
 function replaceCluster(source: ScriptedSource, clients: readonly Client[]): void {
   for (const typeUrl of [clusterType, endpointType]) {
     source.remove(typeUrl, 'a');
@@ -38,8 +38,8 @@ const distinctMaps = (clients: readonly Client[], typeUrl: string): number =>
 describe.each([
   ['state of the world', false],
   ['delta', true],
-])('%s', (_, delta) => {
-  test('clients that keep the same removed cluster, its endpoints, and a route that was held back share the maps of all', () => {
+])('Make before break over %s', (_, delta) => {
+  test('shares the maps of clients that keep the same removed cluster and held-back route', () => {
     const { clients, source } = twoClients(delta);
     replaceCluster(source, clients);
     for (const client of clients) {
@@ -53,7 +53,7 @@ describe.each([
       expect(distinctMaps(clients, typeUrl), typeUrl).toBe(1);
   });
 
-  test('a client at rest has no record of its own, nor one of types that it does not watch', () => {
+  test('keeps no record for an idle client, nor for types that it does not watch', () => {
     const { clients, source, clock } = twoClients(delta);
     replaceCluster(source, clients);
     for (const client of clients) {

@@ -1,4 +1,4 @@
-/** Which clusters a client will warm when it reads a CDS response, and until when (machines/discovery/xds/cluster-rollout.ts). */
+/** Which clusters a client warms after a CDS response, and until when (machines/discovery/xds/cluster-rollout.ts). */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { clusterType, endpointType, secretType } from '../../../../machines/discovery/xds/ads-types.ts';
 import {
@@ -20,47 +20,44 @@ import type { Watch } from '../../../../machines/discovery/xds/watch-record.ts';
 import { onceFor, onceForPair } from '../../../model/collections/once-for.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import type { EncodedResource, FetchLimit, ResourceReferences, ResourceSet } from '../resource-source.ts';
-import { differenceOf, type Selection, type SentResources } from '../responses/ads-sent.ts';
+import { differenceOf, type ResponseSelection, type SentResources } from '../responses/ads-sent.ts';
 import { LayeredResources } from '../responses/layered-resources.ts';
 
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
-/** Envoy has waited for a new cluster for as long as the limit; requests to it fail as long as it warms. */
+/** Envoy has already waited for as long as the limit, and requests to a new cluster fail while it warms. */
 const newClusterLimit: FetchLimit = { fetchMs: 1_000, awaitsNames: false };
-/** Envoy uses an earlier form of the cluster while it waits: its own default for sources without a limit. */
+/** Envoy keeps using the earlier form, so this is its default for sources without a limit. */
 const updatedClusterLimit: FetchLimit = { fetchMs: 15_000, awaitsNames: true };
 
-/** The time limit with which a cluster that was given up is sent. @param cluster.isNew the client uses no earlier form of it */
+/** @param cluster.isNew the client uses no earlier form of it */
 export function fetchLimitOf({ isNew }: Pick<GivenUpCluster, 'isNew'>): FetchLimit {
   return isNew ? newClusterLimit : updatedClusterLimit;
 }
 
-/** Steps of a limit that pass until Envoy uses updates that were given up, and has acknowledged clusters. */
+/** Steps of the limit until Envoy uses the given-up updates and acknowledges clusters. */
 export function stepsOfFetch(limitMs: number): number {
   return Math.ceil(updatedClusterLimit.fetchMs / (limitMs / stepsOfLimit)) + stepsOfLimit;
 }
 
-/** The stream whose client warms clusters. */
 export interface WarmingStream {
   readonly references: ResourceReferences;
   sentOf(typeUrl: string): SentResources;
   watchOf(typeUrl: string): Watch | undefined;
 }
 
-/** A CDS response that is on its way. */
 export interface SentResponse {
   readonly order: ResponseOrder;
-  readonly selection: Selection;
+  readonly selection: ResponseSelection;
   readonly nonce: string;
-  /** No other one was sent on the stream before. */
+  /** The first CDS response on the stream. */
   readonly isFirst: boolean;
-  /** Clusters that the client has in an earlier form, and that it may warm without end. */
+  /** Clusters that the client has in an earlier form and may warm indefinitely. */
   readonly updated: readonly string[];
   /** Steps of the limit until more suspects are given up; 0: the limit. */
   readonly searchSteps: number;
 }
 
-/** What a response says of clusters that the client does not have yet as they are sent. */
 export function clustersSent(
   stream: WarmingStream,
   rollout: Rollout,
@@ -75,8 +72,8 @@ export function clustersSent(
   const contained = selection.changed === 'all' ? undefined : new Set(selection.changed);
   const isContained = (name: string): boolean => contained?.has(name) ?? true;
   const limited = new Set(rollout.givenUp.map(({ name }) => name));
-  const namesOf = (isWanted: (cluster: NewCluster) => boolean): readonly string[] =>
-    rollout.newClusters.filter(isWanted).map(({ name }) => name);
+  const namesOf = (isMatch: (cluster: NewCluster) => boolean): readonly string[] =>
+    rollout.newClusters.filter(isMatch).map(({ name }) => name);
   const changed = namesOf(({ name, state }) => state === 'abandoned' && sent.has(name));
   const mayWarm = [...new Set([...all, ...changed])];
   return {
@@ -92,7 +89,6 @@ export function clustersSent(
   };
 }
 
-/** Clusters that a response has and that the client did not have before. @param names of these */
 function addedClusters(
   stream: WarmingStream,
   rollout: Rollout,
@@ -111,7 +107,7 @@ function addedClusters(
   );
 }
 
-/** Clusters that the client does not use yet, and that a response contains again. @param added names of clusters that are new in it */
+/** Unused clusters that a response contains again. @param added names of new clusters in it */
 function sentAgain(
   stream: WarmingStream,
   rollout: Rollout,
@@ -126,7 +122,7 @@ function sentAgain(
   return names.length === 0 ? [] : asSent(stream, rollout, sent, added, names);
 }
 
-/** When the client can use these clusters as they were sent. @param added names that are new in the response */
+/** When the client can use these clusters. @param added names of new clusters in the response */
 function asSent(
   stream: WarmingStream,
   rollout: Rollout,
@@ -145,7 +141,7 @@ function asSent(
   });
 }
 
-/** Clusters that a client brings from another stream in an earlier form, and that fetch secrets which no other cluster does. */
+/** Clusters of a previous stream whose secrets no other cluster fetches. */
 function resumedClusters(
   { references }: WarmingStream,
   rollout: Rollout,
@@ -160,7 +156,7 @@ function resumedClusters(
   return updated.filter((name) => ![...references.secretsOf(sent.get(name)!)].every(isFetched));
 }
 
-/** Whether a cluster that the client uses has fetched a secret. @param names clusters that it may not use yet */
+/** @param names clusters that may not be in use */
 function fetchedSecrets(
   { secretsOf }: ResourceReferences,
   { newClusters }: Rollout,
@@ -168,7 +164,6 @@ function fetchedSecrets(
   names: readonly string[],
 ): (secret: string) => boolean {
   const unused = new Set([...names, ...newClusters.map(({ name }) => name)]);
-  // Thousands of clusters name the same secrets: for each of these all clusters are searched once.
   return onceForName((secret) => {
     for (const cluster of resources.values()) {
       if (!unused.has(cluster.name) && secretsOf(cluster).has(secret)) return true;
@@ -186,31 +181,31 @@ function onceForName(find: (name: string) => boolean): (name: string) => boolean
   };
 }
 
-/** Clusters that a client has, and whose new form fetches a secret that none of its clusters fetched; found once for two maps. */
+/** Clusters whose new form fetches a secret that no cluster of the client fetched. Cached by pair of maps. */
 export const updatesThatFetch = onceFor((references: ResourceReferences) =>
-  onceForPair((before: ResourceMap, after: ResourceMap): readonly string[] => {
-    const { changed, added } = differenceOf(before, after);
+  onceForPair((previous: ResourceMap, after: ResourceMap): readonly string[] => {
+    const { changed, added } = differenceOf(previous, after);
     if (changed.length === added.length) return [];
     const isNew = new Set(added);
     return changed.filter((name) => {
       if (isNew.has(name)) return false;
-      return newSecrets(references, before, after, name).some((secret) => !secretUses(references)(before).has(secret));
+      return newSecrets(references, previous, after, name).some(
+        (secret) => !secretUses(references)(previous).has(secret),
+      );
     });
   }),
 );
 
-/** Secrets that a cluster fetches and its earlier form did not. */
 function newSecrets(
   { secretsOf }: ResourceReferences,
-  before: ResourceMap,
+  previous: ResourceMap,
   after: ResourceMap,
   name: string,
 ): readonly string[] {
-  const known = secretsOf(before.get(name)!);
+  const known = secretsOf(previous.get(name)!);
   return [...secretsOf(after.get(name)!)].filter((secret) => !known.has(secret));
 }
 
-/** How many of these clusters fetch each secret. */
 const secretUses = onceFor(({ secretsOf }: ResourceReferences) =>
   onceFor((clusters: ResourceMap): ReadonlyMap<string, number> => {
     const uses = new Map<string, number>();
@@ -221,7 +216,7 @@ const secretUses = onceFor(({ secretsOf }: ResourceReferences) =>
   }),
 );
 
-/** Clusters that fetch secrets. First those with the least common ones: Envoy has a common secret for its other clusters. */
+/** Clusters that fetch secrets, those with rare secrets first: Envoy already has a common secret for other clusters. */
 const fetchingClusters = onceFor((references: ResourceReferences) =>
   onceFor((clusters: ResourceMap): readonly string[] => {
     const uses = secretUses(references)(clusters);
@@ -233,7 +228,7 @@ const fetchingClusters = onceFor((references: ResourceReferences) =>
   }),
 );
 
-/** Of all clusters of a client, those that may wait for a secret without end. */
+/** Clusters that may wait for a secret indefinitely. */
 function suspectsAmong(stream: WarmingStream, clusters: ResourceMap): Suspects {
   const { references } = stream;
   const possible = fetchingClusters(references)(clusters);
@@ -245,12 +240,12 @@ function suspectsAmong(stream: WarmingStream, clusters: ResourceMap): Suspects {
   return { certain: possible.filter(fetchesMissing), possible };
 }
 
-/** Of these clusters, those that are given up next because one of them may be the reason for a missing acknowledgement. */
+/** One of these may cause the missing ACK. */
 export function suspectsFor(stream: WarmingStream, rollout: Rollout, clusters: ResourceMap): NextSuspects {
   return nextSuspects(rollout, suspectsAmong(stream, clusters));
 }
 
-/** Clusters that were given up are sent with a limit for what Envoy fetches. @param sent what the client has */
+/** @param sent what the client has */
 export function withFetchLimits(
   references: ResourceReferences,
   { givenUp }: Rollout,
@@ -264,10 +259,8 @@ export function withFetchLimits(
   return { version, resources: LayeredResources.over(resources, limited, [], sent) };
 }
 
-/** Clusters that are read in one step. */
-const clustersAtATime = 32;
+const clustersPerStep = 32;
 
-/** Finds out when Envoy can use each of these clusters: the results are remembered for all streams. */
 function* readingUsability(
   references: ResourceReferences,
   clusters: ResourceMap,
@@ -275,26 +268,25 @@ function* readingUsability(
 ): Steps<void> {
   for (const [index, name] of names.entries()) {
     references.usabilityOf(clusters.get(name)!);
-    if (index % clustersAtATime === clustersAtATime - 1) yield;
+    if (index % clustersPerStep === clustersPerStep - 1) yield;
   }
 }
 
-const readUpdates = onceForPair((_before: ResourceMap, _after: ResourceMap) => ({ isDone: false }));
+const readUpdates = onceForPair((_previous: ResourceMap, _after: ResourceMap) => ({ isDone: false }));
 
-/** Finds out which secrets changed clusters fetch, and, if some are new, which secrets all clusters fetched before. */
-function* readingUpdates({ secretsOf }: ResourceReferences, before: ResourceMap, after: ResourceMap): Steps<void> {
-  const reading = readUpdates(before, after);
+function* readingUpdates({ secretsOf }: ResourceReferences, previous: ResourceMap, after: ResourceMap): Steps<void> {
+  const reading = readUpdates(previous, after);
   if (reading.isDone) return;
-  const { changed, added } = differenceOf(before, after);
+  const { changed, added } = differenceOf(previous, after);
   const isNew = new Set(added);
   let fetchesMore = false;
   for (const [index, name] of changed.entries()) {
     if (isNew.has(name)) continue;
-    const known = secretsOf(before.get(name)!);
+    const known = secretsOf(previous.get(name)!);
     for (const secret of secretsOf(after.get(name)!)) if (!known.has(secret)) fetchesMore = true;
-    if (index % clustersAtATime === clustersAtATime - 1) yield;
+    if (index % clustersPerStep === clustersPerStep - 1) yield;
   }
-  if (fetchesMore) yield* readingSecrets({ secretsOf }, before);
+  if (fetchesMore) yield* readingSecrets({ secretsOf }, previous);
   reading.isDone = true;
 }
 
@@ -302,11 +294,10 @@ function* readingSecrets({ secretsOf }: Pick<ResourceReferences, 'secretsOf'>, c
   let index = 0;
   for (const cluster of clusters.values()) {
     secretsOf(cluster);
-    if (++index % clustersAtATime === 0) yield;
+    if (++index % clustersPerStep === 0) yield;
   }
 }
 
-/** Finds out which clusters are given up next, and makes their limited forms. */
 function* readingSuspects(stream: WarmingStream, rollout: Rollout, clusters: ResourceMap): Steps<void> {
   const { references } = stream;
   yield* readingSecrets(references, clusters);
@@ -317,10 +308,10 @@ function* readingSuspects(stream: WarmingStream, rollout: Rollout, clusters: Res
 }
 
 /**
- * Reads what a CDS response needs of its clusters.
+ * Prepares the references that a CDS response needs, in steps.
  *
- * @param reading.isKnown what the client has is known
- * @param reading.isFirst no other CDS response was sent on the stream
+ * @param reading.isKnown the resources of the client are known
+ * @param reading.isFirst this is the first CDS response on the stream
  * @param reading.isSearching clusters are given up with it
  */
 export function* readingClusters(
@@ -336,7 +327,6 @@ export function* readingClusters(
   if (reading.isSearching) yield* readingSuspects(stream, rollout, clusters);
 }
 
-/** Finds out which clusters each of these resources names. */
 export function* readingNames(
   references: ResourceReferences,
   resources: ResourceMap,

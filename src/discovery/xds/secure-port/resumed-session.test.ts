@@ -1,4 +1,4 @@
-/** TLS sessions that clients of the secure port resume. */
+/** Resumption of TLS sessions on the secure port. */
 import { connect, type TLSSocket } from 'node:tls';
 import { afterEach, expect, test, vi } from 'vitest';
 import { createAuthority } from '../../../../test/certs/authority.ts';
@@ -21,15 +21,15 @@ afterEach(() => {
 
 async function listen() {
   const authority = createAuthority();
-  const own = authority.issue(['localhost']);
+  const serverCertificate = authority.issue(['localhost']);
   const { certificate: cert, privateKey: key } = authority.issue(['spiffe://cluster.local/ns/shop/sa/default']);
   const certificate = {
     ...{
       ca: Buffer.from(authority.certificate),
-      chain: Buffer.from(own.certificate),
-      key: Buffer.from(own.privateKey),
+      chain: Buffer.from(serverCertificate.certificate),
+      key: Buffer.from(serverCertificate.privateKey),
     },
-    ...{ serialNumber: own.serialNumber, notAfter: new Date() },
+    ...{ serialNumber: serverCertificate.serialNumber, notAfter: new Date() },
   };
   const credentials = new SecurePortCredentials({ cipherSuites: [], minVersion: 'TLSv1.2' }, certificate);
   server = createAdsServer({ source: new ScriptedSource(), logger: silentLogger });
@@ -37,7 +37,7 @@ async function listen() {
   return { port, client: { ca: authority.certificate, cert, key } };
 }
 
-/** @returns whether the server spoke HTTP/2, whether the session was resumed, and what the next connection can resume */
+/** @returns whether the server used HTTP/2, whether the session was resumed, and the session for the next connection */
 function visit(port: number, client: object, session?: Buffer) {
   return new Promise<{ isServed: boolean; isResumed: boolean; session: Buffer | undefined }>((resolve) => {
     let next: Buffer | undefined;
@@ -59,7 +59,7 @@ function visit(port: number, client: object, session?: Buffer) {
 }
 
 test.for(['TLSv1.2', 'TLSv1.3'] as const)(
-  'a client whose certificate has expired resumes no session of %s',
+  'The secure port rejects a resumed %s session of a client whose certificate has expired',
   async (version) => {
     const { port, client } = await listen();
     const choices = { ...client, minVersion: version, maxVersion: version };

@@ -16,7 +16,7 @@ function resolve(flags: SecurePortFlags) {
   return { port, notes, warnings };
 }
 
-it('is open when all three files are named', () => {
+it('The secure port is open if all three files are configured', () => {
   expect(resolve(files)).toEqual({
     port: {
       address: { host: '', port: 15012 },
@@ -30,7 +30,7 @@ it('is open when all three files are named', () => {
   expect(resolve({ ...files, secureGRPCAddr: '127.0.0.1:1' }).port?.address).toEqual({ host: '127.0.0.1', port: 1 });
 });
 
-it('stays closed without them, which is told, and louder when somebody asked for the port', () => {
+it('The secure port stays closed without files, with a note, or with a warning if the port was requested', () => {
   expect(resolve({})).toMatchObject({
     port: undefined,
     notes: [{ event: 'option.securePortDisabled' }],
@@ -42,19 +42,19 @@ it('stays closed without them, which is told, and louder when somebody asked for
   }
 });
 
-it('stays closed when its address is empty, whatever else is given', () => {
+it('The secure port stays closed if its address is empty, regardless of other flags', () => {
   for (const secureGRPCAddr of ['', true]) {
     expect(resolve({ ...files, secureGRPCAddr })).toEqual({ port: undefined, notes: [], warnings: [] });
   }
 });
 
-it("reads cipher suites by Go's names, and leaves out those of TLS 1.3", () => {
+it('The secure port accepts cipher suites by their Go names, and ignores those of TLS 1.3', () => {
   const tlsCipherSuites = 'TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, TLS_AES_128_GCM_SHA256';
   expect(resolve({ ...files, tlsCipherSuites }).port?.cipherSuites).toEqual(['ECDHE-RSA-AES128-GCM-SHA256']);
   expect(() => resolve({ tlsCipherSuites: 'TLS_NULL' })).toThrow('--tls-cipher-suites: unknown cipher suite TLS_NULL');
 });
 
-it('knows two versions of TLS', () => {
+it('The secure port supports two minimum versions of TLS', () => {
   expect(resolve({ ...files, tlsMinVersion: '1.3' }).port?.minVersion).toBe('TLSv1.3');
   expect(() => resolve({ tlsMinVersion: '1.1' })).toThrow('--tls-min-version: must be 1.2 or 1.3, got "1.1"');
 });

@@ -1,11 +1,11 @@
-/** The flags of the port with TLS (spec/discovery.md §1.2): `--secureGRPCAddr`, `--tls*`, `--caCertFile`. */
+/** The flags of the TLS port (spec/discovery.md §1.2): `--secureGRPCAddr`, `--tls*`, `--caCertFile`. */
 
 import { ChartpilotError } from '../../../runtime/errors.ts';
 import type { LogEntry, LogWarning } from '../../../runtime/log-events/log-events.ts';
 import { listOf } from '../../environment.ts';
 import { type ListenAddress, parseListenAddress } from '../../listen-address.ts';
 
-/** PEM files: all three, or none where an authority of the program's own signs what the port shows. */
+/** PEM files. Either all three are set, or none if the program's CA signs the certificate. */
 export interface ServerCertificateFiles {
   readonly caFile: string;
   readonly certificateFile: string;
@@ -14,35 +14,34 @@ export interface ServerCertificateFiles {
 
 export interface SecurePort {
   readonly address: ListenAddress;
-  /** Undefined: the authority signs what it shows. */
+  /** `undefined`: the program's CA signs the certificate. */
   readonly files: ServerCertificateFiles | undefined;
-  /** OpenSSL's names; empty: the server's own choice. TLS 1.3 has suites of its own. */
+  /** OpenSSL names; empty for the defaults. TLS 1.3 has its own suites. */
   readonly cipherSuites: readonly string[];
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
 }
 
 export interface SecurePortFlags {
-  /** True: the flag came without a value. */
+  /** True for a flag without a value. */
   readonly secureGRPCAddr?: string | boolean;
   readonly caCertFile?: string;
   readonly tlsCertFile?: string;
   readonly tlsKeyFile?: string;
-  /** Camel case, as the command line's parser makes it of `--tls-cipher-suites`. */
+  /** Camel case, as parsed from `--tls-cipher-suites`. */
   readonly tlsCipherSuites?: string;
   readonly tlsMinVersion?: string;
 }
 
-/** What a person should know about the port. */
 export interface SecurePortReport {
-  /** Somebody has seen to an authority; the port is opened then. */
+  /** A CA is configured, so the port is opened. */
   readonly hasAuthority: boolean;
-  /** Whether there may be one at all. */
+  /** Whether a CA can be used at all. */
   readonly mayHaveAuthority: boolean;
   readonly note: (entry: LogEntry) => void;
   readonly warn: (entry: LogWarning) => void;
 }
 
-/** Go's names of TLS 1.2 suites, and OpenSSL's. */
+/** Go names and OpenSSL names of TLS 1.2 suites. */
 const suites: ReadonlyMap<string, string> = new Map([
   ['TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256', 'ECDHE-ECDSA-AES128-GCM-SHA256'],
   ['TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384', 'ECDHE-ECDSA-AES256-GCM-SHA384'],
@@ -60,7 +59,7 @@ const suites: ReadonlyMap<string, string> = new Map([
   ['TLS_RSA_WITH_AES_256_CBC_SHA', 'AES256-SHA'],
 ]);
 
-/** TLS 1.3 takes all of its own, whatever the flag says. */
+/** Always enabled in TLS 1.3. */
 const suitesOfTls13: ReadonlySet<string> = new Set([
   'TLS_AES_128_GCM_SHA256',
   'TLS_AES_256_GCM_SHA384',
@@ -70,7 +69,7 @@ const suitesOfTls13: ReadonlySet<string> = new Set([
 const minVersions = { '1.2': 'TLSv1.2', '1.3': 'TLSv1.3' } as const;
 
 /**
- * The port with TLS, or undefined when it stays closed.
+ * `undefined` if the port stays closed.
  *
  * @throws ChartpilotError FLAG_INVALID
  */

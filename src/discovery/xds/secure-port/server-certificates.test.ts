@@ -24,29 +24,35 @@ beforeEach(() => {
 
 afterEach(() => rmSync(root, { recursive: true }));
 
-it('is read from three files', () => {
+it('A server certificate is read from three files', () => {
   expect(readServerCertificate(files, now).serialNumber).toBe(issued.serialNumber);
 });
 
-it.each(['caFile', 'certificateFile', 'keyFile'] as const)('says which file is missing or no PEM: %s', (file) => {
-  writeFileSync(files[file], 'no certificate');
-  expect(() => readServerCertificate(files, now)).toThrow(`${files[file]} is not valid PEM`);
-  rmSync(files[file]);
-  expect(() => readServerCertificate(files, now)).toThrow(`${files[file]}: ENOENT`);
-});
+it.each(['caFile', 'certificateFile', 'keyFile'] as const)(
+  "A server certificate with a missing or invalid %s is rejected with the file's name",
+  (file) => {
+    writeFileSync(files[file], 'no certificate');
+    expect(() => readServerCertificate(files, now)).toThrow(`${files[file]} is not valid PEM`);
+    rmSync(files[file]);
+    expect(() => readServerCertificate(files, now)).toThrow(`${files[file]}: ENOENT`);
+  },
+);
 
-it.each(['caFile', 'certificateFile', 'keyFile'] as const)('waits for nobody who should write into it: %s', (file) => {
-  rmSync(files[file]);
-  execFileSync('mkfifo', [files[file]]);
-  expect(() => readServerCertificate(files, now)).toThrow(`${files[file]}: must be a regular file, is a named pipe`);
-});
+it.each(['caFile', 'certificateFile', 'keyFile'] as const)(
+  'A server certificate with a named pipe as its %s is rejected without waiting',
+  (file) => {
+    rmSync(files[file]);
+    execFileSync('mkfifo', [files[file]]);
+    expect(() => readServerCertificate(files, now)).toThrow(`${files[file]}: must be a regular file, is a named pipe`);
+  },
+);
 
-it('must have its own key', () => {
+it('A server certificate must match its key', () => {
   writeFileSync(files.keyFile, authority.privateKey);
   expect(() => readServerCertificate(files, now)).toThrow(`does not match the certificate in`);
 });
 
-it('is of one version while Kubernetes switches the directory of its files', async () => {
+it('A server certificate is read in one version while Kubernetes replaces the directory of its files', async () => {
   const versions = Array.from({ length: 6 }, (_, number) => {
     const from = createAuthority(`authority ${number}`);
     const { certificate, privateKey } = from.issue(['istiod.istio-system.svc']);
@@ -68,7 +74,7 @@ it('is of one version while Kubernetes switches the directory of its files', asy
   }
 });
 
-it('must be valid now', () => {
+it('A server certificate must be valid now', () => {
   expect(() => readServerCertificate(files, new Date('2999-01-01'))).toThrow('expired on');
   expect(() => readServerCertificate(files, new Date('1999-01-01'))).toThrow('is not valid before');
 });

@@ -1,4 +1,4 @@
-/** What the port with TLS shows its clients (spec/discovery.md §1.2, §1.3), from three PEM files. */
+/** Certificate of the TLS port (spec/discovery.md §1.2, §1.3), from three PEM files. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { SecureServerOptions } from 'node:http2';
 import type { SecureContextOptions, TlsOptions } from 'node:tls';
@@ -10,12 +10,12 @@ import { readBoundedText } from '../../../runtime/files/bounded-file.ts';
 import { readTogetherSync } from '../../../runtime/files/read-together.ts';
 import type { SecurePort, ServerCertificateFiles } from './secure-port.ts';
 
-const mostFileBytes = 1024 * 1024;
+const maxFileBytes = 1024 * 1024;
 
-export interface ServerCertificate {
+export interface PemServerCertificate {
   /** PEM. */
   readonly ca: Buffer;
-  /** PEM: the server's own first, then those that lead to its authority. */
+  /** PEM: the server's certificate first, then the intermediates. */
   readonly chain: Buffer;
   /** PEM. */
   readonly key: Buffer;
@@ -24,11 +24,11 @@ export interface ServerCertificate {
 }
 
 /**
- * Reads the files and sees whether they can serve: all are PEM, the key is the certificate's, and the time is right.
+ * Reads and validates the files: PEM format, matching key, validity period and chain.
  *
  * @throws ChartpilotError FILE_UNREADABLE or CONFIG_INVALID
  */
-export function readServerCertificate(files: ServerCertificateFiles, now: Date): ServerCertificate {
+export function readServerCertificate(files: ServerCertificateFiles, now: Date): PemServerCertificate {
   const { ca, chain, key } = readTogetherSync((at) => ({
     ca: read('--caCertFile', files.caFile, at),
     chain: read('--tlsCertFile', files.certificateFile, at),
@@ -58,71 +58,75 @@ export function readServerCertificate(files: ServerCertificateFiles, now: Date):
   return { ca, chain, key, serialNumber, notAfter };
 }
 
-/** Half of a change is no certificate: who trusts the roots beside it would refuse it. */
-function pathProblem(files: ServerCertificateFiles, { ca, chain }: Pick<ServerCertificate, 'ca' | 'chain'>, at: Date) {
+/** A half-updated certificate would be rejected by clients that trust the new roots. */
+function pathProblem(
+  files: ServerCertificateFiles,
+  { ca, chain }: Pick<PemServerCertificate, 'ca' | 'chain'>,
+  at: Date,
+) {
   const roots = parsed('--caCertFile', files.caFile, () => readCertificates(ca.toString()));
   const [certificate, ...intermediates] = parsed('--tlsCertFile', files.certificateFile, () =>
     readCertificates(chain.toString()),
   );
-  const answer = findPath({ certificate: certificate!, intermediates, roots, at });
-  return 'problem' in answer ? answer.problem : undefined;
+  const pathResult = findPath({ certificate: certificate!, intermediates, roots, at });
+  return 'problem' in pathResult ? pathResult.problem : undefined;
 }
 
 /**
- * TLS has one pool of roots. This says whether a client is good whose certificate leads to none of them.
+ * TLS has one pool of roots. This accepts clients whose certificate chains to none of them.
  *
- * @param chain DER, the leaf first, as far as node knows it
+ * @param chain DER, the leaf first, as far as Node knows it
  */
 export interface OtherClients {
-  takes(chain: readonly Uint8Array[]): boolean;
-  /** Those by which it judges. */
+  accepts(chain: readonly Uint8Array[]): boolean;
+  /** Roots of accepted clients. */
   readonly roots: readonly Certificate[];
 }
 
-const noOthers: OtherClients = { takes: () => false, roots: [] };
+const noOtherClients: OtherClients = { accepts: () => false, roots: [] };
 
-/** A connection by which a client has shown a certificate that is good. */
+/** A connection whose client has a valid certificate. */
 export interface ClientConnection {
-  /** Node's TLSSocket. Whether the certificate says who the client is: grpc-js looks at it with each call. */
+  /**
+   * Node's TLSSocket. grpc-js reads `authorized` for each call to decide whether the certificate identifies the client.
+   */
   readonly socket: { authorized?: boolean };
-  /** Node's ServerHttp2Session. Closed, it takes no more streams, tells the client so, and keeps those that there are. */
+  /** Node's ServerHttp2Session. `close` sends GOAWAY and lets existing streams end. */
   readonly session: {
     close(): void;
     once(event: 'close', listener: () => void): unknown;
   };
-  /** DER, the leaf first, as far as node knows it. */
+  /** DER, the leaf first, as far as Node knows it. */
   readonly chain: readonly Uint8Array[];
 }
 
-/**
- * The credentials of the port with TLS. Clients are asked for a certificate and need not have one: whether one is good is
- * for the authenticators to see.
- */
+/** Credentials of the TLS port. A client certificate is requested but optional; the authenticators validate it. */
 export class SecurePortCredentials extends ServerCredentials {
-  #others: OtherClients;
-  /** Those that clients' certificates may lead to, by {@link rootKeyOf}. */
+  #otherClients: OtherClients;
+  /** Roots of client certificates, by {@link rootKeyOf}. */
   #roots: ReadonlySet<string>;
-  /** With the root that the certificate led to, as far as it is known. */
+  /** The root of the client's certificate, if known. */
   readonly #clients = new Map<ClientConnection, string | undefined>();
 
-  constructor(port: TlsChoices, certificate: ServerCertificate, others: OtherClients = noOthers) {
+  constructor(port: TlsChoices, certificate: PemServerCertificate, otherClients: OtherClients = noOtherClients) {
     super(constructorOptions(port), contextOptions(port, certificate));
-    this.#others = others;
-    this.#roots = rootsOf(certificate, others);
+    this.#otherClients = otherClients;
+    this.#roots = rootsOf(certificate, otherClients);
   }
 
   /**
-   * For handshakes from now on; connections that there are go on with what they have. Where a root is trusted no more, those that are
-   * not known to lead to another one take no more calls, and their clients shake hands anew: who has stolen the key of the old root
-   * would have a certificate of the next one by a connection that was there before. Tickets of before are good for nothing by then.
+   * Replaces the certificate for new handshakes; existing connections continue. If a root is no longer trusted,
+   * connections that are not known to chain to another root accept no more calls, and their clients must reconnect:
+   * otherwise a stolen key of the old root could obtain a certificate of the next root over an existing connection. Old
+   * session tickets are already invalid.
    */
-  use(port: TlsChoices, certificate: ServerCertificate, others: OtherClients = noOthers): void {
+  use(port: TlsChoices, certificate: PemServerCertificate, otherClients: OtherClients = noOtherClients): void {
     this.updateSecureContextOptions(contextOptions(port, certificate));
-    const [before, now] = [this.#roots, rootsOf(certificate, others)];
-    this.#others = others;
+    const [previousRoots, now] = [this.#roots, rootsOf(certificate, otherClients)];
+    this.#otherClients = otherClients;
     this.#roots = now;
-    if ([...before].every((root) => now.has(root))) return;
-    for (const [client, root] of this.#clients) if (root === undefined || !now.has(root)) this.#letGo(client);
+    if ([...previousRoots].every((root) => now.has(root))) return;
+    for (const [client, root] of this.#clients) if (root === undefined || !now.has(root)) this.#disconnect(client);
   }
 
   /** For another server with the same certificate and clients. */
@@ -130,18 +134,18 @@ export class SecurePortCredentials extends ServerCredentials {
     return { ...this._getConstructorOptions(), ...this._getSecureContextOptions() };
   }
 
-  /** Whether a client is good whose certificate TLS does not take. */
-  takesOther(chain: readonly Uint8Array[]): boolean {
-    return this.#others.takes(chain);
+  /** Whether to accept a client whose certificate TLS does not accept. */
+  acceptsOther(chain: readonly Uint8Array[]): boolean {
+    return this.#otherClients.accepts(chain);
   }
 
-  showed(client: ClientConnection): void {
+  addClient(client: ClientConnection): void {
     this.#clients.set(client, rootIn(client.chain));
     client.session.once('close', () => this.#clients.delete(client));
   }
 
-  /** A call that has begun may not have been asked yet who makes it. */
-  #letGo(client: ClientConnection): void {
+  /** A call in progress may not be authenticated yet. */
+  #disconnect(client: ClientConnection): void {
     this.#clients.delete(client);
     client.socket.authorized = false;
     client.session.close();
@@ -152,13 +156,13 @@ export class SecurePortCredentials extends ServerCredentials {
   }
 }
 
-function rootsOf({ ca }: ServerCertificate, { roots }: OtherClients): ReadonlySet<string> {
+function rootsOf({ ca }: PemServerCertificate, { roots }: OtherClients): ReadonlySet<string> {
   return new Set([...readCertificates(ca.toString()), ...roots].map(rootKeyOf));
 }
 
 /**
- * Of a chain with intermediates node may say the leaf alone (nodejs/node#65579): the last that it says is no root then, and none that
- * anybody trusts.
+ * Of a chain with intermediates, Node may return only the leaf (nodejs/node#65579). The last certificate is then not a
+ * root, and not trusted.
  */
 function rootIn(chain: readonly Uint8Array[]): string | undefined {
   try {
@@ -182,14 +186,14 @@ function constructorOptions({ cipherSuites, minVersion }: TlsChoices): SecureSer
 
 function contextOptions(
   { cipherSuites, minVersion }: TlsChoices,
-  { ca, chain, key }: ServerCertificate,
+  { ca, chain, key }: PemServerCertificate,
 ): SecureContextOptions {
   return { ca, cert: chain, key, minVersion, ...(cipherSuites.length > 0 && { ciphers: cipherSuites.join(':') }) };
 }
 
 function read(flag: string, file: string, at: (path: string) => string): Buffer {
   try {
-    return Buffer.from(readBoundedText(at(file), mostFileBytes));
+    return Buffer.from(readBoundedText(at(file), maxFileBytes));
   } catch (error) {
     throw new ChartpilotError('FILE_UNREADABLE', `${flag} ${file}: ${messageOf(error)}`, { cause: error });
   }
@@ -203,6 +207,6 @@ function parsed<T>(flag: string, file: string, parse: () => T): T {
   }
 }
 
-function invalid(flag: string, file: string, what: string, cause?: unknown): ChartpilotError {
-  return new ChartpilotError('CONFIG_INVALID', `${flag} ${file} ${what}`, cause === undefined ? {} : { cause });
+function invalid(flag: string, file: string, message: string, cause?: unknown): ChartpilotError {
+  return new ChartpilotError('CONFIG_INVALID', `${flag} ${file} ${message}`, cause === undefined ? {} : { cause });
 }

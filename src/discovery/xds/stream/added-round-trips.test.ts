@@ -1,6 +1,6 @@
 /**
- * How many times the network is crossed and crossed back before routes to new clusters arrive: the client answers as Envoy does, once
- * a wait shows that nothing more comes without its answer.
+ * Number of network round trips until routes to new clusters arrive. The client responds as Envoy does, after a pause
+ * shows that no further response arrives by itself.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -39,7 +39,7 @@ spec:
   http: [{timeout: ${timeout}, route: [{destination: {host: cart.shop.test, subset: ${subset}}}]}]
 `;
 
-/** A response of either protocol, as far as it matters here. */
+/** The relevant fields of a response in either protocol. */
 interface Received {
   readonly typeUrl: string;
   readonly nonce: string;
@@ -47,14 +47,14 @@ interface Received {
   readonly resources: readonly Uint8Array[];
 }
 
-/** Envoy, as far as its answers go. */
+/** Envoy's requests. */
 class Client {
   readonly #stream: SotwStream | DeltaStream;
   readonly #delta: boolean;
   readonly #received: Received[] = [];
   #taken = 0;
-  /** EDS names that are subscribed to, and those that have an assignment. */
-  readonly #wanted = new Set<string>();
+  /** Subscribed EDS names, and those with an assignment. */
+  readonly #subscribedNames = new Set<string>();
   readonly #assigned = new Set<string>();
   #unacknowledged: Received[] = [];
 
@@ -78,13 +78,13 @@ class Client {
     this.#stream.send({ node, typeUrl, ...request } as never);
   }
 
-  /** Answers what comes until nothing comes any more. @returns how many times it had to answer before RDS arrived. */
+  /** Responds until RDS arrives. @returns how often it had to respond before that */
   async roundTripsUntilRoutes(quietMs: number): Promise<number> {
     for (let trips = 0; ; trips++) {
       const responses = await this.#untilQuiet(quietMs, 400);
       if (responses.length === 0) throw new Error(`no route configuration after ${trips} round trips`);
       const done = responses.some(({ typeUrl }) => typeUrl === RDS);
-      for (const response of responses) this.#answer(response);
+      for (const response of responses) this.#respond(response);
       if (done) return trips;
     }
   }
@@ -93,11 +93,11 @@ class Client {
     for (;;) {
       const responses = await this.#untilQuiet(quietMs, 2);
       if (responses.length === 0) return;
-      for (const response of responses) this.#answer(response);
+      for (const response of responses) this.#respond(response);
     }
   }
 
-  /** What has come since the last time, after a time in which nothing came; the first one is waited for some such times. */
+  /** Responses since the last call, after a time without any. Waits several such times for the first one. */
   async #untilQuiet(quietMs: number, times: number): Promise<Received[]> {
     const deadline = performance.now() + times * quietMs;
     let seen = -1;
@@ -110,15 +110,15 @@ class Client {
     return responses;
   }
 
-  #answer(response: Received): void {
+  #respond(response: Received): void {
     if (response.typeUrl === CDS) {
       this.#unacknowledged.push(response);
       const clusters = response.resources.map((value) => fromBinary(ClusterSchema, value));
-      const wanted = clusters
+      const endpointNames = clusters
         .filter(({ clusterDiscoveryType: { value } }) => value === Cluster_DiscoveryType.EDS)
         .map(({ name }) => name);
-      const added = wanted.filter((name) => !this.#wanted.has(name));
-      for (const name of wanted) this.#wanted.add(name);
+      const added = endpointNames.filter((name) => !this.#subscribedNames.has(name));
+      for (const name of endpointNames) this.#subscribedNames.add(name);
       if (added.length > 0) this.#subscribeEndpoints(added);
     } else {
       if (response.typeUrl === EDS) {
@@ -128,8 +128,8 @@ class Client {
       }
       this.#acknowledge(response);
     }
-    // Envoy acknowledges clusters when none warms.
-    if (![...this.#wanted].every((name) => this.#assigned.has(name))) return;
+    // Envoy acknowledges clusters when none is warming.
+    if (![...this.#subscribedNames].every((name) => this.#assigned.has(name))) return;
     for (const held of this.#unacknowledged.splice(0)) this.#acknowledge(held);
   }
 
@@ -140,11 +140,11 @@ class Client {
     }
     const last = this.#received.findLast(({ typeUrl }) => typeUrl === EDS);
     const nonces = last === undefined ? {} : { versionInfo: last.version, responseNonce: last.nonce };
-    this.#stream.send({ typeUrl: EDS, resourceNames: [...this.#wanted], ...nonces } as never);
+    this.#stream.send({ typeUrl: EDS, resourceNames: [...this.#subscribedNames], ...nonces } as never);
   }
 
   #acknowledge({ typeUrl, nonce, version }: Received): void {
-    const names = typeUrl === EDS ? [...this.#wanted] : typeUrl === RDS ? [String(port)] : [];
+    const names = typeUrl === EDS ? [...this.#subscribedNames] : typeUrl === RDS ? [String(port)] : [];
     const rest = this.#delta ? {} : { versionInfo: version, resourceNames: names };
     this.#stream.send({ typeUrl, responseNonce: nonce, ...rest } as never);
   }
@@ -161,13 +161,16 @@ async function begin(delta: boolean, resolution: 'STATIC' | 'DNS' = 'STATIC') {
   client.subscribe(CDS);
   client.subscribe(LDS);
   client.subscribe(RDS, [String(port)]);
-  // Routes that are late on a busy machine would be taken for those of the first change.
+  // On a busy machine, late routes could be mistaken for those of the first change.
   await client.roundTripsUntilRoutes(quietMs);
   await client.settle(quietMs);
   return { plane, client, quietMs };
 }
 
-/** Of some changes: a busy machine may need more than one wait before a response, and never sends one before the answer that it needs. */
+/**
+ * Minimum over several changes: a busy machine may need more than one wait before a response, but never sends one
+ * before the required request.
+ */
 async function tripsOfChanges(changes: number, { plane, client, quietMs }: Begun, textOf: (index: number) => string) {
   const trips: number[] = [];
   for (let index = 1; index <= changes; index++) {
@@ -181,19 +184,19 @@ async function tripsOfChanges(changes: number, { plane, client, quietMs }: Begun
 describe.each([
   ['state of the world', false],
   ['delta', true],
-])('%s', (_, delta) => {
-  test('routes that name no new cluster arrive without a round trip', async () => {
+])('Make before break over %s, measured in round trips', (_, delta) => {
+  test('delivers routes without a new cluster without a round trip', async () => {
     const { least } = await tripsOfChanges(3, await begin(delta), (index) => routesTo('s0', `${index + 1}s`));
     expect(least).toBe(0);
   });
 
-  test('routes to a new cluster with endpoints arrive after one or two round trips', async () => {
+  test('delivers routes to a new EDS cluster after one or two round trips', async () => {
     const { least, trips } = await tripsOfChanges(3, await begin(delta), (index) => routesTo(`s${index}`));
     expect(least, String(trips)).toBeGreaterThanOrEqual(1);
     expect(least, String(trips)).toBeLessThanOrEqual(2);
   });
 
-  test('routes to a new cluster that Envoy resolves by itself arrive after its acknowledgement, in one round trip', async () => {
+  test('delivers routes to a new DNS cluster after its ACK, in one round trip', async () => {
     const { least } = await tripsOfChanges(3, await begin(delta, 'DNS'), (index) => routesTo(`s${index}`));
     expect(least).toBe(1);
   });

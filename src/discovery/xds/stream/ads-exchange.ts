@@ -1,4 +1,4 @@
-/** Applies the rules of an exchange (machines/discovery/xds/ads-exchange.ts) to each message of a stream, as it comes. */
+/** Applies the rules of an exchange (machines/discovery/xds/ads-exchange.ts) to each message of a stream. */
 import {
   type Exchange,
   type ExchangeEvent,
@@ -13,19 +13,18 @@ import type { Watches } from '../../../../machines/discovery/xds/ads-watch.ts';
 import { OneAtATime } from '../../../runtime/one-at-a-time.ts';
 
 export interface AdsExchangeOptions {
-  /** Rules of the stream: they may change when the node is known. */
+  /** May change when the node is known. */
   readonly rules: () => ExchangeRules;
-  /** Tells the chart what matters to the stream's life. */
-  readonly tell: (report: StreamReport) => void;
-  /** Has these made and sent; what becomes of each is to be told to the exchange. */
+  /** Reports events that change the state of the stream to its chart. */
+  readonly report: (report: StreamReport) => void;
+  /** The outcome of each order must be reported to the exchange. */
   readonly send: (orders: readonly ResponseOrder[]) => void;
-  /** Told of the ordinary run as well, where people want to see it; undefined where they do not. */
   readonly routine: RoutineListener | undefined;
 }
 
-/** The ordinary run of a stream, for its chart: who sees it at the trace level full sees it there. */
+/** Traced at level full. */
 export interface RoutineListener {
-  told(report: StreamReport): void;
+  reported(report: StreamReport): void;
   pushed(order: PushToClient): void;
 }
 
@@ -39,7 +38,6 @@ export class AdsExchange {
     this.#options = options;
   }
 
-  /** What the client watches. */
   get watches(): Watches {
     return this.#exchange.watches;
   }
@@ -48,23 +46,23 @@ export class AdsExchange {
     this.#inbox.add(event);
   }
 
-  /** Nothing that comes counts any more; what is known stays. */
+  /** Ignores later events and keeps the watches. */
   stop(): void {
     this.#isStopped = true;
   }
 
   #step(event: ExchangeEvent): void {
     if (this.#isStopped) return;
-    const { rules, tell, send, routine } = this.#options;
+    const { rules, report, send, routine } = this.#options;
     const message = routine === undefined ? undefined : routineBefore(event);
     if (message?.type === 'push.order') routine?.pushed(message);
-    else if (message !== undefined) routine?.told(message);
-    const before = this.#exchange;
-    const step = stepOf(before, event, rules());
+    else if (message !== undefined) routine?.reported(message);
+    const previous = this.#exchange;
+    const step = stepOf(previous, event, rules());
     this.#exchange = step.exchange;
-    for (const report of step.reports) tell(report);
-    if (routine !== undefined) for (const report of routineAfter(before, step)) routine.told(report);
-    // What it was told may have ended the stream.
+    for (const one of step.reports) report(one);
+    if (routine !== undefined) for (const one of routineAfter(previous, step)) routine.reported(one);
+    // A report may have ended the stream.
     if (step.orders.length > 0 && !this.#isStopped) send(step.orders);
   }
 }

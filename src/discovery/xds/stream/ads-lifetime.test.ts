@@ -1,4 +1,4 @@
-/** How long connections live, and how they end (spec/discovery.md §7.5, §2.3), with clients of node's own HTTP/2. */
+/** Lifetime and end of connections (spec/discovery.md §7.5, §2.3), with clients of Node's HTTP/2. */
 
 import { connect } from 'node:http2';
 import { createConnection } from 'node:net';
@@ -20,7 +20,7 @@ const test = base.extend<{ start: GiveServer }>({
     ),
 });
 
-test('limits have the defaults of the reference', () => {
+test('Limits of the xDS server have the defaults of the reference', () => {
   expect(channelOptions({ maxConnectionAgeMs: 1_800_000 })).toMatchObject({
     'grpc.max_receive_message_length': 4 * 1024 * 1024,
     'grpc.max_send_message_length': -1,
@@ -32,14 +32,12 @@ test('limits have the defaults of the reference', () => {
   });
 });
 
-test('a connection that is old is told to go, cut after its grace, and its next one gets everything', async ({
-  start,
-}) => {
+test('The xDS server sends GOAWAY on an old connection and closes it after the grace period', async ({ start }) => {
   const world = await start({ limits: { maxConnectionAgeMs: 400, maxConnectionAgeGraceMs: 1_000 } });
   const session = connect(`http://127.0.0.1:${world.port}`);
   const started = performance.now();
-  const told: number[] = [];
-  session.on('goaway', () => void told.push(performance.now() - started));
+  const events: number[] = [];
+  session.on('goaway', () => void events.push(performance.now() - started));
   session.on('error', () => {});
   const closed = new Promise((resolve) => session.on('close', resolve));
   const stream = session.request({
@@ -51,27 +49,27 @@ test('a connection that is old is told to go, cut after its grace, and its next 
   stream.on('error', () => {});
   await closed;
   const lived = performance.now() - started;
-  // 10 % earlier or later, and whatever a busy machine takes.
-  expect(told[0]).toBeGreaterThan(350);
-  // It may be told late, and is cut in its time.
-  expect(lived - told[0]!).toBeGreaterThan(400);
+  // 10 % earlier or later, plus delays of a busy machine.
+  expect(events[0]).toBeGreaterThan(350);
+  // The GOAWAY may be late, but the connection is closed on time.
+  expect(lived - events[0]!).toBeGreaterThan(400);
   expect(lived).toBeLessThan(400 * 1.1 + 1_000 + 20_000);
   const next = await subscribed(world.client());
   expect(next.responses[0]!.resources).toHaveLength(1);
 });
 
-test('a client whose host has gone silent is let go', async ({ start }) => {
+test('The xDS server closes the connection of a client that does not respond to keepalives', async ({ start }) => {
   const world = await start({ limits: { keepaliveTimeMs: 100, keepaliveTimeoutMs: 150 } });
   const socket = createConnection(world.port, '127.0.0.1').resume();
   const started = performance.now();
   const closed = new Promise((resolve) => socket.on('close', resolve));
-  // It begins as HTTP/2 wants it, with empty settings, and answers no ping.
+  // An HTTP/2 preface with empty settings. The client does not respond to pings.
   socket.write(Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), Buffer.of(0, 0, 0, 4, 0, 0, 0, 0, 0)]));
   await closed;
   expect(performance.now() - started).toBeGreaterThan(200);
 });
 
-test('a client that pings every 15 seconds and less is not told to go', async ({ start }) => {
+test('The xDS server keeps the connection of a client that pings every 15 seconds or more often', async ({ start }) => {
   const world = await start();
   const session = connect(`http://127.0.0.1:${world.port}`);
   const goaway = vi.fn();
@@ -82,7 +80,7 @@ test('a client that pings every 15 seconds and less is not told to go', async ({
   session.destroy();
 });
 
-test('one connection may carry many streams', async ({ start }) => {
+test('The xDS server serves many streams on one connection', async ({ start }) => {
   const world = await start();
   const client = world.client();
   const streams = await Promise.all(Array.from({ length: 300 }, () => subscribed(client)));
@@ -91,7 +89,7 @@ test('one connection may carry many streams', async ({ start }) => {
   for (const stream of streams) expect((await stream.next()).resources).toHaveLength(2);
 });
 
-test('a drain ends 200 settled streams at once, however large its budget is', async ({ start }) => {
+test('A drain ends 200 idle streams at once, however large its budget is', async ({ start }) => {
   const world = await start();
   const streams: Awaited<ReturnType<typeof subscribed>>[] = [];
   while (streams.length < 200) {
@@ -105,22 +103,22 @@ test('a drain ends 200 settled streams at once, however large its budget is', as
   expect(world.server.connections()).toEqual([]);
 });
 
-test('what joins and what leaves is told, and only those that joined leave', async ({ start }) => {
-  const told: string[] = [];
+test('The xDS server reports clients that are accepted, and reports the end of only these', async ({ start }) => {
+  const events: string[] = [];
   const world = await start({
-    joined: (connection) => void told.push(`joined ${connection}`),
-    left: (connection) => void told.push(`left ${connection}`),
+    joined: (connection) => void events.push(`joined ${connection}`),
+    left: (connection) => void events.push(`left ${connection}`),
   });
-  const stranger = world.client().sotw();
-  stranger.send({ typeUrl: clusterType });
-  await stranger.ended;
+  const unidentified = world.client().sotw();
+  unidentified.send({ typeUrl: clusterType });
+  await unidentified.ended;
   const stream = await subscribed(world.client());
-  expect(told).toEqual(['joined 2']);
+  expect(events).toEqual(['joined 2']);
   stream.cancel();
-  await eventuallyHolds(() => expect(told).toEqual(['joined 2', 'left 2']));
+  await eventuallyHolds(() => expect(events).toEqual(['joined 2', 'left 2']));
 });
 
-test('connections are served by their numbers; those that are gone are passed over', async ({ start }) => {
+test('The xDS server serves connections by number and skips closed ones', async ({ start }) => {
   const world = await start();
   const [one, other] = [await subscribed(world.client()), await subscribed(world.client())];
   await eventuallyHolds(() =>

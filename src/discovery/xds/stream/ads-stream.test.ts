@@ -1,4 +1,4 @@
-/** The life of a stream where nothing else shows it: what comes when it is at its end. */
+/** Events at the end of a stream. */
 
 import { EventEmitter } from 'node:events';
 import { create, toBinary } from '@bufbuild/protobuf';
@@ -8,20 +8,20 @@ import { ScriptedSource } from '../../../../test/simulation/scripted-source.ts';
 import { DiscoveryRequestSchema } from '../../../gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { silentLogger } from '../../../runtime/output/log.ts';
 import type { RequestIntake } from '../requests/request-intake.ts';
-import { NameLists } from '../requests/request-names.ts';
+import { RequestNameLists } from '../requests/request-names.ts';
 import { atOnce } from '../requests/request-turns.ts';
 import { SharedBodies } from '../responses/ads-response.ts';
 import { AdsStream } from './ads-stream.ts';
 import type { AdsCall } from './ads-transport.ts';
 import { StreamShares } from './stream-shares.ts';
 
-/** A stream of which a test is both ends. */
-function opened({ departures = atOnce, stream: http2 = undefined as EventEmitter | undefined } = {}) {
+/** A stream with both ends controlled by the test. */
+function opened({ departures: closingTurns = atOnce, stream: http2 = undefined as EventEmitter | undefined } = {}) {
   const source = new ScriptedSource();
-  const asked: string[] = [];
+  const openedNodes: string[] = [];
   const open = source.open.bind(source);
   source.open = (node) => {
-    asked.push(node.id);
+    openedNodes.push(node.id);
     return open(node);
   };
   const closed: string[] = [];
@@ -54,56 +54,56 @@ function opened({ departures = atOnce, stream: http2 = undefined as EventEmitter
       logger: silentLogger,
       shares: new StreamShares(1_000, () => {}),
       bodies: new SharedBodies(),
-      lists: new NameLists(),
+      lists: new RequestNameLists(),
       turns: atOnce,
-      departures,
+      closingTurns,
       rules: { resendsEndpoints: true, hearsLateNames: true, maxNames: 10, maxNameChars: 100 },
-      tellsRoutine: false,
+      reportsRoutine: false,
       secretsOnPlaintext: false,
       now: () => 0,
     },
   );
-  const told: string[] = [];
-  stream.open({ report: ({ type }) => void told.push(type), responded() {}, pushed() {}, acknowledged() {} });
+  const reportTypes: string[] = [];
+  stream.open({ report: ({ type }) => void reportTypes.push(type), responded() {}, pushed() {}, acknowledged() {} });
   const request = create(DiscoveryRequestSchema, { node: { id: 'sidecar~10.0.0.1~a.b~b.svc' }, typeUrl: clusterType });
   const introduce = (): void => take(Buffer.from(toBinary(DiscoveryRequestSchema, request)));
-  return { stream, call, told, asked, closed, introduce };
+  return { stream, call, reportTypes, openedNodes, closed, introduce };
 }
 
-test('a client that says who it is after its stream was ended is asked nothing more, and nothing is opened for it', () => {
-  const { stream, told, asked, introduce } = opened();
+test('AdsStream ignores a node that is sent after the stream was ended', () => {
+  const { stream, reportTypes, openedNodes, introduce } = opened();
   stream.execute({ type: 'stream.end', code: 'OK', reason: '' });
   introduce();
-  expect({ told, asked }).toEqual({ told: ['peer.authenticated'], asked: [] });
+  expect({ reportTypes, openedNodes }).toEqual({ reportTypes: ['peer.authenticated'], openedNodes: [] });
   expect(stream.identity).toBeUndefined();
 });
 
-test('a stream that was ended, left and disposed of tells once that it is over, with the code of its end, and who it was for', () => {
-  const { stream, call, told, closed, introduce } = opened();
+test('AdsStream reports the end once, with its status code and node, however often it is ended', () => {
+  const { stream, call, reportTypes, closed, introduce } = opened();
   introduce();
   stream.execute({ type: 'stream.end', code: 'UNAVAILABLE', reason: 'draining' });
   call.emit('close');
   call.emit('cancelled');
   stream.dispose();
   stream.dispose();
-  expect(told.filter((type) => type === 'stream.closed')).toHaveLength(1);
+  expect(reportTypes.filter((type) => type === 'stream.closed')).toHaveLength(1);
   expect(closed).toEqual(['UNAVAILABLE']);
   expect(stream.identity?.id).toBe('sidecar~10.0.0.1~a.b~b.svc');
 });
 
-test('a client that is gone is let go in its turn, though its HTTP/2 stream is closed before', () => {
+test('AdsStream closes a cancelled stream in its turn, even if its HTTP/2 stream closes first', () => {
   const leaving: (() => void)[] = [];
   const http2 = Object.assign(new EventEmitter(), {
     ...{ session: {}, writable: true, writableFinished: false, destroyed: false },
     ...{ write: () => true, cork() {}, uncork() {}, respond() {}, close() {} },
   });
-  const departures = { ...atOnce, run: (deed: () => void) => void leaving.push(deed) };
-  const { call, told, introduce } = opened({ departures, stream: http2 });
+  const closingTurns = { ...atOnce, run: (task: () => void) => void leaving.push(task) };
+  const { call, reportTypes, introduce } = opened({ departures: closingTurns, stream: http2 });
   introduce();
   call.emit('cancelled');
   http2.emit('close');
   call.emit('close');
-  expect([told.includes('stream.closed'), leaving.length]).toEqual([false, 1]);
+  expect([reportTypes.includes('stream.closed'), leaving.length]).toEqual([false, 1]);
   leaving[0]!();
-  expect(told.filter((type) => type === 'stream.closed')).toHaveLength(1);
+  expect(reportTypes.filter((type) => type === 'stream.closed')).toHaveLength(1);
 });

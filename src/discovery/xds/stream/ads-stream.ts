@@ -1,4 +1,4 @@
-/** The effect of an ads-connection: one gRPC stream and what the source has for its node. */
+/** Effect of an ads-connection: a gRPC stream and the resources of its node. */
 
 import { type ExchangeRules, isOfExchange, tooManyNames } from '../../../../machines/discovery/xds/ads-exchange.ts';
 import type { AdsRequest, StreamOrder, StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
@@ -14,7 +14,7 @@ import { grpcRules, maxLaterNodeBytes } from '../ads-limits.ts';
 import { type ReadRequest, RequestReader, readNode } from '../requests/ads-request.ts';
 import { KnownRuns, omittedFrom } from '../requests/known-runs.ts';
 import type { RequestIntake } from '../requests/request-intake.ts';
-import type { NodeIdentity, Refused, ResourceChange, ResourceSource } from '../resource-source.ts';
+import type { NodeIdentity, ResourceChange, ResourceSource, StreamRejection } from '../resource-source.ts';
 import { AdsResponder } from '../responses/ads-responder.ts';
 import { AdsExchange } from './ads-exchange.ts';
 import { type AdsCall, type AdsTransport, peerOf, replaceDecoder, transportOf } from './ads-transport.ts';
@@ -27,11 +27,11 @@ import {
   type StreamSecurity,
 } from './incoming-stream.ts';
 import { introductionOf } from './introduction.ts';
-import { clientOf, codeOf, type Life, type Served } from './stream-life.ts';
+import type { StreamContext } from './stream-context.ts';
+import { clientOf, codeOf, type ServedClient, type StreamLife } from './stream-life.ts';
 import { StreamLog } from './stream-log.ts';
-import type { StreamSurroundings } from './stream-surroundings.ts';
 
-const nobody: StreamListener = { report() {}, pushed() {}, responded() {}, acknowledged() {} };
+const noListener: StreamListener = { report() {}, pushed() {}, responded() {}, acknowledged() {} };
 
 export class AdsStream {
   /** N of `ads-connection-N`. */
@@ -42,40 +42,43 @@ export class AdsStream {
   readonly responder: AdsResponder;
   readonly #call: AdsCall;
   readonly #transport: AdsTransport;
-  readonly #around: StreamSurroundings;
+  readonly #context: StreamContext;
   readonly #reader: RequestReader;
   readonly #intake: RequestIntake;
   readonly #log: StreamLog;
   readonly #security: StreamSecurity;
   #rules: ExchangeRules;
-  #life: Life = { is: 'arriving' };
-  #listener = nobody;
+  #life: StreamLife = { is: 'arriving' };
+  #listener = noListener;
   readonly #exchange: AdsExchange;
-  /** What is done for this stream is done in its name: an error that escapes costs this stream. */
+  /** An uncaught error closes only this stream. */
   readonly #owner: FaultOwner;
 
   constructor(
     number: number,
     { call, intake, kind }: IncomingStream,
-    around: StreamSurroundings,
+    context: StreamContext,
     security: StreamSecurity = plaintext,
   ) {
     this.number = number;
     this.#owner = { name: `ads-connection-${number}`, fail: (error) => this.#fail(error) };
     this.#call = call;
     this.kind = kind;
-    this.#around = around;
-    this.#rules = around.rules;
+    this.#context = context;
+    this.#rules = context.rules;
     this.#security = security;
-    this.#reader = new RequestReader(around.lists, around.rules.maxNames);
+    this.#reader = new RequestReader(context.lists, context.rules.maxNames);
     this.#intake = intake;
     this.#transport = transportOf(call);
     if (!kind.delta) {
-      replaceDecoder(call, (own, isAtRest) => new KnownRuns(own, () => this.#reader.said, isAtRest));
+      replaceDecoder(
+        call,
+        (grpcDecoder, isAtRest) => new KnownRuns(grpcDecoder, () => this.#reader.lastLists, isAtRest),
+      );
     }
     this.peer = call.getPeer();
-    this.#log = new StreamLog(around, this.peer, () => this.identity?.id ?? '');
-    this.connectedAt = around.now();
+    this.#log = new StreamLog(context, this.peer, () => this.identity?.id ?? '');
+    this.connectedAt = context.now();
     this.responder = new AdsResponder({
       number,
       method: kind.path,
@@ -83,37 +86,36 @@ export class AdsStream {
       onlyType: kind.onlyType,
       peer: this.peer,
       transport: this.#transport,
-      around,
-      tell: (report) => this.#outcome(report),
-      contained: (deed) => this.#contained(deed),
-      congested: (isCongested) => this.#congested(isCongested),
-      broken: (error) => this.#close(`sending a response failed: ${messageOf(error)}`),
-      rollout: (event) => this.#exchange.take(event),
+      context,
+      onReport: (report) => this.#reportOutcome(report),
+      runGuarded: (task) => this.#runGuarded(task),
+      onCongestionChange: (isCongested) => this.#congested(isCongested),
+      onBroken: (error) => this.#close(`sending a response failed: ${messageOf(error)}`),
+      onRolloutEvent: (event) => this.#exchange.take(event),
       watchOf: (typeUrl) => ownValue(this.watches, typeUrl),
     });
     this.#exchange = new AdsExchange({
       rules: () => this.#rules,
-      tell: (report) => this.#tellOfExchange(report),
+      report: (report) => this.#reportExchange(report),
       send: (orders) => {
         if (!this.#isOver) this.responder.send(orders);
       },
-      routine: around.tellsRoutine
-        ? { told: (report) => this.#tell(report), pushed: (order) => this.#listener.pushed(order) }
+      routine: context.reportsRoutine
+        ? { reported: (report) => this.#report(report), pushed: (order) => this.#listener.pushed(order) }
         : undefined,
     });
-    around.observer.streamOpened?.(kind.path);
+    context.observer.streamOpened?.(kind.path);
   }
 
   get watches(): Watches {
     return this.#exchange.watches;
   }
 
-  /** Undefined until the client has told who it is. */
+  /** `undefined` until the node is accepted. */
   get identity(): NodeIdentity | undefined {
     return this.#life.is === 'disposed' ? this.#life.node : clientOf(this.#life)?.node;
   }
 
-  /** Finds out who is there, then reads, and reports. */
   open(listener: StreamListener): void {
     this.#listener = listener;
     const call = this.#call;
@@ -125,25 +127,26 @@ export class AdsStream {
     call.on('finish', () => {
       if (codeOf(this.#life) === undefined) ended();
     });
-    // What was sent before the end may still be on its way when the call is finished. A client that is gone is let go in its turn, below.
+    // Responses may still be in flight when the call is finished. A cancelled stream is closed in its turn, see below.
     this.#transport.onDone(() => {
       if (this.#life.is === 'ending') ended();
     });
-    call.on('cancelled', () => this.#gone('cancelled by the client'));
-    // A status that we end it with is told as an error as well; it follows what was sent, and is cut off with it if the stream is over now.
+    call.on('cancelled', () => this.#onDisconnected('cancelled by the client'));
+    // grpc-js also emits an error for a status sent by the server. The status follows earlier responses and would be
+    // lost if the stream closed now.
     call.on('error', (error: Error) => {
       if (codeOf(this.#life) === undefined || clientOf(this.#life) === undefined) this.#close(messageOf(error));
     });
-    // A call that was ended is closed before what was sent has left.
+    // An ended call is closed before the last responses are sent.
     call.on('close', () => {
-      if (codeOf(this.#life) === undefined || this.#transport.isDone) this.#gone('closed');
+      if (codeOf(this.#life) === undefined || this.#transport.isDone) this.#onDisconnected('closed');
     });
     if (this.#security.authenticators.length === 0) this.#admit([]);
-    else this.#contained(() => void this.#authenticate());
+    else this.#runGuarded(() => void this.#authenticate());
   }
 
   execute(order: StreamOrder): void {
-    this.#contained(() => {
+    this.#runGuarded(() => {
       switch (order.type) {
         case 'responses.send':
           if (!this.#isOver) this.responder.send(order.orders);
@@ -163,31 +166,30 @@ export class AdsStream {
           this.#exchange.stop();
           this.responder.stop();
           this.#transport.end(order.code, order.reason);
-          // A status would wait behind what the client does not read.
+          // A status would wait behind responses that the client does not read.
           if (order.cut === true) this.#transport.cut();
           break;
       }
     });
   }
 
-  /** Brings the client up to date. @returns whether the change concerns what it watches */
+  /** @returns whether the change affects a watched type */
   push(change: ResourceChange): boolean {
-    // A node that watches nothing goes on to the present context as well: what it asks for next is answered from it.
+    // A node without subscriptions also moves to the current context, from which its next request is served.
     const client = clientOf(this.#life);
     if (client === undefined) return false;
     const types = this.#typesToPush(client, change);
     if (types.length === 0) return false;
-    this.#contained(() => this.#exchange.take({ type: 'push.order', version: change.version, types }));
+    this.#runGuarded(() => this.#exchange.take({ type: 'push.order', version: change.version, types }));
     return true;
   }
 
-  /** The connection is over, however it came. */
   dispose(): void {
     const life = this.#life;
     if (life.is === 'disposed') return;
     const code = codeOf(life);
     const client = clientOf(life);
-    this.#around.observer.streamClosed?.(this.kind.path, code ?? (this.#call.cancelled ? 'CANCELLED' : 'OK'));
+    this.#context.observer.streamClosed?.(this.kind.path, code ?? (this.#call.cancelled ? 'CANCELLED' : 'OK'));
     this.#life = { is: 'disposed', node: client?.node };
     this.#exchange.stop();
     this.responder.stop();
@@ -198,47 +200,44 @@ export class AdsStream {
     else if (!this.#transport.isDone) this.#transport.cut();
     this.#log.end();
     this.responder.gate?.end();
-    this.#around.shares.remove(this);
-    if (client !== undefined) this.#contained(() => client.resources.close());
+    this.#context.shares.remove(this);
+    if (client !== undefined) this.#runGuarded(() => client.resources.close());
   }
 
-  // ---- who is there
-
   async #authenticate(): Promise<void> {
-    const answer = await authenticate(this.#security.authenticators, peerOf(this.#call));
+    const result = await authenticate(this.#security.authenticators, peerOf(this.#call));
     if (this.#life.is !== 'arriving') return;
-    if ('identities' in answer) {
-      this.#admit(answer.identities);
+    if ('identities' in result) {
+      this.#admit(result.identities);
       return;
     }
-    this.#log.unauthenticated(answer.failure);
-    this.#tell({ type: 'peer.unauthenticated', reason: answer.failure });
+    this.#log.unauthenticated(result.failure);
+    this.#report({ type: 'peer.unauthenticated', reason: result.failure });
   }
 
   #admit(identities: readonly string[]): void {
     this.#life = { is: 'admitted', identities };
-    this.#tell({ type: 'peer.authenticated', identities });
-    this.#intake.begin((bytes) => this.#contained(() => this.#take(bytes)));
-    this.#call.on('end', () => this.#tell({ type: 'peer.finished' }));
+    this.#report({ type: 'peer.authenticated', identities });
+    this.#intake.begin((bytes) => this.#runGuarded(() => this.#take(bytes)));
+    this.#call.on('end', () => this.#report({ type: 'peer.finished' }));
   }
 
-  /** Learns from the first message what the client is. */
-  #introduce(node: Uint8Array | undefined, identities: readonly string[]): boolean {
+  #acceptNode(node: Uint8Array | undefined, identities: readonly string[]): boolean {
     const introduced = introductionOf(node);
     if ('refusal' in introduced) {
       this.#refuse(introduced.refusal);
       return false;
     }
     if ('report' in introduced) {
-      this.#tell(introduced.report);
+      this.#report(introduced.report);
       return false;
     }
     const { identity } = introduced;
-    const unverified = this.#around.secretsOnPlaintext && !this.#security.isSecure;
+    const unverified = this.#context.secretsOnPlaintext && !this.#security.isSecure;
     const known = unverified ? { ...identity, secretsUnverified: true as const } : identity;
     const authorized = this.#authorized(known, identities);
     if (authorized === undefined) return false;
-    const exhausted = this.#around.shares.rejectionOf(this, identities);
+    const exhausted = this.#context.shares.rejectionOf(this, identities);
     if (exhausted !== undefined) {
       this.reject(exhausted);
       return false;
@@ -246,101 +245,99 @@ export class AdsStream {
     const opened = this.#openSource(identities.length === 0 ? authorized : { ...authorized, identities });
     if ('error' in opened) {
       const { error, code } = opened;
-      if (code === undefined) this.#tell({ type: 'node.refused', reason: withCode(shortened(error), 'NODE_INVALID') });
+      if (code === undefined)
+        this.#report({ type: 'node.refused', reason: withCode(shortened(error), 'NODE_INVALID') });
       else this.reject({ code, reason: error });
       return false;
     }
     const { resources } = opened;
     if (isProxyless(authorized.metadata)) this.#rules = grpcRules(this.#rules);
     this.#life = { is: 'serving', client: { node: authorized, resources } };
-    this.#around.shares.add(this, identities);
+    this.#context.shares.add(this, identities);
     resources.watched?.(() => this.watches);
     const { isSecure } = this.#security;
-    this.responder.meet({ node: authorized, resources, identities, isSecure });
-    this.#tell({ type: 'node.accepted', node: identity.id });
+    this.responder.setClient({ node: authorized, resources, identities, isSecure });
+    this.#report({ type: 'node.accepted', node: identity.id });
     return true;
   }
 
-  /** Ends the stream with a status. */
-  reject({ code, reason }: Refused): void {
+  reject({ code, reason }: StreamRejection): void {
     const text = shortened(reason);
     this.#log.rejected(code, text);
-    this.#tell({ type: 'workload.rejected', code, reason: text });
+    this.#report({ type: 'workload.rejected', code, reason: text });
   }
 
   #refuse(text: string): void {
     const reason = withCode(text, 'NODE_INVALID');
     this.#log.refused(reason);
-    this.#tell({ type: 'node.refused', reason });
+    this.#report({ type: 'node.refused', reason });
   }
 
-  /** The node with the identity that is its own; undefined when the client is another. */
+  /** The node with its verified identity; `undefined` if the client must not use this node. */
   #authorized(node: NodeIdentity, identities: readonly string[]): NodeIdentity | undefined {
     if (!this.#security.checksIdentity) return node;
-    const answer = authorize(node, identities);
-    if ('identity' in answer) {
-      return answer.identity === undefined ? node : { ...node, verifiedIdentity: answer.identity };
+    const result = authorize(node, identities);
+    if ('identity' in result) {
+      return result.identity === undefined ? node : { ...node, verifiedIdentity: result.identity };
     }
-    const reason = shortened(answer.reason);
+    const reason = shortened(result.reason);
     this.#log.forbidden(node.id, reason);
-    this.#tell({ type: 'node.forbidden', reason });
+    this.#report({ type: 'node.forbidden', reason });
     return undefined;
   }
 
   #openSource(identity: NodeIdentity): ReturnType<ResourceSource['open']> {
     try {
-      return this.#around.source.open(identity, (why) => this.reject(why));
+      return this.#context.source.open(identity, (why) => this.reject(why));
     } catch (error) {
       this.#log.sourceFailed(error);
       return { error: `internal error: ${messageOf(error)}` };
     }
   }
 
-  // ---- requests
-
   #take(bytes: Buffer): void {
     const life = this.#life;
-    // What comes after the end is answered by nobody.
+    // Requests after the end are ignored.
     if (life.is !== 'admitted' && life.is !== 'serving') return;
     const length = bytes.length + (omittedFrom(bytes)?.bytes.length ?? 0);
-    this.#around.observer.requestReceived?.(this.kind.path, length);
+    this.#context.observer.requestReceived?.(this.kind.path, length);
     const started = performance.now();
     let read: ReadRequest;
     try {
       read = this.kind.delta ? this.#reader.delta(bytes) : this.#reader.sotw(bytes);
     } catch (error) {
-      this.#tell({ type: 'request.unreadable', reason: shortened(messageOf(error)) });
+      this.#report({ type: 'request.unreadable', reason: shortened(messageOf(error)) });
       return;
     }
     const { request } = read;
     if (request.typeUrl === '' && this.kind.onlyType !== null) request.typeUrl = this.kind.onlyType;
     const isIntroduction = life.is === 'admitted' && request.typeUrl !== healthType;
-    if (isIntroduction && !this.#introduce(read.node, life.identities)) return;
+    if (isIntroduction && !this.#acceptNode(read.node, life.identities)) return;
     if (read.exceedsNames) {
-      this.#tell({ type: 'names.exceeded', reason: tooManyNames(this.#rules) });
+      this.#report({ type: 'names.exceeded', reason: tooManyNames(this.#rules) });
       return;
     }
-    this.#hear(request);
-    if (!isIntroduction && read.node !== undefined) this.#hearNode(request.typeUrl, read.node);
-    this.#around.observer.requestTaken?.(request.typeUrl, performance.now() - started);
+    this.#processRequest(request);
+    if (!isIntroduction && read.node !== undefined) this.#processNode(request.typeUrl, read.node);
+    this.#context.observer.requestTaken?.(request.typeUrl, performance.now() - started);
   }
 
-  #hear(request: AdsRequest): void {
+  #processRequest(request: AdsRequest): void {
     this.#log.requested(request);
     if (!isOfExchange(request, this.kind.onlyType)) {
-      if (request.typeUrl === healthType) this.#hearHealth(request);
-      this.#tell({ type: 'request.received', request });
+      if (request.typeUrl === healthType) this.#processHealth(request);
+      this.#report({ type: 'request.received', request });
       return;
     }
     const { typeUrl } = request;
-    const before = ownValue(this.watches, typeUrl);
-    const ackedBefore = before?.nonceAcked ?? '';
-    // What it has acknowledged counts before the responses that the request leads to.
-    this.responder.gate?.heard(request, before);
+    const previous = ownValue(this.watches, typeUrl);
+    const ackedBefore = previous?.nonceAcked ?? '';
+    // ACKs count before the responses that the request causes.
+    this.responder.gate?.onRequest(request, previous);
     this.#exchange.take({ type: 'request.received', request });
     const watch = ownValue(this.watches, typeUrl);
     if (watch === undefined) return;
-    if (before !== undefined && before.names.length > watch.names.length) {
+    if (previous !== undefined && previous.names.length > watch.names.length) {
       this.responder.gate?.unsubscribed(typeUrl, watch);
     }
     if (request.rejection !== null && watch.nonceRejected === watch.nonceSent) {
@@ -353,36 +350,38 @@ export class AdsStream {
     }
   }
 
-  /** Before it is known who says so, it is nobody's health. */
-  #hearHealth({ rejection }: AdsRequest): void {
+  /** Ignored before the client is accepted. */
+  #processHealth({ rejection }: AdsRequest): void {
     clientOf(this.#life)?.resources.healthReported?.(rejection === null ? undefined : shortened(rejection));
   }
 
-  /** An agent says on its own subscription what has become of its certificate. Envoys repeat their whole node: it is not read again. */
-  #hearNode(typeUrl: string, node: Uint8Array): void {
+  /**
+   * An agent reports the state of its certificate on its own subscription. Envoys repeat their whole node, which is not
+   * parsed again.
+   */
+  #processNode(typeUrl: string, node: Uint8Array): void {
     if (typeUrl !== proxyConfigType || node.length > maxLaterNodeBytes) return;
     try {
-      clientOf(this.#life)?.resources.nodeHeard?.(typeUrl, readNode(node).metadata);
+      clientOf(this.#life)?.resources.nodeUpdated?.(typeUrl, readNode(node).metadata);
     } catch (error) {
       this.#log.unreadableNode(error);
     }
   }
 
-  #outcome(report: StreamReport): void {
+  #reportOutcome(report: StreamReport): void {
     this.#log.outcome(report);
     if (report.type === 'response.sent' || report.type === 'response.skipped') {
       this.#listener.responded();
       this.#exchange.take(report);
-    } else this.#tell(report);
+    } else this.#report(report);
   }
 
-  #tellOfExchange(report: StreamReport): void {
+  #reportExchange(report: StreamReport): void {
     if (report.type === 'request.judged') this.#log.judged(report.typeUrl, report.verdict, report.reason);
-    this.#tell(report);
+    this.#report(report);
   }
 
-  /** Which of the watched types a change concerns. */
-  #typesToPush({ resources }: Served, change: ResourceChange): string[] {
+  #typesToPush({ resources }: ServedClient, change: ResourceChange): string[] {
     const { watches } = this;
     const watched = Object.keys(watches).filter((typeUrl) => isSubscribed(watches[typeUrl]!));
     try {
@@ -393,14 +392,12 @@ export class AdsStream {
     }
   }
 
-  /** What the client asks for while responses wait would have to be remembered: it may ask when it has read. */
+  /** Pauses reading requests while the response buffer is full. */
   #congested(isCongested: boolean): void {
     if (isCongested) this.#intake.hold();
     this.#exchange.take({ type: isCongested ? 'stream.congested' : 'stream.relieved' });
     if (!isCongested) this.#intake.release();
   }
-
-  // ---- the end
 
   get #isOver(): boolean {
     return this.#life.is === 'over' || this.#life.is === 'disposed';
@@ -413,11 +410,11 @@ export class AdsStream {
     this.#life = { is, client: clientOf(life), code };
   }
 
-  #gone(reason: string): void {
+  #onDisconnected(reason: string): void {
     const life = this.#life;
     if (this.#isOver || life.is === 'gone') return;
     this.#life = { is: 'gone', client: clientOf(life), code: codeOf(life) };
-    this.#around.departures.run(() => this.#close(reason), 0);
+    this.#context.closingTurns.run(() => this.#close(reason), 0);
   }
 
   #close(reason: string): void {
@@ -426,21 +423,20 @@ export class AdsStream {
     this.#listener.report({ type: 'stream.closed', reason });
   }
 
-  #tell(report: StreamReport): void {
+  #report(report: StreamReport): void {
     if (!this.#isOver) this.#listener.report(report);
   }
 
-  /** A bug on one stream costs that stream. */
-  #contained(deed: () => void): void {
+  #runGuarded(task: () => void): void {
     try {
-      onBehalfOf(this.#owner, deed);
+      onBehalfOf(this.#owner, task);
     } catch (error) {
       this.#log.failed(error);
       this.#fail(error);
     }
   }
 
-  /** The client hears that it may come again. */
+  /** The status permits the client to reconnect. */
   #fail(error: unknown): void {
     if (this.#isOver) return;
     this.#transport.end('UNAVAILABLE', withCode('internal error', 'INTERNAL_ERROR'));

@@ -1,4 +1,4 @@
-/** How responses get onto the wire, against a real grpc-js server. */
+/** Writes of responses, with a real grpc-js server. */
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -22,7 +22,7 @@ import {
   type AdsCall,
   type AdsTransport,
   copyingTransport,
-  isClientGone,
+  isClientDisconnected,
   replaceDecoder,
   transportOf,
 } from './ads-transport.ts';
@@ -30,7 +30,7 @@ import {
 const path = '/test/Stream';
 
 interface World {
-  /** The server's end of a new stream. */
+  /** The server side of a new stream. */
   open(port?: Port): Promise<{ call: AdsCall; client: ClientDuplexStream<Buffer, Buffer>; received: Buffer[] }>;
 }
 
@@ -81,7 +81,7 @@ const test = base.extend<{ world: World }>({
 });
 
 const bytes = (length: number, fill: number): Buffer => Buffer.alloc(length, fill);
-/** Own bytes and shared ones, around the size from which they are written apart. */
+/** Own and shared bytes, around the limits for separate writes. */
 const sizes: readonly [number, readonly number[]][] = [
   [0, []],
   [10, []],
@@ -92,7 +92,7 @@ const sizes: readonly [number, readonly number[]][] = [
   [10, [50_000, 1, 0, 1_000_000]],
   [20_000, []],
   [10, [3]],
-  // More than one write with TLS, from parts smaller and larger than that.
+  // More than one TLS write, from parts smaller and larger than the limit.
   [10, Array.from({ length: 300 }, (_, i) => i)],
   [8_001, [7_999, 8_000, 8_001, 16_000, 1]],
 ];
@@ -101,15 +101,15 @@ describe.each([
   ['shared frames', 'plaintext', transportOf],
   ['shared frames', 'TLS', transportOf],
   ['copies', 'plaintext', copyingTransport],
-] as const)('%s, %s', (way, port, transportFor: (call: AdsCall) => AdsTransport) => {
-  test('brings every response whole, in order, and says when it has left', async ({ world }) => {
+] as const)('The transport with %s over %s', (way, port, transportFor: (call: AdsCall) => AdsTransport) => {
+  test('delivers each response completely and in order, and reports when it was sent', async ({ world }) => {
     const { call, received } = await world.open(port);
     const transport = transportFor(call);
     expect(transport.way).toBe(way);
     const flushed = vi.fn();
-    const expected = sizes.map(([own, shared], i) => {
-      const parts = { own: bytes(own, i), shared: shared.map((length) => bytes(length, 100 + i)) };
-      const whole = Buffer.concat([parts.own, ...parts.shared]);
+    const expected = sizes.map(([head, shared], i) => {
+      const parts = { head: bytes(head, i), shared: shared.map((length) => bytes(length, 100 + i)) };
+      const whole = Buffer.concat([parts.head, ...parts.shared]);
       expect(transport.send(parts, flushed)).toBe(whole.length);
       return whole;
     });
@@ -122,50 +122,50 @@ describe.each([
   test.for([
     ['OK', ''],
     ['UNAVAILABLE', 'elsewhere'],
-  ] as const)('ends after what was sent: %s', async ([code, details], { world }) => {
+  ] as const)('ends the stream after all responses: %s', async ([code, details], { world }) => {
     const { call, client, received } = await world.open(port);
     const ended = new Promise((resolve) => client.on('status', resolve));
     const transport = transportFor(call);
-    transport.send({ own: bytes(10, 1), shared: [bytes(100_000, 2)] }, () => {});
+    transport.send({ head: bytes(10, 1), shared: [bytes(100_000, 2)] }, () => {});
     transport.end(code, details);
     expect(await ended).toMatchObject({ code: status[code], ...(code !== 'OK' && { details }) });
     expect(received.map(({ length }) => length)).toEqual([100_010]);
   });
 
-  test('says of what is sent to a client that has gone that it never left', async ({ world }) => {
+  test('reports an error for a response to a client that has disconnected', async ({ world }) => {
     const { call, client } = await world.open(port);
     const transport = transportFor(call);
     client.pause();
     const flushed = vi.fn();
-    transport.send({ own: bytes(10, 1), shared: [bytes(10_000_000, 2)] }, flushed);
-    const gone = new Promise((resolve) => call.on('cancelled', resolve));
+    transport.send({ head: bytes(10, 1), shared: [bytes(10_000_000, 2)] }, flushed);
+    const cancelled = new Promise((resolve) => call.on('cancelled', resolve));
     client.cancel();
-    await gone;
+    await cancelled;
     if (way === 'copies') return;
-    transport.send({ own: bytes(10, 1), shared: [] }, flushed);
+    transport.send({ head: bytes(10, 1), shared: [] }, flushed);
     await eventuallyHolds(() => expect(flushed).toHaveBeenCalledTimes(2));
-    for (const [error] of flushed.mock.calls) expect(isClientGone(error), String(error)).toBe(true);
+    for (const [error] of flushed.mock.calls) expect(isClientDisconnected(error), String(error)).toBe(true);
   });
 });
 
-describe('the way that shares', () => {
-  test('is the one that is taken: grpc-js keeps its HTTP/2 stream where it is looked for', async ({ world }) => {
+describe('The transport with shared frames', () => {
+  test("is used, because grpc-js' HTTP/2 stream is found", async ({ world }) => {
     const { call } = await world.open();
     expect(transportOf(call).way).toBe('shared frames');
   });
 
-  test('does not copy what is shared', async ({ world }) => {
+  test('does not copy shared bytes', async ({ world }) => {
     const { call, client } = await world.open();
     const transport = transportOf(call);
     client.pause();
     const shared = [bytes(4_000_000, 1)];
-    const before = process.memoryUsage().arrayBuffers;
-    for (let i = 0; i < 50; i++) transport.send({ own: bytes(10, 1), shared }, () => {});
-    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(20_000_000);
+    const bytesBefore = process.memoryUsage().arrayBuffers;
+    for (let i = 0; i < 50; i++) transport.send({ head: bytes(10, 1), shared }, () => {});
+    expect(process.memoryUsage().arrayBuffers - bytesBefore).toBeLessThan(20_000_000);
     client.cancel();
   });
 
-  test('writes to a connection with TLS in small pieces: Node keeps a buffer of the largest write', async ({
+  test('writes to a TLS connection in small pieces, because Node keeps a buffer of the largest write', async ({
     world,
   }) => {
     const { call, received } = await world.open('TLS');
@@ -173,48 +173,48 @@ describe('the way that shares', () => {
     const { stream } = (call as unknown as { call: { stream: Writable } }).call;
     const write = vi.spyOn(stream, '_write');
     transport.send(
-      { own: bytes(10, 1), shared: [...Array<Buffer>(100).fill(bytes(90, 2)), bytes(991_000, 3)] },
+      { head: bytes(10, 1), shared: [...Array<Buffer>(100).fill(bytes(90, 2)), bytes(991_000, 3)] },
       () => {},
     );
     await eventuallyHolds(() => expect(received.map(({ length }) => length)).toEqual([1_000_010]));
     const sizes = write.mock.calls.map(([chunk]) => (chunk as Buffer).length);
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(1_000_015);
     expect(Math.max(...sizes)).toBe(8_000);
-    // The small parts are joined.
+    // Small parts are joined.
     expect(sizes.length).toBeLessThan(130);
   });
 
-  test('is not taken where there is no such stream', () => {
+  test('is not used if the call has no such stream', () => {
     for (const call of [{}, { call: {} }, { call: { stream: { write: () => true } } }, { call: null }]) {
       expect(transportOf(call as unknown as AdsCall).way).toBe('copies');
     }
   });
 
-  test('is known to be there in one version of grpc-js: this one', () => {
+  test('is compatible with the pinned version of grpc-js', () => {
     const { version } = createRequire(import.meta.url)('@grpc/grpc-js/package.json') as { version: string };
     const manifest = readFileSync(join(packageRoot(), 'package.json'), 'utf8');
     const { devDependencies } = JSON.parse(manifest) as { devDependencies: Record<string, string> };
-    // It is bundled: whoever installs the package gets this one.
+    // grpc-js is bundled, so installations use this version.
     expect(devDependencies['@grpc/grpc-js']).toBe(version);
   });
 });
 
-test("requests are put together by a decoder that stands before grpc-js' own", async ({ world }) => {
+test("A replaced decoder receives requests before grpc-js' own", async ({ world }) => {
   const { call, client } = await world.open();
   const pieces: number[] = [];
   let isAtRest: (() => boolean) | undefined;
-  replaceDecoder(call, (own, atRest) => {
+  replaceDecoder(call, (head, atRest) => {
     isAtRest = atRest;
     return {
       write(data) {
         pieces.push(data.length);
-        return own.write(data);
+        return head.write(data);
       },
     };
   });
   expect(isAtRest?.()).toBe(true);
   const message = Buffer.alloc(60_000, 1);
-  // The first one may have come before.
+  // The first message may have arrived already.
   const read = new Promise<Buffer>((resolve) => call.on('data', (bytes) => bytes.length > 1 && resolve(bytes)));
   client.write(message);
   expect(await read).toEqual(message);

@@ -1,55 +1,49 @@
 /**
- * How a response's bytes get onto a stream. Two ways, the same on the wire: through grpc-js' own writer, which copies
- * every response for every client, and past it, which writes shared bytes as they are.
+ * Writes responses to a stream, either through grpc-js' writer, which copies them for each client, or past it, without
+ * a copy. The result on the wire is the same.
  */
 import { constants } from 'node:http2';
 import type { Writable } from 'node:stream';
 import { Metadata, type ServerDuplexStream, status } from '@grpc/grpc-js';
 import type { EndCode } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { visibleLine } from '../../../runtime/visible-text.ts';
-import type { Peer } from '../access/authenticator.ts';
+import type { CallPeer } from '../access/authenticator.ts';
 import type { MessageDecoder } from '../requests/known-runs.ts';
 import { bytesIn, type ResponseParts } from '../responses/ads-response.ts';
 
 export type AdsCall = ServerDuplexStream<Buffer, Buffer>;
 
 export interface AdsTransport {
-  /** Whether shared bytes are written as they are, or copied for this client. */
   readonly way: 'shared frames' | 'copies';
   /**
-   * Writes one response.
-   *
-   * @param flushed called once: when the bytes have left our hands, or with the reason why they never will.
-   * @returns the response's length in bytes.
+   * @param flushed called once, after handing the bytes to the socket, or with an error
+   * @returns bytes of the response
    */
   send(parts: ResponseParts, flushed: (error?: Error | null) => void): number;
-  /** Ends the stream after what was sent. */
   end(code: EndCode, reason: string): void;
   /**
-   * Closes the client's side of a stream that was ended, as soon as the status has left. An error code instead (RST_STREAM) takes precedence
-   * over the status in clients of gRPC's C core.
+   * Closes the client's side of an ended stream after the status is sent. Clients of gRPC's C core would prefer an
+   * error code (RST_STREAM) to the status.
    */
   finish(): void;
-  /** Ends the stream at once, with what was not sent. */
+  /** Discards unsent data. */
   cut(): void;
-  /** Whether all that was sent has left, and the status after it, or none of it ever will. */
+  /** Includes the status. Also true if the rest can never be sent. */
   readonly isDone: boolean;
-  /** @param done called when {@link isDone} has become true */
   onDone(done: () => void): void;
 }
 
-/** The way that is open: grpc-js keeps its HTTP/2 stream to itself, and may keep it somewhere else one day. */
+/** Uses shared frames if grpc-js' private HTTP/2 stream is found. */
 export function transportOf(call: AdsCall): AdsTransport {
   const stream = http2StreamOf(call);
   return stream === undefined ? copyingTransport(call) : sharingTransport(call, stream);
 }
 
-/** Through grpc-js' own writer. */
 export function copyingTransport(call: AdsCall): AdsTransport {
   return {
     way: 'copies',
-    send({ own, shared }, flushed) {
-      const message = Buffer.concat([own, ...shared]);
+    send({ head: grpcDecoder, shared }, flushed) {
+      const message = Buffer.concat([grpcDecoder, ...shared]);
       call.write(message, flushed);
       return message.length;
     },
@@ -63,30 +57,28 @@ export function copyingTransport(call: AdsCall): AdsTransport {
   };
 }
 
-/** A gRPC message's compression flag (0: none) and length come before it. */
+/** Compression flag (0: none) and length of a gRPC message. */
 const prefixBytes = 5;
-/** Bytes that are copied rather than written on their own: a write costs more than that. */
+/** Smaller parts are copied, because a separate write costs more. */
 const maxCopiedBytes = 8 * 1024;
 
 /**
- * Bytes of a write to a connection with TLS. Node keeps a buffer as large as the largest write for the life of such a connection (NodeBIO, in steps
- * of 16 KiB): a response of 225 KiB cost each of them 225 KiB. Two writes with their frames and records fit into one step.
+ * Maximum size of a write to a TLS connection. Node keeps a buffer as large as the largest write for the life of the
+ * connection (NodeBIO, in steps of 16 KiB): a response of 225 KiB cost each connection 225 KiB. Two writes with frames
+ * and records fit into one step.
  */
 const maxSecureWriteBytes = 8_000;
 
-/**
- * Past grpc-js' writer, which would copy, onto the HTTP/2 stream under it, which does not. Everything else is grpc-js':
- * the headers before and the status after.
- */
+/** Bypasses grpc-js' writer, which would copy. grpc-js still sends headers and status. */
 function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
   let isBegun = false;
   const isSecure = stream.session?.encrypted === true;
-  // Without it, a stream writes what is queued piece by piece, each when the one before has left.
+  // Without it, a stream writes each queued piece after the previous one.
   if (isSecure) Object.assign(stream, { _writev: null });
   return {
     way: 'shared frames',
     send(parts, flushed) {
-      const { own, shared } = parts;
+      const { head: grpcDecoder, shared } = parts;
       const length = bytesIn(parts);
       if (!isBegun) {
         isBegun = true;
@@ -97,11 +89,11 @@ function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
         return length;
       }
       const isSmall = length <= maxCopiedBytes;
-      const head = Buffer.allocUnsafe(prefixBytes + (isSmall ? length : own.length));
+      const head = Buffer.allocUnsafe(prefixBytes + (isSmall ? length : grpcDecoder.length));
       head[0] = 0;
       head.writeUInt32BE(length, 1);
       let at = prefixBytes;
-      for (const part of isSmall ? [own, ...shared] : [own]) {
+      for (const part of isSmall ? [grpcDecoder, ...shared] : [grpcDecoder]) {
         head.set(part, at);
         at += part.length;
       }
@@ -110,10 +102,10 @@ function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
       return length;
     },
     end: (code, reason) => endCall(call, code, reason),
-    // Node sends it after what is queued, and without an error code, as RFC 9113 §8.1 has it.
+    // Node sends it after queued data, without an error code, as RFC 9113 §8.1 requires.
     finish: () => stream.close(constants.NGHTTP2_NO_ERROR),
     cut: () => stream.close(constants.NGHTTP2_CANCEL),
-    // The call counts as finished as soon as it was told to end: it knows nothing of what was written past it.
+    // The call finishes as soon as it is ended, because it does not know of data written past it.
     get isDone() {
       return isDone(stream);
     },
@@ -130,7 +122,7 @@ function onDone(of: Ending, done: () => void): void {
   of.once('close', done);
 }
 
-/** Writes all parts in one go: corked writes leave together. */
+/** Corked, so that all parts leave together. */
 function writeAll(stream: Http2Stream, parts: readonly Uint8Array[], flushed: (error?: Error | null) => void): void {
   stream.cork();
   parts.forEach((part, i) => {
@@ -140,7 +132,7 @@ function writeAll(stream: Http2Stream, parts: readonly Uint8Array[], flushed: (e
   stream.uncork();
 }
 
-/** Divides large parts into views, and joins small ones: each write waits for a turn of the event loop. */
+/** Splits large parts into views and joins small ones, because each write waits for a turn of the event loop. */
 function secureWrites(parts: readonly Uint8Array[]): Uint8Array[] {
   const writes: Uint8Array[] = [];
   let joined: Uint8Array[] = [];
@@ -162,13 +154,13 @@ function secureWrites(parts: readonly Uint8Array[]): Uint8Array[] {
   return writes;
 }
 
-/** Ends a stream that was answered in full, and that its client may leave open: nothing of it would be read. */
+/** Closes a stream that has its complete response, because further messages would not be read. */
 export function endOpenSide(call: AdsCall): void {
   http2StreamOf(call)?.close(constants.NGHTTP2_NO_ERROR);
 }
 
-/** What the client shows of itself. A certificate counts only when TLS has verified it. */
-export function peerOf(call: Pick<AdsCall, 'getPeer' | 'metadata' | 'getAuthContext'>): Peer {
+/** The identifying data of the client. A certificate counts only if TLS has verified it. */
+export function peerOf(call: Pick<AdsCall, 'getPeer' | 'metadata' | 'getAuthContext'>): CallPeer {
   const address = call.getPeer();
   return {
     ...{ address, host: address.slice(0, address.lastIndexOf(':')).replace(/^\[|\]$/g, '') },
@@ -182,12 +174,12 @@ function endCall(call: AdsCall, code: EndCode, reason: string): void {
     call.end();
     return;
   }
-  // A client writes it into its log, and it may quote what the client or an object contains.
+  // Clients log the text, and it may quote text of a client or object.
   const details = visibleLine(reason);
   call.emit('error', Object.assign(new Error(details), { code: status[code], details }));
 }
 
-/** What is used of node's ServerHttp2Stream. */
+/** The used parts of Node's ServerHttp2Stream. */
 interface Http2Stream extends Ending {
   readonly writable: boolean;
   readonly session?: { readonly encrypted?: boolean };
@@ -197,30 +189,25 @@ interface Http2Stream extends Ending {
   uncork(): void;
 }
 
-/** Interceptors lie around the call that has the stream, each with the next one in it. */
+/** Interceptors wrap the call that owns the stream. */
 const maxInterceptors = 8;
 
-/**
- * Has a call's requests put together by another decoder, where grpc-js' own is found: it is looked for by what it can do, as the
- * HTTP/2 stream is.
- *
- * @param replaced makes the one that stands before grpc-js' own
- */
+/** Wraps the message decoder of a call if grpc-js' own is found by its structure, as the HTTP/2 stream is. */
 export function replaceDecoder(
   call: AdsCall,
-  replaced: (own: MessageDecoder, isAtRest: () => boolean) => MessageDecoder,
+  wrap: (grpcDecoder: MessageDecoder, isAtRest: () => boolean) => MessageDecoder,
 ): void {
   const inner = callWithStream(call);
-  const own = field(inner, 'decoder');
-  if (typeof field(own, 'write') !== 'function' || field(own, 'readState') !== decoderAtRest) return;
-  const decoder = own as MessageDecoder;
-  Object.assign(inner!, { decoder: replaced(decoder, () => field(decoder, 'readState') === decoderAtRest) });
+  const grpcDecoder = field(inner, 'decoder');
+  if (typeof field(grpcDecoder, 'write') !== 'function' || field(grpcDecoder, 'readState') !== decoderAtRest) return;
+  const decoder = grpcDecoder as MessageDecoder;
+  Object.assign(inner!, { decoder: wrap(decoder, () => field(decoder, 'readState') === decoderAtRest) });
 }
 
 /** `NO_DATA` of grpc-js' stream decoder. */
 const decoderAtRest = 0;
 
-/** The HTTP/2 stream of a call of grpc-js 1.14: a private field, so it is looked for by what it can do. */
+/** A private field in grpc-js 1.14, so it is found by its structure. */
 function http2StreamOf(call: AdsCall): Http2Stream | undefined {
   return field(callWithStream(call), 'stream') as Http2Stream | undefined;
 }
@@ -241,13 +228,13 @@ function field(of: unknown, name: string): unknown {
 function isHttp2Stream(value: unknown): value is Http2Stream {
   return (
     typeof field(value, 'writable') === 'boolean' &&
-    // What tells an HTTP/2 stream of a server from any other writable: its session, and that it can respond.
+    // A server's HTTP/2 stream has a session and can respond.
     typeof field(value, 'session') === 'object' &&
     ['write', 'cork', 'uncork', 'respond', 'close'].every((method) => typeof field(value, method) === 'function')
   );
 }
 
-const goneCodes: ReadonlySet<unknown> = new Set([
+const disconnectCodes: ReadonlySet<unknown> = new Set([
   'ECANCELED',
   'ECONNRESET',
   'EPIPE',
@@ -257,7 +244,7 @@ const goneCodes: ReadonlySet<unknown> = new Set([
   'ERR_STREAM_WRITE_AFTER_END',
 ]);
 
-/** Whether a write failed because there is nobody any more: the stream's end tells of that. */
-export function isClientGone(error: Error): boolean {
-  return goneCodes.has((error as NodeJS.ErrnoException).code);
+/** Whether a write failed because the client has disconnected, which the end of the stream reports. */
+export function isClientDisconnected(error: Error): boolean {
+  return disconnectCodes.has((error as NodeJS.ErrnoException).code);
 }

@@ -1,4 +1,7 @@
-/** A client that asks and does not read: what it asks for stays in the network, and in the end it is let go. */
+/**
+ * A client that sends requests without reading responses: its requests stay in the network, and its stream is closed
+ * eventually.
+ */
 
 import { constants } from 'node:http2';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -20,7 +23,7 @@ const manyNames = Array.from({ length: 100 }, (_, i) => name(i));
 const sotw = (request: MessageInitShape<typeof DiscoveryRequestSchema>): Uint8Array =>
   toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, request));
 
-/** A stream that has asked for clusters, of megabytes, and for listeners, and reads none of it. */
+/** A stream that has requested clusters of several megabytes and listeners, and reads nothing. */
 function unread(port: number): UnreadStream {
   const stream = new UnreadStream(port);
   onTestFinished(() => stream.close());
@@ -29,7 +32,9 @@ function unread(port: number): UnreadStream {
   return stream;
 }
 
-test('what it asks for is not read while a response waits, and all are when the client reads', async ({ start }) => {
+test('The xDS server pauses reading requests while a response waits, and reads all when the client continues', async ({
+  start,
+}) => {
   const requestReceived = vi.fn();
   const { source, port } = await start({ observer: { requestReceived } });
   source.set(clusterType, 'a', 3_000_000);
@@ -37,13 +42,13 @@ test('what it asks for is not read while a response waits, and all are when the 
   const stream = unread(port);
   for (let i = 0; i < 20; i++) stream.send(sotw({ typeUrl: listenerType, resourceNames: manyNames }));
   await sleep(500);
-  // Both that were answered, and perhaps the one after them.
+  // The two processed requests, and possibly the next one.
   expect(requestReceived.mock.calls.length).toBeLessThanOrEqual(3);
   stream.read();
   await eventuallyHolds(() => expect(requestReceived).toHaveBeenCalledTimes(22));
 });
 
-test('a client that reads nothing for long is let go', async ({ start }) => {
+test('The xDS server closes the stream of a client that does not read for too long', async ({ start }) => {
   const streamClosed = vi.fn();
   const { source, server, port } = await start({ observer: { streamClosed }, limits: { congestionMs: 300 } });
   source.set(clusterType, 'a', 3_000_000);
@@ -56,11 +61,11 @@ test('a client that reads nothing for long is let go', async ({ start }) => {
   );
   await eventuallyHolds(() => expect(server.connections()).toEqual([]));
   expect(streamClosed).toHaveBeenCalledWith(expect.anything(), 'RESOURCE_EXHAUSTED');
-  // Cut on the wire as well: what was not read is not kept for it. A connection that is silent for 30 s is cut, too.
+  // The HTTP/2 stream is reset too, so that unread data is not kept. A silent connection is closed after 30 s.
   expect(await Promise.race([stream.reset, sleep(20_000, 'not cut')])).toBe(constants.NGHTTP2_CANCEL);
 });
 
-/** Streams whose nodes are refused while megabytes wait for them, with or without a response behind them. */
+/** Streams whose nodes are rejected while megabytes are unread, with and without a waiting response. */
 async function refusedWhileUnread(start: GiveServer) {
   const scripted = new ScriptedSource();
   scripted.set(clusterType, 'a', 3_000_000);
@@ -90,9 +95,7 @@ async function refusedWhileUnread(start: GiveServer) {
   return { server, congested, behindNothing };
 }
 
-test('a stream that is ended for any other reason is cut off, too, when its client does not read what was sent before', async ({
-  start,
-}) => {
+test('The xDS server resets an ended stream if its client does not read earlier responses', async ({ start }) => {
   const { server, congested, behindNothing } = await refusedWhileUnread(start);
   for (const { reset } of [congested, behindNothing]) {
     expect(await Promise.race([reset, sleep(20_000, 'not cut')])).toBe(constants.NGHTTP2_CANCEL);
@@ -100,7 +103,7 @@ test('a stream that is ended for any other reason is cut off, too, when its clie
   expect(server.connections()).toEqual([]);
 });
 
-test('until then a client may read, and is told why', async ({ start }) => {
+test('The xDS server delivers the status of an ended stream if its client reads in time', async ({ start }) => {
   const { server, congested, behindNothing } = await refusedWhileUnread(start);
   await sleep(300);
   for (const stream of [congested, behindNothing]) stream.read();

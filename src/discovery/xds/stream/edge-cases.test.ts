@@ -1,6 +1,7 @@
 /**
- * The rows of spec/discovery.md §7.6 on the wire, for both protocols, with a scripted source. Rows 15 to 20, which are about
- * what a mesh makes of a change, are in mesh-edge-cases.test.ts; 22 to 24, about who may come in, in ads-server.test.ts and ads-security.test.ts.
+ * The rows of spec/discovery.md §7.6 on the wire, for both protocols, with a scripted source. Rows 15 to 20 (effects of
+ * mesh changes) are in mesh-edge-cases.test.ts; 22 to 24 (authentication) in ads-server.test.ts and
+ * ads-security.test.ts.
  */
 
 import { test as base, describe, expect, vi } from 'vitest';
@@ -24,7 +25,7 @@ interface World {
   };
   /** A new TCP connection with one stream. */
   sidecar(): Sidecar;
-  /** Changes resources and pushes. */
+  /** Changes resources and pushes them. */
   change(...resources: readonly (readonly [string, string])[]): void;
   push(...typeUrls: string[]): void;
 }
@@ -67,7 +68,7 @@ for (const protocol of protocols) {
     world.server.connections()[0]?.watches.find((watch) => watch.typeUrl === typeUrl);
 
   describe(protocol, () => {
-    test('rows 1 and 2: clusters are answered once; the acknowledgement is not', async ({ world }) => {
+    test('rows 1 and 2: the server responds once to a request for clusters, and not to the ACK', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.ask(clusterType, []);
       const seen = await sidecar.next();
@@ -79,7 +80,7 @@ for (const protocol of protocols) {
       expect(await sidecar.unexpected()).toEqual([]);
     });
 
-    test('rows 3 and 4: a rejection is counted and kept, and not answered; the next change is pushed', async ({
+    test('rows 3 and 4: the server counts and records a NACK without a response, and pushes the next change', async ({
       world,
     }) => {
       const sidecar = world.sidecar();
@@ -104,7 +105,7 @@ for (const protocol of protocols) {
       );
     });
 
-    test('row 5: an acknowledgement that comes late is counted, and nothing else', async ({ world }) => {
+    test('row 5: the server only counts a late ACK', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.ask(endpointType, ['a']);
       const first = await sidecar.next();
@@ -118,7 +119,7 @@ for (const protocol of protocols) {
       expect(watchOf(world, endpointType)).toMatchObject({ nonceAcked: first.nonce });
     });
 
-    test('row 6: names that are added are answered alone', async ({ world }) => {
+    test('row 6: the server responds to added names with these alone', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.ask(endpointType, ['a', 'b']);
       const { nonce } = await sidecar.next();
@@ -127,7 +128,9 @@ for (const protocol of protocols) {
       expect(watchOf(world, endpointType)).toMatchObject({ names: ['a', 'b', 'c'], nonceAcked: nonce });
     });
 
-    test('rows 7 and 8: names that go are not answered, and then nothing of them is pushed', async ({ world }) => {
+    test('rows 7 and 8: the server does not respond to removed names, and does not push them any more', async ({
+      world,
+    }) => {
       const sidecar = world.sidecar();
       sidecar.ask(endpointType, ['a', 'b']);
       const { nonce } = await sidecar.next();
@@ -141,14 +144,16 @@ for (const protocol of protocols) {
       expect(await sidecar.unexpected()).toEqual([]);
     });
 
-    test('row 9: who comes from another server with its nonce is answered in full', async ({ world }) => {
+    test('row 9: the server responds in full to a client with a nonce of another server', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.ask(endpointType, ['a', 'b'], '2026-01-01T00:00:00Z/7/3-9');
       expect((await sidecar.next()).names).toEqual(['a', 'b']);
       expect(world.observer.nonceExpired).not.toHaveBeenCalled();
     });
 
-    test('row 10: endpoints before their clusters are sent again after them', async ({ world }) => {
+    test('row 10: the server sends endpoints again after their clusters if they were requested first', async ({
+      world,
+    }) => {
       const sidecar = world.sidecar();
       sidecar.ask(endpointType, ['a', 'b']);
       const first = await sidecar.next();
@@ -163,7 +168,7 @@ for (const protocol of protocols) {
       expect(await sidecar.unexpected()).toEqual([]);
     });
 
-    test('row 11: a name that is asked for before the acknowledgement is answered alone', async ({ world }) => {
+    test('row 11: the server responds with a name alone if it is requested before the ACK', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.ask(routeType, ['80']);
       const { nonce } = await sidecar.next();
@@ -171,7 +176,7 @@ for (const protocol of protocols) {
       expect((await sidecar.next()).names).toEqual(['81']);
     });
 
-    test('row 12: a type that nobody makes is not answered, and the stream stays', async ({ world }) => {
+    test('row 12: the server ignores an unknown type, and the stream stays open', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.ask('networking.istio.io/v1/VirtualService', []);
       expect(await sidecar.unexpected()).toEqual([]);
@@ -179,7 +184,7 @@ for (const protocol of protocols) {
       expect((await sidecar.next()).typeUrl).toBe(clusterType);
     });
 
-    test('row 13: two streams of one node are two connections, and both are pushed to', async ({ world }) => {
+    test('row 13: the server treats two streams of a node as two connections and pushes to both', async ({ world }) => {
       const sidecars = [world.sidecar(), world.sidecar()];
       for (const sidecar of sidecars) {
         sidecar.ask(clusterType, []);
@@ -193,19 +198,19 @@ for (const protocol of protocols) {
       expect(new Set(world.server.connections().map(({ id }) => id)).size).toBe(2);
     });
 
-    test('row 14: a request while a push waits is answered; the push follows', async ({ world }) => {
+    test('row 14: the server responds to a request while a push waits, and pushes afterwards', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.ask(clusterType, []);
       const clusters = await sidecar.next();
       world.change([clusterType, 'a']);
-      // It waits for the word on the first response.
+      // It waits for the ACK of the first response.
       sidecar.ask(listenerType, []);
       expect((await sidecar.next()).typeUrl).toBe(listenerType);
       sidecar.ack(clusters);
       expect(await sidecar.next()).toMatchObject({ typeUrl: clusterType });
     });
 
-    test('row 18: what is the same is not pushed', async ({ world }) => {
+    test('row 18: the server does not push unchanged resources', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.ask(clusterType, []);
       sidecar.ack(await sidecar.next());
@@ -214,7 +219,7 @@ for (const protocol of protocols) {
       expect(await sidecar.unexpected()).toEqual([]);
     });
 
-    test('row 20: what is gone is left out, in delta named', async ({ world }) => {
+    test('row 20: the server omits removed resources, and names them in delta', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.ask(clusterType, []);
       sidecar.ack(await sidecar.next());
@@ -224,34 +229,36 @@ for (const protocol of protocols) {
       expect(await sidecar.next()).toMatchObject(isDelta ? { names: [], removed: ['b'] } : { names: ['a', 'c'] });
     });
 
-    test('row 21: everything both asked for and not is nothing', async ({ world }) => {
+    test('row 21: the server ignores a wildcard that is subscribed and unsubscribed at once', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.drop(clusterType, isDelta ? ['*'] : [''], isDelta ? ['*'] : []);
       world.change([clusterType, 'a']);
       expect(await sidecar.unexpected()).toEqual([]);
     });
 
-    test('row 25: a client that never reads keeps nobody else waiting, and owes one response', async ({ world }) => {
+    test('row 25: the server does not delay other clients for one that never reads, and queues one response for it', async ({
+      world,
+    }) => {
       world.source.set(clusterType, 'a', 3_000_000);
       const stuck = world.sidecar();
       stuck.ask(clusterType, []);
       await stuck.next();
       stuck.stopReading();
-      const others = Array.from({ length: 20 }, () => world.sidecar());
-      for (const other of others) {
+      const otherSidecars = Array.from({ length: 20 }, () => world.sidecar());
+      for (const other of otherSidecars) {
         other.ask(clusterType, []);
         other.ack(await other.next());
       }
       world.observer.responseSent.mockClear();
-      const before = process.memoryUsage().arrayBuffers;
+      const bytesBefore = process.memoryUsage().arrayBuffers;
       for (let round = 0; round < 5; round++) {
         world.source.set(clusterType, 'a', 3_000_000);
         world.push();
-        for (const other of others) other.ack(await other.next());
+        for (const other of otherSidecars) other.ack(await other.next());
       }
-      // Nothing at all for the one whose word is missing.
-      expect(world.observer.responseSent).toHaveBeenCalledTimes(5 * others.length);
-      expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(600_000_000);
+      // Nothing is sent to the client without an ACK.
+      expect(world.observer.responseSent).toHaveBeenCalledTimes(5 * otherSidecars.length);
+      expect(process.memoryUsage().arrayBuffers - bytesBefore).toBeLessThan(600_000_000);
       stuck.cancel();
     });
   });

@@ -1,6 +1,6 @@
 /**
- * A stream that the server ends delivers its status and message, also to clients for which an RST_STREAM with an error code takes
- * precedence over the status that it follows (gRPC's C core: Python, C++, Ruby).
+ * A stream that the server ends delivers its status and message, even to clients that prefer an RST_STREAM with an
+ * error code to the preceding status (gRPC's C core: Python, C++, Ruby).
  */
 import { connect, constants, type IncomingHttpHeaders } from 'node:http2';
 import { create, toBinary } from '@bufbuild/protobuf';
@@ -27,7 +27,7 @@ function message(bytes: Uint8Array): Buffer {
   return Buffer.concat([head, bytes]);
 }
 
-/** Sends messages on a stream, and leaves its side open. */
+/** Sends messages on a stream without closing its side. */
 async function ended(
   port: number,
   messages: readonly Uint8Array[],
@@ -47,14 +47,14 @@ async function ended(
     .on('error', () => {})
     .resume();
   for (const bytes of messages) stream.write(message(bytes));
-  // A client that is not reset closes its side when it has the status.
+  // A client that receives no reset closes its side after the status.
   stream.on('end', () => stream.end());
   await new Promise((resolve) => stream.once('close', resolve));
   session.destroy();
   return { rst: stream.rstCode ?? -1, fields };
 }
 
-/** A source whose nodes are refused: at once, or after they were served for a moment. */
+/** A source that rejects nodes, immediately or after serving them briefly. */
 function refusing(when: 'at once' | 'later'): ResourceSource {
   const source = new ScriptedSource();
   source.set(clusterType, 'a');
@@ -116,10 +116,10 @@ const cases: readonly [string, status, RegExp, Partial<AdsServerOptions>, readon
   ],
 ];
 
-test.for(cases)('a stream %s ends with its status, and without an error code', async (one, { start }) => {
+test.for(cases)('A stream %s ends with its status, and without an error code', async (one, { start }) => {
   const [, code, reason, options, messages] = one;
   const { port } = await start(options);
-  // Whether a reset passes the status is a matter of chance.
+  // Whether a reset overtakes the status depends on timing.
   for (let i = 0; i < 10; i++) {
     const { rst, fields } = await ended(port, messages);
     expect(Number(fields['grpc-status'])).toBe(code);

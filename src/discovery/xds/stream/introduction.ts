@@ -1,4 +1,4 @@
-/** What the first message of a client says about its node. */
+/** Validates the node of a client's first message. */
 import type { StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import { maxNodeBytes, maxNodeIdLength } from '../ads-limits.ts';
@@ -6,13 +6,11 @@ import { readNode } from '../requests/ads-request.ts';
 import type { NodeIdentity } from '../resource-source.ts';
 import { shortened } from './client-text.ts';
 
-/** The node, the reason why it is refused, or the report that there is none. */
 export type Introduction =
   | { readonly identity: NodeIdentity }
   | { readonly refusal: string }
   | { readonly report: StreamReport };
 
-/** @param node as the client has sent it; `undefined` if it has sent none */
 export function introductionOf(node: Uint8Array | undefined): Introduction {
   let identity: NodeIdentity | undefined;
   if (node !== undefined && node.length > maxNodeBytes) {

@@ -1,4 +1,4 @@
-/** A client that is served, and then must not be: it hears why, after what it was sent before. */
+/** A served client that must not be served any more receives the reason after earlier responses. */
 import { status } from '@grpc/grpc-js';
 import { expect, it, onTestFinished } from 'vitest';
 import { clusterType } from '../../../../machines/discovery/xds/ads-types.ts';
@@ -6,16 +6,16 @@ import { AdsTestClient, typeUrls } from '../../../../test/ads-client.ts';
 import { ScriptedSource } from '../../../../test/simulation/scripted-source.ts';
 import { silentLogger } from '../../../runtime/output/log.ts';
 import { createAdsServer } from '../ads-server.ts';
-import type { Refused } from '../resource-source.ts';
+import type { StreamRejection } from '../resource-source.ts';
 
 const node = { id: 'sidecar~10.0.0.1~a.b~b.svc' };
-const why: Refused = { code: 'FAILED_PRECONDITION', reason: 'no such group' };
+const why: StreamRejection = { code: 'FAILED_PRECONDITION', reason: 'no such group' };
 
-/** A stream, and what refuses its node. */
+/** A stream, and a function that rejects its node. */
 async function given() {
   const source = new ScriptedSource();
   source.set(clusterType, 'a');
-  let refuse: (why: Refused) => void = () => {};
+  let refuse: (why: StreamRejection) => void = () => {};
   const server = createAdsServer({
     source: {
       open: (opened, refused) => {
@@ -34,12 +34,15 @@ async function given() {
   return { stream: client.sotw(), refuse: () => refuse(why), source };
 }
 
-it.each(['before it has acknowledged anything', 'after that'])('%s', async (when) => {
-  const { stream, refuse, source } = await given();
-  stream.send({ node, typeUrl: typeUrls.CDS });
-  const { nonce, versionInfo } = await stream.next();
-  if (when === 'after that') stream.send({ typeUrl: typeUrls.CDS, responseNonce: nonce, versionInfo });
-  refuse();
-  expect(await stream.ended).toMatchObject({ code: status.FAILED_PRECONDITION, details: why.reason });
-  expect(source.nodes).toEqual([]);
-});
+it.each(['before it has acknowledged anything', 'after that'])(
+  'A stream that is rejected later (%s) ends with the reason',
+  async (when) => {
+    const { stream, refuse, source } = await given();
+    stream.send({ node, typeUrl: typeUrls.CDS });
+    const { nonce, versionInfo } = await stream.next();
+    if (when === 'after that') stream.send({ typeUrl: typeUrls.CDS, responseNonce: nonce, versionInfo });
+    refuse();
+    expect(await stream.ended).toMatchObject({ code: status.FAILED_PRECONDITION, details: why.reason });
+    expect(source.nodes).toEqual([]);
+  },
+);

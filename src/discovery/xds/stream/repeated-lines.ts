@@ -1,10 +1,10 @@
-/** Warnings that a client can cause as often as it likes. */
+/** Limits warnings that a client can cause repeatedly. */
 import type { EventOfLevel } from '../../../runtime/log-events/log-events.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 
-/** Between two lines of one kind. */
+/** Minimum time between two lines of one kind. */
 const repeatAfterMs = 60_000;
-/** Kinds that are told apart; all others are one. */
+/** All further kinds count as one. */
 const maxKinds = 32;
 
 type Warning = EventOfLevel<'warn'>;
@@ -14,17 +14,17 @@ interface Kind {
   readonly fields: object;
   /** When the next line may be written. */
   readonly next: number;
-  /** How many were not written since the last one. */
+  /** Lines omitted since the last written one. */
   readonly leftOut: number;
-  /** When the last one came, written or not. */
+  /** Time of the last occurrence. */
   readonly last: number;
   readonly isWritten: boolean;
 }
 
 /**
- * Lines that repeat: of each kind the first is written, then at most one in {@link repeatAfterMs}, with the number of those in between
- * (`repeated`). With `persistsMs` a line is written only if the failure still occurs that long after the first of its kind; one that
- * comes more than {@link repeatAfterMs} after the last is a first one again.
+ * Writes the first line of each kind, then at most one in {@link repeatAfterMs}, with the number of omitted ones
+ * (`repeated`). With `persistsMs`, a line is written only if the failure still occurs that long after the first one. An
+ * occurrence more than {@link repeatAfterMs} after the last one is a first one again.
  */
 export class RepeatedLines {
   readonly #logger: Pick<Logger, 'warn'>;
@@ -33,10 +33,7 @@ export class RepeatedLines {
 
   readonly #persistsMs: number;
 
-  /**
-   * @param now milliseconds
-   * @param persistsMs failures that are over by then are not written
-   */
+  /** @param persistsMs shorter failures are not written */
   constructor(logger: Pick<Logger, 'warn'>, now: () => number, persistsMs = 0) {
     this.#logger = logger;
     this.#now = now;
@@ -58,7 +55,7 @@ export class RepeatedLines {
     this.#kinds.set(key, { event, fields, next: now + repeatAfterMs, leftOut: 0, last: now, isWritten: true });
   }
 
-  /** Logs how many lines were left out. */
+  /** Writes the number of omitted lines. */
   end(): void {
     for (const { event, fields, leftOut, isWritten } of this.#kinds.values()) {
       if (isWritten && leftOut > 0) this.#write(event, fields, leftOut);

@@ -1,31 +1,28 @@
-/** How far a stream is, from its arrival to the end. */
 import type { NodeIdentity, NodeResources } from '../resource-source.ts';
 
-/** A client whose node is known, and what there is for it. */
-export interface Served {
+export interface ServedClient {
   readonly node: NodeIdentity;
   readonly resources: NodeResources;
 }
 
 /**
- * How far a stream is. `client`: whom it serves, undefined before that is known; it is served until the stream is disposed of,
- * because its last responses are still on their way. `code`: with what the server ended it, undefined where it did not.
+ * State of a stream. `client` is served until the stream is disposed, because its last responses may be in flight.
+ * `code` is the status with which the server ended the stream, if it did.
  */
-export type Life =
-  /** Nobody knows yet who the client is. */
+export type StreamLife =
+  /** Not authenticated yet. */
   | { readonly is: 'arriving' }
-  /** The client may speak, and has not said yet which node it is. */
+  /** Authenticated, without an accepted node. */
   | { readonly is: 'admitted'; readonly identities: readonly string[] }
-  | { readonly is: 'serving'; readonly client: Served }
-  /** Ended by the server; the client may not have heard of it. */
-  | { readonly is: 'ending'; readonly client: Served | undefined; readonly code: string }
-  /** The client is gone; the connection will hear of it in its turn. */
-  | { readonly is: 'gone'; readonly client: Served | undefined; readonly code: string | undefined }
-  /** The connection was told that it is over. */
-  | { readonly is: 'over'; readonly client: Served | undefined; readonly code: string | undefined }
-  /** What was kept for it is given back. */
+  | { readonly is: 'serving'; readonly client: ServedClient }
+  /** Ended by the server; the client may not have received the status. */
+  | { readonly is: 'ending'; readonly client: ServedClient | undefined; readonly code: string }
+  /** The client has disconnected; the chart is notified in its turn. */
+  | { readonly is: 'gone'; readonly client: ServedClient | undefined; readonly code: string | undefined }
+  /** The chart was notified of the end. */
+  | { readonly is: 'over'; readonly client: ServedClient | undefined; readonly code: string | undefined }
   | { readonly is: 'disposed'; readonly node: NodeIdentity | undefined };
 
-export const clientOf = (life: Life): Served | undefined => ('client' in life ? life.client : undefined);
+export const clientOf = (life: StreamLife): ServedClient | undefined => ('client' in life ? life.client : undefined);
 
-export const codeOf = (life: Life): string | undefined => ('code' in life ? life.code : undefined);
+export const codeOf = (life: StreamLife): string | undefined => ('code' in life ? life.code : undefined);

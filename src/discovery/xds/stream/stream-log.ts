@@ -1,4 +1,4 @@
-/** What operators learn of one stream: its log lines, and what the observer counts. */
+/** Log lines and observer calls of one stream. */
 import type {
   AdsRequest,
   ResponseSent,
@@ -10,26 +10,26 @@ import { messageOf } from '../../../runtime/errors.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 import { shortened } from './client-text.ts';
 import { RepeatedLines } from './repeated-lines.ts';
-import type { StreamSurroundings } from './stream-surroundings.ts';
+import type { StreamContext } from './stream-context.ts';
 
-/** Texts of clients are shortened. A client that repeats a fault gets one line for several of them. */
+/** Texts of clients are shortened, and repeated warnings combined. */
 export class StreamLog {
-  readonly #around: StreamSurroundings;
+  readonly #context: StreamContext;
   readonly #peer: string;
   readonly #node: () => string;
   readonly #lines: RepeatedLines;
 
-  /** @param node identity of the client; empty while it is unknown */
-  constructor(around: StreamSurroundings, peer: string, node: () => string) {
-    this.#around = around;
+  /** @param node node ID; empty while it is unknown */
+  constructor(context: StreamContext, peer: string, node: () => string) {
+    this.#context = context;
     this.#peer = peer;
     this.#node = node;
-    this.#lines = new RepeatedLines({ warn: (event, fields) => this.#logger.warn(event, fields) }, around.now);
+    this.#lines = new RepeatedLines({ warn: (event, fields) => this.#logger.warn(event, fields) }, context.now);
   }
 
-  /** A logger for each stream would take more memory than the rest of its log. */
+  /** Not stored: a logger for each stream would take more memory than the rest. */
   get #logger(): Logger {
-    const { logger } = this.#around;
+    const { logger } = this.#context;
     return logger.levels.hasProxies ? logger.ofProxy(this.#node().split('~')[2] ?? '') : logger;
   }
 
@@ -76,9 +76,8 @@ export class StreamLog {
     this.#logger.debug('node.unreadable', { peer: this.#peer, reason: shortened(messageOf(error)) });
   }
 
-  /** Make before break: clusters that were given up or removed. */
   #rollout(report: StreamReport): void {
-    const { observer } = this.#around;
+    const { observer } = this.#context;
     if (report.type === 'clusters.abandoned') {
       observer.clustersAbandoned?.(report.clusters.length);
       const node = shortened(this.#node());
@@ -96,18 +95,18 @@ export class StreamLog {
     }
   }
 
-  judged(typeUrl: string, verdict: string, reason: string): void {
-    const { observer } = this.#around;
+  judged(typeUrl: string, result: string, reason: string): void {
+    const { observer } = this.#context;
     const node = this.#node();
     const fields = { node: shortened(node), typeUrl };
-    if (verdict === 'rejection') {
+    if (result === 'rejection') {
       observer.responseRejected?.(typeUrl, node, reason);
       const facts = { ...fields, peer: this.#peer, reason: shortened(reason) };
       this.#lines.warn(`rejection ${typeUrl}`, 'request.judged.rejection', facts);
-    } else if (verdict === 'stale') {
+    } else if (result === 'stale') {
       observer.nonceExpired?.(typeUrl, node);
       this.#logger.debug('request.judged.stale', fields);
-    } else if (verdict === 'misuse') {
+    } else if (result === 'misuse') {
       this.#lines.warn('misuse', 'request.judged.misuse', fields);
     } else {
       this.#lines.warn('unserved', 'request.judged.unserved', fields);
@@ -116,7 +115,7 @@ export class StreamLog {
 
   sourceFailed(error: unknown): void {
     const node = this.#node();
-    this.#around.observer.sourceFailed?.('', node, error);
+    this.#context.observer.sourceFailed?.('', node, error);
     this.#logger.error('resources.failed', { node: shortened(node), reason: shortened(messageOf(error)) });
   }
 
@@ -124,7 +123,6 @@ export class StreamLog {
     this.#logger.error('stream.failed', { peer: this.#peer, error: (error as Error).stack });
   }
 
-  /** Writes the lines that are still held back. */
   end(): void {
     this.#lines.end();
   }

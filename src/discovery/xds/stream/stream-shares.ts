@@ -1,24 +1,22 @@
 /**
- * Streams that are served at the same time: bounded, with a fair share for each namespace and, within it, for each service account. Clients
- * that have shown no identity share one part, by address. A stream beyond the limit ends the newest stream of the namespace with the
- * most, or is rejected if that is its own.
+ * Limits the number of served streams, with a fair share for each namespace and, within it, each service account.
+ * Clients without an identity share one part, by address. A stream beyond the limit ends the newest stream of the
+ * largest namespace, or is rejected if that is its own.
  */
 import { getHeapStatistics } from 'node:v8';
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
 import { FairQueue, type ShareKey } from '../../../model/collections/fair-queue.ts';
 import { withCode } from '../../../runtime/errors.ts';
 import { groupOfPeer } from '../admission/ads-admission.ts';
-import type { Refused } from '../resource-source.ts';
+import type { StreamRejection } from '../resource-source.ts';
 
-/** A stream that has a share. */
 export interface ServedStream {
   /** `host:port` of its client. */
   readonly peer: string;
-  /** Ends the stream. */
-  reject(why: Refused): void;
+  reject(why: StreamRejection): void;
 }
 
-/** Heap of a stream, generously (docs/scaling.md, `replica.connectionKib`). */
+/** Generous heap size of a stream (docs/scaling.md, `replica.connectionKib`). */
 const bytesOfStream = 32 * 1024;
 
 /** Streams that take half of the heap. */
@@ -29,27 +27,27 @@ export function maxServedStreamsWithin(heapBytes = getHeapStatistics().heap_size
 export class StreamShares {
   readonly #maxStreams: number;
   readonly #streams: FairQueue<ServedStream>;
-  readonly #displaced: () => void;
+  readonly #onDisplaced: () => void;
 
-  /** @param displaced called when a stream makes room for another one */
+  /** @param displaced called when a stream is ended for another one */
   constructor(maxStreams: number, displaced: () => void) {
     this.#maxStreams = maxStreams;
     this.#streams = new FairQueue({ maxItems: maxStreams });
-    this.#displaced = displaced;
+    this.#onDisplaced = displaced;
   }
 
-  /** Why a stream with these identities can't be served now; `undefined`: it can. */
-  rejectionOf({ peer }: Pick<ServedStream, 'peer'>, identities: readonly string[]): Refused | undefined {
+  /** `undefined` if a stream with these identities can be served. */
+  rejectionOf({ peer }: Pick<ServedStream, 'peer'>, identities: readonly string[]): StreamRejection | undefined {
     const key = keyOf(peer, identities);
     return this.#streams.accepts(key) ? undefined : this.#exhausted(key);
   }
 
-  /** Another stream may be rejected for it. */
+  /** May reject another stream. */
   add(stream: ServedStream, identities: readonly string[]): void {
     const key = keyOf(stream.peer, identities);
     const rejected = this.#streams.add(stream, key);
     if (rejected === undefined) return;
-    this.#displaced();
+    this.#onDisplaced();
     rejected.reject({
       code: 'RESOURCE_EXHAUSTED',
       reason: withCode(
@@ -63,10 +61,10 @@ export class StreamShares {
     this.#streams.remove(stream);
   }
 
-  #exhausted([namespace = '', account = '']: ShareKey): Refused {
-    const whose = namespace === '' ? `address ${account} (clients without an identity)` : `namespace ${namespace}`;
+  #exhausted([namespace = '', account = '']: ShareKey): StreamRejection {
+    const holder = namespace === '' ? `address ${account} (clients without an identity)` : `namespace ${namespace}`;
     const count = this.#streams.sizeOf(namespace === '' ? [namespace, account] : [namespace]);
-    const text = `${this.#streams.size} of at most ${this.#maxStreams} xDS streams are open at this replica, and ${whose} has its fair share of ${count}`;
+    const text = `${this.#streams.size} of at most ${this.#maxStreams} xDS streams are open at this replica, and ${holder} has its fair share of ${count}`;
     const reason = withCode(text, 'STREAMS_EXHAUSTED');
     return { code: 'RESOURCE_EXHAUSTED', reason };
   }

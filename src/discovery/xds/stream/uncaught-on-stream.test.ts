@@ -1,4 +1,4 @@
-/** What is done for a stream later (a timer, a promise) and fails where nobody catches it costs that stream alone. */
+/** An uncaught error in later work of a stream (a timer, a promise) ends only that stream. */
 import { test as base, expect } from 'vitest';
 import { clusterType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { type GiveServer, givenNode, giveServers, subscribed } from '../../../../test/fixtures/given-server.ts';
@@ -9,7 +9,7 @@ const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => g
 test.for<[string, () => void]>([
   ['timer', () => void setTimeout(() => fail())],
   ['promise', () => void Promise.resolve().then(fail)],
-])('an error of a %s ends the stream that it was for', async ([, later], { start }) => {
+])('An uncaught error of a %s ends the stream that caused it', async ([, later], { start }) => {
   const caught = uncaughtErrors();
   const { source, client } = await start();
   const other = await subscribed(client());
@@ -18,9 +18,9 @@ test.for<[string, () => void]>([
     const opened = open.call(source, node);
     if ('error' in opened) return opened;
     const { get } = opened.resources;
-    const failing: typeof get = (...asked) => {
+    const failing: typeof get = (...parameters) => {
       later();
-      return get(...asked);
+      return get(...parameters);
     };
     return { resources: { ...opened.resources, get: failing } };
   };

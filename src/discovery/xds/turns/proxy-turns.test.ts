@@ -16,21 +16,21 @@ const order = (connections: number[], version = 'v1', configs = ['a']): ProxiesS
   startedAt: 0,
 });
 
-describe('the turns of proxies', () => {
-  test('are executed later, in their order, and told of when all of an order are over', async () => {
-    const told: string[] = [];
+describe('ProxyTurns', () => {
+  test('run in later turns and in order, and report when an order is complete', async () => {
+    const events: string[] = [];
     const turns = new ProxyTurns({
-      serve: (connection, { version, configs }) => void told.push(`${connection} ${version} ${[...configs]}`),
-      served: ({ connections }) => void told.push(`served ${connections}`),
+      serve: (connection, { version, configs }) => void events.push(`${connection} ${version} ${[...configs]}`),
+      served: ({ connections }) => void events.push(`served ${connections}`),
     });
     turns.take(order([2, 1]));
     turns.take(order([3], 'v2', ['b']));
-    expect(told).toEqual([]);
+    expect(events).toEqual([]);
     await turn();
-    await eventuallyHolds(() => expect(told).toEqual(['2 v1 a', '1 v1 a', 'served 2,1', '3 v2 b', 'served 3']));
+    await eventuallyHolds(() => expect(events).toEqual(['2 v1 a', '1 v1 a', 'served 2,1', '3 v2 b', 'served 3']));
   });
 
-  test('of one order bring the very same change, so that what it means is worked out once', async () => {
+  test('pass the same change to all connections of an order', async () => {
     const changes = new Set<ResourceChange>();
     const turns = new ProxyTurns({ serve: (_, change) => void changes.add(change), served() {} });
     turns.take(order([1, 2, 3]));
@@ -38,48 +38,48 @@ describe('the turns of proxies', () => {
     expect(changes.size).toBe(1);
   });
 
-  test('that fail cost nobody else theirs', async () => {
-    const told: string[] = [];
+  test('serve the other connections if one fails', async () => {
+    const events: string[] = [];
     const turns = new ProxyTurns({
       serve(connection) {
         if (connection === 1) throw new Error('a bug');
-        told.push(`${connection}`);
+        events.push(`${connection}`);
       },
-      failed: (connection, error) => void told.push(`${connection} ${error}`),
-      served: ({ connections }) => void told.push(`served ${connections}`),
+      failed: (connection, error) => void events.push(`${connection} ${error}`),
+      served: ({ connections }) => void events.push(`served ${connections}`),
     });
     turns.take(order([1, 2]));
-    // On a busy machine a slice may be over after the first.
-    await eventuallyHolds(() => expect(told).toEqual(['1 Error: a bug', '2', 'served 1,2']));
+    // On a busy machine a slice may end after the first.
+    await eventuallyHolds(() => expect(events).toEqual(['1 Error: a bug', '2', 'served 1,2']));
   });
 
-  test('go on when nobody could be told of those that are over, or of one that failed', async () => {
+  test('continue if reporting a completed or failed order throws', async () => {
     const caught = uncaughtErrors();
-    const told: string[] = [];
+    const events: string[] = [];
     const turns = new ProxyTurns({
       serve(connection) {
         if (connection === 2) throw new Error('a bug');
-        told.push(`${connection}`);
+        events.push(`${connection}`);
       },
       failed() {
         throw new Error('no log');
       },
       served({ connections }) {
         if (connections.includes(1)) throw new Error('no queue');
-        told.push(`served ${connections}`);
+        events.push(`served ${connections}`);
       },
     });
     turns.take(order([1, 2]));
     turns.take(order([3]));
-    await eventually('the second order is served', () => told.includes('served 3'));
+    await eventually('the second order is served', () => events.includes('served 3'));
     await turn();
-    expect(told).toEqual(['1', '3', 'served 3']);
+    expect(events).toEqual(['1', '3', 'served 3']);
     expect(caught.map(({ error }) => String(error))).toEqual(['Error: no log', 'Error: no queue']);
     turns.take(order([4]));
-    await eventually('the next one, too', () => told.includes('served 4'));
+    await eventually('the next one, too', () => events.includes('served 4'));
   });
 
-  test('that come of turns that are over go on in the same slice', async () => {
+  test('run orders that result from completed ones in the same slice', async () => {
     standingClock();
     const served: number[] = [];
     const turns: ProxyTurns = new ProxyTurns({
@@ -93,7 +93,7 @@ describe('the turns of proxies', () => {
     expect(served).toEqual([1, 2, 3]);
   });
 
-  test('leave others their turn', async () => {
+  test('leave time for other work', async () => {
     const clock = standingClock();
     let served = 0;
     const turns = new ProxyTurns({
@@ -112,7 +112,7 @@ describe('the turns of proxies', () => {
     expect(seen.length).toBeGreaterThanOrEqual(8);
   });
 
-  test('end when the server does, also when a proxy brings that end', async () => {
+  test('end with the server, even if serving a proxy stops it', async () => {
     standingClock();
     const served: number[] = [];
     const turns: ProxyTurns = new ProxyTurns({

@@ -1,22 +1,22 @@
-/** Brings proxies up to date in the order in which the push queue gives them their turns, in slices of the event loop. */
+/** Updates proxies in the order of the push queue, in slices of the event loop. */
 import type { ProxiesServe } from '../../../../machines/discovery/protocol.ts';
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
 import type { ResourceChange } from '../resource-source.ts';
 import { Slices } from './slices.ts';
 
 export interface ProxyTurnsOptions {
-  /** Brings a connection up to date, at once. */
+  /** Synchronous. */
   serve(connection: number, change: ResourceChange, order: ProxiesServe): void;
-  /** A turn failed, which is a bug: whoever comes next has its turn all the same. */
+  /** Reports an error. The next connections are served anyway. */
   failed?(connection: number, error: unknown): void;
-  /** Every connection of an order was served. Another order may come of it. */
+  /** All connections of an order were served. May lead to another order. */
   served(order: ProxiesServe): void;
 }
 
 export class ProxyTurns {
   readonly #options: ProxyTurnsOptions;
   readonly #orders: ProxiesServe[] = [];
-  /** What the first order is about, and how many of its connections were served. */
+  /** The first order, and how many of its connections were served. */
   #current: { readonly change: ResourceChange; served: number } | undefined;
   readonly #slices = new Slices(() => this.#orders[0] !== undefined && this.#serveOne(this.#orders[0]));
 
@@ -40,13 +40,13 @@ export class ProxyTurns {
     this.#current = undefined;
   }
 
-  /** Returns whether there is another turn. */
+  /** @returns whether there is another turn */
   #serveOne(order: ProxiesServe): boolean {
     const { version, forced, configs, connections } = order;
     this.#current ??= { change: { version, forced, configs: new Set(configs) }, served: 0 };
     const current = this.#current;
     this.#serve(connections[current.served++]!, current.change, order);
-    // Serving may have brought the end of the server.
+    // Serving may have stopped the server.
     if (current !== this.#current) return false;
     if (current.served < connections.length) return true;
     this.#orders.shift();
@@ -61,8 +61,8 @@ export class ProxyTurns {
     } catch (error) {
       try {
         this.#options.failed?.(connection, error);
-      } catch (unsaid) {
-        letEscape(unsaid);
+      } catch (reportError) {
+        letEscape(reportError);
       }
     }
   }

@@ -16,8 +16,8 @@ function busy(ms: number): void {
   while (performance.now() < until);
 }
 
-describe('a round of pushes', () => {
-  test('goes on when a client cannot be served, or nobody can say who is to be', async () => {
+describe('PushRounds', () => {
+  test('continue if a client or the list of clients fails', async () => {
     const caught = uncaughtErrors();
     const served: string[] = [];
     let isBroken = true;
@@ -42,7 +42,7 @@ describe('a round of pushes', () => {
     expect(caught.map(({ error }) => String(error))).toEqual(['Error: no list', 'Error: not 1', 'Error: not 3']);
   });
 
-  test('serves every client in a later turn, and says when it is over', async () => {
+  test('serve all clients in a later turn and report the end', async () => {
     const served: string[] = [];
     const finished: number[] = [];
     const rounds = new PushRounds({
@@ -57,7 +57,7 @@ describe('a round of pushes', () => {
     expect(finished).toEqual([2]);
   });
 
-  test('gives others their turn', async () => {
+  test('leave time for other work', async () => {
     let served = 0;
     const rounds = new PushRounds({
       clients: () => Array.from({ length: 20 }, (_, i) => i),
@@ -72,7 +72,7 @@ describe('a round of pushes', () => {
     expect(turns).toBeGreaterThanOrEqual(8);
   });
 
-  test('takes what changes meanwhile to the next one, as one change', async () => {
+  test('combine changes during a round into the next one', async () => {
     const served: [number, string, string[]][] = [];
     const rounds = new PushRounds({
       clients: () => [1, 2],
@@ -94,7 +94,7 @@ describe('a round of pushes', () => {
     ]);
   });
 
-  test('ends when it is stopped', async () => {
+  test('end when they are stopped', async () => {
     const served: number[] = [];
     const rounds = new PushRounds({ clients: () => [1], serve: (client) => void served.push(client) });
     rounds.push(change('v1'));
@@ -104,7 +104,7 @@ describe('a round of pushes', () => {
   });
 });
 
-test('joined changes are forced when one of them is', () => {
+test('Joined changes are forced if one of them is', () => {
   expect(joinChanges({ ...change('v1', 'a'), forced: true }, change('v2', 'b'))).toEqual({
     version: 'v2',
     forced: true,

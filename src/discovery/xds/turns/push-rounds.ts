@@ -1,18 +1,17 @@
-/** Serves all clients of a server that has no push queue of its own (the conformance target), in slices of the event loop. */
+/** Serves all clients of a server without a push queue (the conformance target), in slices of the event loop. */
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
 import type { ResourceChange } from '../resource-source.ts';
 import { Slices } from './slices.ts';
 
 export interface PushRoundsOptions {
-  /** Who is to be served when a round begins. */
+  /** Read at the start of each round. */
   readonly clients: () => Iterable<number>;
-  /** What it throws is told to the last fence: whoever comes next has its turn all the same. */
+  /** Errors are reported as uncaught. The next clients are served anyway. */
   readonly serve: (client: number, change: ResourceChange) => void;
-  /** A round has served everybody: milliseconds since it began. */
   readonly finished?: (durationMs: number, clients: number) => void;
 }
 
-/** Changes that come during a round are served together in the next one. */
+/** Changes during a round are combined into the next one. */
 export class PushRounds {
   readonly #options: PushRoundsOptions;
   #next: ResourceChange | undefined;
@@ -36,7 +35,7 @@ export class PushRounds {
     this.#round = undefined;
   }
 
-  /** Returns whether there is another to serve. */
+  /** @returns whether there is another client to serve */
   #serveOne(): boolean {
     const { clients, serve, finished } = this.#options;
     if (this.#round === undefined) {
@@ -46,7 +45,7 @@ export class PushRounds {
       this.#round = { change, clients: [...clients()], served: 0, startedAt: performance.now() };
     }
     const round = this.#round;
-    // A round may have nobody to serve.
+    // A round may have no clients.
     if (round.clients.length > 0) {
       const client = round.clients[round.served++]!;
       try {
@@ -55,7 +54,7 @@ export class PushRounds {
         letEscape(error);
       }
     }
-    // Serving may have brought the end of the server.
+    // Serving may have stopped the server.
     if (round !== this.#round) return false;
     if (round.served < round.clients.length) return true;
     this.#round = undefined;
@@ -64,7 +63,6 @@ export class PushRounds {
   }
 }
 
-/** Two changes as one: the later version, and all that changed. */
 export function joinChanges(earlier: ResourceChange, later: ResourceChange): ResourceChange {
   return {
     version: later.version,

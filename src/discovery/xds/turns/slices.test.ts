@@ -2,9 +2,9 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { eventually } from '../../../../test/harness/eventually.ts';
 import { uncaughtErrors } from '../../../../test/harness/uncaught-errors.ts';
-import { isTurnFull, noteHandedOver, Slices } from './slices.ts';
+import { countSocketBytes, isTurnFull, Slices } from './slices.ts';
 
-test('work that a piece of it stops and begins anew goes on in a later turn, and is done once', async () => {
+test('Slices that are stopped and restarted by a piece continue in a later turn, once', async () => {
   const done: string[] = [];
   const slices: Slices = new Slices(() => {
     done.push('piece');
@@ -20,7 +20,7 @@ test('work that a piece of it stops and begins anew goes on in a later turn, and
   expect(done).toEqual(['piece', 'turn', 'piece']);
 });
 
-test('a piece that throws is told of, and the others have their turn', async () => {
+test('Slices report an error of a piece and run the others', async () => {
   const caught = uncaughtErrors();
   const done: string[] = [];
   const pieces = ['a', 'broken', 'b', 'c'];
@@ -33,13 +33,13 @@ test('a piece that throws is told of, and the others have their turn', async () 
   slices.begin();
   await eventually('the rest is done', () => done.length === 3);
   expect(caught.map(({ error }) => String(error))).toEqual(['Error: a bug']);
-  // It was not the last work.
+  // The work was not the last.
   pieces.push('d');
   slices.begin();
   await eventually('what comes later is done', () => done.includes('d'));
 });
 
-test('work that throws again and again lets others have their turns', async () => {
+test('Slices leave time for other work if a piece throws repeatedly', async () => {
   uncaughtErrors();
   let thrown = 0;
   const slices = new Slices(() => {
@@ -49,18 +49,18 @@ test('work that throws again and again lets others have their turns', async () =
   slices.begin();
   for (let i = 0; i < 10; i++) await turn();
   slices.stop();
-  const before = thrown;
-  expect(before).toBeLessThanOrEqual(11);
+  const thrownBefore = thrown;
+  expect(thrownBefore).toBeLessThanOrEqual(11);
   for (let i = 0; i < 3; i++) await turn();
-  expect(thrown).toBe(before);
+  expect(thrown).toBe(thrownBefore);
 });
 
-test('work that hands sockets more than the kernel takes at a stretch goes on in a later turn', async () => {
+test('Slices continue in a later turn after handing sockets too many bytes', async () => {
   const mib = 1024 * 1024;
   const pieces: string[] = [];
   const slices = new Slices(() => {
     pieces.push('piece');
-    noteHandedOver(mib);
+    countSocketBytes(mib);
     return pieces.filter((one) => one === 'piece').length < 6;
   });
   slices.begin();
@@ -68,14 +68,14 @@ test('work that hands sockets more than the kernel takes at a stretch goes on in
     await turn();
     pieces.push('turn');
   }
-  // Two fill a turn.
+  // Two pieces fill a turn.
   expect(pieces.join(' ')).toBe('piece piece turn piece piece turn piece piece turn turn');
 });
 
-test('a turn is full for whoever comes by himself, too, until it is over', async () => {
-  noteHandedOver(1_000);
+test('A full turn stays full for all users until it ends', async () => {
+  countSocketBytes(1_000);
   expect(isTurnFull()).toBe(false);
-  noteHandedOver(4 * 1024 * 1024);
+  countSocketBytes(4 * 1024 * 1024);
   expect(isTurnFull()).toBe(true);
   await turn();
   expect(isTurnFull()).toBe(false);

@@ -1,46 +1,45 @@
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
 
-/** Longest time for which work goes on before others get their turn: requests, acknowledgements, health checks. */
+/** Maximum duration of a slice, so that requests, ACKs and health checks are processed in between. */
 export const sliceMs = 5;
 
 /**
- * What may be handed to sockets in one turn of the event loop: the kernel takes it when the turn is over, and that takes a few
- * milliseconds for so much, which no slice sees.
+ * Maximum number of bytes handed to sockets in one turn of the event loop. The kernel takes them at the end of the
+ * turn, which takes a few milliseconds that no slice measures.
  */
-const turnBytes = 2 * 1024 * 1024;
+const maxTurnBytes = 2 * 1024 * 1024;
 
-/** Bytes handed over to all sockets: there is one event loop. */
-let handedOver = 0;
+/** For all sockets, because there is one event loop. */
+let socketBytes = 0;
 
-/** Counts what a socket is handed in this turn. */
-export function noteHandedOver(bytes: number): void {
-  if (handedOver === 0) {
+export function countSocketBytes(bytes: number): void {
+  if (socketBytes === 0) {
     setImmediate(() => {
-      handedOver = 0;
+      socketBytes = 0;
     });
   }
-  handedOver += bytes;
+  socketBytes += bytes;
 }
 
-/** Whether sockets were handed as much as the kernel may take at a stretch: what else there is to be sent waits for a later turn. */
+/** Whether further data must wait for a later turn. */
 export function isTurnFull(): boolean {
-  return handedOver >= turnBytes;
+  return socketBytes >= maxTurnBytes;
 }
 
-/** Work for many clients that is done piece by piece, in slices of the event loop. */
+/** Runs work for many clients in pieces, in slices of the event loop. */
 export class Slices {
   readonly #piece: () => boolean;
   #scheduled: NodeJS.Immediate | undefined;
 
   /**
-   * @param piece does a little, and says whether there is more to do: when there is nothing, too. It should not throw; when
-   *   it does that is told of, and what is left is gone on with.
+   * @param piece does a little work and returns whether there is more. It must cope with having none. Errors are
+   * reported as uncaught, and the remaining work continues.
    */
   constructor(piece: () => boolean) {
     this.#piece = piece;
   }
 
-  /** There is work: it begins in a later turn, unless it is going on already. */
+  /** Starts in a later turn, unless it is running. */
   begin(): void {
     this.#scheduled ??= setImmediate(() => this.#slice());
   }
@@ -58,10 +57,10 @@ export class Slices {
       do more = this.#piece();
       while (more && this.#scheduled === scheduled && performance.now() < until && !isTurnFull());
     } catch (error) {
-      // There may be more work. It waits for a later turn: what throws every time keeps nobody else from theirs.
+      // The rest waits for a later turn, so that repeated errors do not block others.
       letEscape(error);
     }
-    // A piece may have brought the end of the work.
+    // A piece may have stopped the work.
     if (this.#scheduled === scheduled) this.#scheduled = more ? setImmediate(() => this.#slice()) : undefined;
   }
 }

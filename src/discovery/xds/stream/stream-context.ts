@@ -3,45 +3,43 @@ import type { RolloutRules } from '../../../../machines/discovery/xds/rollout-ru
 import type { Logger } from '../../../runtime/output/log.ts';
 import type { AdsObserver } from '../ads-observer.ts';
 import type { OneShot } from '../one-shot.ts';
-import type { NameLists } from '../requests/request-names.ts';
-import type { Turns } from '../requests/request-turns.ts';
+import type { RequestNameLists } from '../requests/request-names.ts';
+import type { WorkTurns } from '../requests/request-turns.ts';
 import type { ResourceReferences, ResourceSource } from '../resource-source.ts';
 import type { ControlPlaneFields, SharedBodies } from '../responses/ads-response.ts';
 import type { DepartedClusters } from '../rollout/departed-clusters.ts';
 import type { RemovalTimes } from '../rollout/draining-listeners.ts';
 import type { StreamShares } from './stream-shares.ts';
 
-/** What all streams of a server share. */
-export interface StreamSurroundings {
+/** Shared by all streams of a server. */
+export interface StreamContext {
   readonly source: ResourceSource;
-  /** Streams that are served, with a fair share for each namespace. */
   readonly shares: StreamShares;
   readonly observer: AdsObserver;
   readonly logger: Logger;
   readonly bodies: SharedBodies;
-  /** Undefined: responses do not tell which server they are from. */
+  /** Absent from responses if `undefined`. */
   readonly controlPlane?: ControlPlaneFields;
-  readonly lists: NameLists;
-  /** When requests are dealt with. */
-  readonly turns: Turns;
-  /** When a stream that is gone is cleared away: thousands may go at once, with their TCP connection. */
-  readonly departures: Turns;
-  /** Answers what is asked for once. */
+  readonly lists: RequestNameLists;
+  /** Turns for processing requests. */
+  readonly turns: WorkTurns;
+  /** Turns for closing streams: thousands may end at once with their TCP connection. */
+  readonly closingTurns: WorkTurns;
   readonly oneShot?: OneShot;
   readonly rules: ExchangeRules;
-  /** Holds back what names clusters that a client cannot use yet, and removals of what it may use. Undefined: neither. */
+  /** Absent: make before break is disabled. */
   readonly makeBeforeBreak?: {
     readonly references: ResourceReferences;
     readonly removal: RemovalTimes;
     readonly departed: DepartedClusters;
     /** Limit of a wait, in milliseconds. */
     readonly limitMs: number;
-    /** Others than {@link rolloutRules}: a test breaks them. */
+    /** Replaced in tests. Default {@link rolloutRules}. */
     readonly rules?: RolloutRules;
   };
-  /** The charts hear of the ordinary run as well: people want to see it. */
-  readonly tellsRoutine: boolean;
-  /** Clients of a port without TLS may have secrets. */
+  /** Whether routine events are reported to the charts, for the trace. */
+  readonly reportsRoutine: boolean;
+  /** Serve Secrets on plaintext ports. */
   readonly secretsOnPlaintext: boolean;
   /** Unix time in milliseconds. */
   readonly now: () => number;
