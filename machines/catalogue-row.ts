@@ -1,11 +1,16 @@
-/** Which actor may send what to which other, which diagram shows it, and which messages of the seeds it stands for. */
+/**
+ * An event: sender, receiver, the diagram that shows it, and the messages of the specification that it corresponds to.
+ */
 export interface CatalogueRow<Diagram extends string = string> {
   readonly type: string;
-  /** An actor's name; `N` stands for its number. */
+  /** Name of an actor; `N` stands for its number. */
   readonly from: string;
   readonly to: string;
-  /** A file of sequences/, without its extension. */
+  /** A file in sequences/, without its extension. */
   readonly diagram: Diagram;
-  /** Rows of the tables of the specification: `6.8 #11`, `12.1 #14a`. Empty for what the seeds do not draw. */
+  /**
+   * Rows of the tables of the specification: `6.8 #11`, `12.1 #14a`. Empty if the specification does not have the
+   * message.
+   */
   readonly seeds: readonly string[];
 }

@@ -1,11 +1,11 @@
 import type { ActorRef, AnyActorRef, EventObject, Snapshot } from 'xstate';
 
-/** An actor of which is known what it may be sent, and nothing else. */
+/** An actor of which only the accepted events are known. */
 export type Peer<Event extends EventObject> = ActorRef<Snapshot<unknown>, Event>;
 
 /**
- * For a side's actors that are spoken to by name: what each of them takes. The lookup is the target of a `sendTo`, which
- * then takes no other event.
+ * Looks up actors by system ID, with the events that each accepts. The result is the target of a `sendTo`, which then
+ * accepts no other event.
  */
 export function peersOf<Inboxes extends Record<keyof Inboxes, EventObject>>() {
   return <Name extends keyof Inboxes & string>(name: Name) =>

@@ -1,85 +1,95 @@
 /**
- * How a machine wants to be seen over time: plain data at its root, `meta: { timeline }`. It goes into the header of each trace,
- * so that whoever draws a trace knows no program by name. What a state is for is told by its tags, see {@link lifePhases}.
+ * How a timeline shows the actors of a machine: plain data in `meta: { timeline }` at the root of the machine. The
+ * header of each trace contains it, so that viewers need no knowledge of the program. Tags give the phase of a state,
+ * see {@link lifePhases}.
  */
 export interface Timeline {
   /**
-   * Which lanes its actors have: one each; none; or their number is the line of one lane. Absent: one each, for the first few of
-   * them, and the number of the others.
+   * Lanes of the actors: one each, none, or one lane that counts them. Default: one each for the first few, and a count
+   * for the rest.
    */
   readonly lane?: 'each' | 'none' | { readonly count: string };
-  /** Lanes that are there from the beginning, in this order; `program` is where marks go that name no lane. */
+  /** Lanes that always exist, in this order. `program` has the marks without a lane. */
   readonly lanes?: readonly { readonly name: string; readonly title?: string }[];
-  /** What machines of one group say among themselves is no mark of a rule for `*`. */
+  /** Events between machines of one group do not match a mark rule for `*`. */
   readonly group?: string;
-  /** Children that are effects, by their names: as long as one lives, its lane has a bar. */
+  /** Child effects by name: the lane has a bar while the child runs. */
   readonly work?: readonly { readonly child: string; readonly lane: string; readonly phase: string }[];
   readonly marks?: readonly MarkRule[];
-  /** A process of its actors that is no state of theirs. */
+  /** A process of the actor that is not one of its states. */
   readonly process?: ProcessRule;
-  /** What goes to other programs, and comes from them: arrows where their traces are looked at together. */
+  /** Messages to and from other programs: arrows if their traces are shown together. */
   readonly links?: readonly LinkRule[];
 }
 
-/** One end of an arrow between programs: an event tells of it. */
+/** One end of an arrow between programs, identified by an event. */
 export interface LinkRule {
   readonly event: string;
-  /** `is`: the event tells who this program is to others; `{identity}` in other rules' keys. */
+  /** `is`: the event has the identity of this program; `{identity}` in the keys of other rules. */
   readonly side: 'sends' | 'receives' | 'is';
-  /** With fields of the event, as in {@link MarkRule.text}: what both ends have in common. An end that lacks one is none. */
+  /**
+   * Text with fields of the event, as in {@link MarkRule.text}, that is equal at both ends. There is no arrow without
+   * the other end.
+   */
   readonly key: string;
-  /** What goes along it; the event's type unless given. */
+  /** Label; default: the event's type. */
   readonly text?: string;
 }
 
 /**
- * A process that takes an actor several events. The actor has a lane for it from the first step on, with a bar for each step. Events
- * count that are delivered to the actor.
+ * A process of several events of an actor. The actor has a lane for it from the first step on, with a bar for each
+ * step. Only events that are delivered to the actor count.
  */
 export interface ProcessRule {
-  /** The title of the lane: words with fields of this event, which comes before the first step. Absent: the actor's name. */
+  /** Title of the lane: text with fields of this event, which precedes the first step. Default: the actor's name. */
   readonly title?: { readonly event: string; readonly text: string };
   readonly steps: readonly StepRule[];
 }
 
-/** An event that ends the current step and begins the next one. Of the rules for one event the first that fits is taken. */
+/** An event that ends the current step and begins the next one. The first matching rule for an event applies. */
 export interface StepRule {
   readonly event: string;
-  /** Fields that must have these values. */
+  /** Required values of fields. */
   readonly when?: Readonly<Record<string, unknown>>;
-  /** The current step must be one of these; absent: any, or none. */
+  /** The current step must be one of these; default: any, or none. */
   readonly during?: readonly string[];
-  /** Name of the step that begins; absent: the process ends. */
+  /** Name of the step that begins; default: the process ends. */
   readonly step?: string;
   /** What the step waits for, with fields of the event as in {@link MarkRule.text}. */
   readonly text?: string;
 }
 
-/** When there is a mark. Of the rules for one event the first that fits is taken. It names one of `event`, `timer`, `items`. */
+/** Condition of a mark. The first matching rule for an event applies. A rule has one of `event`, `timer`, `items`. */
 export interface MarkRule {
   readonly kind: MarkKind;
   /**
-   * In words. `{reason}` is that field of the event, `{a.b}` a field of a field, `{a|b}` the first that is there, `{list:object}`
-   * how many there are (`2 objects`); `{type}`, `{from}` and `{to}` are the event's own.
+   * `{reason}` is that field of the event, `{a.b}` a nested field, `{a|b}` the first field that exists, `{list:object}`
+   * a count (`2 objects`); `{type}`, `{from}` and `{to}` are those of the event.
    */
   readonly text: string;
-  /** A lane's name, or an actor's, which may come from the event as well; `program` where it is absent or there is no such lane. */
+  /**
+   * Name of a lane or of an actor, possibly with fields of the event; default, also if there is no such lane:
+   * `program`.
+   */
   readonly lane?: string;
-  /** An event of this type is delivered to anybody. `*`: any that an actor of this machine sends out of its group, and no other rule is for. */
+  /**
+   * An event of this type is delivered to any actor. `*`: any event that an actor of this machine sends out of its
+   * group and that no other rule matches.
+   */
   readonly event?: string;
-  /** A delay of this name of an actor of this machine is over. */
+  /** A delay with this name of an actor of this machine has elapsed. */
   readonly timer?: string;
-  /** Path of a list in the context of an actor of this machine (a JSON Pointer): an item of it comes to be as `when` says. */
+  /** JSON Pointer to a list in the context of an actor of this machine: an item of it changes to match `when`. */
   readonly items?: string;
-  /** Fields that must have these values. */
+  /** Required values of fields. */
   readonly when?: Readonly<Record<string, unknown>>;
-  /** Fields that must be numbers greater than these. */
+  /** Fields that must be greater than these. */
   readonly above?: Readonly<Record<string, number>>;
-  /** No mark where this field is what it was at the mark before. */
+  /** No mark if this field has the value that it had at the previous mark. */
   readonly unlessSame?: string;
 }
 
-/** From what nobody minds to what everybody has to know. */
+/** In ascending order of importance. */
 export const markKinds = [
   'request',
   'change',
@@ -94,5 +104,5 @@ export const markKinds = [
 
 export type MarkKind = (typeof markKinds)[number];
 
-/** Tags of states that are phases of a life, whatever the states are called; the first that a state has is shown. */
+/** Tags that give the phase of a state, whatever its name; the first tag of a state that is listed here is shown. */
 export const lifePhases = ['starting', 'live', 'draining', 'retiring', 'ending', 'gone'] as const;

@@ -10,40 +10,36 @@ export type { AgentInput, AgentOutput } from './agent.setup.ts';
 
 const releasing = '#agent.releasing base ids';
 
-/** Records the reason that the event carries. */
 const recordReason = {
   type: 'recordFailure' as const,
   params: ({ event }: { event: { reason: string } }) => ({ trouble: [event.reason] }),
 };
-/** Records the error with which an effect was rejected. */
 const recordError = {
   type: 'recordFailure' as const,
   params: ({ event }: { event: { error: unknown } }) => ({ trouble: [reasonOf(event.error)] }),
 };
 
-/** A required part of the agent is unavailable. */
 const onPartFailure = {
   target: releasing,
   actions: recordReason,
 };
 
-/** An actor of ours is broken. */
 const onActorError = { target: releasing, actions: recordError };
 
-function openTimeout(what: string, limitMs: number) {
+function openTimeout(part: string, limitMs: number) {
   return {
     target: releasing,
-    actions: { type: 'addFailure' as const, params: { trouble: `${what} not open after ${limitMs} ms` } },
+    actions: { type: 'addFailure' as const, params: { trouble: `${part} not open after ${limitMs} ms` } },
   };
 }
 
-/** What runs is this agent's from now on. */
+/** Records the base IDs and Envoys that this agent now owns. */
 const recordTakenClaim = [
   {
     type: 'recordClaim' as const,
     params: ({ event }: { event: SuccessionTaken | SuccessionFailed }) => event.claimed,
   },
-  // Another one listens when there is something to give way with again.
+  // A new one is spawned when this agent can be replaced again.
   'stopPredecessor' as const,
 ];
 const onClaimTaken = [
@@ -59,13 +55,13 @@ const onClaimTaken = [
   { target: '#agent.active.supervising', actions: recordTakenClaim },
 ];
 
-/** What ends the agent where nothing was started that has to be drained. */
+/** Exits while no Envoy is running that must be drained. */
 const onExitRequest = {
   'status.failed': onPartFailure,
   'quit.requested': releasing,
   'signal.received': { guard: 'isStopSignal' as const, target: releasing },
 };
-/** While it opens what Envoy will need: one may run already. */
+/** While ports and sockets are being opened. Adopted Envoys may be running already. */
 const onEarlyExitRequest = {
   ...onExitRequest,
   'quit.requested': [{ guard: 'hasEnvoysToDrain' as const, actions: 'recordStop' as const }, { target: releasing }],
@@ -75,13 +71,13 @@ const onEarlyExitRequest = {
   ],
 };
 
-/** It is to end, and what is under way comes first. */
+/** The agent exits after the current step. */
 const deferExitRequest = {
   'signal.received': { guard: 'isStopSignal' as const, actions: 'recordStop' as const },
   'quit.requested': { actions: 'recordStop' as const },
 };
 
-/** The root of pilot-agent: brings the others up in order, passes signals on, and takes everything down. */
+/** The root machine of pilot-agent: starts all others in order, forwards signals, and stops everything. */
 export const agentMachine = agentSetup.createMachine({
   id: 'agent',
   description: 'The process that keeps Envoy running.',
@@ -99,7 +95,7 @@ export const agentMachine = agentSetup.createMachine({
   }),
   invoke: { id: 'signals', src: 'signals' },
   on: {
-    // Ignored where no state has a use for them: SIGHUP where no Envoy can be there yet, SIGUSR2, a signal when everything is over.
+    // Ignored in states without a transition for it: SIGHUP before an Envoy can exist, SIGUSR2, signals after the end.
     'signal.received': { guard: 'isDeferrable', actions: 'deferOrder' },
     'status.failed': {},
     'quit.requested': {},
@@ -112,14 +108,14 @@ export const agentMachine = agentSetup.createMachine({
     'access-logs.failed': {},
     'xds.listening': {},
     'xds.failed': {},
-    // Told for people: they are in the trace, and so in the log and the metrics.
+    // Recorded in trace, log and metrics only.
     'epochs.adopted': {},
     'restart.decided': {},
     'restart.ended': {},
     'binary.withdrawn': {},
     'binary.proven': {},
     'files.missing': {},
-    // A port that was lost is open again.
+    // A port that had failed is open again.
     'dns.listening': {},
     'dns.failed': {},
     'succession.taken': {},
@@ -186,7 +182,7 @@ export const agentMachine = agentSetup.createMachine({
             port: settings.statusPort,
             hasEnvoy: settings.runsEnvoy,
             awaitsApplication: settings.awaitsApplication,
-            // Names come with Envoy's configuration: a bootstrap of the user's own has its own way to them, or none.
+            // Envoy's configuration redirects DNS to the agent: a custom bootstrap may resolve names in another way.
             awaitsNames: settings.dns && settings.xdsSocket !== '',
             awaitsGrpcBootstrap: settings.proxyless,
           }),
@@ -249,7 +245,7 @@ export const agentMachine = agentSetup.createMachine({
               on: {
                 'xds.listening': [
                   { guard: 'replacesAgent', target: 'standing by', actions: 'spawnSuccessor' },
-                  // Whoever started them has left what the control plane patches.
+                  // The previous agent stored the bootstrap patches.
                   { guard: and(['runsEnvoy', 'hasAdoption']), target: '#agent.active.supervising.adopting' },
                   { guard: 'requestsPatches', target: 'bootstrap patches' },
                   { guard: 'runsEnvoy', target: '#agent.active.supervising' },
@@ -410,7 +406,7 @@ export const agentMachine = agentSetup.createMachine({
           },
         },
       },
-      // Told once more: who is left is killed already, and is not waited for.
+      // The remaining processes were killed; the agent does not wait for them.
       on: { 'signal.received': { guard: 'isStopSignal', target: 'ended' } },
     },
     ended: { type: 'final', tags: 'leaving' },

@@ -47,54 +47,52 @@ export interface AgentInput {
 }
 
 export interface AgentContext extends AgentInput {
-  /** The one that Envoys begin with, then the one to fall back to, where there is one. */
+  /** The primary base ID, then the spare one, if there is one. */
   baseIds: number[];
-  /** What runs already when the agent begins. */
+  /** Envoys that are already running when the agent starts. */
   adoption: Adoption | undefined;
-  /** Somebody has asked for the end while Envoys were being taken over: they are to be drained first. */
+  /** An exit was requested while Envoys were being adopted: they are drained first. */
   endIsDue: boolean;
-  /** What was ordered while Envoys were being taken over, or were another agent's. */
+  /** Orders received while Envoys were being adopted or belonged to another agent. */
   ordersDue: DueOrder[];
-  /** An Envoy that another agent has started is on its way to live: what is due waits for what becomes of it. */
+  /** An adopted Envoy is still starting: deferred orders wait for the outcome. */
   awaitsRestart: boolean;
   /** Whether gRPC programs of this pod get a bootstrap file: `awaited` until their certificates are on disk. */
   grpcBootstrap: 'none' | 'awaited' | 'started';
-  /** Why the agent ends other than by order; empty while there is no such reason. */
+  /** Why the agent exits without an order; empty if there is no such reason. */
   trouble: string[];
-  /** Another agent goes on with what runs here when this one ends: an older one that waits, or a newer one. */
+  /** Another agent keeps the Envoys when this one exits: an older one that waits, or a newer one. */
   isAnothers: boolean;
 }
 
 export interface AgentOutput {
-  /** 0 when the agent ended as it was told to, or that of an agent that has given way (`successionExitCodeOf`). */
+  /** 0 after an ordered exit, 1 after a failure; after a hand-over see `successionExitCodeOf`. */
   exitCode: number;
-  /** What to tell the person; empty after an ordered end. */
+  /** Messages for the operator; empty after an ordered exit. */
   trouble: string[];
 }
 
 const stopSignals: ReadonlySet<Signal> = new Set(['SIGTERM', 'SIGINT', 'SIGQUIT']);
 
-/** Whether certificates are written to files, which the bootstrap file of gRPC names. */
 function awaitsOutput({ identity }: AgentSettings): boolean {
   return identity.writesOutput && provesIdentity(identity);
 }
 
-/** A sweep waits for the Envoys of dead agents. */
+/** Includes the sweep, which waits until Envoys of dead agents have exited. */
 export const claimLimitMs = 30_000;
-/** A port is opened, or it is not, at once. */
 export const openLimitMs = 10_000;
-/** The socket is tried six times in 31 s, each for ten at the most. */
+/** Six attempts to open the socket within 31 s, each of at most 10 s. */
 export const secretsLimitMs = 95_000;
-/** What is left of Envoys is killed, and the kernel given its time. */
+/** Includes the time until the kernel has reaped the killed processes. */
 export const releaseLimitMs = 12_000;
 
-/** The words that the agent's chart is written in: its types, actors, delays, guards and actions. */
+/** Types, actors, delays, guards and actions of the agent's chart. */
 export const agentSetup = setup({
   types: {
     context: {} as AgentContext,
     input: {} as AgentInput,
     output: {} as AgentOutput,
-    /** `leaving`: there is no way back. */
+    /** `leaving`: the exit can no longer be cancelled. */
     tags: {} as 'leaving',
     events: {} as
       | AgentSignalReceived
@@ -141,14 +139,14 @@ export const agentSetup = setup({
     },
   },
   actors: {
-    /** Passes on what the operating system delivers. */
     signals: callbackEffect<{ type: never }, undefined>('signals'),
     /**
-     * Takes over the base ids of an agent of this container that was killed, with what runs under them; else sweeps what dead agents left behind, and
-     * takes one or two Envoy base ids that nobody on this host uses. None, where an older agent has them that is to give way.
+     * Takes the base IDs of an agent of this container that was killed, with its Envoys. Otherwise removes what dead
+     * agents left, and claims one or two Envoy base IDs that are free on this host; none if an older agent has yet to
+     * hand them over.
      */
     claimBaseIds: promiseEffect<ClaimedIds, { succeeds: boolean }>('claimBaseIds'),
-    /** Ends what runs under them, unless that is for another agent to go on with. */
+    /** Terminates the Envoys under the base IDs, unless another agent keeps them. */
     releaseBaseIds: promiseEffect<void, { baseIds: number[]; keeps: boolean }>('releaseBaseIds'),
     bootstrapPatches: bootstrapPatchesMachine,
     status: statusMachine,
@@ -171,16 +169,16 @@ export const agentSetup = setup({
   },
   guards: {
     isStopSignal: ({ event }) => event.type === 'signal.received' && stopSignals.has(event.signal),
-    /** What is told to end once more ends at once. */
+    /** A second request to exit does not wait for the drain. */
     hasEnvoysToDrain: ({ context }) => context.adoption !== undefined && !context.endIsDue,
-    /** An order about Envoys that may run: they are being taken over, or are another agent's at the moment. */
+    /** A signal for Envoys that are being adopted or belong to another agent at the moment. */
     isDeferrable: ({ context, event }) =>
       context.settings.liveRestore && event.type === 'signal.received' && isDueOrder(event.signal),
     hasAdoptedEpochs: (_, { adoption }: ClaimedIds) => adoption !== undefined,
     hasAdoption: ({ context }) => context.adoption !== undefined,
     mayAdoptEpochs: ({ context }) => context.settings.liveRestore && !context.endIsDue,
     isStopDue: ({ context }) => context.endIsDue || context.trouble.length > 0,
-    /** Another agent has what there is, or somebody has asked for the end and nothing has to be drained. */
+    /** Another agent has the Envoys, or an exit was requested and there is nothing to drain. */
     exitsImmediately: ({ context }, { adoption, isAnothers }: ClaimedIds) =>
       isAnothers === true || (context.endIsDue && adoption === undefined),
     isRestartSignal: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGHUP',
@@ -195,13 +193,12 @@ export const agentSetup = setup({
   },
   actions: {
     spawnSuccessor: spawnChild('successor', { id: 'successor', systemId: 'successor' }),
-    /** Told once: from then on this agent ends what it has when it ends. */
+    /** From then on this agent terminates its Envoys when it exits. */
     reportComplete: enqueueActions(({ context, enqueue }) => {
       if (!context.settings.succeeds || !context.isAnothers) return;
       enqueue.assign({ isAnothers: false });
       enqueue.sendTo('successor', { type: 'succession.complete' });
     }),
-    /** Only where there is something to give way with. */
     spawnPredecessor: enqueueActions(({ context, enqueue }) => {
       if (!context.settings.givesWay) return;
       enqueue.spawnChild('predecessor', { id: 'predecessor', systemId: 'predecessor' });
@@ -222,7 +219,7 @@ export const agentSetup = setup({
       ordersDue: ({ context: { ordersDue }, event }) =>
         event.type === 'signal.received' && isDueOrder(event.signal) ? withOrder(ordersDue, event.signal) : ordersDue,
     }),
-    /** What is due is done; not while an adopted Envoy is on its way to live: nobody knows yet whether it is. */
+    /** Waits until the outcome of an adopted restart is known. */
     runDeferredOrders: enqueueActions(({ context: { ordersDue, awaitsRestart }, event, enqueue }) => {
       if (awaitsRestart && event.type !== 'restart.ended') return;
       if (ordersDue.includes('SIGUSR1')) enqueue.sendTo('supervisor', { type: 'logs.reopen' });
@@ -235,7 +232,7 @@ export const agentSetup = setup({
     startStatus: sendTo('status', { type: 'status.start' }),
     spawnDns: spawnChild('dns', { id: 'dns', systemId: 'dns' }),
     startDns: sendTo('dns', { type: 'dns.start' }),
-    /** Secrets are served for as long as the agent lives: an Envoy that drains still asks. */
+    /** Secrets are served until the agent exits, because a draining Envoy still requests them. */
     spawnSecrets: spawnChild('secrets', {
       id: 'secrets',
       systemId: 'secrets',
@@ -247,7 +244,7 @@ export const agentSetup = setup({
       if (socket === '') return;
       enqueue.spawnChild('accessLogs', { id: 'access-logs', systemId: 'access-logs', input: { socket } });
     }),
-    /** At most once. Certificates are on disk, or this agent does not write them. */
+    /** At most once, when the certificates are on disk or this agent does not write them. */
     spawnGrpcBootstrap: enqueueActions(({ context, event, enqueue }) => {
       if (context.grpcBootstrap !== 'awaited') return;
       const isServedByAnother = event.type === 'secrets.ready' && event.by === 'another';
@@ -258,7 +255,6 @@ export const agentSetup = setup({
     startSecrets: sendTo('secrets', { type: 'secrets.start' }),
     startXds: sendTo('xds-proxy', { type: 'xds.start' }),
     startSupervisor: sendTo('supervisor', { type: 'supervisor.start' }),
-    /** The binary is watched where its path is known. */
     watchBinary: enqueueActions(({ context, enqueue }) => {
       const { binary } = context.settings;
       if (binary.path === '') return;

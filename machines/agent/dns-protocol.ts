@@ -1,6 +1,6 @@
 /**
- * Every event about the agent's DNS server (spec/agent.md §9): who sends it, who receives it. A question is none: thousands come
- * in a second, and nothing is decided for them.
+ * Every event about the agent's DNS server (spec/agent.md §9): sender and receiver. A DNS query is not an event:
+ * thousands arrive per second.
  */
 
 // ---- agent ↔ dns, dns → status

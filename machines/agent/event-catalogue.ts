@@ -1,6 +1,6 @@
 /**
- * Every event of pilot-agent as a table: what protocol.ts declares, for tests and tools to read. What an event means stands
- * above its type there, and docs/events.md has both together.
+ * Every event of pilot-agent as data, for tests and tools. Its type in `*protocol.ts` has the description;
+ * docs/events.md has both.
  */
 import type { CatalogueRow } from '../catalogue-row.ts';
 
@@ -37,11 +37,11 @@ type Diagram =
 const fromLogServer = { from: 'access-logs/server', to: 'access-logs', diagram: 'access-logs', seeds: [] } as const;
 
 /**
- * `spawn`, `timer …` and `done` rows are what the runtime itself records of an actor's life: the seeds draw a started process
- * and an armed timer as messages.
+ * The runtime records `spawn`, `timer …` and `done`: the specification shows the start of a process and of a timer as
+ * messages.
  */
 export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
-  // ---- from outside, and the status port
+  // ---- signals and the status port
   { type: 'spawn', from: 'agent', to: 'status', diagram: 'startup', seeds: ['12.1 #1'] },
   { type: 'status.start', from: 'agent', to: 'status', diagram: 'startup', seeds: ['12.1 #2'] },
   { type: 'spawn', from: 'status', to: 'status/http', diagram: 'status', seeds: [] },
@@ -64,7 +64,7 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'timer retryPause', from: 'bootstrap-patches', to: 'bootstrap-patches', diagram: 'startup', seeds: [] },
   { type: 'status.drain', from: 'agent', to: 'status', diagram: 'shutdown', seeds: [] },
 
-  // ---- an agent that gives way to a newer one
+  // ---- hand-over to a newer agent
   { type: 'succession.due', from: 'predecessor', to: 'agent', diagram: 'predecessor', seeds: [] },
   { type: 'succession.begin', from: 'agent', to: 'predecessor', diagram: 'predecessor', seeds: [] },
   { type: 'succession.refuse', from: 'agent', to: 'predecessor', diagram: 'predecessor', seeds: [] },
@@ -97,7 +97,7 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'succession.complete', from: 'agent', to: 'successor', diagram: 'successor', seeds: [] },
   { type: 'takeover.confirm', from: 'successor', to: 'successor/link', diagram: 'successor', seeds: [] },
 
-  // ---- whom the status port asks
+  // ---- readiness
   { type: 'serving.began', from: 'supervisor', to: 'status', diagram: 'startup', seeds: [] },
   { type: 'serving.ended', from: 'supervisor', to: 'status', diagram: 'retry', seeds: [] },
   { type: 'handover.began', from: 'supervisor', to: 'status', diagram: 'restart', seeds: [] },
@@ -114,7 +114,7 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'readiness.respond', from: 'status', to: 'status/http', diagram: 'status', seeds: [] },
   { type: 'readiness.invalidate', from: 'status', to: 'status/http', diagram: 'status', seeds: [] },
 
-  // ---- the workload's name server
+  // ---- DNS
   { type: 'spawn', from: 'agent', to: 'dns', diagram: 'dns', seeds: [] },
   { type: 'dns.start', from: 'agent', to: 'dns', diagram: 'dns', seeds: [] },
   { type: 'spawn', from: 'dns', to: 'dns/server', diagram: 'dns', seeds: [] },
@@ -128,7 +128,7 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'dns.failed', from: 'dns', to: 'agent', diagram: 'dns', seeds: [] },
   { type: 'names.available', from: 'dns', to: 'status', diagram: 'dns', seeds: [] },
 
-  // ---- the bootstrap file of gRPC programs without a proxy
+  // ---- bootstrap file of proxyless gRPC
   { type: 'output.written', from: 'secrets/output', to: 'secrets', diagram: 'secrets', seeds: [] },
   { type: 'output.written', from: 'secrets', to: 'agent', diagram: 'secrets', seeds: [] },
   { type: 'spawn', from: 'agent', to: 'access-logs', diagram: 'access-logs', seeds: [] },
@@ -184,7 +184,7 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   },
   { type: 'config.rejected', from: 'cert-watcher', to: 'supervisor', diagram: 'watch', seeds: [] },
 
-  // ---- another Envoy at the path of its binary
+  // ---- new Envoy binaries
   { type: 'spawn', from: 'agent', to: 'binary-watcher', diagram: 'binary', seeds: [] },
   { type: 'binary.check', from: 'agent', to: 'binary-watcher', diagram: 'binary', seeds: [] },
   { type: 'spawn', from: 'binary-watcher', to: 'binary-watcher/check', diagram: 'binary', seeds: [] },
@@ -263,7 +263,7 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'timer trial', from: 'secret-files-N', to: 'secret-files-N', diagram: 'secret-files', seeds: [] },
   { type: 'timer pause', from: 'secret-files-N', to: 'secret-files-N', diagram: 'secret-files', seeds: [] },
 
-  // ---- what to do
+  // ---- decisions of the supervisor
   { type: 'spawn', from: 'agent', to: 'supervisor', diagram: 'startup', seeds: ['12.1 #4'] },
   { type: 'supervisor.start', from: 'agent', to: 'supervisor', diagram: 'startup', seeds: ['12.1 #12'] },
   { type: 'supervisor.restart', from: 'agent', to: 'supervisor', diagram: 'restart', seeds: [] },
@@ -294,7 +294,7 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'child.ended', from: 'supervisor', to: 'restart', diagram: 'one-restart', seeds: [] },
   { type: 'done', from: 'restart', to: 'supervisor', diagram: 'one-restart', seeds: [] },
 
-  // ---- the end of every Envoy
+  // ---- shutdown
   { type: 'spawn', from: 'supervisor', to: 'shutdown', diagram: 'end', seeds: [] },
   { type: 'epochs.changed', from: 'supervisor', to: 'shutdown', diagram: 'end', seeds: [] },
   { type: 'epochs.drain', from: 'shutdown', to: 'supervisor', diagram: 'end', seeds: [] },
@@ -307,7 +307,7 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'timer stopLimit', from: 'shutdown', to: 'shutdown', diagram: 'shutdown', seeds: [] },
   { type: 'done', from: 'shutdown', to: 'supervisor', diagram: 'end', seeds: [] },
 
-  // ---- one Envoy
+  // ---- epochs
   { type: 'spawn', from: 'supervisor', to: 'epoch-N', diagram: 'startup', seeds: ['12.1 #3'] },
   { type: 'spawn', from: 'supervisor', to: 'epoch-N', diagram: 'restart', seeds: ['12.1 #16'] },
   { type: 'epoch.probe', from: 'supervisor', to: 'epoch-N', diagram: 'epoch', seeds: [] },
@@ -346,7 +346,7 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'probe.passed', from: 'epoch-N/probe', to: 'epoch-N', diagram: 'epoch', seeds: [] },
   { type: 'probe.failed', from: 'epoch-N/probe', to: 'epoch-N', diagram: 'epoch', seeds: [] },
 
-  // ---- Envoy's way to the control plane
+  // ---- xDS proxy
   { type: 'spawn', from: 'agent', to: 'xds-proxy', diagram: 'startup', seeds: [] },
   { type: 'xds.start', from: 'agent', to: 'xds-proxy', diagram: 'xds', seeds: [] },
   { type: 'xds.listening', from: 'xds-proxy', to: 'agent', diagram: 'xds', seeds: [] },

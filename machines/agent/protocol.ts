@@ -1,7 +1,6 @@
 /**
- * Every event that passes between two actors of pilot-agent, declared once: who sends it, who receives it.
- * The order in which they may pass is in sequences/*.mmd; each with its diagram and the seeds' row that it stands for is in
- * event-catalogue.ts.
+ * Every event between two actors of pilot-agent, with sender and receiver. sequences/*.mmd has their order;
+ * event-catalogue.ts has the diagram of each, and the row of the specification that it corresponds to.
  *
  * `noun.happened` is a fact, `noun.order` an order.
  */
@@ -64,7 +63,7 @@ export type ConfigRejected = { type: 'config.rejected'; reason: string; code?: s
  */
 export type FilesMissing = { type: 'files.missing'; files: string[]; waitedMs: number; awaited: boolean };
 
-// ---- binary-watcher: another Envoy at the path of its binary
+// ---- binary-watcher → supervisor: new Envoy binaries
 
 /** agent → binary-watcher. Check the binary now and offer it, even if it was rejected before. */
 export type BinaryCheck = { type: 'binary.check' };
@@ -103,7 +102,6 @@ export type RestartReason =
 /** How. `hot restart`: as the child of an Envoy that lives. `replacement`: beside the serving epoch, under the other base id. */
 export type RestartKind = 'cold start' | 'hot restart' | 'replacement';
 
-/** What came of it. */
 export type RestartOutcome =
   | 'live'
   | 'bootstrap refused'
@@ -169,7 +167,7 @@ export type EpochSupersede = { type: 'epoch.supersede'; parentShutdownMs: number
 export type EpochRetire = {
   type: 'epoch.retire';
   lingerMs: number;
-  /** Its parent died before its time, so it will not hear a SIGTERM. */
+  /** Its parent exited too early: its main thread is blocked, and SIGTERM has no effect. */
   doomed: boolean;
 };
 /** A draining parent may exit from now on: its child is being terminated and ends it. */
@@ -219,7 +217,6 @@ export type EpochFailed = {
   type: 'epoch.failed';
   name: string;
   epoch: number;
-  /** What it was doing. */
   during:
     | 'preparing'
     | 'reading the certificates'
@@ -231,15 +228,15 @@ export type EpochFailed = {
     | 'draining';
   code: number | null;
   signal: string | null;
-  /** For people: Envoy's last words, or what the operating system said. */
+  /** For the operator: the last line of Envoy's output, or the error of the operating system. */
   reason: string;
-  /** The kernel ended it because memory ran out: the counter of its control group says so. */
+  /** The kernel killed it because memory was exhausted, by the counter of its control group. */
   outOfMemory: boolean;
   /** Envoy refused to attach because its parent seems to be initializing (spec/envoy-hot-restart.md fact 1). */
   refusedByParent: boolean;
 };
 
-// ---- supervisor ↔ restart: one Envoy on its way to live
+// ---- supervisor ↔ restart: one start of Envoy
 
 /** supervisor → restart. The second probe found that the candidate is not live. */
 export type ChildNotLive = { type: 'child.not-live' };
@@ -261,7 +258,7 @@ export type ChildAbort = {
   why: 'not live in time' | 'something newer is wanted' | 'its parent hangs' | 'its parent is gone';
 };
 
-// ---- supervisor ↔ shutdown: the end of every Envoy
+// ---- supervisor ↔ shutdown: stop of every Envoy
 
 /** supervisor → shutdown. The set of running epochs changed. `adminPort`: admin port of the Envoy whose active requests count. */
 export type EpochsChanged = { type: 'epochs.changed'; nothingToDrain: boolean; adminPort: number };
@@ -299,19 +296,19 @@ export type HandoverEnded = { type: 'handover.ended' };
 
 /** bootstrap-patches/ask → bootstrap-patches. The control plane has received the request for bootstrap patches. */
 export type PatchesRequested = { type: 'patches.requested' };
-/** What comes of asking the control plane what it patches in the bootstrap. */
+/** Result of the request for bootstrap patches. */
 export type PatchesResult =
   | { readonly is: 'patched' | 'unpatched' }
-  /** What it says cannot be made use of: by no try. */
+  /** The patches are invalid; a retry does not help. */
   | { readonly is: 'unusable'; readonly reason: string }
   | {
       readonly is: 'unreachable';
       readonly reason: string;
-      /** It answered, and did not want this agent. */
+      /** The control plane responded and rejected this agent. */
       readonly isRefusal: boolean;
-      /** So long it asked to be left alone. */
+      /** Pause that the control plane requested. */
       readonly retryAfterMs: number;
-      /** From 0 to 1. */
+      /** Drawn from 0 to 1: spreads the pause. */
       readonly chance: number;
     };
 /** bootstrap-patches/ask → bootstrap-patches. Result of the request for bootstrap patches. */
@@ -372,7 +369,7 @@ export type ProbeExplain = { type: 'probe.explain' };
 /** epoch-N/probe → epoch-N. Why the epoch is not live, as far as it can be observed. */
 export type ProbeWaiting = { type: 'probe.waiting'; reason: string };
 
-/** What an epoch tells its supervisor. */
+/** Events of an epoch to its supervisor. */
 export type EpochReport =
   | EpochNotLive
   | EpochUnkillable
@@ -386,7 +383,7 @@ export type EpochReport =
   | EpochExited
   | EpochFailed;
 
-/** What a supervisor orders an epoch to do. */
+/** Orders of the supervisor to an epoch. */
 export type EpochOrder =
   | EpochProbe
   | EpochSupersede
@@ -397,11 +394,11 @@ export type EpochOrder =
   | EpochAbort
   | LogsReopen;
 
-/** What a supervisor tells the chart of a restart. */
+/** Events of the supervisor to the chart of a restart. */
 export type RestartFact = ChildNotLive | ChildEnded | ServingLost | ParentLost | ParentOverdue | DesiredChanged;
 
-/** What the charts of a restart and of the end ask their supervisor to do. */
+/** Requests of the restart and shutdown charts to the supervisor. */
 export type PhaseOrder = ChildProbe | ChildAbort | EpochsDrain | EpochsTerminate | EpochsKill;
 
-/** What a supervisor tells the status actor. */
+/** Events of the supervisor to the status actor. */
 export type ServingReport = ServingBegan | ServingEnded | HandoverBegan | HandoverEnded;

@@ -1,6 +1,6 @@
 /**
- * Every event about the secrets of a workload (spec/agent.md §7): who sends it, who receives it. Certificates, keys and roots
- * themselves never pass here: a version names what an effect keeps in memory.
+ * Every event about the secrets of a workload (spec/agent.md §7): sender and receiver. Events never contain
+ * certificates, keys or roots: a version identifies what an effect keeps in memory.
  */
 
 // ---- agent ↔ secrets
@@ -37,7 +37,7 @@ export type SdsReject = { type: 'sds.reject'; name: string; reason: string };
 
 // ---- secrets ↔ secret-N
 
-/** What roots ROOTCA is made of, each a hash of a set of certificates; empty: none yet. */
+/** Sources of the roots in ROOTCA, each the hash of a set of certificates; empty: none yet. */
 export interface RootParts {
   /** Those that came with the workload's certificate. */
   authorities: string;
@@ -107,9 +107,8 @@ export type OutputWrite = { type: 'output.write'; certificate: string; roots: st
 /** secrets/output → secrets. The files could not be written; the next attempt is after a pause, or with the next certificate. */
 export type OutputFailed = { type: 'output.failed'; reason: string };
 
-/** What a secret tells. */
 export type SecretReport = SecretObtained | SecretUnavailable | SecretExpired;
-/** What the secret server tells. */
+/** Events of the secret server. */
 export type SdsReport = SdsListening | SdsFailed | SdsSubscribed | SdsUnsubscribed | SdsAcknowledged | SdsRejected;
-/** What it is told. */
+/** Orders to the secret server. */
 export type SdsOrder = SdsOpen | SdsServe | SdsWithdraw | SdsReject;

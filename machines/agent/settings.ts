@@ -1,113 +1,111 @@
 import { defaultFetchLimits, type FetchLimits } from './wasm/wasm-module.machine.ts';
 import type { ProbeTimes } from './xds/workload-health.machine.ts';
 
-/** What the agent's machines are told once, at start. All times in milliseconds. */
+/** Settings of the agent's machines, fixed at start. All times in milliseconds. */
 export interface AgentSettings {
-  /** Port of Envoy's admin interface. All epochs of one base id share it: a child takes it over from its parent. */
+  /** Port of Envoy's admin interface. Epochs of one base ID share it: a child takes it over from its parent. */
   adminPort: number;
-  /** Admin port of an Envoy under the spare base id: two base ids cannot share one. 0: a free one, chosen when it is needed. */
+  /** Admin port of an Envoy under the spare base ID, because two base IDs cannot share one. 0: a free port. */
   spareAdminPort: number;
-  /** Envoy's --drain-time-s: how long a superseded or stopping Envoy lets its connections go. */
+  /** Envoy's --drain-time-s: drain of connections of a superseded or stopping Envoy. */
   drainMs: number;
-  /** Envoy's --parent-shutdown-time-s: how long after its child is live a parent is ended. */
+  /** Envoy's --parent-shutdown-time-s: exit of the parent after its child is live. */
   parentShutdownMs: number;
-  /** How long a stopping agent lets requests finish before it ends Envoy. */
+  /** Drain of a stopping agent before it terminates Envoy. */
   terminationDrainMs: number;
-  /** True: a stopping agent waits until no request is in flight instead, however long that takes (spec/agent.md §2.5). */
+  /** A stopping agent waits without a limit until no request is active (spec/agent.md §2.5). */
   exitOnZeroActiveConnections: boolean;
-  /** And for this at least: traffic that is still on its way here has to arrive first. */
+  /** Minimum of that wait: clients that have not yet removed this proxy may still send requests. */
   minimumDrainMs: number;
-  /** A child beside a serving epoch must be live within this. */
+  /** Limit for a child of a serving epoch to become live. */
   startLimitMs: number;
-  /** An ordered end must have happened within this, else SIGKILL. Covers a blocked main thread (measured: 10 s). */
+  /** Limit between an ordered termination and SIGKILL. Covers a blocked main thread (measured: 10 s). */
   stopLimitMs: number;
-  /** How long a parent may outstay its parent-shutdown time. */
+  /** Tolerance after the parent-shutdown time. */
   parentGraceMs: number;
-  /** How long live makes an epoch healthy: the retry budget is renewed. */
+  /** An epoch that has been live for this time resets the retry budget. */
   healthyMs: number;
-  /** What an Envoy that ends on its own leads to while nobody serves: another one, or the agent's own end. */
+  /** After an unexpected exit of Envoy while no other epoch serves: start another one, or exit. */
   restartPolicy: 'retry' | 'exit';
-  /** False: what would be a hot restart is a drain and a start from epoch 0. */
+  /** False: Envoy is drained and started at epoch 0 instead of a hot restart. */
   hotRestart: boolean;
   retry: { budget: number; firstDelayMs: number; maxDelayMs: number };
-  /** Starts of Envoy: `burst` at once, then one each `refillMs`. */
+  /** Rate limit of starts of Envoy: `burst` at once, then one each `refillMs`. */
   starts: { burst: number; refillMs: number };
   watch: {
     directories: string[];
-    /** Time from the first change to the reading of the files. */
+    /** From the first change until the files are read. */
     delayMs: number;
-    /** Files that should be there before Envoy starts, and how long to wait for them. */
+    /** Files that Envoy needs at its start, and the limit of the wait for them. */
     requiredFiles: string[];
     requiredFilesLimitMs: number;
   };
   binary: BinarySettings;
-  /** Whether an agent of this container may have been killed and have left Envoys running. */
+  /** An agent of this container may have been killed and may have left Envoys running. */
   liveRestore: boolean;
-  /** Whether a newer agent of this container may take the place of this one. */
+  /** A newer agent of this container may replace this one. */
   givesWay: boolean;
-  /** Whether an older agent of this container is to give way to this one. */
+  /** This agent replaces an older one of this container. */
   succeeds: boolean;
-  /** False: nobody starts an Envoy here; the agent serves applications that speak xDS themselves, until it is told to end. */
+  /** False: no Envoy is started; the agent serves applications that are xDS clients. */
   runsEnvoy: boolean;
   /** 0: no status server. */
   statusPort: number;
-  /** Whether an Envoy is ready only when it was seen to serve one of the application's ports. */
+  /** Envoy is ready only after it has served one of the application's ports. */
   awaitsApplication: boolean;
-  /** Whether the workload's names are answered. */
+  /** The agent resolves DNS queries of the workload. */
   dns: boolean;
   identity: IdentitySettings;
-  /** Whether the control plane is asked, before the first Envoy, what it patches in the bootstrap. */
+  /** The agent requests bootstrap patches of the control plane before it starts the first Envoy. */
   patchedBootstrap: boolean;
-  /** The socket that Envoy has its configuration from; empty: no xDS proxy. */
+  /** Socket of the xDS proxy; empty: no xDS proxy. */
   xdsSocket: string;
-  /** The socket at which Envoy's access logs are received; empty: no standard metrics. */
+  /** Socket of the access log service; empty: no standard metrics. */
   accessLogSocket: string;
-  /** Programs of the pod are clients and servers of gRPC without a proxy: each of their xDS streams lives on. */
+  /** Programs of the pod are proxyless gRPC clients and servers: none of their xDS streams replaces another. */
   proxyless: boolean;
-  /** When the workload is asked whether it can serve, for the control plane to know; null: never. */
+  /** Probe of the workload, whose result the control plane receives; null: no probe. */
   readinessProbe: ProbeTimes | null;
-  /** Limits of the fetches of Wasm modules. */
   moduleLimits: FetchLimits;
 }
 
-/** Where Envoy's binary is, and what is done about another one there. */
+/** Envoy's binary, and how the agent handles a new one. */
 export interface BinarySettings {
-  /** Path as it was named: the file behind it may change. Empty: it is not looked at again. */
+  /** Configured path, where another file may appear. Empty: it is not checked again. */
   path: string;
-  /** The name by which effects know the file that is there at the start. */
+  /** Name by which effects identify the file that is at the path when the agent starts. */
   first: string;
-  /** False: another one is taken up when it is ordered, and then only. */
+  /** False: a new binary is used only by order. */
   watched: boolean;
-  /** A file that is being written has to rest for so long. */
+  /** A changed file must be unchanged for this time. */
   settleMs: number;
 }
 
-/** How this workload proves who it is (spec/agent.md §7). */
+/** Workload identity (spec/agent.md §7). */
 export interface IdentitySettings {
   /**
-   * Where its certificate comes from; `nowhere`: it has no identity, and Envoy is given no secret server. `files of services`: no identity
-   * either, but a server of the files that TLS settings of tracers and of services for telemetry name.
+   * Source of the workload certificate. `nowhere`: no identity and no secret server. `files of services`: no identity,
+   * but a secret server for the files in TLS settings of tracers and telemetry services.
    */
   source: 'nowhere' | 'files of services' | 'files' | 'authority';
-  /** Why it is that; for people. */
+  /** Reason for the source, for the log. */
   reason: string;
   /** Path of the secret server's socket. */
   socket: string;
-  /** Directories of mounted files: of the certificate with its key, and of the roots; empty: not mounted. */
+  /** Directories of mounted files: certificate and key, and roots. Empty: not mounted. */
   certificateDirectory: string;
   rootDirectory: string;
-  /** Share of a certificate's life that is left when it is renewed, and by how much that differs from one to the next. */
+  /** Renewal when this share of the lifetime is left, plus or minus the jitter. */
   grace: { ratio: number; jitter: number };
-  /** Whether what is issued is written to files, too. */
+  /** Issued certificates are also written to files. */
   writesOutput: boolean;
 }
 
-/** Whether this workload can prove who it is. */
 export function provesIdentity({ source }: Pick<IdentitySettings, 'source'>): boolean {
   return source === 'files' || source === 'authority';
 }
 
-/** The reference's figures (spec/agent.md §1.5, §2, §3). */
+/** Defaults of the reference (spec/agent.md §1.5, §2, §3). */
 export const defaultSettings: AgentSettings = {
   adminPort: 15_000,
   spareAdminPort: 0,

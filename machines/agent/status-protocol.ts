@@ -1,4 +1,4 @@
-/** Events between the status server and its chart: which Envoy counts, and how a readiness call is answered. */
+/** Every event between the status server and its chart: sender and receiver. */
 import type { QuitRequested, UpgradeRequested } from './protocol.ts';
 
 /** status/http → status. The port is open. */
@@ -60,9 +60,9 @@ export type ReadinessInvalidate = { type: 'readiness.invalidate' };
 /** Within status. The pending request has a response. */
 export type ReadinessResponded = { type: 'readiness.responded' };
 
-/** What the status actor orders of the http effect. */
+/** Orders of the status actor to the HTTP effect. */
 export type StatusHttpOrder = AdminUse | EnvoyProbe | EnvoyDrain | ReadinessRespond | ReadinessInvalidate;
-/** What the http effect tells the status actor. */
+/** Events of the HTTP effect to the status actor. */
 export type StatusHttpReport =
   | StatusHttpListening
   | StatusHttpFailed

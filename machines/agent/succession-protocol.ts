@@ -1,10 +1,10 @@
 /**
- * Every event about an agent that gives way to a newer one of its container: who sends it, who receives it. `predecessor` is the older
- * agent's side, `successor` the newer one's; between the two lies a socket.
+ * Every event about the hand-over from an agent to a newer one of its container: sender and receiver. `predecessor`
+ * runs in the older agent, `successor` in the newer one; a socket connects them.
  */
 import type { ClaimedIds } from './envoy/adoption.ts';
 
-// ---- predecessor/link → predecessor, and back: what a newer agent says, and what it is told
+// ---- predecessor/link → predecessor, and back
 
 /** predecessor/link → predecessor. A newer agent is connected and can take over now. */
 export type SuccessorReady = { type: 'successor.ready'; pid: number };

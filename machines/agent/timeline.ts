@@ -1,7 +1,7 @@
-/** What of an agent is seen over time: a lane for each epoch, and what people look for in its life. */
+/** Timelines of the agent's machines: a lane for each epoch, and marks for restarts, failures and changes. */
 import type { MarkRule, Timeline } from '../timeline.ts';
 
-/** An actor that is looked at in its chart, and has no lane. */
+/** The actor is shown in its chart only. */
 export const noLane: Timeline = { lane: 'none' };
 
 const failed = (event: string): MarkRule => ({ event, kind: 'failure', text: '{type}: {reason}' });
@@ -89,7 +89,7 @@ export const supervisorTimeline: Timeline = {
 
 export const epochTimeline: Timeline = {
   lane: 'each',
-  // An Envoy says who it is to its control plane, and is not live before that one has said what to do.
+  // Envoy sends its node ID to the control plane, and is live when it has received its configuration.
   links: [
     { event: 'xstate.done.actor.prepare', side: 'is', key: '{output.node}' },
     { event: 'process.spawned', side: 'sends', key: 'node {identity}', text: 'xds.connect' },
@@ -105,7 +105,7 @@ export const wasmModuleTimeline: Timeline = {
 export const xdsStreamTimeline: Timeline = {
   lane: 'none',
   marks: [{ event: 'resources.rejected', kind: 'rejected', text: 'Envoy rejected {typeUrl}: {reason}' }],
-  // Nonces of pilot-discovery are its own for ever.
+  // pilot-discovery never reuses a nonce.
   links: [
     { event: 'response.forwarded', side: 'receives', key: 'push {nonce}', text: 'xds.push' },
     { event: 'request.forwarded', side: 'sends', key: 'answer to {nonce}', text: 'xds.answer' },

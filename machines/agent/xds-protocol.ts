@@ -1,6 +1,6 @@
 /**
- * Every event about the agent's xDS proxy (spec/agent.md §8): who sends it, who receives it. What Envoy and its control plane
- * say to each other passes the charts by: bytes go from one stream to the other.
+ * Every event about the agent's xDS proxy (spec/agent.md §8): sender and receiver. Requests and responses are not
+ * events: they are forwarded as bytes.
  */
 
 import type { TrustBundleReceived, TrustBundleServed } from './secrets-protocol.ts';
@@ -114,10 +114,10 @@ export type BundleReceived = {
 /** xds-stream-N → xds-stream-N/upstream. Acknowledge these roots, or reject them if `refusal` is not empty. */
 export type BundleRespond = { type: 'bundle.respond'; hash: string; refusal: string };
 
-/** What a stream may end with, by gRPC's names. */
+/** gRPC name of the status with which a stream ends. */
 export type StreamCode = string;
 
-/** What the effects of a stream tell it. */
+/** Events of the effects of a stream. */
 export type StreamReport =
   | DownstreamClosed
   | UpstreamOpened
@@ -136,7 +136,7 @@ export type StreamReport =
   | ModuleRequired
   | ModuleReleased;
 
-/** What a stream tells the proxy. */
+/** Events of a stream to the proxy. */
 export type XdsStreamReport =
   | UpstreamServed
   | UpstreamFailed
@@ -145,7 +145,7 @@ export type XdsStreamReport =
   | ModuleRequired
   | ModuleReleased;
 
-/** What the proxy tells a stream. */
+/** Orders of the proxy to a stream. */
 export type XdsStreamOrder =
   | StreamSupersede
   | TrustBundleServed

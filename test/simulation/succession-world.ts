@@ -1,7 +1,7 @@
 /**
  * An agent that is replaced, with all who have a part in it: the launcher's chart, and for each agent the charts of the agent, of the
  * predecessor and of the successor, as they are, with scripted effects and a supervisor that adopts and ends. Between them are what the
- * kernel keeps (processes, the base ids' sockets, a connection) and the record. What is not determined is a choice: orders (`replace`, `releasing`),
+ * kernel keeps (processes, the base ids' sockets, a connection) and the record. What is not determined is a choice: orders (`replace`, `end`),
  * what goes wrong (`kill:2`, `hang:2`, `full`), what the supervisor learns (`learn:1`), and who is quicker (`boot:2`, `hear:1`, `claim:2`).
  * One time for all, so that it is known for how long nobody decides.
  */

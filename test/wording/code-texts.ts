@@ -37,11 +37,12 @@ const isNode = (value: unknown): value is Node =>
 
 const blank = (text: string): string => ' '.repeat(text.length);
 
-/** Removes comment marks, code in backticks, `{@link …}`, and the names after `@param`. */
+/** Removes comment marks, code in backticks, `{@link …}`, the names after `@param`, and actors of a message (`a/effect → a`). */
 const proseOf = (comment: string): string =>
   comment
     .replaceAll(/^\/[/*]+|\*\/$|(?<=\n\s*)\*/g, blank)
-    .replaceAll(/`[^`]*`|\{@\w+[^}]*\}|@\w+(?: \w+(?= -))?|\bhttps?:\S+/g, blank);
+    .replaceAll(/`[^`]*`|\{@\w+[^}]*\}|@\w+(?: \w+(?= -))?|\bhttps?:\S+/g, blank)
+    .replaceAll(/[\w-]+\/[\w-]+(?= →)|(?<=→ )[\w-]+\/[\w-]+/g, blank);
 
 /** Comments of consecutive lines are one text, because a phrase may continue on the next line. */
 function commentsOf(text: string, comments: readonly { type: string; start: number; end: number }[]): CodeText[] {

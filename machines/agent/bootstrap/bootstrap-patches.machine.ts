@@ -5,17 +5,17 @@ import { noLane } from '../timeline.ts';
 import { noFailures, type UpstreamCredential } from '../xds/xds-pause.ts';
 import { type PatchesWait, waitAfter } from './bootstrap-patches.ts';
 
-/** A connection has five seconds, of which the effect tells by itself; credentials are read before. */
+/** The connection has its own limit of 5 s; before it, credentials are read. */
 const sendLimitMs = 20_000;
-/** A control plane that knows of no bootstraps takes the question and keeps silent. */
+/** A control plane without support for BOOTSTRAP accepts the request and does not respond. */
 const responseLimitMs = 10_000;
 
 interface PatchesContext extends PatchesWait {
-  /** Why no try can make use of what the control plane says; empty: it can. */
+  /** Why the patches are invalid; empty if they are not. */
   unusable: string;
 }
 
-/** What an Envoy's bootstrap is to have beside what the agent puts there, as the control plane says (spec/discovery.md §8.9 BOOTSTRAP). */
+/** Requests the patches of Envoy's bootstrap from the control plane (spec/discovery.md §8.9 BOOTSTRAP). */
 export const bootstrapPatchesMachine = setup({
   types: {
     context: {} as PatchesContext,
@@ -24,7 +24,7 @@ export const bootstrapPatchesMachine = setup({
     children: {} as { ask: 'ask' },
   },
   actors: {
-    /** Asks the control plane what it patches in the bootstrap, and keeps that for whoever makes one. */
+    /** Requests the patches, and stores them for the bootstrap. */
     ask: callbackEffect<PatchesCancel, { shows: UpstreamCredential }>('ask'),
   },
   delays: {

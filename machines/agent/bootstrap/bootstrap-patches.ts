@@ -1,17 +1,17 @@
-/** What comes of asking the control plane what it patches in the bootstrap. */
+/** Waits between requests for bootstrap patches. */
 import type { PatchesResult } from '../protocol.ts';
 import type { UpstreamFailures } from '../xds/xds-pause.ts';
 import { pauseAfter, withFailure } from '../xds/xds-pause.ts';
 
 export interface PatchesWait {
   readonly failures: UpstreamFailures;
-  /** Until it is asked again. */
+  /** Until the next request. */
   readonly pauseMs: number;
 }
 
-/** One more failure; of an effect that broke nothing is known. */
-export function waitAfter({ failures }: PatchesWait, answer: PatchesResult | undefined): PatchesWait {
-  const known = answer?.is === 'unreachable' ? answer : { isRefusal: false, retryAfterMs: 0, chance: 0.5 };
+/** After another failure; `undefined` if the effect failed without a result. */
+export function waitAfter({ failures }: PatchesWait, result: PatchesResult | undefined): PatchesWait {
+  const known = result?.is === 'unreachable' ? result : { isRefusal: false, retryAfterMs: 0, chance: 0.5 };
   const next = withFailure(failures, known);
   return { failures: next, pauseMs: pauseAfter(next, known.chance) };
 }

@@ -12,22 +12,21 @@ import { peer } from '../peers.ts';
 import { dnsTimeline } from '../timeline.ts';
 
 interface DnsContext {
-  /** The port was open: what fails from then on is tried again. */
+  /** The port was open once: later failures are retried. */
   hasListened: boolean;
-  /** The last pause; 0 while the port has not failed lately. */
+  /** Last pause; 0 if the port has not failed recently. */
   pauseMs: number;
 }
 
-/** A port is opened, or it is not, at once. */
 const openLimitMs = 5_000;
 const firstPauseMs = 500;
 const maxPauseMs = 30_000;
-/** How long the port must be open for the next pause to be the first one again. */
+/** How long the port must be open until the pause is reset. */
 const trialMs = 60_000;
 
 /**
- * The workload's name server: listening, failing to, and listening again. A port that cannot be had at the start ends the
- * agent, before an Envoy is there; one that is lost later does not, for the Envoy that serves needs no names.
+ * The workload's DNS server. If the port cannot be opened at the start, the agent fails before an Envoy exists. A later
+ * failure is retried, because the serving Envoy does not need DNS.
  */
 export const dnsMachine = setup({
   types: {
@@ -36,7 +35,7 @@ export const dnsMachine = setup({
     children: {} as { server: 'server' },
   },
   actors: {
-    /** The sockets; answers questions, and tells of tables. */
+    /** Opens the sockets, responds to queries, and reports name tables. */
     server: callbackEffect<{ type: never }, undefined>('server'),
   },
   delays: { openLimit: openLimitMs, pause: ({ context }) => context.pauseMs, trial: trialMs },
@@ -54,7 +53,7 @@ export const dnsMachine = setup({
         port,
       }),
     ),
-    /** The status actor does not say that this proxy is ready before the first table is there. */
+    /** The proxy is not ready before the first name table. */
     reportNames: sendTo(peer('status'), { type: 'names.available' }),
     reportFailed: sendParent((_, { reason }: { reason: string }): DnsFailed => ({ type: 'dns.failed', reason })),
   },

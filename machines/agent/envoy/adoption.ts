@@ -1,38 +1,40 @@
 /**
- * What an agent leaves for the one after it: which Envoys it has started and what it thought of them. Killed, or giving way to a newer one, it
- * leaves them running, and the next agent of the same container takes them over. Pure.
+ * What an agent leaves to its successor: the Envoys that it started, and their records. A killed or replaced agent
+ * leaves them running, and the next agent of the same container adopts them. Pure functions.
  */
 
 import type { HandOver, RestartDecided } from '../protocol.ts';
 import type { EpochInput } from './epoch-context.ts';
 import type { Desired, EpochRecord } from './epoch-record.ts';
 
-/** What of the supervisor's knowledge outlives it. All else is learned again: certificates are read, budgets begin anew. */
+/**
+ * State of the supervisor that survives the agent. The rest is rebuilt: certificates are read again, and budgets are
+ * reset.
+ */
 export interface PersistedState {
   desired: Desired;
   epochs: EpochRecord[];
   recovery: 'none' | 'repair' | 'replace';
   provenDigest: string;
   provenBinary: string;
-  /** The start that is under way; absent between starts. */
+  /** The current start; absent between starts. */
   restart?: Omit<RestartDecided, 'type'>;
 }
 
-/** An Envoy that another agent has started. */
+/** An Envoy that another agent started. */
 export interface AdoptedEpoch extends EpochRecord {
-  /** The bootstrap that it runs. */
   configFile: string;
-  /** How long the epoch has been in its phase. */
+  /** Time since the epoch entered its phase. */
   elapsedMs: number;
   /** When its start was ordered, by the clock of the host. */
   startedAtMs: number;
-  /** How long the child of an epoch that leaves may have been live before that was seen. */
+  /** For a draining parent: upper bound of the time that its child was live before the probe detected it. */
   unseenMs: number;
 }
 
 /**
- * What an agent starts with where another one has left Envoys. `handOver`: the previous agent has handed them over (`granted`), or
- * this agent had handed them over and takes them back (`taken back`). Absent: the previous agent was killed.
+ * State with which an agent starts if another one left Envoys. `handOver`: that agent released them (`granted`), or
+ * this agent resumes control of them (`taken back`). Absent: the other agent was killed.
  */
 export interface Adoption extends Omit<PersistedState, 'epochs' | 'desired'> {
   desired: Desired;
@@ -41,8 +43,8 @@ export interface Adoption extends Omit<PersistedState, 'epochs' | 'desired'> {
 }
 
 /**
- * The base ids of an agent. `adoption`: Envoys that an agent before this one has started, and that outlived it, under these. `isAnothers`: it
- * has none, as another agent of this container was quicker, and goes on with what runs.
+ * The base IDs of an agent. `adoption`: running Envoys under them that another agent started. `isAnothers`:
+ * without base IDs, because another agent of this container claimed them first and keeps what is running.
  */
 export interface ClaimedIds {
   baseIds: number[];
@@ -58,15 +60,16 @@ export const persistedStateOf = (context: PersistableState): PersistedState => {
   return { desired, epochs, recovery, provenDigest, provenBinary, ...(restart && { restart }) };
 };
 
-/** What is left of the parent-shutdown time of one that leaves, or retires: it runs since another one was seen to be live in its place. */
+/**
+ * Rest of the parent-shutdown time of a draining or retiring epoch, counted since its replacement was detected as live.
+ */
 export const remainingParentShutdownMs = ({ elapsedMs }: AdoptedEpoch, parentShutdownMs: number): number =>
   Math.max(0, parentShutdownMs - elapsedMs);
 
-/** The one that is still on its way to live, or was given up on it: it is taken over when all others have been. */
+/** The epoch that was still starting, or whose start was aborted. It is adopted after all others. */
 export const candidateAmong = (adopted: readonly AdoptedEpoch[]): AdoptedEpoch | undefined =>
   adopted.find(({ phase }) => phase === 'starting');
 
-/** The record of an epoch, without what only its adoption needs. */
 export function epochRecordOf({
   configFile: _,
   startedAtMs: __,
@@ -77,11 +80,14 @@ export function epochRecordOf({
   return record;
 }
 
-/** A start that was under way, and goes on. Undefined also where it was told as over, and its Envoy was to be killed. */
+/**
+ * The start that continues after the adoption. `undefined` if it was already reported as ended, and only its Envoy has
+ * to be killed.
+ */
 export const ongoingRestartOf = ({ epochs, restart }: Adoption): Omit<RestartDecided, 'type'> | undefined =>
   candidateAmong(epochs)?.name === restart?.name ? restart : undefined;
 
-/** Input of an adopted epoch, which is neither prepared nor started: it runs. */
+/** Input of an adopted epoch, which is neither prepared nor started. */
 export function adoptedEpochInput(
   adopted: AdoptedEpoch,
   settings: Pick<EpochInput, 'parentGraceMs' | 'healthyMs'>,

@@ -1,16 +1,16 @@
-/** Which Envoy is to run, and when a new one is given up for the one before it. Pure. */
+/** Which Envoy binary must run, and when a new one is withdrawn. Pure functions. */
 
 import type { EpochFailed } from '../protocol.ts';
 import { type Desired, type EpochRecord, newestOf, servingOf } from './epoch-record.ts';
 import type { SupervisorContext, SupervisorEvent } from './supervisor-context.ts';
 
-/** What is gone back to, now that an epoch is live: the first that ever is has nobody before it. */
+/** The binary to which a withdrawal returns. The first epoch that becomes live has no predecessor. */
 export const provenBinaryAfterLive = (
   live: EpochRecord | undefined,
   { provenDigest, provenBinary }: SupervisorContext,
 ): string => (provenDigest === '' && live !== undefined ? live.binary : provenBinary);
 
-/** What had proven itself does not even start any more, and nobody serves: there is nothing to go back to. */
+/** The proven binary no longer starts, and no epoch serves: there is no binary to return to. */
 export function isProvenLost(event: SupervisorEvent, { epochs, desired, provenBinary }: SupervisorContext): boolean {
   if (event.type !== 'epoch.failed' || event.during !== 'initializing' || event.refusedByParent) return false;
   const { phase, binary } = epochs.find(({ name }) => name === event.name) ?? {};
@@ -18,13 +18,15 @@ export function isProvenLost(event: SupervisorEvent, { epochs, desired, provenBi
   return isLost && servingOf(epochs) === undefined;
 }
 
-/** What is wanted, with what has been told. */
 export function desiredAfter(event: SupervisorEvent, { desired }: SupervisorContext): Desired {
   if (event.type === 'config.changed') return { ...desired, digest: event.digest };
   return event.type === 'binary.changed' ? { ...desired, binary: event.binary } : desired;
 }
 
-/** What an epoch can be blamed for. The rest is said of its files, its folders, its control plane, the operating system. */
+/**
+ * Phases in which a failure is caused by the epoch, not by files, directories, the control plane or the operating
+ * system.
+ */
 const phasesOfEpochFault: ReadonlySet<EpochFailed['during']> = new Set([
   'preparing',
   'initializing',
@@ -32,22 +34,22 @@ const phasesOfEpochFault: ReadonlySet<EpochFailed['during']> = new Set([
   'draining',
 ]);
 
-/** A new Envoy that is not what is to run any more, and what was. */
+/** A new binary that is withdrawn, and its replacement. */
 export interface Withdrawal {
   readonly binary: string;
   readonly instead: string;
   readonly reason: string;
-  /** The binary was started, and may have left its parent without an admin interface: another hot restart mends that. */
+  /** The binary was started and may have taken the admin interface of its parent: another hot restart restores it. */
   readonly hasRun: boolean;
 }
 
 /**
- * A new Envoy is given up when it is not fit to start, not live in time, or dies before it has proven itself: the one that serves is what is
- * wanted then, or the last one that proved itself.
+ * A new binary is withdrawn if it does not start, is not live in time, or exits before it is proven. The binary of the
+ * serving epoch replaces it, or the proven one.
  */
 export function withdrawalAfter(event: SupervisorEvent, context: SupervisorContext): Withdrawal | undefined {
   const given = failedEpoch(event, context);
-  // An epoch that its parent's death dooms is not to blame for its own.
+  // The failure of an orphaned epoch has another cause.
   if (given === undefined || isParentPhase(given.epoch) || given.epoch.doomed) return undefined;
   const { binary } = given.epoch;
   const serving = servingOf(context.epochs.filter((e) => e.name !== given.epoch.name));
@@ -64,7 +66,7 @@ function failedEpoch(
 ): { epoch: EpochRecord; reason: string; hasRun: boolean } | undefined {
   if (event.type === 'epoch.failed') {
     const epoch = epochs.find(({ name }) => name === event.name);
-    // A parent that refuses its child would refuse any.
+    // A parent that rejects its child would reject any child.
     if (epoch === undefined || !phasesOfEpochFault.has(event.during) || event.refusedByParent) return undefined;
     return { epoch, reason: `${event.during}: ${event.reason}`, hasRun: event.during !== 'preparing' };
   }
@@ -73,7 +75,7 @@ function failedEpoch(
   return { epoch, reason: `not live within ${settings.startLimitMs} ms`, hasRun: true };
 }
 
-/** A new Envoy serves that has not proven itself. */
+/** The serving epoch has a new binary that is not proven yet. */
 export const isOnTrial = ({ epochs, provenBinary }: SupervisorContext): boolean => {
   const serving = servingOf(epochs);
   return serving !== undefined && serving.binary !== provenBinary;

@@ -1,4 +1,4 @@
-/** Why an epoch is over that nobody ordered to end, as it tells its supervisor. */
+/** Failures of an epoch, as reported to the supervisor. */
 import type { EpochFailed, ProcessExited } from '../protocol.ts';
 import type { PreparedEpoch } from './epoch-context.ts';
 

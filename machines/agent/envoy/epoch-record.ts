@@ -1,55 +1,55 @@
-/** What the supervisor knows of one epoch that it started and that is not over. */
+/** What the supervisor knows of an epoch that it started and that has not exited. */
 export interface EpochRecord {
-  /** Name of the actor, unique among the living: `epoch-1`; `epoch-1b` under the second base id. */
+  /** Name of the actor, unique among running epochs: `epoch-1`; `epoch-1b` under the second base ID. */
   name: string;
   /** Envoy's --restart-epoch. */
   epoch: number;
   baseId: number;
-  /** Port of the admin interface; 0: a free one is chosen when the epoch is prepared. */
+  /** Port of the admin interface; 0: a free port is chosen when the epoch is prepared. */
   adminPort: number;
-  /** Number of the process; 0: there is none yet. */
+  /** 0: no process yet. */
   pid: number;
-  /** Digest of the configuration that it runs. */
+  /** Digest of its configuration. */
   digest: string;
-  /** Which Envoy it is: see `binary.changed`. */
+  /** Name of the binary, see `binary.changed`. */
   binary: string;
-  /** How many ordered restarts (SIGHUP) it has seen: with the digest, what it was started for. */
+  /** Number of restarts by SIGHUP before its start. */
   orders: number;
   /**
-   * `leaving`: a parent that Envoy drains and ends because its child serves. `retiring`: replaced by an Envoy of the other
-   * base id, which knows nothing of it: it is drained and ended by us. `unkillable`: SIGKILL does not end it; it counts for
-   * nothing, but its base id takes no other Envoy.
+   * `leaving`: a parent that drains, and exits at the request of its child. `retiring`: replaced by an Envoy of the
+   * other base ID; the agent drains and terminates it. `unkillable`: SIGKILL has no effect; its base ID cannot be used
+   * by another Envoy.
    */
   phase: 'starting' | 'live' | 'leaving' | 'retiring' | 'unkillable';
-  /** The epoch's parent died before its time: Envoy will block and abort within seconds (spec/envoy-hot-restart.md fact 4). */
+  /** Its parent exited too early: Envoy will block and abort within seconds (spec/envoy-hot-restart.md fact 4). */
   doomed: boolean;
 }
 
-/** What should run. */
+/** What must run. */
 export interface Desired {
   digest: string;
   orders: number;
   binary: string;
 }
 
-/** Epochs in the order of their starts: at most one that leaves or retires, a live one, a starting one; and those that cannot be killed. */
+/**
+ * In the order of their starts: at most one leaving or retiring, one live and one starting epoch, and unkillable ones.
+ */
 export type Epochs = readonly EpochRecord[];
 
-/** Who of the epochs a report or an order is about. */
+/** Has the name of an epoch. */
 export interface NamedEpoch {
   name: string;
 }
 
 export const newestOf = (epochs: Epochs): EpochRecord | undefined => epochs.findLast(isKillable);
 
-/** Whether somebody is there to be waited for. */
 export const isKillable = ({ phase }: EpochRecord): boolean => phase !== 'unkillable';
 
-/** Whether a base id is blocked by a process that SIGKILL does not end. */
 export const isBlocked = (epochs: Epochs, baseId: number): boolean =>
   epochs.some((e) => e.baseId === baseId && !isKillable(e));
 
-/** The epoch that serves: the newest live one. */
+/** The newest live epoch. */
 export const servingOf = (epochs: Epochs): EpochRecord | undefined => epochs.findLast((e) => e.phase === 'live');
 
 export const withPhase = (epochs: Epochs, { name }: NamedEpoch, phase: EpochRecord['phase']): EpochRecord[] =>
@@ -58,14 +58,14 @@ export const withPhase = (epochs: Epochs, { name }: NamedEpoch, phase: EpochReco
 export const withoutEpoch = <Epoch extends NamedEpoch>(epochs: readonly Epoch[], { name }: NamedEpoch): Epoch[] =>
   epochs.filter((e) => e.name !== name);
 
-/** The base ids of one agent: the one that it begins with, and the one to fall back to, where there is one. */
+/** Primary base ID, then the spare one, if there is one. */
 export type BaseIds = readonly number[];
 
 /**
- * The number and the base id of the next epoch: one more than the newest of its base id that lives, 0 when none does.
- * Never skipped, never reused.
+ * Name, number and base ID of the next epoch. The number is one more than that of the newest epoch of the base ID, or
+ * 0: Envoy requires consecutive numbers.
  *
- * @param replacing the serving epoch takes no child any more: the next one comes up beside it, under the other base id
+ * @param replacing the serving epoch cannot have a child: the next one uses the other base ID
  */
 export function nextEpochId(
   epochs: Epochs,
@@ -78,8 +78,8 @@ export function nextEpochId(
 }
 
 /**
- * Where the next epoch of a base id has its admin interface: where its parent has it. The first of a base id has the one that was
- * configured; 0: a free one, for somebody may have taken the one of an earlier time.
+ * Admin port of the next epoch of a base ID: that of its parent. The first epoch of a base ID has the configured one;
+ * 0: a free port, because another process may have taken the one that was used earlier.
  */
 export function adminPortOfNext(
   epochs: Epochs,
@@ -91,11 +91,11 @@ export function adminPortOfNext(
   return epochs.findLast((e) => e.baseId === baseId)?.adminPort ?? first;
 }
 
-/** Undefined when each of them is in use by an Envoy that takes no child, or that cannot be killed. */
+/** `undefined` if each base ID has an Envoy that cannot have a child or be killed. */
 export function baseIdOfNext(epochs: Epochs, baseIds: BaseIds, replacing: boolean): number | undefined {
-  // Where nobody serves, a parent that still drains takes another child; beside one that retires, its base id is not free.
+  // If no epoch serves, a draining parent accepts another child. The base ID of a retiring epoch is not free.
   const beside = servingOf(epochs) ?? epochs.find(isKillable);
   const isTaken = beside?.phase === 'retiring' || (replacing && beside?.phase === 'live');
-  const wanted = beside === undefined ? baseIds : [beside.baseId, ...baseIds];
-  return wanted.find((baseId) => !isBlocked(epochs, baseId) && !(isTaken && baseId === beside?.baseId));
+  const candidates = beside === undefined ? baseIds : [beside.baseId, ...baseIds];
+  return candidates.find((baseId) => !isBlocked(epochs, baseId) && !(isTaken && baseId === beside?.baseId));
 }

@@ -17,17 +17,18 @@ export type {
 } from './epoch-context.ts';
 
 /**
- * A child that waits for its control plane never takes over, and ending it harms its parent (spec/envoy-hot-restart.md fact 1):
- * it is not started without one. An epoch that needs nobody waits for it as long as it takes.
+ * A child that waits for its control plane never becomes live, and its termination harms its parent
+ * (spec/envoy-hot-restart.md fact 1). Therefore it is not started without a control plane. An epoch without a parent
+ * waits without a limit.
  */
 const maxControlPlaneWaitMs = 2_000;
 const controlPlaneLimitOf = ({ epoch }: Pick<EpochInput, 'epoch'>): number | null =>
   epoch > 0 ? maxControlPlaneWaitMs : null;
 
-/** A child has taken its parent's place when it is live, and is reported as it is. */
+/** A live child has already replaced its parent, so it is reported even if it lacks listeners. */
 const requiresListeners = ({ epoch }: Pick<EpochInput, 'epoch'>): boolean => epoch === 0;
 
-/** There is no process, for a reason that is not the bootstrap's fault. */
+/** There is no process, for a reason other than the bootstrap. */
 const onNotPrepared = (guard: 'isOutdated' | 'isUnwritable' | 'isUnreachable') =>
   ({
     guard: { type: guard, params: ({ event }: { event: { output: PreparedEpoch } }) => event.output },
@@ -38,21 +39,20 @@ const onNotPrepared = (guard: 'isOutdated' | 'isUnwritable' | 'isUnreachable') =
     },
   }) as const;
 
-/** Told to end before it had a process. */
 const exitBeforeStart = {
   target: 'exited',
   actions: { type: 'reportExited', params: { code: null, signal: null } },
 } as const;
 
 /**
- * SIGUSR1 ends an Envoy that has no handler for it: in its first moments, and once its main loop has ended. It is sent where neither can be, and
- * remembered before that; an Envoy that may shut down at any time has no use for its logs any more.
+ * SIGUSR1 terminates an Envoy that has no handler for it yet, or no longer. Therefore it is deferred until Envoy is
+ * live, and omitted when Envoy may shut down.
  */
 const deferReopen = { actions: 'deferReopen' } as const;
 const sendReopenSignal = { type: 'signal', params: { signal: 'SIGUSR1' } } as const;
 const reopenOnRequest = { 'logs.reopen': { actions: sendReopenSignal } } as const;
 
-/** The process is gone, as ordered or as a parent leaves. */
+/** Expected exit. */
 const onExit = {
   target: '#epoch.exited',
   actions: {
@@ -61,7 +61,7 @@ const onExit = {
   },
 } as const;
 
-/** The process is gone, and nobody ordered it. */
+/** Unexpected exit. */
 const onFailure = (during: EpochFailure['during']) =>
   ({
     target: '#epoch.exited',
@@ -71,10 +71,10 @@ const onFailure = (during: EpochFailure['during']) =>
     },
   }) as const;
 
-/** The process is gone before anybody has seen it live. */
+/** Exit before a probe found the epoch live. */
 const onEarlyExit = [
   {
-    // Between two looks: its parent has closed its listeners for it, and nobody serves.
+    // It became live between two probes: its parent has closed its listeners, and no epoch serves.
     guard: 'hasTakenOver',
     target: '#epoch.exited',
     actions: [
@@ -91,8 +91,8 @@ const onEarlyExit = [
   onFailure('initializing'),
 ] as const;
 
-const reportReason = (what: 'reportNotLive' | 'reportWaiting') =>
-  ({ type: what, params: ({ event }: { event: { reason: string } }) => ({ reason: event.reason }) }) as const;
+const reportReason = (action: 'reportNotLive' | 'reportWaiting') =>
+  ({ type: action, params: ({ event }: { event: { reason: string } }) => ({ reason: event.reason }) }) as const;
 
 const reportLive = {
   type: 'reportLive',
@@ -105,8 +105,8 @@ const reportDrainFailed = {
 } as const;
 
 /**
- * The life of one Envoy process, from its bootstrap to its exit. It follows orders and reports facts; whether to start
- * another one is the supervisor's business.
+ * One Envoy process, from its bootstrap to its exit. Receives orders and reports events; the supervisor decides about
+ * the next epoch.
  */
 export const epochMachine = epochSetup.createMachine({
   id: 'epoch',
@@ -118,15 +118,15 @@ export const epochMachine = epochSetup.createMachine({
     ...{ startedAtMs: 0, parentShutdownMs: 0, unseenMs: 0 },
   }),
   on: {
-    // Orders for a live epoch or a draining parent; they may cross with its end on the way, and are ignored then.
+    // Orders to a live epoch or a draining parent may arrive after its exit, and are ignored.
     'epoch.supersede': {},
     'epoch.retire': {},
     'epoch.dismiss': {},
     'epoch.drain': {},
     'epoch.terminate': {},
-    // It was live already, or it is over: its report is on its way.
+    // Already live, or exited: a report is on its way.
     'epoch.probe': {},
-    // Nothing is open yet, or Envoy may be shutting down.
+    // No log is open yet, or Envoy may be shutting down.
     'logs.reopen': {},
   },
   initial: 'preparing',
@@ -210,7 +210,7 @@ export const epochMachine = epochSetup.createMachine({
           meta: { waitsFor: 'the operating system, which spawns the process or fails at once' },
           description: 'The process is being spawned.',
           on: {
-            // Envoy may serve already, and nobody has told us: whoever kills it on our word would lose requests.
+            // Envoy may serve before its start is reported, so it must be probed before it is killed.
             'epoch.probe': { actions: 'deferProbe' },
             'logs.reopen': deferReopen,
             'process.spawned': {
@@ -350,7 +350,8 @@ export const epochMachine = epochSetup.createMachine({
                 src: 'drainListeners',
                 input: ({ context }) => ({ ...runOf(context), replaced: true }),
                 onDone: { actions: 'reportDrained' },
-                // Envoy's listeners are open and share the port with the replacement's: the longer it stays, the more it gets.
+                // Envoy's listeners stay open and share the port with the replacement, so it continues to receive
+                // connections.
                 onError: {
                   target: 'terminating',
                   actions: reportDrainFailed,
@@ -414,7 +415,7 @@ export const epochMachine = epochSetup.createMachine({
           },
           on: {
             'epoch.abort': '.killing',
-            // It was told to end before it was reported to be there.
+            // The spawn was reported after the order to terminate.
             'process.spawned': {},
             'process.exited': onExit,
           },

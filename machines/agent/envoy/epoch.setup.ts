@@ -26,21 +26,21 @@ import type {
 import type { EpochFailure } from './epoch-failure.ts';
 import { hasShutDown, parentDueMs } from './parent-shutdown.ts';
 
-/** The check of the bootstrap has 30 s, the control plane 2 s; a file system that hangs does not answer at all. */
+/** Validation of the bootstrap takes at most 30 s, the probe of the control plane 2 s. */
 export const prepareLimitMs = 40_000;
 
-/** What an epoch waits for is told after so long, and again each time this has passed. */
+/** First report of what the epoch waits for; then the interval. */
 const firstNoticeMs = 5_000;
 const noticeMs = 30_000;
 /**
- * One that nobody has made room for is held back while it lacks listeners: an Envoy that it would replace has them, and a first one
- * may get them. For longer than a start beside a serving Envoy may take, which is then ended.
+ * An epoch without a parent is not reported as live while it lacks listeners: the Envoy that it would replace has them.
+ * The limit exceeds that of a start beside a serving Envoy, which is then aborted.
  */
 const missingListenersLimitMs = 25_000;
-/** How long the kernel may take to end a process that was killed. */
+/** For the kernel to end a process after SIGKILL. */
 const reapLimitMs = 10_000;
 
-/** The words that an epoch's chart is written in: its types, actors, delays, guards and actions. */
+/** Types, actors, delays, guards and actions of an epoch's chart. */
 export const epochSetup = setup({
   types: {
     context: {} as EpochContext,
@@ -59,16 +59,16 @@ export const epochSetup = setup({
   },
   actors: {
     /**
-     * Reads the certificates once more and writes the bootstrap file; with `validate` Envoy checks it. Where it is told to, it
-     * asks whether the control plane is there. One that runs already has its file.
-     * Rejects with what was wrong with the bootstrap, and where.
+     * Reads the certificates and writes the bootstrap file. `validate`: Envoy validates it. If required, probes whether
+     * the control plane is reachable. Returns the existing file of an adopted epoch. Rejects with the error in the
+     * bootstrap and its place.
      */
     prepare: promiseEffect<PreparedEpoch, PrepareOrder>('prepare'),
-    /** Runs Envoy until it exits, or follows one that runs already. */
+    /** Runs Envoy until it exits, or follows the adopted process. */
     process: callbackEffect<ProcessSignal, StartOrder>('process'),
-    /** Asks the admin interface until this epoch is live; one that was seen to be live when it was adopted is not asked. */
+    /** Probes the admin interface until the epoch is live. An adopted live epoch is not probed. */
     probe: callbackEffect<ProbeRun | ProbeExplain, ProbeOrder>('probe'),
-    /** Orders Envoy to fail its health check and to drain its listeners. */
+    /** Requests that Envoy fails its health check and drains its listeners. */
     drainListeners: promiseEffect<void, DrainListenersOrder>('drainListeners'),
   },
   delays: {
@@ -104,7 +104,7 @@ export const epochSetup = setup({
       event.type === 'epoch.supersede' ? { parentShutdownMs: event.parentShutdownMs, unseenMs: event.unseenMs } : {},
     ),
     deferReopen: assign({ reopens: true }),
-    /** Effect: the generated bootstrap is of no use once its process is gone. */
+    /** Effect: removes the generated bootstrap after the exit of its process. */
     removeConfigFile: () => {},
     signal: sendTo('process', (_, params: { signal: ProcessSignal['signal'] }) => ({
       type: 'process.signal',

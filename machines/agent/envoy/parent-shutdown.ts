@@ -1,24 +1,24 @@
 /**
- * How a parent leaves because its child has told it to, and when: the parent-shutdown time after the child was live, which is seen later than it
- * happens. How much later the probe knows: no longer ago than its last look that found the child not live. Pure.
+ * When and how a parent exits at the request of its child: after the parent-shutdown time, which starts when the child
+ * is live. The probe detects that later; `unseenMs` bounds the difference. Pure functions.
  */
 
 interface ParentShutdown {
   parentShutdownMs: number;
-  /** The child may have been live for so long when that was seen. */
+  /** Upper bound of the time that the child was live before the probe detected it. */
   unseenMs: number;
 }
 
-/** Envoy's clock is not ours, and it is a busy host on which either is late. */
+/** Envoy's clock differs from the agent's, and both are late on a busy host. */
 const toleranceMs = ({ parentShutdownMs }: ParentShutdown): number => Math.max(1_000, parentShutdownMs / 10);
 
 /**
- * Whether an Envoy has shut down in order: by itself, or because its child or a signal told it to. Its handler of SIGUSR1 is removed when its
- * main loop ends, some milliseconds before its exit: a SIGUSR1 of that time ends it in place of code 0.
+ * Whether Envoy shut down by itself, by its child or by a signal. Envoy removes its handler of SIGUSR1 some
+ * milliseconds before its exit: SIGUSR1 then terminates it instead of code 0.
  */
 export const hasShutDown = ({ code, signal }: { code: number | null; signal: string | null }): boolean =>
   code === 0 || signal === 'SIGUSR1';
 
-/** How long after its child was seen to be live a parent's exit is on time at the earliest. */
+/** Earliest expected exit of a parent, counted from the detection of its live child. */
 export const parentDueMs = (shutdown: ParentShutdown): number =>
   Math.max(0, shutdown.parentShutdownMs - shutdown.unseenMs - toleranceMs(shutdown));

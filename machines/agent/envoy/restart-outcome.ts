@@ -1,4 +1,4 @@
-/** Why Envoy is started, what came of a start, and how a try that failed is put into words. */
+/** Why Envoy is started, the outcome of a start, and messages about failed attempts. */
 
 import type { EpochFailed, RestartOutcome, RestartReason } from '../protocol.ts';
 import { isOnTrial } from './desired-binary.ts';
@@ -14,7 +14,7 @@ import {
   type SupervisorEvent,
 } from './supervisor-context.ts';
 
-/** What started Envoy first stays the reason until one is live. */
+/** The reason of the first start stays until an epoch is live. */
 export function reasonUnlessFirstStart(
   { provenDigest, reason }: SupervisorContext,
   news: RestartReason,
@@ -22,7 +22,7 @@ export function reasonUnlessFirstStart(
   return provenDigest === '' ? reason : news;
 }
 
-/** What a live epoch lacks is why there will be another one: it came while this one was being started. */
+/** Why another epoch follows the one that became live: the desired state changed during the start. */
 export function reasonAfterLive({ epochs, desired, reason }: SupervisorContext, event: SupervisorEvent): RestartReason {
   const live = epochs.find((e) => isNamed(event) && e.name === event.name);
   if (live === undefined) return reason;
@@ -37,7 +37,7 @@ export function reasonAfterExit(event: SupervisorEvent): RestartReason | undefin
   return hasShutDown(event) ? 'Envoy ended' : 'Envoy crashed';
 }
 
-/** What came of a start, from the event that ended the supervisor's waiting for it. */
+/** Outcome of a start, by the event that ended it. */
 export function restartOutcomeOf(event: SupervisorEvent, { epochs }: SupervisorContext, name: string): RestartOutcome {
   switch (event.type) {
     case 'epoch.live':
@@ -54,12 +54,12 @@ export function restartOutcomeOf(event: SupervisorEvent, { epochs }: SupervisorC
       return 'called off';
     default:
       if (servingOf(epochs) !== undefined) return 'not live in time';
-      // With nobody serving there is time; it ends for news, or with a parent that hangs.
+      // If no epoch serves, a start has no limit: it ends for a newer desired state, or with an unresponsive parent.
       return newestOf(epochs)?.epoch === 0 ? 'called off' : 'parent lost';
   }
 }
 
-/** Nothing has died then: there was no process yet. */
+/** There was no process yet. */
 const outcomesOfPreparing: { readonly [During in EpochFailed['during']]?: RestartOutcome } = {
   preparing: 'bootstrap refused',
   'reading the certificates': 'certificates changed',
@@ -75,7 +75,7 @@ export function describeFailedAttempt(event: SupervisorEvent, { epochs }: Superv
   return `${newestOf(epochs)?.name}: its parent left first`;
 }
 
-/** What the end of an epoch means for the next try. */
+/** How the exit of an epoch affects the next attempt. */
 export function attemptFailureAfter(
   fact: ClassifiedExit['type'],
   event: SupervisorEvent,
@@ -83,16 +83,16 @@ export function attemptFailureAfter(
 ): AttemptFailure | 'none' {
   if (fact === 'serving.failed') return isReplacedImmediately(context) ? 'none' : 'failed';
   if (fact !== 'candidate.failed' || event.type !== 'epoch.failed') return 'none';
-  // It started beside an epoch that serves, and goes on serving.
+  // Beside an epoch that continues to serve.
   const isBeside = servingOf(context.epochs) !== undefined;
-  // No process to be had says nothing of base ids.
+  // A failure before the process existed does not concern base IDs.
   if (isBeside && cannotHaveChild(context) && event.during === 'initializing') return 'no room';
   return isBeside && event.refusedByParent ? 'refused' : 'failed';
 }
 
 /**
- * Nobody waits for another start: the parent of the one that served still drains, so that a new child finds all that it needs, and until
- * then connections are refused; or it was a new Envoy, and there is one to go back to.
+ * The next start needs no backoff: the parent of the failed epoch still drains and accepts another child, and until
+ * then connections are refused. Or a new binary failed, and the proven one follows.
  */
 function isReplacedImmediately(context: SupervisorContext): boolean {
   const { settings, failures, epochs } = context;

@@ -3,26 +3,26 @@ import type { ChildAbort, RestartFact } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 export interface RestartInput {
-  /** An epoch serves: it goes on serving if the newcomer is never live. */
+  /** An epoch serves, and continues to if the candidate never becomes live. */
   beside: boolean;
-  /** The newcomer is nobody's child. */
+  /** The candidate has no parent. */
   needsNobody: boolean;
-  /** Something newer is wanted than what it was started for, and nobody would miss it. */
+  /** The desired state changed since the candidate was started, and no client uses it. */
   isOutdated: boolean;
-  /** A child beside a serving epoch must be live within this. */
+  /** Limit for a candidate beside a serving epoch. */
   startLimitMs: number;
-  /** How long it is better to wait for an Envoy that is about to be live than to start anew. */
+  /** Wait for an outdated candidate that may be about to become live. */
   outdatedLimitMs: number;
 }
 
 export interface RestartOutput {
-  /** `called off`: something newer is to be started at once. `onPartFailure`: the next try has to wait. */
+  /** `called off`: another start follows at once. `failed`: the next attempt waits for the backoff. */
   end: 'called off' | 'failed';
 }
 
 export type RestartTag = 'starting' | 'beside the serving epoch' | 'no serving epoch' | 'outdated' | 'aborting';
 
-/** An Envoy is asked once more: it answers within milliseconds, or its main thread is busy with something else. */
+/** Envoy responds within milliseconds, unless its main thread is busy. */
 const probeLimitMs = 1_000;
 
 const requestAbort = (why: ChildAbort['why']) => ({ type: 'requestAbort', params: { why } }) as const;
@@ -31,7 +31,7 @@ const abortWithParent = { target: '#restart.aborting', actions: requestAbort('it
 const abortOrphan = { target: '#restart.aborting', actions: requestAbort('its parent is gone') } as const;
 const cancelStart = { target: '#restart.cancelling', actions: requestAbort('something newer is wanted') } as const;
 
-/** It is asked once more: what follows where it is not live, or does not say. */
+/** Probes again. `then` follows if the candidate is not live or does not respond. */
 const probeAgain = <Then>(description: string, then: Then) => ({
   description,
   entry: 'requestProbe' as const,
@@ -40,8 +40,8 @@ const probeAgain = <Then>(description: string, then: Then) => ({
 });
 
 /**
- * One restart: how long an Envoy may be on its way to live, and what puts an end to that. It is told what happens to the
- * newcomer, its parent and the epoch that serves; that it is live ends this chart from outside.
+ * One restart: limits of a candidate on its way to live. The supervisor reports events of the candidate, of its parent
+ * and of the serving epoch, and leaves this machine when the candidate is live.
  */
 export const restartMachine = setup({
   types: {

@@ -4,13 +4,13 @@ import type { EpochsChanged, StopNow } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 export interface ShutdownInput {
-  /** Nobody waits for the end of any request: everything is to go. */
+  /** Kill at once. */
   now: boolean;
-  /** No epoch has requests that would be cut off. */
+  /** No epoch has active requests. */
   nothingToDrain: boolean;
-  /** Admin port of the Envoy whose requests count. */
+  /** Admin port of the Envoy whose active requests count. */
   adminPort: number;
-  /** Requests in flight decide how long it takes, instead of a fixed time. */
+  /** Drain until no request is active, instead of a fixed time. */
   waitsForRequests: boolean;
   terminationDrainMs: number;
   minimumDrainMs: number;
@@ -18,7 +18,7 @@ export interface ShutdownInput {
 }
 
 interface ShutdownContext extends ShutdownInput {
-  /** Tries to count requests in flight that failed one after the other. */
+  /** Consecutive failures to count active requests. */
   miscounts: number;
 }
 
@@ -27,10 +27,10 @@ export type ShutdownTag = 'draining' | 'ending' | 'killing';
 /** spec/agent.md §2.5. */
 const idlePollMs = 1_000;
 const maxCountFailures = 4;
-/** How long the operating system may take to reap a killed process. */
+/** For the kernel to reap a killed process. */
 const reapLimitMs = 10_000;
 
-/** How every Envoy is ended in good order: requests have their time, then SIGTERM, then SIGKILL. */
+/** Stops every Envoy: drain, then SIGTERM, then SIGKILL. */
 export const shutdownMachine = setup({
   types: {
     context: {} as ShutdownContext,
@@ -39,7 +39,10 @@ export const shutdownMachine = setup({
     events: {} as EpochsChanged | StopNow,
   },
   actors: {
-    /** Counts the requests in flight of the Envoy whose admin interface is there; -1 where it does not say. Rejects without an answer. */
+    /**
+     * Counts the active requests of the Envoy at this admin port; -1 if it does not report them. Rejects if it does not
+     * respond.
+     */
     countRequests: promiseEffect<number, { adminPort: number }>('countRequests'),
   },
   delays: {

@@ -3,8 +3,8 @@ import type { StartRequest, StartWithdraw } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 /**
- * Paces the starts of Envoy: a bucket of tokens that refills one at a time (spec/agent.md §2.2). One asker, one
- * request at a time. A stop never asks here.
+ * Limits the rate of starts of Envoy with a token bucket that refills one token at a time (spec/agent.md §2.2). Accepts
+ * one request at a time. A stop needs no token.
  */
 export const startLimiterMachine = setup({
   types: {

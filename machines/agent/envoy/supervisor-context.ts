@@ -1,4 +1,4 @@
-/** What the supervisor knows, and what follows from it: by this it decides. */
+/** Context of the supervisor, and conclusions from it. */
 
 import type {
   BinaryChanged,
@@ -34,7 +34,7 @@ import {
 import type { RestartInput } from './restart.machine.ts';
 import type { ShutdownInput } from './shutdown.machine.ts';
 
-/** The condition of the supervisor, independent of the names of its states: for the debugger and for tests. */
+/** Condition of the supervisor, independent of the names of its states: for the debugger and for tests. */
 export type SupervisorTag =
   | 'not started'
   | 'adopting'
@@ -52,47 +52,50 @@ export type SupervisorTag =
 export interface SupervisorInput {
   baseIds: BaseIds;
   settings: AgentSettings;
-  /** What an agent that was killed has left running; absent: nothing. */
+  /** Envoys that another agent left running; absent: none. */
   adoption?: Adoption;
 }
 
 export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
   desired: Desired;
   epochs: EpochRecord[];
-  /** Failures since the retry budget was last renewed. */
+  /** Since the last reset of the retry budget. */
   failures: number;
-  /** Why each of the last tries ended, oldest first: the report of an agent that gives up. */
+  /** Why the last attempts failed, oldest first: reported if the supervisor fails. */
   attempts: string[];
-  /** What was done, or is to be done, about a parent that refuses its child; forgotten when a child is live. */
+  /** What was done, or must be done, about a parent that rejects its child; reset when a child is live. */
   recovery: 'none' | 'repair' | 'replace';
-  /** What the last try came to; `none` as soon as it has been weighed. */
+  /** Result of the last attempt; `none` after `deciding` has evaluated it. */
   setback: AttemptFailure | 'none';
-  /** Why an Envoy is, or was last, to be started. The first start keeps its reason until one is live. */
+  /** Reason of the current or last start. The first start keeps its reason until an epoch is live. */
   reason: RestartReason;
-  /** The start that is under way; undefined between starts. */
+  /** The current start; `undefined` between starts. */
   restart: Omit<RestartDecided, 'type'> | undefined;
-  /** Envoys of an agent that was killed, which are not taken over yet; their records are among `epochs`, but for the newcomer's. */
+  /** Envoys that are not adopted yet. `epochs` has their records, except that of the candidate. */
   adopted: AdoptedEpoch[];
-  /** How the Envoys of another agent came to this one; undefined if that agent was killed, or there was none. */
+  /** How this agent got the Envoys of another one; `undefined` if that agent was killed, or if it left no Envoy. */
   handOver: HandOver | undefined;
-  /** Starts that were called off since an Envoy was live, because what was wanted had changed. */
+  /** Starts cancelled for a newer desired state since an epoch was live. */
   calledOff: number;
-  /** Digest of the last configuration that an Envoy went live with: it need not be checked again before a cold start. */
+  /**
+   * Digest of the last configuration with which an epoch became live: it is not validated again before a cold start.
+   */
   provenDigest: string;
-  /** The newest Envoy that served for a minute, or the one that the agent began with: what is gone back to. */
+  /** The newest binary that served for the healthy time, or the first one: a withdrawal returns to it. */
   provenBinary: string;
 }
 
 /**
- * `refused`: the parent refuses every child, and has not been repaired. `no room`: neither a child nor a replacement comes up
- * beside the epoch that serves.
+ * `refused`: the parent rejects every child and was not repaired. `no room`: neither a child nor a replacement can
+ * start beside the serving epoch.
  */
 export type AttemptFailure = 'failed' | 'refused' | 'no room';
 
 /**
- * The end of an epoch, as the supervisor says it to itself: whose it was. `newcomer`: it was to be live; `candidate.aborted`: it had been given
- * up; `candidate.orphaned`: its parent is gone, and nobody serves. `serving.orphaned`: the parent of the serving epoch died before its time.
- * `base-id.blocked`: SIGKILL does not end somebody. The rest: `epoch.ended`.
+ * Exit of an epoch, raised by the supervisor with the role of the epoch. `candidate.failed`: it was starting.
+ * `candidate.aborted`: its start had been aborted. `candidate.orphaned`: its parent exited, and no epoch serves.
+ * `serving.orphaned`: the parent of the serving epoch exited too early. `base-id.blocked`: SIGKILL has no effect.
+ * `epoch.ended`: any other.
  */
 export type ClassifiedExit = {
   type:
@@ -103,20 +106,20 @@ export type ClassifiedExit = {
     | 'candidate.orphaned'
     | 'base-id.blocked'
     | 'epoch.ended';
-  /** What that means for the next try. */
+  /** How the exit affects the next attempt. */
   setback: AttemptFailure | 'none';
 };
 
-/** Why a child is aborted while its parent leaves. */
+/** Aborts that concern the parent of the candidate. */
 export const parentFailures = [
   'its parent hangs',
   'its parent is gone',
 ] as const satisfies readonly ChildAbort['why'][];
 
 export interface SupervisorOutput {
-  /** Ended because it was told to, or with an Envoy that ended by itself where that is the policy. */
+  /** Stopped by order, or exited with Envoy by the restart policy. */
   ordered: boolean;
-  /** What was tried and why each try ended; empty after an ordered end. */
+  /** Why each attempt failed; empty after an ordered stop. */
   attempts: string[];
 }
 
@@ -135,14 +138,14 @@ export type SupervisorEvent =
   | EpochReport
   | ClassifiedExit;
 
-/** An Envoy that has all that it waits for is live in a third of this (spec/envoy-hot-restart.md §1). */
+/** Three times what an Envoy needs whose dependencies are available (spec/envoy-hot-restart.md §1). */
 const firstOutdatedLimitMs = 5_000;
 
-/** The serving epoch takes no child: it refuses them, or it will not live long. */
+/** The serving epoch rejects children, or will abort soon. */
 export const cannotHaveChild = ({ epochs, recovery }: SupervisorContext): boolean =>
   recovery === 'replace' || servingOf(epochs)?.doomed === true;
 
-/** Hot restart from the serving epoch is impossible: also where somebody who cannot be killed has the names of its child. */
+/** A hot restart from the serving epoch is impossible; also if an unkillable process has the names of its child. */
 export const requiresReplacement = (context: SupervisorContext): boolean => {
   const serving = servingOf(context.epochs);
   return cannotHaveChild(context) || (serving !== undefined && isBlocked(context.epochs, serving.baseId));
@@ -156,18 +159,18 @@ const hasNewestConfiguration = ({ epochs, desired }: SupervisorContext): boolean
   return newest?.digest === desired.digest && newest.orders === desired.orders;
 };
 
-/** What the newest epoch was started for is what is wanted now. */
+/** The newest epoch was started for the desired state. */
 export const isCurrent = (context: SupervisorContext): boolean =>
   hasNewestConfiguration(context) && newestOf(context.epochs)?.binary === context.desired.binary;
 
 /**
- * What the next epoch is started from. A new Envoy is started beside one that serves: it has somebody to go back to then. Without
- * hot restarts there is never anybody; and where none has ever been live, nobody knows of a better one.
+ * Binary of the next epoch. A new binary is started beside a serving epoch, which remains if it fails. Without hot
+ * restarts, or before any epoch was live, there is no alternative.
  */
 export const binaryOfNext = ({ epochs, desired, provenBinary, provenDigest, settings }: SupervisorContext): string =>
   servingOf(epochs) !== undefined || !settings.hotRestart || provenDigest === '' ? desired.binary : provenBinary;
 
-/** Another start would be for something newer, and nobody would miss this one. */
+/** The desired state changed since the newest epoch was started, and no client uses it. */
 export const isOutdated = (context: SupervisorContext): boolean => {
   const newest = newestOf(context.epochs);
   return newest?.epoch === 0 && !(hasNewestConfiguration(context) && newest.binary === binaryOfNext(context));
@@ -180,7 +183,7 @@ export const restartInputOf = (context: SupervisorContext): RestartInput => {
     needsNobody: newestOf(epochs)?.epoch === 0,
     isOutdated: isOutdated(context),
     startLimitMs: settings.startLimitMs,
-    // Longer each time: where news never cease, an Envoy that is slow to start becomes live at last.
+    // Doubles with each cancellation, so that an Envoy that starts slowly becomes live although changes continue.
     outdatedLimitMs: Math.min(settings.retry.maxDelayMs, firstOutdatedLimitMs * 2 ** calledOff),
   };
 };
@@ -189,7 +192,7 @@ export const drainableEpochsOf = ({
   epochs,
 }: SupervisorContext): Pick<ShutdownInput, 'nothingToDrain' | 'adminPort'> => ({
   nothingToDrain: epochs.filter(isKillable).every((e) => e.phase === 'starting'),
-  // A child that was killed when the drain began may not be gone yet.
+  // A child that was killed when the drain began may still be running.
   adminPort: (servingOf(epochs) ?? newestOf(epochs))?.adminPort ?? 0,
 });
 
@@ -199,7 +202,6 @@ export const shutdownInputOf = (context: SupervisorContext, now: boolean): Shutd
   return { ...drainableEpochsOf(context), now, waitsForRequests, terminationDrainMs, minimumDrainMs, stopLimitMs };
 };
 
-/** How long an epoch may have been live when that was seen. */
 export const unseenMsOf = (event: SupervisorEvent): number => (event.type === 'epoch.live' ? event.unseenMs : 0);
 
 export const isNamed = (event: SupervisorEvent): event is Extract<SupervisorEvent, { name: string }> => 'name' in event;
@@ -207,7 +209,7 @@ export const isNamed = (event: SupervisorEvent): event is Extract<SupervisorEven
 export const isOfNewest = (event: SupervisorEvent, { epochs }: SupervisorContext): boolean =>
   isNamed(event) && event.name === newestOf(epochs)?.name;
 
-/** The epoch that Envoy will end because its child, of the same base id, serves. */
+/** The epoch that exits because its child, of the same base ID, serves. */
 export function parentOf(epochs: Epochs, child: EpochRecord | undefined): EpochRecord | undefined {
   return epochs.find((e) => e.phase === 'leaving' && e.baseId === child?.baseId);
 }

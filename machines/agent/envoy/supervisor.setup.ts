@@ -49,19 +49,19 @@ import {
   unseenMsOf,
 } from './supervisor-context.ts';
 
-/** A doomed child has this long before its main thread blocks on its dead parent (spec/envoy-hot-restart.md fact 4). */
+/** Time until the main thread of an orphaned child blocks on its exited parent (spec/envoy-hot-restart.md fact 4). */
 const maxFullRestartDrainMs = 4_500;
-/** Blocked, its workers serve on for 10 s, then it aborts. It is killed before that. */
+/** Its workers serve for 10 s longer, then it aborts. It is killed before that. */
 const maxOrphanLingerMs = 8_500;
 const maxAttemptsKept = 20;
-/** What happens next is not blamed for what was tried before. */
+/** Earlier failures do not count against what follows. */
 const freshRetryBudget = { failures: 0, attempts: [] };
-/** What an Envoy that runs is known by is read from a few files. */
+/** Adoption reads a few files of each Envoy. */
 const adoptionLimitMs = 10_000;
-/** A repair writes 8 bytes, and asks Envoy's binary for its version first. */
+/** A repair writes 8 bytes after it has read the version of Envoy's binary. */
 const repairLimitMs = 20_000;
 
-/** The words that the supervisor's chart is written in: its types, actors, delays, guards and actions. */
+/** Types, actors, delays, guards and actions of the supervisor's chart. */
 export const supervisorSetup = setup({
   types: {
     context: {} as SupervisorContext,
@@ -73,7 +73,9 @@ export const supervisorSetup = setup({
   actors: {
     epoch: epochMachine,
     startLimiter: startLimiterMachine,
-    /** Clears the mark of an initializing epoch from shared memory while there is none. Rejects where that is not safe. */
+    /**
+     * Clears the flag of an initializing epoch in shared memory if there is no such epoch. Rejects if that is not safe.
+     */
     repair: promiseEffect<void, { baseId: number }>('repair'),
     restart: restartMachine,
     shutdown: shutdownMachine,
@@ -94,7 +96,7 @@ export const supervisorSetup = setup({
     hasStartingCandidate: ({ context }) =>
       candidateAmong(context.adopted) !== undefined && context.restart !== undefined,
     hasAbortedCandidate: ({ context }) => candidateAmong(context.adopted) !== undefined,
-    /** A parent that its child sent away has shut down. */
+    /** A parent that exits at the request of its child has shut down. */
     exitedUnexpectedly: ({ event }) => event.type === 'epoch.failed' && !hasShutDown(event),
     changesDesired: ({ context, event }) =>
       (event.type === 'config.changed' && event.digest !== context.desired.digest) ||
@@ -110,9 +112,9 @@ export const supervisorSetup = setup({
     isServingEpoch: ({ context, event }) => isNamed(event) && event.name === servingOf(context.epochs)?.name,
     isParentOfServingEpoch: ({ context, event }) =>
       isNamed(event) && parentOf(context.epochs, servingOf(context.epochs))?.name === event.name,
-    /** The event is of the newcomer, while that may still become live. */
+    /** The event is of the candidate, which may still become live. */
     isCandidate: ({ context, event }) => context.restart !== undefined && isOfNewest(event, context),
-    /** Likewise, and the epoch that it was to take over from is gone before it can have told it to go. */
+    /** The event is of the candidate, and its parent exited before the candidate can have requested it. */
     isOrphanedCandidate: ({ context, event }) => {
       const { restart, epochs, settings } = context;
       const newest = newestOf(epochs);
@@ -121,13 +123,13 @@ export const supervisorSetup = setup({
       const isOrphan = newest?.doomed === true || parentDueMs({ ...settings, unseenMs: unseenMsOf(event) }) > 0;
       return restart !== undefined && isOfNewest(event, context) && isChild && isAlone && isOrphan;
     },
-    /** A repair was tried, and did not help. */
+    /** The repair did not help. */
     isRejectedAgain: ({ context, event }) =>
       event.type === 'candidate.failed' && event.setback === 'refused' && context.recovery !== 'none',
-    /** The event is of a newcomer that was told to end because it will not be live. */
+    /** The event is of a candidate whose start was aborted. */
     isAbortedCandidate: ({ context, event }) =>
       context.restart === undefined && isOfNewest(event, context) && newestOf(context.epochs)?.phase === 'starting',
-    /** The event is of the parent of a newcomer that needs it: nobody serves. */
+    /** The event is of the parent of a candidate, and no epoch serves. */
     isRequiredParent: ({ context, event }) =>
       context.restart !== undefined &&
       servingOf(context.epochs) === undefined &&
@@ -138,7 +140,7 @@ export const supervisorSetup = setup({
       context.setback === 'failed' &&
       context.settings.restartPolicy === 'exit' &&
       servingOf(context.epochs) === undefined,
-    /** An Envoy that had served has shut down: who asked it to end wants no other one. */
+    /** A serving Envoy shut down: its exit was requested from outside. */
     exitedCleanly: ({ context }) => context.reason === 'Envoy ended',
     requiresFullRestart: ({ context }) => {
       const serving = servingOf(context.epochs);
@@ -154,7 +156,7 @@ export const supervisorSetup = setup({
       context.setback === 'failed' && context.failures > context.settings.retry.budget,
   },
   actions: {
-    /** Spawns epochs that have been live, the newest first, with what is left of their times. */
+    /** Spawns all but the candidate, newest first, with the rest of their limits. */
     adoptEpochs: enqueueActions(({ context, enqueue }) => {
       for (const adopted of context.adopted.toReversed()) {
         if (adopted === candidateAmong(context.adopted)) continue;
@@ -162,12 +164,12 @@ export const supervisorSetup = setup({
       }
     }),
     adoptCandidate: enqueueActions(({ context, enqueue }) => {
-      const newcomer = candidateAmong(context.adopted);
-      if (newcomer === undefined) return;
-      enqueue.spawnChild('epoch', { id: newcomer.name, input: adoptedEpochInput(newcomer, context.settings) });
-      enqueue.assign({ adopted: [], epochs: [...context.epochs, epochRecordOf(newcomer)] });
+      const candidate = candidateAmong(context.adopted);
+      if (candidate === undefined) return;
+      enqueue.spawnChild('epoch', { id: candidate.name, input: adoptedEpochInput(candidate, context.settings) });
+      enqueue.assign({ adopted: [], epochs: [...context.epochs, epochRecordOf(candidate)] });
     }),
-    /** It is there. What it was told by the agent before, its chart is told once more. */
+    /** Repeats the orders that the previous agent sent to the epoch. */
     completeAdoption: enqueueActions(({ context, event, enqueue }) => {
       const adopted = context.adopted.find((epoch) => isNamed(event) && epoch.name === event.name);
       if (adopted === undefined) return;
@@ -182,7 +184,7 @@ export const supervisorSetup = setup({
       const newest = newestOf(context.epochs);
       if (newest !== undefined) enqueue.sendTo(newest.name, { type: 'epoch.abort' });
     }),
-    /** Once more: the agent that told of it first is no more. */
+    /** Repeats the report of the previous agent. */
     reportRestartDecided: enqueueActions(({ context, enqueue }) => {
       if (context.restart !== undefined) enqueue.sendParent({ type: 'restart.decided', ...context.restart });
     }),
@@ -203,7 +205,7 @@ export const supervisorSetup = setup({
         reasonUnlessFirstStart(context, event.type === 'binary.changed' ? 'Envoy replaced' : 'configuration changed'),
       ...freshRetryBudget,
     }),
-    /** Where a new Envoy is why a try failed, or why nobody serves. */
+    /** If a new binary caused the failed attempt or the exit of the serving epoch. */
     withdrawBinary: enqueueActions(({ context, event, enqueue }) => {
       if (isProvenLost(event, context)) enqueue.assign({ provenBinary: context.desired.binary });
       const withdrawal = withdrawalAfter(event, context);
@@ -220,7 +222,7 @@ export const supervisorSetup = setup({
       enqueue.assign({ provenBinary: binary });
       enqueue.sendParent({ type: 'binary.proven', binary });
     }),
-    /** Effect: what no Envoy runs, and nobody would go back to, need not be kept. */
+    /** Effect: removes stored binaries that neither run nor are the proven one. */
     pruneBinaries: ({ context: _ }) => {},
     requestRestart: assign({
       desired: ({ context }) => ({ ...context.desired, orders: context.desired.orders + 1 }),
@@ -229,7 +231,7 @@ export const supervisorSetup = setup({
     }),
     recordExitReason: assign({ reason: ({ context, event }) => reasonAfterExit(event) ?? context.reason }),
     resetRetryBudget: assign(freshRetryBudget),
-    /** The tries at something newer say nothing of the epoch that served meanwhile. */
+    /** Failed attempts at a newer desired state are unrelated to the failure of the serving epoch. */
     clearFailedAttempts: assign(({ context }) => {
       const { digest, orders } = servingOf(context.epochs) ?? context.desired;
       const isOlder = digest !== context.desired.digest || orders !== context.desired.orders;
@@ -240,7 +242,7 @@ export const supervisorSetup = setup({
       attempts: ({ context, event }) =>
         [...context.attempts, describeFailedAttempt(event, context)].slice(-maxAttemptsKept),
     }),
-    /** Said before anything else follows from it, of what is known then. */
+    /** Evaluated before the record is removed. */
     classifyExit: raise(
       ({ context, event }, { fact }: { fact: ClassifiedExit['type'] }): ClassifiedExit => ({
         type: fact,
@@ -249,7 +251,6 @@ export const supervisorSetup = setup({
     ),
     recordOutcome: assign({ setback: (_, params: { setback: SupervisorContext['setback'] }) => params.setback }),
     clearLastFailure: assign({ setback: 'none' }),
-    /** Too late is a failure. */
     countAbort: assign(({ context, event }) => {
       if (event.type !== 'child.abort') return {};
       if (event.why === 'something newer is wanted') return { calledOff: context.calledOff + 1 };
@@ -257,12 +258,12 @@ export const supervisorSetup = setup({
       const attempt = `${newestOf(context.epochs)?.name}: not live within ${context.settings.startLimitMs} ms`;
       return { failures: context.failures + 1, attempts: [...context.attempts, attempt].slice(-maxAttemptsKept) };
     }),
-    /** Not the Envoy's fault, and said so. */
+    /** Not a failure of Envoy. */
     recordActorError: assign({
       attempts: ({ context }, params: { actor: string; error: unknown }) =>
         [...context.attempts, `${params.actor} failed in the agent: ${reasonOf(params.error)}`].slice(-maxAttemptsKept),
     }),
-    /** The base id of a process that cannot be killed takes no other Envoy until the process is gone after all. */
+    /** Its base ID is blocked until the process exits. */
     markUnkillable: assign({
       epochs: ({ context, event }) =>
         isNamed(event) ? withPhase(context.epochs, event, 'unkillable') : context.epochs,
@@ -276,10 +277,7 @@ export const supervisorSetup = setup({
     }),
     recordRepair: assign({ recovery: 'repair' }),
     disableHotRestart: assign({ recovery: 'replace' }),
-    /**
-     * Of an Envoy that has not shut down, as one does that its child has sent away: the child may have become live just before, also where
-     * it is not taken over yet.
-     */
+    /** Only if the parent did not shut down: otherwise the child requested it, and is live. */
     markOrphaned: assign(({ context, event }) => {
       if (event.type !== 'epoch.failed' || hasShutDown(event)) return {};
       const dead = context.epochs.find((e) => e.name === event.name);
@@ -292,7 +290,6 @@ export const supervisorSetup = setup({
       reason: 'parent died early',
     }),
     requestStart: sendTo('start-limiter', { type: 'start.request' }),
-    /** Unless it was granted. */
     cancelStartRequest: enqueueActions(({ event, enqueue }) => {
       if (event.type !== 'start.granted') enqueue.sendTo('start-limiter', { type: 'start.withdraw' });
     }),
@@ -307,17 +304,17 @@ export const supervisorSetup = setup({
         id: next.name,
         input: {
           ...next,
-          // A child that fails after it attached does harm to its parent (fact 1), so it is always checked first.
+          // A child that fails after it attached harms its parent (fact 1), so its bootstrap is always validated.
           validate: attaches || desired.digest !== context.provenDigest,
           binary,
-          // The one that serves would give way to an Envoy that may refuse what lies there now. One that has not long to live
-          // has no choice.
+          // The serving epoch must not be replaced by an Envoy that may reject changed files. An orphaned one has no
+          // choice.
           certificates: serving === undefined || serving.doomed ? null : desired.digest,
           parentGraceMs: settings.parentGraceMs,
           healthyMs: settings.healthyMs,
         },
       });
-      // Also the child of a parent that drains: its own child is dead, and nobody serves.
+      // Also a child of a draining parent whose previous child exited.
       const how = next.epoch > 0 ? 'hot restart' : serving === undefined ? 'cold start' : 'replacement';
       const restart = { name: next.name, epoch: next.epoch, reason, how, attempt: failures + 1 } as const;
       enqueue.assign({
@@ -359,7 +356,7 @@ export const supervisorSetup = setup({
         context.epochs.find((e) => isNamed(event) && e.name === event.name)?.digest ?? context.provenDigest,
       reason: ({ context, event }) => reasonAfterLive(context, event),
     }),
-    /** Also a parent that is leaving already: its time counts anew from this child, which starts in a dead one's place. */
+    /** Also a parent that drains already: its time is counted again from this child, which replaces an exited one. */
     supersedePrevious: enqueueActions(({ context, event, enqueue }) => {
       const child = context.epochs.find((e) => isNamed(event) && e.name === event.name);
       const other = context.epochs.find((e) => e.name !== child?.name && isKillable(e) && e.phase !== 'retiring');
@@ -374,7 +371,7 @@ export const supervisorSetup = setup({
       enqueue.sendTo(other.name, { type: 'epoch.retire', lingerMs, doomed: other.doomed });
       enqueue.assign({ epochs: withPhase(context.epochs, other, 'retiring') });
     }),
-    /** A finished child stays among the children until it is stopped; its name must be free for the same number again. */
+    /** XState keeps a finished child until it is stopped, and its ID is used again for the same number. */
     removeEpoch: enqueueActions(({ context, event, enqueue }) => {
       if (!isNamed(event)) return;
       enqueue.stopChild(event.name);
@@ -392,7 +389,7 @@ export const supervisorSetup = setup({
       ...drainableEpochsOf(context),
     })),
     expediteShutdown: sendTo('shutdown', { type: 'stop.now' }),
-    /** With a parent that hangs, if that is why: neither may live on without the other. */
+    /** Also its parent if that is unresponsive: neither may run without the other. */
     abortChild: enqueueActions(({ context, event, enqueue }) => {
       const newest = newestOf(context.epochs);
       const withParent = event.type === 'child.abort' && event.why === 'its parent hangs';
@@ -409,16 +406,16 @@ export const supervisorSetup = setup({
     }),
     drainServing: enqueueActions(({ context, enqueue }) => {
       for (const { name, phase } of context.epochs) {
-        // A child that is not live is ended by SIGKILL only: on SIGTERM it takes its parent along (fact 3).
+        // A child that is not live is killed, because on SIGTERM it terminates its parent (fact 3).
         if (phase === 'starting') enqueue.sendTo(name, { type: 'epoch.abort' });
         if (phase === 'live') enqueue.sendTo(name, { type: 'epoch.drain' });
       }
     }),
-    /** Children that are not live were aborted when the drain began. */
+    /** Epochs that are not live were aborted when the drain began. */
     terminateAll: enqueueActions(({ context, enqueue }) => {
       const living = context.epochs.filter((e) => isKillable(e) && e.phase !== 'starting');
       for (const { name, baseId } of living) {
-        // The newest of a base id takes its parent along; the parent gets no signal of its own (fact 6).
+        // The newest epoch of a base ID terminates its parent; a signal to the parent is not needed (fact 6).
         const isNewest = name === living.findLast((e) => e.baseId === baseId)?.name;
         enqueue.sendTo(name, { type: isNewest ? 'epoch.terminate' : 'epoch.dismiss' });
       }

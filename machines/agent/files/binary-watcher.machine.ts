@@ -7,36 +7,36 @@ import { binaryWatcherTimeline } from '../timeline.ts';
 import { directoryWatchMachine } from './directory-watch.machine.ts';
 
 interface BinaryContext extends BinarySettings {
-  /** Directory of the file. */
   directory: string;
-  /** The one that was offered last; at first, the one that the agent began with. */
+  /** The binary that was offered last; at first, the one with which the agent started. */
   offered: string;
-  /** Somebody ordered the look that is under way, or is to come: what is there is offered whatever became of it before. */
+  /** The current or next check was ordered: its result is offered even if that binary was rejected before. */
   isOrdered: boolean;
-  /** The last pause after a check that came to nothing; 0 while none was lately. */
+  /** Pause after the last failed check; 0 if it succeeded. */
   pauseMs: number;
 }
 
-/** What a check of the file came to. `binary`: it fits, or is one that is known already; `unknown`: why nobody can say. */
+/** Result of a check. `binary`: the file is compatible, or already known; `unknown`: why it could not be checked. */
 export type BinaryCheckResult = { binary: string; description: string } | { refused: string } | { unknown: string };
 
-/** What is to be checked. */
 export interface BinaryCheckOrder {
   path: string;
-  /** What needs no check. */
+  /** Name of the binary that needs no check. */
   known: string;
 }
 
-/** Three runs of an Envoy that is asked, each of which has 30 s; and 100 MB are read. */
+/** Three runs of Envoy of at most 30 s each, and the read of 100 MB. */
 const checkLimitMs = 120_000;
-/** A file that never rests is looked at all the same: it may be whole, and another one beside it is written. */
+/**
+ * A file that continues to change is checked anyway: it may be complete while another file in the directory is written.
+ */
 const maxDebounceMs = 60_000;
 const firstPauseMs = 1_000;
 const maxPauseMs = 60_000;
 
 /**
- * Sees to it that another Envoy at the path of the binary is taken up: checked first, then offered to the supervisor. A hot restart does
- * the rest. What Envoy was started with stays at hand in the meantime, whatever lies at the path.
+ * Offers a new Envoy binary to the supervisor after a check; a hot restart follows. The current binary is kept,
+ * whatever file is at the path.
  */
 export const binaryWatcherMachine = setup({
   types: {
@@ -47,7 +47,10 @@ export const binaryWatcherMachine = setup({
   },
   actors: {
     directory: directoryWatchMachine,
-    /** Asks the file who it is, and whether it would take over from the Envoy that runs, with the bootstrap that it runs with. */
+    /**
+     * Reads the version of the file, and checks whether it can take over from the running Envoy with that Envoy's
+     * bootstrap.
+     */
     checkBinary: promiseEffect<BinaryCheckResult, BinaryCheckOrder>('checkBinary'),
   },
   delays: {

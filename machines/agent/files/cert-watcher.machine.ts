@@ -16,47 +16,47 @@ import { directoryWatchMachine } from './directory-watch.machine.ts';
 type WatchSettings = AgentSettings['watch'];
 
 interface WatchContext extends WatchSettings {
-  /** How many files Envoy was last started for; null while it was not. */
+  /** Number of files with which Envoy was last started; `null` before the first start. */
   filesInForce: number | null;
-  /** Readings in a row during which files changed. */
+  /** Consecutive readings during which files changed. */
   outdatedReadings: number;
-  /** Files that the first start needs and that may still come. */
+  /** Files that the first start needs and that may still appear. */
   missing: string[];
-  /** How long they were waited for when people were told last. */
+  /** How long the files were awaited at the last report. */
   waitedMs: number;
-  /** The last pause after a reading that was given up; 0 while none was lately. */
+  /** Pause after the last reading that timed out; 0 if it succeeded. */
   readPauseMs: number;
 }
 
-/** What a reading of the directories found. */
+/** Result of a reading of the directories. */
 interface Reading {
   digest: string;
   files: string[];
-  /** Why Envoy could not use them; empty when it could. */
+  /** Why Envoy cannot use the files; empty if it can. */
   problems: string[];
   /** Codes of the problems, for the log. */
   code?: string;
-  /** Why Envoy could not be asked whether it takes them; absent when it was. */
+  /** Why the files could not be validated; absent if they were. */
   notJudged?: string;
 }
 
-/** How many outdated readings in a row people are told of. */
+/** Consecutive outdated readings until they are reported. */
 const maxOutdatedReads = 6;
-/** The pause before people are told which files are waited for; it doubles each time. */
+/** Until the first report of missing files; the interval doubles. */
 const firstNoticeMs = 1_000;
-/** Envoy could not be asked: the host is short of something. */
+/** After a validation that failed for lack of resources. */
 const validationRetryMs = 30_000;
-/** Small files are read in milliseconds; a file system that hangs does not answer at all. */
+/** Files are read in milliseconds, unless the file system does not respond. */
 const filesLimitMs = 10_000;
-/** Three runs of an Envoy that is asked, each of which has 30 s. */
+/** Three runs of Envoy of at most 30 s each. */
 const validationLimitMs = 90_000;
-/** After a reading that was given up, as after a watch that failed. */
+/** After a reading that timed out. */
 const firstReadPauseMs = 500;
 const maxReadPauseMs = 60_000;
 
 /**
- * Turns changes of certificate files into configuration for the supervisor: the first one at once, which starts Envoy;
- * a later one a fixed delay after the first change of a batch (spec/agent.md §3.2).
+ * Sends the configuration of certificate files to the supervisor: at once for the first start, later a fixed delay
+ * after the first change of a batch (spec/agent.md §3.2).
  */
 export const certWatcherMachine = setup({
   types: {
@@ -66,22 +66,21 @@ export const certWatcherMachine = setup({
     children: {} as { [directory: `directory-${number}`]: 'directory'; wait: 'waitForFiles'; digest: 'digestFiles' },
   },
   actors: {
-    /** Says which files are missing: at once, and whenever that changes. */
+    /** Reports the missing files at once and after each change. */
     waitForFiles: callbackEffect<{ type: never }, { files: string[] }>('waitForFiles'),
     directory: directoryWatchMachine,
     /**
-     * SHA-256 over the contents of the directories' certificate files. A file that cannot be read adds nothing. `judge`: Envoy
-     * itself says whether it takes them.
+     * SHA-256 of the certificate files in the directories, without unreadable files. `judge`: let Envoy validate them.
      */
     digestFiles: promiseEffect<Reading, { directories: string[]; judge: boolean }>('digestFiles'),
   },
   delays: {
     requiredFilesLimit: ({ context }) => context.requiredFilesLimitMs,
-    /** After 1 s, 3 s, 7 s, …: as long again as was waited, and a second. */
+    /** After 1 s, 3 s, 7 s, …: doubles, plus one second. */
     notice: ({ context }) => context.waitedMs + firstNoticeMs,
     watchDelay: ({ context }) => context.delayMs,
     validationRetry: validationRetryMs,
-    /** Before the first start Envoy is not asked. */
+    /** Files are validated only after the first start. */
     readingLimit: ({ context }) => filesLimitMs + (context.filesInForce === null ? 0 : validationLimitMs),
     readRetry: ({ context }) => context.readPauseMs,
   },
@@ -92,7 +91,10 @@ export const certWatcherMachine = setup({
     hasActiveFiles: ({ context }) => context.filesInForce !== null,
     changesContinuously: ({ context }) => context.outdatedReadings >= maxOutdatedReads,
     isNotValidated: ({ context }, { notJudged }: Reading) => context.filesInForce !== null && notJudged !== undefined,
-    /** Envoy runs, and these files would leave it without a certificate. The first start is not held up by them. */
+    /**
+     * Envoy is running, and these files would leave it without a certificate. The first start does not wait for valid
+     * ones.
+     */
     lacksValidCertificate: ({ context }, { files, problems }: Reading) =>
       context.filesInForce !== null && (problems.length > 0 || (files.length === 0 && context.filesInForce > 0)),
   },
@@ -173,7 +175,7 @@ export const certWatcherMachine = setup({
     resetReadPause: assign({ readPauseMs: 0 }),
     countOutdatedRead: assign({ outdatedReadings: ({ context }) => context.outdatedReadings + 1 }),
     resetOutdatedReads: assign({ outdatedReadings: 0 }),
-    /** What cannot be read at all counts as empty: Envoy is started anyway, and the next change brings another look. */
+    /** Unreadable files count as none: Envoy is started, and the next change is read again. */
     sendEmptyConfig: sendTo(
       peer('supervisor'),
       (): ConfigChanged => ({ type: 'config.changed', digest: '', files: 0 }),
@@ -192,9 +194,9 @@ export const certWatcherMachine = setup({
     readPauseMs: 0,
   }),
   on: {
-    // Begins once.
+    // Only the first one counts.
     'watch.start': {},
-    // Nobody watches before the first reading, which finds what is there then.
+    // There is no watch before the first reading.
     'files.changed': {},
   },
   initial: 'idle',
@@ -248,7 +250,7 @@ export const certWatcherMachine = setup({
           description: 'Hashes the contents. If Envoy is running, a second Envoy validates them.',
           after: {
             readingLimit: [
-              // What Envoy runs with is better than nothing.
+              // Envoy keeps the active files.
               {
                 guard: 'hasActiveFiles',
                 target: 'read backoff',
@@ -303,7 +305,7 @@ export const certWatcherMachine = setup({
               },
             ],
             onError: [
-              // What Envoy runs with is better than nothing.
+              // Envoy keeps the active files.
               {
                 guard: 'hasActiveFiles',
                 target: 'validation backoff',

@@ -8,20 +8,20 @@ interface DirectoryInput {
 }
 
 interface DirectoryContext extends DirectoryInput {
-  /** What was there when the last watch failed, as a hash; null when that is not known. */
+  /** Hash of the content when the last watch failed; `null` if unknown. */
   seen: string | null;
-  /** The last pause; 0 while no watch has failed lately. */
+  /** Pause after the last failed watch; 0 if none failed recently. */
   pauseMs: number;
 }
 
 const firstPauseMs = 500;
 const maxPauseMs = 60_000;
-/** The kernel answers at once; a file system that hangs does not answer at all. */
+/** The kernel responds at once, unless the file system does not respond. */
 const setUpLimitMs = 10_000;
-/** How long a watch must hold for the next pause to be the first one again. */
+/** How long a watch must last until the pause is reset. */
 const trialMs = 60_000;
 
-/** Keeps one certificate directory watched, whatever directory is at its path, and says what changed in it. */
+/** Keeps a certificate directory watched, also if another directory replaces it, and reports changes. */
 export const directoryWatchMachine = setup({
   types: {
     context: {} as DirectoryContext,
@@ -30,7 +30,7 @@ export const directoryWatchMachine = setup({
     children: {} as { watch: 'watchDirectory' },
   },
   actors: {
-    /** `seen`: what was there before; where it is something else now, that is a change. */
+    /** `seen`: earlier hash of the content; a different one is reported as a change. */
     watchDirectory: callbackEffect<{ type: never }, { directory: string; seen: string | null }>('watchDirectory'),
   },
   delays: {
@@ -87,7 +87,7 @@ export const directoryWatchMachine = setup({
           },
           on: {
             'watch.began': [{ guard: 'hasRecentFailure', target: 'verifying' }, { target: 'established' }],
-            // Directories that follow each other have one limit together.
+            // Replaced again during the setup: the limit is not extended.
             'directory.found': {},
           },
         },

@@ -1,18 +1,21 @@
 import { assign, setup } from 'xstate';
 
-/** `gave way`: to a newer agent, or before an older one that goes on. `killed`: by a signal that it has no say in. */
+/**
+ * `gave way`: after a hand-over, or because an older agent keeps control. `killed`: by a signal that it does not
+ * handle.
+ */
 export type AgentEnd = 'in order' | 'gave way' | 'killed';
 
 export type LauncherEvent =
-  /** Somebody wants a newer agent in the place of the one that runs (SIGUSR2). */
+  /** Replace the agent by a newer one (SIGUSR2). */
   | { type: 'succession.order' }
-  /** Somebody wants a hot restart, or logs reopened: the agent does that (SIGHUP, SIGUSR1). */
+  /** Hot restart, or reopening of logs: for the agent (SIGHUP, SIGUSR1). */
   | { type: 'signal.order' }
-  /** Somebody wants the end of it all (SIGTERM, SIGINT, SIGQUIT). */
+  /** Stop (SIGTERM, SIGINT, SIGQUIT). */
   | { type: 'end.order' }
-  /** The agent's exit code has been taken. `leaves`: it has given way, and has heard an order that it has not carried out. */
+  /** The agent exited. `leaves`: after a hand-over, with due orders. */
   | { type: 'agent.ended'; how: AgentEnd; leaves: boolean }
-  /** That of the newer one beside it. */
+  /** The newer agent exited. */
   | { type: 'new-agent.ended' };
 
 const forwardDeferredSignals = {
@@ -20,12 +23,13 @@ const forwardDeferredSignals = {
   params: ({ event }: { event: { leaves: boolean } }) => ({ leaves: event.leaves }),
 };
 
-/** A newer agent has its certificate and its ports by then, or has ended. */
+/** For the certificate and the ports of a newer agent. */
 const takeoverLimitMs = 150_000;
 
 /**
- * The first process of a container, which is the shell bin/pilot-agent: it starts agents, and takes their exit codes. That shell is this
- * chart's program; the chart is there to be explored with two agents (test/model/explore-succession.test.ts), and read.
+ * The first process of a container, the shell script bin/pilot-agent: starts agents and reads their exit codes. The
+ * script is the implementation; this machine is for documentation and for exploration with two agents
+ * (test/model/explore-succession.test.ts).
  */
 export const launcherMachine = setup({
   types: { context: {} as { endAsked: boolean }, events: {} as LauncherEvent },
@@ -37,19 +41,20 @@ export const launcherMachine = setup({
   actions: {
     startAgent: () => {},
     startNewAgent: () => {},
-    /** The newer agent is the agent from now on. */
     promoteNewAgent: () => {},
     killNewAgent: () => {},
-    /** Kills the agent that has not the base ids: a newer one that hangs, or an older one that has given way. */
+    /** Kills the agent without the base IDs: a newer one that does not respond, or an older one after the hand-over. */
     killUnresponsiveAgent: () => {},
-    /** Tells the agent to end, as soon as it hears signals. */
+    /** Terminates the agent as soon as it handles signals. */
     stopAgent: () => {},
     recordStop: assign({ endAsked: true }),
-    /** Passes a signal to the agent as soon as one hears, whichever it is by then. Where none has ever heard there is nothing to restart. */
+    /**
+     * Forwards a signal as soon as an agent handles signals; omitted if none ever did, because then there is no Envoy.
+     */
     forwardSignal: () => {},
-    /** Passes on likewise, to the next agent, what one that gave way has left undone. */
+    /** Forwards due orders of the older agent to the next one. */
     forwardDeferredSignals: (_, __: { leaves: boolean }) => {},
-    /** A person reads it. */
+    /** For the operator. */
     rejectOrder: () => {},
   },
 }).createMachine({

@@ -4,22 +4,22 @@ import type { ClaimedIds } from '../envoy/adoption.ts';
 import type { LinkOrder, LinkReport, SuccessionBegin, SuccessionRefuse } from '../succession-protocol.ts';
 import { noLane } from '../timeline.ts';
 
-/** A file of some kilobytes, on a disk that may be slow. */
+/** For a file of some kilobytes on a slow disk. */
 const writeLimitMs = 1_000;
-/** Sockets are closed, or they are not. */
+/** For the close of sockets. */
 const releaseLimitMs = 250;
-/** A newer agent has taken over in a tenth of it. Together with the way back it is less than 2 s. */
+/** Ten times what a newer agent needs. With the resumption, control is unavailable for less than 2 s. */
 const takeoverLimitMs = 1_250;
-/** An agent that was not run for a while hears of its timers first, and then of what was said meanwhile. */
+/** A suspended process handles expired timers before received messages. */
 const finalReportLimitMs = 10;
-/** A process is killed, and the kernel has to free what it held. */
+/** For the exit of a killed process. */
 const resumeLimitMs = 400;
-/** A disk that was full may have room again. */
+/** After a failure to open the socket: a full disk may have space again. */
 const relinkMs = 10_000;
 
 /**
- * The older agent's side of its replacement: the record is written before the right to decide is given up, and that right is taken back
- * unless a newer agent says in time that it holds.
+ * The older agent's side of a hand-over: writes the record, then releases control, and resumes it unless the newer
+ * agent confirms the takeover in time.
  */
 export const predecessorMachine = setup({
   types: {
@@ -27,13 +27,15 @@ export const predecessorMachine = setup({
     children: {} as { link: 'link'; write: 'writeRecord'; 'give-up': 'giveUp'; 'take-back': 'takeBack' },
   },
   actors: {
-    /** Listens for newer agents of this container: for one at a time. */
+    /** Accepts newer agents of this container, one at a time. */
     link: callbackEffect<LinkOrder, undefined>('link'),
-    /** Writes what this agent knows. From then on Envoys outlive their actors, until the right to decide is taken back. */
+    /** Writes the state of this agent. From then on Envoys outlive their actors, until control is resumed. */
     writeRecord: promiseEffect<void, undefined>('writeRecord'),
-    /** Lets go of the base ids, and of what runs under them, if the record is still as it should be. */
+    /** Releases the base IDs and Envoys if the record is unchanged. */
     giveUp: promiseEffect<void, undefined>('giveUp'),
-    /** Ends the newer agent, and takes the base ids again, with what runs under them by now. Fails when that cannot be had. */
+    /**
+     * Kills the newer agent and claims the base IDs again, with what runs under them. Rejects if they are unavailable.
+     */
     takeBack: promiseEffect<ClaimedIds, undefined>('takeBack'),
   },
   delays: {
@@ -68,7 +70,7 @@ export const predecessorMachine = setup({
       invoke: { id: 'link', src: 'link' },
       initial: 'idle',
       on: {
-        // One at a time; and who was refused, or has said its last word, goes.
+        // One at a time. A newer agent that was rejected, or sent its final report, exits.
         'successor.ready': {},
         'successor.confirmed': {},
         'successor.lost': {},
@@ -151,7 +153,7 @@ export const predecessorMachine = setup({
             },
             onError: '#predecessor.replaced',
           },
-          // Another agent has the base ids, so that one decides.
+          // Another agent has the base IDs, so it has control.
           after: { resumeLimit: '#predecessor.replaced' },
         },
       },

@@ -1,32 +1,32 @@
 import { setup } from 'xstate';
 
 export type StandInEvent =
-  /** The agent has ended, however: the pipe of which it alone had the other end has ended. */
+  /** The agent exited: the other end of its pipe is closed. */
   | { type: 'agent.gone' }
-  /** The agent ends in order, and nobody comes after it. */
+  /** The agent stops, and none follows. */
   | { type: 'end.order' }
-  /** Another agent has the same port, and hears what is passed on. */
+  /** Another agent has opened the same port and accepts forwarded traffic. */
   | { type: 'successor.ready' }
-  /** The kernel has nothing more for this port. */
+  /** The kernel has no more traffic for this port. */
   | { type: 'port.drained' };
 
-/** The next agent has started by then, or none comes. */
+/** For the start of the next agent. */
 const standLimitMs = 10_000;
-/** How long requests that were under way may take. */
+/** For active requests. */
 const lastLimitMs = 20_000;
 
 /**
- * Who has the sockets of an agent that has ended, until the next one has what came to them meanwhile. It answers nothing, and decides nothing of
- * an Envoy. A shell is its first state and a small program the rest (src/agent/ports/port-keeper.ts, port-stand-in.ts); the chart is there to be
- * read and checked.
+ * Keeps the sockets of an agent that exited until the next one has received their traffic. Sends no responses.
+ * Implemented by a shell and a small program (src/agent/ports/port-keeper.ts, port-stand-in.ts); this machine is for
+ * documentation and checks.
  */
 export const standInMachine = setup({
   types: { events: {} as StandInEvent },
   delays: { holdLimit: standLimitMs, forwardLimit: lastLimitMs },
   actions: {
-    /** Questions are kept, the newest up to a number; connections wait in the kernel. */
+    /** Queues DNS queries up to a limit; connections wait in the kernel. */
     holdTraffic: () => {},
-    /** The kernel gives the next agent's socket what comes from now on. */
+    /** From then on the kernel delivers to the socket of the next agent. */
     stopReceiving: () => {},
     forwardTraffic: () => {},
     closeSockets: () => {},

@@ -4,26 +4,29 @@ import type { ClaimedIds } from '../envoy/adoption.ts';
 import type { PredecessorReport, SuccessionComplete, TakeoverConfirm } from '../succession-protocol.ts';
 import { noLane } from '../timeline.ts';
 
-/** The older agent writes a file and closes some sockets; each has a limit there. */
+/** For the older agent to write its record and close its sockets. */
 const turnLimitMs = 4_000;
-/** How long base ids are waited for: those of a killed agent are free as soon as the kernel is done with it. */
+/** For the base IDs of a killed agent, until the kernel releases them. */
 const claimLimitMs = 1_000;
 
-/** `isGranted`: the older agent has given way; otherwise it has ended before it did. */
+/** `isGranted`: the older agent released control; otherwise it exited. */
 export interface SuccessorClaim {
   isGranted: boolean;
 }
 
-/** The newer agent's side of its predecessor's replacement: it decides nothing before that one has given up, or has ended. */
+/** The newer agent's side of a hand-over: takes control after the older agent has released it or exited. */
 export const successorMachine = setup({
   types: {
     events: {} as PredecessorReport | SuccessionComplete,
     children: {} as { link: 'link'; claim: 'claim' },
   },
   actors: {
-    /** Says to the older agent that this one is ready, and hears what that one says. */
+    /** Reports to the older agent that this one is ready, and forwards its responses. */
     link: callbackEffect<TakeoverConfirm, undefined>('link'),
-    /** Takes the base ids that the older agent had, with what runs under them. Fails where somebody else has them: then nothing is touched. */
+    /**
+     * Claims the base IDs of the older agent, with what runs under them. Rejects, without a change, if another process
+     * has them.
+     */
     claim: promiseEffect<ClaimedIds, SuccessorClaim>('claim'),
   },
   delays: { grantLimit: turnLimitMs, claimLimit: claimLimitMs },
@@ -39,7 +42,7 @@ export const successorMachine = setup({
   invoke: { id: 'link', src: 'link' },
   initial: 'waiting for grant',
   on: {
-    // It ends now, and is not waited for; or it takes back what it has given up, and ends this agent.
+    // The older agent is exiting, or it resumes control and terminates this one.
     'predecessor.lost': {},
     'predecessor.refused': {},
   },
@@ -57,7 +60,7 @@ export const successorMachine = setup({
       },
       on: {
         'predecessor.granted': 'claiming',
-        // As after a crash. Where it lives all the same, it has the base ids, and this agent does not get them.
+        // As after a crash. If the older agent is still running, it has the base IDs, and the claim fails.
         'predecessor.lost': 'claiming',
         'predecessor.refused': {
           target: 'finished',

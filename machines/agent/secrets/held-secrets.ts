@@ -1,42 +1,41 @@
-/** What the secrets of a workload are called, and what is known of each (spec/agent.md §7.1). */
+/** Names of a workload's secrets, and the state of each (spec/agent.md §7.1). */
 import type { RootParts } from '../secrets-protocol.ts';
 
-/** The workload's own certificate with its key. */
+/** The workload's certificate with its key. */
 export const identityName = 'default';
-/** The roots that its peers' certificates have to lead to. */
+/** Roots of the certificates of peers. */
 export const rootsName = 'ROOTCA';
 
 const certificatePrefix = 'file-cert:';
 const rootPrefix = 'file-root:';
-/** Certificates of authorities and their revocation lists: `file-root-crl:CA~CRL`. */
+/** Authorities with their revocation lists: `file-root-crl:CA~CRL`. */
 const revocationPrefix = 'file-root-crl:';
-/** The authorities that the operating system trusts. */
+/** The authorities of the operating system. */
 const systemRoots = `${rootPrefix}system`;
 
-/** One that Envoy gets, or will when it is there. */
+/** A secret that Envoy has, or gets when it is available. */
 export interface HeldSecret {
   name: string;
-  /** Name of the secret's actor. */
   actor: `secret-${number}`;
-  /** Version in force; empty: none. */
+  /** Current version; empty: none. */
   version: string;
-  /** Serial number of a certificate that an authority has signed; else empty. */
+  /** Serial number of a certificate signed by an authority; otherwise empty. */
   serialNumber: string;
-  /** What the version is made of. */
+  /** Sources of the current version. */
   parts: RootParts;
-  /** Somebody wants it. */
+  /** A client is subscribed. */
   isWanted: boolean;
-  /** Somebody has wanted it by now, and may go on with what it got. */
+  /** A client was subscribed and may still use what it received. */
   wasWanted: boolean;
-  /** What everybody who wants it has taken; empty: nothing yet. */
+  /** Version that all subscribed clients have acknowledged; empty: none. */
   acknowledged: string;
-  /** Why there is no newer one; empty: nothing is wrong. */
+  /** Why there is no newer version; empty if there is no error. */
   lacking: string;
-  /** Why somebody did not take the version; empty: nobody refused. */
+  /** Why a client rejected the version; empty if none did. */
   refused: string;
 }
 
-/** The files that a name stands for; undefined: it stands for none. An empty `directory` is not watched. */
+/** Directory to watch for a secret of files; empty: not watched. `undefined` for any other name. */
 export function secretFilesOf(name: string): { directory: string } | undefined {
   if (name === systemRoots) return { directory: '' };
   if (name.startsWith(rootPrefix)) {
@@ -47,7 +46,7 @@ export function secretFilesOf(name: string): { directory: string } | undefined {
   if (prefix === undefined) return undefined;
   const [first = '', second = '', ...rest] = name.slice(prefix.length).split('~');
   if (first === '' || second === '' || rest.length > 0) return undefined;
-  // A new authority needs a new list, so that a change of the lists tells of both.
+  // A new authority requires a new list, so a watch of the lists detects both.
   return { directory: directoryOf(prefix === revocationPrefix ? second : first) };
 }
 
@@ -57,12 +56,15 @@ function directoryOf(file: string): string {
   return slash === 0 ? '/' : file.slice(0, slash);
 }
 
-/** Whether everybody who wants it has the version in force; so it is where nobody does. */
+/** All subscribed clients have the current version. Also true without clients. */
 export function isAcknowledged({ isWanted, acknowledged, version }: HeldSecret): boolean {
   return !isWanted || acknowledged === version;
 }
 
-/** Whether nobody can have an older one: whoever left may have broken off in the midst, and goes on with what it had. */
+/**
+ * No client can have an older version. A client that unsubscribed may have lost its connection, and still use what it
+ * received.
+ */
 export function isDistributed({ wasWanted, acknowledged, version }: HeldSecret): boolean {
   return version !== '' && (!wasWanted || acknowledged === version);
 }

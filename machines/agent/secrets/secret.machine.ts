@@ -21,49 +21,46 @@ import {
   waitMs,
 } from './secret-pace.ts';
 
-/**
- * Where it comes from: `authority`, which signs a certificate for a key of ours; `files`; `roots`, which came with a
- * certificate or from the control plane.
- */
+/** `authority` signs a certificate for a new key; `roots` are received with a certificate or from the control plane. */
 export type SecretSource = 'authority' | 'files' | 'roots';
 
 export interface SecretInput {
-  /** Name by which Envoy asks for the secret. */
+  /** Name of the secret in SDS. */
   name: string;
   source: SecretSource;
-  /** Directory of the secret's files; empty: none is watched. */
+  /** Directory of the files; empty: not watched. */
   directory: string;
-  /** Number of the secret, by which the actor that watches its directory is named. */
+  /** Number of the secret, in the name of the actor that watches its directory. */
   number: number;
   grace: RenewalGrace;
-  /** Roots that the secret is made of; also for files of roots. */
+  /** Roots of the secret; also for files of roots. */
   parts: RootParts;
 }
 
-/** What the caller of an authority shows to say who it is. */
+/** Credential for a call of the authority. */
 type CallerCredential = 'token' | 'certificate';
 
 interface SecretContext extends SecretInput {
-  /** What is in force; empty: nothing. */
+  /** Current version; empty: none. */
   version: string;
-  /** When what is in force ends; null: it does not end. */
+  /** Expiry of the current version; `null` without expiry. */
   endsAtMs: number | null;
-  /** When what is in force was obtained, by the wall clock of then. */
+  /** When the current version was obtained, by the wall clock. */
   obtainedAtMs: number;
   renewAtMs: number;
-  /** Hash of the root that what is in force leads to; empty: none is known. */
+  /** Hash of the root of the current version; empty if unknown. */
   root: string;
-  /** Hashes of roots that this must not lead to. */
+  /** Hashes of roots that the certificate must not have. */
   tainted: readonly string[];
-  /** A random number from 0 to 1, drawn once for what is in force. */
+  /** A random number from 0 to 1, drawn once for each version. */
   draw: number;
-  /** When the clock was looked at last. */
+  /** Time of the last check of the clock. */
   nowMs: number;
-  /** What is shown to the authority at the next call. */
+  /** Credential for the next call of the authority. */
   shown: CallerCredential;
-  /** Failures in a row. */
+  /** Consecutive failures. */
   failures: number;
-  /** Until the next try, after a failure. */
+  /** Until the next attempt after a failure. */
   pauseMs: number;
 }
 
@@ -71,12 +68,12 @@ export interface ObtainOrder {
   name: string;
   source: SecretSource;
   shown: CallerCredential;
-  /** What is in force: whose certificate is shown. */
+  /** Current version, whose certificate is the credential. */
   version: string;
   parts: RootParts;
 }
 
-/** Each answer has the time at which it was given, and a number from 0 to 1 drawn for it. */
+/** With the time of the result, and a random number from 0 to 1. */
 export type ObtainResult = { atMs: number; draw: number } & (
   | {
       outcome: 'obtained';
@@ -86,16 +83,16 @@ export type ObtainResult = { atMs: number; draw: number } & (
       serialNumber: string;
       endsAtMs: number | null;
     }
-  /** `unknown`: the authority did not believe what was shown, could not find out whose it is, or there was nothing to show. */
+  /** `unknown`: the authority did not accept the credential, could not verify it, or it was missing. */
   | { outcome: 'refused'; reason: string; code?: string; unknown: boolean; pushbackMs: number }
 );
 
 type Obtained = ObtainResult & { outcome: 'obtained' };
 type Refused = ObtainResult & { outcome: 'refused' };
 
-/** A call of the authority has ten seconds, a file system answers at once or not at all. */
+/** A call of the authority takes at most 10 s. */
 const obtainLimitMs = 30_000;
-/** Files are replaced one by one (FILE_DEBOUNCE_DURATION). */
+/** Files are replaced one after the other (FILE_DEBOUNCE_DURATION). */
 const settleMs = 100;
 const clockLimitMs = 10_000;
 /** Authorities date certificates two minutes back. */
@@ -115,12 +112,12 @@ const secretSetup = setup({
   },
   actors: {
     /**
-     * Makes a key and has it signed, or reads files, or puts roots together; and keeps what it got in memory under its version.
-     * What does not fit its key, does not lead to its roots or has ended is no answer. Each call is a connection of its own.
+     * Has a new key signed, reads files, or combines roots; stores the result in memory under its version. Verifies
+     * that the certificate matches its key, leads to its roots and has not expired. Each call has its own connection.
      */
     obtain: promiseEffect<ObtainResult, ObtainOrder>('obtain'),
     readClock: promiseEffect<{ atMs: number }, undefined>('readClock'),
-    /** Ends after a step of the wall clock, in either direction: dates come sooner or later than timers were set for. */
+    /** Completes after a step of the wall clock in either direction, because timers were set by the old time. */
     awaitClockStep: promiseEffect<void, undefined>('awaitClockStep'),
     directory: directoryWatchMachine,
   },
@@ -137,17 +134,17 @@ const secretSetup = setup({
     hasNoRoots: ({ context: { source, parts } }) =>
       source === 'roots' && parts.authorities === '' && parts.bundle === '',
     isObtained: (_, { outcome }: ObtainResult) => outcome === 'obtained',
-    /** The token is not believed any more; the certificate in force may be, as long as it lasts. */
-    canUseCertificate: ({ context }, answer: ObtainResult) =>
-      answer.outcome === 'refused' &&
-      answer.unknown &&
+    /** The token is no longer accepted; the current certificate may be, until it expires. */
+    canUseCertificate: ({ context }, result: ObtainResult) =>
+      result.outcome === 'refused' &&
+      result.unknown &&
       context.shown === 'token' &&
       context.source === 'authority' &&
       context.version !== '' &&
       context.endsAtMs !== null &&
-      context.endsAtMs > answer.atMs,
+      context.endsAtMs > result.atMs,
     hasExpired: ({ context: { endsAtMs } }, { atMs }: ObtainResult) => endsAtMs !== null && endsAtMs <= atMs,
-    /** Its time has come, or the clock was set back to before it was obtained: by this clock it may not be valid yet. */
+    /** Also if the clock was set back to before the certificate was obtained: by this clock it may not be valid yet. */
     isRenewalDue: ({ context: { renewAtMs, obtainedAtMs } }, { atMs }: { atMs: number }) =>
       atMs >= renewAtMs || atMs < obtainedAtMs - maxClockStepMs,
     hasExpiry: ({ context }) => context.endsAtMs !== null,
@@ -214,14 +211,14 @@ const secretSetup = setup({
   },
 });
 
-/** A failure that nobody answered: its time is not known, and nothing was drawn for it. */
+/** A failure without a result: neither time nor random number. */
 function withoutResult({ nowMs }: SecretContext) {
   return { atMs: nowMs, draw: 0.5, pushbackMs: 0 };
 }
 
 /**
- * One secret: obtained, in force, and obtained again before it ends or when what it is made of changes. What is in force stays
- * so however often a try fails, until it has ended.
+ * One secret: obtained, current, and obtained again before its expiry or when its source changes. The current version
+ * remains until it expires, however many attempts fail.
  */
 export const secretMachine = secretSetup.createMachine({
   id: 'secret',

@@ -9,8 +9,8 @@ const reportReadyByUs = {
 };
 
 /**
- * The secrets of a workload: whose there are, where each comes from, and in which order Envoy gets them. A certificate is handed
- * out when Envoy trusts the authorities that it leads to.
+ * The secrets of a workload: which exist, their sources, and the order in which Envoy receives them. A certificate is
+ * served after Envoy trusts its authorities.
  */
 export const secretsMachine = secretsSetup.createMachine({
   id: 'secrets',

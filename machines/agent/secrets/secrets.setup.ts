@@ -37,51 +37,51 @@ import {
 import { type SecretInput, type SecretSource, secretMachine } from './secret.machine.ts';
 
 export interface SecretsInput extends IdentitySettings {
-  /** Envoys ask as soon as this agent has its turn: what they will ask for is obtained before. */
+  /** Obtain the expected secrets before the hand-over, because Envoys subscribe at once. */
   obtainsFirst?: boolean;
 }
 
 export interface SecretsContext extends SecretsInput {
   held: HeldSecret[];
-  /** How many secrets there were, for the name of the next. */
+  /** Number of secrets started, for the name of the next actor. */
   started: number;
-  /** What ROOTCA is to be made of. */
+  /** Sources of ROOTCA. */
   parts: RootParts;
-  /** Hash of the root that the last certificate leads to; empty: none came with it. */
+  /** Hash of the root of the last certificate; empty if none came with it. */
   root: string;
-  /** Hashes of roots of which there is to be no certificate. */
+  /** Hashes of roots that certificates must not have. */
   tainted: readonly string[];
-  /** A certificate that waits until Envoy trusts the authorities that it leads to; null: none. */
+  /** A certificate that is not served until Envoy trusts its authorities; `null`: none. */
   heldBack: Pick<HeldSecret, 'version' | 'serialNumber'> | null;
-  /** Serial number of the certificate that every Envoy is known to have; empty: none, or it was not said yet. */
+  /** Serial number of the last certificate that was reported as served; empty: none. */
   certificateTold: string;
-  /** Version of the control plane's roots that Envoy is known to trust; empty: not the last ones. */
+  /** Version of the control plane's last roots if it was reported as served; otherwise empty. */
   bundleTaken: string;
-  /** Times in a row that the socket could not be opened. */
+  /** Consecutive failures to open the socket. */
   failures: number;
-  /** Milliseconds until the files of OUTPUT_CERTS are written again; 0: the last write succeeded. */
+  /** Until the files of OUTPUT_CERTS are written again, in ms; 0: the last write succeeded. */
   outputPauseMs: number;
 }
 
-/** The server that answers at the socket. Another agent is somebody else's: its identity is not ours. */
+/** Server that responds at the socket. Another agent has another identity. */
 export type ServerFound = 'nobody' | 'a server' | 'another agent';
 
 const probeLimitMs = 3_000;
 const openLimitMs = 10_000;
-/** 1 s, 2 s, 4 s, 8 s, 16 s (spec/agent.md §7.1). */
+/** Pauses of 1, 2, 4, 8 and 16 s (spec/agent.md §7.1). */
 const maxOpenFailures = 5;
 const firstPauseMs = 1_000;
-/** Of the files of OUTPUT_CERTS, like those of the gRPC bootstrap file. */
+/** For the files of OUTPUT_CERTS, as for the gRPC bootstrap file. */
 const minOutputPauseMs = 500;
 const maxOutputPauseMs = 30_000;
-/** An Envoy answers at once. One that hangs does not keep a certificate from the others. */
+/** For the acknowledgement of roots: an unresponsive Envoy must not delay the certificate of others. */
 const trustLimitMs = 10_000;
-/** What a control plane may make an Envoy ask for. */
+/** Bounds what a control plane can make Envoy request. */
 const maxSecrets = 200;
 
 export const noRootParts: RootParts = { authorities: '', bundle: '' };
 
-/** The words that the secrets' chart is written in: its types, actors, delays, guards and actions. */
+/** Types, actors, delays, guards and actions of the secrets' chart. */
 export const secretsSetup = setup({
   types: {
     context: {} as SecretsContext,
@@ -94,9 +94,9 @@ export const secretsSetup = setup({
   },
   actors: {
     lookForServer: promiseEffect<ServerFound, { socket: string }>('lookForServer'),
-    /** Answers Envoy at the socket, with what it is told to serve. */
+    /** Serves SDS at the socket. */
     serveSecrets: callbackEffect<SdsOrder, { socket: string }>('serveSecrets'),
-    /** Writes what is issued to files (spec/agent.md §7.7). */
+    /** Writes issued certificates to files (spec/agent.md §7.7). */
     writeOutput: callbackEffect<OutputWrite, undefined>('writeOutput'),
     secret: secretMachine,
   },
@@ -137,19 +137,22 @@ export const secretsSetup = setup({
       outputPauseMs: ({ context }) => Math.min(maxOutputPauseMs, Math.max(minOutputPauseMs, context.outputPauseMs * 2)),
     }),
     resetOutputPause: assign({ outputPauseMs: 0 }),
-    /** What every Envoy asks for, obtained before it does. */
+    /** Each Envoy requests these, so they are obtained before. */
     addOwnSecrets: enqueueActions(({ context, enqueue }) => {
       if (!provesIdentity(context)) return;
       const { source, certificateDirectory, rootDirectory, parts, grace } = context;
-      const own = [
+      const identitySecrets = [
         { name: identityName, source, directory: certificateDirectory },
         { name: rootsName, source: source === 'files' ? 'files' : 'roots', directory: rootDirectory },
       ] as const;
-      own.forEach(({ name, directory, ...from }, number) => {
+      identitySecrets.forEach(({ name, directory, ...from }, number) => {
         const input = { name, source: from.source as SecretSource, directory, number, grace, parts };
         enqueue.spawnChild('secret', { id: `secret-${number}`, input });
       });
-      enqueue.assign({ held: own.map(({ name }, number) => newHeldSecret(name, number)), started: own.length });
+      enqueue.assign({
+        held: identitySecrets.map(({ name }, number) => newHeldSecret(name, number)),
+        started: identitySecrets.length,
+      });
     }),
     addSecret: enqueueActions(({ context, enqueue }, { name }: SdsSubscribed) => {
       const number = context.started;
@@ -227,27 +230,29 @@ export const secretsSetup = setup({
       ({ context }) => rootsInForce(context).actor,
       ({ context }): SecretRefresh => ({ type: 'secret.refresh', parts: context.parts }),
     ),
-    /** Keeps the control plane's roots in memory under their hash. */
+    /** Effect: stores the control plane's roots in memory under their hash. */
     storeBundle: (_, _params: TrustBundleReceived) => {},
-    /** Roots that came with a certificate are older than these, and a root that was dropped meanwhile may be among them. */
+    /**
+     * Replaces the roots that came with a certificate: they are older, and may include a root that was removed since.
+     */
     recordBundle: assign(({ context }, { hash, members }: TrustBundleReceived) => ({
       parts: { authorities: members.includes(context.root) ? '' : context.parts.authorities, bundle: hash },
       bundleTaken: '',
     })),
     reportTainted: enqueueActions(
-      ({ context: { held, tainted: before }, enqueue }, { tainted }: TrustBundleReceived) => {
-        if (tainted.join() === before.join()) return;
+      ({ context: { held, tainted: previous }, enqueue }, { tainted }: TrustBundleReceived) => {
+        if (tainted.join() === previous.join()) return;
         enqueue.assign({ tainted });
-        const own = held.find(({ name }) => name === identityName);
-        if (own !== undefined)
-          enqueue.sendTo(own.actor, { type: 'secret.taint', roots: tainted } satisfies SecretTaint);
+        const identity = held.find(({ name }) => name === identityName);
+        if (identity !== undefined)
+          enqueue.sendTo(identity.actor, { type: 'secret.taint', roots: tainted } satisfies SecretTaint);
       },
     ),
     reportBundleServed: sendTo(
       peer('xds-proxy'),
       (_, { hash }: TrustBundleReceived): TrustBundleServed => ({ type: 'trust-bundle.served', hash }),
     ),
-    /** Once for each time that it was received. */
+    /** Once for each version. */
     reportBundleAcknowledged: enqueueActions(({ context, enqueue }) => {
       const { parts, bundleTaken } = context;
       const roots = rootsInForce(context);
@@ -256,12 +261,17 @@ export const secretsSetup = setup({
       enqueue.assign({ bundleTaken: parts.bundle });
       enqueue.sendTo(peer('xds-proxy'), { type: 'trust-bundle.served', hash: parts.bundle });
     }),
-    /** Once for each: a rotation of the root waits for it. */
+    /** Once for each certificate: a rotation of the root waits for it. */
     reportCertificateAcknowledged: enqueueActions(({ context: { held, certificateTold }, enqueue }) => {
-      const own = held.find(({ name }) => name === identityName);
-      if (own === undefined || own.serialNumber === '' || own.serialNumber === certificateTold || !isDistributed(own))
+      const identity = held.find(({ name }) => name === identityName);
+      if (
+        identity === undefined ||
+        identity.serialNumber === '' ||
+        identity.serialNumber === certificateTold ||
+        !isDistributed(identity)
+      )
         return;
-      const { serialNumber } = own;
+      const { serialNumber } = identity;
       enqueue.assign({ certificateTold: serialNumber });
       enqueue.sendTo(peer('xds-proxy'), { type: 'certificate.served', serialNumber } satisfies CertificateServed);
     }),
@@ -289,7 +299,6 @@ function newHeldSecret(name: string, number: number): HeldSecret {
   };
 }
 
-/** ROOTCA, which is held from the start on. */
 function rootsInForce({ held }: SecretsContext): HeldSecret {
   return held.find(({ name }) => name === rootsName) ?? newHeldSecret(rootsName, 1);
 }
@@ -298,13 +307,13 @@ function withChange(held: readonly HeldSecret[], change: Partial<HeldSecret> & {
   return held.map((one) => (one.name === change.name ? { ...one, ...change } : one));
 }
 
-/** Whether everybody who asks for roots has those that certificates lead to. */
+/** All subscribed clients have the roots of the certificates. */
 function areRootsTrusted(context: SecretsContext): boolean {
   const roots = rootsInForce(context);
   return roots.version !== '' && roots.parts.authorities === context.parts.authorities && isAcknowledged(roots);
 }
 
-/** Whether Envoy, as far as anybody knows, does not trust the authorities yet that a certificate leads to. */
+/** Envoy is not known to trust the authorities of this certificate yet. */
 function precedesRoots({ name, authorities }: SecretObtained, context: SecretsContext): boolean {
   if (name !== identityName || authorities === '') return false;
   return context.parts.authorities !== authorities || !areRootsTrusted(context);

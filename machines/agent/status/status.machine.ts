@@ -4,10 +4,10 @@ import { noLane } from '../timeline.ts';
 import { noListenersKnown } from './lacking-listeners.ts';
 import { statusSetup, stoppingReason } from './status.setup.ts';
 
-/** Envoy took so long that the call was answered without it. */
+/** The response of Envoy arrived after the request had timed out. */
 const alreadyResponded = { guard: not('isPendingRequest') } as const;
 
-/** After Envoy's own word: what is wrong with Envoy is told first. */
+/** Errors of Envoy have precedence. */
 const lacksNames = and(['isLive', stateIn({ open: { names: 'pending' } })]);
 
 const lacksGrpcBootstrap = and(['isLive', stateIn({ open: { 'grpc bootstrap': 'pending' } })]);
@@ -23,7 +23,7 @@ const respondWith = <
   type: Type,
 ) => ({ type, params: ({ event }: { event: EnvoyResponded }) => event }) as const;
 
-/** What is answered by Envoy's word; the first of these that holds. */
+/** Response to a readiness request by Envoy's response; the first match. */
 const respondLacking = { guard: 'lacksListeners', actions: respondWith('respondListenersRejected') } as const;
 const responses = [
   { guard: lacksNames, actions: respondWith('respondWithoutNames') },
@@ -37,7 +37,7 @@ const probeAt = (at: EnvoyProbe['at']) =>
     params: ({ event }: { event: { request: number } }) => ({ request: event.request, at }),
   }) as const;
 
-/** Whatever an Envoy says that was asked before. */
+/** Ignores responses of an earlier probe. */
 const notReady = {
   actions: {
     type: 'respondNotReady',
@@ -47,10 +47,10 @@ const notReady = {
 const rejectReadiness = { 'readiness.requested': notReady, 'envoy.responded': [alreadyResponded, notReady] } as const;
 
 /**
- * Answers "is this proxy ready?" (spec/agent.md §6): as long as some epoch serves all that it was started for, and says so when
- * it is asked. Asked is its admin interface, not the statistics. While a child takes over the admin port, that port speaks for
- * the child; and a child that fails may leave nobody there (spec/envoy-hot-restart.md §9 step 7). Then the Envoy that serves is
- * asked at a port that it serves.
+ * Readiness of this proxy (spec/agent.md §6): an epoch serves everything it was started for, as reported by its admin
+ * interface, not by statistics. While a child takes over the admin port, that port reports the state of the child, and
+ * may be closed if the child fails (spec/envoy-hot-restart.md §9 step 7). Then one of the serving Envoy's ports is
+ * probed.
  */
 export const statusMachine = statusSetup.createMachine({
   id: 'status',
@@ -64,7 +64,7 @@ export const statusMachine = statusSetup.createMachine({
   }),
   initial: 'idle',
   on: {
-    // Nobody asks while the port is not open, so nothing needs remembering then.
+    // The port is not open, so there is no request.
     'status.start': {},
     'status.drain': {},
     'serving.began': {},
@@ -101,12 +101,12 @@ export const statusMachine = statusSetup.createMachine({
         },
         'http.failed': { actions: { type: 'reportFailed', params: ({ event }) => ({ reason: event.reason }) } },
         'quit.requested': { actions: 'forwardQuit' },
-        // Nobody serves, or whoever does is about to drain anyway.
+        // No epoch serves, or it is about to be drained.
         'drain.requested': {},
-        // Told for people.
+        // Recorded in trace and log only.
         'drain.ordered': {},
         'upgrade.requested': { actions: 'forwardUpgrade' },
-        // Of one question at a time; said from one region to the other.
+        // One request at a time; raised for the other region.
         'readiness.responded': {},
       },
       type: 'parallel',
@@ -120,7 +120,7 @@ export const statusMachine = statusSetup.createMachine({
             },
             'serving.began': [
               {
-                // The one that was asked leaves, and may cut the question off: its word is not this one's.
+                // The probed Envoy is being replaced and may close the connection: its response does not count.
                 guard: 'isRequestPending',
                 target: '.serving',
                 actions: [{ type: 'useAdmin', params: ({ event }) => event }, 'repeatProbe'],
@@ -306,7 +306,7 @@ export const statusMachine = statusSetup.createMachine({
               },
               on: {
                 'readiness.responded': 'idle',
-                // Not of this server: it asks again when it was answered.
+                // A request that is still pending is probed again after its response.
                 'readiness.requested': {
                   target: 'pending',
                   reenter: true,

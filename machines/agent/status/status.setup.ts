@@ -23,31 +23,33 @@ import {
 export interface StatusInput {
   /** 0: no server. */
   port: number;
-  /** False: applications speak xDS themselves, and no Envoy is to be ready. */
+  /** False: applications are xDS clients, and readiness does not depend on Envoy. */
   hasEnvoy: boolean;
-  /** Whether an Envoy is ready only when it was seen to serve one of the application's ports. */
+  /** Envoy is ready only after it has served one of the application's ports. */
   awaitsApplication: boolean;
-  /** Whether the control plane's names are for the workload to ask: it is not ready without them. */
+  /** The proxy is not ready before the name table of the control plane was received. */
   awaitsNames: boolean;
-  /** Whether programs of the workload need a bootstrap file of gRPC: it is not ready without the file. */
+  /** The proxy is not ready before the gRPC bootstrap file was written. */
   awaitsGrpcBootstrap: boolean;
 }
 
 interface StatusContext extends StatusInput {
-  /** Why this proxy is not ready, while no Envoy is asked. */
+  /** Why this proxy is not ready while Envoy is not probed. */
   reason: string;
-  /** The readiness call that was not answered yet; null when there is none. */
+  /** The pending readiness request; `null`: none. */
   question: number | null;
   listeners: KnownListeners;
 }
 
-/** The answer to a readiness call is "not ready" when Envoy says nothing for so long. */
+/** Then the response to a readiness request is "not ready". */
 const responseLimitMs = 5_000;
-/** Why an agent that stops is not ready. */
 export const stoppingReason = 'agent is stopping';
-/** An Envoy that hangs is ready for so long at most; a probe each second asks Envoy one time in five. */
+/**
+ * How long a response is reused: a hanging Envoy is reported as ready for at most this time, and of one request per
+ * second one in five probes Envoy.
+ */
 const heldMs = 5_000;
-/** For listeners of an Envoy that lacked none, so rarely is enough: to say it, Envoy writes its whole configuration. */
+/** Longer for the check of rejected listeners, for which Envoy writes its whole configuration. */
 const listenersHeldMs = 10_000;
 const notReused = { heldMs: 0, listenersHeldMs: 0 } as const;
 
@@ -66,7 +68,7 @@ export const statusSetup = setup({
     children: {} as { http: 'http' },
   },
   actors: {
-    /** Serves the status port, and asks Envoy's admin interface when told to. */
+    /** Serves the status port, and probes Envoy's admin interface by order. */
     http: callbackEffect<StatusHttpOrder, Pick<StatusInput, 'port'>>('http'),
   },
   delays: { responseLimit: responseLimitMs },
@@ -75,7 +77,7 @@ export const statusSetup = setup({
     awaitsNames: ({ context }) => context.awaitsNames,
     awaitsGrpcBootstrap: ({ context }) => context.awaitsGrpcBootstrap,
     hasNoEnvoy: ({ context }) => !context.hasEnvoy,
-    /** Live is not yet serving all that it was sent. */
+    /** Live, but without all listeners that it received. */
     lacksListeners: ({ context, event }) =>
       event.type === 'envoy.responded' && event.live && context.listeners.lacking.length > 0,
     lacksListenersFromStart: ({ context, event }) =>
@@ -91,7 +93,6 @@ export const statusSetup = setup({
       event.live &&
       event.unserved !== '' &&
       !context.listeners.servedApplication,
-    /** Nobody has answered that call yet. */
     isPendingRequest: ({ context, event }) => event.type === 'envoy.responded' && event.request === context.question,
     isRequestPending: ({ context }) => context.question !== null,
   },
@@ -121,7 +122,7 @@ export const statusSetup = setup({
     respondAsEnvoy: enqueueActions(({ enqueue }, { request, by, live, detail }: EnvoyResponded) => {
       const source = by === 'admin' ? 'admin interface' : 'port';
       const reason = live ? '' : by === 'agent' ? detail : `Envoy ${source}: ${detail}`;
-      // A port says nothing of what comes next: there, somebody is about to take over.
+      // A response of a port may soon be outdated, because a child is taking over.
       const held = live && by === 'admin' ? { heldMs, listenersHeldMs } : notReused;
       enqueue.sendTo('http', { type: 'readiness.respond', request, ready: live, reason, ...held });
       enqueue.raise({ type: 'readiness.responded' });

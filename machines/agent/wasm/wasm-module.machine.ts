@@ -3,7 +3,7 @@ import { promiseEffect, reasonOf } from '../../effect.ts';
 import { wasmModuleTimeline } from '../timeline.ts';
 import type { ModuleFailed, ModuleFetched, WasmModule } from '../wasm-protocol.ts';
 
-/** Path of the module's file, or why there is none. */
+/** Path of the module's file, or the error. */
 export type FetchOutcome = { file: string } | { reason: string };
 
 /** Limits of the fetch of a module. */

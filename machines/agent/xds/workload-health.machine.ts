@@ -3,31 +3,31 @@ import { promiseEffect, reasonOf } from '../../effect.ts';
 import { noLane } from '../timeline.ts';
 import type { HealthChanged } from '../xds-protocol.ts';
 
-/** When the workload is asked, and what of its answers counts (spec/agent.md §8.4). Times in milliseconds. */
+/** Probe of the workload (spec/agent.md §8.4). Times in milliseconds. */
 export interface ProbeTimes {
   initialDelayMs: number;
   periodMs: number;
   timeoutMs: number;
-  /** How many answers of a kind in a row make the workload's health. */
+  /** Consecutive results that change the reported health. */
   successThreshold: number;
   failureThreshold: number;
 }
 
 interface WorkloadHealthContext extends ProbeTimes {
-  /** Successes in a row, counted up to what matters. */
+  /** Consecutive successes, counted up to the threshold. */
   successes: number;
   failures: number;
-  /** What the control plane was told last. */
+  /** Last reported health. */
   told: 'nothing' | 'healthy' | 'unhealthy';
 }
 
-/** How one question ended; the empty reason: it is well. */
+/** `reason` is empty if the workload is healthy. */
 export type HealthProbeResult = { reason: string };
 
-/** Whether Envoy is ready is asked as well, and has a limit of its own. */
+/** For the probe of Envoy's readiness, which has its own limit. */
 const additionalTimeoutMs = 6_000;
 
-/** Changes only are told. */
+/** Only changes are reported. */
 const failed = <Params>(params: Params) =>
   [
     {
@@ -39,8 +39,8 @@ const failed = <Params>(params: Params) =>
   ] as const;
 
 /**
- * Whether the workload can serve, for a control plane that no kubelet tells: asked now and then, told when it is another. A workload that
- * has not answered yet is neither.
+ * Reports the health of the workload to a control plane that does not get it from a kubelet. Unknown before the first
+ * threshold is reached.
  */
 export const workloadHealthMachine = setup({
   types: {
@@ -49,7 +49,7 @@ export const workloadHealthMachine = setup({
     children: {} as { probing: 'probeWorkload' },
   },
   actors: {
-    /** Asks whether Envoy is ready, and then the workload, which has {@link ProbeTimes.timeoutMs}. */
+    /** Probes Envoy's readiness, then the workload within {@link ProbeTimes.timeoutMs}. */
     probeWorkload: promiseEffect<HealthProbeResult, { timeoutMs: number }>('probeWorkload'),
   },
   delays: {

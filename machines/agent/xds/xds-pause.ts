@@ -1,25 +1,25 @@
-/** How long the control plane is left alone after it could not be had. */
+/** Pauses between connections to an unavailable control plane. */
 
 /**
- * What the control plane is to know this agent by: its token, or the certificate that it has by that token. Neither is always good: a
- * token ends and is not replaced, an authority is replaced and does not know what the one before has signed.
+ * Credential for the control plane. Either may become invalid: a token expires without a replacement, or a new
+ * authority does not know certificates of the previous one.
  */
 export type UpstreamCredential = 'token' | 'certificate';
 
 export interface UpstreamFailures {
-  /** Failures in a row, counted up to {@link maxFailures}. */
+  /** Consecutive failures, counted up to {@link maxFailures}. */
   readonly count: number;
-  /** The control plane answered, and did not want this agent. */
+  /** The control plane responded and rejected this agent. */
   readonly isRefusal: boolean;
-  /** How long the control plane asked to be left alone. */
+  /** Pause that the control plane requested. */
   readonly retryAfterMs: number;
-  /** What is shown next: the certificate when the token was refused, and as long as it is good. */
+  /** Next credential: the certificate after the token was rejected, as long as it is accepted. */
   readonly shows: UpstreamCredential;
 }
 
 export const noFailures: UpstreamFailures = { count: 0, isRefusal: false, retryAfterMs: 0, shows: 'token' };
 
-/** No failures any more; what was shown stays. */
+/** Keeps the credential. */
 export function withoutFailures({ shows }: UpstreamFailures): UpstreamFailures {
   return { ...noFailures, shows };
 }
@@ -27,12 +27,11 @@ export function withoutFailures({ shows }: UpstreamFailures): UpstreamFailures {
 export const maxFailures = 8;
 
 const firstMs = 200;
-/** One that comes back is to have its streams within 2 s. */
+/** A control plane that restarts has its streams again within 2 s. */
 const maxPauseMs = 1_500;
-/** One that refuses has to be mended by somebody. */
+/** A rejection needs a change of the configuration. */
 const maxRefusalPauseMs = 15_000;
 
-/** One more failure. */
 export function withFailure(
   { count, shows }: UpstreamFailures,
   { isRefusal, retryAfterMs }: { isRefusal: boolean; retryAfterMs: number },
@@ -42,15 +41,15 @@ export function withFailure(
 }
 
 /**
- * Doubles with each failure; half of it is by chance, so that a thousand agents do not come back in the same moment. What was
- * asked for is kept to, and spread as well.
+ * Doubles with each failure; half of it is random, so that agents do not reconnect at the same time. A requested pause
+ * is a lower bound, and is spread as well.
  *
  * @param chance from 0 to 1
  */
 export function pauseAfter({ count, isRefusal, retryAfterMs, shows }: UpstreamFailures, chance: number): number {
   if (count === 0) return 0;
   const maxMs = isRefusal ? maxRefusalPauseMs : maxPauseMs;
-  // A token that has ended is no reason to keep Envoy waiting: the certificate is shown soon.
+  // After an expired token the certificate is tried soon.
   const pause = shows === 'certificate' ? firstMs : Math.min(maxMs, firstMs * 2 ** (count - 1));
   return Math.round(Math.max(pause * (0.5 + chance / 2), retryAfterMs * (1 + chance / 4)));
 }

@@ -27,17 +27,17 @@ import type { WorkloadHealth } from './xds-stream.setup.ts';
 export interface XdsProxyInput {
   /** Path of the socket; empty: no proxy. */
   socket: string;
-  /** Whether there are secrets of this workload, whose roots Envoy trusts. */
+  /** This workload has secrets, whose roots Envoy trusts. */
   hasSecrets: boolean;
-  /** When the workload is asked whether it can serve; null: never. */
+  /** Probe of the workload; `null`: none. */
   probe: ProbeTimes | null;
-  /** Streams are those of gRPC without a proxy: one for each target that a program calls, and one for its server. */
+  /** Streams are those of proxyless gRPC: one for each target of a client, and one for each server. */
   proxyless: boolean;
-  /** Limits of the fetches of Wasm modules; absent: the default ones. */
+  /** Default: {@link defaultFetchLimits}. */
   moduleLimits?: FetchLimits;
 }
 
-/** A stream of an Envoy. */
+/** A stream of Envoy. */
 interface KnownStream {
   readonly stream: number;
   readonly name: string;
@@ -45,25 +45,25 @@ interface KnownStream {
 }
 
 interface XdsProxyContext extends XdsProxyInput {
-  /** Streams in the order in which they were opened. */
+  /** In the order in which they were opened. */
   streams: readonly KnownStream[];
-  /** Failures of the control plane, in a row. */
+  /** Consecutive failures of the control plane. */
   failures: UpstreamFailures;
-  /** Serial number of the certificate that every Envoy has; empty: none is known of. */
+  /** Serial number of the certificate that every Envoy has; empty if unknown. */
   certificate: string;
-  /** How the workload is; null: nobody knows, or has asked. */
+  /** Health of the workload; `null` if unknown. */
   health: WorkloadHealth | null;
-  /** Streams that may be opened now without a pause. */
+  /** Streams that may be opened without a pause. */
   tokens: number;
   /** Wasm modules that are not fetched yet. */
   modules: readonly { readonly id: number; readonly stream: number }[];
 }
 
-/** Envoys of hot restarts and replacements live beside each other; more streams than that are nobody's in earnest. */
+/** Several Envoys exist during hot restarts and replacements; more streams are not expected. */
 const maxEnvoyStreams = 8;
-/** Targets and servers of the programs of a pod (gRPC without a proxy). */
+/** For the targets and servers of the programs of a pod. */
 const maxProxylessStreams = 64;
-/** Streams at once without a pause, then one each period: each of them is a connection that the control plane has to take. */
+/** Streams without a pause, then one each period: each is a connection of the control plane. */
 const burst = 16;
 const refillMs = 500;
 
@@ -93,7 +93,7 @@ const proxySetup = setup({
     },
   },
   actors: {
-    /** The socket: tells of each stream that is opened. */
+    /** Opens the socket and reports each stream. */
     server: callbackEffect<{ type: never }, { socket: string }>('server'),
     stream: xdsStreamMachine,
     wasmModule: wasmModuleMachine,
@@ -112,7 +112,10 @@ const proxySetup = setup({
       (_, { socket }: { socket: string }): XdsListening => ({ type: 'xds.listening', socket }),
     ),
     reportFailed: sendParent((_, { reason }: { reason: string }): XdsFailed => ({ type: 'xds.failed', reason })),
-    /** The newest stream of an Envoy is the one that counts: Envoy has left the others, though they may not show it yet. */
+    /**
+     * Only the newest stream of an Envoy counts: Envoy has closed the others, although the agent may not have received
+     * that yet.
+     */
     supersedeStreams: enqueueActions(({ context, enqueue }, { envoy }: { envoy: string }) => {
       const { proxyless } = context;
       const older = proxyless ? [] : context.streams.filter((known) => known.envoy === envoy);
@@ -209,14 +212,14 @@ const proxySetup = setup({
   },
 });
 
-/** What a stream is made to wait for that is opened too soon after too many others. */
+/** Pause of a stream that exceeds the rate limit. */
 const rateLimitedFailures = { count: 3, isRefusal: false, retryAfterMs: 0 };
 
 /**
- * The agent's xDS proxy (spec/agent.md §8): Envoy's way to the control plane. Each stream of an Envoy has an actor and a
- * connection of its own, so that none waits for another. Of one Envoy only the newest stream lives on; a parent and its child of
- * a hot restart are two Envoys, or each would end the other's stream for as long as the parent drains. Streams of gRPC without a proxy all
- * live on: gRPC for Go opens one for each target.
+ * The agent's xDS proxy (spec/agent.md §8) between Envoy and the control plane. Each stream has its own actor and
+ * connection, so that no stream delays another. Only the newest stream of an Envoy is kept. Parent and child of a hot
+ * restart are two Envoys: otherwise each would end the other's stream during the drain. All streams of proxyless gRPC
+ * are kept, because gRPC for Go opens one for each target.
  */
 export const xdsProxyMachine = proxySetup.createMachine({
   id: 'xds-proxy',

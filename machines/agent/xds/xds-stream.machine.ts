@@ -9,13 +9,13 @@ import {
 } from './xds-stream.setup.ts';
 
 /**
- * One xDS stream of an Envoy, and the connection to the control plane that is made for it alone (spec/agent.md §8.1).
+ * One xDS stream of Envoy, and its own connection to the control plane (spec/agent.md §8.1).
  *
- * Envoy's stream is open before there is a control plane, and nothing of it is read until there is one: Envoy knows what it has
- * and says so in its first requests, which wait in its own buffers. When the control plane goes, Envoy's stream is ended too,
- * and the next one is held in the same way. To keep the stream instead, and subscribe anew in Envoy's name, was decided against:
- * the agent would have to remember names and versions of all resources, and to read each acknowledgement to know which of them
- * Envoy took. Envoy 1.40 brings all of that by itself, and is sent nothing again (test/e2e/reconnect.test.ts).
+ * Envoy's stream is accepted before the control plane is connected, but not read until then: its first requests, which
+ * list what Envoy has, wait in its buffers. When the control plane ends its stream, the agent ends Envoy's stream too,
+ * and accepts the next one in the same way. The alternative, to keep Envoy's stream and to subscribe again in its name,
+ * would require the agent to store names and versions of all resources and to parse each ACK. Envoy 1.40 sends all of
+ * that itself, and no resource is sent again (test/e2e/reconnect.test.ts).
  */
 export const xdsStreamMachine = xdsStreamSetup.createMachine({
   id: 'xds-stream',
@@ -40,10 +40,10 @@ export const xdsStreamMachine = xdsStreamSetup.createMachine({
       actions: { type: 'recordHealth', params: ({ event }) => event },
       description: 'Reported on the next connection.',
     },
-    // Of roots that nobody here waits for.
+    // No roots are pending.
     'trust-bundle.served': {},
     'trust-bundle.refused': {},
-    // The last words of a connection that is being left.
+    // A report of a connection that is being closed.
     'upstream.lost': {},
     'upstream.responded': {},
     'downstream.invalid': {},
@@ -56,7 +56,7 @@ export const xdsStreamMachine = xdsStreamSetup.createMachine({
     'module.released': {},
     'module.fetched': {},
     'module.failed': {},
-    // What is for whoever looks at a trace.
+    // Recorded in trace only.
     'resources.rejected': {},
     'response.forwarded': {},
     'request.forwarded': {},

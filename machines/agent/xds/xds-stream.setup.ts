@@ -26,42 +26,42 @@ export interface XdsStreamInput {
   protocol: 'sotw' | 'delta';
   /** Drawn from 0 to 1: spreads the first pause. */
   chance: number;
-  /** Failures of the streams before this one. */
+  /** Failures of previous streams. */
   failures: UpstreamFailures;
-  /** Serial number of the certificate that every Envoy of the workload has; empty: none is known of. */
+  /** Serial number of the certificate that every Envoy of the workload has; empty if unknown. */
   certificate: string;
-  /** How the workload is; null: nobody knows. */
+  /** `null` if unknown. */
   health: WorkloadHealth | null;
 }
 
-/** What the control plane is told of the workload. */
+/** Health of the workload, as reported to the control plane. */
 export interface WorkloadHealth {
   healthy: boolean;
-  /** Why it is not; empty where it is. */
+  /** Reason if it is unhealthy; otherwise empty. */
   message: string;
 }
 
 interface XdsStreamContext extends XdsStreamInput {
-  /** What Envoy's stream is ended with. */
+  /** Status with which Envoy's stream ends. */
   end: { code: StreamCode; reason: string };
-  /** Roots that wait for somebody to trust them; empty: none do. */
+  /** Hash of roots that are not acknowledged yet; empty: none. */
   bundle: string;
 }
 
-/** The connection has a limit of its own (5 s), and so have the files that are read before it. */
+/** The connection has its own limit of 5 s, and so has the read of the credentials. */
 export const dialLimitMs = 15_000;
-/** A control plane that a thousand agents come back to at once serves them within a minute. */
+/** A control plane to which a thousand agents reconnect serves them within a minute. */
 export const responseLimitMs = 60_000;
-/** How long a control plane must serve for the next pause to be the first one again. */
+/** How long a control plane must serve until the pause is reset. */
 const trialMs = 10_000;
-/** Envoy's main thread was seen busy for 10 s. */
+/** Envoy's main thread was measured busy for 10 s. */
 export const congestionLimitMs = 60_000;
-/** Envoy takes new roots within a second, or says why not. */
+/** Envoy acknowledges or rejects new roots within a second. */
 export const bundleLimitMs = 30_000;
-/** How long what was written may take to be read. */
+/** For written messages to be read. */
 export const endLimitMs = 10_000;
 
-/** Codes with which a server says that it does not want this client, or not now. */
+/** Status codes of a server that rejects this client, permanently or for now. */
 const rejectionCodes: ReadonlySet<StreamCode> = new Set([
   'UNAUTHENTICATED',
   'PERMISSION_DENIED',
@@ -81,7 +81,7 @@ export const xdsStreamSetup = setup({
   actors: {
     /** Envoy's stream. */
     downstream: callbackEffect<DownstreamEnd, { stream: number }>('downstream'),
-    /** The connection to the control plane, and whatever goes through it. */
+    /** The connection to the control plane; forwards requests and responses. */
     upstream: callbackEffect<
       BundleRespond | CertificateReport | HealthReport | ModuleFetched | ModuleFailed,
       Pick<XdsStreamInput, 'stream' | 'protocol' | 'certificate' | 'health'> & { shows: UpstreamCredential }

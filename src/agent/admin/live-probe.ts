@@ -81,7 +81,7 @@ class Probe {
   /** When Envoy was last seen not to be live, by the clock of the host. */
   #notLiveAt: number;
   readonly #report: (event: Report) => void;
-  /** What the mark in shared memory was seen to be: `jitteredMs` is this child's. */
+  /** What the mark in shared memory was seen to be: `own` is this child's. */
   #mark: 'unseen' | 'clear' | 'own' = 'unseen';
 
   constructor(environment: ProbeEnvironment, input: ProbeOrder, report: (event: Report) => void) {

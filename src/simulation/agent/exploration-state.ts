@@ -150,7 +150,7 @@ export function filesThatAreRead({ files, filesRead, spoiled }: WorldState): num
 }
 
 /**
- * Identity of what is kept here. `maxFailures`: more are as good as these. Once a stop was ordered there is no way back: what
+ * Identity of what is kept here. `mostFailures`: more are as good as these. Once a stop was ordered there is no way back: what
  * the agent should run, and how often it has failed, is of no consequence any more.
  */
 export function keyOfState(s: WorldState, mostFailures: number): string {
