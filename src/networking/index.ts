@@ -1,4 +1,4 @@
-/** The generators of the control plane, by the type URL of what they make. */
+/** The generators of the control plane, by type URL. */
 import {
   bootstrapType,
   clusterType,
@@ -30,7 +30,7 @@ import {
   buildListeners,
   buildRoutes,
   clustersAhead,
-  ownClusters,
+  differingClusters,
 } from './patches/generators.ts';
 import { patchSetOf } from './patches/patch-set.ts';
 import { patchStatus, wasTried } from './patches/status.ts';
@@ -78,41 +78,44 @@ export {
   wasTried,
 };
 
-/** Which of the asked names a change can be about: those of the changed object's subject. */
+/** Which requested resource names a change can affect: those of the changed object's subject. */
 export interface Narrowing {
-  /** Kinds of which a changed object has one subject; a change of another kind can be about any name. */
+  /** Kinds whose objects have one subject each. A change of another kind can affect any name. */
   readonly kinds: ReadonlySet<string>;
   readonly subjectOfName: (name: string) => string;
   readonly subjectOfKey: (key: ConfigKey) => string;
 }
 
-/** How lists are put together of what many shapes have, made once, and what is a shape's own. */
+/** How lists are composed of resources that many shapes share and of those that differ. */
 export interface Sharing {
-  /** The shapes whose lists a shape's may be made from, the most common first. */
+  /** Shapes whose lists a shape's list may be composed from, the most common first. */
   readonly commonShapes: (shape: ProxyShape, push: PushContext) => readonly ProxyShape[];
-  /** Subjects of which the shape may have something else than the common one; undefined: of too many. */
+  /** Subjects whose resources may differ between the shape and the common one, `undefined` if there are too many. */
   readonly differing: (shape: ProxyShape, common: ProxyShape, push: PushContext) => ReadonlySet<string> | undefined;
 }
 
-/** What of a list of everything is a shape's own; undefined where that cannot be told apart. */
-type OwnOfAll = (
+/** The resources of a shape that differ from those of a common shape, `undefined` if they cannot be separated. */
+type BuildDiffering = (
   shape: ProxyShape,
   common: ProxyShape,
   push: PushContext,
   subjects: ReadonlySet<string>,
   memory?: Memory,
-) => { readonly resources: readonly Resource[]; readonly without: readonly string[] } | undefined;
+) => { readonly resources: readonly Resource[]; readonly removed: readonly string[] } | undefined;
 
 interface Untouched {
-  /** What of a shape the list depends on, of a list of everything what is made ahead of it; absent: all of it, nothing. */
+  /**
+   * The properties of a shape that its list, or the part that is precomputed, depends on. If absent, a list depends on
+   * all and nothing is precomputed.
+   */
   readonly projection?: Projection;
-  /** Whether a change that the tables let through leaves the type as it is after all. */
+  /** Whether a change does not affect the type, although the dependency tables allow it. */
   readonly isUntouched?: IsUntouched;
   /**
-   * Makes what lists of many proxies share, a little at a time, into the memory: a list that is made then takes little.
-   * Absent: it takes little anyway.
+   * Precomputes resources that many proxies share into the memory, step by step, so that building a list is fast.
+   * Absent if building is fast anyway.
    *
-   * @returns what there is to encode, if anything, of each little
+   * @returns what must be encoded after each step, if anything
    */
   readonly ahead?: (
     shape: ProxyShape,
@@ -122,20 +125,23 @@ interface Untouched {
   ) => Iterator<AheadPart | undefined>;
 }
 
-/** `all`: a proxy has every resource of the type. `named`: it has those that it asks for. */
+/** `all`: a proxy receives every resource of the type. `named`: it receives those that it requests. */
 export type Generator =
   | (Untouched & {
       readonly scope: 'all';
       readonly build: (shape: ProxyShape, push: PushContext, memory?: Memory) => Resource[];
-      /** The same with rests; absent: it takes little, or what takes long is made ahead. */
+      /** As {@link build}, but yields regularly. Absent if building is fast, or slow parts are precomputed. */
       readonly building?: (shape: ProxyShape, push: PushContext, memory: Memory) => Iterator<undefined, Resource[]>;
-      readonly sharing?: Sharing & { readonly own: OwnOfAll };
+      readonly sharing?: Sharing & { readonly buildDiffering: BuildDiffering };
     })
   | (Untouched & {
       readonly scope: 'named';
-      /** One for each name, or none for a name that means nothing. */
+      /** One resource for each name, or none for an unknown name. */
       readonly build: (shape: ProxyShape, push: PushContext, names: readonly string[], memory?: Memory) => Resource[];
-      /** The same with rests; absent: it takes little. @returns what there is to encode before each rest, if anything */
+      /**
+       * As {@link build}, but yields regularly. Absent if building is fast. @returns what must be encoded before each
+       * step, if anything
+       */
       readonly building?: (
         shape: ProxyShape,
         push: PushContext,
@@ -143,9 +149,9 @@ export type Generator =
         memory: Memory,
       ) => Iterator<AheadPart | undefined, Resource[]>;
       readonly narrowing?: Narrowing;
-      /** Subjects are those of the narrowing. */
+      /** Uses the subjects of {@link narrowing}. */
       readonly sharing?: Sharing & {
-        /** Names of other subjects that are about some as well. */
+        /** Names of other subjects that depend on these subjects as well. */
         readonly alsoAbout: (subjects: ReadonlySet<string>, names: readonly string[]) => readonly string[];
       };
     });
@@ -158,7 +164,10 @@ const byHost: Narrowing = {
 
 const byHosts: Sharing = { commonShapes, differing: differingHosts };
 
-/** Secret and ConfigMap of one name, and with `-cacert` behind it, count as one: any of them may be what was asked for. */
+/**
+ * A Secret and a ConfigMap of one name, with or without the suffix `-cacert`, are one subject, because a credential
+ * name may refer to any of them.
+ */
 const byCredential: Narrowing = {
   kinds: new Set(['Secret', 'ConfigMap']),
   subjectOfName: subjectOfCredential,
@@ -175,10 +184,10 @@ export const generators: ReadonlyMap<string, Generator> = new Map<string, Genera
       isUntouched: untouchedClusters,
       ahead: clustersAhead,
       projection: patchProjection,
-      // A gateway's clusters are of its own Gateway objects as well.
+      // A gateway's clusters also depend on its Gateway objects.
       sharing: {
         ...byHosts,
-        own: ownClusters,
+        buildDiffering: differingClusters,
         commonShapes: (shape, push) => (shape.type === 'router' ? [] : commonShapes(shape, push)),
       },
     },

@@ -38,8 +38,8 @@ it.each<[string, object, object, 'stays' | 'changes']>([
     'changes',
   ],
   ['routes for connections that go', { ...requests, ...connections }, requests, 'changes'],
-])('a gateway whose virtual service has %s: its listeners', (_, before, after, expected) => {
-  const world = new GivenWorld([gateway, entry, routes(before)]);
+])('a gateway whose virtual service has %s: its listeners', (_, previous, after, expected) => {
+  const world = new GivenWorld([gateway, entry, routes(previous)]);
   const node = world.connect('10.9.0.1', { namespace: 'edge', type: 'router' });
   const old = node.get(listenerType, '*')!.resources;
   const { encodings } = world;

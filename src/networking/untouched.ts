@@ -1,6 +1,6 @@
 /**
- * Changes that the tables of spec/discovery.md §6.5 let through although they leave a type as it is: most virtual
- * services route requests and nothing else, so they change no cluster and no listener.
+ * Changes that do not affect a type although the tables of spec/discovery.md §6.5 list them. Most virtual services only
+ * route requests, so they change no cluster and no listener.
  */
 
 import { sameItems } from '../model/collections/same-items.ts';
@@ -12,35 +12,35 @@ import type { SidecarScope } from '../model/push-context/sidecar-scope.ts';
 import { gatewayName } from './gateway/placed-server.ts';
 import { connectionServices, mayRuleConnections } from './listeners/ruled-connections.ts';
 
-/** Whether everything of a type is for a shape what it was before the changes; false when that is not sure. */
+/** Whether no resource of a type changes for a shape. `false` if that is uncertain. */
 export type IsUntouched = (
   changes: readonly ConfigKey[],
   shape: ProxyShape,
   now: PushContext,
-  before: PushContext,
+  previous: PushContext,
 ) => boolean;
 
-/** Virtual services give a sidecar clusters of services that it would not see otherwise, and else no cluster. */
-export const untouchedClusters: IsUntouched = (changes, shape, now, before) => {
+/** A virtual service only adds clusters to a sidecar if it extends the sidecar's scope. */
+export const untouchedClusters: IsUntouched = (changes, shape, now, previous) => {
   if (!onlyVirtualServices(changes)) return false;
   if (shape.type === 'router') return !now.features.onlyReferencedClusters;
-  return sameServices(now.sidecarScopeFor(shape), before.sidecarScopeFor(shape));
+  return sameServices(now.sidecarScopeFor(shape), previous.sidecarScopeFor(shape));
 };
 
-/** What is in reach decides what a name means; virtual services and Sidecar objects have a say in nothing else. */
-export const untouchedEndpoints: IsUntouched = (changes, shape, now, before) => {
+/** Virtual services and Sidecar objects only affect endpoints through the services in the proxy's scope. */
+export const untouchedEndpoints: IsUntouched = (changes, shape, now, previous) => {
   if (!changes.every(({ kind }) => kind === 'VirtualService' || kind === 'Sidecar')) return false;
-  return sameItems(now.sidecarScopeFor(shape).services, before.sidecarScopeFor(shape).services);
+  return sameItems(now.sidecarScopeFor(shape).services, previous.sidecarScopeFor(shape).services);
 };
 
-/** Virtual services and destination rules of requests are in no listener; those of connections are. */
-export const untouchedListeners: IsUntouched = (changes, shape, now, before) => {
+/** Listeners contain no HTTP routes and no destination rules for requests, only those for connections. */
+export const untouchedListeners: IsUntouched = (changes, shape, now, previous) => {
   const rules = changes.filter(({ kind }) => kind === 'DestinationRule');
   if (!onlyVirtualServices(changes.filter((key) => !rules.includes(key)))) return false;
   if (shape.type === 'router' && rules.length > 0) return false;
-  if (rules.some((key) => [now, before].some((push) => mayRuleConnections(key, shape, push)))) return false;
-  if (shape.type === 'router') return sameGatewayConnections(shape, now, before);
-  const [here, there] = [now.sidecarScopeFor(shape), before.sidecarScopeFor(shape)];
+  if (rules.some((key) => [now, previous].some((push) => mayRuleConnections(key, shape, push)))) return false;
+  if (shape.type === 'router') return sameGatewayConnections(shape, now, previous);
+  const [here, there] = [now.sidecarScopeFor(shape), previous.sidecarScopeFor(shape)];
   if (here === there) return true;
   return (
     sameServices(here, there) &&
@@ -56,11 +56,11 @@ export const untouchedListeners: IsUntouched = (changes, shape, now, before) => 
 };
 
 /** A gateway's listener has thousands of hosts, and their requests are routed elsewhere. */
-function sameGatewayConnections(shape: ProxyShape, now: PushContext, before: PushContext): boolean {
+function sameGatewayConnections(shape: ProxyShape, now: PushContext, previous: PushContext): boolean {
   const gateways = now.gatewaysFor(shape);
-  if (gateways !== before.gatewaysFor(shape)) return false;
+  if (gateways !== previous.gatewaysFor(shape)) return false;
   return gateways.every((gateway) => {
-    const [here, there] = [now, before].map((push) =>
+    const [here, there] = [now, previous].map((push) =>
       push.virtualServicesFor(gatewayName(gateway), shape.configNamespace),
     ) as [readonly ResolvedVirtualService[], readonly ResolvedVirtualService[]];
     return here === there || sameItems(connectionServices(here), connectionServices(there));

@@ -1,6 +1,6 @@
 /** What explain reports of a request, compared with the lines of Envoy's access log. */
 import type { Explanation } from '../../src/networking/explain/explanation.ts';
-import type { LocalResponse, Outcome } from '../../src/networking/explain/outcome.ts';
+import type { LocalResponse, RequestOutcome } from '../../src/networking/explain/outcome.ts';
 
 /** Fields of a line in JSON. */
 export const logFormat = {
@@ -41,7 +41,7 @@ export function differencesOf({ chain, virtualHost, route, targets, outcome }: E
     : [...found, `outcome: explain reports ${JSON.stringify(outcome)}, Envoy ${lineText(logged)}`];
 }
 
-function agreesWith(outcome: Outcome, logged: Logged): boolean {
+function agreesWith(outcome: RequestOutcome, logged: Logged): boolean {
   const isHttp = textOf(logged, 'code') !== '0' && textOf(logged, 'code') !== '';
   switch (outcome.kind) {
     case 'not decided':

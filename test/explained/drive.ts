@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { explain } from '../../src/networking/explain/explain.ts';
 import type { Explanation } from '../../src/networking/explain/explanation.ts';
 import { listenerOf } from '../../src/networking/explain/listener-match.ts';
-import type { Outcome } from '../../src/networking/explain/outcome.ts';
+import type { RequestOutcome } from '../../src/networking/explain/outcome.ts';
 import type { Question } from '../../src/networking/explain/question.ts';
 import type { IssuedCertificate } from '../certs/authority.ts';
 import { eventually } from '../harness/eventually.ts';
@@ -182,7 +182,7 @@ function resultOf(
 }
 
 /** At most one: of several shares the first that is not decided. */
-function undecidedBy(outcome: Outcome): readonly string[] {
+function undecidedBy(outcome: RequestOutcome): readonly string[] {
   if (outcome.kind === 'not decided') return [outcome.filter];
   return outcome.kind === 'divided' ? outcome.shares.flatMap((share) => undecidedBy(share.outcome)).slice(0, 1) : [];
 }

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { type GivenNode, givenMesh, givenProxy } from '../../../test/fixtures/given-mesh.ts';
 import { shapeOf } from '../../model/proxy/proxy-shape.ts';
 import { explain } from '../../networking/explain/explain.ts';
-import type { Outcome } from '../../networking/explain/outcome.ts';
+import type { RequestOutcome } from '../../networking/explain/outcome.ts';
 import type { HttpQuestion } from '../../networking/explain/question.ts';
 import { generatedConfiguration } from './generated.ts';
 import { type AskedFor, questionOf } from './question-of.ts';
@@ -42,7 +42,7 @@ spec: {hosts: [m.shop.test], gateways: [gw], http: ${http}}
 `;
 }
 
-function outcomeOf(yaml: string, asked: Partial<AskedFor> = {}): Outcome {
+function outcomeOf(yaml: string, asked: Partial<AskedFor> = {}): RequestOutcome {
   const { context } = givenMesh(yaml);
   const configuration = generatedConfiguration(shapeOf(givenProxy(edge), context), context);
   return explain(configuration, questionOf({ url: 'http://m.shop.test:18080/', ...asked })).outcome;
@@ -183,7 +183,7 @@ test.each([
 });
 
 /** Outcome of a request whose parts no URL can have. */
-function outcomeOfRequest(http: Partial<HttpQuestion>): Outcome {
+function outcomeOfRequest(http: Partial<HttpQuestion>): RequestOutcome {
   const { context } = givenMesh(gateway + oneServer + toA);
   const configuration = generatedConfiguration(shapeOf(givenProxy(edge), context), context);
   const question = questionOf({ url: 'http://m.shop.test:18080/' });

@@ -7,7 +7,7 @@ import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts
 import type { Route } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { grpcStatusNames } from '../../model/fields/grpc-status.ts';
 import type { Explanation } from '../../networking/explain/explanation.ts';
-import type { LocalResponse, Outcome, Target } from '../../networking/explain/outcome.ts';
+import type { LocalResponse, RequestOutcome, Target } from '../../networking/explain/outcome.ts';
 import { originsOf } from '../../networking/inputs/message-origin.ts';
 import { originsOfMetadata, type Source, type Sources } from './sources.ts';
 
@@ -26,7 +26,7 @@ export interface Step {
 export interface Told {
   readonly steps: readonly Step[];
   readonly filters: readonly string[];
-  readonly outcome: Outcome;
+  readonly outcome: RequestOutcome;
 }
 
 export function tell(explanation: Explanation, sources: Sources): Told {
@@ -86,7 +86,7 @@ export function sourceText({ object, field, place }: Source): string {
   return [object, field, place && `at ${place}`].filter(Boolean).join(' ');
 }
 
-function outcomeText(outcome: Outcome): string {
+function outcomeText(outcome: RequestOutcome): string {
   switch (outcome.kind) {
     case 'forwarded':
       return 'sent to the cluster';

@@ -1,4 +1,4 @@
-/** RequestAuthentications of a workload as Envoy's jwt_authn filter verifies tokens (spec/discovery.md §8.10). */
+/** Translates a workload's RequestAuthentications to Envoy's jwt_authn filter (spec/discovery.md §8.10). */
 import type {
   JwtAuthenticationSchema,
   JwtProviderSchema,
@@ -13,14 +13,14 @@ import { payloadKey } from './token-metadata.ts';
 
 type Requirement = Init<typeof JwtRequirementSchema>;
 
-/** OAuth's claims that are lists with spaces between (RFC 8693 §4.2): their items are matched. */
+/** OAuth claims that are space-separated lists (RFC 8693 §4.2). Policies match their items. */
 const spacedClaims = ['permission', 'scope'];
 
 /**
- * A request may have no token, or tokens that are all in order. A request without a token is nobody's: whether it may
- * pass is for AuthorizationPolicies to say.
+ * Accepts requests without a token, and requests whose tokens are all valid. AuthorizationPolicies decide whether a
+ * request without a token is allowed.
  *
- * @returns undefined when there is no rule
+ * @returns `undefined` without rules
  */
 export function jwtAuthentication({
   policies,
@@ -30,7 +30,7 @@ export function jwtAuthentication({
     .flatMap(({ spec }) => spec.jwtRules)
     .toSorted((a, b) => compareText(a.issuer, b.issuer));
   if (rules.length === 0) return undefined;
-  // Routes of a gateway may be chosen by claims.
+  // Routes of a gateway may match on claims.
   const named = rules.map((rule, index) => [`origins-${index}`, provider(rule, direction === 'gateway')] as const);
   return {
     providers: Object.fromEntries(named),
@@ -45,26 +45,26 @@ export function jwtAuthentication({
         },
       },
     ],
-    // A browser asks whether it may send a token before it does.
+    // A preflight request carries no token.
     bypassCorsPreflight: true,
   };
 }
 
 /**
- * One verified token will do; none at all as well; but every token that there is must be of one of the issuers. Where tokens are
- * required, each of these must be there and in order, and no other stands for it.
+ * One verified token suffices, and so does none, but every token must be from one of the issuers. Required tokens must
+ * all be present and valid, and no other token replaces them.
  */
 function requirementOf(providers: readonly { readonly name: string; readonly isRequired: boolean }[]): Requirement {
   const requirements = providers.map(
     ({ name }): Requirement => ({ requiresType: { case: 'providerName', value: name } }),
   );
-  const [first, ...others] = requirements;
+  const [first, ...rest] = requirements;
   if (providers.some(({ isRequired }) => isRequired)) {
     const all = requirements.map((one, index) => (providers[index]!.isRequired ? one : orNone(one)));
-    return others.length === 0 ? first! : { requiresType: { case: 'requiresAll', value: { requirements: all } } };
+    return rest.length === 0 ? first! : { requiresType: { case: 'requiresAll', value: { requirements: all } } };
   }
-  if (others.length === 0) return orNone(first!);
-  const all = [first!, ...others];
+  if (rest.length === 0) return orNone(first!);
+  const all = [first!, ...rest];
   return anyOf([...all, { requiresType: { case: 'requiresAll', value: { requirements: all.map(orNone) } } }]);
 }
 

@@ -9,17 +9,17 @@ const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({
 const keysOf = (...keys: unknown[]): unknown =>
   (JSON.parse(keySetText({ issuer: 'i', jwks: JSON.stringify({ keys }) })) as { keys: unknown }).keys;
 
-it('a rule whose keys are not known has one that nobody can sign with', () => {
+it('a rule without known keys has one that no token can match', () => {
   expect(JSON.parse(keySetText({ issuer: 'i' }))).toEqual({ keys: [unknownKey] });
 });
 
-describe('keys', () => {
+describe('key set of a rule', () => {
   it.each([
     ['RSA', rsa],
     ['RSA with an algorithm that nobody knows', { ...rsa, alg: 'RS999' }],
     ['an elliptic curve', ec],
     ['an elliptic curve with its algorithm', { ...ec, alg: 'ES256' }],
-  ])('stay as they are when one is good: %s', (_, key) => {
+  ])('the key set is unchanged if one key is usable: %s', (_, key) => {
     expect(keysOf(key, { kty: 'other' })).toEqual([key, { kty: 'other' }]);
   });
 
@@ -32,11 +32,11 @@ describe('keys', () => {
     ['a curve with the algorithm of another', [{ ...ec, alg: 'ES384' }]],
     ['a point that is on no curve', [{ ...ec, x: ec.y }]],
     ['a curve without a name', [{ kty: 'EC', x: ec.x, y: ec.y }]],
-  ])('have that one beside them when none is good for certain: %s', (_, keys) => {
+  ])('the key set gets an additional key if no key is certain to be usable: %s', (_, keys) => {
     expect(keysOf(...keys)).toEqual([...keys, unknownKey]);
   });
 
-  it('have what Envoy reads of them, and no more of it than a key has', () => {
+  it('the key set contains only the members that Envoy reads, and no key with an oversized member', () => {
     const key = { ...rsa, kid: 'a', use: 'sig' };
     expect(keysOf({ ...key, note: 'x'.repeat(100_000) })).toEqual([key]);
     const long = 'A'.repeat(8_193);
@@ -44,7 +44,7 @@ describe('keys', () => {
     expect(keysOf({ ...key, n: long })).toEqual([unknownKey]);
   });
 
-  it('have texts only, and are objects', () => {
+  it('the key set contains only objects with string members', () => {
     expect(keysOf({ ...rsa, x5c: ['certificate'], n2: 5, bad: '\ud800' }, 'text', null)).toEqual([rsa]);
   });
 });

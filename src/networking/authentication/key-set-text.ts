@@ -1,6 +1,6 @@
 /**
- * The key set of a rule as Envoy takes it. Envoy 1.40 leaves out keys that it cannot use, and refuses the whole listener
- * when none is left (seen: "invalid local jwks"), be it for the mistake of an issuer far away.
+ * The key set of a rule in the form that Envoy accepts. Envoy 1.40 ignores keys that it cannot use, and rejects the
+ * listener if none is left (measured: "invalid local jwks"), even if only one issuer's keys are wrong.
  */
 
 import { createPublicKey, type JsonWebKey } from 'node:crypto';
@@ -10,10 +10,7 @@ import { unknownKey } from './unknown-key.ts';
 
 const texts = new WeakMap<JwtRule, string>();
 
-/**
- * The rule's keys, or one whose tokens nobody can make. That one stands beside the others as well unless one of them is
- * of use for certain.
- */
+/** The rule's keys. If none is certain to be usable, also a key that matches no token. */
 export function keySetText(rule: JwtRule): string {
   let text = texts.get(rule);
   if (text === undefined) {
@@ -24,15 +21,18 @@ export function keySetText(rule: JwtRule): string {
   return text;
 }
 
-/** What Envoy reads of a key. */
+/** The members of a key that Envoy reads. */
 const members = new Set(['kty', 'alg', 'use', 'kid', 'n', 'e', 'crv', 'x', 'y', 'k']);
-/** Characters of one of them: a modulus of 16,384 bits has 2,731. */
-const longestMember = 8_192;
+/** Maximum length of a member. A modulus of 16,384 bits has 2,731 characters. */
+const maxMemberLength = 8_192;
 
-/** All else, and what is no text, means nothing to Envoy, and would be sent to every proxy. A key with a longer member is none. */
+/**
+ * Removes other members, which would be sent to every proxy without effect. A key with a non-string or longer member is
+ * dropped.
+ */
 function keysOf(jwks: string | undefined): JsonWebKey[] {
   if (jwks === undefined) return [];
-  // The text was read when it came: as an object of the mesh, or from its issuer.
+  // The text was validated when it was received, in an object or from its issuer.
   const { keys } = JSON.parse(jwks) as { keys: unknown[] };
   return keys.flatMap((key) => {
     if (typeof key !== 'object' || key === null) return [];
@@ -40,21 +40,21 @@ function keysOf(jwks: string | undefined): JsonWebKey[] {
       (member): member is [string, string] =>
         members.has(member[0]) && typeof member[1] === 'string' && isPlain(member[1]),
     );
-    return read.every(([, value]) => value.length <= longestMember) ? [Object.fromEntries(read)] : [];
+    return read.every(([, value]) => value.length <= maxMemberLength) ? [Object.fromEntries(read)] : [];
   });
 }
 
-/** Half of a character outside of Unicode's first plane is nothing that a protobuf may carry. */
+/** Protobuf strings must not contain lone surrogates. */
 function isPlain(text: string): boolean {
   return text.isWellFormed();
 }
 
 const base64url = /^[\w-]+$/;
 
-/** Envoy refuses a curve with the algorithm of another. */
+/** Envoy rejects a curve with another curve's algorithm. */
 const algorithms: Readonly<Record<string, string>> = { 'P-256': 'ES256', 'P-384': 'ES384', 'P-521': 'ES512' };
 
-/** False where that is not certain. */
+/** `false` if uncertain. */
 function isOfUse(key: JsonWebKey): boolean {
   const { kty, crv = '', alg } = key;
   if (kty !== 'RSA' && kty !== 'EC') return false;
@@ -62,7 +62,7 @@ function isOfUse(key: JsonWebKey): boolean {
   if (kty === 'EC' && (algorithm === undefined || (alg ?? algorithm) !== algorithm)) return false;
   const numbers = kty === 'RSA' ? [key.n, key.e] : [key.x, key.y];
   if (numbers.some((number) => number === undefined || !base64url.test(number))) return false;
-  // A modulus of a few bits, or an exponent of 1, is refused as well.
+  // Envoy also rejects a small modulus and an exponent of 1.
   if (kty === 'RSA' && (key.n!.length < 340 || (key.e !== 'AQAB' && key.e !== 'Aw'))) return false;
   try {
     createPublicKey({ key, format: 'jwk' });

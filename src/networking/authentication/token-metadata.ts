@@ -1,7 +1,7 @@
-/** Where the filter that verifies tokens leaves what they say: dynamic metadata of the request. */
+/** Where the jwt_authn filter stores verified claims: in the request's dynamic metadata. */
 
-/** The name of the filter is the name of its metadata. */
+/** The namespace of the metadata is the filter's name. */
 export const tokenMetadata = 'envoy.filters.http.jwt_authn';
 
-/** Below it: the claims. */
+/** Key of the claims. */
 export const payloadKey = 'payload';

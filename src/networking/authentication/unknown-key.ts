@@ -1,6 +1,6 @@
 /**
- * A key for issuers whose own is not known. Nobody has its private half, which was thrown away when it was made: every
- * token of such an issuer is refused.
+ * A key for issuers without known keys. Its private key was discarded when it was generated, so all tokens of such an
+ * issuer are rejected.
  */
 export const unknownKey = {
   kty: 'RSA',

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { requestPrincipalMatchers } from './claim-matchers.ts';
 
-/** `iss=… sub=…` of each alternative; a `~` before a text that must only begin so, behind one that must only end so. */
+/** `iss=… sub=…` of each alternative, with `~` after a prefix and before a suffix match. */
 function alternatives(principal: string): string[] {
   return requestPrincipalMatchers(principal).map((parts) =>
     parts
@@ -16,7 +16,7 @@ function alternatives(principal: string): string[] {
   );
 }
 
-it('a principal is taken apart at each of its slashes: issuers have some, and subjects may', () => {
+it('a request principal is split at each of its slashes, because issuers and subjects may contain slashes', () => {
   expect(alternatives('https://id/a')).toEqual([
     'iss=https: sub=/id/a',
     'iss=https:/ sub=id/a',
@@ -24,20 +24,20 @@ it('a principal is taken apart at each of its slashes: issuers have some, and su
   ]);
 });
 
-it('any is an issuer and a subject', () => {
+it('a request principal of any value requires an issuer and a subject', () => {
   expect(alternatives('*')).toEqual(['iss=any sub=any']);
 });
 
-it('one that only begins is a beginning of the issuer, or an issuer and a beginning of the subject', () => {
+it('a prefix matches the start of the issuer, or an issuer and the start of the subject', () => {
   expect(alternatives('id/*')).toEqual(['iss=id/~ sub=any', 'iss=id sub=any']);
   expect(alternatives('id/a*')).toEqual(['iss=id/a~ sub=any', 'iss=id sub=a~']);
 });
 
-it('one that only ends is the end of the subject, or the end of an issuer and a subject', () => {
+it('a suffix matches the end of the subject, or the end of an issuer and a subject', () => {
   expect(alternatives('*/a')).toEqual(['iss=any sub=~/a', 'iss=any sub=a']);
   expect(alternatives('*d/a')).toEqual(['iss=any sub=~d/a', 'iss=~d sub=a']);
 });
 
-it('a text without a slash is nobody', () => {
+it('a request principal without a slash matches nothing', () => {
   expect(alternatives('user')).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** What a verified token says, as jwt_authn leaves it in the metadata of the request. */
+/** Matches claims of verified tokens, which jwt_authn stores in the request's metadata. */
 import type { MetadataMatcherSchema } from '../../gen/envoy/type/matcher/v3/metadata_pb.ts';
 import type { ValueMatcherSchema } from '../../gen/envoy/type/matcher/v3/value_pb.ts';
 import { payloadKey, tokenMetadata } from '../authentication/token-metadata.ts';
@@ -7,7 +7,7 @@ import { type TextMatcher, textMatcher } from './text-matcher.ts';
 
 export type MetadataMatch = Init<typeof MetadataMatcherSchema>;
 
-/** A claim, nested ones by all their keys, that is the text, or is a list that has it. */
+/** A claim, or a nested claim by its keys, that equals the text or is a list that contains it. */
 export function claimMatcher(keys: readonly string[], text: TextMatcher): MetadataMatch {
   const one = textValue(text);
   return payloadMatcher(keys, {
@@ -16,10 +16,10 @@ export function claimMatcher(keys: readonly string[], text: TextMatcher): Metada
 }
 
 /**
- * Who a token is for: its issuer and its subject with a slash between them. Both may have slashes of their own, so a text
- * is what it may be split into; all of a list must match.
+ * The request principal: issuer and subject, separated by a slash. Both may contain slashes, so each split of the text
+ * is an alternative.
  *
- * @returns alternatives, of which one must match
+ * @returns alternatives, of which one must match. All matchers of an alternative must match.
  */
 export function requestPrincipalMatchers(principal: string): readonly (readonly MetadataMatch[])[] {
   const is = (issuer: string, subject: string): MetadataMatch[] => [
@@ -29,7 +29,7 @@ export function requestPrincipalMatchers(principal: string): readonly (readonly 
   if (principal === '*') return [is('*', '*')];
   if (principal.startsWith('*')) {
     const end = principal.slice(1);
-    // The subject alone may end so, or all of it is the subject and the end of the issuer comes before.
+    // The suffix is within the subject, or contains the whole subject and the end of the issuer.
     return [is('*', principal), ...splits(end).map(([issuer, subject]) => is(`*${issuer}`, subject))];
   }
   if (principal.endsWith('*')) {
@@ -39,12 +39,12 @@ export function requestPrincipalMatchers(principal: string): readonly (readonly 
   return splits(principal).map(([issuer, subject]) => is(issuer, subject));
 }
 
-/** The ways to take a text apart at one of its slashes. */
+/** All splits of a text at one of its slashes. */
 function splits(text: string): [string, string][] {
   return [...text.matchAll(/\//g)].map(({ index }) => [text.slice(0, index), text.slice(index + 1)]);
 }
 
-/** A value below the claims. */
+/** A value within the claims. */
 export function payloadMatcher(keys: readonly string[], value: Init<typeof ValueMatcherSchema>): MetadataMatch {
   return {
     filter: tokenMetadata,
@@ -57,7 +57,7 @@ export function textValue(text: TextMatcher): Init<typeof ValueMatcherSchema> {
   return { matchPattern: { case: 'stringMatch', value: text } };
 }
 
-/** A list that has such a value. */
+/** A list that contains such a value. */
 export function listWith(value: Init<typeof ValueMatcherSchema>): Init<typeof ValueMatcherSchema> {
   return { matchPattern: { case: 'listMatch', value: { matchPattern: { case: 'oneOf', value } } } };
 }

@@ -1,4 +1,4 @@
-/** The keys of a rule's `when`, and on which side of a policy what they ask for is matched (spec/discovery.md §8.10). */
+/** The `when` keys of a rule, each matched as a permission or as a principal (spec/discovery.md §8.10). */
 
 import type { AuthorizationCondition } from '../../model/kinds/policies/authorization-policy.ts';
 import { ownValue } from '../../runtime/json-object.ts';
@@ -7,10 +7,10 @@ import { headerValueMatcher } from './header-matcher.ts';
 import {
   destinationAddress,
   destinationPort,
-  type Permission,
+  includedAndExcludedPermissions,
   type PermissionOf,
+  type RbacPermission,
   serverName,
-  wantedAndNotPermissions,
 } from './permissions.ts';
 import {
   certifiedAccount,
@@ -18,23 +18,23 @@ import {
   certifiedNamespace,
   certifiedPrincipal,
   clientAddress,
+  includedAndExcluded,
   metadataPrincipal,
-  type Principal,
   type PrincipalOf,
   peerAddress,
+  type RbacPrincipal,
   type RuleContext,
   tokenPrincipal,
-  wantedAndNot,
 } from './principals.ts';
 import { textMatcher } from './text-matcher.ts';
 
-/** What a rule's conditions ask for: all of it must match. */
+/** All of them must match. */
 export interface ConditionMatchers {
-  readonly permissions: readonly Permission[];
-  readonly principals: readonly Principal[];
+  readonly permissions: readonly RbacPermission[];
+  readonly principals: readonly RbacPrincipal[];
 }
 
-/** On a connection without what only requests have. */
+/** Without HTTP, omits keys that only requests have. */
 export function conditionMatchers(
   conditions: readonly AuthorizationCondition[],
   context: RuleContext,
@@ -44,16 +44,16 @@ export function conditionMatchers(
   return {
     permissions: kept.flatMap(({ key, values, notValues }) => {
       const matcher = permissionOf(key);
-      return matcher === undefined ? [] : wantedAndNotPermissions(values, notValues, matcher);
+      return matcher === undefined ? [] : includedAndExcludedPermissions(values, notValues, matcher);
     }),
     principals: kept.flatMap(({ key, values, notValues }) => {
       const matcher = principalOf(key);
-      return matcher === undefined ? [] : wantedAndNot(values, notValues, (value) => matcher(value, context));
+      return matcher === undefined ? [] : includedAndExcluded(values, notValues, (value) => matcher(value, context));
     }),
   };
 }
 
-/** Connections that carry no requests do not have it. */
+/** Whether only HTTP requests have the key. */
 export function isOfRequests(key: string): boolean {
   return key.startsWith('request.');
 }
@@ -93,7 +93,7 @@ function principalOf(key: string): PrincipalOf | undefined {
   return undefined;
 }
 
-/** `experimental.envoy.filters.a.b[key]`: what a filter left in the metadata; a value `[text]` is one of a list. */
+/** `experimental.envoy.filters.a.b[key]`: metadata of a filter. A value `[text]` matches an item of a list. */
 function filterMetadata(key: string): PermissionOf | undefined {
   const found = /^experimental\.(envoy\.filters\.[^[\]]+)\[([^[\]]+)\]$/.exec(key);
   if (found === null) return undefined;

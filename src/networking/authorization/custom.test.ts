@@ -30,19 +30,19 @@ kind: AuthorizationPolicy
 metadata: { name: ${provider}, namespace: shop }
 spec: { action: CUSTOM, provider: { name: ${provider} }, rules: [{}] }`;
 
-function checked(...yaml: string[]): { asked: string[]; refused: string[]; counted: number } {
+function checked(...yaml: string[]): { queried: string[]; refused: string[]; counted: number } {
   const { context: push, configs } = givenMesh(yaml.join('\n---\n'), { meshConfig });
   const { checks, refused } = customChecks(proxyContext(givenShape({ namespace: 'shop' }, push), push), 'requests');
   return {
-    asked: checks.map(({ cluster }) => cluster),
+    queried: checks.map(({ cluster }) => cluster),
     refused: Object.keys(refused?.policies ?? {}),
     counted: configs.AuthorizationPolicy.filter((policy) => hasNoProvider(policy, push)).length,
   };
 }
 
-it('the service of the provider is asked', () => {
+it('a CUSTOM policy queries the service of its provider', () => {
   expect(checked(service, policy('grpc'))).toEqual({
-    asked: ['outbound|9000||authz.shop.test'],
+    queried: ['outbound|9000||authz.shop.test'],
     refused: [],
     counted: 0,
   });
@@ -54,18 +54,18 @@ const inCluster = (namespace: string): string =>
     .replace('authz.shop.test', 'authz.sec.svc.cluster.local');
 
 it.each(['sec', 'istio-system', 'shop'])(
-  'the service of a provider in the cluster is that of its namespace, of the root namespace or of its client: %s',
+  'a provider in the cluster uses the service of its namespace, of the root namespace or of its client: %s',
   (namespace) => {
-    const { asked } = checked(inCluster(namespace), policy('in-cluster'));
-    expect(asked).toEqual(['outbound|9000||authz.sec.svc.cluster.local']);
+    const { queried } = checked(inCluster(namespace), policy('in-cluster'));
+    expect(queried).toEqual(['outbound|9000||authz.sec.svc.cluster.local']);
   },
 );
 
-it('what a policy matches is refused where only another namespace has a service of the provider: it is not asked', () => {
+it('a CUSTOM policy rejects requests without a query if only another namespace defines the service of the provider', () => {
   const hidden = inCluster('sec').replace('hosts:', 'exportTo: ["."], hosts:');
   for (const mesh of [[inCluster('mallory')], [inCluster('mallory'), hidden]]) {
     const refused = ['ns[shop]-policy[in-cluster]-rule[0]'];
-    expect(checked(...mesh, policy('in-cluster'))).toEqual({ asked: [], refused, counted: 1 });
+    expect(checked(...mesh, policy('in-cluster'))).toEqual({ queried: [], refused, counted: 1 });
   }
 });
 
@@ -75,13 +75,13 @@ it.each([
   ['does not have the service', [policy('grpc')], 'grpc'],
   ['has the service in another namespace', [service, policy('elsewhere')], 'elsewhere'],
   ['has the service without that port', [service, policy('other-port')], 'other-port'],
-] as const)('what a policy matches is refused, and the policy counted, when the mesh %s', (_, yaml, name) => {
-  expect(checked(...yaml)).toEqual({ asked: [], refused: [`ns[shop]-policy[${name}]-rule[0]`], counted: 1 });
+] as const)('a CUSTOM policy rejects requests and is counted when the mesh %s', (_, yaml, name) => {
+  expect(checked(...yaml)).toEqual({ queried: [], refused: [`ns[shop]-policy[${name}]-rule[0]`], counted: 1 });
 });
 
-it('what a policy matches is refused where the proxy does not see the service: it has no cluster for it', () => {
+it('a CUSTOM policy rejects requests if the proxy does not see the service, because it has no cluster for it', () => {
   expect(checked(service, policy('grpc'), blind)).toMatchObject({
-    asked: [],
+    queried: [],
     refused: [expect.stringContaining('grpc')],
   });
 });

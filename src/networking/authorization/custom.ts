@@ -1,4 +1,4 @@
-/** Policies with the action CUSTOM: a service of the mesh is asked (spec/discovery.md §8.10, CUSTOM). */
+/** Policies with the action CUSTOM, which query an external authorizer (spec/discovery.md §8.10, CUSTOM). */
 import * as E from 'fp-ts/lib/Either.js';
 import { RBAC_Action } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { MetadataMatcherSchema } from '../../gen/envoy/type/matcher/v3/metadata_pb.ts';
@@ -12,66 +12,66 @@ import type { Init } from '../messages/init.ts';
 import { providerService } from '../traffic/provider-service.ts';
 import { reachOf } from '../traffic/reach.ts';
 import { outboundClusterName } from '../traffic/resource-names.ts';
-import { type Carried, envoyPolicies, type RbacRules } from './rbac-rules.ts';
+import { envoyPolicies, type RbacRules, type RuleTraffic } from './rbac-rules.ts';
 
-/** The server to ask, and about what. */
+/** A provider and the policies that it decides. */
 export interface CustomCheck {
   readonly provider: ExtAuthzProvider;
   readonly host: string;
   readonly cluster: string;
-  /** Rules that refuse whatever must be asked about; used as shadow rules, which only note that in metadata. */
+  /** Shadow rules that match everything to be checked, and only record the match in metadata. */
   readonly rules: RbacRules;
-  /** Prefix of what the shadow rules note in metadata. */
+  /** Prefix of the recorded metadata. */
   readonly metadataPrefix: string;
-  /** Matches the note of one of these rules. `filter` is the one that notes. */
+  /** Matches the metadata that the shadow rules of the filter record. */
   enabledBy(filter: string): Init<typeof MetadataMatcherSchema>;
 }
 
-/** What stands for the checks of a connection: some are asked for, others cannot be had. */
+/** The checks of a connection, and what is rejected because its provider is unavailable. */
 export interface CustomChecks {
-  /** What is asked of each provider, in the order of their oldest policies. */
+  /** In the order of their oldest policies. */
   readonly checks: readonly CustomCheck[];
-  /** Everything that nobody can be asked about is refused. */
+  /** Rejects everything whose provider is unavailable. */
   readonly refused?: RbacRules;
 }
 
 const metadataPrefix = 'istio_ext_authz_';
 
-export function customChecks(proxy: ProxyContext, carried: Carried): CustomChecks {
+export function customChecks(proxy: ProxyContext, traffic: RuleTraffic): CustomChecks {
   const policies = proxy.policies.authorizationPolicies.filter(({ spec }) => spec.action === 'CUSTOM');
   const checks: CustomCheck[] = [];
-  const withoutAnswer: Config<AuthorizationPolicy>[] = [];
+  const unresolved: Config<AuthorizationPolicy>[] = [];
   for (const [name, group] of Map.groupBy(policies, ({ spec }) => spec.provider!)) {
-    const found = lookUp(name, proxy);
-    if (found === undefined) withoutAnswer.push(...group);
-    // A service that is asked over HTTP is asked about requests only.
-    else if (carried === 'requests' || found.provider.protocol === 'grpc')
-      checks.push(check(name, group, found, proxy, carried));
+    const found = findProvider(name, proxy);
+    if (found === undefined) unresolved.push(...group);
+    // An HTTP provider can only check requests.
+    else if (traffic === 'requests' || found.provider.protocol === 'grpc')
+      checks.push(check(name, group, found, proxy, traffic));
   }
   return {
     checks,
-    ...(withoutAnswer.length > 0 && { refused: refusal(withoutAnswer, '', proxy, carried) }),
+    ...(unresolved.length > 0 && { refused: refusal(unresolved, '', proxy, traffic) }),
   };
 }
 
-type Found = Pick<CustomCheck, 'provider' | 'host' | 'cluster'>;
+type FoundProvider = Pick<CustomCheck, 'provider' | 'host' | 'cluster'>;
 
 function check(
   name: string,
   policies: readonly Config<AuthorizationPolicy>[],
-  found: Found,
+  found: FoundProvider,
   proxy: ProxyContext,
-  carried: Carried,
+  traffic: RuleTraffic,
 ): CustomCheck {
   const prefix = `istio-ext-authz-${name}-`;
   return {
     ...found,
-    rules: refusal(policies, prefix, proxy, carried),
+    rules: refusal(policies, prefix, proxy, traffic),
     metadataPrefix,
     enabledBy: (filter) => ({
       filter,
       path: [{ segment: { case: 'key', value: `${metadataPrefix}shadow_effective_policy_id` } }],
-      // With what follows it: names of providers may begin alike.
+      // Includes the delimiter, because names of providers may have a common prefix.
       value: {
         matchPattern: { case: 'stringMatch', value: { matchPattern: { case: 'prefix', value: `${prefix}ns[` } } },
       },
@@ -83,19 +83,19 @@ function refusal(
   policies: readonly Config<AuthorizationPolicy>[],
   prefix: string,
   proxy: ProxyContext,
-  carried: Carried,
+  traffic: RuleTraffic,
 ): RbacRules {
-  const context = { proxy, carried, ignoresWhatIsMissing: true, prefix };
+  const context = { proxy, traffic, ignoresHttpFields: true, prefix };
   return { action: RBAC_Action.DENY, policies: envoyPolicies(policies, context) };
 }
 
-/** Undefined when the mesh has no such provider, or the proxy cannot reach its service. */
-function lookUp(name: string, { shape, push }: ProxyContext): Found | undefined {
+/** `undefined` if the mesh has no such provider, or the proxy cannot reach its service. */
+function findProvider(name: string, { shape, push }: ProxyContext): FoundProvider | undefined {
   const reach = reachOf(shape, push);
   return find(name, shape.configNamespace, push, (host) => reach.serviceByHostname(host));
 }
 
-/** Whether a policy refuses whatever it matches, because no proxy could ask: the mesh has no such provider or service. */
+/** Whether a policy rejects everything that it matches, because the mesh has no such provider or service. */
 export function hasNoProvider(
   { spec: { action, provider }, namespace }: Config<AuthorizationPolicy>,
   push: PushContext,
@@ -109,7 +109,7 @@ function find(
   clientNamespace: string,
   push: PushContext,
   serviceOf: (host: string) => Service | undefined,
-): Found | undefined {
+): FoundProvider | undefined {
   const given = push.mesh.extensionProviders.find((provider) => provider.name === name);
   const decoded = given && extAuthzProvider(given);
   if (decoded === undefined || E.isLeft(decoded)) return undefined;

@@ -1,4 +1,4 @@
-/** The service that is asked, as Envoy's ext_authz filters know it. */
+/** The external authorizer in the settings of Envoy's ext_authz filters. */
 import type { GrpcServiceSchema } from '../../gen/envoy/config/core/v3/grpc_service_pb.ts';
 import type {
   ExtAuthzSchema,
@@ -12,10 +12,10 @@ import { duration } from '../messages/protobuf-duration.ts';
 import type { CustomCheck } from './custom.ts';
 import { caselessMatcher } from './text-matcher.ts';
 
-/** Default limit for an answer, as in the reference: the service, not the proxy, decides how long it takes. */
+/** Default timeout, as in Istio's API reference: in effect the service limits its own response time. */
 const defaultTimeoutMs = 600_000;
 
-/** The service that is asked, where its provider is one over gRPC. */
+/** A gRPC authorizer. */
 export function authorizationService({ provider, cluster, host }: CustomCheck): Init<typeof GrpcServiceSchema> {
   return {
     targetSpecifier: { case: 'envoyGrpc', value: { clusterName: cluster, authority: host } },
@@ -23,14 +23,14 @@ export function authorizationService({ provider, cluster, host }: CustomCheck): 
   };
 }
 
-/** The fields of the filter that name the service, by the protocol of its provider. */
+/** The fields that contain the service, by the provider's protocol. */
 export function services(check: CustomCheck): Init<typeof ExtAuthzSchema> {
   const { provider } = check;
   if (provider.protocol === 'grpc') return { services: { case: 'grpcService', value: authorizationService(check) } };
-  const shown = headers(provider.includeRequestHeadersInCheck);
+  const allowedHeaders = headers(provider.includeRequestHeadersInCheck);
   return {
     services: { case: 'httpService', value: httpService(provider, check) },
-    ...(shown && { allowedHeaders: shown }),
+    ...(allowedHeaders && { allowedHeaders }),
   };
 }
 
@@ -41,7 +41,7 @@ function httpService(provider: HttpExtAuthz, { cluster, host }: CustomCheck): In
   const onAllow = headers(provider.headersToDownstreamOnAllow);
   return {
     serverUri: {
-      // Only its host is used: connections go to the cluster.
+      // Envoy only uses the host, because connections use the cluster.
       uri: `http://${host}:${provider.port}`,
       httpUpstreamType: { case: 'cluster', value: cluster },
       timeout: duration(provider.timeoutMs ?? defaultTimeoutMs),

@@ -1,16 +1,16 @@
-/** Fields of a rule that come in pairs: `paths` and `notPaths`. */
+/** Fields of a rule that come in pairs, such as `paths` and `notPaths`. */
 
 export interface FieldPair<Of, Matcher> {
-  /** Name of the field with the values that are wanted. */
+  /** Name of the field with values to match. */
   readonly is: keyof Of;
-  /** Name of the field with the values that are not wanted. */
+  /** Name of the field with values to exclude. */
   readonly isNot: keyof Of;
   readonly matcher: Matcher;
-  /** Only requests have it, connections do not. */
+  /** Only HTTP requests have it. */
   readonly ofRequests?: true;
 }
 
-/** The pairs that can be matched: on a connection those are left out that only requests have. */
+/** The pairs that apply. Without HTTP, omits those that only requests have. */
 export function matchable<Pair extends FieldPair<never, unknown>>(
   pairs: readonly Pair[],
   http: boolean,
@@ -18,7 +18,7 @@ export function matchable<Pair extends FieldPair<never, unknown>>(
   return pairs.filter(({ ofRequests }) => http || !ofRequests);
 }
 
-/** Whether a rule asks for what only requests have. */
-export function asksForRequests<Of>(of: Of, pairs: readonly FieldPair<Of, unknown>[]): boolean {
+/** Whether a rule uses fields that only HTTP requests have. */
+export function usesRequestFields<Of>(of: Of, pairs: readonly FieldPair<Of, unknown>[]): boolean {
   return pairs.some(({ is, isNot, ofRequests }) => ofRequests && (of[is] ?? of[isNot]) !== undefined);
 }

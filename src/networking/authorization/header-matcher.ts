@@ -6,7 +6,7 @@ export function headerMatcher(name: string, text: TextMatcher): Init<typeof Head
   return { name, headerMatchSpecifier: { case: 'stringMatch', value: text } };
 }
 
-/** A lone `*` asks whether the header is there: one without a value is. */
+/** A single `*` matches if the header is present, even without a value. */
 export function headerValueMatcher(name: string, value: string): Init<typeof HeaderMatcherSchema> {
   if (value === '*') return { name, headerMatchSpecifier: { case: 'presentMatch', value: true } };
   return headerMatcher(name, textMatcher(value));

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { trustDomainsOf } from '../../model/mesh/trust-domains.ts';
-import { underAllDomains } from './principal-trust-domains.ts';
+import { inAllTrustDomains } from './principal-trust-domains.ts';
 
 const domains = ['td1', 'td2'];
 
@@ -14,10 +14,13 @@ it.each([
   ['the end of a foreign one', '*3/ns/a/sa/b', ['*3/ns/a/sa/b']],
   ['no trust domain at all', '*', ['*']],
   ['the beginning of a principal', 'td1/ns/a/*', ['td1/ns/a/*', 'td2/ns/a/*']],
-])('the trust domain of a principal is %s', (_, principal, expected) => {
-  expect(underAllDomains(principal, domains)).toEqual(expected);
-});
+])(
+  'policies accept all trust domains of the mesh where the trust domain of a principal is %s',
+  (_, principal, expected) => {
+    expect(inAllTrustDomains(principal, domains)).toEqual(expected);
+  },
+);
 
-it('the mesh has its own trust domain and its aliases, each once', () => {
+it('the trust domains of the mesh are its own and its aliases, each once', () => {
   expect(trustDomainsOf({ trustDomain: 'td1', trustDomainAliases: ['td2', 'td1'] } as never)).toEqual(['td1', 'td2']);
 });

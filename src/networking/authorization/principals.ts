@@ -1,38 +1,37 @@
-/** From whom a request or a connection comes, as Envoy's RBAC filters match it (spec/discovery.md §8.10, matchers). */
+/** Sources of rules as principals of Envoy's RBAC filters (spec/discovery.md §8.10, matchers). */
 import type { PrincipalSchema } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { AuthorizationSource } from '../../model/kinds/policies/authorization-policy.ts';
 import { cidrRange } from '../messages/address.ts';
 import type { Init } from '../messages/init.ts';
 import { type MetadataMatch, requestPrincipalMatchers } from './claim-matchers.ts';
-import { asksForRequests, type FieldPair, matchable } from './field-pairs.ts';
-import { underAllDomains } from './principal-trust-domains.ts';
+import { type FieldPair, matchable, usesRequestFields } from './field-pairs.ts';
+import { inAllTrustDomains } from './principal-trust-domains.ts';
 import { regexMatcher, regexOf, type TextMatcher, textMatcher } from './text-matcher.ts';
 
-export type Principal = Init<typeof PrincipalSchema>;
+export type RbacPrincipal = Init<typeof PrincipalSchema>;
 
-/** What the texts of a rule mean depends on. */
+/** What the values of a rule depend on. */
 export interface RuleContext {
   /** Namespace of the policy. */
   readonly namespace: string;
-  /** The mesh's own, then its aliases. */
+  /** The mesh's own trust domain first, then its aliases. */
   readonly trustDomains: readonly string[];
 }
 
-export type PrincipalOf = (value: string, context: RuleContext) => Principal;
+export type PrincipalOf = (value: string, context: RuleContext) => RbacPrincipal;
 
 const scheme = 'spiffe://';
 
-const anyPrincipal: Principal = { identifier: { case: 'any', value: true } };
-export const noPrincipal: Principal = { identifier: { case: 'notId', value: anyPrincipal } };
+const anyPrincipal: RbacPrincipal = { identifier: { case: 'any', value: true } };
+export const noPrincipal: RbacPrincipal = { identifier: { case: 'notId', value: anyPrincipal } };
 
-/** At least one of the principals must match. */
-function anyOfPrincipals(ids: readonly Principal[]): Principal {
+function anyOfPrincipals(ids: readonly RbacPrincipal[]): RbacPrincipal {
   if (ids.length === 0) return noPrincipal;
   return ids.length === 1 ? ids[0]! : { identifier: { case: 'orIds', value: { ids: [...ids] } } };
 }
 
-/** Each must match; any at all when there is none. */
-export function allOfPrincipals(ids: readonly Principal[]): Principal {
+/** Matches anything if the list is empty. */
+export function allOfPrincipals(ids: readonly RbacPrincipal[]): RbacPrincipal {
   if (ids.length === 0) return anyPrincipal;
   return ids.length === 1 ? ids[0]! : { identifier: { case: 'andIds', value: { ids: [...ids] } } };
 }
@@ -40,8 +39,8 @@ export function allOfPrincipals(ids: readonly Principal[]): Principal {
 /** `cluster.local/ns/shop/sa/web`: the identity in the client's certificate. */
 export const certifiedPrincipal: PrincipalOf = (value, { trustDomains }) =>
   anyOfPrincipals(
-    underAllDomains(value, trustDomains).map((principal) =>
-      // What begins with `*` may begin anywhere.
+    inAllTrustDomains(value, trustDomains).map((principal) =>
+      // A value with a leading `*` may match at any position.
       authenticated(textMatcher(principal.startsWith('*') ? principal : `${scheme}${principal}`)),
     ),
   );
@@ -50,7 +49,10 @@ export const certifiedPrincipal: PrincipalOf = (value, { trustDomains }) =>
 export const certifiedNamespace: PrincipalOf = (value) =>
   authenticated(regexMatcher(`.*/ns/${regexOf(value, '.*')}/.*`));
 
-/** `account` of the policy's own namespace, or `namespace/account`. Identities may have more segments before, between and behind. */
+/**
+ * `account` in the policy's namespace, or `namespace/account`. Identities may have additional segments before, between
+ * and after.
+ */
 export const certifiedAccount: PrincipalOf = (value, context) => {
   const [namespace, account] = value.includes('/') ? value.split('/') : [context.namespace, value];
   const part = (text = ''): string => regexOf(text, '[^/]+');
@@ -59,8 +61,8 @@ export const certifiedAccount: PrincipalOf = (value, context) => {
 
 export const certifiedDomain: PrincipalOf = (value, { trustDomains }) =>
   anyOfPrincipals(
-    // As a principal's domain: the mesh's names for itself mean each other.
-    underAllDomains(`${value}/`, trustDomains).map((domain) =>
+    // As in a principal, the mesh's trust domains are equivalent.
+    inAllTrustDomains(`${value}/`, trustDomains).map((domain) =>
       authenticated(regexMatcher(`${scheme}${regexOf(domain, '[^/]*')}.*`)),
     ),
   );
@@ -70,17 +72,17 @@ export const peerAddress: PrincipalOf = (value) => ({
   identifier: { case: 'directRemoteIp', value: cidrRange(value)! },
 });
 
-/** Address of the client, as trusted headers say it. */
+/** Address of the client according to trusted headers. */
 export const clientAddress: PrincipalOf = (value) => ({ identifier: { case: 'remoteIp', value: cidrRange(value)! } });
 
 export const tokenPrincipal: PrincipalOf = (value) =>
   anyOfPrincipals(requestPrincipalMatchers(value).map((parts) => allOfPrincipals(parts.map(metadataPrincipal))));
 
-export function metadataPrincipal(value: MetadataMatch): Principal {
+export function metadataPrincipal(value: MetadataMatch): RbacPrincipal {
   return { identifier: { case: 'sourcedMetadata', value: { metadataMatcher: value } } };
 }
 
-function authenticated(principalName: TextMatcher): Principal {
+function authenticated(principalName: TextMatcher): RbacPrincipal {
   return { identifier: { case: 'authenticated', value: { principalName } } };
 }
 
@@ -94,23 +96,23 @@ const fields: readonly FieldPair<AuthorizationSource, PrincipalOf>[] = [
   { is: 'remoteIpBlocks', isNot: 'notRemoteIpBlocks', matcher: clientAddress },
 ];
 
-/** What all must match of a source; on a connection without what only requests have. */
-export function sourcePrincipals(source: AuthorizationSource, context: RuleContext, http: boolean): Principal[] {
+/** The principals of a source, all of which must match. Without HTTP, omits those that only requests have. */
+export function sourcePrincipals(source: AuthorizationSource, context: RuleContext, http: boolean): RbacPrincipal[] {
   return matchable(fields, http).flatMap(({ is, isNot, matcher }) =>
-    wantedAndNot(source[is], source[isNot], (value) => matcher(value, context)),
+    includedAndExcluded(source[is], source[isNot], (value) => matcher(value, context)),
   );
 }
 
-export function comesByRequests(source: AuthorizationSource): boolean {
-  return asksForRequests(source, fields);
+export function usesRequestSource(source: AuthorizationSource): boolean {
+  return usesRequestFields(source, fields);
 }
 
-/** Matches one of the values, and none of those that are not wanted. */
-export function wantedAndNot(
+/** Matches one of the values, and none of the excluded ones. */
+export function includedAndExcluded(
   values: readonly string[] | undefined,
   notValues: readonly string[] | undefined,
-  matcher: (value: string) => Principal,
-): Principal[] {
+  matcher: (value: string) => RbacPrincipal,
+): RbacPrincipal[] {
   return [
     ...(values ? [anyOfPrincipals(values.map(matcher))] : []),
     ...(notValues ? [{ identifier: { case: 'notId' as const, value: anyOfPrincipals(notValues.map(matcher)) } }] : []),

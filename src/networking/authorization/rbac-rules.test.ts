@@ -1,7 +1,7 @@
-/** Which of the rules of policies reach Envoy, and what of them where there are no requests. */
+/** Which rules of policies Envoy receives, and what remains of them for TCP. */
 import { describe, expect, it } from 'vitest';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
-import { type ActionRules, actionRules, type Carried } from './rbac-rules.ts';
+import { type ActionRules, actionRules, type RuleTraffic } from './rbac-rules.ts';
 
 const policy = (spec: string, annotations = '{}'): string => `apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy
@@ -9,26 +9,26 @@ metadata: { name: p, namespace: shop, annotations: ${annotations} }
 spec: ${spec}
 `;
 
-function rulesOf(yaml: string, carried: Carried): ActionRules[] {
+function rulesOf(yaml: string, traffic: RuleTraffic): ActionRules[] {
   const { context: push } = givenMesh(yaml);
   const shape = givenShape({ namespace: 'shop' }, push);
-  return actionRules({ shape, push, policies: push.policiesFor(shape) } as never, carried);
+  return actionRules({ shape, push, policies: push.policiesFor(shape) } as never, traffic);
 }
 
 /** The permissions and principals of the first rule, as JSON. */
 const first = (rules: ActionRules | undefined): string =>
   JSON.stringify(Object.values(rules?.enforced?.policies ?? {})[0]);
 
-const nobody = JSON.stringify({
+const matchesNothing = JSON.stringify({
   permissions: [{ rule: { case: 'notRule', value: { rule: { case: 'any', value: true } } } }],
   principals: [{ identifier: { case: 'notId', value: { identifier: { case: 'any', value: true } } } }],
 });
 
-describe('on connections without requests', () => {
+describe('rules for TCP connections', () => {
   const spec = (action: string): string =>
     `{ action: ${action}, rules: [{ to: [{ operation: { methods: [GET], ports: ["80"] } }], when: [{ key: "request.headers[x]", values: [y] }] }] }`;
 
-  it.each(['DENY', 'AUDIT'])('a rule of %s is without what it says of requests, and matches more', (action) => {
+  it.each(['DENY', 'AUDIT'])('a rule of %s omits HTTP fields and matches more', (action) => {
     expect(first(rulesOf(policy(spec(action)), 'bytes')[0])).toBe(
       JSON.stringify({
         permissions: [{ rule: { case: 'destinationPort', value: 80 } }],
@@ -37,12 +37,12 @@ describe('on connections without requests', () => {
     );
   });
 
-  it('a rule of ALLOW that says something of requests lets nobody in', () => {
-    expect(first(rulesOf(policy(spec('ALLOW')), 'bytes')[0])).toBe(nobody);
+  it('a rule of ALLOW with HTTP fields allows nothing', () => {
+    expect(first(rulesOf(policy(spec('ALLOW')), 'bytes')[0])).toBe(matchesNothing);
   });
 });
 
-it('a header that may have any value is one that is there, empty or not', () => {
+it('a header with any value matches a header that is present, empty or not', () => {
   const spec = `{ action: DENY, rules: [{ when: [{ key: "request.headers[x]", values: ["*"] }, { key: "request.headers[y]", notValues: ["*"] }] }] }`;
   const present = (name: string) => ({
     identifier: { case: 'header', value: { name, headerMatchSpecifier: { case: 'presentMatch', value: true } } },
@@ -57,23 +57,23 @@ it('a header that may have any value is one that is there, empty or not', () => 
   ]);
 });
 
-describe('a policy that is tried', () => {
+describe('dry run of a policy', () => {
   const tried = (value: string, action = 'DENY') =>
     rulesOf(policy(`{ action: ${action}, rules: [{}] }`, `{ istio.io/dry-run: "${value}" }`), 'requests').map(
       ({ enforced, dryRun }) => ({ enforced: enforced !== undefined, dryRun: dryRun !== undefined }),
     );
 
-  it.each(['true', 'True', 'TRUE', 't', 'T', '1'])('has no effect: %s', (value) => {
+  it.each(['true', 'True', 'TRUE', 't', 'T', '1'])('a policy with the annotation %s has no effect', (value) => {
     expect(tried(value)).toEqual([{ enforced: false, dryRun: true }]);
     expect(tried(value, 'ALLOW')).toEqual([{ enforced: false, dryRun: true }]);
   });
 
-  it.each(['false', 'False', 'FALSE', 'f', 'F', '0'])('is in force when it is not: %s', (value) => {
+  it.each(['false', 'False', 'FALSE', 'f', 'F', '0'])('a policy with the annotation %s applies', (value) => {
     expect(tried(value)).toEqual([{ enforced: true, dryRun: false }]);
   });
 });
 
-describe('a service account', () => {
+describe('service account of a source', () => {
   const matches = (account: string, identity: string): boolean => {
     const text = first(
       rulesOf(policy(`{ rules: [{ from: [{ source: { serviceAccounts: ["${account}"] } }] }] }`), 'requests')[0],
@@ -96,7 +96,7 @@ describe('a service account', () => {
     ['a.b', 'spiffe://td/ns/shop/sa/a-b', false],
     ['*/web', 'spiffe://td/ns/other/sa/web/extra', true],
     ['*/web', 'spiffe://td/ns/other/sa/web2', false],
-  ])('%s: an identity %s counts: %s', (account, identity, expected) => {
+  ])('account %s: the identity %s matches: %s', (account, identity, expected) => {
     expect(matches(account, identity)).toBe(expected);
   });
 });

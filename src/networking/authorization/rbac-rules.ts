@@ -1,4 +1,4 @@
-/** AuthorizationPolicies of a workload as the rules of Envoy's RBAC filters (spec/discovery.md §8.10). */
+/** AuthorizationPolicies of a workload as rules of Envoy's RBAC filters (spec/discovery.md §8.10). */
 import { type PolicySchema, RBAC_Action, type RBACSchema } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { Config } from '../../model/config/config.ts';
 import type { AuthorizationPolicy, AuthorizationRule } from '../../model/kinds/policies/authorization-policy.ts';
@@ -7,19 +7,19 @@ import { trustDomainsOf } from '../../model/mesh/trust-domains.ts';
 import type { Init } from '../messages/init.ts';
 import { conditionMatchers, isOfRequests } from './conditions.ts';
 import { allOfPermissions, isAboutRequests, noPermission, operationPermissions } from './permissions.ts';
-import { allOfPrincipals, comesByRequests, noPrincipal, type RuleContext, sourcePrincipals } from './principals.ts';
+import { allOfPrincipals, noPrincipal, type RuleContext, sourcePrincipals, usesRequestSource } from './principals.ts';
 import type { PoliciesContext } from './shared-filters.ts';
 
 export type RbacRules = Init<typeof RBACSchema>;
 type PolicyInit = Init<typeof PolicySchema>;
 
-/** What the connections of a filter carry: requests, or bytes that nobody looks into. */
-export type Carried = 'requests' | 'bytes';
+/** HTTP requests, or TCP of any content. */
+export type RuleTraffic = 'requests' | 'bytes';
 
-/** The rules of one action, of which one filter is made. */
+/** The rules of one action, for one filter. */
 export interface ActionRules {
   readonly enforced?: RbacRules;
-  /** Rules of policies that are only tried: what they would do is counted, and nothing comes of it. */
+  /** Rules of policies in dry run, which only count what they would do. */
   readonly dryRun?: RbacRules;
   /** Prefix of the dry run's statistics and metadata. */
   readonly dryRunPrefix?: string;
@@ -31,11 +31,8 @@ const actions = [
   { action: 'ALLOW', envoy: RBAC_Action.ALLOW, dryRunPrefix: 'istio_dry_run_allow_' },
 ] as const;
 
-/**
- * In the order in which they are asked: what is to be told, who is refused, who is let in. Without a policy that lets
- * somebody in everybody is let in.
- */
-export function actionRules(proxy: PoliciesContext, carried: Carried): ActionRules[] {
+/** In the order of evaluation: AUDIT, DENY, ALLOW. Without an ALLOW policy everything is allowed. */
+export function actionRules(proxy: PoliciesContext, traffic: RuleTraffic): ActionRules[] {
   return actions.flatMap(({ action, envoy, dryRunPrefix }) => {
     const ofAction = proxy.policies.authorizationPolicies.filter(({ spec }) => spec.action === action);
     const rules = (policies: readonly Config<AuthorizationPolicy>[]): RbacRules | undefined =>
@@ -43,7 +40,7 @@ export function actionRules(proxy: PoliciesContext, carried: Carried): ActionRul
         ? undefined
         : {
             action: envoy,
-            policies: envoyPolicies(policies, { proxy, carried, ignoresWhatIsMissing: action !== 'ALLOW' }),
+            policies: envoyPolicies(policies, { proxy, traffic, ignoresHttpFields: action !== 'ALLOW' }),
           };
     const isTried = (policy: Config): boolean => dryRunPrefix !== undefined && isDryRun(policy);
     const enforced = rules(ofAction.filter((policy) => !isTried(policy)));
@@ -55,17 +52,17 @@ export function actionRules(proxy: PoliciesContext, carried: Carried): ActionRul
 
 export interface RulesContext {
   readonly proxy: Pick<PoliciesContext, 'push'>;
-  readonly carried: Carried;
+  readonly traffic: RuleTraffic;
   /**
-   * What a rule says of requests is left out where there are none, so that it matches more, and more is refused or told;
-   * false: such a rule matches nothing there. Either way nobody is let in who should not be.
+   * For TCP, ignore HTTP fields, so that a DENY or AUDIT rule matches more. If `false`, a rule with such fields matches
+   * nothing. Neither allows more than the policy does.
    */
-  readonly ignoresWhatIsMissing: boolean;
-  /** Before the name of each policy. */
+  readonly ignoresHttpFields: boolean;
+  /** Prefix of the policies' names. */
   readonly prefix?: string;
 }
 
-/** Policies by the names under which Envoy tells which of them it was. */
+/** Policies by name. Envoy reports the name of the matched policy. */
 export function envoyPolicies(
   policies: readonly Config<AuthorizationPolicy>[],
   context: RulesContext,
@@ -75,22 +72,22 @@ export function envoyPolicies(
   return Object.fromEntries(
     policies.flatMap(({ namespace, name, spec }) => {
       const nameOf = (index: number): string => `${prefix}ns[${namespace}]-policy[${name}]-rule[${index}]`;
-      // A policy without rules matches nobody, and is there to say so.
-      if (spec.rules.length === 0) return [[nameOf(0), nobody]];
+      // A policy without rules matches nothing, which denies everything for ALLOW.
+      if (spec.rules.length === 0) return [[nameOf(0), matchesNothing]];
       return spec.rules.map((rule, index) => [nameOf(index), envoyPolicy(rule, { namespace, trustDomains }, context)]);
     }),
   );
 }
 
-const nobody: PolicyInit = { permissions: [noPermission], principals: [noPrincipal] };
+const matchesNothing: PolicyInit = { permissions: [noPermission], principals: [noPrincipal] };
 
 function envoyPolicy(
   rule: AuthorizationRule,
   context: RuleContext,
-  { carried, ignoresWhatIsMissing }: RulesContext,
+  { traffic, ignoresHttpFields }: RulesContext,
 ): PolicyInit {
-  const http = carried === 'requests';
-  if (!http && !ignoresWhatIsMissing && needsRequests(rule)) return nobody;
+  const http = traffic === 'requests';
+  if (!http && !ignoresHttpFields && needsRequests(rule)) return matchesNothing;
   const conditions = conditionMatchers(rule.when ?? [], context, http);
   return {
     permissions: (rule.to ?? [{}]).map((operation) =>
@@ -102,7 +99,7 @@ function envoyPolicy(
   };
 }
 
-/** Whether a part of the rule is about requests, which connections of bytes do not have. */
+/** Whether a part of the rule requires HTTP. */
 export function needsRequests({ from = [], to = [], when = [] }: AuthorizationRule): boolean {
-  return from.some(comesByRequests) || to.some(isAboutRequests) || when.some(({ key }) => isOfRequests(key));
+  return from.some(usesRequestSource) || to.some(isAboutRequests) || when.some(({ key }) => isOfRequests(key));
 }

@@ -1,4 +1,4 @@
-/** Filters that are made of nothing but AuthorizationPolicies and the mesh's settings: made once for all who have the same. */
+/** Filters that only depend on AuthorizationPolicies and mesh settings, built once for all proxies with the same. */
 import { onceFor } from '../../model/collections/once-for.ts';
 import { setBounded } from '../../model/collections/set-bounded.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -6,7 +6,7 @@ import type { WorkloadPolicies } from '../../model/push-context/workload-policie
 import type { ProxyContext } from '../inputs/connection-context.ts';
 import type { TypedExtension } from '../messages/any.ts';
 
-/** All that such a filter may read. */
+/** The only inputs of such a filter. */
 export interface PoliciesContext {
   readonly policies: Pick<WorkloadPolicies, 'authorizationPolicies'>;
   readonly push: Pick<PushContext, 'mesh'>;
@@ -15,14 +15,14 @@ export interface PoliciesContext {
 type Policies = WorkloadPolicies['authorizationPolicies'];
 
 /**
- * Lists of policies whose filters are kept. They may be large, and each listener has a copy: where every workload has a list of
- * its own nothing is gained by keeping more.
+ * Lists of policies whose filters are cached. Filters may be large, and each listener has a copy. If every workload has
+ * a list of its own, a larger cache has no benefit.
  */
-const mostLists = 16;
+const maxLists = 16;
 
-/** @param make called once for a list of policies while it is among those that were asked for last */
+/** @param build called once for each recently used list of policies */
 export function sharedByPolicies(
-  make: (context: PoliciesContext) => readonly TypedExtension[],
+  build: (context: PoliciesContext) => readonly TypedExtension[],
 ): (context: ProxyContext) => readonly TypedExtension[] {
   const known = onceFor((_: PushContext['mesh']) => new Map<Policies, readonly TypedExtension[]>());
   return ({ policies: { authorizationPolicies }, push: { mesh } }) => {
@@ -30,8 +30,8 @@ export function sharedByPolicies(
     const ofMesh = known(mesh);
     let filters = ofMesh.get(authorizationPolicies);
     if (filters === undefined) {
-      filters = make({ policies: { authorizationPolicies }, push: { mesh } });
-      setBounded(ofMesh, authorizationPolicies, filters, mostLists);
+      filters = build({ policies: { authorizationPolicies }, push: { mesh } });
+      setBounded(ofMesh, authorizationPolicies, filters, maxLists);
     }
     return filters;
   };

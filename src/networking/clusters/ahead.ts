@@ -7,7 +7,7 @@ import type { Resource } from '../messages/resource.ts';
 import { reachOf } from '../traffic/reach.ts';
 import { sharedOutboundClusters } from './shared-outbound.ts';
 
-/** The clusters of a proxy that are shared, service by service: making all of them at once takes long. */
+/** Precomputes a proxy's shared clusters service by service, because building all at once takes long. */
 export function* clustersAhead(shape: ProxyShape, push: PushContext, memory: Memory): Generator<Resource | undefined> {
   const reach = reachOf(shape, push);
   const services = shape.type === 'router' ? referencedServices(reach.services, shape, push) : reach.services;

@@ -63,14 +63,14 @@ function socketOf(
 
 const system = { wellKnownCACertificates: 'System', caCertificateRefs: [] };
 
-describe('a gateway connects to a Service with a BackendTLSPolicy', () => {
-  it('with TLS, the SNI and the authorities of the policy', () => {
+describe('cluster of a gateway for a Service with a BackendTLSPolicy', () => {
+  it('the gateway uses TLS with the SNI and the authorities of the policy', () => {
     const socket = socketOf([policy(), configMap(authority.certificate)]);
     expect(socket).toContain('web.test');
     expect(socket).toContain(authority.certificate);
   });
 
-  it('with the roots of the system, and the names of the policy', () => {
+  it('the gateway trusts the roots of the system and accepts the names of the policy', () => {
     const subjectAltNames = [{ type: 'URI', uri: 'spiffe://a/b' }];
     const socket = socketOf([policy({ validation: { ...system, subjectAltNames } })]);
     expect(socket).toContain('ca-certificates.crt');
@@ -89,11 +89,11 @@ describe('a gateway connects to a Service with a BackendTLSPolicy', () => {
       'is not supported',
       [policy({ validation: { wellKnownCACertificates: 'example.com/other', caCertificateRefs: [] } })],
     ],
-  ])('never in plaintext: no connection succeeds when its authority %s', (_, objects) => {
+  ])('the gateway never uses plaintext: all connections fail when the authority of the policy %s', (_, objects) => {
     expect(socketOf(objects)).toContain(refused);
   });
 
-  it('at the named port alone, where the policy names one; that policy precedes one for the Service', () => {
+  it('a policy for a named port only applies to that port, and precedes one for the Service', () => {
     const other = 'outbound|81||web.shop.svc.cluster.local';
     expect(socketOf([policy({ section: 'http', validation: system })], { cluster: other })).not.toContain('web.test');
     const both = [
@@ -104,14 +104,14 @@ describe('a gateway connects to a Service with a BackendTLSPolicy', () => {
     expect(socketOf(both)).toContain('web.test');
   });
 
-  it('by the oldest of several policies, then by the first name', () => {
+  it('the oldest of several policies applies, and among equally old ones the first by name', () => {
     const named = (name: string, age: number) =>
       policy({ name, age, validation: { ...system, hostname: `${name}.test` } });
     expect(socketOf([named('a', 5), named('b', 1)])).toContain('b.test');
     expect(socketOf([named('b', 1), named('a', 1)])).toContain('a.test');
   });
 
-  it('whatever TLS a DestinationRule says, and a sidecar as the rule says', () => {
+  it('a policy overrides the TLS settings of a DestinationRule for gateways, but not for sidecars', () => {
     const rule = givenObject('DestinationRule', 'shop', 'web', {
       host: 'web.shop.svc.cluster.local',
       trafficPolicy: { tls: { mode: 'DISABLE' } },
@@ -121,11 +121,11 @@ describe('a gateway connects to a Service with a BackendTLSPolicy', () => {
   });
 });
 
-describe('clusters of a gateway follow a BackendTLSPolicy', () => {
+describe('changes of a BackendTLSPolicy', () => {
   const second = createAuthority('second');
   const about = { namespace: 'shop', type: 'router' } as const;
 
-  it('and the ConfigMap that it names, and no other one', () => {
+  it('clusters of a gateway depend on the policy and on the ConfigMap that it names, and on no other', () => {
     const world = new GivenWorld([service]);
     const [gateway, sidecar] = [world.connect('10.9.0.1', about), world.connect('10.9.0.2', { namespace: 'shop' })];
     const version = () => gateway.get(clusterType, '*')!.resources.get(host)!.version;
@@ -150,7 +150,7 @@ describe('clusters of a gateway follow a BackendTLSPolicy', () => {
   });
 });
 
-describe('a gateway that connects by the name of an ExternalName Service with a BackendTLSPolicy', () => {
+describe('BackendTLSPolicy for an ExternalName Service', () => {
   const about = { namespace: 'shop', type: 'router', labels: { istio: 'gateway' } } as const;
   const alias = givenObject('Service', 'shop', 'front', {
     spec: {
@@ -181,7 +181,7 @@ describe('a gateway that connects by the name of an ExternalName Service with a 
     }),
   ];
 
-  it('uses the policy for that name alone, at the named port', () => {
+  it('a gateway applies the policy to that name only, at the named port', () => {
     for (const section of [undefined, 'named']) {
       expect(socketOf([alias, policyOf(section)], { cluster: ofAlias })).toContain('front.test');
       expect(socketOf([alias, policyOf(section)])).toBe('plaintext');
@@ -191,7 +191,7 @@ describe('a gateway that connects by the name of an ExternalName Service with a 
     );
   });
 
-  it('never connects in plaintext: routes follow the policy as it comes and goes', () => {
+  it('a gateway never uses plaintext while the policy is created and deleted, because routes follow it', () => {
     const world = new GivenWorld([service, alias, ...routing]);
     const gateway = world.connect('10.9.0.1', about);
     const route = (): string => {

@@ -12,19 +12,19 @@ import { mergeGateways } from '../gateway/merge-gateways.ts';
 import { referencedServices } from '../gateway/referenced-services.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
-import { hasOwnClusters, namedBy, ruleOfAlias } from '../traffic/alias.ts';
-import { type Reach, reachOf } from '../traffic/reach.ts';
+import { hasOwnClusters, resolveAlias, ruleOfAlias } from '../traffic/alias.ts';
+import { type ProxyReach, reachOf } from '../traffic/reach.ts';
 import { inboundClusters } from './inbound.ts';
 import { sniCluster } from './outbound.ts';
 import { sharedOutboundClusters } from './shared-outbound.ts';
 import { blackHole, dynamicDns, inboundPassthrough, passthrough } from './special.ts';
 
-/** Clusters in the order in which Envoy is told of them. Names are unique: of two clusters of one name the first stays. */
+/** Clusters in the order in which Envoy receives them. Names are unique, the first cluster of a name is kept. */
 export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {
   return atOnce(buildingClusters(shape, push, memory));
 }
 
-/** The same with rests. */
+/** As {@link buildClusters}. Yields regularly. */
 export function* buildingClusters(
   shape: ProxyShape,
   push: PushContext,
@@ -41,10 +41,10 @@ export function* buildingClusters(
   return withoutRepetitions([...clusters, rest]);
 }
 
-/** Services whose clusters are looked up between two rests. */
+/** Services whose clusters are looked up between two yields. */
 const servicesAtATime = 64;
 
-/** A sidecar's clusters for some hosts, and those that are for no host but the workload: what its own list has beside a common one. */
+/** A sidecar's clusters for some hosts, and those of its own workload: what differs from a common list of clusters. */
 export function buildSidecarClusters(
   shape: ProxyShape,
   push: PushContext,
@@ -53,7 +53,7 @@ export function buildSidecarClusters(
 ): Resource[] {
   const reach = reachOf(shape, push);
   const byHost = servicesByHost(reach.services);
-  // Hosts are sorted: the order of a set tells which of them came first, so that a list would differ from one that is made anew.
+  // Sorted, because the order of a set would depend on its history.
   const services = [...hosts].sort().flatMap((host) => byHost(host));
   return withoutRepetitions([
     ...services.map((service) => clustersOfService(service, reach, shape, push, memory)),
@@ -63,7 +63,7 @@ export function buildSidecarClusters(
 
 function clustersOfService(
   service: Service,
-  reach: Reach,
+  reach: ProxyReach,
   shape: ProxyShape,
   push: PushContext,
   memory: Memory,
@@ -81,15 +81,15 @@ function withoutRepetitions(lists: readonly (readonly Resource[])[]): Resource[]
   return [...byName.values()];
 }
 
-/** Clusters of a name that a destination rule or a BackendTLSPolicy is for: those of the service, under that name. */
+/** The service's clusters under an alias that has a destination rule or a BackendTLSPolicy. */
 function aliasClusters(
   alias: Service,
-  reach: Reach,
+  reach: ProxyReach,
   shape: ProxyShape,
   push: PushContext,
   memory: Memory,
 ): readonly Resource[] {
-  const { service } = namedBy(alias.hostname, reach);
+  const { service } = resolveAlias(alias.hostname, reach);
   if (service === undefined || !hasOwnClusters(alias, reach)) return [];
   return sharedOutboundClusters(service, ruleOfAlias(alias, service, reach), shape, push, memory, alias);
 }
@@ -115,7 +115,7 @@ function sidecarClusters(shape: ProxyShape, push: PushContext, memory: Memory): 
   ];
 }
 
-function gatewayClusters(shape: ProxyShape, push: PushContext, reach: Reach): Resource[] {
+function gatewayClusters(shape: ProxyShape, push: PushContext, reach: ProxyReach): Resource[] {
   const clusters = [namedResource(ClusterSchema, blackHole(push.mesh))];
   if (!mergeGateways(shape, push).hasAutoPassthrough) return clusters;
   for (const service of reach.services) {

@@ -1,4 +1,4 @@
-/** Circuit breakers and connection options from a connection pool (spec/discovery.md §8.2). */
+/** Circuit breakers and connection options of a connection pool (spec/discovery.md §8.2). */
 import { create } from '@bufbuild/protobuf';
 import { type CircuitBreakers, CircuitBreakersSchema } from '../../gen/envoy/config/cluster/v3/circuit_breaker_pb.ts';
 import {
@@ -11,7 +11,7 @@ import type {
   TcpKeepalive,
 } from '../../model/kinds/destinations/traffic-policy.ts';
 
-/** Envoy's own default of 1024 would surprise: without a rule there is no limit. */
+/** Without a rule there is no limit, instead of Envoy's default of 1024. */
 const unlimited = 4294967295;
 
 export function circuitBreakers(pool: ConnectionPoolSettings | undefined, budget?: RetryBudget): CircuitBreakers {
@@ -28,7 +28,7 @@ export function circuitBreakers(pool: ConnectionPoolSettings | undefined, budget
   return create(CircuitBreakersSchema, { thresholds: [threshold] });
 }
 
-/** The rule's keepalive, else the mesh's; undefined when neither asks for one. */
+/** The rule's keepalive, otherwise the mesh's. `undefined` if neither is set. */
 export function connectionOptions(
   pool: ConnectionPoolSettings | undefined,
   meshKeepalive: TcpKeepalive | undefined,
@@ -38,13 +38,13 @@ export function connectionOptions(
   return create(UpstreamConnectionOptionsSchema, {
     tcpKeepalive: {
       keepaliveProbes: keepalive.probes,
-      keepaliveTime: wholeSeconds(keepalive.timeMs),
-      keepaliveInterval: wholeSeconds(keepalive.intervalMs),
+      keepaliveTime: roundedSeconds(keepalive.timeMs),
+      keepaliveInterval: roundedSeconds(keepalive.intervalMs),
     },
   });
 }
 
-/** Socket options count in seconds; less than one would turn the option off. */
-function wholeSeconds(ms: number | undefined): number | undefined {
+/** Socket options are in seconds, and 0 would disable the option. */
+function roundedSeconds(ms: number | undefined): number | undefined {
   return ms === undefined ? undefined : Math.max(1, Math.round(ms / 1000));
 }

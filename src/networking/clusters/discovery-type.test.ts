@@ -22,18 +22,18 @@ function discovery(yaml: string, node: GivenNode = {}, features: Partial<Feature
 }
 
 describe('endpoints of a service without an address', () => {
-  it('are where the client wanted to go', () => {
+  it('the cluster uses the original destination', () => {
     expect(discovery(headless)).toBe('ORIGINAL_DST');
     expect(discovery(anywhere)).toBe('ORIGINAL_DST');
   });
 
-  it('are chosen where nobody knows where the client wanted to go', () => {
+  it('the cluster selects endpoints if the original destination is unknown', () => {
     expect(discovery(headless, { type: 'router' })).toBe('EDS');
     expect(discovery(headless, { metadata: { INTERCEPTION_MODE: 'NONE' } })).toBe('EDS');
     expect(discovery(anywhere, { metadata: { INTERCEPTION_MODE: 'NONE' } })).toBe('ORIGINAL_DST');
   });
 
-  it('are chosen when PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES says so, of headless services alone', () => {
+  it('the cluster selects endpoints of headless services if PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES is set', () => {
     expect(discovery(headless, {}, { endpointsForHeadless: true })).toBe('EDS');
     expect(discovery(anywhere, {}, { endpointsForHeadless: true })).toBe('ORIGINAL_DST');
   });

@@ -1,4 +1,4 @@
-/** How the endpoints of an outbound cluster are found (spec/discovery.md §8.2, type and DNS rows). */
+/** How Envoy discovers the endpoints of an outbound cluster (spec/discovery.md §8.2, type and DNS rows). */
 
 import {
   Cluster_DiscoveryType,
@@ -20,7 +20,7 @@ type ClusterInit = Init<typeof ClusterSchema>;
 
 export type Discovery = 'EDS' | 'STRICT_DNS' | 'LOGICAL_DNS' | 'ORIGINAL_DST' | 'DYNAMIC_DNS';
 
-/** Undefined when the service gets no cluster of its own: an alias stands for another service. */
+/** `undefined` for an alias, which has no cluster of its own. */
 export function discoveryOf(
   service: Service,
   policy: EffectivePolicy,
@@ -43,21 +43,22 @@ export function discoveryOf(
   }
 }
 
-/** The client has looked the name up by itself, and it is to get what it found: where it is known what that was. */
+/** The client resolved the name itself and connects to that address, if the original destination is known. */
 function passesThrough({ loadBalancer }: EffectivePolicy, { type, interceptionMode }: ClusterShape): boolean {
   return loadBalancer?.simple === 'PASSTHROUGH' && type === 'sidecar' && interceptionMode !== 'NONE';
 }
 
 /**
- * Of a service without addresses: whether the proxy has no original destination, as a gateway and a sidecar that nothing
- * is redirected to, or is told not to go by it. Of such services only pods' are known.
+ * For a headless service: whether the proxy selects an endpoint instead of using the original destination. A gateway
+ * does, because it has no original destination, as does a sidecar without redirection. Only pods' services have known
+ * endpoints.
  */
 function choosesEndpoint(service: Service, shape: ClusterShape, { endpointsForHeadless }: Features): boolean {
   if (shape.type === 'router') return true;
   return isHeadless(service) && (endpointsForHeadless || shape.interceptionMode === 'NONE');
 }
 
-/** The endpoints asked for on the stream that brought the cluster. */
+/** Endpoints come from the stream that delivered the cluster. */
 export function edsFields(clusterName: string): ClusterInit {
   return {
     clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.EDS },
@@ -70,7 +71,7 @@ export const originalDestinationFields: ClusterInit = {
   lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED,
 };
 
-/** @param port replaces the port of the original destination; absent: it is kept */
+/** @param port replaces the port of the original destination, which is kept if absent */
 export function originalDestination(port?: number): ClusterInit {
   if (port === undefined) return originalDestinationFields;
   return {

@@ -1,4 +1,4 @@
-/** How proxies ask DNS for the addresses of a cluster (spec/discovery.md §8.2, DNS row). */
+/** DNS settings of clusters (spec/discovery.md §8.2, DNS row). */
 import { create, toBinary, type UnknownField } from '@bufbuild/protobuf';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { DurationSchema } from '@bufbuild/protobuf/wkt';
@@ -9,21 +9,22 @@ import { pack } from '../messages/any.ts';
 import { duration } from '../messages/protobuf-duration.ts';
 
 /**
- * Envoy's resolver, which takes another port after so many queries: some firewalls and kernels drop the answers to a port
- * that asks for ever (Envoy's documentation, CaresDnsResolverConfig `udp_max_queries`).
+ * Envoy's c-ares resolver, which changes its source port after this number of queries. Some firewalls and kernels drop
+ * responses to a port that is used indefinitely (Envoy's documentation, CaresDnsResolverConfig `udp_max_queries`).
  */
 export const dnsResolver = create(TypedExtensionConfigSchema, {
   name: 'envoy.network.dns_resolver.cares',
   typedConfig: pack(CaresDnsResolverConfigSchema, { udpMaxQueries: 100 }),
 });
 
-/** Envoy's `Cluster.dns_jitter`, which came to its API after the one that this program is made of. */
+/** Field number of `Cluster.dns_jitter`, which is newer than the Envoy API that this program is built from. */
 const dnsJitterField = 58;
 
 /**
- * Has the proxies of a mesh ask at different times, each up to so much later than it could. 0: no later.
+ * Delays each DNS refresh by a random time up to the jitter, so that the proxies of a mesh do not query at once. 0
+ * disables it.
  *
- * @param cluster one that resolves names; it is changed.
+ * @param cluster a cluster that resolves names. It is modified.
  */
 export function withDnsJitter(cluster: Cluster, jitterMs: number): Cluster {
   if (jitterMs <= 0) return cluster;

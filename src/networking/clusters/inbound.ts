@@ -1,4 +1,4 @@
-/** Clusters for what a sidecar takes in and hands to its application (spec/discovery.md §8.2, inbound row). */
+/** Clusters for traffic from a sidecar to its application (spec/discovery.md §8.2, inbound row). */
 
 import { create } from '@bufbuild/protobuf';
 import { DurationSchema } from '@bufbuild/protobuf/wkt';
@@ -17,7 +17,7 @@ import { istioMetadata, serviceMetadata } from '../messages/metadata.ts';
 import { duration } from '../messages/protobuf-duration.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
 import { type InboundTarget, inboundOrigins, inboundRuleFor, inboundTargets } from '../traffic/inbound-target.ts';
-import { peerModesInForce } from '../traffic/peer-mode.ts';
+import { activePeerModes } from '../traffic/peer-mode.ts';
 import { inboundClusterName } from '../traffic/resource-names.ts';
 import { circuitBreakers, connectionOptions } from './connection-pool.ts';
 import { originalDestinationFields } from './discovery-type.ts';
@@ -26,34 +26,34 @@ import { httpProtocolOptionsKey, upstreamHttpOptions } from './upstream-http.ts'
 
 type ClusterInit = Init<typeof ClusterSchema>;
 
-/** Redirection rules let connections from these addresses pass to the application instead of back to the proxy. */
+/** Source addresses whose connections the redirection rules pass to the application instead of the proxy. */
 export function inboundSource(family: ProxyIpFamily): Init<typeof BindConfigSchema> {
   const from = (address: string) => ({ address, portSpecifier: { case: 'portValue' as const, value: 0 } });
   return {
     sourceAddress: from(family === 'v6' ? '::6' : '127.0.0.6'),
-    // Envoy takes the one of the destination's family.
+    // Envoy chooses the address of the destination's family.
     ...(family === 'dual' && { extraSourceAddresses: [{ address: from('::6') }] }),
   };
 }
 
-/** The last answer for a shape, and what it was made from. */
+/** The last result for a shape, and its inputs. */
 const lastClusters = new WeakMap<
   ProxyShape,
   { readonly inputs: readonly unknown[]; readonly clusters: readonly Resource[] }
 >();
 
-/** The very same as long as nothing that the workload takes in is another: hardly any change is about that. */
+/** Returns the same clusters until an input of the workload changes, which is rare. */
 export function inboundClusters(shape: ProxyShape, push: PushContext): readonly Resource[] {
   const rules = shape.serviceTargets.map(({ service }) => inboundRuleFor(service, shape, push));
-  const inputs = [push.mesh, push.sidecarScopeFor(shape).sidecar, peerModesInForce(shape, push), ...rules];
+  const inputs = [push.mesh, push.sidecarScopeFor(shape).sidecar, activePeerModes(shape, push), ...rules];
   const last = lastClusters.get(shape);
   if (last !== undefined && sameItems(last.inputs, inputs)) return last.clusters;
-  const clusters = madeClusters(shape, push);
+  const clusters = buildInboundClusters(shape, push);
   lastClusters.set(shape, { inputs, clusters });
   return clusters;
 }
 
-function madeClusters(shape: ProxyShape, push: PushContext): readonly Resource[] {
+function buildInboundClusters(shape: ProxyShape, push: PushContext): readonly Resource[] {
   const sidecar = push.sidecarScopeFor(shape).sidecar;
   const scopeKeys = sidecar ? [configKeyOf(sidecar)] : [];
   return inboundTargets(shape, push).map((target) =>
@@ -74,7 +74,7 @@ function inboundCluster(target: InboundTarget, shape: ProxyShape, push: PushCont
   const options = upstreamHttpOptions({
     protocol: target.protocol,
     client: 'sidecar',
-    // Between proxies requests come as HTTP/2: the application is asked in what it speaks.
+    // Proxies use HTTP/2 among themselves, but the application gets its own protocol.
     settings: http && { ...http, h2UpgradePolicy: 'DO_NOT_UPGRADE' },
     connections: tcp,
     meshUpgradePolicy: 'DO_NOT_UPGRADE',
@@ -97,12 +97,12 @@ function inboundCluster(target: InboundTarget, shape: ProxyShape, push: PushCont
   });
 }
 
-/** Where the connection was going, unless the Sidecar object names an endpoint. */
+/** The original destination, unless the Sidecar object names an endpoint. */
 function applicationFields(name: string, target: InboundTarget, shape: ProxyShape): ClusterInit {
   const upstreamBindConfig = inboundSource(shape.ipFamily);
   const { forwardTo } = target;
   if (forwardTo === undefined) {
-    // One host for each address of the workload: there is nothing to clean up.
+    // There is one host for each address of the workload, so cleanup is unnecessary.
     const cleanupInterval = create(DurationSchema, { seconds: 9_223_372_035n });
     return { ...originalDestinationFields, cleanupInterval, upstreamBindConfig };
   }

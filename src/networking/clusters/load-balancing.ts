@@ -20,7 +20,7 @@ type LbFields = Pick<ClusterInit, 'lbPolicy' | 'lbConfig'>;
 const defaultMinimumRingSize = 1024;
 const defaultMinimumWarmupPercent = 10;
 
-/** The policy of a cluster that chooses among endpoints; original-destination clusters choose by themselves. */
+/** The policy of a cluster that chooses among endpoints. Original-destination clusters do not. */
 export function loadBalancing(settings: LoadBalancerSettings | undefined): LbFields {
   if (settings?.consistentHash) return consistentHash(settings.consistentHash);
   const slowStartConfig = settings?.warmup && slowStart(settings.warmup);
@@ -70,7 +70,8 @@ function zoneAware({ minClusterSize }: NonNullable<LocalityOrdering['zoneAware']
 /**
  * Panic threshold and locality weighting.
  *
- * @param knowsUnhealthy endpoints that are not ready are told of: Envoy must never send to them, however few others there are.
+ * @param knowsUnhealthy the cluster contains unhealthy endpoints, which Envoy must never use, however few others there
+ * are
  */
 export function commonLbConfig(
   { outlierDetection }: EffectivePolicy,

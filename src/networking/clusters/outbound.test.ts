@@ -47,7 +47,7 @@ function only(yaml: string, node: GivenNode = {}): Cluster {
   return clusters(yaml, node).get(name)!;
 }
 
-/** A workload that says of itself whether it is well. */
+/** A workload with the given health. */
 function workload(name: string, address: string, healthy: boolean): string {
   return `
 apiVersion: networking.istio.io/v1
@@ -58,8 +58,8 @@ status: { conditions: [{ type: Healthy, status: "${healthy ? 'True' : 'False'}" 
 ---`;
 }
 
-describe('how the endpoints of a cluster are found', () => {
-  it('one name is that of the first that is well', () => {
+describe('endpoint discovery of a cluster', () => {
+  it('a cluster with one DNS name has that of the first healthy endpoint', () => {
     const entry = service('DNS_ROUND_ROBIN', 'workloadSelector: { labels: { app: a } }');
     const addresses = (...workloads: string[]): unknown =>
       only(entry + workloads.join(''))
@@ -82,9 +82,9 @@ describe('how the endpoints of a cluster are found', () => {
     ['DNS', '', {}, Type.STRICT_DNS],
     ['DNS_ROUND_ROBIN', '', {}, Type.LOGICAL_DNS],
     ['NONE', '', {}, Type.ORIGINAL_DST],
-    // A gateway knows no original destination.
+    // A gateway has no original destination.
     ['NONE', '', router, Type.EDS],
-  ])('resolution %s %s', (resolution, endpoints, node, type) => {
+  ])('a service of resolution %s %s has the matching discovery type', (resolution, endpoints, node, type) => {
     const cluster = only(service(resolution, endpoints), node);
     expect(cluster.clusterDiscoveryType).toEqual({ case: 'type', value: type });
     expect(cluster.edsClusterConfig?.serviceName).toBe(type === Type.EDS ? name : undefined);
@@ -96,28 +96,31 @@ describe('how the endpoints of a cluster are found', () => {
     [['10.0.0.1'], Family.V4_ONLY],
     [['2001:db8::1'], Family.V6_ONLY],
     [['10.0.0.1', '2001:db8::1'], Family.ALL],
-  ])('a proxy at %j asks for addresses that it can use', (addresses, family) => {
+  ])('a proxy at %j queries DNS for addresses of its families', (addresses, family) => {
     const cluster = only(service('DNS'), { ip: addresses[0]!, metadata: { INSTANCE_IPS: addresses.join(',') } });
     expect(cluster.dnsLookupFamily).toBe(family);
   });
 
-  it('original destination, when the rule asks for no balancing at all', () => {
+  it('the cluster uses the original destination if the rule requires load balancing PASSTHROUGH', () => {
     const cluster = only(service('STATIC', one) + rule('{ loadBalancer: { simple: PASSTHROUGH } }'));
     expect(cluster.clusterDiscoveryType.value).toBe(Type.ORIGINAL_DST);
     expect(cluster.edsClusterConfig).toBeUndefined();
   });
 
-  it.each(['DNS', 'DNS_ROUND_ROBIN'])('original destination as well where names are resolved: %s', (resolution) => {
-    const yaml = service(resolution) + rule('{ loadBalancer: { simple: PASSTHROUGH } }');
-    const cluster = only(yaml);
-    expect(cluster.clusterDiscoveryType.value).toBe(Type.ORIGINAL_DST);
-    expect(cluster.lbPolicy).toBe(Policy.CLUSTER_PROVIDED);
-    expect(cluster.loadAssignment).toBeUndefined();
-    // Nobody knows there where the client wanted to go.
-    for (const node of [{ type: 'router' as const }, { metadata: { INTERCEPTION_MODE: 'NONE' } }]) {
-      expect(only(yaml, node).loadAssignment).toBeDefined();
-    }
-  });
+  it.each(['DNS', 'DNS_ROUND_ROBIN'])(
+    'the cluster uses the original destination with PASSTHROUGH even for resolution %s',
+    (resolution) => {
+      const yaml = service(resolution) + rule('{ loadBalancer: { simple: PASSTHROUGH } }');
+      const cluster = only(yaml);
+      expect(cluster.clusterDiscoveryType.value).toBe(Type.ORIGINAL_DST);
+      expect(cluster.lbPolicy).toBe(Policy.CLUSTER_PROVIDED);
+      expect(cluster.loadAssignment).toBeUndefined();
+      // The original destination is unknown in both cases.
+      for (const node of [{ type: 'router' as const }, { metadata: { INTERCEPTION_MODE: 'NONE' } }]) {
+        expect(only(yaml, node).loadAssignment).toBeDefined();
+      }
+    },
+  );
 
   it('a DNS subset without endpoints has no cluster', () => {
     const subsets = `${rule('{}').replace('trafficPolicy: {}', 'subsets: [{ name: v1, labels: { version: v1 } }]')}`;
@@ -127,8 +130,8 @@ describe('how the endpoints of a cluster are found', () => {
   });
 });
 
-describe('a cluster', () => {
-  it('has no limits but those of the rule', () => {
+describe('outbound cluster', () => {
+  it('a cluster has no limits except those of the rule', () => {
     const [free] = only(service('NONE')).circuitBreakers!.thresholds;
     expect(free).toMatchObject({ maxConnections: 4294967295, maxRetries: 4294967295 });
     const limited = only(service('NONE') + rule('{ connectionPool: { tcp: { maxConnections: 7 } } }'));
@@ -139,7 +142,7 @@ describe('a cluster', () => {
     ['{ tcp: { idleTimeout: 7s, maxConnectionDuration: 90s } }', { idleTimeout: 7n, maxConnectionDuration: 90n }],
     ['{ tcp: { idleTimeout: 7s }, http: { idleTimeout: 5s } }', { idleTimeout: 5n }],
     ['{ tcp: { maxConnections: 7 } }', {}],
-  ])('has connections for requests that are as old as the rule lets connections be: %s', (pool, expected) => {
+  ])('a cluster applies the connection limits of the rule to HTTP connections: %s', (pool, expected) => {
     const { typedExtensionProtocolOptions: options } = only(service('NONE') + rule(`{ connectionPool: ${pool} }`));
     const [packed] = Object.values(options);
     const { commonHttpProtocolOptions: common } = packed
@@ -150,7 +153,7 @@ describe('a cluster', () => {
     expect(found).toEqual(expected);
   });
 
-  it('sends commands of Redis to the server of their key, where it reads them', () => {
+  it('a cluster sends Redis commands to the server of their key if Envoy parses them', () => {
     const redis = service('STATIC', 'endpoints: [{ address: 10.0.0.1 }]').replace('protocol: HTTP', 'protocol: REDIS');
     const yaml = redis + rule('{ loadBalancer: { simple: RANDOM } }');
     const policy = (redisFilter: boolean): unknown => {
@@ -162,13 +165,13 @@ describe('a cluster', () => {
     expect(policy(false)).toBe(Policy.RANDOM);
   });
 
-  it('never panics by itself once a rule ejects endpoints', () => {
+  it('a cluster has no panic threshold by default once a rule ejects endpoints', () => {
     expect(only(service('NONE')).commonLbConfig?.healthyPanicThreshold).toBeUndefined();
     const cluster = only(service('NONE') + rule('{ outlierDetection: { interval: 1s } }'));
     expect(cluster.commonLbConfig?.healthyPanicThreshold?.value).toBe(0);
   });
 
-  it('never panics where it is told of endpoints that are not ready; a rule may want it to, which are not told of then', () => {
+  it('a cluster that contains unhealthy endpoints never panics, but a rule may configure panic, which then excludes them', () => {
     const panicOf = (resolution: string, policy = '{}'): number | undefined => {
       const cluster = only(
         service(resolution, 'endpoints: [{ address: 10.0.0.1 }]') + (policy === '{}' ? '' : rule(policy)),
@@ -179,7 +182,7 @@ describe('a cluster', () => {
     expect(panicOf('STATIC', '{ outlierDetection: { minHealthPercent: 40 } }')).toBe(40);
   });
 
-  it('that resolves names asks a little later than it could, and from another port now and then', () => {
+  it('a cluster that resolves names delays its queries randomly and changes its source port', () => {
     const cluster = only(service('DNS'));
     expect(cluster.$unknown).toBeUndefined();
     const field = withDnsJitter(cluster, 100).$unknown;
@@ -188,7 +191,7 @@ describe('a cluster', () => {
     expect(only(service('STATIC', 'endpoints: [{ address: 10.0.0.1 }]')).$unknown).toBeUndefined();
   });
 
-  it('names where it comes from', () => {
+  it('a cluster records its origins', () => {
     const { metadata } = only(service('NONE') + rule('{ loadBalancer: { simple: RANDOM } }'));
     expect(metadata?.filterMetadata.istio).toMatchObject({
       config: '/apis/networking.istio.io/v1/namespaces/default/destination-rule/a',
@@ -196,7 +199,7 @@ describe('a cluster', () => {
     });
   });
 
-  it('is not secured by itself when the proxy has no workload certificates, or the service is outside', () => {
+  it('a cluster has no automatic mutual TLS if the proxy has no workload certificates or the service is outside the mesh', () => {
     const inside = service('STATIC', 'endpoints: [{ address: 10.0.0.1 }]').replace('EXTERNAL', 'INTERNAL');
     const certified = { metadata: { WORKLOAD_CERTIFICATES: 'true' } };
     expect(only(inside).transportSocketMatches).toEqual([]);
@@ -206,12 +209,12 @@ describe('a cluster', () => {
   });
 });
 
-it('gives every proxy a place for traffic that goes nowhere, and a sidecar one for traffic that goes anywhere', () => {
+it('every proxy has a black hole cluster, and a sidecar also a passthrough cluster', () => {
   expect([...clusters('').keys()]).toEqual(['BlackHoleCluster', 'PassthroughCluster', 'InboundPassthroughCluster']);
   expect([...clusters('', { type: 'router' }).keys()]).toEqual(['BlackHoleCluster']);
 });
 
-it('forwards connections of a ServiceEntry without resolution to its target port, and others to the port they came to', () => {
+it('a ServiceEntry without resolution forwards connections to its target port, or to the original port without one', () => {
   const entry = (more: string) => `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry

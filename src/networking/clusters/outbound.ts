@@ -1,4 +1,4 @@
-/** Clusters for what a proxy sends to: one for each service port, and one more for each subset (spec/discovery.md §8.2). */
+/** Clusters for outbound traffic: one for each service port and for each of its subsets (spec/discovery.md §8.2). */
 
 import { create } from '@bufbuild/protobuf';
 import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
@@ -37,14 +37,14 @@ type ClusterInit = Init<typeof ClusterSchema>;
 export interface OutboundTarget {
   readonly service: Service;
   readonly port: Port;
-  /** Empty: all endpoints. */
+  /** Empty for all endpoints. */
   readonly subset: string;
   readonly rule: MergedDestinationRule | undefined;
-  /** Another name for the service, which the rule is for: the cluster is called by that name. */
+  /** An alias of the service with a rule of its own. The cluster is named after it. */
   readonly alias?: Service | undefined;
 }
 
-/** Policies apply to gateways; sidecars secure connections as the mesh and DestinationRules say. */
+/** BackendTLSPolicies apply to gateways. Sidecars follow the mesh settings and DestinationRules. */
 export function backendTlsFor(
   service: Service,
   port: Port,
@@ -57,7 +57,7 @@ export function backendTlsFor(
   return (alias && backendTls.for(alias, named)) ?? backendTls.for(service, port.name);
 }
 
-/** All clusters of one service: everything that they depend on is in the arguments, so that a cache may keep them. */
+/** All clusters of one service. They only depend on the arguments, so the result can be cached. */
 export function outboundClusters(
   service: Service,
   rule: MergedDestinationRule | undefined,
@@ -74,7 +74,7 @@ export function outboundClusters(
     .map((cluster) => namedResource(ClusterSchema, cluster, dependsOn));
 }
 
-/** Undefined for an alias, and for a DNS service without a single name to resolve. */
+/** `undefined` for an alias, and for a DNS service without a name to resolve. */
 export function outboundCluster(target: OutboundTarget, shape: ClusterShape, push: PushContext): Cluster | undefined {
   const { service, port, subset, rule, alias } = target;
   const policy = effectivePolicy(rule?.config.spec, subset, port.number);
@@ -101,7 +101,7 @@ export function outboundCluster(target: OutboundTarget, shape: ClusterShape, pus
   return withOrigins(resolves ? withDnsJitter(cluster, push.features.dnsJitterMs) : cluster, origins);
 }
 
-/** The cluster behind an AUTO_PASSTHROUGH gateway: TLS goes through untouched, to endpoints that take mutual TLS. */
+/** The cluster behind an AUTO_PASSTHROUGH gateway, which forwards TLS unchanged to endpoints that accept mutual TLS. */
 export function sniCluster(target: OutboundTarget, shape: ClusterShape, push: PushContext): Cluster | undefined {
   if (!hasSniCluster(target, shape, push)) return undefined;
   const { service, port, subset, rule } = target;
@@ -120,7 +120,10 @@ export function sniCluster(target: OutboundTarget, shape: ClusterShape, push: Pu
   return withOrigins(cluster, originsOfTarget(target));
 }
 
-/** Whether TLS can go through to a service: whose names are resolved, or whose addresses clients know, has no such cluster. */
+/**
+ * Whether TLS can be passed through to a service. Services whose clients resolve names or know addresses have no such
+ * cluster.
+ */
 export function hasSniCluster(
   { service, port, subset, rule }: OutboundTarget,
   shape: ClusterShape,
@@ -129,7 +132,7 @@ export function hasSniCluster(
   return discoveryOf(service, effectivePolicy(rule?.config.spec, subset, port.number), shape, push) === 'EDS';
 }
 
-/** Where Redis' commands are sent on one by one, each goes to the server that its key belongs to. */
+/** Redis commands are distributed one by one, each to the server of its key. */
 function chosenEndpoint({ protocol }: Port, { loadBalancer }: EffectivePolicy, { features }: PushContext) {
   return loadBalancing(
     protocol === 'Redis' && features.redisFilter ? { consistentHash: { maglev: {} } } : loadBalancer,
@@ -139,7 +142,7 @@ function chosenEndpoint({ protocol }: Port, { loadBalancer }: EffectivePolicy, {
 function balancing({ service }: OutboundTarget, policy: EffectivePolicy, discovery: Discovery, push: PushContext) {
   const ordering = localityOrdering(policy, push.mesh.localityLbSetting, service);
   const { unhealthy } = healthSelection(service, policy.outlierDetection, push.features);
-  // Where connections go by themselves there are no endpoints to be told of.
+  // Original-destination clusters have no endpoints whose health could be known.
   return commonLbConfig(policy, ordering, unhealthy && discovery !== 'ORIGINAL_DST');
 }
 
@@ -162,10 +165,10 @@ function discoveryFields(
   if (discovery === 'DYNAMIC_DNS') return dynamicDnsFields(shape, push.mesh);
   const endpoints = dnsEndpoints(target, policy, push);
   if (endpoints.length === 0) return undefined;
-  const assignment = loadAssignment(name, discovery === 'LOGICAL_DNS' ? [theOne(endpoints)] : endpoints, {
+  const assignment = loadAssignment(name, discovery === 'LOGICAL_DNS' ? [singleEndpoint(endpoints)] : endpoints, {
     proxyLocality: shape.locality,
     proxyLabels: shape.labels,
-    // Services whose names are resolved know of no networks and nodes.
+    // Clusters that resolve names do not depend on networks and nodes.
     proxyNetwork: '',
     proxyNode: '',
     setting: localityOrdering(policy, push.mesh.localityLbSetting, target.service),
@@ -174,8 +177,8 @@ function discoveryFields(
   return { ...dnsFields(discovery, assignment, shape, push), typedDnsResolverConfig: dnsResolver };
 }
 
-/** Envoy takes one name for such a cluster: the first that is well. */
-function theOne(endpoints: readonly Endpoint[]): Endpoint {
+/** A LOGICAL_DNS cluster has one name: that of the first healthy endpoint. */
+function singleEndpoint(endpoints: readonly Endpoint[]): Endpoint {
   return endpoints.find(({ health }) => health === 'healthy') ?? endpoints[0]!;
 }
 
@@ -199,7 +202,10 @@ function connectionFields(policy: EffectivePolicy, push: PushContext): ClusterIn
   };
 }
 
-/** TLS and the HTTP version belong together: ALPN follows the version, the version's options carry the SNI's source. */
+/**
+ * TLS and HTTP version are built together: ALPN depends on the version, and the version's options contain the SNI's
+ * source.
+ */
 function protocolFields(
   { service, port, subset, rule, alias }: OutboundTarget,
   discovery: Discovery,
@@ -219,7 +225,7 @@ function protocolFields(
   const mutualTls = policy.tls?.mode === 'ISTIO_MUTUAL' || (policy.tls === undefined && automatic !== 'never');
   const target: UpstreamTlsTarget = {
     service,
-    // Gateways between networks know the service, and not what others call it.
+    // Gateways between networks know the service but not its aliases.
     sniName: sniName(port.number, alias ? '' : subset, service.hostname),
     identities: mutualTls ? identitiesOf(service, push) : [],
     http2: speaksHttp2(http),
@@ -239,7 +245,7 @@ function protocolFields(
   };
 }
 
-/** The transport sockets, wrapped if the upstream wants to be told of the client first. */
+/** The transport sockets, wrapped in the PROXY protocol if the upstream requires it. */
 function announced(
   transport: Pick<ClusterInit, 'transportSocket' | 'transportSocketMatches'>,
   proxyProtocol: EffectivePolicy['proxyProtocol'],

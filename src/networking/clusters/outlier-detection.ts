@@ -1,4 +1,4 @@
-/** When Envoy stops sending to an endpoint that fails (spec/discovery.md §8.2, outlierDetection). */
+/** When Envoy ejects a failing endpoint (spec/discovery.md §8.2, outlierDetection). */
 import { create } from '@bufbuild/protobuf';
 import {
   type OutlierDetection,
@@ -7,7 +7,10 @@ import {
 import type { OutlierDetection as OutlierRule } from '../../model/kinds/destinations/traffic-policy.ts';
 import { optionalDuration } from '../messages/protobuf-duration.ts';
 
-/** A threshold of 0 switches its check off; a share of 0 is one that is not said, and Envoy's own holds. Success rate ejection is always off, it surprised people. */
+/**
+ * A threshold of 0 disables its check. A percentage of 0 is unset, so that Envoy's default applies. Success rate
+ * ejection is always off, because users do not expect it.
+ */
 export function outlierDetection(rule: OutlierRule): OutlierDetection {
   return create(OutlierDetectionSchema, {
     consecutive5xx: rule.consecutive5xxErrors,

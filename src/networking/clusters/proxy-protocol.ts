@@ -1,4 +1,4 @@
-/** LogLine an upstream who the client is, before TLS begins (spec/discovery.md §8.2, proxyProtocol). */
+/** Sends the client's address to an upstream before TLS begins (spec/discovery.md §8.2, proxyProtocol). */
 import { create } from '@bufbuild/protobuf';
 import { type TransportSocket, TransportSocketSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { ProxyProtocolConfig_Version } from '../../gen/envoy/config/core/v3/proxy_protocol_pb.ts';
@@ -9,7 +9,7 @@ import type { Init } from '../messages/init.ts';
 
 const rawBuffer = typedExtension('envoy.transport_sockets.raw_buffer', RawBufferSchema);
 
-/** @param inner what runs over it; absent: plain TCP. */
+/** @param inner the wrapped transport socket, plain TCP if absent */
 export function withProxyProtocol(
   version: 'V1' | 'V2',
   inner: Init<typeof TransportSocketSchema> | TransportSocket | undefined,

@@ -1,4 +1,4 @@
-/** TLS to servers that know nothing of the mesh (spec/discovery.md §8.2, tls SIMPLE/MUTUAL). */
+/** TLS to servers outside the mesh (spec/discovery.md §8.2, tls SIMPLE/MUTUAL). */
 import type { SdsSecretConfig } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import type { ClientTlsSettings } from '../../model/kinds/destinations/traffic-policy.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
@@ -10,30 +10,30 @@ import { tlsParameters } from '../messages/tls-parameters.ts';
 import { credentialResourceName, rootsResourceName } from '../secrets/credential-name.ts';
 import { type CommonTlsInit, file, subjectAltNames, tlsSocket, type ValidationInit } from './tls-socket.ts';
 
-/** Where Debian, Alpine and the images built on them keep the roots of the public authorities. */
+/** The path of the public root certificates on Debian, Alpine and images built on them. */
 const systemRootsFile = '/etc/ssl/certs/ca-certificates.crt';
-/** The agent's name for them, wherever they are kept. */
+/** The agent's name for the public root certificates, independent of their path. */
 const systemRoots = 'system';
 
 export interface PublicTlsTarget {
   readonly service: Pick<Service, 'serviceAccounts' | 'registry'>;
   readonly http2: boolean;
   readonly mesh: Pick<MeshConfig, 'tlsDefaults'>;
-  /** Whether the proxy has an agent beside it, which reads files for it. */
+  /** Whether the proxy has an agent, which reads files for it. */
   readonly hasAgent: boolean;
-  /** Whether this agent checks revocation lists as well. */
+  /** Whether the agent checks revocation lists. */
   readonly checksRevocationLists: boolean;
   /**
-   * Whether the proxy may ask the control plane for a Secret: a gateway may, and a sidecar that the rule selects. A rule for
-   * all would have every sidecar of the namespace hold the key.
+   * Whether the proxy may request a Secret from the control plane: a gateway may, and a sidecar that the rule selects.
+   * With a rule for all, every sidecar of the namespace would have the key.
    */
   readonly takesCredentials: boolean;
-  /** PEM of the authorities to trust, instead of those that the settings name. */
+  /** PEM of the authorities to trust, instead of those in the settings. */
   readonly roots?: Uint8Array;
 }
 
 export interface PublicTls {
-  /** The SNI is the host that the request names, because none was given. */
+  /** No SNI is set, so it is the host of each request. */
   readonly autoSni: boolean;
   readonly autoSanValidation: boolean;
   readonly transportSocket: TypedExtension;
@@ -55,7 +55,9 @@ export function publicTls(settings: ClientTlsSettings, target: PublicTlsTarget):
   };
 }
 
-/** What a ServiceEntry says; accounts of a Service are names of the mesh, which such a server has not. */
+/**
+ * The names of a ServiceEntry. The accounts of a Service are names within the mesh, which such a server does not have.
+ */
 function namesOf({ registry, serviceAccounts }: PublicTlsTarget['service']): readonly string[] {
   return registry === 'External' ? serviceAccounts : [];
 }
@@ -77,7 +79,7 @@ function peerValidation(settings: ClientTlsSettings, names: readonly string[], t
     matchTypedSubjectAltNames: subjectAltNames(names),
     ...(settings.caCrl && { crl: file(settings.caCrl) }),
   };
-  // The control plane refuses it beside anything that would be checked.
+  // The control plane rejects `insecureSkipVerify` beside anything that would be verified.
   if (settings.insecureSkipVerify && !settings.caCertificates) return {};
   if (target.roots !== undefined) {
     const trustedCa = { specifier: { case: 'inlineBytes', value: target.roots } } as const;

@@ -1,4 +1,4 @@
-/** SPIFFE IDs of the workloads of a service: names that its clients accept in certificates. */
+/** SPIFFE IDs of a service's workloads, which clients accept in certificates. */
 import { identitiesUnder, trustDomainsOf } from '../../model/mesh/trust-domains.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Service } from '../../model/services/service.ts';
@@ -7,6 +7,6 @@ import type { Service } from '../../model/services/service.ts';
 export function identitiesOf(service: Service, push: PushContext): readonly string[] {
   const ofEndpoints = push.endpointsOf(service.hostname, service.namespace).map((endpoint) => endpoint.serviceAccount);
   const domains = trustDomainsOf(push.mesh);
-  const own = [...new Set([...service.serviceAccounts, ...ofEndpoints])].filter(Boolean);
-  return [...new Set(own.flatMap((id) => identitiesUnder(domains, id)))].sort();
+  const ids = [...new Set([...service.serviceAccounts, ...ofEndpoints])].filter(Boolean);
+  return [...new Set(ids.flatMap((id) => identitiesUnder(domains, id)))].sort();
 }

@@ -32,22 +32,22 @@ function first(node: GivenNode, host = 'a.test', push = context): unknown {
   return clusters.find((cluster) => cluster.name === `outbound|80||${host}`);
 }
 
-describe('outbound clusters', () => {
-  it('are the same objects for proxies of one shape, wherever they are', () => {
+describe('shared outbound clusters', () => {
+  it('proxies of one shape share cluster objects, independent of their namespace', () => {
     const here = first({ ip: '10.0.0.8', labels: { app: 'x', 'topology.kubernetes.io/region': 'eu' } });
     const there = first({ ip: '10.0.0.9', labels: { app: 'y', 'topology.kubernetes.io/region': 'us' } });
     expect(here).toBeDefined();
     expect(there).toBe(here);
   });
 
-  it('are others for a proxy of another kind or family, and in another context', () => {
+  it('proxies of another type or address family, and other contexts, have other clusters', () => {
     const sidecar = first({});
     expect(first({ type: 'router' })).not.toBe(sidecar);
     expect(first({ ip: '2001:db8::1' })).not.toBe(sidecar);
     expect(first({}, 'a.test', givenMesh(yaml).context)).not.toBe(sidecar);
   });
 
-  it('that carry endpoints in the order of localities are the proxy’s locality’s own', () => {
+  it('clusters that contain endpoints in locality order are shared within the locality', () => {
     const here = first({ labels: { 'topology.kubernetes.io/region': 'eu' } }, 'b.test');
     const there = first({ labels: { 'topology.kubernetes.io/region': 'us' } }, 'b.test');
     expect(here).toBeDefined();

@@ -1,4 +1,4 @@
-/** Outbound clusters, made once for all shapes that get the same. */
+/** Outbound clusters, cached for all shapes that get equal ones. */
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { MergedDestinationRule } from '../../model/push-context/resolved-rules.ts';
@@ -26,7 +26,8 @@ export function sharedOutboundClusters(
   const secured = automaticMutualTlsText(service, push);
   const key = `${serviceText(service)} ${ruleText(rule)} ${clusterShapeKey(shape, service, push)} ${secured} ${alias?.hostname ?? ''}`;
   const endpoints = endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
-  // Identities of endpoints are in the cluster even where the endpoints are not: mutual TLS expects them.
+  // A cluster contains its endpoints' identities even if it does not contain the endpoints, because mutual TLS verifies
+  // them.
   const ofEndpoints = carriesEndpoints(service) ? endpoints : identitiesText(endpoints);
   const backendTls = service.ports.map((port) => backendTlsFor(service, port, shape, push, alias));
   const inputs = [service, alias, rule, push.mesh, ofEndpoints, ...backendTls];

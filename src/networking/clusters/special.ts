@@ -1,4 +1,4 @@
-/** The clusters that stand for no service: nowhere, and wherever the client wanted to go (spec/discovery.md §8.1, §8.2). */
+/** Clusters without a service: the black hole, passthrough and dynamic DNS (spec/discovery.md §8.1, §8.2). */
 import { create } from '@bufbuild/protobuf';
 import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.ts';
@@ -20,7 +20,7 @@ import { httpProtocolOptionsKey } from './upstream-http.ts';
 
 const passthroughIdleTimeoutMs = 300_000;
 
-/** Same HTTP version as the client's; connections to places that nobody described are not kept for ever. */
+/** Uses the client's HTTP version. Idle connections to unknown destinations are closed. */
 const passthroughProtocol = {
   [httpProtocolOptionsKey]: pack(HttpProtocolOptionsSchema, {
     commonHttpProtocolOptions: { idleTimeout: duration(passthroughIdleTimeoutMs) },
@@ -31,7 +31,7 @@ const passthroughProtocol = {
   }),
 };
 
-/** Has no endpoints: whatever is sent there fails at once, and is counted. */
+/** Has no endpoints, so that requests and connections fail at once and are counted. */
 export function blackHole(mesh: MeshConfig): Cluster {
   return create(ClusterSchema, {
     name: blackHoleCluster,
@@ -51,7 +51,7 @@ export function passthrough(mesh: MeshConfig): Cluster {
   });
 }
 
-/** Cluster for requests to hosts that nobody described: it connects to what DNS says of the host. */
+/** For requests to unknown hosts. Resolves the host of each request. */
 export function dynamicDns(shape: Pick<ProxyShape, 'ipFamily'>, mesh: MeshConfig): Cluster {
   return create(ClusterSchema, {
     name: dynamicDnsCluster,

@@ -3,18 +3,20 @@
 import type { Port, Service } from '../../model/services/service.ts';
 import { ownValue } from '../../runtime/json-object.ts';
 
-/** Ends the name, so that tag extraction can tell it from what Envoy appends. */
+/** Ends the name, so that tag extraction can separate it from Envoy's suffix. */
 const delimiter = ';';
 
 export interface StatNameParts {
   readonly service: Pick<Service, 'hostname' | 'namespace'>;
   readonly port: Port;
   readonly subset: string;
-  /** The workload's port, inbound. */
+  /** The workload's port of an inbound cluster. */
   readonly targetPort?: number;
 }
 
-/** @param pattern mesh setting `outboundClusterStatName` or `inboundClusterStatName`; empty: the cluster's own name. */
+/**
+ * @param pattern mesh setting `outboundClusterStatName` or `inboundClusterStatName`, empty for the cluster's own name
+ */
 export function clusterStatName(clusterName: string, pattern: string, parts: StatNameParts): string {
   if (pattern === '') return clusterName + delimiter;
   const values: Readonly<Record<string, string>> = {
@@ -25,10 +27,10 @@ export function clusterStatName(clusterName: string, pattern: string, parts: Sta
     SERVICE_PORT_NAME: parts.port.name,
     SUBSET_NAME: parts.subset,
   };
-  return pattern.replace(/%(\w+)%/g, (whole, key: string) => ownValue(values, key) ?? whole) + delimiter;
+  return pattern.replace(/%(\w+)%/g, (placeholder, key: string) => ownValue(values, key) ?? placeholder) + delimiter;
 }
 
-/** `reviews.shop` for a cluster-local name; other hosts as they are. */
+/** `reviews.shop` for a host of the cluster, any other host unchanged. */
 function shortName({ hostname, namespace }: Pick<Service, 'hostname' | 'namespace'>): string {
   const suffix = hostname.indexOf(`.${namespace}.svc.`);
   return suffix === -1 ? hostname : hostname.slice(0, suffix + 1 + namespace.length);

@@ -1,4 +1,4 @@
-/** Parts that all TLS contexts of clients, and some of servers, are made of. */
+/** Parts of TLS contexts, mostly of clients. */
 import { isIP } from 'node:net';
 import {
   type CertificateValidationContextSchema,
@@ -18,7 +18,7 @@ export function tlsSocket(sni: string, common: CommonTlsInit): TypedExtension {
   return typedExtension('envoy.transport_sockets.tls', UpstreamTlsContextSchema, { sni, commonTlsContext: common });
 }
 
-/** Exact names; Envoy wants to be told of which kind each is. */
+/** Envoy requires the type of each name. */
 export function subjectAltNames(names: readonly string[]): NonNullable<ValidationInit['matchTypedSubjectAltNames']> {
   return names.map((name) => ({
     sanType: name.includes('://')
@@ -30,7 +30,7 @@ export function subjectAltNames(names: readonly string[]): NonNullable<Validatio
   }));
 }
 
-/** A file that Envoy reads once, when the cluster or listener is made. */
+/** A file that Envoy reads once, when it creates the cluster or listener. */
 export function file(path: string): { specifier: { case: 'filename'; value: string } } {
   return { specifier: { case: 'filename', value: path } };
 }

@@ -24,7 +24,7 @@ spec: { host: web.test, trafficPolicy: { connectionPool: { http: ${http} } } }
 `;
 }
 
-/** What is spoken to a cluster. */
+/** The protocol of a cluster. */
 function spoken(name: string, protocol: string, http: string, meshConfig = ''): string {
   const { context } = givenMesh(mesh(protocol, http), meshConfig === '' ? {} : { meshConfig });
   const clusters = buildClusters(givenShape({ namespace: 'shop', ip: '10.0.0.1' }, context), context);
@@ -37,7 +37,7 @@ function spoken(name: string, protocol: string, http: string, meshConfig = ''): 
 
 const [one, two, clients] = ['httpProtocolOptions', 'http2ProtocolOptions', 'useDownstreamProtocolConfig'];
 
-describe('an upgrade to HTTP/2', () => {
+describe('HTTP version of a cluster', () => {
   it.each([
     ['HTTP', '{ h2UpgradePolicy: UPGRADE }', two],
     ['HTTPS', '{ h2UpgradePolicy: UPGRADE }', two],
@@ -47,7 +47,7 @@ describe('an upgrade to HTTP/2', () => {
     ['HTTPS', '{ useClientProtocol: true }', clients],
     ['TCP', '{ useClientProtocol: true }', one],
     ['GRPC', '{ h2UpgradePolicy: DO_NOT_UPGRADE }', two],
-  ])('of a port of protocol "%s" with the rule %s: %s', (protocol, http, expected) => {
+  ])('a port of protocol "%s" with the rule %s uses %s', (protocol, http, expected) => {
     expect(spoken('outbound|80||web.test', protocol, http)).toBe(expected);
   });
 
@@ -57,7 +57,7 @@ describe('an upgrade to HTTP/2', () => {
     ['HTTPS', '{ maxRetries: 3 }', one],
     ['HTTP', '{ useClientProtocol: true }', clients],
     ['', '{ maxRetries: 3 }', clients],
-  ])('that the mesh wants of a port of protocol "%s" with the rule %s: %s', (protocol, http, expected) => {
+  ])('with an upgrade by the mesh, a port of protocol "%s" with the rule %s uses %s', (protocol, http, expected) => {
     expect(spoken('outbound|80||web.test', protocol, http, 'h2UpgradePolicy: UPGRADE')).toBe(expected);
   });
 
@@ -66,7 +66,7 @@ describe('an upgrade to HTTP/2', () => {
     ['', clients],
     ['GRPC', two],
   ])(
-    'is between proxies: the application behind a port of protocol "%s" is asked in what it speaks: %s',
+    'an upgrade by the mesh does not affect the application: a port of protocol "%s" uses %s',
     (protocol, expected) => {
       expect(spoken('inbound|80||', protocol, '{ h2UpgradePolicy: UPGRADE }')).toBe(expected);
     },

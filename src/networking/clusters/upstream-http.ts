@@ -1,4 +1,4 @@
-/** Which HTTP version is spoken to a cluster, and its connection limits (spec/discovery.md §8.2, http2). */
+/** HTTP version and connection limits of a cluster (spec/discovery.md §8.2, http2). */
 
 import type { Any } from '@bufbuild/protobuf/wkt';
 import type { KeepaliveSettingsSchema } from '../../gen/envoy/config/core/v3/protocol_pb.ts';
@@ -23,30 +23,32 @@ export interface UpstreamHttp {
   readonly protocol: ApplicationProtocol;
   readonly client: NodeType;
   readonly settings?: HttpSettings | undefined;
-  /** Settings of connections, whatever they carry. */
+  /** Connection settings for any protocol. */
   readonly connections?: TcpSettings | undefined;
   readonly meshUpgradePolicy: Exclude<H2UpgradePolicy, 'DEFAULT'>;
-  /** Verify the peer by the host that the request names: TLS without an SNI of its own. */
+  /** The peer is verified by the host of each request, because TLS has no fixed SNI. */
   readonly autoSni?: boolean;
   readonly autoSanValidation?: boolean;
 }
 
 /**
- * Whether the cluster speaks HTTP/2 whatever the client speaks. A rule says it of any port that requests may go to, as of TLS
- * that begins here; the mesh of those alone that are known to speak HTTP.
+ * Whether the cluster uses HTTP/2 for any client protocol. A rule can require it for any port that may carry requests,
+ * also with TLS origination. The mesh setting only applies to ports known to carry HTTP.
  */
 export function speaksHttp2({ protocol, settings, meshUpgradePolicy }: UpstreamHttp): boolean {
   if (isHttp2(protocol)) return true;
   if (settings?.useClientProtocol || !mayBeRequests(protocol)) return false;
-  const own = settings?.h2UpgradePolicy ?? 'DEFAULT';
-  return own === 'DEFAULT' ? protocol === 'HTTP' && meshUpgradePolicy === 'UPGRADE' : own === 'UPGRADE';
+  const upgradePolicy = settings?.h2UpgradePolicy ?? 'DEFAULT';
+  return upgradePolicy === 'DEFAULT'
+    ? protocol === 'HTTP' && meshUpgradePolicy === 'UPGRADE'
+    : upgradePolicy === 'UPGRADE';
 }
 
 function mayBeRequests(protocol: ApplicationProtocol): boolean {
   return !isTcp(protocol) || isTls(protocol);
 }
 
-/** Undefined when Envoy's defaults (HTTP/1.1, no limits) are what is wanted. */
+/** `undefined` if Envoy's defaults apply (HTTP/1.1, no limits). */
 export function upstreamHttpOptions(upstream: UpstreamHttp): Any | undefined {
   const { settings, connections } = upstream;
   const versions = versionOptions(upstream);
@@ -69,7 +71,7 @@ export function upstreamHttpOptions(upstream: UpstreamHttp): Any | undefined {
         autoSanValidation: upstream.autoSanValidation ?? false,
       },
     }),
-    // The extension demands that one of the version options be there.
+    // Envoy requires one of the version options.
     upstreamProtocolOptions: versions ?? {
       case: 'explicitHttpConfig',
       value: { protocolConfig: { case: 'httpProtocolOptions', value: {} } },
@@ -77,7 +79,7 @@ export function upstreamHttpOptions(upstream: UpstreamHttp): Any | undefined {
   });
 }
 
-/** Envoy wants to be told how long an answer may take. */
+/** Envoy requires a timeout for responses to keepalive pings. */
 const pingTimeoutMs = 20_000;
 
 function keepAlive({ intervalMs, timeoutMs = pingTimeoutMs }: Http2KeepAlive): Init<typeof KeepaliveSettingsSchema> {

@@ -51,25 +51,25 @@ function tlsOf(socket: TransportSocket | undefined): UpstreamTlsContext {
   return fromBinary(UpstreamTlsContextSchema, configType.value.value);
 }
 
-/** Names of which the server must have one. */
+/** The accepted names of the server. */
 function namesOf(socket: TransportSocket | undefined): unknown[] {
   const type = tlsOf(socket).commonTlsContext!.validationContextType;
   const context = type.case === 'combinedValidationContext' ? type.value.defaultValidationContext! : undefined;
   return context!.matchTypedSubjectAltNames.map(({ matcher }) => matcher!.matchPattern.value);
 }
 
-describe('servers of the mesh', () => {
+describe('names of servers of the mesh', () => {
   const renamed = 'trustDomain: new.test\ntrustDomainAliases: [old.test]';
   const under = (account: string, ...domains: string[]): string[] => domains.map((one) => `spiffe://${one}${account}`);
 
-  it('may have a certificate of a name that the mesh had before', () => {
+  it('servers may have a certificate of a former trust domain', () => {
     const { transportSocketMatches: matches } = cluster(service, { meshConfig: renamed });
     expect(namesOf(matches[0]!.transportSocket)).toEqual(under('/ns/shop/sa/web', 'new.test', 'old.test'));
-    const asked = cluster(service + rule('{ tls: { mode: ISTIO_MUTUAL } }'), { meshConfig: renamed });
-    expect(namesOf(asked.transportSocket)).toEqual(under('/ns/shop/sa/web', 'new.test', 'old.test'));
+    const target = cluster(service + rule('{ tls: { mode: ISTIO_MUTUAL } }'), { meshConfig: renamed });
+    expect(namesOf(target.transportSocket)).toEqual(under('/ns/shop/sa/web', 'new.test', 'old.test'));
   });
 
-  it('have the names that an object gives them, and no others', () => {
+  it('servers have the names that an object contains, and no others', () => {
     const named = 'resolution: STATIC\n  subjectAltNames: [spiffe://other.test/ns/a/sa/b, web.test]';
     const { transportSocketMatches: matches } = cluster(service.replace('resolution: STATIC', named), {
       meshConfig: renamed,
@@ -86,8 +86,8 @@ describe('servers of the mesh', () => {
   });
 });
 
-describe('mutual TLS that nobody asked for', () => {
-  it('is chosen by endpoint', () => {
+describe('automatic mutual TLS', () => {
+  it('endpoints determine whether automatic mutual TLS is used', () => {
     const { transportSocketMatches, transportSocket } = cluster(service);
     expect(transportSocketMatches.map(({ name }) => name)).toEqual(['tlsMode-istio', 'tlsMode-disabled']);
     expect(transportSocket).toBeUndefined();
@@ -98,12 +98,12 @@ describe('mutual TLS that nobody asked for', () => {
     ['the proxy has no certificates', service, { agent: false }],
     ['the mesh switches it off', service, { meshConfig: 'enableAutoMtls: false' }],
     ['a rule does', service + rule('{ tls: { mode: DISABLE } }'), {}],
-  ])('is none where %s', (_, yaml, options) => {
+  ])('automatic mutual TLS is off where %s', (_, yaml, options) => {
     const { transportSocketMatches, transportSocket } = cluster(yaml, options);
     expect([transportSocketMatches, transportSocket]).toEqual([[], undefined]);
   });
 
-  it('is for all or none where connections go to where the client wanted', () => {
+  it('an original-destination cluster uses automatic mutual TLS for all connections or none', () => {
     const passthrough = service + rule('{ loadBalancer: { simple: PASSTHROUGH } }');
     const taken = cluster(passthrough);
     expect(taken.transportSocketMatches).toEqual([]);
@@ -112,23 +112,23 @@ describe('mutual TLS that nobody asked for', () => {
     expect(cluster(passthrough.replace('serviceAccount: web', refusing)).transportSocket).toBeUndefined();
   });
 
-  it('has the least version of the mesh', () => {
+  it('automatic mutual TLS has the minimum version of the mesh', () => {
     const { transportSocketMatches } = cluster(service, { meshConfig: 'meshMTLS: { minProtocolVersion: TLSV1_3 }' });
     const { tlsParams } = tlsOf(transportSocketMatches[0]!.transportSocket).commonTlsContext!;
     expect(tlsParams!.tlsMinimumProtocolVersion).toBe(tlsParams!.tlsMaximumProtocolVersion);
   });
 });
 
-describe('mutual TLS that a rule asks for', () => {
-  const asked = service + rule('{ tls: { mode: ISTIO_MUTUAL } }') + off;
+describe('mutual TLS of a DestinationRule', () => {
+  const yaml = service + rule('{ tls: { mode: ISTIO_MUTUAL } }') + off;
 
-  it("is used whatever the service's own objects say", () => {
-    const { commonTlsContext } = tlsOf(cluster(asked).transportSocket);
+  it('mutual TLS of a rule is used independent of PeerAuthentication objects', () => {
+    const { commonTlsContext } = tlsOf(cluster(yaml).transportSocket);
     expect(commonTlsContext!.tlsCertificateSdsSecretConfigs.map(({ name }) => name)).toEqual(['default']);
   });
 
-  it('trusts nobody where the proxy has no certificate, and waits for none', () => {
-    const { commonTlsContext } = tlsOf(cluster(asked, { agent: false }).transportSocket);
+  it('mutual TLS of a rule accepts no server if the proxy has no certificate, and does not wait for one', () => {
+    const { commonTlsContext } = tlsOf(cluster(yaml, { agent: false }).transportSocket);
     expect(commonTlsContext!.tlsCertificateSdsSecretConfigs).toEqual([]);
     expect(commonTlsContext!.validationContextType).toMatchObject({
       case: 'validationContext',

@@ -1,4 +1,4 @@
-/** How connections to a cluster are secured (spec/discovery.md §8.2, tls and auto mTLS rows). */
+/** Transport security of connections to a cluster (spec/discovery.md §8.2, tls and auto mTLS rows). */
 
 import type { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { RawBufferSchema } from '../../gen/envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer_pb.ts';
@@ -16,7 +16,7 @@ import { subjectAltNames, tlsSocket } from './tls-socket.ts';
 type TransportFields = Pick<Init<typeof ClusterSchema>, 'transportSocket' | 'transportSocketMatches'>;
 
 export interface UpstreamTls extends TransportFields {
-  /** The SNI is the host that the request names, because none was given. */
+  /** No SNI is set, so it is the host of each request. */
   readonly autoSni: boolean;
   readonly autoSanValidation: boolean;
 }
@@ -25,23 +25,28 @@ export interface UpstreamTlsTarget {
   readonly service: Service;
   /** The cluster's name in the SNI form. */
   readonly sniName: string;
-  /** SPIFFE ids of the workloads behind it. */
+  /** SPIFFE IDs of the service's workloads. */
   readonly identities: readonly string[];
   readonly http2: boolean;
-  /** Where nothing is said: mutual TLS to no endpoint, to those whose metadata tell that they take it, or to all. */
+  /**
+   * Use of mutual TLS without explicit settings: to no endpoint, to endpoints whose metadata report that they accept
+   * it, or to all.
+   */
   readonly automatic: 'never' | 'by endpoint' | 'always';
-  /** Whether the proxy has a workload certificate. */
   readonly hasCertificate: boolean;
-  /** Whether its agent checks revocation lists. */
+  /** Whether the agent checks revocation lists. */
   readonly checksRevocationLists: boolean;
-  /** Whether it may ask the control plane for Secrets. */
+  /** Whether the proxy may request Secrets from the control plane. */
   readonly takesCredentials: boolean;
   readonly mesh: MeshConfig;
 }
 
 const plaintext: UpstreamTls = { autoSni: false, autoSanValidation: false };
 
-/** What a BackendTLSPolicy requires. One that cannot be honoured fails every connection: nothing is sent in plaintext. */
+/**
+ * The socket that a BackendTLSPolicy requires. If the policy cannot be satisfied, every connection fails, so that
+ * nothing is sent in plaintext.
+ */
 export function backendTlsSocket({ hostname, names, roots }: BackendTls, target: UpstreamTlsTarget): UpstreamTls {
   if (roots === undefined) return { ...plaintext, transportSocket: refusingSocket(hostname) };
   const settings: ClientTlsSettings = { mode: 'SIMPLE', sni: hostname, subjectAltNames: names };
@@ -62,7 +67,7 @@ export function upstreamTls(settings: ClientTlsSettings | undefined, target: Ups
   }
 }
 
-/** Mutual TLS to the endpoints that take it, plaintext to the others. */
+/** Mutual TLS to endpoints that accept it, plaintext to others. */
 function automaticTls(target: UpstreamTlsTarget): UpstreamTls {
   switch (target.automatic) {
     case 'never':
@@ -84,7 +89,7 @@ function automaticTls(target: UpstreamTlsTarget): UpstreamTls {
   }
 }
 
-/** Mutual TLS with the workload's own certificate, which the agent serves. */
+/** Mutual TLS with the workload's certificate, which the agent serves. */
 function workloadSocket(
   settings: Pick<ClientTlsSettings, 'sni' | 'subjectAltNames'>,
   target: UpstreamTlsTarget,
@@ -106,8 +111,8 @@ function workloadSocket(
 }
 
 /**
- * Trusts nobody: mutual TLS was asked for, and the proxy has no certificate for it. Connections fail, rather than that
- * anything is sent in plaintext or Envoy waits for a certificate that never comes.
+ * Trusts no certificate. Mutual TLS is required and the proxy has no certificate, so connections fail instead of using
+ * plaintext or waiting for a certificate without limit.
  */
 function refusingSocket(sni: string): TypedExtension {
   const noCertificate = '0'.repeat(64);

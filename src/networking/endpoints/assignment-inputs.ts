@@ -1,4 +1,4 @@
-/** From what the endpoints of a cluster are selected: its service, port, subset and traffic policy. */
+/** Inputs for selecting the endpoints of a cluster: its service, port, subset and traffic policy. */
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -7,7 +7,7 @@ import { type Endpoint, endpointsKey, type Port, type Service, serviceKey } from
 import { isAlias } from '../../model/services/service-alias.ts';
 import { servicesByHost } from '../../model/services/services-within.ts';
 import { ruleOfAlias } from '../traffic/alias.ts';
-import type { Reach } from '../traffic/reach.ts';
+import type { ProxyReach } from '../traffic/reach.ts';
 import { parseAssignmentName } from '../traffic/resource-names.ts';
 import { type EffectivePolicy, effectivePolicy, subsetOf } from '../traffic/traffic-policy.ts';
 import { endpointsAsSecured, isMutualTlsTried } from '../traffic/upstream-mutual-tls.ts';
@@ -21,17 +21,17 @@ export interface AssignmentInputs {
   readonly alias?: Service;
   readonly rule: MergedDestinationRule | undefined;
   readonly port: Port;
-  /** Labels of the subset; absent: all endpoints. */
+  /** Labels of the subset, absent for all endpoints. */
   readonly labels?: Readonly<Record<string, string>>;
   readonly policy: EffectivePolicy;
-  /** All of the service, of every port. */
+  /** Endpoints of all ports of the service. */
   readonly endpoints: readonly Endpoint[];
   /** The cluster of an AUTO_PASSTHROUGH gateway. */
   readonly sni: boolean;
   readonly dependsOn: readonly ConfigKey[];
 }
 
-/** A name that leads to no endpoints, and why. */
+/** Why a name has no endpoints. */
 interface MissingInputs {
   readonly missing: string;
   readonly dependsOn: readonly ConfigKey[];
@@ -40,7 +40,7 @@ interface MissingInputs {
 export function assignmentInputs(
   clusterName: string,
   push: PushContext,
-  reach: Reach,
+  reach: ProxyReach,
 ): AssignmentInputs | MissingInputs {
   const parts = parseAssignmentName(clusterName);
   if (parts === undefined) return { missing: 'the name is not that of an outbound cluster', dependsOn: [] };
@@ -70,7 +70,6 @@ export function assignmentInputs(
   };
 }
 
-/** Which endpoints EDS sends for a cluster. */
 export function selectionFor(
   { service, port, labels, policy, sni }: AssignmentInputs,
   shape: ProxyShape,
@@ -85,7 +84,6 @@ export function selectionFor(
   };
 }
 
-/** How a proxy reaches the endpoints of a cluster. */
 export function networkViewFor(
   { service, policy, sni }: AssignmentInputs,
   { network, clusterId, proxyless }: ProxyShape,
@@ -96,15 +94,15 @@ export function networkViewFor(
     clusterId,
     clusterLocal: push.isClusterLocal(service.hostname),
     gateways: push.networkGateways,
-    // A gateway that passes TLS through forwards the client's own mutual TLS. gRPC sends no SNI, by which the gateway routes.
+    // An AUTO_PASSTHROUGH gateway forwards the client's own mutual TLS. gRPC sends no SNI, which the gateway routes by.
     mutualTls: !proxyless && (sni || isMutualTlsTried(policy, service, push)),
   };
 }
 
-/** The service that has the port, of a host that several objects of a namespace define, each with ports of its own. */
-function withPort(service: Service, number: number, { services }: Reach): Service {
+/** The service that has the port, if several objects of a namespace define the host with different ports. */
+function withPort(service: Service, number: number, { services }: ProxyReach): Service {
   const hasPort = ({ ports }: Service): boolean => ports.some((port) => port.number === number);
   if (hasPort(service)) return service;
-  const others = servicesByHost(services)(service.hostname);
-  return others.find((one) => one.namespace === service.namespace && hasPort(one)) ?? service;
+  const candidates = servicesByHost(services)(service.hostname);
+  return candidates.find((one) => one.namespace === service.namespace && hasPort(one)) ?? service;
 }

@@ -16,7 +16,7 @@ const order = {
 };
 const messageOf = (one: Endpoint) => loadAssignment('web', [one], order).endpoints[0]!.lbEndpoints[0]!;
 
-it('an endpoint written out is the message that protobuf-es creates, with all of its fields', () => {
+it('an endpoint that is built as an object literal equals the message that protobuf-es creates', () => {
   for (const one of [endpoint, { ...endpoint, tlsMode: 'disabled' as const }]) {
     const message = messageOf(one);
     const { healthStatus, metadata, loadBalancingWeight = 0 } = message;
@@ -31,7 +31,7 @@ it('an endpoint written out is the message that protobuf-es creates, with all of
   }
 });
 
-it('an endpoint has its workload, and the mark of mutual TLS if its proxy takes it', () => {
+it('an endpoint has the metadata of its workload, and of mutual TLS if its proxy accepts it', () => {
   expect(messageOf(endpoint).metadata!.filterMetadata).toEqual({
     istio: { workload: 'web;shop;web;v2;c1' },
     'envoy.transport_socket_match': { tlsMode: 'istio' },

@@ -1,4 +1,4 @@
-/** ClusterLoadAssignment: the endpoints of one cluster as Envoy reads them (spec/discovery.md §8.3). */
+/** ClusterLoadAssignment of a cluster (spec/discovery.md §8.3). */
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import { HealthStatus } from '../../gen/envoy/config/core/v3/health_check_pb.ts';
 import {
@@ -14,7 +14,10 @@ import type { Endpoint } from '../../model/services/service.ts';
 import { socketAddress } from '../messages/address.ts';
 import { type LocalityGroup, type LocalityOrder, localityGroups, weightOf } from './locality-groups.ts';
 
-/** @param endpoints already selected for the cluster; none make an empty assignment, which is a valid answer. */
+/**
+ * @param endpoints selected for the cluster. Without endpoints, the result is an empty assignment, which is a valid
+ * response.
+ */
 export function loadAssignment(
   clusterName: string,
   endpoints: readonly Endpoint[],
@@ -36,7 +39,10 @@ function localityEndpoints(group: LocalityGroup): LocalityLbEndpoints {
   });
 }
 
-/** Written out, as `create` makes it: a change of one endpoint makes the messages of all endpoints of its cluster. */
+/**
+ * An object literal instead of `create`, because a change of one endpoint rebuilds the messages of all endpoints of its
+ * cluster.
+ */
 function lbEndpoint(endpoint: Endpoint): LbEndpoint {
   return {
     $typeName: 'envoy.config.endpoint.v3.LbEndpoint',
@@ -59,7 +65,7 @@ function lbEndpoint(endpoint: Endpoint): LbEndpoint {
   };
 }
 
-/** What Envoy is told of each endpoint's health. Endpoints that terminate are left out. */
+/** Terminating endpoints are omitted. */
 const healthStatus: Readonly<Record<Endpoint['health'], HealthStatus>> = {
   healthy: HealthStatus.HEALTHY,
   unhealthy: HealthStatus.UNHEALTHY,
@@ -76,6 +82,6 @@ function endpointMetadata(endpoint: Endpoint): Record<string, JsonObject> {
   const istio = {
     workload: `${workloadName};${endpoint.namespace};${canonicalName};${revision};${endpoint.clusterId}`,
   };
-  // Chooses the transport socket match `tlsMode-istio` of the cluster. Sorted, as they are encoded.
+  // Selects the cluster's transport socket match `tlsMode-istio`. Keys are sorted, in the order of encoding.
   return endpoint.tlsMode === 'istio' ? { 'envoy.transport_socket_match': { tlsMode: 'istio' }, istio } : { istio };
 }

@@ -66,31 +66,31 @@ function addressesOf(cluster: string, push = context, shape = givenShape()): str
 }
 
 describe('endpoints of a cluster', () => {
-  it('are those of the port, by its name, each on its own number', () => {
+  it('endpoints match the port by name, and each has its own number', () => {
     expect(addressesOf('outbound|80||reviews.test')).toEqual(['10.0.0.1:8080', '10.0.0.2:80']);
     expect(addressesOf('outbound|81||reviews.test')).toContain('10.0.0.1:9090');
   });
 
-  it('are those of the object that has the port, where several have the host', () => {
+  it('endpoints belong to the object that has the port, if several define the host', () => {
     expect(addressesOf('outbound|80||parted.test')).toEqual(['10.0.0.3:80']);
     expect(addressesOf('outbound|9000||parted.test')).toEqual(['10.0.0.4:9000']);
     expect(addressesOf('outbound|99||parted.test')).toEqual([]);
   });
 
-  it('may be a unix socket', () => {
+  it('an endpoint may be a unix socket', () => {
     expect(addressesOf('outbound|80||socket.test')).toEqual(['/run/socket.sock']);
   });
 
-  it('are those with the labels of the subset', () => {
+  it('a subset contains endpoints with its labels', () => {
     expect(addressesOf('outbound|80|v1|reviews.test')).toEqual(['10.0.0.1:8080']);
   });
 
-  it('are those that take mutual TLS behind a cluster in the SNI form', () => {
+  it('a cluster in the SNI form contains endpoints that accept mutual TLS', () => {
     expect(addressesOf('outbound_.80_._.reviews.test')).toEqual(['10.0.0.2:80']);
   });
 
   it.each(['outbound|80||nobody.test', 'outbound|99||reviews.test', 'outbound|80|v9|reviews.test', 'nonsense'])(
-    'of %s are none, and that is an answer',
+    'cluster %s has an assignment without endpoints',
     (cluster) => {
       expect(addressesOf(cluster)).toEqual([]);
     },
@@ -139,18 +139,21 @@ status: { loadBalancer: { ingress: [{ ip: 9.9.9.9 }] } }
     ],
     ['the mesh does without it', '', 'enableAutoMtls: false', near],
     ['the mesh does without it, and a rule asks for it', rule('mode: ISTIO_MUTUAL'), 'enableAutoMtls: false', both],
-  ])('are reached by their gateway, which takes mutual TLS alone, where %s', (_, rules, meshConfig, expected) => {
-    const { context } = givenMesh(mesh + rules, { meshConfig });
-    const client = { ...givenShape(), network: 'n1' };
-    expect(addressesOf('outbound|80||far.test', context, client)).toEqual(expected);
-    expect(addressesOf('outbound_.80_._.far.test', context, client)).toEqual(both);
-  });
+  ])(
+    'clients reach remote endpoints by their gateway, which only accepts mutual TLS, where %s',
+    (_, rules, meshConfig, expected) => {
+      const { context } = givenMesh(mesh + rules, { meshConfig });
+      const client = { ...givenShape(), network: 'n1' };
+      expect(addressesOf('outbound|80||far.test', context, client)).toEqual(expected);
+      expect(addressesOf('outbound_.80_._.far.test', context, client)).toEqual(both);
+    },
+  );
 
   it.each<[string, string, string[]]>([
     ['through the gateway of its network', 'n1', ['10.0.0.1:80', '9.9.9.9:15443']],
     ['not at all by clients of its own network', 'n2', ['10.0.0.1:80']],
     ['not at all by clients without a network', '', ['10.0.0.1:80']],
-  ])('a workload without an address is reached %s', (_, network, expected) => {
+  ])('clients reach a workload without an address %s', (_, network, expected) => {
     const entry = (name: string) => `
 apiVersion: networking.istio.io/v1
 kind: WorkloadEntry
@@ -160,13 +163,13 @@ spec: { network: n2, weight: 3 }
     const selecting = mesh
       .replace('  endpoints:', '  workloadSelector: { labels: { app: far } }')
       .replaceAll(/ {4}- .*\n/g, '');
-    const own = `
+    const localEntry = `
 apiVersion: networking.istio.io/v1
 kind: WorkloadEntry
 metadata: { name: near, labels: { app: far, security.istio.io/tlsMode: istio } }
 spec: { address: 10.0.0.1, network: n1 }
 ---`;
-    const { context } = givenMesh(selecting + own + entry('a') + entry('b'));
+    const { context } = givenMesh(selecting + localEntry + entry('a') + entry('b'));
     const client = { ...givenShape(), network };
     expect(addressesOf('outbound|80||far.test', context, client)).toEqual(expected);
   });

@@ -1,4 +1,4 @@
-/** EDS: the endpoints of each asked cluster (spec/discovery.md §7.3, §8.3). */
+/** EDS: endpoints of the requested clusters (spec/discovery.md §7.3, §8.3). */
 import { create } from '@bufbuild/protobuf';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import { onceFor } from '../../model/collections/once-for.ts';
@@ -8,8 +8,8 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { ruleText } from '../inputs/input-text.ts';
 import { Resource } from '../messages/resource.ts';
-import { namedBy } from '../traffic/alias.ts';
-import { type Reach, reachOf } from '../traffic/reach.ts';
+import { resolveAlias } from '../traffic/alias.ts';
+import { type ProxyReach, reachOf } from '../traffic/reach.ts';
 import { parseAssignmentName } from '../traffic/resource-names.ts';
 import { endpointShapeKey } from '../traffic/shape-keys.ts';
 import { localityOrdering } from '../traffic/traffic-policy.ts';
@@ -18,7 +18,7 @@ import { assignmentInputs, networkViewFor, selectionFor } from './assignment-inp
 import { reachableEndpoints } from './network-endpoints.ts';
 import { selectEndpoints } from './selection.ts';
 
-/** One assignment for each name; a name that means no service the proxy may reach gets one without endpoints. */
+/** One assignment for each name, without endpoints if the proxy cannot reach a service of the name. */
 export function buildEndpoints(
   shape: ProxyShape,
   push: PushContext,
@@ -29,19 +29,19 @@ export function buildEndpoints(
   return clusterNames.map((name) => endpointsOfCluster(name, push, reach, shape, memory));
 }
 
-/** The endpoints of one cluster, made once for all shapes that get the same. */
+/** Cached for all shapes that get equal endpoints. */
 function endpointsOfCluster(
   clusterName: string,
   push: PushContext,
-  reach: Reach,
+  reach: ProxyReach,
   shape: ProxyShape,
   memory: Memory,
 ): Resource {
   const inputs = assignmentInputs(clusterName, push, reach);
   if ('missing' in inputs) return emptyAssignment(clusterName, inputs.dependsOn);
   const { service, alias, rule, endpoints, policy, dependsOn } = inputs;
-  // What the name stood for is sent to until Envoy has warmed the cluster of what it stands for now.
-  const kept = alias && namedBy(alias.hostname, reach).service?.hostname !== service.hostname ? noMemory : memory;
+  // Envoy uses the endpoints of the alias's previous target until it has warmed the cluster of the new one.
+  const kept = alias && resolveAlias(alias.hostname, reach).service?.hostname !== service.hostname ? noMemory : memory;
   const ordering = localityOrdering(policy, push.mesh.localityLbSetting, service);
   const { network, clusterId, proxyless = false } = shape;
   const key = `${clusterName} ${service.namespace} ${ruleText(rule)} ${endpointShapeKey(shape, ordering, service)} ${network} ${clusterId} ${proxyless}`;
@@ -59,26 +59,26 @@ function endpointsOfCluster(
   });
 }
 
-/** Assignment for a name that means nothing. It is not remembered: there is no end of such names, and whoever asks chose them. */
+/** Assignment of an unknown name. It is not cached, because clients may request any number of names. */
 function emptyAssignment(clusterName: string, dependsOn: readonly ConfigKey[]): Resource {
   return new Resource(clusterName, ClusterLoadAssignmentSchema, create(ClusterLoadAssignmentSchema, { clusterName }), [
     ...dependsOn,
   ]);
 }
 
-/** The host of a cluster's service; empty for a name that is none of an outbound cluster. */
+/** The host of a cluster's service, empty if the name is no outbound cluster. */
 export function hostOfAssignment(name: string): string {
   const parts = parseAssignmentName(name);
   return parts?.target ?? parts?.host ?? '';
 }
 
-/** Names of assignments by another name of their service, if that name is one of the hosts: it may have a rule of its own. */
+/** Assignment names of aliases that are among the hosts, because an alias may have a rule of its own. */
 export function namesByAliases(hosts: ReadonlySet<string>, names: readonly string[]): readonly string[] {
   if (hosts.size === 0) return [];
   return aliasNamesIn(names).filter((name) => hosts.has(parseAssignmentName(name)!.host));
 }
 
-/** Lists of names are asked about again and again, and hardly any name is such a one. */
+/** Cached, because lists of names are passed repeatedly, and few contain such names. */
 const aliasNamesIn = onceFor((names: readonly string[]) =>
   names.filter((name) => parseAssignmentName(name)?.target !== undefined),
 );

@@ -1,25 +1,25 @@
-/** Order of endpoints by a service's own wish to be served nearby (spec/discovery.md §5.2, trafficDistribution). */
+/** Order of endpoints by a service's `trafficDistribution` (spec/discovery.md §5.2). */
 import type { Endpoint, TrafficDistribution } from '../../model/services/service.ts';
 
-/** Where a client is. */
+/** Location of a client. */
 export interface Place {
   readonly network: string;
   /** `region/zone/subzone`. */
   readonly locality: string;
-  /** The Kubernetes node; empty when nobody says. */
+  /** The Kubernetes node, empty if unknown. */
   readonly node: string;
 }
 
-/** What near means for each setting, from what counts most to what counts least. */
+/** Criteria of each setting, most important first. */
 const levels: Readonly<Record<TrafficDistribution, readonly ((place: Place) => string)[]>> = {
   PreferSameZone: [({ network }) => network, part(0), part(1)],
   PreferSameNode: [({ network }) => network, part(0), part(1), part(2), ({ node }) => node],
 };
 
-/** 0 for the nearest; one more for each level, from the first that differs on. */
-export function topologyDistance(endpoint: Endpoint, client: Place, wish: TrafficDistribution): number {
+/** 0 for the nearest endpoints, plus one for each level from the first that differs. */
+export function topologyDistance(endpoint: Endpoint, client: Place, distribution: TrafficDistribution): number {
   const there: Place = { network: endpoint.network, locality: endpoint.locality, node: endpoint.nodeName ?? '' };
-  const places = levels[wish];
+  const places = levels[distribution];
   const firstMiss = places.findIndex((level) => level(there) !== level(client));
   return firstMiss === -1 ? 0 : places.length - firstMiss;
 }

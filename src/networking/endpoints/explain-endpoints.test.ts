@@ -99,13 +99,13 @@ const cases: readonly [title: string, yaml: string, cluster: string, reasons: re
     ],
   ];
 
-describe('the reasons for missing endpoints', () => {
-  it.each(cases)('are given where %s', (_, yaml, cluster, reasons, node = { namespace: 'shop' }) => {
+describe('reasons for missing endpoints', () => {
+  it.each(cases)('reasons are listed where %s', (_, yaml, cluster, reasons, node = { namespace: 'shop' }) => {
     const { context } = givenMesh(yaml);
     expect(explainEndpoints(cluster, givenShape(node, context), context)).toEqual(reasons);
   });
 
-  it('are given for pods that are not ready or run on a different node', () => {
+  it('reasons are listed for pods that are not ready or run on a different node', () => {
     const { context } = givenMesh(`
 apiVersion: v1
 kind: Service
@@ -128,12 +128,12 @@ endpoints:
     ]);
   });
 
-  it('are not given where the cluster has every endpoint of its port', () => {
+  it('no reasons are listed if the cluster has every endpoint of its port', () => {
     const { context } = givenMesh(entry('resolution: STATIC, endpoints: [{ address: 10.0.0.1 }]'));
     expect(explainEndpoints('outbound|80||web.test', givenShape({ namespace: 'shop' }, context), context)).toEqual([]);
   });
 
-  it('count a host name only where Envoy does not resolve it', () => {
+  it('host names are only a reason if Envoy does not resolve them', () => {
     const named = (resolution: string) => {
       const { context } = givenMesh(entry(`resolution: ${resolution}, endpoints: [{ address: vm.test }]`, 'dns'));
       return explainEndpoints('outbound|80||web.test', givenShape({ namespace: 'shop' }, context), context);

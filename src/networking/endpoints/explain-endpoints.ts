@@ -1,4 +1,4 @@
-/** Which endpoints of its service a cluster lacks, and why. */
+/** Reasons why a cluster lacks endpoints of its service. */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Endpoint } from '../../model/services/service.ts';
@@ -10,9 +10,9 @@ import { selectionOmission } from './selection.ts';
 
 /**
  * One sentence for each reason why endpoints of the cluster's service are not in the cluster, and for endpoints of a
- * different network that have no gateway. Empty if the cluster has all endpoints of its port.
+ * different network without a gateway. Empty if the cluster has all endpoints of its port.
  *
- * @param clusterName an outbound cluster, or the name under which it asks for its endpoints
+ * @param clusterName an outbound cluster, or its EDS service name
  */
 export function explainEndpoints(clusterName: string, shape: ProxyShape, push: PushContext): readonly string[] {
   const inputs = assignmentInputs(clusterName, push, reachOf(shape, push));
@@ -22,7 +22,7 @@ export function explainEndpoints(clusterName: string, shape: ProxyShape, push: P
   if (!resolvesNames && service.resolution !== 'ClientSideLB') return [];
   if (endpoints.length === 0)
     return [`${service.hostname} has no endpoints: ${sourceOfEndpoints(service.origin.kind)}`];
-  // Clusters whose names Envoy resolves know neither nodes nor networks.
+  // Clusters whose names Envoy resolves do not depend on nodes or networks.
   const { node, ...common } = selectionFor(inputs, shape, push);
   const selection = { ...common, ...(resolvesNames ? { allowNames: true } : node !== undefined && { node }) };
   const view = networkViewFor(inputs, shape, push);
@@ -32,7 +32,7 @@ export function explainEndpoints(clusterName: string, shape: ProxyShape, push: P
     const reason =
       selectionOmission(endpoint, selection) ?? (resolvesNames ? undefined : reachOmission(endpoint, view));
     if (reason === undefined) included.push(endpoint);
-    // The service's other ports have endpoints of their own.
+    // Endpoints of the service's other ports are not missing.
     else if (reason !== 'different port') omitted.set(reason, [...(omitted.get(reason) ?? []), endpoint]);
   }
   const ofPort = included.length + [...omitted.values()].flat().length;
@@ -40,8 +40,8 @@ export function explainEndpoints(clusterName: string, shape: ProxyShape, push: P
     return [`no endpoint of ${service.hostname} serves port ${inputs.port.number} (${inputs.port.name})`];
   const unhealthy = included.filter(({ health }) => health !== 'healthy');
   const direct = resolvesNames ? [] : included.filter((endpoint) => lacksGateway(endpoint, view));
-  const text = (some: readonly Endpoint[], what: string): string[] =>
-    some.length === 0 ? [] : [`${some.length} of ${ofPort} ${what}: ${addressList(some)}`];
+  const text = (some: readonly Endpoint[], condition: string): string[] =>
+    some.length === 0 ? [] : [`${some.length} of ${ofPort} ${condition}: ${addressList(some)}`];
   return [
     ...[...omitted].flatMap(([reason, some]) => text(some, omissionText[reason])),
     ...text(unhealthy, 'are in the cluster and not ready, so Envoy sends them no requests'),

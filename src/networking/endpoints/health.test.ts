@@ -6,7 +6,7 @@ import { buildPushContext } from '../../model/push-context/build-push-context.ts
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { buildEndpoints } from './build.ts';
 
-/** Of each health one pod, in the zones a and b of two nodes. */
+/** One pod of each health, in zones a and b of two nodes. */
 function mesh(service: string, { rule = '', ...features }: Partial<Features> & { rule?: string } = {}): PushContext {
   const conditions = {
     healthy: '{ ready: true }',
@@ -55,8 +55,8 @@ spec: { host: web, trafficPolicy: ${rule} }`
   return buildPushContext({ version, mesh: context.mesh, domain, configs, ...registry, features: all });
 }
 
-/** `10.0.0.1 HEALTHY` of each endpoint, as Envoy counts: 1 healthy, 2 unhealthy, 3 draining. */
-function told(push: PushContext, node = ''): string[] {
+/** `10.0.0.1 HEALTHY` for each endpoint. */
+function sentEndpoints(push: PushContext, node = ''): string[] {
   const shape = givenShape({ metadata: { NODE_NAME: node } }, push);
   const [resource] = buildEndpoints(shape, push, ['outbound|80||web.default.svc.cluster.local']);
   const groups = (resource!.message as ClusterLoadAssignment).endpoints;
@@ -68,35 +68,35 @@ function told(push: PushContext, node = ''): string[] {
     });
 }
 
-describe('endpoints that are not well', () => {
-  it('are told of as such when they are not ready, and left out when they go', () => {
-    expect(told(mesh(''))).toEqual(['10.0.0.1 1', '10.0.0.2 2']);
+describe('unhealthy endpoints', () => {
+  it('endpoints that are not ready are included as unhealthy, terminating ones are omitted', () => {
+    expect(sentEndpoints(mesh(''))).toEqual(['10.0.0.1 1', '10.0.0.2 2']);
   });
 
-  it('are left out when the environment says so', () => {
-    expect(told(mesh('', { autoSendUnhealthy: false }))).toEqual(['10.0.0.1 1']);
+  it('endpoints that are not ready are omitted if the environment disables them', () => {
+    expect(sentEndpoints(mesh('', { autoSendUnhealthy: false }))).toEqual(['10.0.0.1 1']);
   });
 
-  it('are left out where a rule has all endpoints used when few are well, unless the environment insists', () => {
+  it('endpoints that are not ready are omitted if a rule has minHealthPercent, unless the environment requires them', () => {
     const rule = '{ outlierDetection: { minHealthPercent: 50 } }';
-    expect(told(mesh('', { rule }))).toEqual(['10.0.0.1 1']);
-    expect(told(mesh('', { rule, sendUnhealthy: true }))).toEqual(['10.0.0.1 1', '10.0.0.2 2']);
+    expect(sentEndpoints(mesh('', { rule }))).toEqual(['10.0.0.1 1']);
+    expect(sentEndpoints(mesh('', { rule, sendUnhealthy: true }))).toEqual(['10.0.0.1 1', '10.0.0.2 2']);
   });
 
-  it('keep their sessions while they drain, where the service has sessions', () => {
-    expect(told(mesh('session'))).toEqual(['10.0.0.1 1', '10.0.0.2 2', '10.0.0.3 3']);
+  it('draining endpoints are included if the service has sticky sessions', () => {
+    expect(sentEndpoints(mesh('session'))).toEqual(['10.0.0.1 1', '10.0.0.2 2', '10.0.0.3 3']);
   });
 
-  it('drain by a label as well', () => {
-    expect(told(mesh('labelled'))).toEqual(['10.0.0.2 2']);
-    expect(told(mesh('labelled session'))).toEqual(['10.0.0.1 3', '10.0.0.2 2', '10.0.0.3 3']);
-    expect(told(mesh('labelled', { drainingLabel: 'other' }))).toEqual(['10.0.0.1 1', '10.0.0.2 2']);
+  it('an endpoint with the draining label is draining', () => {
+    expect(sentEndpoints(mesh('labelled'))).toEqual(['10.0.0.2 2']);
+    expect(sentEndpoints(mesh('labelled session'))).toEqual(['10.0.0.1 3', '10.0.0.2 2', '10.0.0.3 3']);
+    expect(sentEndpoints(mesh('labelled', { drainingLabel: 'other' }))).toEqual(['10.0.0.1 1', '10.0.0.2 2']);
   });
 });
 
-it('only endpoints of the client’s node are told of where the service keeps to nodes', () => {
-  expect(told(mesh('local'), 'node-0')).toEqual(['10.0.0.1 1']);
-  expect(told(mesh('local'), 'node-1')).toEqual(['10.0.0.2 2']);
-  expect(told(mesh('local'))).toEqual([]);
-  expect(told(mesh(''), 'node-1')).toEqual(['10.0.0.1 1', '10.0.0.2 2']);
+it("a service with node-local traffic only has endpoints of the client's node", () => {
+  expect(sentEndpoints(mesh('local'), 'node-0')).toEqual(['10.0.0.1 1']);
+  expect(sentEndpoints(mesh('local'), 'node-1')).toEqual(['10.0.0.2 2']);
+  expect(sentEndpoints(mesh('local'))).toEqual([]);
+  expect(sentEndpoints(mesh(''), 'node-1')).toEqual(['10.0.0.1 1', '10.0.0.2 2']);
 });

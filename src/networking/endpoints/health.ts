@@ -1,16 +1,16 @@
-/** Which endpoints are told of, by how they are (spec/discovery.md §8.3, "excluded" and `health_status`; §1.4). */
+/** Which unhealthy endpoints Envoy receives (spec/discovery.md §8.3, "excluded" and `health_status`; §1.4). */
 
 import type { OutlierDetection } from '../../model/kinds/destinations/traffic-policy.ts';
 import type { Features } from '../../model/mesh/features.ts';
 import type { Endpoint, Service } from '../../model/services/service.ts';
 
-/** What is told of the endpoints of a cluster that are not healthy. Those that terminate are never told of. */
+/** Which endpoints are included although they are not healthy. Terminating endpoints never are. */
 export interface HealthSelection {
-  /** Endpoints that are not ready are told of as such: Envoy sends them nothing, and knows what share of all is well. */
+  /** Include unhealthy endpoints. Envoy does not use them, but knows the healthy share. */
   readonly unhealthy: boolean;
-  /** Endpoints that drain keep the sessions that they have. */
+  /** Include draining endpoints, which keep their sessions. */
   readonly draining: boolean;
-  /** An endpoint with this label drains, whatever its registry says. Empty: no label says so. */
+  /** An endpoint with this label is draining, independent of its registry. Empty if no label has this meaning. */
   readonly drainingLabel: string;
 }
 
@@ -27,8 +27,9 @@ export function healthSelection(
 }
 
 /**
- * Whether endpoints that are not ready are sent. A proxy that keeps to near endpoints must know when these are ill. A rule with
- * a `minHealthPercent` wants Envoy to use all endpoints when few are well: those that never were ready must not be among them.
+ * Whether unhealthy endpoints are included. With `trafficDistribution`, the proxy must know when near endpoints become
+ * unhealthy. With `minHealthPercent`, Envoy uses all endpoints if few are healthy, so ones that were never ready must
+ * not be included.
  */
 function sendsUnhealthy(
   { attributes }: Pick<Service, 'attributes'>,
@@ -39,7 +40,7 @@ function sendsUnhealthy(
   return autoSendUnhealthy && (outlierDetection?.minHealthPercent ?? 0) === 0;
 }
 
-/** The endpoint as it is told of; undefined when it is not. */
+/** The endpoint with its health, `undefined` if it is not included. */
 export function asSent(
   endpoint: Endpoint,
   { unhealthy, draining, drainingLabel }: HealthSelection,
@@ -57,7 +58,7 @@ export function asSent(
   }
 }
 
-/** An endpoint's health with its draining label taken into account. */
+/** The endpoint's health, with its draining label taken into account. */
 export function healthOf({ health, labels }: Endpoint, drainingLabel: string): Endpoint['health'] {
   const drains = health === 'healthy' && (labels[drainingLabel] ?? '') !== '';
   return drains ? 'draining' : health;

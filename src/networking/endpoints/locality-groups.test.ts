@@ -41,17 +41,17 @@ function order(
 const everywhere = ['us/a', 'eu/b', 'eu/a/2', 'eu/a/1', 'ap/a'].map((locality) => endpoint(locality));
 
 describe('endpoints by locality', () => {
-  it('are sorted and weigh the sum of their endpoints, 1 each by default', () => {
+  it('groups are sorted, and weigh the sum of their endpoints, 1 each by default', () => {
     const some = [endpoint('us/a', { weight: 3 }), endpoint('eu/a'), endpoint('us/a')];
     expect(order(some, undefined)).toEqual(['eu/a: 1@0', 'us/a: 4@0']);
   });
 
-  it('weigh together no more than Envoy can count, in proportion', () => {
-    const most = 2 ** 31 - 1;
+  it('weights are scaled down in proportion if Envoy cannot represent their sum', () => {
+    const maxSum = 2 ** 31 - 1;
     const tall = [
-      endpoint('a', { weight: most }),
-      endpoint('a', { weight: most }),
-      endpoint('b', { weight: most }),
+      endpoint('a', { weight: maxSum }),
+      endpoint('a', { weight: maxSum }),
+      endpoint('b', { weight: maxSum }),
       endpoint('b'),
     ];
     const groups = localityGroups(tall, {
@@ -68,34 +68,34 @@ describe('endpoints by locality', () => {
     expect(order(few, undefined)).toEqual(['a: 8@0']);
   });
 
-  it('have no priority that Envoy does not know', () => {
+  it("priorities do not exceed Envoy's maximum", () => {
     const labels = Array.from({ length: 200 }, (_, i) => `l${i}`);
     const some = labels.map((_, i) =>
       endpoint('', { labels: Object.fromEntries(labels.slice(0, i).map((label) => [label, 'x'])) }),
     );
-    const own = Object.fromEntries(labels.map((label) => [label, 'x']));
-    const priorities = order(some, { failoverPriority: labels }, { labels: own }).map((text) =>
+    const proxyLabels = Object.fromEntries(labels.map((label) => [label, 'x']));
+    const priorities = order(some, { failoverPriority: labels }, { labels: proxyLabels }).map((text) =>
       Number(text.split('@')[1]),
     );
     expect([Math.min(...priorities), Math.max(...priorities)]).toEqual([0, 128]);
   });
 
-  it('fail over from near to far, with priorities that have no gaps', () => {
+  it('failover prefers near localities, with contiguous priorities', () => {
     expect(order(everywhere, {})).toEqual(['ap/a: 1@3', 'eu/a/1: 1@0', 'eu/a/2: 1@1', 'eu/b: 1@2', 'us/a: 1@3']);
     expect(order([endpoint('us/a'), endpoint('eu/b')], {})).toEqual(['eu/b: 1@0', 'us/a: 1@1']);
   });
 
-  it('fail over to the named region before the others', () => {
+  it('failover prefers the named region', () => {
     const setting = { failover: [{ from: 'eu', to: 'us' }] };
     expect(order(everywhere, setting)).toContain('us/a: 1@3');
     expect(order(everywhere, setting)).toContain('ap/a: 1@4');
   });
 
-  it('do not fail over without outlier detection: Envoy would never leave the first priority', () => {
+  it('failover requires outlier detection, because Envoy would never leave the first priority', () => {
     expect(order(everywhere, {}, { outlierDetection: false }).every((text) => text.endsWith('@0'))).toBe(true);
   });
 
-  it('are weighted as distributed, a wildcard sharing among what it matches, and left out where nothing is said', () => {
+  it("distribution shares a wildcard's weight among its localities, and omits localities without a weight", () => {
     const setting = { distribute: [{ from: 'eu/a/*', to: { 'eu/a/1': 70, 'eu/*': 30 } }] };
     expect(order(everywhere, setting, { outlierDetection: false })).toEqual([
       'eu/a/1: 70@0',
@@ -104,7 +104,7 @@ describe('endpoints by locality', () => {
     ]);
   });
 
-  it('come in the order of the labels that they share with the proxy, counted from the first', () => {
+  it('failoverPriority orders endpoints by the number of labels that they share with the proxy', () => {
     const setting = { failoverPriority: ['version', 'topology.kubernetes.io/region'] };
     const some = [
       endpoint('us/a', { labels: { version: 'v1' } }),
@@ -114,13 +114,13 @@ describe('endpoints by locality', () => {
     expect(order(some, setting, { labels: { version: 'v1' } })).toEqual(['eu/b: 1@0', 'us/a: 1@1', 'eu/a: 1@2']);
   });
 
-  it('may be asked for a label’s value whatever the proxy’s is', () => {
+  it('failoverPriority may require the value of a label independent of the proxy', () => {
     const setting = { failoverPriority: ['version=v2'] };
     const some = [endpoint('eu/a', { labels: { version: 'v1' } }), endpoint('eu/a', { labels: { version: 'v2' } })];
     expect(order(some, setting, { labels: { version: 'v1' } })).toEqual(['eu/a: 1@0', 'eu/a: 1@1']);
   });
 
-  it('come near ones first where the service wishes it, whether or not bad ones are found', () => {
+  it('trafficDistribution orders near endpoints first, with or without outlier detection', () => {
     const near = (locality: string, more: Partial<Endpoint> = {}): Endpoint =>
       endpoint(locality, { network: 'n', ...more });
     const some = [
@@ -147,6 +147,6 @@ it.each([
   ['eu', 'eu/a', false],
   ['us/a', 'eu/*', false],
   ['us/a', '*', true],
-])('locality %s within %s: %s', (locality, rule, expected) => {
+])('locality %s matches %s: %s', (locality, rule, expected) => {
   expect(localityMatches(locality, rule)).toBe(expected);
 });

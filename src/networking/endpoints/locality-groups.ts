@@ -1,4 +1,4 @@
-/** Order and weight of endpoints by where they are (spec/discovery.md §8.2, localityLbSetting). */
+/** Order and weight of endpoints by locality (spec/discovery.md §8.2, localityLbSetting). */
 
 import type { LocalityLoadBalancerSetting } from '../../model/kinds/destinations/traffic-policy.ts';
 import type { Endpoint, TrafficDistribution } from '../../model/services/service.ts';
@@ -12,7 +12,7 @@ export interface LocalityGroup {
   readonly locality: string;
   readonly endpoints: readonly Endpoint[];
   readonly weight: number;
-  /** 0 is used first. Contiguous over the groups of a cluster. */
+  /** 0 is the highest. Contiguous among the groups of a cluster. */
   readonly priority: number;
 }
 
@@ -20,15 +20,15 @@ export interface LocalityOrder {
   readonly proxyLocality: string;
   readonly proxyLabels: Readonly<Record<string, string>>;
   readonly proxyNetwork: string;
-  /** Empty where it makes no difference. */
+  /** Empty if it has no effect. */
   readonly proxyNode: string;
-  /** Absent: endpoints are neither weighted nor ordered by locality. */
+  /** Absent if endpoints are neither weighted nor ordered by locality. */
   readonly setting?: LocalityOrdering | undefined;
-  /** Envoy leaves a priority only when its hosts are found bad, so failover needs outlier detection. */
+  /** Failover requires outlier detection, because Envoy leaves a priority only if its hosts are unhealthy. */
   readonly outlierDetection: boolean;
 }
 
-/** Groups endpoints by locality, sorted, and applies the mesh's or the rule's locality setting. */
+/** Groups endpoints by locality and applies the locality setting of the mesh or the rule. The groups are sorted. */
 export function localityGroups(ofCluster: readonly Endpoint[], order: LocalityOrder): readonly LocalityGroup[] {
   const endpoints = withCountableWeights(ofCluster);
   const { setting } = order;
@@ -45,14 +45,14 @@ export function weightOf(endpoint: Endpoint): number {
   return endpoint.weight || 1;
 }
 
-/** Envoy counts the weights of a cluster together in 32 bits. */
-const mostWeight = 2 ** 31;
+/** Envoy requires that the sum of a cluster's weights fits in 32 bits. */
+const maxTotalWeight = 2 ** 31;
 
-/** Scales weights down where Envoy cannot count their sum, as near in proportion as whole numbers from 1 on come. Else the very list. */
+/** Scales weights down if their sum is too large, to integers of at least 1. Returns the same list otherwise. */
 function withCountableWeights(endpoints: readonly Endpoint[]): readonly Endpoint[] {
   const total = endpoints.reduce((sum, endpoint) => sum + weightOf(endpoint), 0);
-  if (total <= mostWeight) return endpoints;
-  const divisor = total / mostWeight;
+  if (total <= maxTotalWeight) return endpoints;
+  const divisor = total / maxTotalWeight;
   return endpoints.map((endpoint) => ({
     ...endpoint,
     weight: Math.max(1, Math.floor(weightOf(endpoint) / divisor)),
@@ -79,37 +79,40 @@ function byLocality(endpoints: readonly Endpoint[], priority = 0): LocalityGroup
 function byCloseness(
   endpoints: readonly Endpoint[],
   { proxyLocality, proxyNetwork, proxyNode }: LocalityOrder,
-  wish: TrafficDistribution,
+  distribution: TrafficDistribution,
 ): LocalityGroup[] {
   const client = { network: proxyNetwork, locality: proxyLocality, node: proxyNode };
-  return byPriority(endpoints, (endpoint) => topologyDistance(endpoint, client, wish));
+  return byPriority(endpoints, (endpoint) => topologyDistance(endpoint, client, distribution));
 }
 
-/** Endpoints of one priority after those of another, each by locality. */
+/** Groups by priority, then by locality. */
 function byPriority(endpoints: readonly Endpoint[], priorityOf: (endpoint: Endpoint) => number): LocalityGroup[] {
   return [...Map.groupBy(endpoints, priorityOf)]
     .sort(([a], [b]) => a - b)
     .flatMap(([priority, members]) => byLocality(members, priority));
 }
 
-/** The proxy's own region, then the one to fail over to, then all others: within each step of the labels, if there are any. */
+/** The proxy's region first, then its failover region, then all others, within each label priority if there are any. */
 function byRegion(
   endpoints: readonly Endpoint[],
   order: LocalityOrder,
   { failover, failoverPriority }: LocalityOrdering,
 ): LocalityGroup[] {
-  const [own] = order.proxyLocality.split('/');
-  const next = failover?.find(({ from }) => from === own)?.to;
+  const [proxyRegion] = order.proxyLocality.split('/');
+  const next = failover?.find(({ from }) => from === proxyRegion)?.to;
   const regionDistance = (locality: string): number => {
     const [region] = locality.split('/');
-    if (region === own) return 0;
+    if (region === proxyRegion) return 0;
     return next === undefined || next === region ? 1 : 2;
   };
   const tiers = failoverPriority?.length ? byLabelPriority(endpoints, order, failoverPriority) : byLocality(endpoints);
   return tiers.map((group) => ({ ...group, priority: group.priority * 3 + regionDistance(group.locality) }));
 }
 
-/** Weights of the first entry whose `from` is the proxy's locality; localities that it does not name get nothing. */
+/**
+ * Weights of the first entry whose `from` matches the proxy's locality. Localities that it does not name get no
+ * traffic.
+ */
 function distributed(
   groups: readonly LocalityGroup[],
   proxyLocality: string,
@@ -119,7 +122,7 @@ function distributed(
   if (entry === undefined) return groups;
   const left = new Set(groups);
   const weighted: LocalityGroup[] = [];
-  // The most specific target takes its localities first.
+  // The most specific target gets its localities first.
   for (const [to, weight] of Object.entries(entry.to).sort(([a], [b]) => specificity(b) - specificity(a))) {
     const members = [...left].filter((group) => localityMatches(group.locality, to));
     const total = members.reduce((sum, group) => sum + group.weight, 0);
@@ -139,7 +142,7 @@ function failedOver(
   return groups.map((group) => ({ ...group, priority: distance(order.proxyLocality, group.locality, setting) }));
 }
 
-/** Region failover inside each label priority: 5 distances to a label step. */
+/** Region failover within each label priority, which has 5 distances. */
 function failedOverWithin(
   groups: readonly LocalityGroup[],
   order: LocalityOrder,
@@ -151,7 +154,7 @@ function failedOverWithin(
   }));
 }
 
-/** 0 same subzone, 1 same zone, 2 same region, 3 another region (the one to fail over to, if named), 4 the rest. */
+/** 0 same subzone, 1 same zone, 2 same region, 3 the failover region (another region if none is named), 4 the rest. */
 function distance(proxy: string, endpoint: string, setting: LocalityLoadBalancerSetting): number {
   const [region = '', zone = '', subzone = ''] = proxy.split('/');
   const [otherRegion = '', otherZone = '', otherSubzone = ''] = endpoint.split('/');
@@ -163,7 +166,7 @@ function distance(proxy: string, endpoint: string, setting: LocalityLoadBalancer
   return failover === undefined || failover.to === otherRegion ? 3 : 4;
 }
 
-/** Priority by how many labels of the list, from its start, the endpoint shares with the proxy. */
+/** Priority by the number of labels, from the start of the list, that the endpoint shares with the proxy. */
 function byLabelPriority(
   endpoints: readonly Endpoint[],
   order: LocalityOrder,
@@ -175,26 +178,26 @@ function byLabelPriority(
   });
 }
 
-/** `key`: equal on both; `key=value`: the endpoint's value, whatever the proxy's. */
+/** `key` requires equal values on both sides, `key=value` that value on the endpoint. */
 function sharesLabel(label: string, endpoint: Endpoint, order: LocalityOrder): boolean {
   const equals = label.indexOf('=');
   if (equals > 0) return workloadLabel(endpoint, label.slice(0, equals)) === label.slice(equals + 1);
-  const own = workloadLabel({ labels: order.proxyLabels, locality: order.proxyLocality }, label);
-  return own === workloadLabel(endpoint, label);
+  const proxyRegion = workloadLabel({ labels: order.proxyLabels, locality: order.proxyLocality }, label);
+  return proxyRegion === workloadLabel(endpoint, label);
 }
 
 const topologyLabels = ['topology.kubernetes.io/region', 'topology.kubernetes.io/zone', 'topology.istio.io/subzone'];
 
-/** A label; the topology labels follow from the locality where they are not set. */
+/** A label. Topology labels default to the locality. */
 function workloadLabel(workload: Pick<Endpoint, 'labels' | 'locality'>, key: string): string | undefined {
   const level = topologyLabels.indexOf(key);
   return ownValue(workload.labels, key) ?? (level === -1 ? undefined : workload.locality.split('/')[level]);
 }
 
-/** Envoy knows no higher one. */
+/** Envoy's highest priority number. */
 const lastPriority = 128;
 
-/** Envoy takes priorities from 0 without gaps. */
+/** Envoy requires contiguous priorities from 0. */
 function compacted(groups: readonly LocalityGroup[]): readonly LocalityGroup[] {
   const used = [...new Set(groups.map((group) => group.priority))].sort((a, b) => a - b);
   const rank = new Map(used.map((priority, index) => [priority, index]));
@@ -204,9 +207,9 @@ function compacted(groups: readonly LocalityGroup[]): readonly LocalityGroup[] {
 /** `region/zone/*`, `region/*`, `region` and `*` match everything below. */
 export function localityMatches(locality: string, rule: string): boolean {
   const parts = locality.split('/');
-  for (const [level, wanted] of rule.split('/').entries()) {
-    if (wanted === '*') return true;
-    if (wanted !== (parts[level] ?? '')) return false;
+  for (const [level, expected] of rule.split('/').entries()) {
+    if (expected === '*') return true;
+    if (expected !== (parts[level] ?? '')) return false;
   }
   return true;
 }

@@ -34,34 +34,34 @@ const west = (address: string, about: Partial<Endpoint> = {}): Endpoint =>
   endpoint(address, { network: 'west', clusterId: 'c2', ...about });
 
 describe('endpoints of other networks', () => {
-  it('are reached through a gateway that has the weight of all of them', () => {
+  it('a gateway has the weight of all endpoints behind it', () => {
     expect(
       seen([endpoint('10.0.0.1'), west('10.9.0.1', { weight: 2 }), west('10.9.0.2')], [gateway('7.0.0.1')]),
     ).toEqual(['10.0.0.1:8080 0', '7.0.0.1:15443 3']);
   });
 
-  it('share their weight among several gateways, in proportion to those that are reached directly', () => {
+  it('several gateways share the weight, in proportion to directly reachable endpoints', () => {
     expect(
       seen([endpoint('10.0.0.1'), west('10.9.0.1'), west('10.9.0.2')], [gateway('7.0.0.1'), gateway('7.0.0.2')]),
     ).toEqual(['10.0.0.1:8080 2', '7.0.0.1:15443 2', '7.0.0.2:15443 2']);
   });
 
-  it('go through a gateway of their own cluster when there is one', () => {
+  it('endpoints use a gateway of their own cluster if there is one', () => {
     const gateways = [gateway('7.0.0.1', { cluster: 'c2' }), gateway('7.0.0.2', { cluster: 'c3' })];
     expect(seen([west('10.9.0.1')], gateways)).toEqual(['7.0.0.1:15443 1']);
     expect(seen([west('10.9.0.1', { clusterId: 'c4' })], gateways)).toHaveLength(2);
   });
 
-  it('are left out without mutual TLS, because gateways take nothing else', () => {
+  it('endpoints without mutual TLS are omitted, because gateways accept nothing else', () => {
     expect(seen([west('10.9.0.1', { tlsMode: 'disabled' })], [gateway('7.0.0.1')])).toEqual([]);
   });
 
-  it('are left out where clients send something else', () => {
+  it('endpoints are omitted if clients do not use mutual TLS', () => {
     const far = [endpoint('10.0.0.1'), west('10.9.0.1'), west('10.8.0.1', { network: 'north' })];
     expect(seen(far, [gateway('7.0.0.1')], { mutualTls: false })).toEqual(['10.0.0.1:8080 0', '10.8.0.1:8080 0']);
   });
 
-  it('count for their gateway while they are well: it could not say how many are', () => {
+  it('a gateway only has the weight of healthy endpoints, because it cannot report their health', () => {
     const some = [
       west('10.9.0.1'),
       west('10.9.0.2', { health: 'unhealthy' }),
@@ -71,13 +71,13 @@ describe('endpoints of other networks', () => {
     expect(seen(some.slice(1), [gateway('7.0.0.1')])).toEqual([]);
   });
 
-  it('are reached directly when no gateway is known, or a side does not say its network', () => {
+  it('endpoints are reached directly if no gateway is known, or one side has no network', () => {
     const far = [west('10.9.0.1'), endpoint('10.0.0.1', { network: '' })];
     expect(seen(far, [gateway('7.0.0.1', { network: 'north' })])).toEqual(['10.9.0.1:8080 0', '10.0.0.1:8080 0']);
     expect(seen(far, [gateway('7.0.0.1')], { network: '' })).toEqual(['10.9.0.1:8080 0', '10.0.0.1:8080 0']);
   });
 
-  it('keep their localities apart behind one gateway', () => {
+  it('endpoints of several localities behind one gateway keep their localities', () => {
     const two = [west('10.9.0.1', { locality: 'r1' }), west('10.9.0.2', { locality: 'r2' })];
     const from = {
       network: 'east',
@@ -91,7 +91,7 @@ describe('endpoints of other networks', () => {
 });
 
 describe('endpoints of a cluster-local host', () => {
-  it('are those of the own cluster', () => {
+  it('a cluster-local host only has endpoints of the own cluster', () => {
     const both = [endpoint('10.0.0.1'), endpoint('10.0.0.2', { clusterId: 'c2' })];
     expect(seen(both, [], { clusterLocal: true })).toEqual(['10.0.0.1:8080 0']);
     expect(seen(both, [], { clusterLocal: true, clusterId: '' })).toHaveLength(2);

@@ -11,17 +11,17 @@ export interface NetworkView extends Pick<ProxyShape, 'network' | 'clusterId'> {
   readonly gateways: NetworkGateways;
   /** Clients must stay in their own cluster. */
   readonly clusterLocal: boolean;
-  /** Connections are mutual TLS wherever an endpoint takes it; else they are none of what gateways take. */
+  /** Connections use mutual TLS wherever an endpoint accepts it. Gateways accept nothing else. */
   readonly mutualTls: boolean;
 }
 
 /**
- * What is in another network is reached through that network's gateways, which take mutual TLS alone: an endpoint that
- * does not take it is left out, and all are where clients send something else. Where no gateway is known, or a side does not say its network, it is reached directly
- * if it has an address.
+ * Endpoints of another network are reached through that network's gateways, which only accept mutual TLS. Endpoints
+ * without mutual TLS are omitted, as are all remote endpoints if clients do not use it. If no gateway is known, or one
+ * side has no network, the endpoint is reached directly, if it has an address.
  *
- * Weights keep their proportions: a gateway has that of all endpoints behind it, several gateways share it. So that they
- * stay whole numbers, all weights are multiplied where networks have several gateways.
+ * Weights keep their proportions: a gateway has the weight of all endpoints behind it, and several gateways share it.
+ * All weights are multiplied if needed to keep them integers.
  */
 export function reachableEndpoints(endpoints: readonly Endpoint[], view: NetworkView): readonly Endpoint[] {
   const here = view.clusterLocal ? endpoints.filter((endpoint) => !isOfDifferentCluster(endpoint, view)) : endpoints;
@@ -39,7 +39,7 @@ function withAddress(endpoints: readonly Endpoint[]): readonly Endpoint[] {
   return endpoints.some(hasNoAddress) ? endpoints.filter((endpoint) => !hasNoAddress(endpoint)) : endpoints;
 }
 
-/** Why `reachableEndpoints` leaves an endpoint out; `undefined` if clients reach it, directly or through a gateway. */
+/** Why {@link reachableEndpoints} omits an endpoint, `undefined` if clients reach it, directly or through a gateway. */
 export function reachOmission(endpoint: Endpoint, view: NetworkView): OmissionReason | undefined {
   if (isOfDifferentCluster(endpoint, view)) return 'different cluster';
   if (gatewaysTo(endpoint, view).length === 0) return hasNoAddress(endpoint) ? 'no address' : undefined;
@@ -47,7 +47,9 @@ export function reachOmission(endpoint: Endpoint, view: NetworkView): OmissionRe
   return notForwarded(endpoint);
 }
 
-/** Whether clients connect to an endpoint of a different network directly, because no gateway of that network is known. */
+/**
+ * Whether clients connect to an endpoint of a different network directly, because no gateway of that network is known.
+ */
 export function lacksGateway(endpoint: Endpoint, view: NetworkView): boolean {
   return isOfDifferentNetwork(endpoint, view) && gatewaysTo(endpoint, view).length === 0;
 }
@@ -62,7 +64,7 @@ function isOfDifferentNetwork(endpoint: Endpoint, { network }: NetworkView): boo
 
 const noGateways: readonly NetworkGateway[] = [];
 
-/** The gateways in front of an endpoint; empty if it is reached directly. */
+/** The gateways in front of an endpoint, empty if it is reached directly. */
 function gatewaysTo(endpoint: Endpoint, view: NetworkView): readonly NetworkGateway[] {
   const { gateways } = view;
   if (gateways.all.length === 0 || !isOfDifferentNetwork(endpoint, view)) return noGateways;
@@ -79,7 +81,7 @@ function throughGateways(
   endpoints: readonly Endpoint[],
   waysTo: ReadonlyMap<Endpoint, readonly NetworkGateway[]>,
 ): readonly Endpoint[] {
-  const scale = [...new Set([...waysTo.values()].map((ways) => ways.length))].reduce(leastCommonMultiple, 1);
+  const scale = [...new Set([...waysTo.values()].map((ways) => ways.length))].reduce(lcm, 1);
   const direct: Endpoint[] = [];
   const behind = new Map<string, Endpoint>();
   for (const endpoint of endpoints) {
@@ -88,7 +90,7 @@ function throughGateways(
     if (ways === undefined) direct.push(scale === 1 ? endpoint : { ...endpoint, weight: weightOf(endpoint) * scale });
     else if (notForwarded(endpoint) === undefined) {
       for (const way of ways) {
-        // What is behind a gateway keeps its place: failover between localities goes on to work.
+        // Keeps the locality of endpoints behind a gateway, so that locality failover still works.
         const id = `${way.address} ${way.port} ${endpoint.locality}`;
         const weight = (behind.get(id)?.weight ?? 0) + (weightOf(endpoint) * scale) / ways.length;
         behind.set(id, gatewayEndpoint(way, endpoint, weight));
@@ -110,10 +112,10 @@ function gatewayEndpoint(
   };
 }
 
-function leastCommonMultiple(a: number, b: number): number {
-  return (a * b) / greatestCommonDivisor(a, b);
+function lcm(a: number, b: number): number {
+  return (a * b) / gcd(a, b);
 }
 
-function greatestCommonDivisor(a: number, b: number): number {
-  return b === 0 ? a : greatestCommonDivisor(b, a % b);
+function gcd(a: number, b: number): number {
+  return b === 0 ? a : gcd(b, a % b);
 }

@@ -1,4 +1,4 @@
-/** Why an endpoint of a service is not among those of a cluster. */
+/** Reasons why a cluster lacks an endpoint of its service. */
 import type { Endpoint } from '../../model/services/service.ts';
 
 export type OmissionReason =
@@ -16,7 +16,7 @@ export type OmissionReason =
   | 'remote workload without mutual TLS'
   | 'remote workload not healthy';
 
-/** What the endpoints do or are, for a sentence that begins with their number. */
+/** Predicates for a sentence whose subject is a number of endpoints. */
 export const omissionText: Readonly<Record<OmissionReason, string>> = {
   'different port': 'do not serve this port',
   'different node': 'run on a different node (internalTrafficPolicy is Local)',
@@ -35,16 +35,15 @@ export const omissionText: Readonly<Record<OmissionReason, string>> = {
   'remote workload not healthy': 'are behind gateways of a different network, and are not healthy',
 };
 
-/** Longer lists of addresses are cut. */
+/** Longer lists are cut. */
 const maxAddresses = 3;
 
-/** The first addresses and how many more there are. */
 export function addressList(endpoints: readonly Endpoint[]): string {
-  const shown = endpoints.slice(0, maxAddresses).map(({ address, port, network, workloadName }) => {
+  const listed = endpoints.slice(0, maxAddresses).map(({ address, port, network, workloadName }) => {
     const place = port === 0 ? address : address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
     if (address === '') return `${workloadName || 'an endpoint'} of network ${network}`;
     return network === '' ? place : `${place} of network ${network}`;
   });
-  const more = endpoints.length - shown.length;
-  return `${shown.join(', ')}${more === 0 ? '' : ` and ${more} more`}`;
+  const more = endpoints.length - listed.length;
+  return `${listed.join(', ')}${more === 0 ? '' : ` and ${more} more`}`;
 }

@@ -1,4 +1,4 @@
-/** A service of many ports costs as much for each of them as one of few: counted. */
+/** The cost of each port of a service does not grow with the number of ports. Counts calls instead of time. */
 import { expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import { countedWork, growthOfWork } from '../../../test/harness/counted-work.ts';
@@ -7,7 +7,7 @@ import { endpointType } from '../index.ts';
 const [few, many] = [20, 80];
 const maxExponent = 1.2;
 
-it('the endpoints of each port are found without a look at those of the others', () => {
+it('finding the endpoints of a port does not visit those of other ports', () => {
   const work = (size: number) => {
     const ports = Array.from({ length: size }, (_, index) => ({
       ...{ name: `p${index}`, number: 1_000 + index, protocol: 'TCP' },
@@ -19,6 +19,6 @@ it('the endpoints of each port are found without a look at those of the others',
     const names = ports.map(({ number }) => `outbound|${number}||a.test`);
     return countedWork(() => expect(node.get(endpointType, names)!.resources.size).toBe(size));
   };
-  // A port itself is looked for among the ports.
+  // Finding a port among the ports is linear.
   expect(growthOfWork(work, few, many).exponent).toBeLessThan(maxExponent);
 });

@@ -1,4 +1,4 @@
-/** Which endpoints of a service stand behind one cluster (spec/discovery.md §8.3). */
+/** Selects the endpoints of a service that belong to a cluster (spec/discovery.md §8.3). */
 import { isIP } from 'node:net';
 import { onceFor } from '../../model/collections/once-for.ts';
 import { isSelected } from '../../model/services/label-match.ts';
@@ -10,24 +10,24 @@ import type { OmissionReason } from './omission.ts';
 export interface EndpointSelection {
   readonly port: Port;
   readonly health: HealthSelection;
-  /** Labels of the subset; absent: all endpoints. */
+  /** Labels of the subset, absent for all endpoints. */
   readonly labels?: Readonly<Record<string, string>>;
-  /** Only endpoints of this Kubernetes node; absent: of all. */
+  /** Only endpoints of this Kubernetes node, all if absent. */
   readonly node?: string;
-  /** Only endpoints whose proxy takes mutual TLS: what lies behind a cluster in the SNI form. */
+  /** Only endpoints whose proxy accepts mutual TLS, for a cluster in the SNI form. */
   readonly onlyMutualTls?: boolean;
-  /** DNS clusters resolve names; EDS takes addresses alone. */
+  /** DNS clusters resolve host names, EDS accepts only addresses. */
   readonly allowNames?: boolean;
 }
 
-/** Endpoints of a port; ports are matched by name because numbers differ from workload to workload. */
+/** Endpoints of a port. Ports match by name, because numbers differ between workloads. */
 export function selectEndpoints(endpoints: readonly Endpoint[], selection: EndpointSelection): readonly Endpoint[] {
   return ofPort(endpoints, selection.port.name).flatMap((endpoint) =>
     unsuitable(endpoint, selection) === undefined ? (asSent(endpoint, selection.health) ?? []) : [],
   );
 }
 
-/** Why `selectEndpoints` leaves an endpoint out; `undefined` if it selects the endpoint. */
+/** Why {@link selectEndpoints} omits an endpoint, `undefined` if it selects the endpoint. */
 export function selectionOmission(endpoint: Endpoint, selection: EndpointSelection): OmissionReason | undefined {
   if (endpoint.servicePortName !== selection.port.name) return 'different port';
   const reason = unsuitable(endpoint, selection);
@@ -36,7 +36,7 @@ export function selectionOmission(endpoint: Endpoint, selection: EndpointSelecti
   return health === 'healthy' ? undefined : health;
 }
 
-/** Why an endpoint of the right port is not one of the cluster, whatever its health is. */
+/** Why an endpoint of the right port is not in the cluster, apart from its health. */
 function unsuitable(
   endpoint: Endpoint,
   { node, onlyMutualTls, allowNames, labels }: EndpointSelection,
@@ -48,17 +48,20 @@ function unsuitable(
   return isSelected(labels ?? {}, endpoint.labels) ? undefined : 'subset labels';
 }
 
-/** Whether the address must be resolved before a connection is opened. */
+/** Whether the address must be resolved. */
 export function isHostName({ address }: Pick<Endpoint, 'address'>): boolean {
   return address !== '' && !isUnixSocket(address) && isIP(address) === 0;
 }
 
-/** Whether the workload is reached only through the gateways of its network: its WorkloadEntry has a network and no address. */
+/**
+ * Whether the workload is reached only through the gateways of its network: its WorkloadEntry has a network and no
+ * address.
+ */
 export function hasNoAddress({ address }: Pick<Endpoint, 'address'>): boolean {
   return address === '';
 }
 
-/** Of fewer each is looked at. */
+/** Smaller lists are searched linearly. */
 const manyEndpoints = 1_000;
 
 const byPort = onceFor(
@@ -66,7 +69,10 @@ const byPort = onceFor(
     Map.groupBy(endpoints, ({ servicePortName }) => servicePortName),
 );
 
-/** A service of many ports has all endpoints once for each, and is asked for each port: all of them each time would be the square. */
+/**
+ * A service's list has an entry for each endpoint and port, and is searched for each port. The index avoids quadratic
+ * time.
+ */
 function ofPort(endpoints: readonly Endpoint[], name: string): readonly Endpoint[] {
   if (endpoints.length >= manyEndpoints) return byPort(endpoints).get(name) ?? [];
   return endpoints.filter(({ servicePortName }) => servicePortName === name);

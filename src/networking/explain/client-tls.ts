@@ -1,4 +1,4 @@
-/** TLS that a filter chain ends: which clients it refuses, and what it knows of those that it accepts. */
+/** TLS that a filter chain terminates: which clients it rejects, and the identity of those that it accepts. */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import type { FilterChain } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import {
@@ -9,21 +9,21 @@ import {
   type DownstreamTlsContext,
   DownstreamTlsContextSchema,
 } from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
-import { UndecidedError } from './filters/filter-verdict.ts';
+import { UndecidedError } from './filters/filter-result.ts';
 import type { Question } from './question.ts';
 import { matchesString } from './string-matches.ts';
 
 export interface EndedTls {
-  /** Why the handshake fails; `undefined` if it does not. */
+  /** Why the handshake fails, `undefined` if it succeeds. */
   readonly refusal?: string;
   /** The URI or DNS name in the client's certificate, if the proxy requests one. */
   readonly principal?: string;
 }
 
 /**
- * Which authority signed a certificate is not known: one that the client presents counts as trusted.
+ * The issuer of a certificate is unknown, so every presented certificate counts as trusted.
  *
- * @returns `undefined` if the chain does not end TLS
+ * @returns `undefined` if the chain does not terminate TLS
  */
 export function endedTls({ transportSocket }: FilterChain, { tls }: Question): EndedTls | undefined {
   if (transportSocket === undefined) return undefined;

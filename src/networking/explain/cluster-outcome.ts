@@ -1,22 +1,24 @@
-/** What Envoy does with a request or connection for a cluster: whether the cluster exists, and has a server to choose. */
+/**
+ * What Envoy does with a request or connection for a cluster: whether the cluster exists and has an available server.
+ */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { type Cluster, Cluster_DiscoveryType as DiscoveryType } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { HealthStatus } from '../../gen/envoy/config/core/v3/health_check_pb.ts';
 import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import { UpstreamTlsContextSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
-import type { Outcome, OutcomeShare, Target } from './outcome.ts';
+import type { OutcomeShare, RequestOutcome, Target } from './outcome.ts';
 
-export interface Carried {
-  /** Responses have a status; else the connection is closed. */
+export interface CarriedProtocol {
+  /** Responses have a status, other connections are closed. */
   readonly isHttp: boolean;
-  /** The connection was redirected, so that the proxy knows where it went. */
+  /** The connection was redirected, so the proxy knows its original destination. */
   readonly isRedirected: boolean;
-  /** The status without a cluster: 503 unless a route has another. */
+  /** The status if the cluster does not exist, 503 by default. */
   readonly missingStatus?: number;
 }
 
-/** Whether servers are up, and whether names of servers resolve, is not known: then the request counts as forwarded. */
-export function clusterOutcome({ name, cluster, assignment }: Target, carried: Carried): Outcome {
+/** Whether servers are running, and whether their names resolve, is unknown: the request then counts as forwarded. */
+export function clusterOutcome({ name, cluster, assignment }: Target, carried: CarriedProtocol): RequestOutcome {
   const status = carried.isHttp ? { status: 503 } : {};
   if (cluster === undefined) {
     const missing = carried.isHttp ? { status: carried.missingStatus ?? 503, details: 'cluster_not_found' } : {};
@@ -33,22 +35,21 @@ export function clusterOutcome({ name, cluster, assignment }: Target, carried: C
   return { kind: 'forwarded' };
 }
 
-/** The outcome of all clusters together, each with its share. */
-export function combinedOutcome(targets: readonly Target[], carried: Carried): Outcome {
+export function combinedOutcome(targets: readonly Target[], carried: CarriedProtocol): RequestOutcome {
   const sum = targets.reduce((total, { weight }) => total + weight, 0);
   return divided(targets.map((target) => ({ share: target.weight / sum, outcome: clusterOutcome(target, carried) })));
 }
 
-/** Equal outcomes count together; one that has all requests stands alone. */
-export function divided(shares: readonly OutcomeShare[]): Outcome {
+/** Merges equal outcomes. If only one remains, it is returned as such. */
+export function divided(shares: readonly OutcomeShare[]): RequestOutcome {
   const merged = new Map<string, OutcomeShare>();
   for (const { share, outcome } of shares.filter((one) => one.share > 0).flatMap(flat)) {
     const key = JSON.stringify(outcome);
     merged.set(key, { outcome, share: share + (merged.get(key)?.share ?? 0) });
   }
-  const [first, ...others] = merged.values();
+  const [first, ...rest] = merged.values();
   if (first === undefined) return { kind: 'other', why: 'no cluster has a weight' };
-  return others.length === 0 ? first.outcome : { kind: 'divided', shares: [first, ...others] };
+  return rest.length === 0 ? first.outcome : { kind: 'divided', shares: [first, ...rest] };
 }
 
 function flat({ share, outcome }: OutcomeShare): readonly OutcomeShare[] {
@@ -59,10 +60,10 @@ function flat({ share, outcome }: OutcomeShare): readonly OutcomeShare[] {
 function hasServer(
   cluster: Cluster,
   assignment: ClusterLoadAssignment | undefined,
-  { isRedirected }: Carried,
+  { isRedirected }: CarriedProtocol,
 ): boolean {
   const { clusterDiscoveryType: type, commonLbConfig, lbConfig } = cluster;
-  // An extension finds the servers.
+  // An extension discovers the servers.
   if (type.case === 'clusterType') return true;
   if (type.value === DiscoveryType.ORIGINAL_DST) {
     return isRedirected || (lbConfig.case === 'originalDstLbConfig' && lbConfig.value.useHttpHeader);
@@ -72,7 +73,7 @@ function hasServer(
     .filter(({ loadBalancingWeight }) => !byWeight || (loadBalancingWeight ?? 0) > 0)
     .flatMap(({ lbEndpoints }) => lbEndpoints);
   if (endpoints.some(({ healthStatus }) => usable.has(healthStatus))) return true;
-  // Below the threshold Envoy sends requests to all servers, whatever their health.
+  // Below the threshold Envoy sends requests to all servers, regardless of health.
   const panics = (commonLbConfig?.healthyPanicThreshold?.value ?? defaultPanicPercent) > 0;
   const failsInPanic =
     commonLbConfig?.localityConfigSpecifier.case === 'zoneAwareLbConfig' &&
@@ -99,7 +100,7 @@ function reasonWithout(
   return some ? `no endpoint of cluster ${name} is ready` : `cluster ${name} has no endpoints`;
 }
 
-/** TLS that was required and cannot be had: the only certificate that is accepted has the impossible hash of zeros. */
+/** TLS is required but not available: the only accepted certificate has an impossible hash of zeros. */
 function refusesServers({ transportSocket }: Cluster): boolean {
   if (transportSocket?.configType.case !== 'typedConfig') return false;
   const context = anyUnpack(transportSocket.configType.value, UpstreamTlsContextSchema)?.commonTlsContext;

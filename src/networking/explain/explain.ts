@@ -11,7 +11,7 @@ import { type EndedTls, endedTls } from './client-tls.ts';
 import { combinedOutcome } from './cluster-outcome.ts';
 import type { Explanation } from './explanation.ts';
 import { filterChainOf } from './filter-chain-match.ts';
-import { UndecidedError } from './filters/filter-verdict.ts';
+import { UndecidedError } from './filters/filter-result.ts';
 import { throughNetworkFilters } from './filters/network-filters.ts';
 import type { Subject } from './filters/subject.ts';
 import { throughHttp, withClient } from './http-request.ts';
@@ -69,7 +69,7 @@ function throughLastFilter({ chain, listener }: Accepted, subject: Subject, conf
   const { isRedirected } = listener;
   const manager = lastOf(chain.filters, HttpConnectionManagerSchema);
   if (manager !== undefined) {
-    // TLS that the chain does not end is no HTTP to it.
+    // TLS that the chain does not terminate hides HTTP.
     const http = question.tls !== undefined && tls === undefined ? undefined : question.http;
     const nowMs = question.now ?? Date.now();
     const context = { manager, chain, configuration, isRedirected, nowMs };

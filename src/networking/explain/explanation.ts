@@ -1,20 +1,20 @@
-/** The way of a connection or request through a proxy, and its outcome. */
+/** The path of a connection or request through a proxy, and its outcome. */
 import type { FilterChain } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Route, VirtualHost } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { Inspected } from './inspected.ts';
 import type { FoundListener } from './listener-match.ts';
-import type { Outcome, Target } from './outcome.ts';
+import type { RequestOutcome, Target } from './outcome.ts';
 
 export interface Explanation {
   readonly listener?: FoundListener;
   readonly inspected?: Inspected;
   readonly chain?: FilterChain;
-  /** Names of the network filters, then of those of HTTP, in their order. */
+  /** Names of the network filters, then of the HTTP filters, in order. */
   readonly filters: readonly string[];
   readonly routeConfiguration?: string;
   readonly virtualHost?: VirtualHost;
   readonly route?: Route;
-  readonly outcome: Outcome;
-  /** What it may be sent to; several where weights decide. */
+  readonly outcome: RequestOutcome;
+  /** Clusters that it may be sent to, several if weights decide. */
   readonly targets: readonly Target[];
 }

@@ -1,6 +1,6 @@
 /**
- * Which filter chain a connection meets (Envoy's docs: config.listener.v3.FilterChainMatch). Criteria are looked at in one
- * order; at each, the most specific of what is there decides, and nothing that was left aside is come back to.
+ * Which filter chain a connection matches (Envoy's docs: config.listener.v3.FilterChainMatch). Criteria are evaluated
+ * in a fixed order. At each, the most specific match remains, and Envoy never backtracks.
  */
 
 import { BlockList, isIP } from 'node:net';
@@ -16,7 +16,7 @@ import type { Question } from './question.ts';
 
 type Match = NonNullable<FilterChain['filterChainMatch']>;
 
-/** Undefined: Envoy closes the connection. */
+/** `undefined` if Envoy closes the connection. */
 export function filterChainOf(listener: Listener, question: Question, inspected: Inspected): FilterChain | undefined {
   const { destination, source } = question;
   let left: readonly FilterChain[] = listener.filterChains;
@@ -53,13 +53,13 @@ function sourceTypes({ source, destination }: Question): readonly string[] {
   return [String(isLocal ? SourceType.SAME_IP_OR_LOOPBACK : SourceType.EXTERNAL)];
 }
 
-/** The chains of the first of the wanted values that any chain names; else those that name none. */
+/** The chains of the first expected value that any chain names, otherwise the chains that name none. */
 function choose(
   chains: readonly FilterChain[],
   valuesOf: (match: Match) => readonly string[],
-  wanted: readonly string[],
+  expected: readonly string[],
 ): readonly FilterChain[] {
-  for (const value of wanted) {
+  for (const value of expected) {
     const found = chains.filter((chain) => named(chain, valuesOf).includes(value));
     if (found.length > 0) return found;
   }
@@ -70,7 +70,7 @@ function named({ filterChainMatch }: FilterChain, valuesOf: (match: Match) => re
   return filterChainMatch === undefined ? [] : valuesOf(filterChainMatch);
 }
 
-/** The chains of the narrowest range that the address is in; a chain without ranges has the widest of all. */
+/** The chains of the narrowest range that contains the address. A chain without ranges has the widest. */
 function chooseRange(
   chains: readonly FilterChain[],
   rangesOf: (match: Match) => readonly CidrRange[],

@@ -1,12 +1,12 @@
-/** Responses that Envoy makes itself for a gRPC request: HTTP status 200, with the error in `grpc-status`. */
-import type { Outcome } from './outcome.ts';
+/** Envoy's own responses to gRPC requests: HTTP status 200, with the error in `grpc-status`. */
+import type { RequestOutcome } from './outcome.ts';
 import type { RoutedRequest } from './route-match.ts';
 
 export function isGrpc({ headers }: Pick<RoutedRequest, 'headers'>): boolean {
   return /^application\/grpc(?:$|[+;])/.test(headers['content-type'] ?? '');
 }
 
-export function asGrpcResponse(outcome: Outcome): Outcome {
+export function asGrpcResponse(outcome: RequestOutcome): RequestOutcome {
   switch (outcome.kind) {
     case 'forwarded':
     case 'accepted':
@@ -20,7 +20,7 @@ export function asGrpcResponse(outcome: Outcome): Outcome {
         ...outcome,
         shares: outcome.shares.map((one) => ({ ...one, outcome: asGrpcResponse(one.outcome) })),
       };
-    // An abort with a gRPC status has one already.
+    // An abort with a gRPC status already has one.
     default:
       return outcome.status === undefined
         ? outcome
@@ -28,7 +28,7 @@ export function asGrpcResponse(outcome: Outcome): Outcome {
   }
 }
 
-/** gRPC's statuses by those of HTTP (gRPC's docs: http-grpc-status-mapping). */
+/** gRPC statuses by HTTP status (gRPC's docs: http-grpc-status-mapping). */
 const grpcStatuses: Readonly<Record<number, number>> = {
   400: 13,
   401: 16,

@@ -1,4 +1,4 @@
-/** The way of a request through a connection manager: its route, the filters before the route, and what the route does. */
+/** The path of a request through a connection manager: HTTP filters, route, and the route's action. */
 import type { FilterChain } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import {
   type Route,
@@ -12,7 +12,7 @@ import type { Explanation } from './explanation.ts';
 import { throughHttpFilters } from './filters/http-filters.ts';
 import type { Subject } from './filters/subject.ts';
 import { asGrpcResponse, isGrpc } from './grpc-response.ts';
-import { endOfRoute, type Outcome, type Target, targetOf } from './outcome.ts';
+import { endOfRoute, type RequestOutcome, type Target, targetOf } from './outcome.ts';
 import { normalizedPath } from './path.ts';
 import type { ProxyConfiguration } from './proxy-configuration.ts';
 import type { HttpQuestion } from './question.ts';
@@ -30,13 +30,13 @@ export interface RequestContext {
 
 type RequestExplanation = Pick<Explanation, 'targets' | 'outcome' | 'routeConfiguration' | 'virtualHost' | 'route'>;
 
-/** @param http `undefined`: the bytes on the connection are no HTTP */
-export function throughHttp(context: RequestContext, asked: HttpQuestion | undefined): RequestExplanation {
+/** @param http `undefined` if the connection carries no HTTP */
+export function throughHttp(context: RequestContext, httpQuestion: HttpQuestion | undefined): RequestExplanation {
   const { manager, configuration } = context;
-  if (asked === undefined) return { targets: [], outcome: noHttp(context.subject) };
-  const refused = refusedByCodec(asked, manager);
+  if (httpQuestion === undefined) return { targets: [], outcome: noHttp(context.subject) };
+  const refused = refusedByCodec(httpQuestion, manager);
   if (refused !== undefined) return { targets: [], outcome: refused };
-  const http = asRead(asked);
+  const http = asRead(httpQuestion);
   const routeConfiguration = nameOfRoutes(manager);
   const routes =
     manager.routeSpecifier.case === 'routeConfig'
@@ -88,8 +88,8 @@ interface Chosen {
   readonly virtualHost?: VirtualHost;
   readonly route?: Route;
   readonly targets: readonly Target[];
-  /** Of requests that all filters let pass. */
-  readonly outcome: Outcome;
+  /** For requests that all filters allow. */
+  readonly outcome: RequestOutcome;
 }
 
 function chosenRoute(routes: RouteConfiguration, request: RoutedRequest, context: RequestContext): Chosen {
@@ -112,18 +112,18 @@ function configsOf(routes: RouteConfiguration, { route, virtualHost, targets }: 
   return { configs, clusters: targets.map(({ name }) => name) };
 }
 
-function noRoute(why: string): Outcome {
+function noRoute(why: string): RequestOutcome {
   return { kind: 'no route', status: 404, flag: 'NR', details: 'route_not_found', why };
 }
 
-function malformed(why: string, flag: string, details = ''): Outcome {
+function malformed(why: string, flag: string, details = ''): RequestOutcome {
   return { kind: 'malformed', status: 400, ...(flag && { flag }), ...(details && { details }), why };
 }
 
 /** Envoy's default for max_request_headers_kb. */
 const defaultMaxHeadersKb = 60;
 
-/** Methods of HTTP/1 that Envoy's parser accepts, which distinguishes upper and lower case. */
+/** HTTP/1 methods that Envoy's parser accepts. They are case-sensitive. */
 const methods: ReadonlySet<string> = new Set(
   (
     'DELETE GET HEAD POST PUT CONNECT OPTIONS TRACE COPY LOCK MKCOL MOVE PROPFIND PROPPATCH SEARCH UNLOCK BIND REBIND UNBIND ACL REPORT ' +
@@ -131,8 +131,8 @@ const methods: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** What Envoy does with a request that it rejects before it reads its route configuration; `undefined`: it accepts the request. */
-function refusedByCodec(http: HttpQuestion, manager: HttpConnectionManager): Outcome | undefined {
+/** Envoy's response to a request that it rejects before routing, `undefined` if it accepts the request. */
+function refusedByCodec(http: HttpQuestion, manager: HttpConnectionManager): RequestOutcome | undefined {
   const maxBytes = 1_024 * (manager.maxRequestHeadersKb ?? defaultMaxHeadersKb);
   const bytes = headerBytes(http);
   const tooLarge = `the request has ${bytes} bytes of headers, the maximum is ${maxBytes}`;
@@ -161,20 +161,20 @@ function headerBytes({ headers, path, authority = '' }: HttpQuestion): number {
   );
 }
 
-/** The virtual host of a request without a host: Envoy chooses one only if there is no other. */
+/** Without a Host header, Envoy selects a virtual host only if there is no other. */
 function soleVirtualHost({ virtualHosts }: RouteConfiguration): VirtualHost | undefined {
-  const [first, ...others] = virtualHosts;
-  return others.length === 0 && first?.domains.join() === '*' ? first : undefined;
+  const [first, ...rest] = virtualHosts;
+  return rest.length === 0 && first?.domains.join() === '*' ? first : undefined;
 }
 
 /**
- * The request as the codec of HTTP/1 reads it: header values without white space around them. A target with a host
- * (`GET http://host/path`, `CONNECT host:port`) replaces the Host header; CONNECT then has no path.
+ * The request as Envoy's HTTP/1 codec reads it: header values without surrounding white space. A target with a host
+ * (`GET http://host/path`, `CONNECT host:port`) replaces the Host header, and CONNECT then has no path.
  */
-function asRead(asked: HttpQuestion): HttpQuestion {
-  if (asked.version === 'HTTP/2') return asked;
-  const headers = Object.fromEntries(Object.entries(asked.headers).map(([name, value]) => [name, value.trim()]));
-  const http = { ...asked, headers };
+function asRead(httpQuestion: HttpQuestion): HttpQuestion {
+  if (httpQuestion.version === 'HTTP/2') return httpQuestion;
+  const headers = Object.fromEntries(Object.entries(httpQuestion.headers).map(([name, value]) => [name, value.trim()]));
+  const http = { ...httpQuestion, headers };
   if (http.method === 'CONNECT') return { ...http, authority: http.path, path: '' };
   const [, authority, path] = /^https?:\/\/([^/?#]+)(.*)$/is.exec(http.path) ?? [];
   if (authority === undefined) return http;
@@ -188,7 +188,7 @@ function isWithHost(http: HttpQuestion): http is HttpWithHost {
 }
 
 /** An HTTP/2 connection is closed without a response. */
-function noHttp({ tls, question }: Subject): Outcome {
+function noHttp({ tls, question }: Subject): RequestOutcome {
   const isHttp2 = tls !== undefined && question.tls?.alpn.includes('h2') === true;
   const why = 'the filter chain expects HTTP, got another protocol';
   return isHttp2 ? { kind: 'closed', flag: 'DPE', why } : malformed(why, 'DPE');
@@ -196,7 +196,7 @@ function noHttp({ tls, question }: Subject): Outcome {
 
 const maxNamedHosts = 5;
 
-/** The sentence for a host that no virtual host has. It lists hosts, since the one in the question may be misspelt. */
+/** A message for a host without a virtual host. It lists hosts, because the one in the question may be misspelt. */
 function withoutHost(authority: string, { name, virtualHosts }: RouteConfiguration): string {
   const known = virtualHosts.flatMap(({ domains }) => domains.slice(0, 1));
   const more = known.length > maxNamedHosts ? ` and ${known.length - maxNamedHosts} more` : '';
@@ -209,7 +209,7 @@ function nameOfRoutes({ routeSpecifier }: HttpConnectionManager): string {
   return routeSpecifier.case === 'routeConfig' ? routeSpecifier.value.name : '';
 }
 
-/** The request as it is when it is routed; `undefined` if Envoy refuses it before. */
+/** The request at routing time, `undefined` if Envoy rejects it before. */
 function routed(http: HttpWithHost, { manager, subject }: RequestContext): RoutedRequest | undefined {
   const path = normalizedPath(http.path, manager);
   if (path === undefined) return undefined;
@@ -220,7 +220,7 @@ function routed(http: HttpWithHost, { manager, subject }: RequestContext): Route
   return { ...http, path, authority, scheme, headers };
 }
 
-/** The client as the proxy knows it: by the headers that it trusts. */
+/** Adds the client's address from trusted headers. */
 export function withClient(subject: Subject, http: HttpQuestion | undefined, manager: HttpConnectionManager): Subject {
   const remoteAddress = http && clientOf(http, manager, subject.question.source?.address);
   return remoteAddress === undefined ? subject : { ...subject, remoteAddress };

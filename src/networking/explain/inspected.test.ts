@@ -34,7 +34,7 @@ test.each([
   expect(endedByHttpInspector(listenerWith(...inspectors), requestOf(bytes))?.kind).toBe(kind);
 });
 
-test('no inspector of HTTP reads the request line of a TLS connection or of HTTP/2', () => {
+test('no HTTP inspector reads the request line of a TLS connection or of HTTP/2', () => {
   const listener = listenerWith(tls, http);
   const long = requestOf(70_000);
   expect(endedByHttpInspector(listener, { ...long, tls: { alpn: [] } })).toBeUndefined();

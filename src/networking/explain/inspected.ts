@@ -1,16 +1,16 @@
-/** What a listener's filters find out about a connection before its filter chain is chosen. */
+/** Properties of a connection that listener filters detect before the filter chain is selected. */
 import type {
   ListenerFilter,
   ListenerFilterChainMatchPredicate,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
-import type { Outcome } from './outcome.ts';
+import type { RequestOutcome } from './outcome.ts';
 import type { Question } from './question.ts';
 
-/** What filter chains match on, as Envoy knows it of a connection. */
+/** The detected properties that filter chains match. */
 export interface Inspected {
   readonly transport: 'tls' | 'raw_buffer';
-  /** Empty: not known. */
+  /** Empty if unknown. */
   readonly serverName: string;
   readonly applicationProtocols: readonly string[];
 }
@@ -18,13 +18,13 @@ export interface Inspected {
 const tlsInspector = 'type.googleapis.com/envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector';
 const httpInspector = 'type.googleapis.com/envoy.extensions.filters.listener.http_inspector.v3.HttpInspector';
 
-/** A connection is plain to a listener that does not look for TLS. */
+/** Without a TLS inspector, a listener treats each connection as plaintext. */
 export function inspect(listener: Listener, { tls, http, destination }: Question): Inspected {
-  const looks = (typeUrl: string): boolean => inspectsWith(typeUrl, listener, destination.port);
-  if (tls && looks(tlsInspector)) {
+  const inspects = (typeUrl: string): boolean => inspectsWith(typeUrl, listener, destination.port);
+  if (tls && inspects(tlsInspector)) {
     return { transport: 'tls', serverName: tls.sni?.toLowerCase() ?? '', applicationProtocols: tls.alpn };
   }
-  const isPlainHttp = tls === undefined && http !== undefined && looks(httpInspector);
+  const isPlainHttp = tls === undefined && http !== undefined && inspects(httpInspector);
   return {
     transport: 'raw_buffer',
     serverName: '',
@@ -32,13 +32,18 @@ export function inspect(listener: Listener, { tls, http, destination }: Question
   };
 }
 
-/** Envoy's HTTP inspector closes a connection if these bytes do not contain the whole request line. */
+/** Envoy's HTTP inspector closes a connection if these bytes do not contain the complete request line. */
 const maxInspectedBytes = 64 * 1_024;
-/** What the TLS inspector, which comes first, reads at once. The HTTP inspector may wait forever for bytes beyond it. */
+/** What the TLS inspector, which runs first, reads at once. The HTTP inspector may wait forever for bytes beyond it. */
 const maxClientHelloBytes = 16 * 1_024;
 
-/** The outcome of a request whose first line is too long for the HTTP inspector; `undefined`: the inspector passes it on. */
-export function endedByHttpInspector(listener: Listener, { tls, http, destination }: Question): Outcome | undefined {
+/**
+ * The outcome of a request whose first line is too long for the HTTP inspector, `undefined` if the inspector continues.
+ */
+export function endedByHttpInspector(
+  listener: Listener,
+  { tls, http, destination }: Question,
+): RequestOutcome | undefined {
   if (tls !== undefined || http === undefined || http.version === 'HTTP/2') return undefined;
   if (!inspectsWith(httpInspector, listener, destination.port)) return undefined;
   const bytes = `${http.method} ${http.path} ${http.version}\r\n`.length;
@@ -66,19 +71,19 @@ function typeUrlOf({ configType }: ListenerFilter): string {
 }
 
 function isDisabled({ filterDisabled }: ListenerFilter, port: number): boolean {
-  return filterDisabled !== undefined && holds(filterDisabled, port);
+  return filterDisabled !== undefined && matches(filterDisabled, port);
 }
 
-function holds({ rule }: ListenerFilterChainMatchPredicate, port: number): boolean {
+function matches({ rule }: ListenerFilterChainMatchPredicate, port: number): boolean {
   switch (rule.case) {
     case 'destinationPortRange':
       return port >= rule.value.start && port < rule.value.end;
     case 'notMatch':
-      return !holds(rule.value, port);
+      return !matches(rule.value, port);
     case 'orMatch':
-      return rule.value.rules.some((one) => holds(one, port));
+      return rule.value.rules.some((one) => matches(one, port));
     case 'andMatch':
-      return rule.value.rules.every((one) => holds(one, port));
+      return rule.value.rules.every((one) => matches(one, port));
     case 'anyMatch':
       return rule.value;
     default:

@@ -1,4 +1,4 @@
-/** Which listener takes a connection. */
+/** Which listener receives a connection. */
 
 import type { Address } from '../../gen/envoy/config/core/v3/address_pb.ts';
 import { TrafficDirection } from '../../gen/envoy/config/core/v3/base_pb.ts';
@@ -9,9 +9,12 @@ import type { Question } from './question.ts';
 
 export interface FoundListener {
   readonly listener: Listener;
-  /** The connection was redirected to this one, which handed it over; absent: the proxy listens where the client connects. */
+  /**
+   * The listener that the connection was redirected to, which handed it over. Absent if the proxy listens where the
+   * client connects.
+   */
   readonly through?: Listener;
-  /** The proxy knows where the client connected to from the system, since the connection was redirected. */
+  /** The proxy knows the client's destination from the kernel, because the connection was redirected. */
   readonly isRedirected: boolean;
 }
 
@@ -21,45 +24,47 @@ interface Place {
 }
 
 /**
- * The listener that is bound where the connection goes. Else, where connections are redirected, the one that takes them
- * (`use_original_dst` or an original-destination filter) and hands them to the listener of their own destination.
+ * The listener bound at the connection's destination. With redirection, the one that receives redirected connections
+ * (`use_original_dst` or an original-destination filter) hands them over to the listener of their destination.
  */
 export function listenerOf(listeners: readonly Listener[], question: Question): FoundListener | undefined {
   const { destination, direction } = question;
-  const wanted = direction === 'inbound' ? TrafficDirection.INBOUND : TrafficDirection.OUTBOUND;
-  const side = listeners.filter(({ trafficDirection: way }) => way === wanted || way === TrafficDirection.UNSPECIFIED);
+  const expectedDirection = direction === 'inbound' ? TrafficDirection.INBOUND : TrafficDirection.OUTBOUND;
+  const side = listeners.filter(
+    ({ trafficDirection: way }) => way === expectedDirection || way === TrafficDirection.UNSPECIFIED,
+  );
   const bound = side.filter(({ bindToPort }) => bindToPort !== false);
   const direct = atDestination(bound, destination);
   if (direct !== undefined) return { listener: direct, isRedirected: false };
   const through = bound.find(takesRedirected);
   if (through === undefined) return undefined;
   if (!through.useOriginalDst) return { listener: through, isRedirected: true };
-  const own = atDestination(
+  const ownListener = atDestination(
     side.filter((listener) => listener !== through),
     destination,
   );
-  return { listener: own ?? through, ...(own && { through }), isRedirected: true };
+  return { listener: ownListener ?? through, ...(ownListener && { through }), isRedirected: true };
 }
 
 function takesRedirected({ useOriginalDst, listenerFilters }: Listener): boolean {
   return useOriginalDst === true || listenerFilters.some(({ name }) => name === 'envoy.filters.listener.original_dst');
 }
 
-/** The TCP listener at the address itself, else the one at all addresses. */
+/** The TCP listener of the address, otherwise the one of all addresses. */
 function atDestination(
   listeners: readonly Listener[],
   { address, port }: Question['destination'],
 ): Listener | undefined {
-  const at = (holds: (place: Place) => boolean): Listener | undefined =>
+  const at = (matches: (place: Place) => boolean): Listener | undefined =>
     listeners.find(
       (listener) =>
         listener.udpListenerConfig === undefined &&
-        placesOf(listener).some((place) => place.port === port && holds(place)),
+        placesOf(listener).some((place) => place.port === port && matches(place)),
     );
   return (
     at((place) => place.address === address) ??
     at((place) => isUnspecified(place.address)) ??
-    // The question names no address: the proxy binds services at loopback.
+    // The question contains no address. The proxy binds such services at loopback.
     (address === undefined ? at((place) => isLoopback(place.address)) : undefined)
   );
 }

@@ -11,19 +11,22 @@ import {
 import type { ProxyConfiguration } from './proxy-configuration.ts';
 import type { RoutedRequest } from './route-match.ts';
 
-/** What Envoy's access log has of a response that Envoy makes itself. */
+/** Fields in Envoy's access log of a local response. */
 export interface LocalResponse {
-  /** `undefined`: a connection that carries no HTTP is closed. */
+  /** `undefined` if a connection without HTTP is closed. */
   readonly status?: number;
-  /** `grpc-status`, of a response to a gRPC request; without `status`: the code with which gRPC without a proxy fails the call. */
+  /**
+   * `grpc-status` of a response to a gRPC request. Without `status`, the code with which gRPC without a proxy fails the
+   * call.
+   */
   readonly grpcStatus?: number;
   /** `%RESPONSE_FLAGS%`: NR, NC, UH, UF, FI, UAEX, DPE. */
   readonly flag?: string;
-  /** What `%RESPONSE_CODE_DETAILS%` begins with. */
+  /** Prefix of `%RESPONSE_CODE_DETAILS%`. */
   readonly details?: string;
 }
 
-export type Outcome =
+export type RequestOutcome =
   | { readonly kind: 'forwarded' }
   /** A gRPC server handles the call. */
   | { readonly kind: 'accepted' }
@@ -43,9 +46,9 @@ export type Outcome =
       readonly why: string;
     })
   | { readonly kind: 'closed'; readonly why: string; readonly flag?: string }
-  /** A filter decides that asks another program, or runs code. */
+  /** The decision depends on a filter that calls another program or runs code. */
   | { readonly kind: 'not decided'; readonly filter: string; readonly why: string }
-  /** By chance: weights, or faults of less than 100 %. */
+  /** Decided at random: weights, or faults of less than 100 %. */
   | { readonly kind: 'divided'; readonly shares: readonly OutcomeShare[] }
   /** A filter of another protocol decides. */
   | { readonly kind: 'other'; readonly why: string };
@@ -53,22 +56,22 @@ export type Outcome =
 export interface OutcomeShare {
   /** Of all requests, from 0 to 1. */
   readonly share: number;
-  readonly outcome: Outcome;
+  readonly outcome: RequestOutcome;
 }
 
 export interface Target {
   readonly name: string;
-  /** The cluster's share of all weights together. */
+  /** The cluster's share of the sum of weights. */
   readonly weight: number;
-  /** Absent: the proxy has no such cluster, and answers 503. */
+  /** Absent if the proxy has no such cluster, and responds with 503. */
   readonly cluster?: Cluster;
-  /** Absent: the endpoints are not listed. */
+  /** Absent if the endpoints are unknown. */
   readonly assignment?: ClusterLoadAssignment;
   /** Why endpoints of the service are not in the cluster. */
   readonly missingEndpoints?: readonly string[];
 }
 
-/** The cluster of a name with all that is known about its endpoints. */
+/** A cluster with all that is known about its endpoints. */
 export function targetOf(
   name: string,
   weight: number,
@@ -92,8 +95,8 @@ interface Weighted {
 }
 
 interface EndOfRoute {
-  /** Absent: the clusters decide. */
-  readonly outcome?: Outcome;
+  /** Absent if the clusters decide. */
+  readonly outcome?: RequestOutcome;
   readonly clusters: readonly Weighted[];
   /** The status if the proxy does not have the cluster. */
   readonly missingStatus?: number;
@@ -145,7 +148,7 @@ const statuses: Readonly<Record<RedirectCode, number>> = {
   [RedirectCode.PERMANENT_REDIRECT]: 308,
 };
 
-function redirection(redirect: RedirectAction, request: RoutedRequest): Outcome {
+function redirection(redirect: RedirectAction, request: RoutedRequest): RequestOutcome {
   const { schemeRewriteSpecifier: rewrite, pathRewriteSpecifier: path, hostRedirect, portRedirect } = redirect;
   const toHttps = rewrite.case === 'httpsRedirect' && rewrite.value;
   const scheme = rewrite.case === 'schemeRedirect' ? rewrite.value : toHttps ? 'https' : request.scheme;

@@ -1,4 +1,4 @@
-/** What Envoy makes of a request's path before it is routed (HttpConnectionManager: normalize_path, merge_slashes, …). */
+/** Path normalization before routing (HttpConnectionManager: normalize_path, merge_slashes, …). */
 import {
   HttpConnectionManager_PathWithEscapedSlashesAction as EscapedSlashes,
   type HttpConnectionManager,
@@ -6,11 +6,11 @@ import {
 
 type Settings = Pick<HttpConnectionManager, 'normalizePath' | 'mergeSlashes' | 'pathWithEscapedSlashesAction'>;
 
-/** The query stays as it is. Undefined: the request is refused. */
-export function normalizedPath(whole: string, settings: Settings): string | undefined {
-  const end = whole.search(/[?#]/);
-  const [path, rest] = end === -1 ? [whole, ''] : [whole.slice(0, end), whole.slice(end)];
-  if (!path.startsWith('/')) return whole;
+/** The query is unchanged. `undefined` if the request is rejected. */
+export function normalizedPath(fullPath: string, settings: Settings): string | undefined {
+  const end = fullPath.search(/[?#]/);
+  const [path, rest] = end === -1 ? [fullPath, ''] : [fullPath.slice(0, end), fullPath.slice(end)];
+  if (!path.startsWith('/')) return fullPath;
   const unescaped = withoutEscapedSlashes(path, settings);
   if (unescaped === undefined) return undefined;
   const normal = settings.normalizePath ? withoutDots(unescaped) : unescaped;
@@ -26,7 +26,7 @@ function withoutEscapedSlashes(path: string, { pathWithEscapedSlashesAction: act
   return unescapes ? path.replaceAll(/%2f/gi, '/').replaceAll(/%5c/gi, '\\') : path;
 }
 
-/** RFC 3986 §6.2.2, as URLs of the web have it: dot segments, percent-encoded unreserved characters, backslashes. */
+/** RFC 3986 §6.2.2 as for web URLs: dot segments, percent-encoded unreserved characters, backslashes. */
 function withoutDots(path: string): string {
   const decoded = path.replaceAll(/%([0-9a-f]{2})/gi, (written, hex: string) => {
     const character = String.fromCharCode(Number.parseInt(hex, 16));

@@ -10,8 +10,8 @@ export interface ProxyConfiguration {
   readonly clusters: ReadonlyMap<string, Cluster>;
   /** Assignments by the name that the cluster requests. */
   readonly endpoints: ReadonlyMap<string, ClusterLoadAssignment>;
-  /** Keys behind a `jwksUri` were not fetched. Absent: the configuration is what a proxy has. */
+  /** Keys of a `jwksUri` were not fetched. Absent for the configuration of a running proxy. */
   readonly lacksFetchedKeys?: boolean;
-  /** Why endpoints of its service are not in a cluster, one sentence each; absent: the objects of the mesh are unknown. */
+  /** Why endpoints of its service are not in a cluster, one sentence each. Absent if the mesh's objects are unknown. */
   readonly explainEndpoints?: (cluster: string) => readonly string[];
 }

@@ -1,35 +1,35 @@
-/** A connection, and perhaps a request on it, of which a person wants to know what a proxy does with it. */
+/** A connection, with an optional HTTP request, to explain for a proxy. */
 
 export interface Question {
-  /** Where a sidecar is asked: what its application sends, or what comes to its application. A gateway has one side. */
+  /** For a sidecar: traffic from or to its application. Ignored for a gateway. */
   readonly direction: 'outbound' | 'inbound';
   readonly destination: {
-    /** An IP; absent: not known, as when a name was not resolved. */
+    /** An IP, absent if unknown, such as for a name that was not resolved. */
     readonly address?: string;
     readonly port: number;
   };
-  /** Where the connection comes from; absent: nothing that matches on it holds. */
+  /** Source of the connection. If absent, matches on it fail. */
   readonly source?: { readonly address: string; readonly port: number };
   /** The client begins with a TLS handshake. */
   readonly tls?: {
-    /** Lower-case; absent: it names no server. */
+    /** Lower-case, absent without SNI. */
     readonly sni?: string;
-    /** What it offers, the preferred first. */
+    /** ALPN, preferred first. */
     readonly alpn: readonly string[];
-    /** The URI or DNS name in the client's certificate; absent: the client presents none. */
+    /** The URI or DNS name in the client's certificate, absent without certificate. */
     readonly principal?: string;
   };
-  /** Milliseconds since the epoch; decides whether tokens are valid. Absent: the time of the machine. */
+  /** Milliseconds since the epoch, for the validity of tokens. Default: the current time. */
   readonly now?: number;
-  /** Absent: bytes of another protocol. */
+  /** Absent for other protocols. */
   readonly http?: HttpQuestion;
 }
 
 export interface HttpQuestion {
   readonly version: 'HTTP/1.0' | 'HTTP/1.1' | 'HTTP/2';
-  /** `Host`, with its port if the client sends one. Absent: the request has no Host header. */
+  /** `Host`, with its port if the client sends one. Absent without a Host header. */
   readonly authority?: string;
-  /** The path with its query; the target of CONNECT in HTTP/1: `HOST:PORT`; empty for CONNECT in HTTP/2. */
+  /** The path with its query. For CONNECT `HOST:PORT` in HTTP/1, empty in HTTP/2. */
   readonly path: string;
   readonly method: string;
   /** Headers by name in lower case. */

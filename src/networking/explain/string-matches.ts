@@ -1,9 +1,9 @@
-/** Envoy's matchers of texts, headers and query parameters, as Envoy decides them. */
+/** Envoy's matchers of strings, headers and query parameters. */
 import type { HeaderMatcher, QueryParameterMatcher } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { StringMatcher } from '../../gen/envoy/type/matcher/v3/string_pb.ts';
 import { re2Expression } from '../../model/fields/re2.ts';
 
-/** Whether the whole text matches. */
+/** The expression must match the full text. */
 export function matchesRegex(regex: string, text: string): boolean {
   return re2Expression(regex).matches(text);
 }
@@ -26,18 +26,18 @@ export function matchesString({ matchPattern, ignoreCase }: StringMatcher, text:
   }
 }
 
-/** @param value undefined: the request has no such header */
+/** @param value `undefined` if the request has no such header */
 export function matchesHeader(matcher: HeaderMatcher, value: string | undefined): boolean {
   const { headerMatchSpecifier: specifier, invertMatch, treatMissingHeaderAsEmpty } = matcher;
   if (specifier.case === undefined) return (value !== undefined) !== invertMatch;
   if (specifier.case === 'presentMatch') return ((value !== undefined) === specifier.value) !== invertMatch;
   const text = value ?? (treatMissingHeaderAsEmpty ? '' : undefined);
-  // A header that is not there neither matches nor fails a condition on its value.
+  // A missing header neither matches nor fails a condition on its value.
   if (text === undefined) return false;
-  return valueHolds(specifier, text) !== invertMatch;
+  return valueMatches(specifier, text) !== invertMatch;
 }
 
-function valueHolds(specifier: HeaderMatcher['headerMatchSpecifier'], text: string): boolean {
+function valueMatches(specifier: HeaderMatcher['headerMatchSpecifier'], text: string): boolean {
   switch (specifier.case) {
     case 'stringMatch':
       return matchesString(specifier.value, text);
@@ -58,7 +58,7 @@ function valueHolds(specifier: HeaderMatcher['headerMatchSpecifier'], text: stri
   }
 }
 
-/** @param value undefined: the query has no such parameter */
+/** @param value `undefined` if the query has no such parameter */
 export function matchesParameter(matcher: QueryParameterMatcher, value: string | undefined): boolean {
   const specifier = matcher.queryParameterMatchSpecifier;
   if (specifier.case === 'presentMatch') return (value !== undefined) === specifier.value;

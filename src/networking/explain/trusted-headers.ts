@@ -1,4 +1,4 @@
-/** Client address and scheme, where headers of proxies before this one count (Envoy's docs: x-forwarded-for). */
+/** Client address and scheme, with trusted headers of earlier proxies (Envoy's docs: x-forwarded-for). */
 import { isIP } from 'node:net';
 import type { HttpConnectionManager } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import { ownValue } from '../../runtime/json-object.ts';
@@ -13,7 +13,7 @@ export function clientOf(
   direct: string | undefined,
 ): string | undefined {
   const forwarded = (ownValue(headers, 'x-forwarded-for') ?? '').split(',').map((text) => text.trim());
-  // At the edge the last entry is the one before the connection's own address; inside, the last entry is the client.
+  // With `use_remote_address`, the last entry is the hop before the connection's peer. Otherwise it is the client.
   const hops = useRemoteAddress === true ? xffNumTrustedHops - 1 : xffNumTrustedHops;
   const found = hops < 0 ? undefined : forwarded.at(-1 - hops);
   return found !== undefined && isIP(found) !== 0 ? found : direct;

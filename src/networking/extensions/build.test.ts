@@ -10,7 +10,7 @@ import { buildWasmPlugins, fetchedPlugin } from './build.ts';
 
 const hash = '2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae';
 
-function made(spec: string, more = '', node: GivenNode = {}) {
+function buildPlugin(spec: string, more = '', node: GivenNode = {}) {
   const { context } = givenMesh(`
 apiVersion: extensions.istio.io/v1alpha1
 kind: WasmPlugin
@@ -21,7 +21,7 @@ ${more}`);
   const resources = buildWasmPlugins(shape, context, ['shop.one.two', 'shop.other', 'nonsense']);
   const [plugin] = context.policiesFor(shape).wasmPlugins;
   const fetched = plugin && fetchedPlugin(plugin, shape, context);
-  // A plugin is in the listener, or asked for by name.
+  // A plugin is in the listener, or requested by name.
   expect(resources.map(({ name }) => name)).toEqual(plugin === undefined || fetched ? [] : ['shop.one.two']);
   const packed = fetched ?? (resources[0]?.message as TypedExtensionConfig | undefined)?.typedConfig;
   return {
@@ -46,9 +46,9 @@ spec:
   endpoints: [{ address: 10.0.0.1 }]
 `;
 
-describe('the configuration of a WasmPlugin', () => {
-  it('has the code of a file, its settings and its environment', () => {
-    const { wasm } = made(
+describe('configuration of a WasmPlugin', () => {
+  it('a plugin contains the code of a file, its settings and its environment', () => {
+    const { wasm } = buildPlugin(
       '{ url: "file:///opt/a%20b.wasm", pluginName: root, failStrategy: FAIL_OPEN, pluginConfig: { a: 1 }, ' +
         'vmConfig: { env: [{ name: A, value: b }, { name: HOME, valueFrom: HOST }] } }',
     );
@@ -65,8 +65,8 @@ describe('the configuration of a WasmPlugin', () => {
     });
   });
 
-  it('has code to be fetched from a service of the mesh', () => {
-    const { wasm } = made(`{ url: "http://modules.test:8080/a.wasm", sha256: ${hash} }`, modules);
+  it('a plugin may contain code to fetch from a service of the mesh', () => {
+    const { wasm } = buildPlugin(`{ url: "http://modules.test:8080/a.wasm", sha256: ${hash} }`, modules);
     expect(codeOf(wasm)).toMatchObject({
       case: 'remote',
       value: {
@@ -76,10 +76,10 @@ describe('the configuration of a WasmPlugin', () => {
     });
   });
 
-  it('is sent with its URL to an agent that fetches modules, and by name', () => {
+  it('an agent that fetches modules receives the URL of a plugin, by name', () => {
     const agent: GivenNode = { metadata: { WASM_FETCH: 'true' } };
     for (const sha256 of ['', `, sha256: ${hash}`]) {
-      const { wasm } = made(`{ url: "https://outside.test/a.wasm"${sha256} }`, '', agent);
+      const { wasm } = buildPlugin(`{ url: "https://outside.test/a.wasm"${sha256} }`, '', agent);
       expect(codeOf(wasm)).toMatchObject({
         case: 'remote',
         value: {
@@ -87,16 +87,16 @@ describe('the configuration of a WasmPlugin', () => {
           httpUri: { uri: 'https://outside.test/a.wasm', httpUpstreamType: { value: '_' } },
         },
       });
-      expect(made(`{ url: "https://outside.test/a.wasm"${sha256} }`).rbac).toBeDefined();
+      expect(buildPlugin(`{ url: "https://outside.test/a.wasm"${sha256} }`).rbac).toBeDefined();
     }
     // Envoy fetches from a service of the mesh.
-    const fromMesh = made(`{ url: "http://modules.test:8080/a.wasm", sha256: ${hash} }`, modules, agent);
+    const fromMesh = buildPlugin(`{ url: "http://modules.test:8080/a.wasm", sha256: ${hash} }`, modules, agent);
     expect(codeOf(fromMesh.wasm)).toMatchObject({
       value: { httpUri: { httpUpstreamType: { value: 'outbound|8080||modules.test' } } },
     });
   });
 
-  it('has the pull policy, the version of the plugin and the pull secret of its namespace for the agent', () => {
+  it('an agent receives the pull policy, the version of the plugin and the pull secret of its namespace', () => {
     const secret = '{"auths":{"example.com":{"auth":"cm9ib3Q6c2VjcmV0"}}}';
     const secrets = (namespace: string, key = '.dockerconfigjson') => `---
 apiVersion: v1
@@ -106,7 +106,7 @@ type: kubernetes.io/dockerconfigjson
 stringData: { "${key}": '${secret}' }
 `;
     const variablesOf = (spec: string, objects: string, node: GivenNode = {}) => {
-      const { wasm } = made(spec, objects, { metadata: { WASM_FETCH: 'true' }, isOfNamespace: true, ...node });
+      const { wasm } = buildPlugin(spec, objects, { metadata: { WASM_FETCH: 'true' }, isOfNamespace: true, ...node });
       expect(codeOf(wasm)).toMatchObject({ value: { httpUri: { uri: 'oci://example.com/image:1' } } });
       const vm = wasm?.config?.vm;
       return vm?.case === 'vmConfig' ? (vm.value.environmentVariables?.keyValues ?? {}) : {};
@@ -120,7 +120,7 @@ stringData: { "${key}": '${secret}' }
     const version = 'ISTIO_META_WASM_PLUGIN_RESOURCE_VERSION';
     expect(variables[version]).toMatch(/^[0-9a-f]{16}$/);
     expect(variablesOf(spec(''), secrets('shop'))[version]).not.toBe(variables[version]);
-    // Nothing for a proxy that has not shown its namespace, of a Secret of another namespace, or of another type.
+    // None for a proxy whose namespace is not verified, for a Secret of another namespace, or for one of another type.
     for (const [objects, node] of [
       [secrets('shop'), { isOfNamespace: false }],
       [secrets('other'), {}],
@@ -131,7 +131,7 @@ stringData: { "${key}": '${secret}' }
     expect(variablesOf('{ url: example.com/image:1 }', '')).not.toHaveProperty('ISTIO_META_WASM_IMAGE_PULL_SECRET');
   });
 
-  it('has no pull secret of the root namespace for a proxy of another namespace', () => {
+  it('a proxy of another namespace receives no pull secret of the root namespace', () => {
     const { context } = givenMesh(`
 apiVersion: extensions.istio.io/v1alpha1
 kind: WasmPlugin
@@ -155,9 +155,9 @@ stringData: { ".dockerconfigjson": '{"auths":{"secret.test":{}}}' }`);
     }
   });
 
-  it('has a VM of its own for each code that is fetched and for each set of environment variables', () => {
+  it('a plugin has a separate VM for each fetched code and each set of environment variables', () => {
     const vmIdOf = (spec: string): string => {
-      const vm = made(spec, modules).wasm!.config!.vm;
+      const vm = buildPlugin(spec, modules).wasm!.config!.vm;
       return vm.case === 'vmConfig' ? vm.value.vmId : '';
     };
     const remote = (sha256: string, more = ''): string =>
@@ -177,28 +177,28 @@ stringData: { ".dockerconfigjson": '{"auths":{"secret.test":{}}}' }`);
     ['an image of a registry, without an agent that pulls it', 'example.com/image:1', ''],
     ['a host that is no service', 'http://elsewhere.test/a.wasm', `, sha256: ${hash}`],
     ['code without a hash', 'http://modules.test:8080/a.wasm', ''],
-  ])('lets nothing pass for %s, unless it says FAIL_OPEN', (_, url, more) => {
-    const closed = made(`{ url: "${url}"${more} }`, modules);
+  ])('a plugin denies everything for %s, unless it has FAIL_OPEN', (_, url, more) => {
+    const closed = buildPlugin(`{ url: "${url}"${more} }`, modules);
     expect(closed.wasm).toBeUndefined();
     expect(closed.rbac?.rules).toMatchObject({ action: 0, policies: {} });
-    expect(made(`{ url: "${url}"${more}, failStrategy: FAIL_OPEN }`, modules).rbac?.rules).toBeUndefined();
+    expect(buildPlugin(`{ url: "${url}"${more}, failStrategy: FAIL_OPEN }`, modules).rbac?.rules).toBeUndefined();
   });
 
   it.each([
     ['a version that may end with SIGSEGV', { version: [1, 37, 0], hasV8: true }],
     ['a build without V8', { version: [1, 38, 3], hasV8: false }],
-  ] as const)('lets nothing pass for %s, unless it says FAIL_OPEN', (_, envoy) => {
+  ] as const)('a plugin denies everything for %s, unless it has FAIL_OPEN', (_, envoy) => {
     for (const url of ['file:///a.wasm', 'http://modules.test:8080/a.wasm']) {
       const spec = (more = ''): string => `{ url: "${url}", sha256: ${hash}${more} }`;
-      const closed = made(spec(), modules, { envoy });
+      const closed = buildPlugin(spec(), modules, { envoy });
       expect(closed.wasm).toBeUndefined();
       expect(closed.rbac?.rules).toMatchObject({ action: 0, policies: {} });
-      expect(made(spec(', failStrategy: FAIL_OPEN'), modules, { envoy }).rbac?.rules).toBeUndefined();
-      expect(made(spec(), modules, { envoy: { version: [1, 38, 2], hasV8: true } }).wasm).toBeDefined();
+      expect(buildPlugin(spec(', failStrategy: FAIL_OPEN'), modules, { envoy }).rbac?.rules).toBeUndefined();
+      expect(buildPlugin(spec(), modules, { envoy: { version: [1, 38, 2], hasV8: true } }).wasm).toBeDefined();
     }
   });
 
-  it('differs between proxies of one mesh that share a memory', () => {
+  it('proxies of one mesh that share a memory may have different plugins', () => {
     const { context } = givenMesh(`
 apiVersion: extensions.istio.io/v1alpha1
 kind: WasmPlugin
@@ -221,7 +221,7 @@ spec: { url: "file:///a.wasm" }`);
     expect(types).toEqual(['RBAC', 'Wasm', 'RBAC']);
   });
 
-  it('is for the workloads that it selects', () => {
-    expect(made('{ url: "file:///a.wasm", selector: { matchLabels: { app: other } } }')).toEqual({});
+  it('a plugin applies to the workloads that it selects', () => {
+    expect(buildPlugin('{ url: "file:///a.wasm", selector: { matchLabels: { app: other } } }')).toEqual({});
   });
 });

@@ -1,8 +1,9 @@
 /**
- * Configurations of the WasmPlugins of a proxy (spec/discovery.md §8.12). Filters ask for them by name (ECDS), so that a plugin changes
- * without its listener, and no connection is drained for it. A plugin whose code Envoy fetches is in the listener itself: Envoy fetches code
- * while a listener warms, and an Envoy 1.40 whose live listener gets a plugin with remote code by ECDS never fetches it (seen: each request
- * gets 503). Until the code is there, the listener before it serves, with the plugin as it was.
+ * WasmPlugin configurations of a proxy (spec/discovery.md §8.12). Filters request them by name (ECDS), so that a plugin
+ * changes without its listener, and no connection is drained. If Envoy fetches a plugin's code, the plugin is in the
+ * listener itself: Envoy fetches code while a listener warms, and an Envoy 1.40 whose active listener receives a plugin
+ * with remote code by ECDS never fetches it (measured: each request gets 503). Until the code is available, the
+ * previous listener serves with the previous plugin.
  */
 
 import { hash } from 'node:crypto';
@@ -27,7 +28,7 @@ import { type PullVariables, pullOf } from './wasm-pull.ts';
 import { type WasmSource, wasmSource } from './wasm-source.ts';
 import { wasmSubstitute } from './wasm-substitute.ts';
 
-/** One for each name that is that of a plugin in force for the proxy. */
+/** One for each name of an active plugin of the proxy. */
 export function buildWasmPlugins(
   shape: ProxyShape,
   push: PushContext,
@@ -41,7 +42,7 @@ export function buildWasmPlugins(
     const plugin = byName.get(name);
     if (plugin === undefined) return [];
     const { code, cluster, isByAgent, dependsOn } = sourceOf(plugin, shape, push);
-    // A listener from before the code was remote keeps what it has.
+    // A listener from before the code was remote keeps its configuration.
     if (cluster !== undefined) return [];
     const fetches = shape.metadata.WASM_FETCH ?? '';
     const pull = isByAgent ? pullOf(plugin, shape, push) : undefined;
@@ -56,13 +57,13 @@ export function buildWasmPlugins(
   });
 }
 
-/** Of a plugin whose code Envoy fetches; `undefined` for others, whose filters ask for them. */
+/** The configuration of a plugin whose code Envoy fetches, `undefined` for others, which filters request by ECDS. */
 export function fetchedPlugin(plugin: Config<WasmPlugin>, shape: ProxyShape, push: PushContext): Any | undefined {
   const { code, cluster } = sourceOf(plugin, shape, push);
   return cluster === undefined ? undefined : configurationOf(plugin, code);
 }
 
-/** Clusters that code is fetched from: with the plugins, all that the plugins in listeners depend on. */
+/** Clusters that code is fetched from. Plugins in listeners depend on these and on the plugins. */
 export function fetchedPluginsText(shape: ProxyShape, push: PushContext): string {
   const { wasmPlugins } = push.policiesFor(shape);
   return wasmPlugins.map((plugin) => sourceOf(plugin, shape, push).cluster ?? '').join();
@@ -76,13 +77,15 @@ function sourceOf(plugin: Config<WasmPlugin>, shape: ProxyShape, push: PushConte
   return source;
 }
 
-/** Each listener of a proxy asks for them. */
+/** Cached, because each listener of a proxy uses them. */
 const sourcesOf = onceForPair((_: ProxyShape, __: PushContext) => new Map<Config<WasmPlugin>, WasmSource>());
 
-/** For an Envoy that would end or reject the plugin: the plugin acts as one whose code cannot be fetched. */
+/**
+ * For an Envoy that would exit on the plugin or reject it: the plugin behaves like one whose code cannot be fetched.
+ */
 const withheld: WasmSource = { code: undefined, dependsOn: [] };
 
-/** @param forAgent variables by which the agent fetches */
+/** @param forAgent variables for the agent that fetches the code */
 function configurationOf(plugin: Config<WasmPlugin>, code: WasmSource['code'], forAgent?: PullVariables): Any {
   const network = levelOf(plugin.spec) === 'NETWORK';
   if (code === undefined) return wasmSubstitute(levelOf(plugin.spec), plugin.spec.failStrategy === 'FAIL_OPEN');
@@ -117,8 +120,8 @@ function pluginConfig(
 }
 
 /**
- * Plugins of one ID and one code share a VM. Envoy 1.40 does not count code that it has not fetched yet, nor environment variables: without
- * an ID the plugin would run the code of another plugin, or with another one's variables.
+ * Plugins of one ID and one code share a VM. Envoy 1.40 considers neither code that is not fetched yet nor environment
+ * variables, so without an ID a plugin might run another plugin's code, or with its variables.
  */
 function vmIdOf({ url, sha256 = '', vmConfig }: WasmPlugin): string {
   const isLocal = url.startsWith('file:');

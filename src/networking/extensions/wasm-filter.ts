@@ -1,4 +1,4 @@
-/** The filter of a WasmPlugin in a listener, of requests or of connections. */
+/** The filter of a WasmPlugin in a listener, for requests or connections. */
 import type { DescMessage } from '@bufbuild/protobuf';
 import type { Config } from '../../model/config/config.ts';
 import type { WasmPlugin } from '../../model/kinds/extensions/wasm-plugin.ts';
@@ -7,7 +7,7 @@ import { adsConfigSource } from '../messages/config-source-message.ts';
 import { fetchedPlugin } from './build.ts';
 import { extensionName } from './wasm-plugins.ts';
 
-/** @param types what the filter may become, where Envoy asks for it */
+/** @param types allowed types of the configuration received by ECDS */
 export function wasmFilter(
   plugin: Config<WasmPlugin>,
   { shape, push }: Pick<ConnectionContext, 'shape' | 'push'>,

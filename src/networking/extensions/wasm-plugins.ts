@@ -1,27 +1,24 @@
-/** Which WasmPlugins a connection goes through, and in which order (spec/discovery.md §8.4). */
+/** The WasmPlugins of a connection in order (spec/discovery.md §8.4). */
 import type { Config } from '../../model/config/config.ts';
 import type { WasmMatch, WasmPlugin } from '../../model/kinds/extensions/wasm-plugin.ts';
 import type { ConnectionContext } from '../inputs/connection-context.ts';
-import { type Side, sideOf } from '../telemetry/mode.ts';
+import { sideOf, type TelemetrySide } from '../telemetry/mode.ts';
 
 export type WasmPhase = NonNullable<WasmPlugin['phase']>;
 
-/** What a plugin looks at: requests, or the bytes of connections. */
+/** A plugin processes HTTP requests, or the bytes of connections. */
 export type WasmLevel = 'HTTP' | 'NETWORK';
 
 export function levelOf({ type }: WasmPlugin): WasmLevel {
   return type === 'NETWORK' ? 'NETWORK' : 'HTTP';
 }
 
-/**
- * Name of a plugin's configuration, by which proxies ask for it: `namespace.name`. Namespaces have no dots, so it can be
- * read back.
- */
+/** ECDS name of a plugin's configuration: `namespace.name`. Namespaces contain no dots, so it can be parsed. */
 export function extensionName({ namespace, name }: Pick<Config, 'namespace' | 'name'>): string {
   return `${namespace}.${name}`;
 }
 
-/** Higher priorities first; among equal ones the mesh's, then the older. */
+/** Higher priorities first, then plugins of the root namespace, then older ones. */
 export function pluginsOf(
   context: ConnectionContext,
   level: WasmLevel,
@@ -36,8 +33,8 @@ export function pluginsOf(
     .toSorted((a, b) => (b.spec.priority ?? 0) - (a.spec.priority ?? 0));
 }
 
-/** A chain for whatever port may meet any of the ports. */
-function isMatched(matches: readonly WasmMatch[], side: Side, port: number): boolean {
+/** A chain for any port may match each of the ports. */
+function isMatched(matches: readonly WasmMatch[], side: TelemetrySide, port: number): boolean {
   if (matches.length === 0) return true;
   return matches.some(({ mode = 'UNDEFINED', ports = [] }) => {
     const onSide = mode === 'UNDEFINED' || mode === 'CLIENT_AND_SERVER' || mode === side;

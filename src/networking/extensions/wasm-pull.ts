@@ -1,7 +1,7 @@
 /**
- * What the agent needs to fetch the code of a WasmPlugin, as variables of the VM, which the agent removes (Istio's agent and control plane use
- * the same names). Credentials are sent only to proxies that have shown to be of the namespace of the plugin and its Secret: a plugin of the
- * root namespace must not hand out the credentials of the mesh to each tenant.
+ * Variables of the VM that the agent needs to fetch a WasmPlugin's code. The agent removes them (Istio's agent and
+ * control plane use the same names). Credentials are only sent to proxies whose verified namespace is that of the
+ * plugin and its Secret, so a plugin of the root namespace does not give the mesh's credentials to each tenant.
  */
 import { hash } from 'node:crypto';
 import { type Config, type ConfigKey, configKeyOf } from '../../model/config/config.ts';
@@ -19,12 +19,15 @@ const versionVariable = 'ISTIO_META_WASM_PLUGIN_RESOURCE_VERSION';
 interface Pull {
   readonly variables: PullVariables;
   readonly mayHaveSecret: boolean;
-  /** Secret that the variables depend on. */
+  /** The Secret that the variables depend on. */
   readonly secret: Config | undefined;
   readonly dependsOn: readonly ConfigKey[];
 }
 
-/** Of a plugin whose code the agent fetches. The secret is empty if there is none that the proxy may have: the agent reports it. */
+/**
+ * For a plugin whose code the agent fetches. The secret is empty if the proxy may receive none, which the agent
+ * reports.
+ */
 export function pullOf(plugin: Config<WasmPlugin>, shape: ProxyShape, { credentials }: PushContext): Pull {
   const { namespace, spec } = plugin;
   const { imagePullSecret: name, imagePullPolicy: policy = 'UNSPECIFIED_POLICY' } = spec;
@@ -42,7 +45,7 @@ export function pullOf(plugin: Config<WasmPlugin>, shape: ProxyShape, { credenti
   };
 }
 
-/** Changes with the plugin, also with an annotation, and not with its status. */
+/** Changes with the plugin or an annotation, but not with its status. */
 function versionOf({ spec, annotations }: Config<WasmPlugin>): string {
   const { verificationKey: _, ...used } = spec;
   return hash('sha256', JSON.stringify([used, annotations])).slice(0, 16);

@@ -11,29 +11,29 @@ import { providerCluster } from '../telemetry/provider-cluster.ts';
 
 const fetchTimeoutMs = 30_000;
 /**
- * Envoy's own is one, a second later at most, and then never again: too few for a cluster that is still being warmed, or a
- * server that is restarted. Rests double from a second to ten (`RetryPolicy` of `config/core/v3/base.proto`); a new listener
- * waits for the last of them.
+ * Envoy's default is one retry after at most a second, which is too few for a warming cluster or a restarting server.
+ * Backoff doubles from one to ten seconds (`RetryPolicy` of `config/core/v3/base.proto`). A new listener waits for the
+ * last retry.
  */
 const fetchRetries = 5;
 
 export interface WasmSource {
-  /** Undefined: Envoy cannot get it. */
+  /** `undefined` if Envoy cannot get it. */
   readonly code: Init<typeof AsyncDataSourceSchema> | undefined;
-  /** The cluster that Envoy fetches code from; `undefined` for code of a file, and for code that the agent fetches. */
+  /** The cluster that Envoy fetches code from, `undefined` if the code is in a file or the agent fetches it. */
   readonly cluster?: string;
   /** The agent fetches the code. */
   readonly isByAgent?: true;
-  /** What the answer depends on besides the plugin. */
+  /** Dependencies apart from the plugin. */
   readonly dependsOn: readonly ConfigKey[];
 }
 
-/** Cluster of code that the agent fetches; Istio's agent expects the same name. */
+/** Cluster of code that the agent fetches. Istio's agent expects the same name. */
 const agentCluster = '_';
 
 /**
- * Envoy reads files, and fetches over HTTP from services of the mesh if a checksum is configured. From other hosts, and without a checksum, an
- * agent with `WASM_FETCH` fetches. Images of a registry (`oci://`) are always fetched by the agent.
+ * Envoy reads files, and fetches over HTTP from services of the mesh if a checksum is configured. From other hosts, and
+ * without a checksum, an agent with `WASM_FETCH` fetches. The agent always fetches images of a registry (`oci://`).
  */
 export function wasmSource({ url, sha256 = '' }: WasmPlugin, shape: ProxyShape, push: PushContext): WasmSource {
   const { protocol, hostname, port, pathname } = new URL(url);

@@ -1,4 +1,4 @@
-/** The filter that stands for Wasm code that a proxy does not get: everything passes, or nothing does. */
+/** Replaces a Wasm filter that a proxy cannot run, and allows or denies everything. */
 import type { Any } from '@bufbuild/protobuf/wkt';
 import { RBAC_Action } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import { RBACSchema as HttpRbacSchema } from '../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
@@ -6,7 +6,7 @@ import { RBACSchema as NetworkRbacSchema } from '../../gen/envoy/extensions/filt
 import { pack } from '../messages/any.ts';
 import type { WasmLevel } from './wasm-plugins.ts';
 
-/** @param failsOpen requests or connections pass; otherwise they get 403, or are closed */
+/** @param failsOpen allow, otherwise requests get 403 and connections are closed */
 export function wasmSubstitute(level: WasmLevel, failsOpen: boolean): Any {
   const rules = failsOpen ? undefined : { action: RBAC_Action.ALLOW, policies: {} };
   return level === 'NETWORK'

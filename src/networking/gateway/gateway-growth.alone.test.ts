@@ -1,4 +1,4 @@
-/** A gateway of many hosts costs as much for each host as one of few: counted, not timed. */
+/** The cost of each host of a gateway does not grow with the number of hosts. Counts calls instead of time. */
 import { describe, expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import { countedWork, growthOfWork } from '../../../test/harness/counted-work.ts';
@@ -7,7 +7,7 @@ import { readConfigFile } from '../../model/config/config-file.ts';
 import { clusterType, listenerType, routeType, secretType } from '../index.ts';
 
 const [few, many] = [100, 400];
-/** Of all that is done. */
+/** Over all counted calls. */
 const maxExponent = 1.2;
 
 const times = <T>(size: number, make: (index: number) => T): T[] =>
@@ -26,7 +26,7 @@ function service(index: number): Config {
 
 const destination = (index: number): object => ({ host: `s${index}.edge.svc.cluster.local`, port: { number: 8080 } });
 
-/** To a gateway of the namespace. */
+/** A virtual service of a gateway in the namespace. */
 function virtualService(
   index: number,
   gateways: readonly string[],
@@ -66,24 +66,24 @@ const patchedHosts = envoyFilter(
   },
 );
 
-/** What a gateway asks for: the listeners, and what of other types they name. */
-interface Asked {
+/** Resources that a gateway requests, apart from listeners. */
+interface Requested {
   readonly objects: readonly Config[];
   readonly routes?: readonly string[];
   readonly secrets?: readonly string[];
   readonly labels?: object;
-  /** Changed when all has been sent once. */
+  /** A change after the first responses. */
   readonly change?: Config;
 }
 
-/** Everything that it asks for, and again after a change. */
-function serve({ objects, routes = [], secrets = [], labels = {}, change }: Asked): void {
+/** Builds all requested resources, and builds them again after a change. */
+function serve({ objects, routes = [], secrets = [], labels = {}, change }: Requested): void {
   const world = new GivenWorld(objects);
   const node = world.connect('10.9.0.1', { namespace: 'edge', type: 'router', secrets: true, labels });
   const watched = [clusterType, listenerType, routeType, secretType];
   const take = (types: readonly string[]): number => {
-    const wanted = (type: string) => (type === routeType ? routes : type === secretType ? secrets : '*');
-    return types.reduce((sum, type) => sum + node.get(type, wanted(type))!.resources.size, 0);
+    const names = (type: string) => (type === routeType ? routes : type === secretType ? secrets : '*');
+    return types.reduce((sum, type) => sum + node.get(type, names(type))!.resources.size, 0);
   };
   expect(take(watched)).toBeGreaterThan(0);
   if (change !== undefined) take(node.typesToPush(world.put(change), watched));
@@ -105,7 +105,7 @@ const addedFilter = envoyFilter(
   { operation: 'INSERT_FIRST', value: filter },
 );
 
-const meshes: Readonly<Record<string, (size: number) => Asked>> = {
+const meshes: Readonly<Record<string, (size: number) => Requested>> = {
   'HTTPS hosts in one object, EnvoyFilters on their routes and chains': (size) => ({
     objects: [
       gateway(
@@ -322,18 +322,18 @@ const meshes: Readonly<Record<string, (size: number) => Asked>> = {
   }),
 };
 
-describe('the work for a gateway grows no faster than what it serves', () => {
-  it.each(Object.entries(meshes))('%s', (_, meshOf) => {
+describe('the work for a gateway does not grow faster than its objects', () => {
+  it.each(Object.entries(meshes))('the work grows linearly for %s', (_, meshOf) => {
     const work = (size: number) => {
-      const asked = meshOf(size);
-      return countedWork(() => serve(asked));
+      const requested = meshOf(size);
+      return countedWork(() => serve(requested));
     };
     const { exponent, tooFast } = growthOfWork(work, few, many);
     expect(tooFast).toEqual([]);
     expect(exponent).toBeLessThan(maxExponent);
   });
 
-  it('a file of them is read', () => {
+  it('certificates of a file are read once', () => {
     const work = (size: number) => {
       const object = (kind: string, name: string, spec: object): string =>
         JSON.stringify({ apiVersion: 'networking.istio.io/v1', kind, metadata: { name, namespace: 'edge' }, spec });

@@ -1,6 +1,7 @@
 /**
- * Which server of a port serves a host. SNI chooses among the TLS servers of a port, so each host is served by one of them, and requests
- * for it that come over a connection to another server of the port, whose wildcard includes it, evade what its own server requires.
+ * Determines the server of each host on a port. SNI selects among the TLS servers of a port, so one of them serves each
+ * host. Requests for the host on a connection to a server with a wider wildcard would evade the requirements of its own
+ * server.
  */
 import { coveringKeys } from '../../model/fields/hostname.ts';
 import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
@@ -15,40 +16,40 @@ import {
 } from './placed-server.ts';
 import type { TlsRequirements } from './tls-requirements.ts';
 
-/** The server of a host, and what applies to the host beside the settings of the server. */
+/** The server of a host, and settings that only apply to the host. */
 export interface HostOwner {
-  readonly one: ServerOnPort;
-  /** In place of the server's own: they satisfy what other servers of the namespace require for the host. */
+  readonly serverOnPort: ServerOnPort;
+  /** Override the server's TLS settings, because other servers of the namespace require more for the host. */
   readonly tls?: ServerTlsSettings;
   /** Why connections for the host are closed. */
   readonly closed?: string;
-  /** Hosts within this one whose own servers require something that this one does not. */
-  readonly misdirected: Map<string, OtherOwner>;
-  /** Wildcards that include the host and whose servers require something that this one does not. */
-  readonly exceptions: Map<string, OtherOwner>;
+  /** Narrower hosts whose servers have requirements that this one does not. */
+  readonly misdirected: Map<string, DifferingOwner>;
+  /** Wider wildcards whose servers have requirements that this one does not. */
+  readonly exceptions: Map<string, DifferingOwner>;
 }
 
-export interface OtherOwner {
+export interface DifferingOwner {
   readonly owner: HostOwner;
-  /** What one of the two does not require, as texts for people. */
+  /** Requirements that one of the two servers lacks, as texts for users. */
   readonly fields: readonly string[];
 }
 
-/** By host, for each listener. */
+/** By listener, then by host. */
 export type HostOwners = ReadonlyMap<string, ReadonlyMap<string, HostOwner>>;
 
-/** Hosts of TLS servers, and of HTTP servers, which have no certificates but may redirect to HTTPS. */
+/** HTTP servers are included because they may redirect to HTTPS. */
 export function hostOwners(placed: readonly PlacedServer[], requirements: TlsRequirements): HostOwners {
   const claims = new Map<string, Map<string, ServerOnPort[]>>();
-  for (const { one, bind, notThere } of placed) {
-    if (notThere !== undefined || kindOf(one.server) === 'tcp') continue;
-    const key = `${listenerKey(bind, one.port)} ${kindOf(one.server)}`;
+  for (const { serverOnPort, bind, unavailable } of placed) {
+    if (unavailable !== undefined || kindOf(serverOnPort.server) === 'tcp') continue;
+    const key = `${listenerKey(bind, serverOnPort.port)} ${kindOf(serverOnPort.server)}`;
     const ofListener = claims.get(key) ?? new Map<string, ServerOnPort[]>();
     claims.set(key, ofListener);
-    for (const host of new Set(one.server.hosts.map(dnsName))) {
+    for (const host of new Set(serverOnPort.server.hosts.map(dnsName))) {
       const ofHost = ofListener.get(host);
-      if (ofHost === undefined) ofListener.set(host, [one]);
-      else ofHost.push(one);
+      if (ofHost === undefined) ofListener.set(host, [serverOnPort]);
+      else ofHost.push(serverOnPort);
     }
   }
   const owners = new Map<string, Map<string, HostOwner>>();
@@ -61,48 +62,50 @@ export function hostOwners(placed: readonly PlacedServer[], requirements: TlsReq
   return owners;
 }
 
-/** The owner of a host of a server. */
-export function ownerAt(owners: HostOwners, { one, bind }: PlacedServer, host: string): HostOwner | undefined {
-  return owners.get(`${listenerKey(bind, one.port)} ${kindOf(one.server)}`)?.get(host);
+export function ownerAt(owners: HostOwners, { serverOnPort, bind }: PlacedServer, host: string): HostOwner | undefined {
+  return owners.get(`${listenerKey(bind, serverOnPort.port)} ${kindOf(serverOnPort.server)}`)?.get(host);
 }
 
 /**
- * The oldest server serves the host. Where the servers of one namespace differ in what they require, the strictest of them serves it, with
- * what all of them require: a host is never open because an older object forgot its client certificates. A server of another namespace takes
- * no host over.
+ * The oldest server serves the host. If servers of its namespace differ in their requirements, the strictest of them
+ * serves it, with the requirements of all: an older object without client certificates must not open a host that a
+ * newer one protects. A server of another namespace never takes over a host.
  */
 function ownerOf(claimants: readonly ServerOnPort[], requirements: TlsRequirements): HostOwner {
   const parts = { misdirected: new Map(), exceptions: new Map() };
-  let [one] = claimants as [ServerOnPort, ...ServerOnPort[]];
-  if (claimants.length === 1) return { one, ...parts };
-  const { namespace } = one.gateway;
+  let [serverOnPort] = claimants as [ServerOnPort, ...ServerOnPort[]];
+  if (claimants.length === 1) return { serverOnPort, ...parts };
+  const { namespace } = serverOnPort.gateway;
   const rivals = claimants.filter((rival) => rival.gateway.namespace === namespace && hasRequirements(rival));
-  if (!hasRequirements(one)) return { one, ...parts };
-  for (const rival of rivals) if (isStricter(rival, one, requirements)) one = rival;
-  if (one.closed !== undefined) return { one, ...parts };
-  let tls = tlsOf(one);
+  if (!hasRequirements(serverOnPort)) return { serverOnPort, ...parts };
+  for (const rival of rivals) if (isStricter(rival, serverOnPort, requirements)) serverOnPort = rival;
+  if (serverOnPort.closed !== undefined) return { serverOnPort, ...parts };
+  let tls = tlsOf(serverOnPort);
   for (const rival of rivals) {
-    if (rival === one || requirements.lesserFields(tls, tlsOf(rival)).length === 0) continue;
+    if (rival === serverOnPort || requirements.lesserFields(tls, tlsOf(rival)).length === 0) continue;
     const both = requirements.both(tls, tlsOf(rival));
     if (typeof both === 'string') {
-      const servers = `${gatewayName(one.gateway)} and ${gatewayName(rival.gateway)}`;
-      return { one, closed: `its connections are closed, because ${both} ${servers}`, ...parts };
+      const servers = `${gatewayName(serverOnPort.gateway)} and ${gatewayName(rival.gateway)}`;
+      return { serverOnPort, closed: `its connections are closed, because ${both} ${servers}`, ...parts };
     }
     tls = both;
   }
-  return { one, ...(tls !== tlsOf(one) && { tls }), ...parts };
+  return { serverOnPort, ...(tls !== tlsOf(serverOnPort) && { tls }), ...parts };
 }
 
-function isStricter(rival: ServerOnPort, one: ServerOnPort, requirements: TlsRequirements): boolean {
-  if (rival === one || one.closed !== undefined) return false;
+function isStricter(rival: ServerOnPort, serverOnPort: ServerOnPort, requirements: TlsRequirements): boolean {
+  if (rival === serverOnPort || serverOnPort.closed !== undefined) return false;
   if (rival.closed !== undefined) return true;
-  const [own, least] = [tlsOf(rival), tlsOf(one)];
-  const more = requirements.demandOf(own) - requirements.demandOf(least);
-  if (more !== 0) return more > 0;
-  return requirements.lesserFields(least, own).length > 0 && requirements.lesserFields(own, least).length === 0;
+  const [rivalTls, currentTls] = [tlsOf(rival), tlsOf(serverOnPort)];
+  const difference = requirements.demandOf(rivalTls) - requirements.demandOf(currentTls);
+  if (difference !== 0) return difference > 0;
+  return (
+    requirements.lesserFields(currentTls, rivalTls).length > 0 &&
+    requirements.lesserFields(rivalTls, currentTls).length === 0
+  );
 }
 
-/** Backends decide for TLS that is passed through. */
+/** Backends decide on passthrough TLS. */
 function hasRequirements({ server, closed }: ServerOnPort): boolean {
   return closed !== undefined || kindOf(server) !== 'tls' || !isPassthrough(server);
 }
@@ -115,28 +118,28 @@ function tlsOf({ server }: ServerOnPort): ServerTlsSettings {
 
 /** Fields in which the server of a host requires less than another server does for the same host. */
 export function lesserFields(
-  { one, tls = tlsOf(one), closed = one.closed }: HostOwner,
-  other: Pick<HostOwner, 'one' | 'tls' | 'closed'>,
+  { serverOnPort, tls = tlsOf(serverOnPort), closed = serverOnPort.closed }: HostOwner,
+  other: Pick<HostOwner, 'serverOnPort' | 'tls' | 'closed'>,
   requirements: TlsRequirements,
 ): readonly string[] {
-  if (closed !== undefined || !hasRequirements(one)) return [];
-  if ((other.closed ?? other.one.closed) !== undefined) return ['open connections instead of closed ones'];
-  const otherMode = tlsOf(other.one).mode;
-  // Its connections have SNIs of their own (`outbound_…`), not its hosts.
+  if (closed !== undefined || !hasRequirements(serverOnPort)) return [];
+  if ((other.closed ?? other.serverOnPort.closed) !== undefined) return ['open connections instead of closed ones'];
+  const otherMode = tlsOf(other.serverOnPort).mode;
+  // Its connections have SNIs of the form `outbound_…`, not its hosts.
   if (otherMode === 'AUTO_PASSTHROUGH') return [];
-  if (!hasRequirements(other.one)) return [`mode ${tls.mode} instead of ${otherMode}`];
-  return requirements.lesserFields(tls, other.tls ?? tlsOf(other.one));
+  if (!hasRequirements(other.serverOnPort)) return [`mode ${tls.mode} instead of ${otherMode}`];
+  return requirements.lesserFields(tls, other.tls ?? tlsOf(other.serverOnPort));
 }
 
 function compareWithWildcards(owners: ReadonlyMap<string, HostOwner>, requirements: TlsRequirements): void {
   for (const [host, owner] of owners) {
     for (const wildcard of coveringKeys(host, owners)) {
       const wider = owners.get(wildcard)!;
-      if (wildcard === host || (wider.one === owner.one && wider.tls === owner.tls)) continue;
+      if (wildcard === host || (wider.serverOnPort === owner.serverOnPort && wider.tls === owner.tls)) continue;
       const missing = lesserFields(wider, owner, requirements);
       if (missing.length > 0) wider.misdirected.set(host, { owner, fields: missing });
-      // A closed server serves nothing that the host could be an exception of.
-      const excepted = wider.one.closed === undefined ? lesserFields(owner, wider, requirements) : [];
+      // A closed server serves no wider hosts.
+      const excepted = wider.serverOnPort.closed === undefined ? lesserFields(owner, wider, requirements) : [];
       if (excepted.length > 0) owner.exceptions.set(wildcard, { owner: wider, fields: excepted });
     }
   }

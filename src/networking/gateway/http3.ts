@@ -1,4 +1,4 @@
-/** Which servers of a gateway speak HTTP/3, and on which UDP ports (PILOT_ENABLE_QUIC_LISTENERS). */
+/** Which servers of a gateway offer HTTP/3, and on which UDP ports (PILOT_ENABLE_QUIC_LISTENERS). */
 import { checksClients } from '../../model/kinds/destinations/client-authority.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -6,14 +6,14 @@ import { isUnixSocket } from '../messages/address.ts';
 import { isPrivilegedPort } from '../traffic/reserved-ports.ts';
 import type { GatewayServer } from './merge-gateways.ts';
 
-/** The UDP ports that the proxy listens on for a server, or why there are none. */
+/** The proxy's UDP ports of a server, or why it has no port. */
 export type Http3Offer =
   | { readonly ports: readonly number[]; readonly reason?: undefined }
   | { readonly ports?: undefined; readonly reason: string };
 
 /**
- * As in Istio, HTTPS servers that terminate TLS speak HTTP/3 where a Service of the gateway has a UDP port of the server's number.
- * `undefined` for other servers, and while HTTP/3 is off.
+ * As in Istio, HTTPS servers that terminate TLS offer HTTP/3 if a Service of the gateway has a UDP port of the server's
+ * number. `undefined` for other servers, and if HTTP/3 is off.
  */
 export function http3Offer(
   { server, routeName }: GatewayServer,
@@ -34,16 +34,16 @@ export function http3Offer(
   const newest = tls.maxProtocolVersion ?? 'TLS_AUTO';
   if (newest !== 'TLS_AUTO' && newest !== 'TLSV1_3')
     return { reason: `QUIC requires TLS 1.3, maxProtocolVersion is ${newest}` };
-  const privileged = ports.find((one) => isPrivilegedPort(one, shape as ProxyShape));
+  const privileged = ports.find((candidatePort) => isPrivilegedPort(candidatePort, shape as ProxyShape));
   return privileged === undefined
     ? { ports }
     : { reason: `the pod may not bind ports below 1024, such as ${privileged}` };
 }
 
-/** Seconds for which a client may use HTTP/3 after it has read of it, as in Istio. */
+/** Seconds for which a client may remember the offer, as in Istio. */
 const advertisedSeconds = 86_400;
 
-/** Value of `alt-svc`. @param port that clients connect to */
+/** Value of the header `alt-svc`. @param port that clients connect to */
 export function http3Advertisement(port: number): string {
   return `h3=":${port}"; ma=${advertisedSeconds}`;
 }

@@ -20,7 +20,7 @@ function merge(yaml: string, about: Partial<ProxyShape> = {}): MergedGateways {
 }
 
 describe('gateways of one proxy', () => {
-  it('share plain HTTP ports, and the routes of them', () => {
+  it('servers share plain HTTP ports and their routes', () => {
     const merged = merge(
       gateway('a', '[{ port: { number: 80, name: http, protocol: HTTP }, hosts: [a.test] }]') +
         gateway('b', '[{ port: { number: 80, name: http, protocol: HTTP2 }, hosts: [b.test] }]'),
@@ -29,7 +29,7 @@ describe('gateways of one proxy', () => {
     expect(merged.routes.get('http.80')?.map(({ gateway }) => gateway.name)).toEqual(['a', 'b']);
   });
 
-  it('share TLS ports host by host: a name that an older server has is left out', () => {
+  it('servers share TLS ports by host, and a younger server does not get the hosts of an older one', () => {
     const merged = merge(
       gateway('a', `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [a.test], ${tls} }]`) +
         gateway('b', `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [a.test, b.test], ${tls} }]`) +
@@ -43,14 +43,14 @@ describe('gateways of one proxy', () => {
     ]);
   });
 
-  it('reject an HTTPS server whose routes have the name of those of another, and say whose', () => {
+  it('an HTTPS server is rejected if its route configuration has the name of another one, with the owner of that name', () => {
     const server = (name: string, host: string): string =>
       `[{ port: { number: 443, name: ${name}, protocol: HTTPS }, hosts: [${host}], ${tls} }]`;
     const merged = merge(gateway('a', server('x.y', 'a.test')) + gateway('y.a', server('x', 'b.test')));
     expect(merged.rejected).toEqual([expect.stringContaining('an HTTPS server of default/a has the same port name')]);
   });
 
-  it('share them whatever the case of a name: an SNI has none, and Envoy refuses chains of one name', () => {
+  it('servers share hosts independent of case, because SNIs have none and Envoy rejects chains of one name', () => {
     const merged = merge(
       gateway('a', `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [A.Test], ${tls} }]`) +
         gateway('b', `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [a.TEST], ${tls} }]`),
@@ -59,7 +59,7 @@ describe('gateways of one proxy', () => {
     expect(merged.rejected).toEqual(['Gateway/default/b server https: a.test is served by default/a on port 443']);
   });
 
-  describe('of which two serve a host by TLS and ask different things of its clients (istio 13717)', () => {
+  describe('two TLS servers of one host with different client requirements (istio 13717)', () => {
     const server = (mode: string, hosts: string): string => {
       const files = mode === 'PASSTHROUGH' ? '' : ', serverCertificate: /c, privateKey: /k';
       const roots = mode.endsWith('MUTUAL') ? ', caCertificates: /ca' : '';
@@ -80,7 +80,7 @@ describe('gateways of one proxy', () => {
       ['MUTUAL', 'SIMPLE', 'g1'],
       ['MUTUAL', 'MUTUAL', 'g1'],
       ['PASSTHROUGH', 'MUTUAL', 'g1'],
-    ])('of %s and %s the strictest of one namespace serves it', (older, younger, owner) => {
+    ])('of %s and %s in one namespace the stricter server gets the host', (older, younger, owner) => {
       const yaml = gateway('g1', server(older, 'x.test')) + gateway('g2', server(younger, 'x.test, y.test'));
       expect(served(yaml)).toEqual({ 'x.test': owner, 'y.test': 'g2' });
       const [lost] = merge(yaml).rejected;
@@ -88,7 +88,7 @@ describe('gateways of one proxy', () => {
       expect(lost).toContain(`Gateway/default/${loser} server https: x.test is served by default/${other} on port 443`);
     });
 
-    it('the oldest serves it where they are of different namespaces, and the other one reports what it requires less', () => {
+    it('the oldest server gets the host if the namespaces differ, and the other server reports its lesser requirements', () => {
       const yaml =
         gateway('g1', server('SIMPLE', 'x.test'), 'bank') +
         gateway('g2', server('MUTUAL', 'x.test, y.test'), 'mallory');
@@ -99,7 +99,7 @@ describe('gateways of one proxy', () => {
     });
   });
 
-  describe('of which TLS servers differ in what they require', () => {
+  describe('TLS servers with different requirements', () => {
     const server = (hosts: string, tls: string): string =>
       `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [${hosts}], tls: { serverCertificate: /c, privateKey: /k, ${tls} } }]`;
     const two = (older: string, younger: string): MergedGateways =>
@@ -124,16 +124,16 @@ describe('gateways of one proxy', () => {
       ['pinned certificates', mutual, `${mutual}, verifyCertificateHash: [${'a'.repeat(64)}]`],
       ['a revocation list', mutual, `${mutual}, caCrl: /crl`],
       ['HTTPS in front of it', 'mode: SIMPLE', 'mode: SIMPLE, httpsRedirect: true'],
-    ])('the one with %s serves a host of both, whichever is older', (_, wide, strict) => {
+    ])('a server with %s gets the common host, independent of age', (_, wide, strict) => {
       const hosts = ({ ports }: MergedGateways) =>
-        ports[0]!.servers.map(({ gateway: { name }, hosts: own }) => `${name}: ${own}`);
+        ports[0]!.servers.map(({ gateway: { name }, hosts: ownHosts }) => `${name}: ${ownHosts}`);
       expect(hosts(two(wide, strict))).toEqual(['g2: x.test,y.test']);
       expect(hosts(two(strict, wide))).toEqual(['g1: x.test', 'g2: y.test']);
       const [lost] = two(strict, wide).rejected;
       expect(lost).toBe('Gateway/default/g2 server https: x.test is served by default/g1 on port 443');
     });
 
-    it('a host of both has what both require, under a route configuration of its own', () => {
+    it('the common host has the requirements of both servers, under a separate route configuration', () => {
       const merged = two('mode: SIMPLE, minProtocolVersion: TLSV1_3, httpsRedirect: true', mutual);
       const served = merged.ports[0]!.servers;
       expect(served.map(({ hosts, routeName, server: { tls } }) => [hosts, routeName, tls])).toEqual([
@@ -167,19 +167,22 @@ describe('gateways of one proxy', () => {
         'mode: SIMPLE, minProtocolVersion: TLSV1_2, maxProtocolVersion: TLSV1_2, cipherSuites: [ECDHE-RSA-AES256-GCM-SHA384]',
         'mode: SIMPLE, minProtocolVersion: TLSV1_2, maxProtocolVersion: TLSV1_2, cipherSuites: [ECDHE-RSA-AES128-GCM-SHA256]',
       ],
-    ])('a host for which no client satisfies both is closed, and both report it (%s)', (what, older, younger) => {
-      const { ports, rejected, overlapping } = two(older, younger);
-      expect(ports[0]!.servers.map(({ hosts, closed, routeName }) => [hosts, closed === undefined, routeName])).toEqual(
-        [
+    ])(
+      'a host whose requirements no client can satisfy is closed, and both servers report it (%s)',
+      (description, older, younger) => {
+        const { ports, rejected, overlapping } = two(older, younger);
+        expect(
+          ports[0]!.servers.map(({ hosts, closed, routeName }) => [hosts, closed === undefined, routeName]),
+        ).toEqual([
           [['x.test'], false, undefined],
           [['y.test'], true, 'https.443.https.g2.default'],
-        ],
-      );
-      for (const [text] of [rejected, overlapping])
-        expect(text).toMatch(new RegExp(`x.test.*closed, because no .*${what}`));
-    });
+        ]);
+        for (const [text] of [rejected, overlapping])
+          expect(text).toMatch(new RegExp(`x.test.*closed, because no .*${description}`));
+      },
+    );
 
-    it('the older one serves a host of two authorities, and the younger one reports it', () => {
+    it('the older server gets a host of two authorities, and the younger server reports it', () => {
       const { ports, rejected } = two(mutual, 'mode: MUTUAL, caCertificates: /other');
       expect(ports[0]!.servers.map(({ gateway: { name } }) => name)).toEqual(['g1', 'g2']);
       expect(rejected).toEqual([
@@ -187,7 +190,7 @@ describe('gateways of one proxy', () => {
       ]);
     });
 
-    it('defaults of the mesh count for servers without settings of their own', () => {
+    it('defaults of the mesh apply to servers without settings of their own', () => {
       const push = givenMesh(
         gateway('g1', server('x.test', 'mode: SIMPLE, minProtocolVersion: TLSV1_2')) +
           gateway('g2', server('x.test', 'mode: SIMPLE')),
@@ -203,7 +206,7 @@ describe('gateways of one proxy', () => {
       expect(of({})).toBe('g1');
     });
 
-    it('a wildcard serves no host whose own server requires more, and both directions are reported', () => {
+    it('a wildcard does not serve a host whose server requires more, and both directions are reported', () => {
       const pair = (wide: string, narrow: string): MergedGateways =>
         merge(gateway('w', server('"*.x.test"', wide)) + gateway('n', server('a.x.test, b.x.test', narrow), 'other'));
       const misdirected = ({ ports }: MergedGateways) =>
@@ -222,7 +225,7 @@ describe('gateways of one proxy', () => {
       expect([misdirected(alike), alike.overlapping]).toEqual([[[], []], []]);
     });
 
-    it('a narrower wildcard and a server that passes TLS through count as well, AUTO_PASSTHROUGH has names of its own', () => {
+    it('narrower wildcards and TLS passthrough servers are compared too, but AUTO_PASSTHROUGH has separate names', () => {
       const through = (mode: string): string =>
         `[{ port: { number: 443, name: tls, protocol: TLS }, hosts: ["*.y.x.test"], tls: { mode: ${mode} } }]`;
       const of = (mode: string) =>
@@ -231,7 +234,7 @@ describe('gateways of one proxy', () => {
       expect(of('AUTO_PASSTHROUGH').misdirected).toBeUndefined();
     });
 
-    it('an HTTP host that is excepted from the redirection of a wildcard is reported', () => {
+    it("an HTTP host that is an exception to a wildcard's HTTPS redirect is reported", () => {
       const http = (host: string, redirect: boolean): string =>
         `[{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["${host}"]${redirect ? ', tls: { httpsRedirect: true }' : ''} }]`;
       const { overlapping, rejected } = merge(
@@ -243,14 +246,14 @@ describe('gateways of one proxy', () => {
       ]);
     });
 
-    it('one report names three overlaps, and the number of the others', () => {
+    it('one report lists three overlaps and the number of further ones', () => {
       const narrow = Array.from({ length: 5 }, (_, i) => gateway(`n${i}`, server(`a${i}.x.test`, mutual)));
       const { overlapping } = merge(gateway('w', server('"*.x.test"', 'mode: SIMPLE')) + narrow.join(''));
       expect(overlapping[0]).toMatch(/a0\.x\.test.*a1\.x\.test.*a2\.x\.test.*; 2 more such overlaps$/);
     });
   });
 
-  it('reject a server of another kind on a taken port, and say who has it', () => {
+  it('a server of another kind on an occupied port is rejected, with the owner of the port', () => {
     const merged = merge(
       gateway('a', '[{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["*"] }]') +
         gateway('b', '[{ port: { number: 80, name: tcp, protocol: TCP }, hosts: ["*"] }]'),
@@ -259,7 +262,7 @@ describe('gateways of one proxy', () => {
     expect(merged.rejected).toEqual([expect.stringContaining('port 80 is used by a http server of default/a')]);
   });
 
-  it('are kept apart by the address that they bind', () => {
+  it('servers with different bind addresses have separate listeners', () => {
     const merged = merge(
       gateway('a', '[{ port: { number: 80, name: http, protocol: HTTP }, bind: 127.0.0.1, hosts: ["*"] }]') +
         gateway('b', '[{ port: { number: 80, name: tcp, protocol: TCP }, hosts: ["*"] }]'),
@@ -268,22 +271,22 @@ describe('gateways of one proxy', () => {
     expect([...merged.routes.keys()]).toEqual(['http.80.127.0.0.1']);
   });
 
-  it('share a port where one says that it binds every address, and another does not say it', () => {
+  it('a server that binds all addresses explicitly shares the port with one that does so by default', () => {
     const unsaid = gateway('a', '[{ port: { number: 80, name: http, protocol: HTTP }, hosts: [a.test] }]');
-    const said = (address: string): string =>
+    const reported = (address: string): string =>
       gateway('b', `[{ port: { number: 80, name: http, protocol: HTTP }, bind: "${address}", hosts: [b.test] }]`);
     const names = (yaml: string, ipFamily: ProxyShape['ipFamily']): Record<string, string[]> => {
       const { ports, routes } = merge(yaml, { ipFamily });
       expect(ports).toHaveLength(routes.size);
       return Object.fromEntries([...routes].map(([name, servers]) => [name, servers.map((one) => one.gateway.name)]));
     };
-    expect(names(unsaid + said('0.0.0.0'), 'v4')).toEqual({ 'http.80': ['a', 'b'] });
-    expect(names(said('0.0.0.0') + unsaid, 'v4')).toEqual({ 'http.80': ['b', 'a'] });
-    expect(names(unsaid + said('::'), 'v6')).toEqual({ 'http.80': ['a', 'b'] });
-    expect(names(unsaid + said('::'), 'dual')).toEqual({ 'http.80': ['a', 'b'] });
-    expect(names(unsaid + said('::'), 'v4')).toEqual({ 'http.80': ['a'], 'http.80.::': ['b'] });
-    expect(names(said('0.0.0.0'), 'v4')).toEqual({ 'http.80.0.0.0.0': ['b'] });
-    const tcp = said('0.0.0.0').replace('protocol: HTTP', 'protocol: TCP');
+    expect(names(unsaid + reported('0.0.0.0'), 'v4')).toEqual({ 'http.80': ['a', 'b'] });
+    expect(names(reported('0.0.0.0') + unsaid, 'v4')).toEqual({ 'http.80': ['b', 'a'] });
+    expect(names(unsaid + reported('::'), 'v6')).toEqual({ 'http.80': ['a', 'b'] });
+    expect(names(unsaid + reported('::'), 'dual')).toEqual({ 'http.80': ['a', 'b'] });
+    expect(names(unsaid + reported('::'), 'v4')).toEqual({ 'http.80': ['a'], 'http.80.::': ['b'] });
+    expect(names(reported('0.0.0.0'), 'v4')).toEqual({ 'http.80.0.0.0.0': ['b'] });
+    const tcp = reported('0.0.0.0').replace('protocol: HTTP', 'protocol: TCP');
     expect(merge(unsaid + tcp).rejected).toEqual([expect.stringContaining('port 80 is used by a http server')]);
   });
 
@@ -292,14 +295,14 @@ describe('gateways of one proxy', () => {
     ({ service: { hostname, namespace: 'default', labels }, port: { number: 80 }, targetPort }) as ServiceTarget;
   const portsOf = ({ ports }: MergedGateways): number[] => ports.map(({ port }) => port);
 
-  it('listen where their services lead, each port once', () => {
+  it('a gateway listens on the target ports of its services, each once', () => {
     const yaml = gateway('a', oneServer);
     const serviceTargets = [target('a.test', 8080), target('b.test', 8081), target('c.test', 8080)];
     expect(portsOf(merge(yaml, { serviceTargets }))).toEqual([8080, 8081]);
     expect(portsOf(merge(yaml, { serviceTargets: [] }))).toEqual([80]);
   });
 
-  it('listen on the port itself where the only service that leads elsewhere is not to be followed', () => {
+  it("a gateway listens on the server's port if the only service that maps it has translation disabled", () => {
     const unfollowed = target('a.test', 8080, { 'experimental.istio.io/disable-gateway-port-translation': 'true' });
     expect(portsOf(merge(gateway('a', oneServer), { serviceTargets: [unfollowed] }))).toEqual([80]);
     expect(portsOf(merge(gateway('a', oneServer), { serviceTargets: [unfollowed, target('b.test', 8081)] }))).toEqual([
@@ -307,7 +310,7 @@ describe('gateways of one proxy', () => {
     ]);
   });
 
-  it('that name their services listen where these lead, and nowhere else', () => {
+  it('a Gateway that names its services listens only on their target ports', () => {
     const servers = [80, 81].map((number) => {
       return `{ port: { number: ${number}, name: http-${number}, protocol: HTTP }, hosts: ["*"] }`;
     });
@@ -317,7 +320,7 @@ describe('gateways of one proxy', () => {
     expect(portsOf(merge(named, { serviceTargets }))).toEqual([8080]);
   });
 
-  it('close an ISTIO_MUTUAL server where nobody serves workload certificates, and tell it', () => {
+  it('an ISTIO_MUTUAL server is closed and reported if there are no workload certificates', () => {
     const yaml = gateway(
       'a',
       '[{ port: { number: 443, name: tls, protocol: HTTPS }, hosts: ["*"], tls: { mode: ISTIO_MUTUAL } }]',
@@ -333,22 +336,22 @@ describe('gateways of one proxy', () => {
     expect(served.rejected).toEqual([]);
   });
 
-  it('listen nowhere that the pod may not', () => {
+  it('a gateway listens on no port that the pod may not bind', () => {
     const yaml = gateway('a', oneServer);
     const unprivileged = merge(yaml, { metadata: { UNPRIVILEGED_POD: 'true' } });
     expect(unprivileged.ports).toEqual([]);
     expect(unprivileged.rejected).toHaveLength(1);
   });
 
-  it('are merged once for all who ask, and again when a Gateway changes', () => {
+  it('gateways are merged once for all callers, and again when a Gateway changes', () => {
     const yaml = gateway('a', oneServer);
-    const before = givenMesh(yaml);
+    const previous = givenMesh(yaml);
     const shape = givenShape({ type: 'router' });
-    const merged = mergeGateways(shape, before.context);
-    expect(mergeGateways(shape, before.context)).toBe(merged);
+    const merged = mergeGateways(shape, previous.context);
+    expect(mergeGateways(shape, previous.context)).toBe(merged);
     const route = { kind: 'VirtualService', namespace: 'default', name: 'v' };
-    const later = givenMesh(yaml, { previous: { ...before, changed: [route] } });
-    expect(later.context).not.toBe(before.context);
+    const later = givenMesh(yaml, { previous: { ...previous, changed: [route] } });
+    expect(later.context).not.toBe(previous.context);
     expect(mergeGateways(shape, later.context)).toBe(merged);
     const gatewayKey = { kind: 'Gateway', namespace: 'default', name: 'b' };
     const last = givenMesh(yaml + gateway('b', oneServer), { previous: { ...later, changed: [gatewayKey] } });

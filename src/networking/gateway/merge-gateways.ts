@@ -1,6 +1,6 @@
 /**
- * All Gateway objects of a proxy as one list of ports (spec/discovery.md §8.7). Listeners, routes and clusters are made
- * from it.
+ * Merges all Gateway objects of a proxy into one list of ports (spec/discovery.md §8.7), from which listeners, routes
+ * and clusters are built.
  */
 import { onceFor, onceForPair } from '../../model/collections/once-for.ts';
 import { WeakValues } from '../../model/collections/weak-values.ts';
@@ -29,15 +29,15 @@ import {
 } from './placed-server.ts';
 import { type MeshTls, TlsRequirements } from './tls-requirements.ts';
 
-/** A server on one port of the proxy, with the hosts that it serves there in one way. */
+/** A server on one port of the proxy, with hosts that have equal settings. */
 export interface GatewayServer extends ServerOnPort {
   /** Hosts as written (`namespace/host`), without those that another TLS server of the port serves. */
   readonly hosts: readonly string[];
-  /** Set for servers whose requests are routed: HTTP, and HTTPS that ends here. */
+  /** Set for HTTP, and for HTTPS that the gateway terminates. */
   readonly routeName?: string;
   /**
-   * Hosts within its wildcards whose own servers require more. Requests for them get 421: over a connection that another SNI led here, they
-   * would evade what their server requires.
+   * Hosts within its wildcards whose servers require more. Requests for them get 421, because on a connection with
+   * another SNI they would evade those requirements.
    */
   readonly misdirected?: ReadonlyMap<string, ServerOnPort>;
 }
@@ -46,30 +46,30 @@ export interface GatewayPort {
   readonly port: number;
   readonly bind: string | undefined;
   readonly kind: ServerKind;
-  /** Oldest first; at least one. */
+  /** Oldest first, at least one. */
   readonly servers: readonly GatewayServer[];
 }
 
 export interface MergedGateways {
   readonly ports: readonly GatewayPort[];
-  /** The servers behind each route configuration. */
+  /** The servers of each route configuration. */
   readonly routes: ReadonlyMap<string, readonly GatewayServer[]>;
   readonly hasAutoPassthrough: boolean;
-  /** Servers that serve nothing, or not all of their hosts, and why: shown to the author. */
+  /** For users: servers that serve none or only some of their hosts, and why. */
   readonly rejected: readonly string[];
-  /** Servers whose hosts overlap with those of servers that require something else, and what applies: shown to the author. */
+  /** For users: servers whose hosts overlap with those of servers with other requirements, and which settings apply. */
   readonly overlapping: readonly string[];
 }
 
-/** The server as the Gateway object has it, or as it was written where that object was made of another. */
+/** The server in the Gateway object, or in the object that it was generated from. */
 export function gatewayOrigin({ gateway, index }: ServerOnPort): Origin {
-  const made = gateway.partOrigins?.[`servers[${index}]`]?.[0];
-  return made ?? { key: configKeyOf(gateway), path: ['spec', 'servers', index] };
+  const sourceOrigin = gateway.partOrigins?.[`servers[${index}]`]?.[0];
+  return sourceOrigin ?? { key: configKeyOf(gateway), path: ['spec', 'servers', index] };
 }
 
 /**
- * Merged once for a shape and the objects that select it: most changes leave both as they are, and each route configuration
- * asks for it. Shapes of which the servers come to the same ports share it, whatever else tells them apart.
+ * Cached for a shape and the objects that select it, because most changes affect neither. Shapes whose servers result
+ * in the same ports share the result.
  */
 export function mergeGateways(shape: ProxyShape, push: Pick<PushContext, 'gatewaysFor' | 'mesh'>): MergedGateways {
   const gateways = push.gatewaysFor(shape);
@@ -79,7 +79,7 @@ export function mergeGateways(shape: ProxyShape, push: Pick<PushContext, 'gatewa
   return last.merged!;
 }
 
-/** The last one for a shape and its objects, and the settings of the mesh that it was merged with. */
+/** The last result for a shape and its objects, and the mesh settings that it used. */
 const lastMerged = onceForPair((): { tls?: string; merged?: MergedGateways } => ({}));
 
 function mergedFor(gateways: readonly Config<Gateway>[], shape: ProxyShape, mesh: MeshTls, tls: string) {
@@ -88,15 +88,15 @@ function mergedFor(gateways: readonly Config<Gateway>[], shape: ProxyShape, mesh
   const known = ofGateways(gateways);
   const same = known.get(key);
   if (same !== undefined) return same;
-  const made = merge(placed, mesh);
-  known.set(key, made);
-  return made;
+  const result = merge(placed, mesh);
+  known.set(key, result);
+  return result;
 }
 
-/** Held by the shapes that have them. */
+/** Results by their objects. The shapes that use a result keep it alive. */
 const ofGateways = onceFor((_: readonly Config<Gateway>[]) => new WeakValues<MergedGateways>());
 
-/** All that of a shape decides what is merged. */
+/** The only step of merging that depends on the shape. */
 function placedServers(gateways: readonly Config<Gateway>[], shape: ProxyShape): readonly PlacedServer[] {
   const overTcp = shape.serviceTargets.filter(({ port }) => port.protocol !== 'UDP');
   const targets = Map.groupBy(overTcp, ({ port }) => port.number);
@@ -105,42 +105,46 @@ function placedServers(gateways: readonly Config<Gateway>[], shape: ProxyShape):
     return gateway.spec.servers.flatMap((server, index) => {
       const closed = server.closed ?? (server.tls && unenforceableTls(server.tls, shape));
       return proxyPorts(server, gateway, named, targets).map((port) => ({
-        one: { gateway, server, index, port, ...(closed && { closed }) },
+        serverOnPort: { gateway, server, index, port, ...(closed && { closed }) },
         bind: server.bind || undefined,
-        notThere: isPrivilegedPort(port, shape) ? 'the pod may not bind ports below 1024' : undefined,
+        unavailable: isPrivilegedPort(port, shape) ? 'the pod may not bind ports below 1024' : undefined,
       }));
     });
   });
-  const atAll = new Set(placed.filter(({ bind }) => bind === undefined).map(({ one }) => one.port));
-  return placed.map((one) =>
-    atAll.has(one.one.port) && isEveryAddress(one.bind, shape) ? { ...one, bind: undefined } : one,
+  const atAll = new Set(placed.filter(({ bind }) => bind === undefined).map(({ serverOnPort }) => serverOnPort.port));
+  return placed.map((server) =>
+    atAll.has(server.serverOnPort.port) && isEveryAddress(server.bind, shape) ? { ...server, bind: undefined } : server,
   );
 }
 
-/** Whether it binds what a server without a `bind` binds, or a part of that. */
+/** Whether the address is the default of a server without `bind`, or a part of it. */
 function isEveryAddress(bind: string | undefined, { ipFamily }: Pick<ProxyShape, 'ipFamily'>): boolean {
   return bind === wildcardAddress(ipFamily) || (ipFamily === 'dual' && bind === wildcardAddress('v6'));
 }
 
-/** Of the same objects, in their order: which server it is, where, and what is wrong with it. */
-function placeText({ one: { gateway, index, port, closed = '' }, bind = '', notThere = '' }: PlacedServer): string {
-  return `${gatewayName(gateway)} ${index} ${bind} ${port} ${closed} ${notThere}`;
+/** Identifies a placed server among those of the same objects, with what is wrong with it. */
+function placeText({
+  serverOnPort: { gateway, index, port, closed = '' },
+  bind = '',
+  unavailable = '',
+}: PlacedServer): string {
+  return `${gatewayName(gateway)} ${index} ${bind} ${port} ${closed} ${unavailable}`;
 }
 
 function merge(placed: readonly PlacedServer[], mesh: MeshTls): MergedGateways {
-  const ports = new Map<string, PortInMaking>();
+  const ports = new Map<string, PortBuilder>();
   const rejected: string[] = [];
   const overlapping: string[] = [];
   const requirements = new TlsRequirements(mesh);
   const owners = hostOwners(placed, requirements);
   for (const place of placed) {
-    const { one, notThere } = place;
-    const { gateway, server, closed } = one;
+    const { serverOnPort, unavailable } = place;
+    const { gateway, server, closed } = serverOnPort;
     const served = servedHosts(place, owners, requirements);
-    const reason = notThere ?? add(ports, place, served.shares) ?? closed ?? served.lost;
+    const reason = unavailable ?? add(ports, place, served.shares) ?? closed ?? served.lost;
     const name = `${configKeyText(gateway)} server ${server.port.name || server.port.number}`;
     if (reason) rejected.push(`${name}: ${reason}`);
-    if (notThere === undefined && served.overlap) overlapping.push(`${name}: ${served.overlap}`);
+    if (unavailable === undefined && served.overlap) overlapping.push(`${name}: ${served.overlap}`);
   }
   const all = [...ports.values()].flatMap((merged) => merged.servers);
   return {
@@ -152,26 +156,26 @@ function merge(placed: readonly PlacedServer[], mesh: MeshTls): MergedGateways {
   };
 }
 
-interface PortInMaking extends GatewayPort {
+interface PortBuilder extends GatewayPort {
   readonly servers: GatewayServer[];
-  /** Route configurations of its TLS servers, and the objects that they are of. */
+  /** Route configurations of its TLS servers, with their objects. */
   readonly routeNames: Map<string, Config<Gateway>>;
 }
 
-/** Puts a server on a port, or says why it cannot be there. The first on a port decides what may join it. */
+/** Adds a server to a port, or returns why it cannot. The first server of a port decides which others may share it. */
 function add(
-  ports: Map<string, PortInMaking>,
-  { one, bind }: PlacedServer,
+  ports: Map<string, PortBuilder>,
+  { serverOnPort, bind }: PlacedServer,
   shares: readonly HostShare[],
 ): string | undefined {
-  const { gateway, server, port } = one;
+  const { gateway, server, port } = serverOnPort;
   const kind = kindOf(server);
   const key = listenerKey(bind, port);
-  const merged: PortInMaking = ports.get(key) ?? { port, bind, kind, servers: [], routeNames: new Map() };
+  const merged: PortBuilder = ports.get(key) ?? { port, bind, kind, servers: [], routeNames: new Map() };
   if (merged.servers.length > 0 && (merged.kind !== kind || kind === 'tcp')) {
     return `port ${port} is used by a ${merged.kind} server of ${gatewayName(merged.servers[0]!.gateway)}`;
   }
-  for (const { hosts, tls, closed = one.closed, misdirected, suffix } of shares) {
+  for (const { hosts, tls, closed = serverOnPort.closed, misdirected, suffix } of shares) {
     const routeName = closed === undefined ? routeNameOf(server, gateway, port, bind, suffix) : undefined;
     const other = kind === 'tls' && routeName !== undefined ? merged.routeNames.get(routeName) : undefined;
     if (other !== undefined) {
@@ -179,7 +183,7 @@ function add(
     }
     if (routeName !== undefined) merged.routeNames.set(routeName, gateway);
     merged.servers.push({
-      ...one,
+      ...serverOnPort,
       ...(tls && { server: { ...server, tls } }),
       hosts,
       ...(closed !== undefined && { closed }),
@@ -191,7 +195,7 @@ function add(
   return undefined;
 }
 
-/** Whether requests are seen: TLS that is passed through, or ended for plain TCP behind it, has none. */
+/** Only HTTP, and HTTPS that the gateway terminates, have routes. */
 function routeNameOf(
   server: Server,
   gateway: Config<Gateway>,
@@ -204,12 +208,12 @@ function routeNameOf(
   return gatewayHttpsRouteName(port, server.port.name, gateway, bind) + suffix;
 }
 
-/** Label of a service whose ports are not to be translated to those of the gateways behind it. */
+/** Label of a service whose ports are used unchanged on the gateways. */
 const keepPortLabel = 'experimental.istio.io/disable-gateway-port-translation';
 
 /**
- * The ports of the pod: a server names a port of the gateway's service, which may lead to another one. An object that
- * names its services has no port without one of them; others listen on the port itself where no service leads elsewhere.
+ * Maps a server's port to ports of the pod, because it refers to a port of the gateway's service. An object that names
+ * its services has no port without one of them. Otherwise the number is used unchanged if no service maps it.
  */
 function proxyPorts(
   server: Server,

@@ -1,31 +1,30 @@
-/** Servers of Gateway objects on ports of a proxy, before servers of one port are merged. */
+/** Servers of Gateway objects on ports of a proxy, before merging. */
 import type { Config } from '../../model/config/config.ts';
 import type { Gateway, Server } from '../../model/kinds/gateway/gateway.ts';
 
-/** One server of a Gateway object on one port of the proxy. */
 export interface ServerOnPort {
   readonly gateway: Config<Gateway>;
   readonly server: Server;
-  /** The server's place in the object. */
+  /** Index of the server in the object. */
   readonly index: number;
   /** The port that the proxy listens on. */
   readonly port: number;
   /**
-   * Why it lets nobody in: what it asks of its clients cannot be asked. Its connections are closed, and go to no other server
-   * of the port, which may ask for less.
+   * Set if client certificates cannot be verified as configured, with the reason. Its connections are closed and not
+   * given to other servers of the port, which may require less.
    */
   readonly closed?: string;
 }
 
 export interface PlacedServer {
-  readonly one: ServerOnPort;
-  /** Absent for all addresses, which some servers say and others do not: they share a listener. */
+  readonly serverOnPort: ServerOnPort;
+  /** `undefined` for all addresses. Servers that write out all addresses share its listener. */
   readonly bind: string | undefined;
-  /** Why the port cannot be listened on. */
-  readonly notThere: string | undefined;
+  /** Why the proxy cannot listen on the port. */
+  readonly unavailable: string | undefined;
 }
 
-/** What may share a port: plain HTTP with itself, TLS with itself; plain TCP with nothing. */
+/** HTTP servers can share a port, and TLS servers can. TCP servers cannot. */
 export type ServerKind = 'http' | 'tls' | 'tcp';
 
 export function kindOf({ port, tls }: Server): ServerKind {
@@ -38,7 +37,7 @@ export function isPassthrough(server: Server): boolean {
   return server.tls === undefined || server.tls.mode === 'PASSTHROUGH' || server.tls.mode === 'AUTO_PASSTHROUGH';
 }
 
-/** Name of a Gateway object as virtual services refer to it. */
+/** Name of a Gateway object in virtual services. */
 export function gatewayName(gateway: Config<Gateway>): string {
   return `${gateway.namespace}/${gateway.name}`;
 }
@@ -48,7 +47,7 @@ export function dnsName(serverHost: string): string {
   return serverHost.slice(serverHost.indexOf('/') + 1);
 }
 
-/** Key of a listener: servers of one bind and port share it. */
+/** Servers of one address and port share a listener. */
 export function listenerKey(bind: string | undefined, port: number): string {
   return `${bind ?? ''}~${port}`;
 }

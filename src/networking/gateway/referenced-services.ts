@@ -1,4 +1,4 @@
-/** What a gateway needs clusters for when it has no others (PILOT_FILTER_GATEWAY_CLUSTER_CONFIG, spec/discovery.md §1.4). */
+/** Limits a gateway's clusters to referenced services (PILOT_FILTER_GATEWAY_CLUSTER_CONFIG, spec/discovery.md §1.4). */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { destinationHosts } from '../../model/push-context/resolve-virtual-service.ts';
@@ -8,8 +8,8 @@ import { mergeGateways } from './merge-gateways.ts';
 import { gatewayName } from './placed-server.ts';
 
 /**
- * Of the services in reach those that virtual services of the proxy's gateways send to, and those that the mesh's
- * extension providers name. All of them when TLS goes through by SNI: any service may be meant then.
+ * Services that virtual services of the proxy's gateways or extension providers of the mesh refer to. All services with
+ * AUTO_PASSTHROUGH, because the client's SNI may name any.
  */
 export function referencedServices(
   services: readonly Service[],
@@ -22,16 +22,16 @@ export function referencedServices(
     .gatewaysFor(shape)
     .flatMap((gateway) => push.virtualServicesFor(gatewayName(gateway), shape.configNamespace))
     .flatMap(({ config }) => [...destinationHosts(config.spec)]);
-  const wanted = new Set(
+  const referenced = new Set(
     [...named, ...providerHosts(push)].flatMap((host) => {
       const first = byHost.get(host);
       return first === undefined ? [] : chainBehind(first, (other) => byHost.get(other));
     }),
   );
-  return services.filter((service) => wanted.has(service));
+  return services.filter((service) => referenced.has(service));
 }
 
-/** Hosts of `service` fields, which may be written with a namespace before them, and in any case. */
+/** Hosts of `service` fields, with an optional namespace and in any case. */
 function providerHosts({ mesh }: PushContext): readonly string[] {
   return mesh.extensionProviders.flatMap((provider) =>
     Object.values(provider).flatMap((settings: unknown) => {

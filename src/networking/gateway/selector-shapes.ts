@@ -1,4 +1,4 @@
-/** Gateways as Gateway objects select them, whether one is connected or not. */
+/** Gateways that Gateway objects select, connected or not. */
 import * as E from 'fp-ts/lib/Either.js';
 import type { Config } from '../../model/config/config.ts';
 import type { Gateway } from '../../model/kinds/gateway/gateway.ts';
@@ -7,8 +7,8 @@ import { type ProxyShape, shapeOf } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 
 /**
- * A gateway for each selector and namespace of Gateway objects, with exactly the labels of the selector. A real gateway
- * has more labels, so that it may carry out more objects, and never fewer.
+ * A gateway for each selector and namespace of Gateway objects, with exactly the selector's labels. A real gateway may
+ * have more labels and then match more objects.
  */
 export function* selectorShapes(
   gateways: readonly Config<Gateway>[],

@@ -1,4 +1,4 @@
-/** Which hosts of virtual services a gateway's server takes (spec/discovery.md §8.7, virtual hosts). */
+/** Which hosts of virtual services a gateway's server serves (spec/discovery.md §8.7, virtual hosts). */
 import { onceFor } from '../../model/collections/once-for.ts';
 import { HostIndex } from '../../model/fields/host-index.ts';
 import { hostIntersection } from '../../model/fields/hostname.ts';
@@ -6,18 +6,18 @@ import type { ResolvedVirtualService } from '../../model/push-context/resolved-r
 import type { GatewayServer } from './merge-gateways.ts';
 import { dnsName } from './placed-server.ts';
 
-/** A virtual service that a server takes hosts of. */
+/** A virtual service with the hosts that a server serves. */
 export interface TakenService {
   readonly service: ResolvedVirtualService;
-  /** The hosts, at least one. */
+  /** At least one. */
   readonly hosts: ReadonlySet<string>;
 }
 
 /**
- * Of the virtual services of a gateway those that share names with the server, in their order, and these names: of two hosts
- * the narrower one. A server's host may name the namespace that the virtual service must be in (`.` is the gateway's own).
+ * The virtual services of a gateway that share names with the server, in order. Of two overlapping hosts the narrower
+ * one is the shared name. A server's host may require a namespace of the virtual service (`.` is the gateway's own).
  *
- * @param hosts the server's; others when some of them do not count
+ * @param hosts the server's hosts, or a part of them
  */
 export function takenServices(
   server: GatewayServer,
@@ -41,7 +41,7 @@ export function takenServices(
     .map(([service, { hosts: both }]) => ({ service, hosts: both }));
 }
 
-/** Each server of a gateway looks through the same one. */
+/** Cached, because all servers of a gateway use it. */
 const indexOf = onceFor(
   (services: readonly ResolvedVirtualService[]) => new HostIndex(services, ({ config }) => config.spec.hosts),
 );
@@ -49,6 +49,6 @@ const indexOf = onceFor(
 function allowsNamespace(serverHost: string, gatewayNamespace: string, namespace: string): boolean {
   const slash = serverHost.indexOf('/');
   if (slash === -1) return true;
-  const wanted = serverHost.slice(0, slash);
-  return wanted === '*' || namespace === (wanted === '.' ? gatewayNamespace : wanted);
+  const namespacePattern = serverHost.slice(0, slash);
+  return namespacePattern === '*' || namespace === (namespacePattern === '.' ? gatewayNamespace : namespacePattern);
 }

@@ -1,6 +1,6 @@
 /**
- * What servers require of the connections that they accept: which of two servers requires more of what, and settings that require what
- * both require. A server requires more when it accepts fewer connections.
+ * Compares what servers require of connections, and combines the requirements of two servers. A server requires more if
+ * it accepts fewer connections.
  */
 import { TlsParameters_TlsProtocol as TlsVersion } from '../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.ts';
 import { onceFor } from '../../model/collections/once-for.ts';
@@ -9,10 +9,10 @@ import type { ServerTlsMode, ServerTlsSettings, TlsProtocol } from '../../model/
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { tlsParameters, workloadServerParameters } from '../messages/tls-parameters.ts';
 
-/** Settings of the mesh that apply where a server has none of its own. */
+/** Mesh settings that apply to servers without their own. */
 export type MeshTls = Pick<MeshConfig, 'tlsDefaults' | 'meshMTLS'>;
 
-/** Cipher suites that a server of Envoy accepts by default (`TlsParameters.cipher_suites` of Envoy's API). */
+/** Cipher suites that an Envoy server accepts by default (`TlsParameters.cipher_suites` of Envoy's API). */
 const envoyCipherSuites: readonly string[] = [
   'ECDHE-ECDSA-AES128-GCM-SHA256',
   'ECDHE-ECDSA-CHACHA20-POLY1305',
@@ -28,7 +28,7 @@ function versionName(version: TlsVersion): TlsProtocol {
   return versions[version]!;
 }
 
-/** How much a mode requires of clients' certificates: none, valid ones of clients that have any, valid ones of all clients. */
+/** Client certificates: not requested, optional but verified, required. */
 const certificateDemand: Readonly<Record<ServerTlsMode, 0 | 1 | 2>> = {
   PASSTHROUGH: 0,
   AUTO_PASSTHROUGH: 0,
@@ -38,7 +38,7 @@ const certificateDemand: Readonly<Record<ServerTlsMode, 0 | 1 | 2>> = {
   ISTIO_MUTUAL: 2,
 };
 
-/** Lists of {@link Requirements} that are absent accept anything. */
+/** An absent list accepts anything. */
 interface Requirements {
   readonly mode: ServerTlsMode;
   readonly certificates: 0 | 1 | 2;
@@ -53,7 +53,7 @@ interface Requirements {
   readonly redirect: boolean;
 }
 
-/** Compares settings of servers that terminate TLS, or have none. */
+/** For servers that terminate TLS, or have none. */
 export class TlsRequirements {
   readonly #of: (settings: ServerTlsSettings) => Requirements;
 
@@ -66,14 +66,14 @@ export class TlsRequirements {
   }
 
   /**
-   * Fields in which one server accepts connections that another does not, as `mode SIMPLE instead of MUTUAL`. Empty: it requires at least
-   * as much.
+   * Fields in which one server accepts connections that the other does not, such as `mode SIMPLE instead of MUTUAL`.
+   * Empty if it requires at least as much.
    */
   lesserFields(one: ServerTlsSettings, other: ServerTlsSettings): readonly string[] {
     const [a, b] = [this.#of(one), this.#of(other)];
     const fields: string[] = [];
-    const note = (field: string, own: unknown, required: unknown): void => {
-      fields.push(`${field} ${textOf(own)} instead of ${textOf(required)}`);
+    const note = (field: string, actual: unknown, required: unknown): void => {
+      fields.push(`${field} ${textOf(actual)} instead of ${textOf(required)}`);
     };
     if (a.certificates < b.certificates) note('mode', a.mode, b.mode);
     else if (b.certificates > 0) {
@@ -93,8 +93,8 @@ export class TlsRequirements {
   }
 
   /**
-   * Settings with the certificates of one server that accept only what both servers accept; a text that says why there are none. What
-   * cannot be expressed (two authorities, two revocation lists) stays as the first one has it: {@link lesserFields} finds it.
+   * Settings with the certificates of one server that accept only what both servers accept, or a text that states why no such settings exist. What cannot be combined (two authorities, two revocation lists) is kept from the first server, and
+   * {@link lesserFields} reports it.
    *
    * @param one requires client certificates at least as strictly as `other`
    */
@@ -160,7 +160,7 @@ function listed(list: readonly string[] | undefined): readonly string[] | undefi
   return list?.length ? list : undefined;
 }
 
-/** TLS 1.3 has suites of its own. */
+/** TLS 1.3 has fixed cipher suites. */
 function hasCipherSuites({ min }: Pick<Requirements, 'min'>): boolean {
   return min < TlsVersion.TLSv1_3;
 }
@@ -171,19 +171,18 @@ function isWithin(one: readonly string[] | undefined, other: readonly string[] |
   return one?.every((text) => accepted.has(text)) ?? false;
 }
 
-/** What is in both lists. */
 function common(one: readonly string[] | undefined, other: readonly string[] | undefined) {
   if (one === undefined || other === undefined) return one ?? other;
   const accepted = new Set(other);
   return one.filter((text) => accepted.has(text));
 }
 
-/** Envoy accepts a certificate that is in any of the two lists; two empty lists accept every certificate. */
+/** Envoy accepts a certificate that is in either list. Two empty lists accept every certificate. */
 function acceptsNoMoreDigests(a: Pick<Requirements, 'spki' | 'hashes'>, b: Pick<Requirements, 'spki' | 'hashes'>) {
   const accepted = digestsOf(b);
   if (accepted === undefined) return true;
-  const own = digestsOf(a);
-  return own !== undefined && own.length > 0 && isWithin(own, accepted);
+  const actual = digestsOf(a);
+  return actual !== undefined && actual.length > 0 && isWithin(actual, accepted);
 }
 
 function digestsOf({ spki, hashes }: Pick<Requirements, 'spki' | 'hashes'>): readonly string[] | undefined {
@@ -191,12 +190,11 @@ function digestsOf({ spki, hashes }: Pick<Requirements, 'spki' | 'hashes'>): rea
   return [...(spki ?? []).map((one) => `spki ${one}`), ...(hashes ?? []).map((one) => `hash ${one}`)];
 }
 
-/** Items of a list that a message shows. */
-const maxShownItems = 3;
+const maxListedItems = 3;
 
 function textOf(value: unknown): string {
   if (value === undefined) return 'not set';
   if (!Array.isArray(value)) return String(value);
-  const more = value.length - maxShownItems;
-  return `[${value.slice(0, maxShownItems).join(', ')}${more > 0 ? ` and ${more} more` : ''}]`;
+  const more = value.length - maxListedItems;
+  return `[${value.slice(0, maxListedItems).join(', ')}${more > 0 ? ` and ${more} more` : ''}]`;
 }

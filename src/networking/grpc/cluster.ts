@@ -25,16 +25,16 @@ import { reachOf } from '../traffic/reach.ts';
 import { parseOutboundClusterName } from '../traffic/resource-names.ts';
 import type { EffectivePolicy } from '../traffic/traffic-policy.ts';
 import { grpcAssignment } from './endpoints.ts';
-import { type Limitation, type Limited, mostSpecific } from './limitation.ts';
+import { type Limitation, type Limited, specificOrigins } from './limitation.ts';
 import { grpcLoadBalancing } from './load-balancing.ts';
 import { clientTls } from './tls.ts';
 
-/** Without a limit of its own a cluster has 1024 concurrent requests. */
+/** Without a limit, gRPC allows 1024 concurrent requests for each cluster. */
 const unlimitedRequests = 4_294_967_295;
 
 /**
- * The cluster of a name; `undefined` if the client must not, or cannot, connect to it: what requires TLS that gRPC cannot do would be
- * sent in plaintext.
+ * The cluster of a name, `undefined` if the client must not or cannot connect: where TLS is required that gRPC does not
+ * support, it would use plaintext.
  */
 export function grpcCluster(name: string, shape: ProxyShape, push: PushContext): Limited<Cluster | undefined> {
   const parts = parseOutboundClusterName(name);
@@ -44,7 +44,7 @@ export function grpcCluster(name: string, shape: ProxyShape, push: PushContext):
   const { service, rule, policy } = inputs;
   const balancing = grpcLoadBalancing(policy.loadBalancer);
   const rules = parts.subset === '' ? ruleOrigins(rule) : subsetOrigins(rule, parts.subset);
-  const origins = mostSpecific(rules);
+  const origins = specificOrigins(rules);
   const limitations = [
     ...[...balancing.lacks, ...lacksOf(policy)].map((text): Limitation => ({ origins, text })),
     ...remoteLacks(inputs, shape, push),

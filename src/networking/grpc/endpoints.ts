@@ -7,7 +7,7 @@ import {
   ClusterLoadAssignmentSchema,
 } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 
-/** Locality of endpoints without one: gRPC reads an empty ID as a missing one. */
+/** Locality of endpoints without one, because gRPC treats an empty ID as missing. */
 const unknownRegion = 'unknown';
 
 export function grpcAssignment({ clusterName, endpoints }: ClusterLoadAssignment): ClusterLoadAssignment {
@@ -30,7 +30,7 @@ export function grpcAssignment({ clusterName, endpoints }: ClusterLoadAssignment
   return create(ClusterLoadAssignmentSchema, { clusterName, endpoints: localities });
 }
 
-/** `undefined` for what gRPC cannot connect to: a unix socket. */
+/** `undefined` for a unix socket, which gRPC cannot connect to. */
 function addressText({ hostIdentifier }: LbEndpoint): string | undefined {
   if (hostIdentifier.case !== 'endpoint') return undefined;
   const address = hostIdentifier.value.address?.address;

@@ -40,7 +40,7 @@ const rule = (spec: object): string => object('DestinationRule', { host, ...spec
 const route = (http: object): string =>
   object('VirtualService', { hosts: [host], http: [{ route: [{ destination: { host } }], ...http }] });
 
-function made(yaml: string, node: Parameters<typeof givenShape>[0] = {}) {
+function generatorsFor(yaml: string, node: Parameters<typeof givenShape>[0] = {}) {
   const { context } = givenMesh(service + yaml);
   const about = { namespace: 'shop', ip: '10.0.0.1', ...node };
   const shape = givenShape({ ...about, metadata: { GENERATOR: 'grpc', ...about.metadata } }, context);
@@ -56,22 +56,22 @@ function made(yaml: string, node: Parameters<typeof givenShape>[0] = {}) {
   };
 }
 
-describe('the listener of a client', () => {
+describe('listener of a gRPC client', () => {
   it.each([1_000, 1_000_000])(
-    'is not built for a host of %d characters, and the reason does not repeat it',
+    'the listener is not built for a host of %d characters, and the reason does not repeat it',
     (length) => {
       const name = `${'a'.repeat(length)}:7070`;
-      expect(made('').listener(name)).toBeUndefined();
-      const [text = '', ...more] = made('').limitations(listenerType, name);
+      expect(generatorsFor('').listener(name)).toBeUndefined();
+      const [text = '', ...more] = generatorsFor('').limitations(listenerType, name);
       expect(more).toEqual([]);
       expect(text).toMatch(/^target "a{256}": host must have at most 253 characters, got \d+$/);
     },
   );
 
   it.each([`${host}:7070`, 'echo.shop.svc:7070', 'echo.shop:7070', 'echo:7070', 'echo'])(
-    'is found by %s, and has the requested name',
+    'the listener is found by %s, and has the requested name',
     (name) => {
-      const listener = made('').listener(name)!;
+      const listener = generatorsFor('').listener(name)!;
       expect(listener.name).toBe(name);
       const manager = anyUnpack(listener.apiListener!.apiListener!, HttpConnectionManagerSchema)!;
       expect(manager.routeSpecifier).toMatchObject({ case: 'rds', value: { routeConfigName: cluster } });
@@ -88,21 +88,21 @@ describe('the listener of a client', () => {
     ['echo:1', `${host} has no port 1`],
     ['echo:7070:1', 'target must be a host name with an optional port'],
     ['', 'target must be a host name with an optional port'],
-  ])('is absent for %j', (name, reason) => {
-    expect(made('').listener(name)).toBeUndefined();
-    expect(made('').limitations(listenerType, name)).toEqual([`target ${JSON.stringify(name)}: ${reason}`]);
+  ])('the listener is absent for %j', (name, reason) => {
+    expect(generatorsFor('').listener(name)).toBeUndefined();
+    expect(generatorsFor('').limitations(listenerType, name)).toEqual([`target ${JSON.stringify(name)}: ${reason}`]);
   });
 
-  it('needs the namespace of a service of another namespace', () => {
-    const elsewhere = made('', { namespace: 'bank' });
+  it('the target must contain the namespace of a service of another namespace', () => {
+    const elsewhere = generatorsFor('', { namespace: 'bank' });
     expect(elsewhere.listener('echo:7070')).toBeUndefined();
     expect(elsewhere.listener('echo.shop:7070')).toBeDefined();
   });
 });
 
-describe('the route configuration of a port', () => {
-  it('has one virtual host, whose domains are the names of the service with and without the port', () => {
-    const { name, virtualHosts } = made('').routes()!;
+describe('route configuration of a port', () => {
+  it('the route configuration has one virtual host, whose domains are the names of the service with and without the port', () => {
+    const { name, virtualHosts } = generatorsFor('').routes()!;
     expect(name).toBe(cluster);
     expect(virtualHosts).toHaveLength(1);
     expect(virtualHosts[0]!.domains).toEqual(
@@ -112,13 +112,13 @@ describe('the route configuration of a port', () => {
   });
 
   it.each([`outbound|7071||${host}`, 'outbound|7070||nothing.test', `outbound|7070|v1|${host}`, '7070', ''])(
-    'is absent for the name %j',
-    (name) => expect(made('').routes(name)).toBeUndefined(),
+    'the route configuration is absent for the name %j',
+    (name) => expect(generatorsFor('').routes(name)).toBeUndefined(),
   );
 
-  it('has the timeout as max_stream_duration, and of retry conditions those that gRPC knows', () => {
+  it('a route has its timeout as max_stream_duration, and the retry conditions that gRPC supports', () => {
     const retries = { attempts: 3, retryOn: 'connect-failure,unavailable,5xx,internal', perTryTimeout: '1s' };
-    const mesh = made(route({ timeout: '2s', retries }));
+    const mesh = generatorsFor(route({ timeout: '2s', retries }));
     const action = mesh.routes()!.virtualHosts[0]!.routes[0]!.action;
     expect(action.value).toMatchObject({
       maxStreamDuration: { maxStreamDuration: { seconds: 2n } },
@@ -130,8 +130,9 @@ describe('the route configuration of a port', () => {
     ]);
   });
 
-  it('has no retry policy without a condition that gRPC knows', () => {
-    const { action } = made(route({ retries: { attempts: 3, retryOn: '5xx' } })).routes()!.virtualHosts[0]!.routes[0]!;
+  it('a route has no retry policy without a condition that gRPC supports', () => {
+    const { action } = generatorsFor(route({ retries: { attempts: 3, retryOn: '5xx' } })).routes()!.virtualHosts[0]!
+      .routes[0]!;
     expect(action.value).not.toHaveProperty('retryPolicy');
   });
 
@@ -139,17 +140,18 @@ describe('the route configuration of a port', () => {
     ['a query parameter', { queryParams: { a: { exact: 'b' } } }, 'gRPC calls have no query parameters'],
     ['a method that no call has', { method: { exact: 'GET' } }, 'the method of gRPC calls is POST'],
     ['a scheme', { scheme: { exact: 'https' } }, 'gRPC cannot check scheme'],
-  ])('leaves out a route that matches %s, as it would take all calls', (_, match, reason) => {
-    const mesh = made(route({ match: [match] }));
+  ])('a route that matches %s is omitted, because it would match all calls', (_, match, reason) => {
+    const mesh = generatorsFor(route({ match: [match] }));
     expect(mesh.routes()!.virtualHosts[0]!.routes).toEqual([]);
     expect(mesh.limitations(routeType)).toEqual([
       `VirtualService shop/echo spec.http[0]: the match is left out: ${reason}`,
     ]);
   });
 
-  it('keeps a route that matches the method of every call', () => {
+  it('a route that matches the method of every call is kept', () => {
     expect(
-      made(route({ match: [{ method: { exact: 'POST' } }] })).routes()!.virtualHosts[0]!.routes[0]!.match!.headers,
+      generatorsFor(route({ match: [{ method: { exact: 'POST' } }] })).routes()!.virtualHosts[0]!.routes[0]!.match!
+        .headers,
     ).toEqual([]);
   });
 
@@ -160,8 +162,10 @@ describe('the route configuration of a port', () => {
     ['corsPolicy', { corsPolicy: { allowOrigins: [{ exact: '*' }] } }, 'corsPolicy is ignored'],
     ['redirect', { route: undefined, redirect: { uri: '/x' } }, 'calls fail: gRPC has no redirect'],
     ['directResponse', { route: undefined, directResponse: { status: 503 } }, 'calls fail: gRPC has no directResponse'],
-  ])('reports %s', (_, http, text) => {
-    expect(made(route(http)).limitations(routeType)).toEqual([`VirtualService shop/echo spec.http[0]: ${text}`]);
+  ])('the route configuration reports %s', (_, http, text) => {
+    expect(generatorsFor(route(http)).limitations(routeType)).toEqual([
+      `VirtualService shop/echo spec.http[0]: ${text}`,
+    ]);
   });
 });
 
@@ -169,7 +173,7 @@ it.each([
   ['redirect', { route: undefined, redirect: { uri: '/x' } }],
   ['directResponse', { route: undefined, directResponse: { status: 403 } }],
 ])('calls of a route with %s are aborted with UNAVAILABLE, in a form that no client rejects', (_, http) => {
-  const [built] = made(route(http)).routes()!.virtualHosts[0]!.routes;
+  const [built] = generatorsFor(route(http)).routes()!.virtualHosts[0]!.routes;
   expect(built!.action).toMatchObject({
     case: 'route',
     value: { clusterSpecifier: { case: 'cluster', value: cluster } },
@@ -178,7 +182,7 @@ it.each([
   expect(abort).toMatchObject({ errorType: { case: 'grpcStatus', value: 14 }, percentage: { numerator: 100 } });
 });
 
-describe('a cluster', () => {
+describe('cluster for gRPC', () => {
   const policies = ({ loadBalancingPolicy }: Cluster): readonly string[] => {
     const [first] = loadBalancingPolicy!.policies;
     const { endpointPickingPolicy } = anyUnpack(first!.typedExtensionConfig!.typedConfig!, WrrLocalitySchema)!;
@@ -187,8 +191,9 @@ describe('a cluster', () => {
     );
   };
 
-  it('fetches endpoints over ADS under its own name, in plaintext and without a limit of requests', () => {
-    const { clusterDiscoveryType, edsClusterConfig, transportSocket, circuitBreakers, ...rest } = made('').cluster()!;
+  it('the cluster fetches endpoints over ADS under its own name, in plaintext and without a limit of requests', () => {
+    const { clusterDiscoveryType, edsClusterConfig, transportSocket, circuitBreakers, ...rest } =
+      generatorsFor('').cluster()!;
     expect(clusterDiscoveryType).toEqual({ case: 'type', value: Cluster_DiscoveryType.EDS });
     expect(edsClusterConfig).toMatchObject({
       serviceName: cluster,
@@ -203,21 +208,21 @@ describe('a cluster', () => {
     ['LEAST_REQUEST', Cluster_LbPolicy.LEAST_REQUEST, ['least_request', 'round_robin']],
     ['ROUND_ROBIN', Cluster_LbPolicy.ROUND_ROBIN, ['round_robin']],
     ['RANDOM', Cluster_LbPolicy.ROUND_ROBIN, ['round_robin']],
-  ])('balances load by %s, ending in a policy that every client knows', (simple, old, list) => {
-    const built = made(rule({ trafficPolicy: { loadBalancer: { simple } } })).cluster()!;
+  ])('the cluster balances load by %s, with a final policy that every client supports', (simple, old, list) => {
+    const built = generatorsFor(rule({ trafficPolicy: { loadBalancer: { simple } } })).cluster()!;
     expect(built.lbPolicy).toBe(old);
     expect(policies(built)).toEqual(list);
   });
 
-  it('hashes by a ring; Node clients know it by the old field alone', () => {
-    const built = made(
+  it('the cluster hashes by a ring, which Node clients only support by its deprecated field', () => {
+    const built = generatorsFor(
       rule({ trafficPolicy: { loadBalancer: { consistentHash: { httpHeaderName: 'x' } } } }),
     ).cluster()!;
     expect([built.lbPolicy, built.loadBalancingPolicy]).toEqual([Cluster_LbPolicy.RING_HASH, undefined]);
   });
 
-  it('uses the certificates of the bootstrap file for ISTIO_MUTUAL, in new and deprecated fields', () => {
-    const built = made(rule({ trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } })).cluster()!;
+  it('the cluster uses the certificates of the bootstrap file for ISTIO_MUTUAL, in current and deprecated fields', () => {
+    const built = generatorsFor(rule({ trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } })).cluster()!;
     const { value } = built.transportSocket!.configType as { value: Any };
     const { commonTlsContext } = anyUnpack(value, UpstreamTlsContextSchema)!;
     expect(built.transportSocket!.name).toBe('envoy.transport_sockets.tls');
@@ -237,34 +242,37 @@ describe('a cluster', () => {
     });
   });
 
-  it.each(['SIMPLE', 'MUTUAL'])('is absent with TLS of mode %s: calls would be sent in plaintext', (mode) => {
-    const files = { clientCertificate: '/a', privateKey: '/b', caCertificates: '/c' };
-    const mesh = made(rule({ trafficPolicy: { tls: { mode, ...(mode === 'MUTUAL' && files) } } }));
-    expect(mesh.cluster()).toBeUndefined();
-    expect(mesh.limitations(clusterType)).toEqual([
-      `DestinationRule shop/echo: the cluster is not served: gRPC supports tls.mode ISTIO_MUTUAL and DISABLE, got ${mode}`,
-    ]);
-  });
+  it.each(['SIMPLE', 'MUTUAL'])(
+    'the cluster is absent with TLS of mode %s, because calls would be sent in plaintext',
+    (mode) => {
+      const files = { clientCertificate: '/a', privateKey: '/b', caCertificates: '/c' };
+      const mesh = generatorsFor(rule({ trafficPolicy: { tls: { mode, ...(mode === 'MUTUAL' && files) } } }));
+      expect(mesh.cluster()).toBeUndefined();
+      expect(mesh.limitations(clusterType)).toEqual([
+        `DestinationRule shop/echo: the cluster is not served: gRPC supports tls.mode ISTIO_MUTUAL and DISABLE, got ${mode}`,
+      ]);
+    },
+  );
 
-  it('exists for a subset that a DestinationRule defines, and for no other', () => {
-    const mesh = made(rule({ subsets: [{ name: 'v1', labels: { version: 'v1' } }] }));
+  it('the cluster exists for a subset that a DestinationRule defines, and for no other', () => {
+    const mesh = generatorsFor(rule({ subsets: [{ name: 'v1', labels: { version: 'v1' } }] }));
     expect(mesh.cluster(`outbound|7070|v1|${host}`)).toBeDefined();
     expect(mesh.cluster(`outbound|7070|v2|${host}`)).toBeUndefined();
   });
 
-  it('reports what gRPC ignores', () => {
+  it('the cluster reports settings that gRPC ignores', () => {
     const trafficPolicy = {
       outlierDetection: { consecutive5xxErrors: 3 },
       connectionPool: { tcp: { maxConnections: 3 } },
     };
-    expect(made(rule({ trafficPolicy })).limitations(clusterType)).toEqual([
+    expect(generatorsFor(rule({ trafficPolicy })).limitations(clusterType)).toEqual([
       'DestinationRule shop/echo: connectionPool.tcp.maxConnections, outlierDetection are ignored',
     ]);
   });
 });
 
 it('localities always have an ID and a weight, and an address occurs once', () => {
-  const { endpoints } = made('').endpoints()!;
+  const { endpoints } = generatorsFor('').endpoints()!;
   const text = endpoints.map(({ locality, loadBalancingWeight, lbEndpoints }) => [
     `${locality!.region}/${locality!.zone}`,
     loadBalancingWeight! > 0,
@@ -276,7 +284,7 @@ it('localities always have an ID and a weight, and an address occurs once', () =
   ]);
 });
 
-describe('endpoints in another network', () => {
+describe('gRPC endpoints in another network', () => {
   const far = 'outbound|80||far.test';
   const mesh = `
 apiVersion: networking.istio.io/v1
@@ -313,22 +321,25 @@ status: { loadBalancer: { ingress: [{ ip: 9.9.9.9 }] } }
   it.each([
     ['without a rule', ''],
     ['with mutual TLS', mutual],
-  ])('are left out %s and reported: gateways route by SNI, which gRPC does not send', (_, rules) => {
-    const built = made(mesh + rules, { metadata: { NETWORK: 'n1' } });
-    expect(addresses(built.endpoints(far))).toEqual(['10.0.0.1']);
-    expect(built.limitations(clusterType, far)).toEqual([
-      'endpoints of far.test behind gateways of other networks are left out: gRPC sends no SNI',
-    ]);
-  });
+  ])(
+    'remote endpoints are omitted %s and reported, because gateways route by SNI, which gRPC does not send',
+    (_, rules) => {
+      const built = generatorsFor(mesh + rules, { metadata: { NETWORK: 'n1' } });
+      expect(addresses(built.endpoints(far))).toEqual(['10.0.0.1']);
+      expect(built.limitations(clusterType, far)).toEqual([
+        'endpoints of far.test behind gateways of other networks are left out: gRPC sends no SNI',
+      ]);
+    },
+  );
 
-  it('are reached directly by a client whose network is unknown', () => {
-    const built = made(mesh);
+  it('a client without a network reaches remote endpoints directly', () => {
+    const built = generatorsFor(mesh);
     expect(addresses(built.endpoints(far))).toEqual(['10.0.0.1', '10.0.0.2']);
     expect(built.limitations(clusterType, far)).toEqual([]);
   });
 });
 
-describe('the listener of a server', () => {
+describe('listener of a gRPC server', () => {
   const name = 'xds.istio.io/grpc/lds/inbound/0.0.0.0:8080';
   const peers = (mode: string): string => object('PeerAuthentication', { mtls: { mode } }, 'security');
   const filtersOf = (listener: Listener) => {
@@ -342,8 +353,8 @@ describe('the listener of a server', () => {
   it.each([
     [name, '0.0.0.0'],
     ['xds.istio.io/grpc/lds/inbound/[::]:8080', '::'],
-  ])('has the address in its name, and routes nothing: %s', (asked, address) => {
-    const listener = made('').listener(asked)!;
+  ])('the listener has the address in its name, and no routes: %s', (requested, address) => {
+    const listener = generatorsFor('').listener(requested)!;
     expect(listener.address!.address.value).toMatchObject({ address, portSpecifier: { value: 8080 } });
     expect([listener.listenerFilters, listener.apiListener, listener.useOriginalDst]).toEqual([
       [],
@@ -354,8 +365,8 @@ describe('the listener of a server', () => {
     expect(filtersOf(listener).map(({ filter }) => filter)).toEqual(['router']);
   });
 
-  it('is absent for a port that is no target port of its services', () => {
-    const mesh = made('');
+  it('the listener is absent for a port that is no target port of its services', () => {
+    const mesh = generatorsFor('');
     const other = 'xds.istio.io/grpc/lds/inbound/0.0.0.0:7070';
     expect(mesh.listener(other)).toBeUndefined();
     expect(mesh.limitations(listenerType, other)).toEqual(['no service has the target port 7070 of this server']);
@@ -367,8 +378,8 @@ describe('the listener of a server', () => {
     ['DISABLE', { 'security.istio.io/tlsMode': 'istio' }, false],
     ['PERMISSIVE', {}, false],
     ['PERMISSIVE', { 'security.istio.io/tlsMode': 'istio' }, true],
-  ])('in mode %s with labels %j requires mutual TLS: %s', (mode, labels, isSecure) => {
-    const mesh = made(peers(mode), { labels });
+  ])('the listener in mode %s with labels %j requires mutual TLS: %s', (mode, labels, isSecure) => {
+    const mesh = generatorsFor(peers(mode), { labels });
     const socket = mesh.listener(name)!.filterChains[0]!.transportSocket;
     expect(socket !== undefined).toBe(isSecure);
     if (socket !== undefined) {
@@ -382,17 +393,17 @@ describe('the listener of a server', () => {
   const policy = (spec: object): string => object('AuthorizationPolicy', spec, 'security');
   const never = { case: 'notId', value: { identifier: { case: 'any' } } };
 
-  it('denies before it allows', () => {
+  it('the listener evaluates DENY before ALLOW', () => {
     const source = [{ source: { namespaces: ['bank'] } }];
     const deny = policy({ action: 'DENY', rules: [{ from: source }] });
     const allow = policy({ action: 'ALLOW', rules: [{ from: source }] }).replace('"echo"', '"allow"');
-    const filters = filtersOf(made(allow + deny).listener(name)!);
+    const filters = filtersOf(generatorsFor(allow + deny).listener(name)!);
     expect(filters.map(({ filter }) => filter)).toEqual(['rbac.deny', 'rbac.allow', 'router']);
   });
 
-  it('lets nobody in under a rule that asks for a token: gRPC servers validate none', () => {
+  it('a rule that requires a token allows nothing, because gRPC servers do not validate tokens', () => {
     const rules = [{ from: [{ source: { requestPrincipals: ['*'] } }] }];
-    const [filter] = filtersOf(made(policy({ action: 'ALLOW', rules })).listener(name)!);
+    const [filter] = filtersOf(generatorsFor(policy({ action: 'ALLOW', rules })).listener(name)!);
     const [one] = Object.values(filter!.rules!.policies);
     expect(JSON.stringify(one!.principals)).not.toMatch(/etadata/);
     expect(one!.principals[0]!.identifier).toMatchObject({
@@ -404,15 +415,15 @@ describe('the listener of a server', () => {
   it.each([
     ['ALLOW', 'notRule'],
     ['DENY', 'any'],
-  ])('fails closed in a rule of action %s with a path template', (action, expected) => {
-    const mesh = made(policy({ action, rules: [{ to: [{ operation: { paths: ['/a/{*}'] } }] }] }));
+  ])('a rule of action %s with a path template fails closed', (action, expected) => {
+    const mesh = generatorsFor(policy({ action, rules: [{ to: [{ operation: { paths: ['/a/{*}'] } }] }] }));
     const [filter] = filtersOf(mesh.listener(name)!);
     expect(Object.values(filter!.rules!.policies)[0]!.permissions[0]!.rule.case).toBe(expected);
     expect(mesh.limitations(listenerType, name).join()).toContain('gRPC servers cannot check path templates');
   });
 
-  it('denies everybody under a CUSTOM policy', () => {
-    const mesh = made(policy({ action: 'CUSTOM', provider: { name: 'other' }, rules: [{}] }));
+  it('a CUSTOM policy denies everything', () => {
+    const mesh = generatorsFor(policy({ action: 'CUSTOM', provider: { name: 'other' }, rules: [{}] }));
     expect(filtersOf(mesh.listener(name)!)[0]).toMatchObject({ filter: 'rbac.allow', rules: { policies: {} } });
     expect(mesh.limitations(listenerType, name).join()).toContain('all calls are denied');
   });

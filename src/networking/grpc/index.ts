@@ -21,7 +21,7 @@ import { grpcRouteConfiguration } from './route-configuration.ts';
 import { serverListener } from './server-listener.ts';
 import { clientTarget, serverAddressIn } from './target-name.ts';
 
-/** As the generator of a type whose resources are requested by name (`networking/index.ts`). */
+/** As a generator of resources requested by name (`networking/index.ts`). */
 export interface GrpcGenerator {
   readonly scope: 'named';
   readonly build: (shape: ProxyShape, push: PushContext, names: readonly string[], memory?: Memory) => Resource[];
@@ -40,7 +40,7 @@ function listener(name: string, shape: ProxyShape, push: PushContext): Limited<L
   return { message: clientListener(name, target), limitations: [] };
 }
 
-/** Characters of a client's text that are quoted. */
+/** Characters of a client's text in messages. */
 const maxQuoted = 256;
 
 const builders = [
@@ -86,9 +86,11 @@ export const grpcGenerators: ReadonlyMap<string, GrpcGenerator> = new Map<string
   [endpointType, { scope: 'named', build: endpoints }],
 ]);
 
-/** Resources whose limitations are remembered for a push context: they are read by each client of equal shape, after each push. */
+/**
+ * Resources of a push context whose limitations are cached. Each client of an equal shape reads them after each push.
+ */
 const maxRemembered = 8_192;
-/** Characters of the name of such a resource: names of hosts and ports are shorter. */
+/** Longest resource name in this cache. Names of hosts and ports are shorter. */
 const maxRememberedName = 512;
 const remembered = new WeakMap<PushContext, Map<string, readonly Limitation[]>>();
 const shapeNumbers = new WeakMap<ProxyShape, number>();
@@ -113,12 +115,12 @@ function memoryKey(shape: ProxyShape, typeUrl: string, name: string): string {
   return `${number} ${typeUrl} ${name}`;
 }
 
-/** Limitations of one resource, and of all resources of a type of one client, that are reported. */
+/** Limit of reported limitations, for each resource and for each type of a client. */
 export const maxLimitations = 32;
-/** Resources of a type that are checked for one client: a client of gRPC has a few for each target. */
+/** Resources of a type that are checked for one client. A gRPC client has a few for each target. */
 export const maxCheckedNames = 256;
 
-/** What of the configuration of these resources gRPC does not do, each once: at most {@link maxLimitations}, of {@link maxCheckedNames} resources. */
+/** Distinct limitations of the resources: at most {@link maxLimitations}, of {@link maxCheckedNames} resources. */
 export function grpcLimitations(
   typeUrl: string,
   shape: ProxyShape,

@@ -1,15 +1,15 @@
-/** What objects configure and gRPC does not do. */
+/** Configured features that gRPC does not support. */
 import { type ConfigKey, fieldText } from '../../model/config/config.ts';
 import type { Origin } from '../inputs/message-origin.ts';
 
 export interface Limitation {
-  /** The objects, with the field if one is known; empty for what no object configures. */
+  /** The objects, with the field if one is known. Empty if no object configures it. */
   readonly origins: readonly Origin[];
   /** What gRPC does instead, as a sentence without a full stop. */
   readonly text: string;
 }
 
-/** A generated message, and what of its configuration gRPC does not do. */
+/** A generated message, and its limitations. */
 export interface Limited<Message> {
   readonly message: Message;
   readonly limitations: readonly Limitation[];
@@ -25,13 +25,12 @@ function originText({ key: { kind, namespace, name }, path }: Origin): string {
   return path === undefined ? object : `${object} ${fieldText(path)}`;
 }
 
-/** The object as a whole, as the origin of a limitation. */
 export function ofObject({ kind, namespace, name }: ConfigKey): readonly Origin[] {
   return [{ key: { kind, namespace, name } }];
 }
 
-/** The most specific of the origins: the first one with a path, else the first. */
-export function mostSpecific(origins: readonly Origin[]): readonly Origin[] {
+/** The most specific origin: the first one with a path, otherwise the first. */
+export function specificOrigins(origins: readonly Origin[]): readonly Origin[] {
   const origin = origins.find(({ path }) => path !== undefined) ?? origins[0];
   return origin === undefined ? [] : [origin];
 }

@@ -1,4 +1,7 @@
-/** The load balancing policy of a cluster. A client takes the first entry of `load_balancing_policy` that it knows, and refuses a cluster with none. */
+/**
+ * The load balancing policy of a cluster. A client uses the first entry of `load_balancing_policy` that it supports,
+ * and rejects a cluster without one.
+ */
 import { Cluster_LbPolicy, type ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { LeastRequestSchema } from '../../gen/envoy/extensions/load_balancing_policies/least_request/v3/least_request_pb.ts';
 import { RoundRobinSchema } from '../../gen/envoy/extensions/load_balancing_policies/round_robin/v3/round_robin_pb.ts';
@@ -13,13 +16,13 @@ import type { Init } from '../messages/init.ts';
 type LbFields = Pick<Init<typeof ClusterSchema>, 'lbPolicy' | 'lbConfig' | 'loadBalancingPolicy'>;
 
 const defaultMinimumRingSize = 1024;
-/** gRPC refuses larger rings. */
+/** gRPC rejects larger rings. */
 const maxRingSize = 8_388_608;
 
 const roundRobin = typedExtension('envoy.load_balancing_policies.round_robin', RoundRobinSchema);
 const leastRequest = typedExtension('envoy.load_balancing_policies.least_request', LeastRequestSchema);
 
-/** Localities by weight, and within each the first of these policies that the client knows. */
+/** Localities by weight, and within each the first of these policies that the client supports. */
 function withinLocalities(policies: readonly TypedExtension[]): NonNullable<LbFields['loadBalancingPolicy']> {
   const wrrLocality = typedExtension('envoy.load_balancing_policies.wrr_locality', WrrLocalitySchema, {
     endpointPickingPolicy: policyList(policies),
@@ -35,7 +38,7 @@ function policyList(policies: readonly TypedExtension[]) {
   };
 }
 
-/** @returns the fields, and what of the settings gRPC does not do, if anything */
+/** @returns the fields, and settings that gRPC does not support */
 export function grpcLoadBalancing(settings: LoadBalancerSettings | undefined): {
   fields: LbFields;
   lacks: readonly string[];
@@ -56,8 +59,8 @@ export function grpcLoadBalancing(settings: LoadBalancerSettings | undefined): {
     case 'RANDOM':
     case 'PASSTHROUGH':
     case 'MAGLEV': {
-      const wanted = hash === undefined ? settings?.simple : 'maglev';
-      return { fields: robin, lacks: [...warmup, `load balancing by ${wanted} is replaced by ROUND_ROBIN`] };
+      const policyText = hash === undefined ? settings?.simple : 'maglev';
+      return { fields: robin, lacks: [...warmup, `load balancing by ${policyText} is replaced by ROUND_ROBIN`] };
     }
     default:
       return { fields: robin, lacks: warmup };
@@ -66,7 +69,7 @@ export function grpcLoadBalancing(settings: LoadBalancerSettings | undefined): {
 
 const robin: LbFields = { lbPolicy: Cluster_LbPolicy.ROUND_ROBIN, loadBalancingPolicy: withinLocalities([roundRobin]) };
 
-/** Without `load_balancing_policy`: Node clients know the policy by its old field alone. */
+/** Without `load_balancing_policy`, because Node clients support this policy only by its deprecated field. */
 function ringHash({ ringHash, minimumRingSize }: ConsistentHashLoadBalancer): LbFields {
   const size = Math.min(ringHash?.minimumRingSize || minimumRingSize || defaultMinimumRingSize, maxRingSize);
   return {

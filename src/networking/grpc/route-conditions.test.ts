@@ -17,7 +17,7 @@ function matches(prefix: string, path: string): boolean {
   return new RegExp(`^(?:${condition.value.regex})$`).test(path);
 }
 
-describe('a prefix of whole segments, which gRPC does not know, becomes a regular expression', () => {
+describe('path prefix of complete segments as a regular expression for gRPC', () => {
   it.each([
     ['/a', '/a', true],
     ['/a', '/a/', true],
@@ -30,9 +30,9 @@ describe('a prefix of whole segments, which gRPC does not know, becomes a regula
     ['/echo.v1.Echo', '/echoXv1.Echo/Say', false],
     ['/a+(b)[c]{d}$^|*?\\', '/a+(b)[c]{d}$^|*?\\/e', true],
     ['/a*', '/aaa', false],
-  ])('%s and the path %s: %s', (prefix, path, expected) => expect(matches(prefix, path)).toBe(expected));
+  ])('prefix %s and the path %s match: %s', (prefix, path, expected) => expect(matches(prefix, path)).toBe(expected));
 
-  it('other conditions of a path are kept', () => {
+  it('other path conditions are unchanged', () => {
     for (const pathSpecifier of [
       { case: 'prefix', value: '/a' },
       { case: 'path', value: '/a/B' },

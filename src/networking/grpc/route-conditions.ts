@@ -1,4 +1,4 @@
-/** Conditions of a route, in the forms that gRPC knows. */
+/** Conditions of a route in the forms that gRPC supports. */
 import { create } from '@bufbuild/protobuf';
 import {
   type HeaderMatcher,
@@ -13,7 +13,10 @@ const special = /[\\^$.|?*+()[\]{}]/g;
 /** The method of every gRPC call. */
 const callMethod = 'POST';
 
-/** @returns a reason as text if no call of gRPC can match, or gRPC cannot check it: a route without the condition would take too much */
+/**
+ * @returns a reason as text if no gRPC call can match, or gRPC cannot check a condition: without it the route would
+ * match too much
+ */
 export function grpcMatch(match: RouteMatch): RouteMatch | string {
   if (match.queryParameters.length > 0) return 'gRPC calls have no query parameters';
   if (match.dynamicMetadata.length > 0) return 'gRPC does not validate tokens, so no claim matches';

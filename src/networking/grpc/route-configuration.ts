@@ -11,7 +11,10 @@ import { parseOutboundClusterName, sniffedRouteName, virtualHostName } from '../
 import type { Limited } from './limitation.ts';
 import { grpcRoute } from './route.ts';
 
-/** @param name that of the port's cluster without a subset; nothing for any other name, and for a service that is not visible */
+/**
+ * @param name that of the port's cluster without a subset. The result is empty for any other name, and for a service
+ * that is not visible.
+ */
 export function grpcRouteConfiguration(
   name: string,
   shape: ProxyShape,
@@ -29,7 +32,7 @@ export function grpcRouteConfiguration(
     virtualHosts: [
       {
         name: virtualHostName(host, port),
-        // gRPC knows no `ignore_port_in_host_matching`: each name also with the port.
+        // gRPC does not support `ignore_port_in_host_matching`, so each domain is listed with the port as well.
         domains: [...domainsOf({ hostname: host, addresses: [] }, { proxyDomain: shape.dnsDomain, port })],
         routes: kept,
       },
@@ -40,7 +43,7 @@ export function grpcRouteConfiguration(
 
 const none: Limited<undefined> = { message: undefined, limitations: [] };
 
-/** As a sidecar of the namespace routes requests that are meant for the host and port. */
+/** The routes of a sidecar in the namespace, for requests to the host and port. */
 function routesOf(host: string, port: number, shape: ProxyShape, push: PushContext): readonly Route[] {
   const configuration = sidecarRoutes(sniffedRouteName(host, port), shape, push).message as RouteConfiguration;
   return configuration.virtualHosts.find(({ name }) => name === virtualHostName(host, port))?.routes ?? [];

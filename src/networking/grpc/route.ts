@@ -1,4 +1,4 @@
-/** A route as gRPC accepts it. One field that gRPC does not know costs the client the whole route configuration. */
+/** A route as gRPC accepts it. For one unknown field gRPC rejects the route configuration. */
 
 import { create } from '@bufbuild/protobuf';
 import {
@@ -17,10 +17,10 @@ import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import { pack } from '../messages/any.ts';
 import type { Init } from '../messages/init.ts';
 import { faultFilter } from '../routes/translate/fault.ts';
-import { type Limitation, type Limited, mostSpecific } from './limitation.ts';
+import { type Limitation, type Limited, specificOrigins } from './limitation.ts';
 import { grpcMatch } from './route-conditions.ts';
 
-/** Retry conditions that gRPC knows (A44). */
+/** Retry conditions that gRPC supports (A44). */
 const retriable: ReadonlySet<string> = new Set([
   'cancelled',
   'deadline-exceeded',
@@ -30,12 +30,12 @@ const retriable: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * @param cluster of the port, for a route whose action gRPC does not have
+ * @param cluster of the port, for a route whose action gRPC does not support
  * @returns no message for a route that no call can match
  */
 export function grpcRoute(route: Route, cluster: string): Limited<Route | undefined> {
   const all = originsOf(route);
-  const origins = mostSpecific(all);
+  const origins = specificOrigins(all);
   const limits = (texts: readonly string[]): readonly Limitation[] => texts.map((text) => ({ origins, text }));
   const match = route.match && grpcMatch(route.match);
   if (match === undefined || typeof match === 'string') {
@@ -44,7 +44,7 @@ export function grpcRoute(route: Route, cluster: string): Limited<Route | undefi
   const { typedPerFilterConfig, action } = route;
   const fault = action.case === 'route' ? typedPerFilterConfig[faultFilter] : abort;
   const lacks = Object.keys(typedPerFilterConfig).filter((filter) => filter !== faultFilter);
-  const made = create(RouteSchema, {
+  const routeMessage = create(RouteSchema, {
     name: route.name,
     match,
     action: { case: 'route', value: action.case === 'route' ? grpcAction(action.value) : toCluster(cluster) },
@@ -57,15 +57,16 @@ export function grpcRoute(route: Route, cluster: string): Limited<Route | undefi
       ? actionLacks(action.value)
       : [`calls fail: gRPC has no ${actionText[action.case ?? ''] ?? action.case}`]),
   ];
-  return { message: withOrigins(made, all), limitations: limits(texts) };
+  return { message: withOrigins(routeMessage, all), limitations: limits(texts) };
 }
 
 const filterText: Readonly<Record<string, string>> = { 'envoy.filters.http.cors': 'corsPolicy' };
 const actionText: Readonly<Record<string, string>> = { redirect: 'redirect', directResponse: 'directResponse' };
 
 /**
- * Ends all calls of a route whose action gRPC does not have. Clients would reject the route configuration for the action itself, and
- * `non_forwarding_action` ends the process of a client in Node. A client without faults rejects the listener, which has the filter.
+ * Aborts all calls of a route whose action gRPC does not support. Clients would reject the route configuration for the
+ * action itself, and `non_forwarding_action` crashes Node clients. A client without fault support rejects the listener,
+ * which has the filter.
  */
 const abort = pack(HTTPFaultSchema, {
   abort: {
@@ -105,7 +106,7 @@ function grpcClusters(
 
 function grpcRetries({ retryOn, numRetries, retryBackOff }: RetryPolicy): RetryPolicy | undefined {
   const conditions = retryOn.split(',').filter((condition) => retriable.has(condition));
-  // gRPC refuses a policy without a retry.
+  // gRPC rejects a retry policy without retries.
   if (conditions.length === 0 || numRetries === 0) return undefined;
   return create(RetryPolicySchema, {
     retryOn: conditions.join(','),

@@ -5,8 +5,8 @@ import { configKeyOf } from '../../model/config/config.ts';
 import { isDryRun } from '../../model/kinds/policies/dry-run.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { WorkloadPolicies } from '../../model/push-context/workload-policies.ts';
-import type { Permission } from '../authorization/permissions.ts';
-import type { Principal } from '../authorization/principals.ts';
+import type { RbacPermission } from '../authorization/permissions.ts';
+import type { RbacPrincipal } from '../authorization/principals.ts';
 import { actionRules, type RbacRules } from '../authorization/rbac-rules.ts';
 import { type TypedExtension, typedExtension } from '../messages/any.ts';
 import { type Limitation, ofObject } from './limitation.ts';
@@ -14,8 +14,8 @@ import { type Limitation, ofObject } from './limitation.ts';
 const denyFilter = 'envoy.filters.http.rbac.deny';
 const allowFilter = 'envoy.filters.http.rbac.allow';
 
-/** Allows no call: there is no policy that matches. */
-const nobody = typedExtension(allowFilter, RBACSchema, { rules: { action: RBAC_Action.ALLOW, policies: {} } });
+/** Allows no call, because it has no policy. */
+const denyAll = typedExtension(allowFilter, RBACSchema, { rules: { action: RBAC_Action.ALLOW, policies: {} } });
 
 export function grpcAuthorization(
   policies: Pick<WorkloadPolicies, 'authorizationPolicies'>,
@@ -30,7 +30,7 @@ export function grpcAuthorization(
     ...ofAction('AUDIT').map((one) => [one, 'action AUDIT is ignored'] as const),
     ...policies.authorizationPolicies.filter(isDryRun).map((one) => [one, 'the dry run is ignored'] as const),
   ]);
-  if (custom.length > 0) return { filters: [nobody], limitations };
+  if (custom.length > 0) return { filters: [denyAll], limitations };
   const unchecked = new Set<string>();
   const filters = actionRules({ policies, push }, 'requests').flatMap(({ enforced }) => {
     if (enforced === undefined || enforced.action === RBAC_Action.LOG) return [];
@@ -41,35 +41,35 @@ export function grpcAuthorization(
     ];
   });
   const closed = [...unchecked].map(
-    (what): Limitation => ({
+    (condition): Limitation => ({
       origins: [...ofAction('DENY'), ...ofAction('ALLOW')].flatMap((one) => ofObject(configKeyOf(one))),
-      text: `gRPC servers cannot check ${what}: rules with it deny, and do not allow`,
+      text: `gRPC servers cannot check ${condition}: rules with it deny, and do not allow`,
     }),
   );
   return { filters, limitations: [...limitations, ...closed] };
 }
 
-/** @param unchecked conditions of the rules that gRPC cannot check is added here */
+/** @param unchecked receives the conditions that gRPC cannot check */
 function checkable(rules: RbacRules, unchecked: Set<string>): RbacRules {
   const denies = rules.action === RBAC_Action.DENY;
   const policies = Object.entries(rules.policies ?? {}).map(([name, { permissions = [], principals = [] }]) => [
     name,
     {
-      permissions: permissions.map((one) => permission(one as Permission, denies, unchecked)),
-      principals: principals.map((one) => principal(one as Principal, denies, unchecked)),
+      permissions: permissions.map((one) => permission(one as RbacPermission, denies, unchecked)),
+      principals: principals.map((one) => principal(one as RbacPrincipal, denies, unchecked)),
     },
   ]);
   return { action: rules.action!, policies: Object.fromEntries(policies) };
 }
 
-/** Headers that gRPC servers do not let RBAC see. */
+/** Headers that gRPC servers hide from RBAC. */
 const isHidden = (name: string | undefined): boolean => name === ':scheme' || (name ?? '').startsWith('grpc-');
 
-/** @param otherwise whether what cannot be checked counts as a match */
-function permission(of: Permission, otherwise: boolean, unchecked: Set<string>): Permission {
+/** @param otherwise whether a condition that cannot be checked counts as a match */
+function permission(of: RbacPermission, otherwise: boolean, unchecked: Set<string>): RbacPermission {
   const { rule } = of;
   const all = (rules: readonly unknown[] = []) =>
-    rules.map((one) => permission(one as Permission, otherwise, unchecked)) as never;
+    rules.map((one) => permission(one as RbacPermission, otherwise, unchecked)) as never;
   switch (rule?.case) {
     case 'any':
     case 'urlPath':
@@ -84,22 +84,24 @@ function permission(of: Permission, otherwise: boolean, unchecked: Set<string>):
     case 'orRules':
       return { rule: { case: 'orRules', value: { rules: all(rule.value.rules) } } };
     case 'notRule':
-      return { rule: { case: 'notRule', value: permission(rule.value as Permission, !otherwise, unchecked) as never } };
+      return {
+        rule: { case: 'notRule', value: permission(rule.value as RbacPermission, !otherwise, unchecked) as never },
+      };
     case 'sourcedMetadata':
     case 'metadata':
-      // No token is ever validated: there are no claims.
+      // Tokens are never validated, so there are no claims.
       return { rule: { case: 'notRule', value: { rule: { case: 'any', value: true } } } };
   }
   unchecked.add(checkText[rule?.case ?? ''] ?? rule?.case ?? '');
-  const any: Permission = { rule: { case: 'any', value: true } };
+  const any: RbacPermission = { rule: { case: 'any', value: true } };
   return otherwise ? any : { rule: { case: 'notRule', value: any as never } };
 }
 
 /** As {@link permission}. */
-function principal(of: Principal, otherwise: boolean, unchecked: Set<string>): Principal {
+function principal(of: RbacPrincipal, otherwise: boolean, unchecked: Set<string>): RbacPrincipal {
   const { identifier } = of;
   const all = (ids: readonly unknown[] = []) =>
-    ids.map((one) => principal(one as Principal, otherwise, unchecked)) as never;
+    ids.map((one) => principal(one as RbacPrincipal, otherwise, unchecked)) as never;
   switch (identifier?.case) {
     case 'any':
     case 'authenticated':
@@ -116,14 +118,17 @@ function principal(of: Principal, otherwise: boolean, unchecked: Set<string>): P
       return { identifier: { case: 'orIds', value: { ids: all(identifier.value.ids) } } };
     case 'notId':
       return {
-        identifier: { case: 'notId', value: principal(identifier.value as Principal, !otherwise, unchecked) as never },
+        identifier: {
+          case: 'notId',
+          value: principal(identifier.value as RbacPrincipal, !otherwise, unchecked) as never,
+        },
       };
     case 'sourcedMetadata':
     case 'metadata':
       return { identifier: { case: 'notId', value: { identifier: { case: 'any', value: true } } } };
   }
   unchecked.add(checkText[identifier?.case ?? ''] ?? identifier?.case ?? '');
-  const any: Principal = { identifier: { case: 'any', value: true } };
+  const any: RbacPrincipal = { identifier: { case: 'any', value: true } };
   return otherwise ? any : { identifier: { case: 'notId', value: any as never } };
 }
 

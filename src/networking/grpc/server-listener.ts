@@ -1,4 +1,4 @@
-/** The listener of a gRPC server: mutual TLS and authorization, and nothing that routes. */
+/** The listener of a gRPC server: mutual TLS and authorization, without routes. */
 import { create } from '@bufbuild/protobuf';
 import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import { HttpConnectionManagerSchema } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
@@ -15,7 +15,10 @@ import { grpcAuthorization } from './server-authorization.ts';
 import type { ServerAddress } from './target-name.ts';
 import { serverTls } from './tls.ts';
 
-/** With the value `istio` the workload takes mutual TLS where plaintext is permitted as well: gRPC servers take one of them. */
+/**
+ * With the value `istio`, a workload in mode PERMISSIVE accepts mutual TLS. gRPC servers accept only one of mutual TLS
+ * and plaintext.
+ */
 const tlsModeLabel = 'security.istio.io/tlsMode';
 
 /** @returns no message if no service of the workload has the port as its target port */

@@ -1,10 +1,10 @@
-/** Names of listeners: a client names its target, a server its own address (spec/proxyless.md §2). */
+/** Listener names: a client requests its target, a server its own address (spec/proxyless.md §2). */
 import { isIP } from 'node:net';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { Port, Service } from '../../model/services/service.ts';
-import type { Reach } from '../traffic/reach.ts';
+import type { ProxyReach } from '../traffic/reach.ts';
 
-/** Begins the name of a server's listener: `server_listener_resource_name_template` of the bootstrap file. */
+/** Prefix of a server's listener name: `server_listener_resource_name_template` of the bootstrap file. */
 export const serverListenerPrefix = 'xds.istio.io/grpc/lds/inbound/';
 
 export interface ServerAddress {
@@ -21,7 +21,7 @@ export function serverAddressIn(name: string): ServerAddress | undefined {
   return isIP(address) === 0 ? undefined : { address, port: Number(port) };
 }
 
-/** Characters of a host name. */
+/** Maximum length of a host name. */
 const maxHostLength = 253;
 
 export interface ClientTarget {
@@ -30,12 +30,12 @@ export interface ClientTarget {
 }
 
 /**
- * The service port that a client's target means: `echo.shop.svc.cluster.local:7070`, `echo.shop:7070`, `echo:7070`. Short names are
- * completed as a resolver of the client's namespace would. Without a port: the service's only one.
+ * The service port of a client's target: `echo.shop.svc.cluster.local:7070`, `echo.shop:7070`, `echo:7070`. Short names
+ * are completed like by a resolver in the client's namespace. The port defaults to the service's only port.
  *
- * @returns a reason as text if there is none
+ * @returns a reason as text if no port matches
  */
-export function clientTarget(name: string, { dnsDomain }: ProxyShape, reach: Reach): ClientTarget | string {
+export function clientTarget(name: string, { dnsDomain }: ProxyShape, reach: ProxyReach): ClientTarget | string {
   const [, host = '', number] = /^([^:]+)(?::(\d{1,5}))?$/.exec(name) ?? [];
   if (host === '') return 'target must be a host name with an optional port';
   if (host.length > maxHostLength) return `host must have at most ${maxHostLength} characters, got ${host.length}`;
@@ -49,10 +49,10 @@ export function clientTarget(name: string, { dnsDomain }: ProxyShape, reach: Rea
   return { service, port };
 }
 
-/** Labels of a client's domain from which short names are completed: a client reports its domain. */
+/** Bound, because the client reports its own domain. */
 const maxSearchLabels = 16;
 
-function serviceOf(host: string, dnsDomain: string, reach: Reach): Service | undefined {
+function serviceOf(host: string, dnsDomain: string, reach: ProxyReach): Service | undefined {
   const labels = dnsDomain.split('.', maxSearchLabels);
   const completed = labels.map((_, index) => `${host}.${labels.slice(index).join('.')}`);
   return [host, ...completed]

@@ -1,4 +1,7 @@
-/** TLS with the certificates of the bootstrap file, for clients and servers (A29). Old and new fields: older clients know the former alone. */
+/**
+ * TLS with the certificates of the bootstrap file, for clients and servers (A29). Contains both current and deprecated
+ * fields, because older clients only support the latter.
+ */
 import {
   type CommonTlsContextSchema,
   DownstreamTlsContextSchema,
@@ -10,12 +13,15 @@ import type { Init } from '../messages/init.ts';
 /** gRPC accepts no other name. */
 const tlsSocketName = 'envoy.transport_sockets.tls';
 
-/** The provider of the bootstrap file that has the workload's certificate and the roots. */
+/** The certificate provider in the bootstrap file. */
 const instanceName = 'default';
 const certificate = { instanceName, certificateName: 'default' };
 const roots = { instanceName, certificateName: 'ROOTCA' };
 
-/** @param names of the server's certificate: one of them must be in it; none: any certificate that the roots sign */
+/**
+ * @param names accepted names of the server's certificate. Without names, any certificate that the roots sign is
+ * accepted.
+ */
 function commonContext(names: readonly string[]): Init<typeof CommonTlsContextSchema> {
   return {
     tlsCertificateProviderInstance: certificate,
@@ -37,7 +43,7 @@ export function clientTls(names: readonly string[]): TypedExtension {
   return typedExtension(tlsSocketName, UpstreamTlsContextSchema, { commonTlsContext: commonContext(names) });
 }
 
-/** gRPC servers do not match names of clients: RBAC does. */
+/** gRPC servers do not match client names in TLS, but by RBAC. */
 export const serverTls: TypedExtension = typedExtension(tlsSocketName, DownstreamTlsContextSchema, {
   commonTlsContext: commonContext([]),
   requireClientCertificate: true,

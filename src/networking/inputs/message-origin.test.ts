@@ -99,7 +99,7 @@ const open = givenShape({ namespace: 'shop' }, context);
 const closed = givenShape({ namespace: 'shop', labels: { app: 'closed' } }, context);
 const door = givenShape({ type: 'router', namespace: 'shop', labels: { app: 'door' } }, context);
 
-/** `Kind/name path`, without the group of the namespace that all are in. */
+/** `Kind/name path` without the namespace, which is the same for all. */
 function text(message: Parameters<typeof originsOf>[0]): string[] {
   return originsOf(message).map(({ key, path = [] }) => [`${key.kind}/${key.name}`, ...path].join(' '));
 }
@@ -112,8 +112,8 @@ function routes(shape: typeof open, name: string): RouteConfiguration {
   return buildRoutes(shape, context, [name])[0]!.message as RouteConfiguration;
 }
 
-describe('where things come from', () => {
-  it('a cluster: its service, and the subset', () => {
+describe('origins of generated messages', () => {
+  it('a cluster originates from its service and subset', () => {
     const clusters = buildClusters(open, context);
     expect(text(named<Cluster>(clusters, 'outbound|80||web.test'))).toEqual([
       'ServiceEntry/web-entry',
@@ -126,7 +126,7 @@ describe('where things come from', () => {
     expect(text(named<Cluster>(clusters, 'BlackHoleCluster'))).toEqual([]);
   });
 
-  it('a virtual host and its routes: those of a delegate are the delegate’s first', () => {
+  it('a virtual host and its routes originate from the virtual service, routes of a delegate first from the delegate', () => {
     const host = routes(open, '80').virtualHosts.find(({ name }) => name === 'web.test:80')!;
     expect(text(host)).toEqual(['ServiceEntry/web-entry', 'VirtualService/web-routes spec hosts']);
     expect(host.routes.map(text)).toEqual([
@@ -136,7 +136,7 @@ describe('where things come from', () => {
     ]);
   });
 
-  it('a filter chain of connections: the route that it is for, else the service', () => {
+  it('a TCP filter chain originates from its route, otherwise from the service', () => {
     const { filterChains, defaultFilterChain } = named<Listener>(buildListeners(open, context), '10.2.0.1_5432');
     expect([...filterChains, defaultFilterChain!].map(text)).toEqual([
       ['VirtualService/db-routes spec tcp 1', 'ServiceEntry/db-entry'],
@@ -144,7 +144,7 @@ describe('where things come from', () => {
     ]);
   });
 
-  it('what a Sidecar object says', () => {
+  it('a default listener originates from its Sidecar object', () => {
     const listeners = buildListeners(closed, context);
     const inbound = named<Listener>(listeners, 'virtualInbound').filterChains.find(({ name }) =>
       name.endsWith('_8080'),
@@ -160,7 +160,7 @@ describe('where things come from', () => {
     ]);
   });
 
-  it('a gateway: the server, and the virtual services of its hosts', () => {
+  it('a gateway listener originates from the server and the virtual services of its hosts', () => {
     const listeners = buildListeners(door, context);
     const chains = ['0.0.0.0_80', '0.0.0.0_443'].flatMap((name) => named<Listener>(listeners, name).filterChains);
     expect(chains.map(text)).toEqual([['Gateway/door spec servers 0'], ['Gateway/door spec servers 1']]);
@@ -173,7 +173,7 @@ describe('where things come from', () => {
     ]);
   });
 
-  it('nobody knows of what was encoded meanwhile', () => {
+  it('a message that was encoded and decoded has no origins', () => {
     const [configuration] = buildRoutes(open, context, ['80']);
     expect(configuration!.bytes.length).toBeGreaterThan(0);
     const { virtualHosts } = configuration!.message as RouteConfiguration;

@@ -8,28 +8,28 @@ function object<Spec>(kind: string, name: string): Config<Spec> {
   return { ...envelope, creationTimestamp: 0, spec: {} as Spec };
 }
 
-describe('the policies of a workload, for what it sends', () => {
-  it('are the same for workloads that differ in who may come to them', () => {
+describe('outbound policies of a workload', () => {
+  it('outbound policies are equal for workloads with different authorization of clients', () => {
     const closed = { ...empty, id: 'x', authorizationPolicies: [object<never>('AuthorizationPolicy', 'nobody')] };
     expect(policiesOutbound(closed).id).toBe(policiesOutbound(empty).id);
     expect(policyObjects(policiesOutbound(closed))).toEqual([]);
     expect(policiesOutbound(closed).id).toBe('');
   });
 
-  it('are the same for workloads that differ in what is patched afterwards', () => {
+  it('outbound policies are equal for workloads with different EnvoyFilters', () => {
     const patched = { ...empty, id: 'x', envoyFilters: [object<never>('EnvoyFilter', 'one')] };
     expect(policiesOutbound(patched).id).toBe('');
     expect(policyObjects(policiesOutbound(patched))).toEqual([]);
   });
 
-  it('are told apart by what is logged, and by which list a name stands in', () => {
+  it('outbound policies differ by telemetry, and by the list that contains a name', () => {
     const logged = { ...empty, id: 'x', telemetries: [object<never>('Telemetry', 'one')] };
     const plugged = { ...empty, id: 'y', wasmPlugins: [object<never>('WasmPlugin', 'one')] };
     const ids = [empty, logged, plugged].map((policies) => policiesOutbound(policies).id);
     expect(new Set(ids).size).toBe(3);
   });
 
-  it('name the objects that what is made of them depends on', () => {
+  it('outbound policies contain the objects that results depend on', () => {
     const logged = { ...empty, id: 'x', telemetries: [object<never>('Telemetry', 'one')] };
     expect(policyKeys(policiesOutbound(logged))).toEqual([{ kind: 'Telemetry', namespace: 'a', name: 'one' }]);
     expect(policyText(logged, ['envoyFilters'])).toBe('');

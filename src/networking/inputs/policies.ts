@@ -1,46 +1,50 @@
-/** Which of a workload's policies a resource is made from: keys and inputs of what is kept (see generator-memory.ts). */
+/** Which of a workload's policies a resource depends on, as cache keys and inputs (see generator-memory.ts). */
 import { type Config, type ConfigKey, configKeyOf } from '../../model/config/config.ts';
 import type { WorkloadPolicies } from '../../model/push-context/workload-policies.ts';
 
-/** The lists of a workload's policies. */
 export type PolicyList = Exclude<keyof WorkloadPolicies, 'id'>;
 
-/** About who may come to the workload: listeners through which it goes out have nothing of them. */
+/** Policies for clients of the workload, which outbound listeners do not depend on. */
 const inboundOnly = ['peerAuthentications', 'requestAuthentications', 'authorizationPolicies'] as const;
 
-/** Not EnvoyFilters: what is made is patched in a step of its own, which tells patches apart itself (patches/). */
+/** Without EnvoyFilters, because patches are a separate step with its own cache (patches/). */
 const everyList: readonly PolicyList[] = [...inboundOnly, 'telemetries', 'wasmPlugins'];
 
 const outbound = new WeakMap<WorkloadPolicies, WorkloadPolicies>();
 
 /**
- * Without those that hold for clients of the workload only, so that workloads which differ in nothing else share what
- * they send through. Its id tells the rest apart: equal ones may be made of different objects of the same names, which
- * {@link policyObjects} tells.
+ * Removes policies that only apply to clients of the workload, so that workloads which differ in nothing else share
+ * outbound resources. The ID consists of names, so equal IDs may belong to different objects: compare {@link
+ * policyObjects} too.
  */
 export function policiesOutbound(policies: WorkloadPolicies): WorkloadPolicies {
-  let narrowed = outbound.get(policies);
-  if (narrowed === undefined) {
-    const own = { peerAuthentications: [], requestAuthentications: [], authorizationPolicies: [], envoyFilters: [] };
-    const rest = { ...policies, ...own };
-    narrowed = { ...rest, id: policyText(rest, ['telemetries', 'wasmPlugins']) };
-    outbound.set(policies, narrowed);
+  let outboundPolicies = outbound.get(policies);
+  if (outboundPolicies === undefined) {
+    const emptyLists = {
+      peerAuthentications: [],
+      requestAuthentications: [],
+      authorizationPolicies: [],
+      envoyFilters: [],
+    };
+    const rest = { ...policies, ...emptyLists };
+    outboundPolicies = { ...rest, id: policyText(rest, ['telemetries', 'wasmPlugins']) };
+    outbound.set(policies, outboundPolicies);
   }
-  return narrowed;
+  return outboundPolicies;
 }
 
-/** Names of the objects in some of the lists; empty when there are none. */
+/** Names of the objects in some of the lists, empty without objects. */
 export function policyText(policies: WorkloadPolicies, lists: readonly PolicyList[]): string {
   const texts = lists.map((list) => policies[list].map(({ namespace, name }) => `${namespace}/${name}`).join());
   return texts.every((text) => text === '') ? '' : texts.join('~');
 }
 
-/** All objects, list by list: inputs, to be compared one by one. */
+/** All objects of all lists, to be compared one by one. */
 export function policyObjects(policies: WorkloadPolicies): readonly Config[] {
   return everyList.flatMap((list): readonly Config[] => policies[list]);
 }
 
-/** What a resource that is made from all of them depends on. */
+/** Dependencies of a resource that is built from all policies. */
 export function policyKeys(policies: WorkloadPolicies): readonly ConfigKey[] {
   return policyObjects(policies).map(configKeyOf);
 }

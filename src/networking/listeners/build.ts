@@ -14,12 +14,12 @@ import { inboundListeners } from './inbound/inbound.ts';
 import { buildingOutboundListeners } from './outbound/outbound.ts';
 import { virtualOutbound } from './virtual.ts';
 
-/** Names are unique: of two listeners of one place the first stays. */
+/** Names are unique: the first listener of an address and port is kept. */
 export function buildListeners(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {
   return atOnce(buildingListeners(shape, push, memory));
 }
 
-/** As {@link buildListeners}, with rests. */
+/** As {@link buildListeners}. Yields regularly. */
 export function* buildingListeners(
   shape: ProxyShape,
   push: PushContext,
@@ -45,15 +45,18 @@ function* sidecarListeners(proxy: ProxyContext, memory: Memory): Generator<undef
 }
 
 /**
- * Envoy takes one listener for an address and port. The workload's own comes first: any namespace may export a service of the same
- * port, or with the workload's address as its virtual one, and would otherwise remove the listener and its checks of clients.
+ * Envoy accepts one listener for an address and port. The workload's inbound listeners take precedence. Otherwise any
+ * namespace could remove such a listener, and its checks of clients, by exporting a service of the same port, or with
+ * the workload's address as virtual address.
  */
 function withoutPlacesOf(inbound: readonly Resource[], outbound: readonly Resource[]): readonly Resource[] {
-  const own = new Set(inbound.filter(({ name }) => name !== virtualInboundListener).map(({ name }) => placeOf(name)));
-  return own.size === 0 ? outbound : outbound.filter(({ name }) => !own.has(placeOf(name)));
+  const dedicated = new Set(
+    inbound.filter(({ name }) => name !== virtualInboundListener).map(({ name }) => placeOf(name)),
+  );
+  return dedicated.size === 0 ? outbound : outbound.filter(({ name }) => !dedicated.has(placeOf(name)));
 }
 
-/** A listener's name is its address and port; IPv6 addresses may be spelled in several ways. */
+/** Normalizes the address and port in a listener's name, because IPv6 addresses have several spellings. */
 function placeOf(name: string): string {
   const end = name.lastIndexOf('_');
   const bind = name.slice(0, end);

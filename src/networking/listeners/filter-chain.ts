@@ -15,7 +15,7 @@ import { cidrRange } from '../messages/address.ts';
 import type { Init } from '../messages/init.ts';
 import { parseDuration } from '../messages/metadata-duration.ts';
 import { resolveDestination } from '../traffic/destination.ts';
-import type { Reach } from '../traffic/reach.ts';
+import type { ProxyReach } from '../traffic/reach.ts';
 import { passthroughFilterChain } from '../traffic/resource-names.ts';
 import { effectivePolicy } from '../traffic/traffic-policy.ts';
 import type { WeightedCluster } from './network-filters/contributor.ts';
@@ -27,7 +27,7 @@ export interface ChainMatch {
   readonly sourceSubnet?: string | undefined;
 }
 
-/** Undefined when everything matches: Envoy tells an absent match from an empty one only in its dumps. */
+/** `undefined` if everything matches. Envoy treats an absent match like an empty one, except in its dumps. */
 export function chainMatch(match: ChainMatch): Init<typeof FilterChainMatchSchema> | undefined {
   const prefixRanges = ranges(match.destinationSubnets ?? []);
   const sourcePrefixRanges = ranges(match.sourceSubnet === undefined ? [] : [match.sourceSubnet]);
@@ -40,17 +40,17 @@ function ranges(texts: readonly string[]): CidrRange[] {
   return texts.map(cidrRange).filter((range) => range !== undefined);
 }
 
-/** Everything that a connection's filters are made from. */
-export interface TcpRoute {
+/** Inputs of a connection's filters. */
+export interface TcpChainRoute {
   readonly destinations: readonly WeightedCluster[];
-  /** Whose traffic policy holds. */
+  /** The destination whose traffic policy applies. */
   readonly first: Destination;
   readonly port: number;
   readonly protocol: ApplicationProtocol;
 }
 
-/** The proxy to a route's destinations, with the timeouts and the tunnel of the first one's traffic policy. */
-export function routeFilters(route: TcpRoute, context: ConnectionContext, reach: Reach): Filter[] {
+/** The TCP proxy to a route's destinations, with timeouts and tunnel of the first destination's traffic policy. */
+export function routeFilters(route: TcpChainRoute, context: ConnectionContext, reach: ProxyReach): Filter[] {
   const { service, ruled, port } = resolveDestination(route.first, route.port, reach);
   const rule = ruled && reach.destinationRuleFor(ruled);
   const policy = effectivePolicy(rule?.config.spec, route.first.subset ?? '', port);
@@ -66,7 +66,7 @@ export function routeFilters(route: TcpRoute, context: ConnectionContext, reach:
   });
 }
 
-/** Connections that no other chain takes go where the mesh sends unknown traffic. */
+/** Forwards connections that no other chain matches to the mesh's fallback cluster. */
 export function passthroughChain(cluster: string, context: ConnectionContext, origins: readonly Origin[]): FilterChain {
   const filters = tcpFilters(context, { destinations: [{ cluster, weight: 0 }] });
   return withOrigins(create(FilterChainSchema, { name: passthroughFilterChain, filters }), origins);

@@ -1,29 +1,29 @@
 /**
- * What is left for a filter chain to match beside others of its listener. Envoy spreads the lists of a match out, every
- * range with every server name, and refuses a listener in which two chains have one such combination in common, even if
- * the rest of their lists differs. So a chain gets the combinations that none before it has.
+ * Reduces filter chain matches to what earlier chains of the listener do not match. Envoy expands a match to each
+ * combination of address range and server name, and rejects a listener in which two chains have a combination in
+ * common, even if their lists differ otherwise. So each chain gets the combinations that no earlier one has.
  */
 import { isIPv6 } from 'node:net';
 import { cidrRange } from '../messages/address.ts';
 import type { ChainMatch } from './filter-chain.ts';
 
-/** The combinations that chains of one listener have. */
+/** The combinations that the chains of one listener match. */
 export class TakenMatches {
   readonly #taken = new Set<string>();
 
   /**
-   * Takes what is free of a match, and says what that is: the match itself, nothing, or the parts that it falls into
-   * (where one range leaves other server names free than another).
+   * Claims the free part of a match and returns it: the match itself, nothing, or several matches (if one range leaves
+   * other server names free than another).
    */
   take(match: ChainMatch): readonly ChainMatch[] {
     const source = match.sourceSubnet === undefined ? '' : subnetText(match.sourceSubnet);
     const parts = new Map<string, { serverNames: string[]; destinationSubnets: string[] }>();
-    let isWhole = true;
+    let isUntaken = true;
     for (const subnet of anyOf(match.destinationSubnets?.filter(isRange))) {
       const free: string[] = [];
       for (const name of anyOf(match.serverNames)) {
         const combination = `${subnetText(subnet)} ${name} ${source}`;
-        if (this.#taken.has(combination)) isWhole = false;
+        if (this.#taken.has(combination)) isUntaken = false;
         else {
           this.#taken.add(combination);
           free.push(name);
@@ -35,7 +35,7 @@ export class TakenMatches {
       if (part === undefined) parts.set(key, { serverNames: free, destinationSubnets: [subnet] });
       else part.destinationSubnets.push(subnet);
     }
-    if (isWhole) return [match];
+    if (isUntaken) return [match];
     return [...parts.values()].map(({ serverNames, destinationSubnets }) => ({
       ...match,
       serverNames: serverNames.filter((name) => name !== ''),
@@ -44,17 +44,17 @@ export class TakenMatches {
   }
 }
 
-/** Ranges that are none are matched by nothing, and are in no chain. */
+/** An invalid range matches nothing and is omitted. */
 function isRange(text: string): boolean {
   return cidrRange(text) !== undefined;
 }
 
-/** A list that is empty matches anything: that is one combination, too. */
+/** An empty list matches anything, which is one combination. */
 function anyOf(list: readonly string[] | undefined): readonly string[] {
   return list?.length ? list : [''];
 }
 
-/** The same for texts of the same range; bits behind the prefix mean nothing. Other texts as they are. */
+/** Equal texts for equal ranges, because bits after the prefix have no meaning. Other texts are returned unchanged. */
 function subnetText(text: string): string {
   const range = cidrRange(text);
   if (range === undefined) return text;
@@ -73,8 +73,8 @@ function v4Bits(address: string): string {
 
 function v6Bits(address: string): string {
   const [head = '', tail = ''] = address.split('::');
-  const [before, after] = [groupBits(head), groupBits(tail)];
-  return before + '0'.repeat(128 - before.length - after.length) + after;
+  const [headBits, tailBits] = [groupBits(head), groupBits(tail)];
+  return headBits + '0'.repeat(128 - headBits.length - tailBits.length) + tailBits;
 }
 
 /** Bits of the groups between colons, the last of which may be an IPv4 address. */

@@ -1,4 +1,4 @@
-/** The network filter that speaks HTTP (spec/discovery.md §8.4, HCM). */
+/** The HTTP connection manager (spec/discovery.md §8.4, HCM). */
 
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import {

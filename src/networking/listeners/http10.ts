@@ -1,4 +1,4 @@
-/** Whether requests of HTTP/1.0 are taken: not all applications can do without, and most are better off without. */
+/** Whether HTTP/1.0 is accepted. Some applications need it, most are safer without. */
 import type { ProxyContext } from '../inputs/connection-context.ts';
 
 /** PILOT_HTTP10 for all proxies, metadata `HTTP10` for one. */

@@ -1,4 +1,4 @@
-/** Listener filters: what is learnt of a connection before its filter chain is chosen. */
+/** Listener filters, which inspect a connection before its filter chain is selected. */
 import { create } from '@bufbuild/protobuf';
 import {
   type ListenerFilter,
@@ -15,7 +15,7 @@ import { Int32RangeSchema } from '../../gen/envoy/type/v3/range_pb.ts';
 import { typedExtension } from '../messages/any.ts';
 
 const originalDst = typedExtension('envoy.filters.listener.original_dst', OriginalDstSchema);
-/** The mark that rules for transparent redirection let pass. */
+/** The packet mark that transparent redirection rules skip. */
 const transparentMark = 1337;
 const originalSrc = typedExtension('envoy.filters.listener.original_src', OriginalSrcSchema, {
   mark: transparentMark,
@@ -24,52 +24,53 @@ const tls = typedExtension('envoy.filters.listener.tls_inspector', TlsInspectorS
 const http = typedExtension('envoy.filters.listener.http_inspector', HttpInspectorSchema);
 
 /**
- * Transport protocol of a connection that is not TLS. Once a chain of a listener (or of one of its ports) matches on it,
- * plain connections look no further than the chains that do: whoever adds one for HTTP adds one for other bytes.
+ * Transport protocol of a connection without TLS. If any chain of a listener (or of one of its ports) matches on it,
+ * Envoy considers only such chains for plaintext connections. So a chain for plaintext HTTP requires another one for
+ * other plaintext.
  */
 export const rawBuffer = 'raw_buffer';
 
-/** What chains match on once the HTTP inspector has found HTTP. */
+/** ALPN that the HTTP inspector sets. */
 const plaintextHttpAlpn: readonly string[] = ['http/1.1', 'h2c'];
 
 export function plaintextAlpn(http10: boolean): string[] {
   return http10 ? ['http/1.0', ...plaintextHttpAlpn] : [...plaintextHttpAlpn];
 }
 
-/** Where a redirected connection was going. */
+/** Restores the original destination of a redirected connection. */
 export function originalDestination(): ListenerFilter {
   return create(ListenerFilterSchema, originalDst);
 }
 
-/** Destination ports at which something is looked at: all but some, or some alone. */
+/** Destination ports whose connections are inspected: all except some, or only some. */
 export type PortChoice = { readonly except: readonly number[] } | { readonly only: readonly number[] };
 
 const everyPort: PortChoice = { except: [] };
 
-/** Undefined when there is no port to look at. */
+/** `undefined` if no port is inspected. */
 export function portsWhere(
-  ports: readonly { readonly port: number; readonly holds: boolean }[],
-  holdsElsewhere: boolean,
+  ports: readonly { readonly port: number; readonly matches: boolean }[],
+  matchesElsewhere: boolean,
 ): PortChoice | undefined {
-  const exceptions = ports.filter(({ holds }) => holds !== holdsElsewhere).map(({ port }) => port);
-  if (holdsElsewhere) return { except: exceptions };
+  const exceptions = ports.filter(({ matches }) => matches !== matchesElsewhere).map(({ port }) => port);
+  if (matchesElsewhere) return { except: exceptions };
   return exceptions.length === 0 ? undefined : { only: exceptions };
 }
 
 /**
- * Whether a connection is TLS, and what it offers. It waits for the client's first bytes: where the client may wait for
- * the server to speak first, and nothing depends on it, it is left out.
+ * Detects TLS with its SNI and ALPN. Waits for the client's first bytes, so it is omitted for protocols in which the
+ * server may speak first, if no chain depends on it.
  */
 export function tlsInspector(ports: PortChoice = everyPort): ListenerFilter {
   return create(ListenerFilterSchema, { ...tls, ...disabledBut(ports) });
 }
 
-/** Whether a plain connection speaks HTTP. It waits for the client's first bytes. */
+/** Detects HTTP on plaintext connections. Waits for the client's first bytes. */
 export function httpInspector(ports: PortChoice = everyPort): ListenerFilter {
   return create(ListenerFilterSchema, { ...http, ...disabledBut(ports) });
 }
 
-/** Connections to the application come from the client's address: Envoy takes it over, and marks its packets. */
+/** Connects to the application from the client's address, and marks the packets. */
 export function originalSource(): ListenerFilter {
   return create(ListenerFilterSchema, originalSrc);
 }

@@ -1,4 +1,4 @@
-/** What all listeners have in common. */
+/** Common parts of all listeners. */
 import { create } from '@bufbuild/protobuf';
 import type { AccessLog } from '../../gen/envoy/config/accesslog/v3/accesslog_pb.ts';
 import { TrafficDirection } from '../../gen/envoy/config/core/v3/base_pb.ts';
@@ -17,23 +17,23 @@ export interface ListenerParts {
   /** An IP, or `unix:///path`. */
   readonly bind: string;
   readonly port: number;
-  /** False: connections are handed over by the listener that took them off the redirection rules. */
+  /** `false` if connections are handed over by a virtual listener. */
   readonly bindToPort: boolean;
   readonly filterChains: FilterChain[];
   readonly defaultFilterChain?: FilterChain | undefined;
   readonly listenerFilters?: ListenerFilter[];
   readonly mesh: MeshConfig;
-  /** Access log of connections that no filter chain takes. */
+  /** Logs connections that match no filter chain. */
   readonly accessLog: AccessLog[];
   readonly more?: Init<typeof ListenerSchema>;
 }
 
-/** A listener at the IPv4 wildcard takes no IPv6 destinations: for a proxy that has both families it is bound to both. */
+/** A listener on the IPv4 wildcard receives no IPv6 connections, so a dual-stack proxy also binds the IPv6 wildcard. */
 export function atBothFamilies({ ipFamily }: Pick<ProxyShape, 'ipFamily'>, port: number): Init<typeof ListenerSchema> {
   return ipFamily === 'dual' ? { additionalAddresses: [{ address: socketAddress('::', port) }] } : {};
 }
 
-export function makeListener(parts: ListenerParts): Listener {
+export function buildListener(parts: ListenerParts): Listener {
   const inspects = (parts.listenerFilters?.length ?? 0) > 0;
   return create(ListenerSchema, {
     name: parts.name,
@@ -46,7 +46,7 @@ export function makeListener(parts: ListenerParts): Listener {
     ...(inspects && {
       listenerFilters: parts.listenerFilters!,
       listenerFiltersTimeout: duration(parts.mesh.protocolDetectionTimeoutMs),
-      // A client that stays silent is served as plain TCP rather than cut off.
+      // A connection without client bytes is handled as TCP instead of being closed.
       continueOnListenerFiltersTimeout: true,
     }),
     ...parts.more,

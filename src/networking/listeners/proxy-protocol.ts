@@ -1,4 +1,6 @@
-/** Before a gateway there may be a proxy that says who its clients are in the PROXY protocol (`gatewayTopology.proxyProtocol`). */
+/**
+ * Reads client addresses from the PROXY protocol of a proxy in front of a gateway (`gatewayTopology.proxyProtocol`).
+ */
 import { create } from '@bufbuild/protobuf';
 import {
   type ListenerFilter,
@@ -11,7 +13,7 @@ import { typedExtension } from '../messages/any.ts';
 
 const filter = typedExtension('envoy.filters.listener.proxy_protocol', ProxyProtocolSchema);
 
-/** First of a listener's filters: what it takes off the connection, none of the others may see. */
+/** Must be the first listener filter, because it removes its header from the connection. */
 export function proxyProtocol({ shape, push }: ProxyContext): ListenerFilter[] {
   const { gatewayTopology } = proxySettingsOf(shape, push.mesh);
   return gatewayTopology.proxyProtocol === undefined ? [] : [create(ListenerFilterSchema, filter)];

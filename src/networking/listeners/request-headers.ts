@@ -1,4 +1,4 @@
-/** What a connection manager believes of its clients, and tells about them and about itself (spec/discovery.md §8.4). */
+/** Which request headers a connection manager trusts and sets (spec/discovery.md §8.4). */
 import {
   HttpConnectionManager_ForwardClientCertDetails as ForwardClientCert,
   type HttpConnectionManagerSchema,
@@ -11,7 +11,7 @@ import type { Init } from '../messages/init.ts';
 
 type ManagerInit = Init<typeof HttpConnectionManagerSchema>;
 
-/** The mesh's own ways, as the proxy's configuration (`gatewayTopology`, `proxyHeaders`) changes them. */
+/** The mesh's defaults, overridden by the proxy's configuration (`gatewayTopology`, `proxyHeaders`). */
 export function requestHeaders({ direction, shape, push }: ConnectionContext): ManagerInit {
   const { gatewayTopology, proxyHeaders } = proxySettingsOf(shape, push.mesh);
   const { server, requestId, xForwardedPort } = proxyHeaders;
@@ -30,7 +30,7 @@ function serverHeader(direction: ConnectionContext['direction'], server: ProxyHe
   if (server?.disabled) return { serverHeaderTransformation: ServerHeader.PASS_THROUGH };
   return {
     serverName: server?.value || 'istio-envoy',
-    // A client's proxy says that it is one; the application's own answer goes through its sidecar as it is.
+    // A client's proxy identifies itself. The sidecar of a server passes on the application's own server header.
     ...(direction === 'inbound' && { serverHeaderTransformation: ServerHeader.PASS_THROUGH }),
   };
 }
@@ -42,7 +42,9 @@ function certificateDetails(
 ): ManagerInit {
   if (direction === 'outbound') return {};
   const gateway = direction === 'gateway';
-  const mode = gateway ? (said(ofTopology) ?? said(forwardedClientCert)) : said(forwardedClientCert);
+  const mode = gateway
+    ? (definedMode(ofTopology) ?? definedMode(forwardedClientCert))
+    : definedMode(forwardedClientCert);
   return {
     forwardClientCertDetails: ForwardClientCert[mode ?? (gateway ? 'SANITIZE_SET' : 'APPEND_FORWARD')],
     setCurrentClientCertDetails: {
@@ -55,6 +57,6 @@ function certificateDetails(
   };
 }
 
-function said(mode: ForwardedCertificate | undefined): Exclude<ForwardedCertificate, 'UNDEFINED'> | undefined {
+function definedMode(mode: ForwardedCertificate | undefined): Exclude<ForwardedCertificate, 'UNDEFINED'> | undefined {
   return mode === 'UNDEFINED' ? undefined : mode;
 }

@@ -7,7 +7,7 @@ interface Given {
   readonly protocol?: string;
   readonly namespace?: string;
   readonly exportTo?: readonly string[];
-  /** Of its workload; that of the client is 10.9.0.1. */
+  /** Address of its workload. The client has 10.9.0.1. */
   readonly endpoint?: string;
 }
 
@@ -53,7 +53,7 @@ it.each<[string, Given, { host?: string; namespace?: string }, 'stay' | 'change'
     {},
     'stay',
   ],
-])('a timeout of connections changes for a service %s: the listeners of a client', (_, given, about, expected) => {
+])('a connection timeout changes for a service %s: the listeners of a client', (_, given, about, expected) => {
   const world = new GivenWorld([service(given), rule(1_000, about)]);
   const node = world.connect('10.9.0.1', { namespace: 'shop' });
   const versions = (resources: ReadonlyMap<string, { readonly version: string }>): string[] =>
@@ -71,8 +71,8 @@ it.each<[string, Given, { host?: string; namespace?: string }, 'stay' | 'change'
 });
 
 const otherName = ((): Config => {
-  const own = { clusterIP: '', clusterIPs: [], ports: [], externalIPs: [], internalTrafficPolicy: 'Cluster' };
-  const spec = { type: 'ExternalName', externalName: 's.test', publishNotReadyAddresses: false, ...own };
+  const ownService = { clusterIP: '', clusterIPs: [], ports: [], externalIPs: [], internalTrafficPolicy: 'Cluster' };
+  const spec = { type: 'ExternalName', externalName: 's.test', publishNotReadyAddresses: false, ...ownService };
   return givenObject('Service', 'shop', 'ext', { spec, status: { loadBalancer: { ingress: [] } } });
 })();
 
@@ -83,7 +83,7 @@ it.each([
   ['TCP', 's.test'],
   ['TCP', 'ext.shop.svc.cluster.local'],
   ['TCP', '*.shop.svc.cluster.local'],
-])('a service of %s has another name, and a rule for %s changes: listeners are as if made anew', (protocol, host) => {
+])('a service of %s has an alias, and a rule for %s changes: listeners equal newly built ones', (protocol, host) => {
   const objects = (idleTimeoutMs: number): Config[] => [
     service({ protocol }),
     otherName,

@@ -1,6 +1,6 @@
 /**
- * Whether a destination rule says anything of a sidecar's listeners: of connections that are routed as such it does (timeouts,
- * tunnels), and of the workload's own services; of requests nothing.
+ * Whether a destination rule affects a sidecar's listeners. It does for TCP and TLS connections (timeouts, tunnels) and
+ * for the workload's own services, but not for HTTP requests.
  */
 import { onceFor } from '../../model/collections/once-for.ts';
 import type { ConfigKey } from '../../model/config/config.ts';
@@ -16,32 +16,32 @@ import { chainBehind, isAlias } from '../../model/services/service-alias.ts';
 import { servicesWithin } from '../../model/services/services-within.ts';
 import { carriesEndpoints } from '../traffic/shape-keys.ts';
 
-/** True where it is not sure that it says nothing. */
+/** `true` if it may. */
 export function mayRuleConnections(key: ConfigKey, shape: ProxyShape, push: PushContext): boolean {
   const host = push.hostOfRule(key);
   if (host === undefined) return false;
   const scope = push.sidecarScopeFor(shape);
-  // Wherever connections are routed, a route says whose rule holds.
+  // Routes of connections name the destination whose rule applies.
   const routesConnections = scope.egressListeners.some(({ port, virtualServices }) => {
     return (port !== undefined && !isHttp(port.protocol)) || connectionServices(virtualServices).length > 0;
   });
   if (routesConnections || scope.outboundTrafficPolicy.egressProxy) return true;
-  // A workload's own services may be out of its sidecar's sight.
+  // A workload's own services may be outside its sidecar's scope.
   if (shape.serviceTargets.some(({ service }) => isHostWithin(service.hostname, host))) return true;
   if (!isWildcard(host) && scope.serviceByHostname(host) === undefined) return false;
   const ruled = [...servicesWithin(scope.services, host), ...namedBeside(host, scope)];
-  // A provider that logs or traces go to is left out where its cluster has no endpoint in it.
+  // A logging or tracing provider is omitted if its cluster contains no endpoint.
   const providers = push.mesh.extensionProviders.length > 0;
   return ruled.some((one) => takesConnections(one) || (providers && carriesEndpoints(one)));
 }
 
-/** The virtual services of a list that route connections. Many scopes share a list. */
+/** Virtual services with `tls` or `tcp` routes. Cached, because many scopes share a list. */
 export const connectionServices = onceFor(
   (services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] =>
     services.filter(({ config }) => config.spec.tls?.length || config.spec.tcp?.length),
 );
 
-/** The services of a list that have a name among their hosts, in their order. */
+/** Services that have the name among their hosts, in order. */
 export function servicesOver(
   services: readonly ResolvedVirtualService[],
   name: string,
@@ -51,7 +51,7 @@ export function servicesOver(
   return [...new Set(places)].sort((a, b) => a - b).map((place) => services[place]!);
 }
 
-/** The services of a list that share a name with a host, in their order; with a wildcard also those whose names are within it. */
+/** Services that share a name with the host, in order. For a wildcard, also those with names within it. */
 export function servicesWithNamesOf(
   services: readonly ResolvedVirtualService[],
   host: string,
@@ -70,7 +70,7 @@ const byName = onceFor(
   (services: readonly ResolvedVirtualService[]) => new HostIndex(services, ({ config }) => config.spec.hosts),
 );
 
-/** Each service of a port looks through the same ones. */
+/** Computed once, because it is used for each service of a port. */
 const placesByHost = onceFor((services: readonly ResolvedVirtualService[]): ReadonlyMap<string, readonly number[]> => {
   const byHost = new Map<string, number[]>();
   for (const [place, { config }] of services.entries()) {
@@ -85,7 +85,7 @@ const placesByHost = onceFor((services: readonly ResolvedVirtualService[]): Read
 
 const aliasesIn = onceFor((services: readonly Service[]) => services.filter(isAlias));
 
-/** A rule for a service is one for its other names as well, and for all that they stand for. */
+/** A rule for a service also applies to its aliases and to the targets of an alias. */
 function namedBeside(host: string, scope: SidecarScope): readonly Service[] {
   return aliasesIn(scope.services).flatMap((alias) => {
     const chain = chainBehind(alias, (name) => scope.serviceByHostname(name));

@@ -1,4 +1,4 @@
-/** A TLS context that asks clients for certificates checks them: whatever an object says, and whatever it leaves out. */
+/** A TLS context that requests client certificates verifies them, whatever fields an object has. */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { expect, it } from 'vitest';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
@@ -10,7 +10,7 @@ const { context: push } = givenMesh('');
 
 const modes: readonly ServerTlsMode[] = ['SIMPLE', 'MUTUAL', 'OPTIONAL_MUTUAL', 'ISTIO_MUTUAL'];
 
-/** Each may be there or not: every set of them is tried. */
+/** Each part is optional, and all combinations are tested. */
 const parts: readonly Partial<ServerTlsSettings>[] = [
   { serverCertificate: '/tls.crt', privateKey: '/tls.key' },
   { caCertificates: '/ca.crt' },
@@ -27,13 +27,13 @@ const settings = modes.flatMap((mode) =>
   ),
 ) as readonly ServerTlsSettings[];
 
-it.each(['true', 'false'])('none requires a certificate that nobody checks (agent: %s)', (agent) => {
+it.each(['true', 'false'])('no TLS context requires a certificate without verifying it (agent: %s)', (agent) => {
   const shape = { ...givenShape({ type: 'router' }), metadata: { WORKLOAD_CERTIFICATES: agent } };
-  let made = 0;
+  let contextCount = 0;
   for (const tls of settings) {
     const socket = downstreamTls(tls, [], { shape, push });
     if (socket === undefined) continue;
-    made++;
+    contextCount++;
     const typed = socket.configType.case === 'typedConfig' ? socket.configType.value : undefined;
     const { commonTlsContext, requireClientCertificate } = anyUnpack(typed!, DownstreamTlsContextSchema)!;
     const type = commonTlsContext?.validationContextType;
@@ -48,5 +48,5 @@ it.each(['true', 'false'])('none requires a certificate that nobody checks (agen
     if (tls.mode === 'SIMPLE') expect(type?.case, text).toBeUndefined();
     else expect(checks, text).toMatch(/./);
   }
-  expect(made).toBeGreaterThan(settings.length / 3);
+  expect(contextCount).toBeGreaterThan(settings.length / 3);
 });

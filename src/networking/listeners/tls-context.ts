@@ -1,4 +1,7 @@
-/** TLS that ends at a gateway, at an ingress listener of a sidecar, or in front of a workload (spec/discovery.md §8.4, §8.7). */
+/**
+ * TLS terminated at a gateway, at an ingress listener of a sidecar, or in front of a workload (spec/discovery.md §8.4,
+ * §8.7).
+ */
 import { create } from '@bufbuild/protobuf';
 import { type TransportSocket, TransportSocketSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { QuicDownstreamTransportSchema } from '../../gen/envoy/extensions/transport_sockets/quic/v3/quic_transport_pb.ts';
@@ -19,15 +22,15 @@ import { credentialResourceName, rootsResourceName } from '../secrets/credential
 import { checksRevocationLists, hasWorkloadCertificates } from '../traffic/shape-keys.ts';
 import { unenforceableTls } from '../traffic/unenforceable-tls.ts';
 
-/** What is offered to clients of HTTP. */
+/** ALPN for HTTP clients. */
 export const httpAlpn: readonly string[] = ['h2', 'http/1.1'];
 
 const http3Alpn: readonly string[] = ['h3'];
 
-/** What is offered to proxies of the mesh for other bytes. */
+/** ALPN for TCP between proxies of the mesh. */
 const bytesAlpn: readonly string[] = ['istio-peer-exchange', ...httpAlpn];
 
-/** Mutual TLS with the workload's own certificate, for clients of the mesh's trust domains alone. */
+/** Mutual TLS with the workload's certificate. Accepts only clients of the mesh's trust domains. */
 export function workloadTls(carries: 'requests' | 'bytes', mesh: MeshConfig): TransportSocket {
   return tlsSocket({
     requireClientCertificate: true,
@@ -41,11 +44,12 @@ export function workloadTls(carries: 'requests' | 'bytes', mesh: MeshConfig): Tr
 }
 
 /**
- * TLS as an object asks for it; undefined when clients are to show certificates that nothing could be checked by. Such a
- * context would let in whoever has any certificate at all (seen with Envoy 1.40): there must be none.
+ * The TLS context of an object's settings, `undefined` if client certificates are required and nothing could verify
+ * them. Such a context would accept any certificate (measured with Envoy 1.40), so it must not be generated.
  *
- * @param alpn what is offered to the client; empty for plain TCP behind the TLS.
- * @param proxy where it ends. One without workload certificates can do no ISTIO_MUTUAL: it would wait for them for ever.
+ * @param alpn ALPN for the client, empty for TCP inside the TLS
+ * @param proxy the terminating proxy. Without workload certificates it does not support ISTIO_MUTUAL, because it would
+ * wait for them without limit.
  */
 export function downstreamTls(
   settings: ServerTlsSettings,
@@ -56,7 +60,7 @@ export function downstreamTls(
   return context && tlsSocket(context);
 }
 
-/** The same over QUIC, for a server that asks for no client certificates. */
+/** As {@link downstreamTls}, over QUIC and without client certificates. */
 export function quicTls(settings: ServerTlsSettings, proxy: Pick<ProxyContext, 'shape' | 'push'>): TransportSocket {
   const downstreamTlsContext = downstreamContext(settings, http3Alpn, proxy)!;
   return create(
@@ -101,7 +105,7 @@ function tlsSocket(context: DownstreamInit): TransportSocket {
   );
 }
 
-/** Every workload of the mesh, under the trust domain's present name and its former ones. */
+/** Every workload of the mesh, under the trust domain's current name and its aliases. */
 function meshIdentities(mesh: MeshConfig): NonNullable<ValidationInit['matchTypedSubjectAltNames']> {
   return trustDomainsOf(mesh).map((domain) => ({
     sanType: SubjectAltNameMatcher_SanType.URI,
@@ -110,8 +114,8 @@ function meshIdentities(mesh: MeshConfig): NonNullable<ValidationInit['matchType
 }
 
 /**
- * The agent serves what files hold, and follows them. An Envoy without one reads them when the listener is made, and not
- * again. A credential's name is asked of the control plane.
+ * The agent serves files and watches them. An Envoy without an agent reads them once, when it creates the listener.
+ * Credential names are requested from the control plane.
  */
 function certificates(settings: ServerTlsSettings, hasAgent: boolean): CommonTlsInit {
   if (settings.mode === 'ISTIO_MUTUAL') return { tlsCertificateSdsSecretConfigs: [agentSecret('default')] };
@@ -149,34 +153,34 @@ function validation(
 ): CommonTlsInit {
   const { mode, subjectAltNames: names = [] } = settings;
   if (mode !== 'ISTIO_MUTUAL' && !checksClients(settings)) return {};
-  const wanted: ValidationInit = {
+  const context: ValidationInit = {
     matchTypedSubjectAltNames: subjectAltNames(names),
     verifyCertificateSpki: [...(settings.verifyCertificateSpki ?? [])],
     verifyCertificateHash: [...(settings.verifyCertificateHash ?? [])],
     ...(settings.caCrl && { crl: file(settings.caCrl) }),
   };
   if (mode === 'ISTIO_MUTUAL') {
-    const ofMesh = names.length > 0 ? wanted : { ...wanted, matchTypedSubjectAltNames: meshIdentities(mesh) };
+    const ofMesh = names.length > 0 ? context : { ...context, matchTypedSubjectAltNames: meshIdentities(mesh) };
     return combined(ofMesh, agentSecret('ROOTCA'));
   }
   const authority = clientAuthority(settings)!;
-  if (authority.kind === 'credential') return combined(wanted, adsSecret(rootsResourceName(authority.name)));
+  if (authority.kind === 'credential') return combined(context, adsSecret(rootsResourceName(authority.name)));
   if (hasAgent) {
-    const { crl, ...withoutLists } = wanted;
+    const { crl, ...withoutLists } = context;
     const checked = settings.caCrl && checksLists && revocationRootSecret(authority.path, settings.caCrl);
-    return checked ? combined(withoutLists, checked) : combined(wanted, fileRootSecret(authority.path));
+    return checked ? combined(withoutLists, checked) : combined(context, fileRootSecret(authority.path));
   }
   return {
-    validationContextType: { case: 'validationContext', value: { ...wanted, trustedCa: file(authority.path) } },
+    validationContextType: { case: 'validationContext', value: { ...context, trustedCa: file(authority.path) } },
   };
 }
 
-/** What is asked of a certificate, beside the roots that a secret holds. */
-function combined(wanted: ValidationInit, roots: SdsSecretConfig): CommonTlsInit {
+/** Requirements for a certificate, beside root certificates from a secret. */
+function combined(context: ValidationInit, roots: SdsSecretConfig): CommonTlsInit {
   return {
     validationContextType: {
       case: 'combinedValidationContext',
-      value: { defaultValidationContext: wanted, validationContextSdsSecretConfig: roots },
+      value: { defaultValidationContext: context, validationContextSdsSecretConfig: roots },
     },
   };
 }

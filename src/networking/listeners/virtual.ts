@@ -30,12 +30,14 @@ import {
   rawBuffer,
   tlsInspector,
 } from './inspection.ts';
-import { atBothFamilies, makeListener } from './listener.ts';
+import { atBothFamilies, buildListener } from './listener.ts';
 import { requestFilters, tcpFilters } from './network-filters/index.ts';
 import { listenerAccessLogs } from './observability/access-log.ts';
 import { planOutbound } from './outbound/outbound-services.ts';
 
-/** Takes all redirected outbound connections and hands each to the listener of its destination, if there is one. */
+/**
+ * Receives all redirected outbound connections and hands each over to the listener of its destination, if there is one.
+ */
 export function virtualOutbound(proxy: ProxyContext): Listener {
   const { shape, push } = proxy;
   const { mesh } = push;
@@ -56,19 +58,21 @@ export function virtualOutbound(proxy: ProxyContext): Listener {
     origins,
   );
   const blackHole = blackHoleChain('virtualOutbound-blackhole', context);
-  const looksUpHosts = scope.outboundTrafficPolicy.mode === 'ALLOW_ANY_DYNAMIC_DNS';
-  return makeListener({
+  const resolvesHosts = scope.outboundTrafficPolicy.mode === 'ALLOW_ANY_DYNAMIC_DNS';
+  return buildListener({
     name: virtualOutboundListener,
     direction: 'outbound',
     bind: wildcardAddress(shape.ipFamily),
     port: mesh.proxyListenPort,
     bindToPort: true,
-    ...(looksUpHosts
+    ...(resolvesHosts
       ? {
           filterChains: [blackHole, withOrigins(unknownHostsChain(context, scope), origins)],
-          // The chain without conditions is the default one: beside a chain for plain requests it would never be reached.
+          // Must be the default chain, because a chain without conditions is never reached beside a chain for plaintext
+          // requests.
           defaultFilterChain: catchAll,
-          // The inspector's predicate compares ports: it needs the original destination, which `use_original_dst` restores last.
+          // The inspector's predicate compares ports, so the original destination must be restored before.
+          // `use_original_dst` restores it too late.
           listenerFilters: [originalDestination(), httpInspector({ except: describedPorts(proxy) })],
         }
       : { filterChains: [blackHole, catchAll] }),
@@ -78,16 +82,17 @@ export function virtualOutbound(proxy: ProxyContext): Listener {
       useOriginalDst: true,
       ...transparency(shape),
       ...atBothFamilies(shape, mesh.proxyListenPort),
-      // The protocol of these ports is unknown: a client that waits for the server's first bytes is served as TCP afterwards.
-      ...(looksUpHosts && { listenerFiltersTimeout: duration(mesh.protocolDetectionTimeoutMs || silenceMs) }),
+      // The protocol of these ports is unknown. If the client sends nothing in this time, the connection is handled as
+      // TCP.
+      ...(resolvesHosts && { listenerFiltersTimeout: duration(mesh.protocolDetectionTimeoutMs || silenceMs) }),
     },
   });
 }
 
-/** How long the HTTP inspector waits for a client's first bytes where the mesh sets no detection timeout. */
+/** How long the HTTP inspector waits for a client's first bytes if the mesh sets no detection timeout. */
 const silenceMs = 5000;
 
-/** Plain requests to ports that no service has: the host that each names is looked up (outbound-fallback.ts). */
+/** For plaintext requests to ports without a service. The host of each request is resolved (outbound-fallback.ts). */
 function unknownHostsChain(context: ConnectionContext, scope: SidecarScope): FilterChain {
   const name = 'virtualOutbound-catchall-http';
   const http10 = takesHttp10(context);
@@ -100,9 +105,9 @@ function unknownHostsChain(context: ConnectionContext, scope: SidecarScope): Fil
 }
 
 /**
- * Ports that the HTTP inspector skips: those of every other listener, also of one that is bound to a VIP, and those of
- * server-first protocols. Listener filters run before the hand-over to the listener of the destination, so without this a
- * server-first service waits for the timeout, and HTTP at a port of a VIP would be looked up by its Host header.
+ * Ports that the HTTP inspector skips: those of every other listener, including ones bound to a VIP, and those of
+ * server-first protocols. Listener filters run before the hand-over to the destination's listener. Otherwise a
+ * server-first service would wait for the timeout, and HTTP on a port of a VIP would be resolved by its Host header.
  */
 function describedPorts({ shape, push }: ProxyContext): number[] {
   const ports = planOutbound(shape, push).listeners.map(({ port }) => port);
@@ -110,16 +115,16 @@ function describedPorts({ shape, push }: ProxyContext): number[] {
 }
 
 /**
- * Takes all redirected inbound connections; the chain of the destination port handles them.
+ * Receives all redirected inbound connections. The filter chain of the destination port handles them.
  *
- * @param described the ports of services and ingress listeners, ascending.
+ * @param described ports of services and ingress listeners, ascending
  */
 export function virtualInbound(proxy: ProxyContext, described: readonly InboundPort[]): Listener {
   const { shape, push } = proxy;
   const { mesh } = push;
   const port = mesh.proxyInboundListenPort;
-  const [others, ...named] = passthroughPorts(proxy, new Set(described.map((one) => one.port)));
-  return makeListener({
+  const [otherPorts, ...named] = passthroughPorts(proxy, new Set(described.map((one) => one.port)));
+  return buildListener({
     name: virtualInboundListener,
     direction: 'inbound',
     bind: wildcardAddress(shape.ipFamily),
@@ -132,12 +137,12 @@ export function virtualInbound(proxy: ProxyContext, described: readonly InboundP
         listener: virtualInboundListener,
         port,
       }),
-      ...[others!, ...named, ...described].flatMap(({ chains }) => chains),
+      ...[otherPorts!, ...named, ...described].flatMap(({ chains }) => chains),
     ],
     listenerFilters: [
       originalDestination(),
       ...(shape.interceptionMode === 'TPROXY' ? [originalSource()] : []),
-      ...inspectors([...named, ...described], others!),
+      ...inspectors([...named, ...described], otherPorts!),
     ],
     mesh,
     accessLog: listenerAccessLogs({ ...proxy, direction: 'inbound', listener: virtualInboundListener, port }),
@@ -145,20 +150,20 @@ export function virtualInbound(proxy: ProxyContext, described: readonly InboundP
   });
 }
 
-/** Ports are looked into where their chains differ by what is found, and nowhere else. */
-function inspectors(ports: readonly InboundPort[], others: InboundPort): ListenerFilter[] {
+/** Ports are inspected only if their chains match on the result. */
+function inspectors(ports: readonly InboundPort[], otherPorts: InboundPort): ListenerFilter[] {
   const tls = portsWhere(
-    ports.map(({ port, tellsTls }) => ({ port, holds: tellsTls })),
-    others.tellsTls,
+    ports.map(({ port, detectsTls }) => ({ port, matches: detectsTls })),
+    otherPorts.detectsTls,
   );
   const http = portsWhere(
-    ports.map(({ port, tellsHttp }) => ({ port, holds: tellsHttp })),
-    others.tellsHttp,
+    ports.map(({ port, detectsHttp }) => ({ port, matches: detectsHttp })),
+    otherPorts.detectsHttp,
   );
   return [...(tls ? [tlsInspector(tls)] : []), ...(http ? [httpInspector(http)] : [])];
 }
 
-/** Connections to the listener's own port would be forwarded to it for ever. */
+/** Connections to the listener's own port would be forwarded to it in a loop. */
 function blackHoleChain(name: string, context: ConnectionContext): FilterChain {
   return create(FilterChainSchema, {
     name,

@@ -16,7 +16,7 @@ export function isUnixSocket(address: string): boolean {
   return address.startsWith(unixPrefix);
 }
 
-/** `unix:///run/app.sock` → `/run/app.sock`; an abstract socket `unix://@name` → `@name`. */
+/** `unix:///run/app.sock` → `/run/app.sock`, an abstract socket `unix://@name` → `@name`. */
 export function unixSocketPath(address: string): string {
   return address.slice(unixPrefix.length);
 }
@@ -26,7 +26,7 @@ export function socketAddress(address: string, port: number): Address {
   if (isUnixSocket(address)) {
     return create(AddressSchema, { address: { case: 'pipe', value: { path: unixSocketPath(address) } } });
   }
-  // Written out, as `create` makes it: there is one for each endpoint.
+  // An object literal instead of `create`, because there is one for each endpoint.
   return {
     $typeName: 'envoy.config.core.v3.Address',
     address: {
@@ -48,7 +48,7 @@ export function isCidr(text: string): boolean {
   return slash > 0 && isIP(text.slice(0, slash)) !== 0;
 }
 
-/** `10.0.0.0/8`, or a plain address as the range of itself; undefined for anything else. */
+/** `10.0.0.0/8`, or a single address as a range. `undefined` for anything else. */
 export function cidrRange(text: string): CidrRange | undefined {
   const [address, length] = text.split('/', 2) as [string, string?];
   const family = isIP(address);
@@ -59,7 +59,6 @@ export function cidrRange(text: string): CidrRange | undefined {
   });
 }
 
-/** The address that means every interface, and the one that means this host, for a family. */
 export function wildcardAddress(family: ProxyIpFamily): string {
   return family === 'v6' ? '::' : '0.0.0.0';
 }
@@ -68,7 +67,7 @@ export function loopbackAddress(family: ProxyIpFamily): string {
   return family === 'v6' ? '::1' : '127.0.0.1';
 }
 
-/** An IPv6 address in brackets, as in a URL's host; anything else as it is. */
+/** An IPv6 address in brackets, as in a URL. Other hosts are returned unchanged. */
 export function bracketed(address: string): string {
   return isIPv6(address) ? `[${address}]` : address;
 }

@@ -3,13 +3,12 @@ import { create, type DescMessage, type MessageInitShape } from '@bufbuild/proto
 import { type Any, AnySchema } from '@bufbuild/protobuf/wkt';
 import { wireForm } from './wire-form.ts';
 
-/** A message of an extension, packed. */
 export function pack<Desc extends DescMessage>(schema: Desc, init?: MessageInitShape<Desc>): Any {
   const value = wireForm(schema, create(schema, init));
   return create(AnySchema, { typeUrl: `type.googleapis.com/${schema.typeName}`, value });
 }
 
-/** The `{name, typed_config}` of filters, transport sockets, loggers and the like, as an initializer. */
+/** The `{name, typed_config}` of filters, transport sockets, access loggers and other extensions, as an initializer. */
 export interface TypedExtension {
   readonly name: string;
   readonly configType: { readonly case: 'typedConfig'; readonly value: Any };

@@ -1,4 +1,4 @@
-/** Where Envoy fetches what a resource refers to. */
+/** Config sources of generated resources. */
 import { create } from '@bufbuild/protobuf';
 import {
   AggregatedConfigSourceSchema,
@@ -15,8 +15,8 @@ import type { Init } from './init.ts';
 import { duration } from './protobuf-duration.ts';
 
 /**
- * The stream that the resource itself came on. Envoy waits for the first answer without limit: a listener or a cluster
- * must not go live empty, least of all in a hot restart whose parent still serves.
+ * The stream that delivered the resource. Envoy waits for the first response without limit, because a listener or
+ * cluster must not become active while empty, least of all in a hot restart while the parent still serves.
  */
 export const adsConfigSource: ConfigSource = create(ConfigSourceSchema, {
   configSourceSpecifier: { case: 'ads', value: create(AggregatedConfigSourceSchema) },
@@ -24,7 +24,7 @@ export const adsConfigSource: ConfigSource = create(ConfigSourceSchema, {
   initialFetchTimeout: duration(0),
 });
 
-/** The agent's own secret server, a static cluster of the bootstrap. */
+/** The agent's SDS server, a static cluster of the bootstrap. */
 const agentServer: Init<typeof ConfigSourceSchema> = {
   configSourceSpecifier: {
     case: 'apiConfigSource',
@@ -38,15 +38,15 @@ const agentServer: Init<typeof ConfigSourceSchema> = {
   resourceApiVersion: ApiVersion.V3,
 };
 
-/** Source of secrets that the agent always has, sooner or later: Envoy waits for them without limit. */
+/** For secrets that the agent always provides eventually. Envoy waits for them without limit. */
 const agentSecretSource = create(ConfigSourceSchema, { ...agentServer, initialFetchTimeout: duration(0) });
 
-/** Source of secrets that may not be there: Envoy waits its default of 15 s. */
+/** For secrets that may not exist. Envoy waits for its default of 15 s. */
 const agentFileSource = create(ConfigSourceSchema, agentServer);
 
 /**
- * A secret that the control plane serves over ADS: `kubernetes://web-cert`. It may not exist: after Envoy's default
- * of 15 s the listener goes live without it, for its other hosts, instead of never.
+ * A secret of the control plane, such as `kubernetes://web-cert`. If it does not exist, the listener becomes active
+ * without it after Envoy's default of 15 s, so that its other hosts are served.
  */
 export function adsSecret(name: string): SdsSecretConfig {
   return create(SdsSecretConfigSchema, {
@@ -63,7 +63,7 @@ export function agentSecret(name: string): SdsSecretConfig {
   return create(SdsSecretConfigSchema, { name, sdsConfig: agentSecretSource });
 }
 
-/** A secret that the agent makes of files: without them the listener or the cluster goes live without it. */
+/** A secret that the agent reads from files. Without the files, the listener or cluster becomes active without it. */
 export function agentFileSecret(name: string): SdsSecretConfig {
   return create(SdsSecretConfigSchema, { name, sdsConfig: agentFileSource });
 }

@@ -1,4 +1,4 @@
-/** Which addresses of a name a proxy asks DNS for: those of the families that it has (spec/discovery.md §8.2, DNS). */
+/** Restricts DNS queries to the proxy's address families (spec/discovery.md §8.2, DNS). */
 import { Cluster_DnsLookupFamily } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { ProxyIpFamily } from '../../model/proxy/proxy-shape.ts';
 

@@ -1,7 +1,7 @@
 /**
- * Hosts that no registry lists, resolved when a client names one: by the Host header of a request, or the SNI of a TLS
+ * Dynamic forward proxy: hosts without a service, resolved from the Host header of a request or the SNI of a TLS
  * connection (ServiceEntries of resolution DYNAMIC_DNS, and outbound traffic policy ALLOW_ANY_DYNAMIC_DNS). Filters
- * resolve the name, a cluster connects to what they found; both mean one cache of names (Envoy docs, "HTTP dynamic
+ * resolve the name and the cluster connects to the result. Both refer to one DNS cache (Envoy docs, "HTTP dynamic
  * forward proxy", "SNI dynamic forward proxy").
  */
 import { Cluster_LbPolicy, type ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
@@ -19,8 +19,8 @@ import { duration } from './protobuf-duration.ts';
 type Resolving = Pick<ProxyShape, 'ipFamily'>;
 
 /**
- * The cache of names. Envoy keeps a cache under its name for as long as it lives, and refuses another one of the same
- * name with other settings: so the settings are in the name.
+ * The DNS cache. Envoy keeps a cache for its lifetime and rejects another one of the same name with other settings, so
+ * the name contains the settings.
  */
 export function dnsCache({ ipFamily }: Resolving, mesh: MeshConfig): Init<typeof DnsCacheConfigSchema> {
   return {
@@ -30,7 +30,7 @@ export function dnsCache({ ipFamily }: Resolving, mesh: MeshConfig): Init<typeof
   };
 }
 
-/** Whose endpoints are whatever the names of requests and connections resolve to. */
+/** A cluster whose endpoints are the resolved names of requests and connections. */
 export function dynamicDnsFields(shape: Resolving, mesh: MeshConfig): Init<typeof ClusterSchema> {
   return {
     lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED,
@@ -40,7 +40,7 @@ export function dynamicDnsFields(shape: Resolving, mesh: MeshConfig): Init<typeo
         name: 'envoy.clusters.dynamic_forward_proxy',
         typedConfig: pack(ClusterConfigSchema, {
           clusterImplementationSpecifier: { case: 'dnsCacheConfig', value: dnsCache(shape, mesh) },
-          // What is verified, if anything, a destination rule says.
+          // Destination rules determine what is verified.
           allowInsecureClusterOptions: true,
         }),
       },
@@ -50,7 +50,7 @@ export function dynamicDnsFields(shape: Resolving, mesh: MeshConfig): Init<typeo
 
 const listsWithDynamicDns = new WeakMap<readonly Service[], boolean>();
 
-/** Whether any route of the proxy may lead to a cluster that takes its endpoints from the names in requests. */
+/** Whether any route of the proxy may lead to a dynamic forward proxy cluster. */
 export function resolvesDynamically(shape: ProxyShape, push: PushContext): boolean {
   const { services, outboundTrafficPolicy } = push.sidecarScopeFor(shape);
   if (shape.type === 'sidecar' && outboundTrafficPolicy.mode === 'ALLOW_ANY_DYNAMIC_DNS') return true;

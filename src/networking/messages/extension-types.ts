@@ -1,4 +1,4 @@
-/** All messages that may lie packed in a generated resource: what it takes to show one as JSON. */
+/** Registry of all message types that generated resources may contain in packed form, for conversion to JSON. */
 import { createRegistry, type Registry } from '@bufbuild/protobuf';
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';

@@ -1,4 +1,7 @@
-/** Names of the secrets that the agent makes of files, which Envoy asks it for instead of reading them (§8.2, tls row). */
+/**
+ * Names of secrets that the agent reads from files, which Envoy requests by SDS instead of reading them (§8.2, tls
+ * row).
+ */
 import type { SdsSecretConfig } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import { agentFileSecret } from './config-source-message.ts';
 
@@ -7,15 +10,15 @@ export function fileCertificateSecret(certificate: string, key: string): SdsSecr
   return agentFileSecret(`file-cert:${certificate}~${key}`);
 }
 
-/** The authorities that peers are trusted by. */
+/** Certificates of trusted authorities. */
 export function fileRootSecret(file: string): SdsSecretConfig {
   return agentFileSecret(`file-root:${file}`);
 }
 
 /**
- * The same with their revocation lists, which the agent checks: a list that cannot be used does not reach Envoy.
+ * As {@link fileRootSecret}, with revocation lists, which the agent checks: Envoy does not receive an invalid list.
  *
- * @returns `undefined` for paths that the name cannot hold: Envoy reads the list itself then
+ * @returns `undefined` for paths that the name cannot contain, whose list Envoy then reads itself
  */
 export function revocationRootSecret(file: string, lists: string): SdsSecretConfig | undefined {
   return file.includes('~') || lists.includes('~') ? undefined : agentFileSecret(`file-root-crl:${file}~${lists}`);

@@ -1,7 +1,7 @@
 /**
- * Extensions that only the mesh's own builds of Envoy have: `istio.metadata_exchange`, `istio.alpn`, `istio.stats`. A
- * stock Envoy refuses a listener with one of them, so they are generated for a proxy only when its metadata says
- * `ISTIO_EXTENSIONS=true`, or the mesh says so for all (`defaultConfig.proxyMetadata.ISTIO_META_ISTIO_EXTENSIONS`).
+ * Extensions that only Istio's Envoy builds have: `istio.metadata_exchange`, `istio.alpn`, `istio.stats`. A stock Envoy
+ * rejects a listener with one of them, so they are only generated for a proxy whose metadata contains
+ * `ISTIO_EXTENSIONS=true`, or for all if the mesh sets it (`defaultConfig.proxyMetadata.ISTIO_META_ISTIO_EXTENSIONS`).
  */
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import { type Filter, FilterSchema } from '../../gen/envoy/config/cluster/v3/filter_pb.ts';
@@ -12,16 +12,16 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { type TypedExtension, typedExtension } from './any.ts';
 
 export function hasIstioExtensions({ metadata }: Pick<ProxyShape, 'metadata'>, { defaultConfig }: MeshConfig): boolean {
-  const said = metadata.ISTIO_EXTENSIONS ?? defaultConfig.proxyMetadata.ISTIO_META_ISTIO_EXTENSIONS;
-  return typeof said === 'string' && booleanOf(said) === true;
+  const setting = metadata.ISTIO_EXTENSIONS ?? defaultConfig.proxyMetadata.ISTIO_META_ISTIO_EXTENSIONS;
+  return typeof setting === 'string' && booleanOf(setting) === true;
 }
 
-/** An extension whose message is none of Envoy's API: its fields as they are, under the message's name. */
+/** An extension whose message is not in Envoy's API, as a TypedStruct. */
 export function istioExtension(name: string, type: string, value: JsonObject = {}): TypedExtension {
   return typedExtension(name, TypedStructSchema, { typeUrl: `type.googleapis.com/${type}`, value });
 }
 
-/** Counts as the mesh does. Beyond clients, a name in the host header alone is not believed to be a service's. */
+/** Standard metrics. Servers do not trust a host header to identify their service. */
 export const istioStats = {
   outbound: stats({}),
   inbound: stats({ disable_host_header_fallback: true }),
@@ -38,12 +38,12 @@ const exchange = {
   settings: { enable_discovery: true, protocol: 'istio-peer-exchange' },
 };
 
-/** Says on a connection who the workload is, and hears who the other one is, before the bytes of the application. */
+/** Exchanges workload metadata with the peer before the application's bytes. */
 export function peerExchange(): TypedExtension {
   return istioExtension(exchange.name, exchange.type, exchange.settings);
 }
 
-/** The same at the other end: of what a cluster's connections go through. */
+/** The other end of {@link peerExchange}, for a cluster's connections. */
 export function metadataExchange(shape: Pick<ProxyShape, 'metadata'>, mesh: MeshConfig): Filter[] {
   if (!hasIstioExtensions(shape, mesh)) return [];
   const { name, configType } = peerExchange();

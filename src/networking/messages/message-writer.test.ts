@@ -33,7 +33,7 @@ const text = fc.oneof(
   fc.constantFrom('', '0', '10', '9', '01', '__proto__x', '\ud800', 'é'.repeat(40)),
 );
 
-/** @param isUsual nothing that is left to protobuf-es */
+/** @param isUsual only values that the writer handles itself */
 function scalar(type: ScalarType, isUsual: boolean): fc.Arbitrary<unknown> {
   const nat = fc.oneof(fc.nat({ max: 200 }), fc.nat({ max: 0x7fff_ffff }));
   switch (type) {
@@ -82,7 +82,7 @@ function valueOf(field: DescField, depth: number, isUsual: boolean): fc.Arbitrar
   return isUsual && field.mapKey !== ScalarType.STRING ? fc.constant({}) : whole;
 }
 
-/** Some of the fields of a type, set; so the whole of it is not too large. */
+/** Sets some fields, so that messages stay small. */
 function messageOf(schema: DescMessage, depth: number, isUsual: boolean): fc.Arbitrary<Message> {
   const settable = schema.fields.filter((field) => depth > 0 || field.message === undefined);
   if (settable.length === 0) return fc.constant(null).map(() => create(schema));
@@ -92,33 +92,33 @@ function messageOf(schema: DescMessage, depth: number, isUsual: boolean): fc.Arb
       fc.tuple(...chosen.map((field) => valueOf(field, depth, isUsual).map((value) => ({ field, value })))),
     )
     .map((chosen) => {
-      const made = create(schema);
+      const written = create(schema);
       for (const { field, value } of chosen) {
         const { oneof, localName } = field;
         const set = oneof === undefined ? { [localName]: value } : { [oneof.localName]: { case: localName, value } };
-        Object.assign(made, set);
+        Object.assign(written, set);
       }
-      return made;
+      return written;
     });
 }
 
 const someType = fc.constantFrom(...types);
 
-test('messages are the bytes that protobuf-es makes of them, whatever is in them', () => {
+test('messages have the bytes of protobuf-es, whatever they contain', () => {
   fc.assert(
     fc.property(
       someType.chain((schema) => fc.record({ schema: fc.constant(schema), message: messageOf(schema, 3, false) })),
       ({ schema, message }) => {
-        const before = structuredClone(message);
+        const previous = structuredClone(message);
         expect(Buffer.from(wireForm(schema, message)).equals(orderedBinary(schema, message))).toBe(true);
-        expect(structuredClone(message)).toEqual(before);
+        expect(structuredClone(message)).toEqual(previous);
       },
     ),
     { numRuns: 2_000 },
   );
 });
 
-test('what is usual is not left to protobuf-es', () => {
+test('usual messages are not left to protobuf-es', () => {
   fc.assert(
     fc.property(
       someType.chain((schema) => fc.record({ schema: fc.constant(schema), message: messageOf(schema, 3, true) })),
@@ -130,7 +130,7 @@ test('what is usual is not left to protobuf-es', () => {
   );
 });
 
-test('bytes are nobody else’s, and a message may be larger than all before it', () => {
+test('encoded bytes have a buffer of their own, and a message may be larger than all earlier ones', () => {
   const named = (name: string) => create(ClusterSchema, { name });
   const one = wireForm(ClusterSchema, named('one'));
   expect(one.buffer.byteLength).toBe(one.length);
@@ -147,7 +147,7 @@ test.each([
   ['a number that is too large', { ...create(ClusterSchema), perConnectionBufferLimitBytes: 2 ** 40 } as Values],
   ['a text for a message', { ...create(ClusterSchema), loadAssignment: 'text' } as Values],
   ['a text where there are bytes', { ...create(ClusterSchema), clusterDiscoveryType: { case: 'type', value: 'x' } }],
-])('what cannot be written is told by protobuf-es, and the next message is whole: %s', (_, message) => {
+])('protobuf-es reports messages that cannot be encoded, and the next message is complete: %s', (_, message) => {
   const failure = (write: typeof wireForm): unknown => {
     try {
       return write(ClusterSchema, message as unknown as Message);
@@ -161,7 +161,7 @@ test.each([
   expect(wireForm(ClusterSchema, next)).toEqual(orderedBinary(ClusterSchema, next));
 });
 
-test('maps are in order whatever their keys are', () => {
+test('maps are sorted, whatever their keys are', () => {
   const keys = ['b', 'a', '10', '9', '01', '-1', '4294967295', 'é'];
   const metadata = (order: readonly string[]) =>
     create(ClusterSchema, {

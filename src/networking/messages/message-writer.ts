@@ -1,10 +1,10 @@
 /**
- * Writes messages as bytes, from the last byte to the first: so the length of what is in a field is known when it is
- * written, and nothing is moved. The bytes are those that protobuf-es writes, with the keys of maps in order; protobuf-es
- * asks a function of its own for each field of a type, which takes several times as long for types that have sixty.
+ * Encodes messages from the last byte to the first, so that the length of a field is known when it is written, and
+ * nothing is moved. The bytes are those of protobuf-es, with sorted map keys. protobuf-es calls a closure for each
+ * field of a type, which takes several times as long for types with sixty fields.
  *
- * What hardly any message has (negative and very large numbers, floats, groups, values of a wrong type) is left to
- * protobuf-es, which also says what is wrong with it.
+ * Rare values (negative and very large numbers, floats, groups, values of a wrong type) are left to protobuf-es, which
+ * also reports errors.
  */
 import { type DescField, type DescMessage, type Message, ScalarType } from '@bufbuild/protobuf';
 import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
@@ -12,15 +12,15 @@ import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
 const string = 0;
 const bool = 1;
 const uint32 = 2;
-/** Enums as well. */
+/** Also enums. */
 const int32 = 3;
 const int64 = 4;
 const double = 5;
 const bytes = 6;
 const message = 7;
-/** A scalar that stands for a message with this scalar in it. */
+/** A scalar field that contains a wrapper message. */
 const wrapper = 8;
-/** JSON that stands for a Struct. */
+/** JSON that represents a Struct. */
 const json = 9;
 const other = 10;
 
@@ -35,42 +35,41 @@ const kinds: Readonly<Partial<Record<ScalarType, number>>> = {
   [ScalarType.BYTES]: bytes,
 };
 
-/** Default values, by kind of field. */
+/** Default values by kind. */
 const zeros: readonly unknown[] = ['', false, 0, 0, 0n];
 
-/** How a field is written. */
+/** How a field is encoded. */
 interface Field {
   readonly name: string;
-  /** Name of the oneof that the field is in. */
   readonly oneof: string | undefined;
   readonly shape: 'one' | 'list' | 'packed' | 'map';
-  /** Kind of the value, or of each value of a list. */
+  /** Kind of the value, or of each item of a list. */
   readonly kind: number;
   readonly tag: number;
-  /** What is not written; undefined where absence is something else than this. */
+  /** The value that is omitted, `undefined` if only an absent field is omitted. */
   readonly zero: unknown;
-  /** Whether the value can come from the prototype, where it does not count. */
+  /** Whether only own properties count as set. */
   readonly hasPresence: boolean;
-  /** Schema of the value, where that is a message or a wrapper. */
+  /** Schema of the value, if it is a message or a wrapper. */
   readonly schema: DescMessage | undefined;
 }
 
 interface Table {
   readonly typeName: string;
-  /** Fields by falling number. */
+  /** Descending by field number. */
   readonly fields: readonly Field[];
 }
 
 type Values = Record<string, unknown>;
 
-/** Thrown at what is left to protobuf-es. */
+/** Thrown for values that are left to protobuf-es. */
 const unusual = new Error('a message is not written in the usual way');
 
-/** Undefined: protobuf-es has to write it. */
-export function writtenBackwards(schema: DescMessage, whole: Message): Uint8Array | undefined {
+/** `undefined` if protobuf-es must encode the message. */
+export function writtenBackwards(schema: DescMessage, source: Message): Uint8Array | undefined {
   writer.begin();
   try {
-    writer.message(tableOf(schema), whole);
+    writer.message(tableOf(schema), source);
   } catch (error) {
     if (error === unusual) return undefined;
     throw error;
@@ -116,7 +115,7 @@ function fieldOf(field: DescField): Field {
 }
 
 function kindOf(field: DescField): number {
-  // Keys of maps are texts here.
+  // Only maps with string keys are supported.
   if (field.fieldKind === 'map' && field.mapKey !== ScalarType.STRING) return other;
   if (field.message === undefined) return field.scalar === undefined ? int32 : (kinds[field.scalar] ?? other);
   if (field.fieldKind !== 'map' && field.delimitedEncoding) return other;
@@ -130,33 +129,33 @@ function wireTypeOf(kind: number): number {
   return kind === bool || kind === uint32 || kind === int32 || kind === int64 ? varintType : delimitedType;
 }
 
-/** Longer texts are left to Node, which a call costs as much as so many characters. */
-const longestByCharacter = 64;
+/** For longer strings a call of Node's encoder is faster. */
+const maxCharacterwiseLength = 64;
 const firstBytes = 64 * 1024;
-/** Memory for a larger message is not kept. */
-const mostKeptBytes = 1024 * 1024;
+/** A larger buffer is released after use. */
+const maxKeptBytes = 1024 * 1024;
 const tagOfStructFields = 10;
 
 class BackwardWriter {
   #bytes = Buffer.allocUnsafeSlow(firstBytes);
-  /** Where the last written byte is. */
+  /** Position of the last written byte. */
   #at = firstBytes;
 
   begin(): void {
-    if (this.#bytes.length > mostKeptBytes) this.#bytes = Buffer.allocUnsafeSlow(firstBytes);
+    if (this.#bytes.length > maxKeptBytes) this.#bytes = Buffer.allocUnsafeSlow(firstBytes);
     this.#at = this.#bytes.length;
   }
 
-  /** What was written, in memory of its own. */
+  /** The encoded message in its own buffer. */
   copy(): Uint8Array {
     return new Uint8Array(this.#bytes.subarray(this.#at));
   }
 
-  message({ typeName, fields }: Table, whole: Message): void {
-    if (whole.$typeName !== typeName) throw unusual;
-    // Unknown fields are left to protobuf-es, which knows how they were written.
-    if (whole.$unknown !== undefined) throw unusual;
-    const values = whole as unknown as Values;
+  message({ typeName, fields }: Table, source: Message): void {
+    if (source.$typeName !== typeName) throw unusual;
+    // Only protobuf-es can encode unknown fields.
+    if (source.$unknown !== undefined) throw unusual;
+    const values = source as unknown as Values;
     for (let i = 0; i < fields.length; i++) {
       const field = fields[i]!;
       const { name, oneof, shape } = field;
@@ -254,7 +253,7 @@ class BackwardWriter {
     }
   }
 
-  /** A Struct as protobuf-es has it in fields: plain JSON. */
+  /** protobuf-es represents a Struct field as plain JSON. */
   #struct(value: unknown): void {
     if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Uint8Array)
       throw unusual;
@@ -314,7 +313,7 @@ class BackwardWriter {
 
   #double(value: unknown): void {
     if (typeof value !== 'number') throw unusual;
-    this.#room(8);
+    this.#reserve(8);
     this.#at -= 8;
     this.#bytes.writeDoubleLE(value, this.#at);
   }
@@ -322,19 +321,19 @@ class BackwardWriter {
   #text(value: unknown): void {
     if (typeof value !== 'string') throw unusual;
     const { length } = value;
-    if (length <= longestByCharacter && this.#plain(value)) this.#varint(length);
+    if (length <= maxCharacterwiseLength && this.#plain(value)) this.#varint(length);
     else {
       const size = Buffer.byteLength(value);
-      this.#room(size);
+      this.#reserve(size);
       this.#at -= size;
       this.#bytes.write(value, this.#at, size);
       this.#varint(size);
     }
   }
 
-  /** @returns false, and has written nothing, where a character takes more than a byte */
+  /** @returns `false` without writing if a character takes more than one byte */
   #plain(value: string): boolean {
-    this.#room(value.length);
+    this.#reserve(value.length);
     let at = this.#at;
     for (let i = value.length - 1; i >= 0; i--) {
       const code = value.charCodeAt(i);
@@ -346,13 +345,13 @@ class BackwardWriter {
   }
 
   #raw(value: Uint8Array): void {
-    this.#room(value.length);
+    this.#reserve(value.length);
     this.#at -= value.length;
     this.#bytes.set(value, this.#at);
   }
 
   #varint(value: number): void {
-    this.#room(10);
+    this.#reserve(10);
     if (value < 128) {
       this.#bytes[--this.#at] = value;
       return;
@@ -366,7 +365,7 @@ class BackwardWriter {
     this.#bytes[at] = rest;
   }
 
-  #room(size: number): void {
+  #reserve(size: number): void {
     if (this.#at >= size) return;
     const { length } = this.#bytes;
     const larger = Buffer.allocUnsafeSlow(Math.max(2 * length, this.#written + size));
@@ -384,16 +383,16 @@ function isZero({ zero, kind }: Field, value: unknown): boolean {
   return kind === double || kind === other ? Object.is(value, 0) : value === zero;
 }
 
-/** Keys in the order of an object to which they were added sorted: whole numbers come first. */
+/** The order of an object with sorted insertion: integers come first. */
 function orderedKeys(map: Values): readonly string[] {
   const keys = Object.keys(map);
   if (isSorted(keys)) return keys;
-  // There is no whole number where the first key is none.
+  // If the first key is no integer, none is.
   if (!/^\d/.test(keys[0]!)) return keys.sort();
   return Object.keys(Object.fromEntries(keys.sort().map((key) => [key, true])));
 }
 
-/** Most maps have a key or two, which were added in order. Of whole numbers nothing is said: an object has them in an order of its own. */
+/** Most maps have one or two keys in sorted order. `false` for integers, which objects order differently. */
 function isSorted(keys: readonly string[]): boolean {
   if (keys.length < 2) return true;
   if (/^\d/.test(keys[0]!)) return false;

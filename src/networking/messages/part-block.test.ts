@@ -16,11 +16,11 @@ function part(index: number): NamedPart {
 }
 
 const parts = Array.from({ length: 400 }, (_, index) => part(index));
-const notIn = (blocks: readonly PartBlock[], others: readonly PartBlock[]) =>
-  blocks.filter((block) => !others.includes(block));
+const notIn = (blocks: readonly PartBlock[], otherParts: readonly PartBlock[]) =>
+  blocks.filter((block) => !otherParts.includes(block));
 
-describe('blocks', () => {
-  it('are of a size that is worth a write of its own, and not worth sharing a part of', () => {
+describe('blocks of parts', () => {
+  it('blocks have a size that is worth a separate write and worth sharing', () => {
     const sizes = inBlocks(field, parts).map((block) => block.parts.length);
     expect(sizes.reduce((a, b) => a + b)).toBe(parts.length);
     expect(Math.max(...sizes)).toBeLessThanOrEqual(64);
@@ -28,34 +28,34 @@ describe('blocks', () => {
     expect(sizes.length).toBeLessThan(50);
   });
 
-  it('have a bound even where no name ends one', () => {
+  it('blocks have a maximum size even if no name ends one', () => {
     const same = Array.from({ length: 1_000 }, () => parts[0]!);
     expect(inBlocks(field, same).every((block) => block.parts.length <= 64)).toBe(true);
   });
 
-  it('of a list are those of another but for a few around what differs', () => {
-    const before = inBlocks(field, parts);
+  it('two lists that differ in one part share all blocks except for a few around the difference', () => {
+    const beforeEncoding = inBlocks(field, parts);
     fc.assert(
-      fc.property(fc.nat({ max: parts.length - 1 }), fc.constantFrom('other', 'gone', 'new'), (place, what) => {
+      fc.property(fc.nat({ max: parts.length - 1 }), fc.constantFrom('other', 'gone', 'new'), (place, change) => {
         const changed = [...parts];
-        if (what === 'other') changed[place] = Object.assign(part(place), { name: parts[place]!.name });
-        else if (what === 'gone') changed.splice(place, 1);
+        if (change === 'other') changed[place] = Object.assign(part(place), { name: parts[place]!.name });
+        else if (change === 'gone') changed.splice(place, 1);
         else changed.splice(place, 0, part(1_000));
         const after = inBlocks(field, changed);
         expect(after.flatMap((block) => block.parts)).toEqual(changed);
-        expect(notIn(after, before).length).toBeLessThanOrEqual(4);
+        expect(notIn(after, beforeEncoding).length).toBeLessThanOrEqual(4);
       }),
     );
   });
 
-  it('are one for equal ones, and so are lists of them', () => {
+  it('equal blocks are one object, and so are equal lists of blocks', () => {
     const [one, other] = [inBlocks(field, parts), inBlocks(field, [...parts])];
     expect(notIn(one, other)).toEqual([]);
     expect(sharedList([...other])).toBe(sharedList(one));
     expect(sharedList(other.slice(1))).not.toBe(sharedList(one));
   });
 
-  it('are the bytes of a whole, of which it says what was in it before and after they are encoded', () => {
+  it('a message of blocks has the same bytes and content before and after the blocks are encoded', () => {
     const message = create(RouteConfigurationSchema, { name: '80' });
     const whole = { name: '80', schema: RouteConfigurationSchema, message, dependsOn: [] };
     const resource = new ResourceOfParts(whole, inBlocks(field, parts));

@@ -1,10 +1,10 @@
-/** Runs of parts that many resources have in common: a resource that differs from another in one part shares the rest of its bytes. */
+/** Blocks of parts that many resources share, so that resources which differ in one part share all other bytes. */
 import { hashOf } from '../../model/collections/persistent-map.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
 import { WeakValues } from '../../model/collections/weak-values.ts';
 import type { Part } from './part.ts';
 
-/** A part that is told from all others in the program, and has a name. */
+/** A part with a name and a number that is unique in the process. */
 export interface NamedPart extends Part {
   readonly name: string;
   readonly number: number;
@@ -12,9 +12,9 @@ export interface NamedPart extends Part {
 
 let lastNumber = 0;
 
-/** Items of one repeated field, one after the other: encoded once, whatever resources they are in. */
+/** Consecutive items of one repeated field, encoded once for all resources that contain them. */
 export class PartBlock<P extends Part = Part> {
-  /** A number that no other block of the program has. */
+  /** Unique in the process. */
   readonly number = ++lastNumber;
   readonly fieldNumber: number;
   readonly parts: readonly P[];
@@ -30,25 +30,28 @@ export class PartBlock<P extends Part = Part> {
     return this.#bytes;
   }
 
-  /** How many bytes it holds by now. */
+  /** Size of the cached encoding. */
   get bytesKept(): number {
     return this.#bytes?.length ?? 0;
   }
 }
 
-/** With fewer parts a block is not worth a write of its own; with more, one that changes is too much to make again. */
-const fewestParts = 4;
-const mostParts = 64;
-/** After the fewest, every one so many ends a block. */
+/** Smaller blocks are not worth a separate write, larger ones are expensive to encode again after a change. */
+const minParts = 4;
+const maxParts = 64;
+/** After the minimum, one in this many parts ends a block. */
 const partsToEnd = 16;
 
-/** Which part ends a block is for its name to say: lists that differ in a part have other blocks around that part alone. */
+/**
+ * The name of a part determines whether it ends a block, so lists that differ in one part differ only in the blocks
+ * around it.
+ */
 export function inBlocks<P extends NamedPart>(fieldNumber: number, parts: readonly P[]): readonly PartBlock<P>[] {
   const blocks: PartBlock<P>[] = [];
   let start = 0;
   parts.forEach(({ name }, index) => {
     const size = index + 1 - start;
-    const ends = size >= mostParts || (size >= fewestParts && hashOf(name) % partsToEnd === 0);
+    const ends = size >= maxParts || (size >= minParts && hashOf(name) % partsToEnd === 0);
     if (!ends && index + 1 < parts.length) return;
     blocks.push(sharedBlock(fieldNumber, parts.slice(start, index + 1)));
     start = index + 1;
@@ -59,7 +62,7 @@ export function inBlocks<P extends NamedPart>(fieldNumber: number, parts: readon
 const blocksOfParts = new WeakValues<PartBlock<never>>();
 const lists = new WeakValues<readonly PartBlock<never>[]>();
 
-/** Equal blocks are one object, as long as somebody holds it. */
+/** Equal blocks are one object while it is referenced. */
 export function sharedBlock<P extends NamedPart>(fieldNumber: number, parts: readonly P[]): PartBlock<P> {
   const key = `${fieldNumber} ${numbersText(parts)}`;
   const known = blocksOfParts.get(key) as PartBlock<P> | undefined;
@@ -69,7 +72,7 @@ export function sharedBlock<P extends NamedPart>(fieldNumber: number, parts: rea
   return block;
 }
 
-/** Equal lists of blocks are one object, as long as somebody holds it. */
+/** Equal lists of blocks are one object while it is referenced. */
 export function sharedList<P extends Part>(blocks: readonly PartBlock<P>[]): readonly PartBlock<P>[] {
   const key = numbersText(blocks);
   const known = lists.get(key) as readonly PartBlock<P>[] | undefined;
@@ -84,7 +87,7 @@ function numbersText(items: readonly { readonly number: number }[]): string {
   return `${items.length} ${hash}`;
 }
 
-/** Into memory of its own: small buffers of the usual kind are cut from larger ones, and keep these. */
+/** Uses a buffer of its own, because a small pooled buffer would keep the whole pool in memory. */
 function encoded(fieldNumber: number, parts: readonly Part[]): Uint8Array {
   const pieces: Uint8Array[] = [];
   for (const { chunks } of parts) pieces.push(lengthDelimited(fieldNumber, totalLength(chunks)), ...chunks);
@@ -101,7 +104,7 @@ function totalLength(pieces: readonly Uint8Array[]): number {
   return pieces.reduce((sum, { length }) => sum + length, 0);
 }
 
-/** Tag and length of a field that holds a message. */
+/** Tag and length of a message field. */
 function lengthDelimited(fieldNumber: number, length: number): Uint8Array {
   const bytes: number[] = [];
   for (let value of [(fieldNumber << 3) | 2, length]) {

@@ -1,6 +1,6 @@
 import type { Message } from '@bufbuild/protobuf';
 
-/** A message within a larger one, and its bytes as they go into that, one after the other. */
+/** A message that is embedded in a larger one, with its encoded chunks in order. */
 export interface Part {
   readonly message: Message;
   readonly chunks: readonly Uint8Array[];

@@ -1,4 +1,4 @@
-/** What a generator hands over: one named xDS resource and what it was made from. */
+/** The result of a generator: a named xDS resource and the objects that it depends on. */
 import { type DescMessage, fromBinary, type Message } from '@bufbuild/protobuf';
 import { type ConfigKey, configKeyText } from '../../model/config/config.ts';
 import type { Part } from './part.ts';
@@ -6,8 +6,8 @@ import type { PartBlock } from './part-block.ts';
 import { wireForm } from './wire-form.ts';
 
 /**
- * A message until its bytes are asked for, its bytes from then on: what is sent to thousands is kept in the form in
- * which it is sent, and in no other.
+ * A message that is replaced with its bytes once they are requested. Messages sent to thousands of clients are only
+ * kept in encoded form.
  */
 export class Encodable implements Part {
   readonly schema: DescMessage;
@@ -19,12 +19,12 @@ export class Encodable implements Part {
     this.#message = message;
   }
 
-  /** The message, for whoever looks into it: made of the bytes again when they are all that is left. */
+  /** Decodes the bytes if the message was released. */
   get message(): Message {
     return this.#message ?? fromBinary(this.schema, this.#bytes!);
   }
 
-  /** Whether bytes are all that is left. */
+  /** Whether only the bytes are kept. */
   get isEncoded(): boolean {
     return this.#bytes !== undefined;
   }
@@ -35,7 +35,7 @@ export class Encodable implements Part {
     return this.#bytes;
   }
 
-  /** How many bytes it holds by now. */
+  /** Size of the kept encoding. */
   get bytesKept(): number {
     return this.#bytes?.length ?? 0;
   }
@@ -44,17 +44,17 @@ export class Encodable implements Part {
     return [this.bytes];
   }
 
-  /** The bytes were copied into something larger, and are here now: they are kept once. */
+  /** The bytes were copied into a larger buffer, which is kept instead. */
   moveTo(bytes: Uint8Array): void {
     this.#bytes = bytes;
     this.#message = undefined;
   }
 }
 
-/** What is encoded before a resource is that it is part of. */
+/** Parts that are encoded before the resource that contains them. */
 export type AheadPart = Pick<Encodable, 'bytes'>;
 
-/** What something was made from; a function where it takes a while to say and hardly anybody asks. */
+/** Keys of the objects that a value depends on. A function if computing them is slow and rarely needed. */
 export type DependsOn = readonly ConfigKey[] | (() => readonly ConfigKey[]);
 
 export class Resource extends Encodable {
@@ -67,14 +67,13 @@ export class Resource extends Encodable {
     this.#dependsOn = typeof dependsOn === 'function' ? dependsOn : withoutRepetitions(dependsOn);
   }
 
-  /** The objects that it was made from: a change of none of them leaves it as it is. */
+  /** Changes of other objects do not affect the resource. */
   get dependsOn(): readonly ConfigKey[] {
     if (typeof this.#dependsOn === 'function') this.#dependsOn = withoutRepetitions(this.#dependsOn());
     return this.#dependsOn;
   }
 }
 
-/** A message that has a `name`, as a resource. */
 export function namedResource(
   schema: DescMessage,
   message: Message & { readonly name: string },
@@ -84,18 +83,18 @@ export function namedResource(
 }
 
 /**
- * A resource whose items of one repeated field are encoded block by block, so that blocks that are the same in another
- * resource are neither encoded nor kept again.
+ * A resource that encodes the items of one repeated field in blocks. Blocks that other resources contain are encoded
+ * and kept once.
  */
 export class ResourceOfParts extends Resource {
   readonly blocks: readonly PartBlock[];
 
-  /** @param message all but the parts. */
+  /** @param message all fields except the parts */
   constructor(
-    whole: { name: string; schema: DescMessage; message: Message; dependsOn: DependsOn },
+    init: { name: string; schema: DescMessage; message: Message; dependsOn: DependsOn },
     blocks: readonly PartBlock[],
   ) {
-    super(whole.name, whole.schema, whole.message, whole.dependsOn);
+    super(init.name, init.schema, init.message, init.dependsOn);
     this.blocks = blocks;
   }
 
@@ -108,7 +107,7 @@ export class ResourceOfParts extends Resource {
     return super.message;
   }
 
-  /** The parts in it are the very ones that were made, as long as they are not encoded: so it is known where they come from. */
+  /** Contains the original parts until they are encoded, so that their origins are known. */
   override get message(): Message {
     const { rest } = this;
     const copy = Object.assign(Object.create(Object.getPrototypeOf(rest)) as Message, rest);
@@ -120,12 +119,12 @@ export class ResourceOfParts extends Resource {
     return copy;
   }
 
-  /** Fields may come in any order; here the parts come last. */
+  /** Fields may be encoded in any order. The parts come last. */
   override get chunks(): readonly Uint8Array[] {
     return [super.bytes, ...this.blocks.map(({ bytes }) => bytes)];
   }
 
-  /** The bytes in one piece, made for whoever asks: they are kept in blocks. */
+  /** Concatenated on each call, because the bytes are kept in blocks. */
   override get bytes(): Uint8Array {
     return Buffer.concat(this.chunks);
   }

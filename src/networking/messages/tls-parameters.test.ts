@@ -8,8 +8,8 @@ const mesh = {
   ecdhCurves: ['P-256'],
 } as const;
 
-describe('TLS with others than workloads', () => {
-  it('is at least 1.2 and at most 1.3, with what Envoy offers', () => {
+describe('TLS outside the mesh', () => {
+  it("the version is 1.2 to 1.3 by default, with Envoy's cipher suites", () => {
     expect(tlsParameters(undefined)).toEqual({
       tlsMinimumProtocolVersion: Version.TLSv1_2,
       tlsMaximumProtocolVersion: Version.TLSv1_3,
@@ -18,7 +18,7 @@ describe('TLS with others than workloads', () => {
     });
   });
 
-  it('has what the mesh says, unless the server says something else', () => {
+  it("the mesh's settings apply unless the server overrides them", () => {
     expect(tlsParameters(mesh)).toMatchObject({
       tlsMinimumProtocolVersion: Version.TLSv1_3,
       cipherSuites: ['AES128-GCM-SHA256'],
@@ -30,7 +30,7 @@ describe('TLS with others than workloads', () => {
     });
   });
 
-  it('takes an old version alone where the server says that, whatever the least of the mesh is', () => {
+  it("a server with an old maximum version uses only that, regardless of the mesh's minimum", () => {
     expect(tlsParameters(mesh, { maxProtocolVersion: 'TLSV1_2' })).toMatchObject({
       tlsMinimumProtocolVersion: Version.TLSv1_2,
       tlsMaximumProtocolVersion: Version.TLSv1_2,
@@ -39,7 +39,7 @@ describe('TLS with others than workloads', () => {
 });
 
 describe('mutual TLS between workloads', () => {
-  it('has suites with forward secrecy first, and no curves of the mesh', () => {
+  it('workloads use suites with forward secrecy first, and no curves of the mesh', () => {
     expect(workloadServerParameters({ ecdhCurves: ['P-256'] })).toMatchObject({ ecdhCurves: [] });
     expect(workloadServerParameters(undefined).cipherSuites).toEqual([
       'ECDHE-ECDSA-AES256-GCM-SHA384',
@@ -51,7 +51,7 @@ describe('mutual TLS between workloads', () => {
     ]);
   });
 
-  it('has the version and the suites of the mesh', () => {
+  it('workloads use the version and the suites of the mesh', () => {
     expect(workloadServerParameters(mesh).cipherSuites).toEqual(['AES128-GCM-SHA256']);
     for (const parameters of [workloadServerParameters(mesh), workloadClientParameters(mesh)]) {
       expect(parameters.tlsMinimumProtocolVersion).toBe(Version.TLSv1_3);

@@ -1,4 +1,4 @@
-/** Versions, ciphers and curves of TLS, with what the mesh says of them (spec/discovery.md §3.2, §8.4). */
+/** TLS versions, ciphers and curves, with the mesh's settings (spec/discovery.md §3.2, §8.4). */
 import {
   type TlsParametersSchema,
   TlsParameters_TlsProtocol as TlsVersion,
@@ -7,16 +7,16 @@ import type { TlsProtocol } from '../../model/kinds/gateway/gateway.ts';
 import type { TlsDefaults } from '../../model/mesh/mesh-config.ts';
 import type { Init } from './init.ts';
 
-/** What one server or client says for itself; absent fields are the mesh's. */
-export interface OwnTlsParameters {
+/** Settings of one server or client. Absent fields default to the mesh's settings. */
+export interface TlsOverrides {
   readonly minProtocolVersion?: TlsProtocol | undefined;
   readonly maxProtocolVersion?: TlsProtocol | undefined;
   readonly cipherSuites?: readonly string[] | undefined;
 }
 
 /**
- * What workloads offer each other up to TLS 1.2, unless the mesh says otherwise: forward secrecy first. TLS 1.3 has its
- * own suites, which Envoy does not let choose.
+ * Default cipher suites between workloads up to TLS 1.2, forward secrecy first. Envoy does not support a selection of
+ * TLS 1.3 suites.
  */
 const workloadCipherSuites: readonly string[] = [
   'ECDHE-ECDSA-AES256-GCM-SHA384',
@@ -27,34 +27,35 @@ const workloadCipherSuites: readonly string[] = [
   'AES128-GCM-SHA256',
 ];
 
-/** Parameters of TLS with peers outside of the mesh: at least 1.2, at most 1.3, unless something says otherwise. */
+/** For peers outside the mesh. The default is TLS 1.2 to 1.3. */
 export function tlsParameters(
   mesh: TlsDefaults | undefined,
-  own: OwnTlsParameters = {},
+  overrides: TlsOverrides = {},
 ): Init<typeof TlsParametersSchema> {
-  const tlsMaximumProtocolVersion = version(own.maxProtocolVersion) ?? TlsVersion.TLSv1_3;
-  const least = version(mesh?.minProtocolVersion) ?? TlsVersion.TLSv1_2;
-  const cipherSuites = own.cipherSuites?.length ? own.cipherSuites : (mesh?.cipherSuites ?? []);
+  const tlsMaximumProtocolVersion = version(overrides.maxProtocolVersion) ?? TlsVersion.TLSv1_3;
+  const minimum = version(mesh?.minProtocolVersion) ?? TlsVersion.TLSv1_2;
+  const cipherSuites = overrides.cipherSuites?.length ? overrides.cipherSuites : (mesh?.cipherSuites ?? []);
   return {
-    // A server whose newest version is an old one takes that one, whatever the mesh asks of others.
+    // A server's maximum version overrides a higher minimum of the mesh.
     tlsMinimumProtocolVersion:
-      version(own.minProtocolVersion) ?? (least > tlsMaximumProtocolVersion ? tlsMaximumProtocolVersion : least),
+      version(overrides.minProtocolVersion) ??
+      (minimum > tlsMaximumProtocolVersion ? tlsMaximumProtocolVersion : minimum),
     tlsMaximumProtocolVersion,
     cipherSuites: [...cipherSuites],
     ecdhCurves: [...(mesh?.ecdhCurves ?? [])],
   };
 }
 
-/** Parameters of mutual TLS that a workload takes from others. The mesh has no say in its curves (MeshConfig, `meshMTLS`). */
+/** For mutual TLS that a workload accepts. The mesh does not configure its curves (MeshConfig, `meshMTLS`). */
 export function workloadServerParameters(
   mesh: TlsDefaults | undefined,
-  own: OwnTlsParameters = {},
+  overrides: TlsOverrides = {},
 ): Init<typeof TlsParametersSchema> {
   const cipherSuites = mesh?.cipherSuites?.length ? mesh.cipherSuites : workloadCipherSuites;
-  return tlsParameters({ ...mesh, cipherSuites, ecdhCurves: [] }, own);
+  return tlsParameters({ ...mesh, cipherSuites, ecdhCurves: [] }, overrides);
 }
 
-/** Parameters of mutual TLS that a workload starts: what it offers, the other side chooses from. */
+/** For mutual TLS that a workload initiates. */
 export function workloadClientParameters(mesh: TlsDefaults | undefined): Init<typeof TlsParametersSchema> {
   return {
     tlsMinimumProtocolVersion: version(mesh?.minProtocolVersion) ?? TlsVersion.TLSv1_2,
@@ -70,6 +71,6 @@ const versions: Readonly<Record<TlsProtocol, TlsVersion | undefined>> = {
   TLSV1_3: TlsVersion.TLSv1_3,
 };
 
-function version(wanted: TlsProtocol | undefined): TlsVersion | undefined {
-  return wanted && versions[wanted];
+function version(protocol: TlsProtocol | undefined): TlsVersion | undefined {
+  return protocol && versions[protocol];
 }

@@ -1,4 +1,4 @@
-/** The bytes of a message, the same for equal messages in whatever order their maps were filled. */
+/** Deterministic encoding: equal messages have equal bytes, independent of the insertion order of their maps. */
 import { type DescField, type DescMessage, type Message, toBinary } from '@bufbuild/protobuf';
 import { writtenBackwards } from './message-writer.ts';
 
@@ -7,21 +7,19 @@ export function wireForm(schema: DescMessage, message: Message): Uint8Array {
 }
 
 /**
- * protobuf-es writes the fields of a message in the order of its descriptor, but the keys of maps and JSON objects as
- * they were inserted; so those are put in order first. Only fields that lead to any are looked at: a descriptor says
- * once which those are.
+ * protobuf-es encodes fields in descriptor order but keys of maps and JSON objects in insertion order, so these are
+ * sorted first. Only fields that contain maps are visited, as computed once for each descriptor.
  */
 export function orderedBinary(schema: DescMessage, message: Message): Uint8Array {
   return toBinary(schema, inOrder(schema, message));
 }
 
 type Fields = Record<string, unknown>;
-/** Gives back the value itself when it is in order already. */
+/** Returns the same value if it is already sorted. */
 type Ordering = (value: unknown) => unknown;
 
 interface OrderedField {
   readonly localName: string;
-  /** The oneof that the field is in. */
   readonly oneof: string | undefined;
   readonly order: Ordering;
 }
@@ -58,7 +56,7 @@ function fieldsOf(schema: DescMessage): readonly OrderedField[] {
   return fields;
 }
 
-/** Undefined for a field below which there is nothing to put in order. */
+/** `undefined` for a field that contains nothing to sort. */
 function orderingOf(field: DescField): Ordering | undefined {
   const below = field.message === undefined ? undefined : orderingOfMessage(field.message);
   if (field.fieldKind === 'map') return (value) => orderedMap(value as Fields, below);
@@ -103,7 +101,7 @@ function orderedList(list: readonly unknown[], below: Ordering): readonly unknow
   return copy ?? list;
 }
 
-/** A Struct as protobuf-es has it in fields: plain JSON. One that stands alone is a message with a map. */
+/** protobuf-es represents a Struct field as plain JSON. A top-level Struct is a message with a map. */
 function orderedJson(value: unknown): unknown {
   if (Array.isArray(value)) return orderedList(value, orderedJson);
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;

@@ -52,25 +52,25 @@ function tableOf(node: GivenNode, context = givenMesh(entries).context): Record<
   return Object.fromEntries(Object.entries(table).map(([name, { ips }]) => [name, ips]));
 }
 
-describe('the table of names of a sidecar', () => {
-  it('has the services that it sees under their addresses; a range is no address', () => {
+describe('name table of a sidecar', () => {
+  it('the table contains visible services with their addresses, except address ranges', () => {
     expect(tableOf({ namespace: 'shop' })).toEqual({
       '*.wild.test': ['10.5.0.1', '10.5.0.2'],
       'web.test': ['10.5.0.1', '10.5.0.2'],
     });
   });
 
-  it('has stand-in addresses where the agent answers with them', () => {
+  it('the table contains allocated addresses if the agent returns them', () => {
     const table = tableOf({ namespace: 'shop', metadata: { DNS_CAPTURE: 'true', DNS_AUTO_ALLOCATE: 'true' } });
     expect(table?.['bare.test']).toEqual([expect.stringMatching(/^240\.240\./)]);
   });
 
-  it('is none for a router', () => {
+  it('a router has no table', () => {
     expect(tableOf({ namespace: 'shop', type: 'router' })).toBeUndefined();
   });
 });
 
-/** A headless service of Kubernetes with two pods, one of them not ready. */
+/** A headless Kubernetes service with two pods, one of them not ready. */
 function headless(): ReturnType<typeof givenMesh>['context'] {
   const { context, configs, registry } = givenMesh(entries);
   const [web] = registry.services as [Service];
@@ -94,7 +94,7 @@ function headless(): ReturnType<typeof givenMesh>['context'] {
   const { version, mesh, domain } = context;
   const endpointsOf = (host: string, namespace: string) =>
     host === hostname ? pods : context.endpointsOf(host, namespace);
-  const made = buildPushContext({
+  const built = buildPushContext({
     version,
     mesh,
     domain,
@@ -102,11 +102,11 @@ function headless(): ReturnType<typeof givenMesh>['context'] {
     ...registry,
     services: [service, ...registry.services],
   });
-  return Object.assign(Object.create(made) as typeof made, { endpointsOf });
+  return Object.assign(Object.create(built) as typeof built, { endpointsOf });
 }
 
-describe('a headless service', () => {
-  it('stands for its ready pods in the network, and each of its pods has a name', () => {
+describe('names of a headless service', () => {
+  it('the service name resolves to ready pods in the network, and each pod has a name', () => {
     const context = headless();
     const [resource] = buildNameTable(
       givenShape({ namespace: 'shop', metadata: { NETWORK: 'near', CLUSTER_ID: 'Kubernetes' } }, context),

@@ -1,6 +1,6 @@
 /**
- * NDS: what a sidecar's agent answers to the DNS queries of its workload (spec/discovery.md §8.12): the names of the
- * services that the sidecar sees, whether they have addresses of their own, allocated ones or those of their pods.
+ * NDS: names for the DNS server of a sidecar's agent (spec/discovery.md §8.12). Contains the services in the sidecar's
+ * scope with their virtual addresses, allocated addresses or those of their pods.
  */
 
 import { isIP } from 'node:net';
@@ -18,12 +18,12 @@ import { type Endpoint, type Service, serviceKey } from '../../model/services/se
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { Resource } from '../messages/resource.ts';
 
-/** The one resource of the type. Clients of the delta protocol need a name for it. */
+/** The only resource of the type. The delta protocol requires a name. */
 const tableName = 'name-table';
 
 type Table = Map<string, NameTable_NameInfo>;
 
-/** None for a router: it resolves nothing for others. */
+/** Empty for a router, whose agent serves no DNS. */
 export function buildNameTable(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {
   if (shape.type !== 'sidecar') return [];
   const services = servicesOf(shape, push);
@@ -52,31 +52,31 @@ function tableOf(services: readonly Service[], shape: ProxyShape, push: PushCont
   return new Resource(tableName, NameTableSchema, message, services.map(serviceKey));
 }
 
-/** What egress listeners show. Services that only virtual services lead to are no names of the workload's. */
+/** Services of egress listeners. Services that only virtual services refer to have no names for the workload. */
 function servicesOf(shape: ProxyShape, push: PushContext): readonly Service[] {
   const { egressListeners } = push.sidecarScopeFor(shape);
   return [...new Set(egressListeners.flatMap(({ services }) => services))];
 }
 
-/** A range of addresses is none that a name can stand for. */
+/** Omits address ranges, which DNS cannot return. */
 function addressesOf(service: Service, shape: ProxyShape, push: PushContext): readonly string[] {
   return virtualAddresses(service, shape, push.features).filter((address) => isIP(address) !== 0);
 }
 
-/** Kubernetes' word on a name counts, whoever speaks first; others of one name add their addresses. */
+/** Kubernetes services override other services of a name, in any order. Others of one name add their addresses. */
 function addService(table: Table, service: Service, ips: readonly string[]): void {
   const { hostname, namespace, registry, origin } = service;
-  const before = table.get(hostname);
+  const existing = table.get(hostname);
   const kubernetes = registry === 'Kubernetes';
-  if (before === undefined || (kubernetes && before.registry !== 'Kubernetes')) {
+  if (existing === undefined || (kubernetes && existing.registry !== 'Kubernetes')) {
     const names = kubernetes ? { namespace, shortname: origin.name } : {};
     table.set(hostname, create(NameTable_NameInfoSchema, { ips: [...ips], registry, ...names }));
-  } else if (before.registry !== 'Kubernetes') {
-    before.ips = [...new Set([...before.ips, ...ips])];
+  } else if (existing.registry !== 'Kubernetes') {
+    existing.ips = [...new Set([...existing.ips, ...ips])];
   }
 }
 
-/** Endpoints of a headless service that a workload of this network and cluster may go to. */
+/** Endpoints of a headless service that a workload of this network and cluster may use. */
 function readyPods(service: Service, shape: ProxyShape, push: PushContext): readonly Endpoint[] {
   const everywhere = push.features.multiclusterHeadless;
   return podsOf(service, shape, push).filter(
@@ -84,7 +84,7 @@ function readyPods(service: Service, shape: ProxyShape, push: PushContext): read
   );
 }
 
-/** Pods of a headless service, by its first port: every port has the same pods. */
+/** Pods of a headless service, by its first port, because every port has the same pods. */
 function podsOf(service: Service, shape: ProxyShape, push: PushContext): readonly Endpoint[] {
   const first = service.ports[0]?.name;
   return push.endpointsOf(service.hostname, service.namespace).filter(({ servicePortName, address, network }) => {
@@ -97,7 +97,10 @@ function isOwnCluster(clusterId: string, shape: ProxyShape): boolean {
   return clusterId === '' || shape.clusterId === '' || clusterId === shape.clusterId;
 }
 
-/** `<pod>.<service>.<namespace>.svc.<domain>`: of pods of one name in several clusters the own cluster's. */
+/**
+ * `<pod>.<service>.<namespace>.svc.<domain>`. If several clusters have a pod of the name, the proxy's own cluster takes
+ * precedence.
+ */
 function addPods(table: Table, service: Service, shape: ProxyShape, push: PushContext): void {
   const domain = service.hostname.slice(service.hostname.indexOf('.') + 1);
   for (const { hostname, subdomain, address, clusterId } of podsOf(service, shape, push)) {

@@ -1,20 +1,22 @@
-/** Patches may change whether a listener is bound; Envoy must see that it is another one then (listeners/unbound.ts). */
+/**
+ * A patch may change whether a listener is bound. Envoy must then see different socket options (listeners/unbound.ts).
+ */
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import { isUnboundOption, unboundOption } from '../listeners/unbound.ts';
 import { shallowCopy } from './merge-messages.ts';
 
 /**
- * With the socket option of unbound listeners, or without it. The very same listener if it is right already, or internal:
- * those have no sockets, and Envoy refuses socket options of them.
+ * Adds or removes the socket option of unbound listeners. Returns the same listener if it is correct, or internal:
+ * Envoy rejects socket options of internal listeners.
  */
-export function withBindingShown(listener: Listener): Listener {
+export function markBinding(listener: Listener): Listener {
   if (listener.listenerSpecifier.case === 'internalListener') return listener;
   const isBound = (listener.bindToPort ?? true) && (listener.deprecatedV1?.bindToPort ?? true);
-  const others = listener.socketOptions.filter((option) => !isUnboundOption(option));
-  const isShown = others.length < listener.socketOptions.length;
-  if (isShown !== isBound) return listener;
+  const otherOptions = listener.socketOptions.filter((option) => !isUnboundOption(option));
+  const isMarkedUnbound = otherOptions.length < listener.socketOptions.length;
+  if (isMarkedUnbound !== isBound) return listener;
   const result: Listener = shallowCopy(listener);
-  result.socketOptions = isBound ? others : [...others, unboundOption];
+  result.socketOptions = isBound ? otherOptions : [...otherOptions, unboundOption];
   return withOrigins(result, originsOf(listener));
 }

@@ -20,7 +20,7 @@ function given(...filters: readonly GivenFilter[]) {
 const merge = (value: string, match = '', operation = 'MERGE'): string =>
   `{applyTo: BOOTSTRAP, match: {context: ANY${match}}, patch: {operation: ${operation}, value: ${value}}}`;
 
-it('§8.9 BOOTSTRAP: patches are merged as they are written: what comes later overrides, lists grow, messages are merged', () => {
+it('§8.9 BOOTSTRAP: patches are merged in order: later ones override, lists append, messages merge', () => {
   const { patches } = given(
     { patches: [merge('{admin: {profile_path: /a}, stats_flush_interval: 5s, stats_sinks: [{name: one}]}')] },
     {
@@ -36,7 +36,7 @@ it('§8.9 BOOTSTRAP: patches are merged as they are written: what comes later ov
   });
 });
 
-it('§8.9 BOOTSTRAP: only what holds for the proxy', () => {
+it('§8.9 BOOTSTRAP: only patches that apply to the proxy are merged', () => {
   const { patches } = given({
     patches: [
       '{applyTo: BOOTSTRAP, match: {context: GATEWAY}, patch: {operation: MERGE, value: {stats_flush_interval: 3s}}}',
@@ -47,14 +47,14 @@ it('§8.9 BOOTSTRAP: only what holds for the proxy', () => {
   expect(patches('door')).toEqual({ statsFlushInterval: '3s' });
 });
 
-it('there is an answer where nothing is patched, and none for an agent that would take it for a whole bootstrap', () => {
+it('there is a response without patches, but none for an agent that would use it as its complete bootstrap', () => {
   const { patches, resources } = given();
   expect(patches('client')).toEqual({});
   expect(resources('client', [])).toEqual([]);
   expect(resources('client', ['other'])).toEqual([]);
 });
 
-it('§8.9 BOOTSTRAP: a patch that cannot be applied is left out, which is told; the others hold', () => {
+it('§8.9 BOOTSTRAP: a patch that cannot be applied is omitted and reported, others apply', () => {
   const { patches, patched } = given({
     patches: [
       merge('{stats_sinks: [{name: one}]}', '', 'MERGE_AND_REPLACE_LIST'),

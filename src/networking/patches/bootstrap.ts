@@ -1,6 +1,6 @@
 /**
- * What EnvoyFilters say of the proxy's own start (spec/discovery.md §8.9, BOOTSTRAP): merged into one message that the agent merges into
- * the bootstrap that it makes. The order of merging does not matter, so what the agent has need not be known here.
+ * EnvoyFilters for the bootstrap (spec/discovery.md §8.9, BOOTSTRAP). They are merged into one message, which the agent
+ * merges into its generated bootstrap. Merging is associative, so the agent's bootstrap need not be known here.
  */
 import { create, type DescMessage, type Message } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
@@ -10,14 +10,14 @@ import { patchValue } from '../../model/kinds/envoy-filter/envoy-filter.value.ts
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { Resource } from '../messages/resource.ts';
-import type { HeldPatch } from './held-patch.ts';
+import type { ActivePatch } from './active-patch.ts';
 import { merged, PatchFailure } from './merge-messages.ts';
 import { type PatchSet, patchSetOf } from './patch-set.ts';
 import { attempt } from './status.ts';
 
 /**
- * One resource, also where nothing is patched: who asks waits for the answer. None for who asks without its name: those are agents of
- * Istio's, which would start their Envoy with what they get and nothing else.
+ * Returns one resource even without patches, because the agent waits for the response. Returns none to a client that
+ * does not request it by name: Istio's agents do this, and would start Envoy with only this message.
  */
 export function buildBootstrapPatches(shape: ProxyShape, push: PushContext, names: readonly string[]): Resource[] {
   if (!names.includes(bootstrapPatchesName)) return [];
@@ -38,16 +38,16 @@ function resourceOf(patches: PatchSet): Resource {
   let resource = resources.get(patches);
   if (resource === undefined) {
     const schema = bootstrapSchema();
-    const held = patches.of('BOOTSTRAP');
-    const all = held.reduce<Message>(
-      (before, patch) => attempt(patch, before, () => merged(schema, before, valueOf(patch), 'append')),
+    const active = patches.of('BOOTSTRAP');
+    const all = active.reduce<Message>(
+      (current, patch) => attempt(patch, current, () => merged(schema, current, valueOf(patch), 'append')),
       create(schema),
     );
     resource = new Resource(
       bootstrapPatchesName,
       schema,
       all,
-      held.map(({ origin }) => origin.key),
+      active.map(({ origin }) => origin.key),
     );
     resources.set(patches, resource);
   }
@@ -58,9 +58,9 @@ function bootstrapSchema(): DescMessage {
   return envoyApi().getMessage(bootstrapType.slice(bootstrapType.indexOf('/') + 1))!;
 }
 
-/** @throws PatchFailure when it is none */
-function valueOf({ patch }: HeldPatch): Message {
-  // What the lists are that would be replaced, the agent knows alone.
+/** @throws PatchFailure if the value cannot be merged */
+function valueOf({ patch }: ActivePatch): Message {
+  // Only the agent knows the lists that REPLACE would change.
   if (patch.operation !== 'MERGE')
     throw new PatchFailure(`operation must be MERGE in a bootstrap, got ${patch.operation}`);
   const decoded = patchValue(patch);

@@ -8,7 +8,7 @@ const timeout = (match: string, seconds = 7, operation = 'MERGE'): string =>
 const timedOut = (clusters: readonly JsonObject[], time = '7s'): readonly string[] =>
   clusters.filter(({ connectTimeout }) => connectTimeout === time).map(({ name }) => name);
 
-describe('clusters that a patch is for', () => {
+describe('clusters that a patch matches', () => {
   it.each<[string, keyof typeof nodes, string, string[]]>([
     ['a name', 'client', '{cluster: {name: outbound|80||web.test}}', ['outbound|80||web.test']],
     [
@@ -37,41 +37,44 @@ describe('clusters that a patch is for', () => {
     ['a gateway', 'door', '{context: GATEWAY, cluster: {portNumber: 5432}}', ['outbound|5432||db.test']],
     ['a sidecar, for a gateway', 'door', '{context: SIDECAR_OUTBOUND}', []],
     ['a service that is not there', 'client', '{cluster: {service: web}}', []],
-  ])('are those of %s', (_what, node, match, expected) => {
+  ])('a match by %s selects the expected clusters', (_description, node, match, expected) => {
     expect(timedOut(new PatchedMesh({ patches: [timeout(match)] }).json('clusters', nodes[node]))).toEqual(expected);
   });
 
-  it('are all of both sides for any place', () => {
+  it('context ANY matches all clusters of both directions', () => {
     const clusters = new PatchedMesh({ patches: [timeout('{context: ANY}')] }).json('clusters', nodes.server);
     expect(timedOut(clusters)).toEqual(clusters.map(({ name }) => name));
     expect(clusters.length).toBeGreaterThan(5);
   });
 });
 
-describe('what is done to clusters', () => {
+describe('operations on clusters', () => {
   const web = 'outbound|80||web.test';
   const named = `{cluster: {name: "${web}"}}`;
 
-  it('a merge overrides, merges messages, and lets lists grow or replaces them', () => {
+  it('a merge overrides fields, merges messages, and appends or replaces lists', () => {
     const value = '{circuit_breakers: {thresholds: [{max_connections: 5}]}, outlier_detection: {consecutive_5xx: 3}}';
     const merge = (operation: string) =>
       new PatchedMesh({
         patches: [`{applyTo: CLUSTER, match: ${named}, patch: {operation: ${operation}, value: ${value}}}`],
       }).one('clusters', nodes.client, web);
-    const before = new PatchedMesh().one('clusters', nodes.client, web);
-    expect(before.circuitBreakers.thresholds).toHaveLength(1);
+    const unpatched = new PatchedMesh().one('clusters', nodes.client, web);
+    expect(unpatched.circuitBreakers.thresholds).toHaveLength(1);
     const appended = merge('MERGE');
-    expect(appended.circuitBreakers.thresholds).toEqual([...before.circuitBreakers.thresholds, { maxConnections: 5 }]);
+    expect(appended.circuitBreakers.thresholds).toEqual([
+      ...unpatched.circuitBreakers.thresholds,
+      { maxConnections: 5 },
+    ]);
     expect(appended.outlierDetection).toMatchObject({ consecutive5xx: 3 });
     expect(merge('MERGE_AND_REPLACE_LIST').circuitBreakers.thresholds).toEqual([{ maxConnections: 5 }]);
     expect({ ...appended, circuitBreakers: 0, outlierDetection: 0 }).toEqual({
-      ...before,
+      ...unpatched,
       circuitBreakers: 0,
       outlierDetection: 0,
     });
   });
 
-  describe('a transport socket that is merged', () => {
+  describe('merge of a transport socket', () => {
     const node = { ...nodes.client, metadata: { WORKLOAD_CERTIFICATES: 'true' } };
     const type = 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext';
     const settings = 'common_tls_context: { tls_params: { tls_minimum_protocol_version: TLSv1_3 } }';
@@ -83,15 +86,15 @@ describe('what is done to clusters', () => {
         patches: [`{applyTo: CLUSTER, match: ${match}, patch: {operation: ${operation}, value: ${value}}}`],
       });
     };
-    const before = new PatchedMesh().one('clusters', node, web);
+    const unpatched = new PatchedMesh().one('clusters', node, web);
 
     it.each(['MERGE', 'MERGE_AND_REPLACE_LIST'])(
-      'is merged into that of the endpoints that have one of its name: %s',
+      "the socket is merged into the endpoints' socket matches of its name: %s",
       (operation) => {
         const after = merge('envoy.transport_sockets.tls', operation).one('clusters', node, web);
         expect(after.transportSocket).toBeUndefined();
         expect(after.connectTimeout).toBe('7s');
-        const [istio, disabled] = before.transportSocketMatches;
+        const [istio, disabled] = unpatched.transportSocketMatches;
         expect(after.transportSocketMatches[1]).toEqual(disabled);
         const { typedConfig } = after.transportSocketMatches[0].transportSocket;
         expect(typedConfig.commonTlsContext.tlsParams.tlsMinimumProtocolVersion).toBe('TLSv1_3');
@@ -99,15 +102,15 @@ describe('what is done to clusters', () => {
       },
     );
 
-    it('leaves a cluster as it is of which no endpoint has one of its name, and that is said', () => {
+    it('a cluster without a socket match of the name is unchanged, and that is reported', () => {
       const patched = merge('envoy.transport_sockets.quic');
-      expect(patched.one('clusters', node, web)).toEqual(before);
+      expect(patched.one('clusters', node, web)).toEqual(unpatched);
       expect(patched.problems()).toEqual([
         'the cluster has no transport socket envoy.transport_sockets.quic for any of its endpoints',
       ]);
     });
 
-    it('is the cluster’s where endpoints do not decide', () => {
+    it('the socket is merged into that of the cluster if endpoints do not select one', () => {
       const patched = merge('envoy.transport_sockets.tls', 'MERGE', 'PassthroughCluster');
       expect(patched.one('clusters', node, 'PassthroughCluster').transportSocket.name).toBe(
         'envoy.transport_sockets.tls',
@@ -115,15 +118,15 @@ describe('what is done to clusters', () => {
     });
   });
 
-  it('its name stays', () => {
+  it("a merge does not change the cluster's name", () => {
     const patched = new PatchedMesh({
       patches: [`{applyTo: CLUSTER, match: ${named}, patch: {operation: MERGE, value: {name: x, alt_stat_name: y}}}`],
     });
-    const before = new PatchedMesh().one('clusters', nodes.client, web);
-    expect(patched.one('clusters', nodes.client, web)).toEqual({ ...before, altStatName: 'y' });
+    const unpatched = new PatchedMesh().one('clusters', nodes.client, web);
+    expect(patched.one('clusters', nodes.client, web)).toEqual({ ...unpatched, altStatName: 'y' });
   });
 
-  it('one is removed, and another comes', () => {
+  it('a cluster can be removed, and another added', () => {
     const patched = new PatchedMesh({
       patches: [
         `{applyTo: CLUSTER, match: ${named}, patch: {operation: REMOVE}}`,
@@ -137,7 +140,7 @@ describe('what is done to clusters', () => {
     expect(patched.problems()).toEqual([undefined, undefined]);
   });
 
-  it('one of a name that is taken does not come, and that is said', () => {
+  it('a cluster of an existing name is not added, and that is reported', () => {
     const patched = new PatchedMesh({
       patches: [
         `{applyTo: CLUSTER, patch: {operation: ADD, value: {name: "${web}", type: STATIC}}}`,
@@ -155,7 +158,7 @@ describe('what is done to clusters', () => {
     ]);
   });
 
-  it('what it came from is known, and what is not patched is the very same', () => {
+  it('patched clusters record their origins, and unpatched ones are the same objects', () => {
     const plain = new PatchedMesh();
     const patched = new PatchedMesh({ patches: [timeout(named)] });
     const cluster = patched.resources('clusters', nodes.client).find(({ name }) => name === web)!;
@@ -169,26 +172,26 @@ describe('what is done to clusters', () => {
   });
 });
 
-describe('patches come in their order', () => {
+describe('order of cluster patches', () => {
   const web = 'outbound|80||web.test';
   const all = '{cluster: {service: web.test}}';
   const time = (...filters: readonly GivenFilter[]) =>
     new PatchedMesh(...filters).one('clusters', nodes.client, web).connectTimeout;
 
-  it('as written, the last holds', () => {
+  it('patches of an object apply in the order written, so the last one wins', () => {
     expect(time({ patches: [timeout(all, 1), timeout(all, 2)] })).toBe('2s');
   });
 
-  it("the root namespace's before the workload's own at equal priority, and by priority otherwise (istio 49555)", () => {
-    const own = { name: 'own', priority: 5, patches: [timeout(all, 1)] };
+  it("root namespace patches apply before the workload's own at equal priority, and by priority otherwise (istio 49555)", () => {
+    const namespaced = { name: 'own', priority: 5, patches: [timeout(all, 1)] };
     const root = { name: 'root', namespace: 'istio-system', priority: 5, patches: [timeout(all, 2)] };
-    expect(time(own, root)).toBe('1s');
-    expect(time({ ...own, priority: 4 }, root)).toBe('2s');
-    expect(time({ ...own, priority: 6 }, root)).toBe('1s');
+    expect(time(namespaced, root)).toBe('1s');
+    expect(time({ ...namespaced, priority: 4 }, root)).toBe('2s');
+    expect(time({ ...namespaced, priority: 6 }, root)).toBe('1s');
     expect(time({ ...root, namespace: 'other' })).not.toBe('2s');
   });
 
-  it('within a namespace by priority, then by age', () => {
+  it('patches of a namespace apply by priority, then by age', () => {
     expect(
       time({ name: 'b', priority: 1, patches: [timeout(all, 1)] }, { name: 'a', patches: [timeout(all, 2)] }),
     ).toBe('1s');
@@ -196,7 +199,7 @@ describe('patches come in their order', () => {
   });
 });
 
-describe('proxies that a patch is for', () => {
+describe('proxies that a patch matches', () => {
   const patch = (proxy: string): string => timeout(`{proxy: ${proxy}, cluster: {name: outbound|80||web.test}}`);
 
   it.each<[string, Record<string, string>, boolean]>([

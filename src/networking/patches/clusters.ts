@@ -1,4 +1,4 @@
-/** Patches of clusters (spec/discovery.md §8.9). Which ones a cluster meets, its name says. */
+/** Patches of clusters (spec/discovery.md §8.9), matched by the parts of the cluster's name. */
 import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { type TransportSocket, TransportSocketSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { configKeyOf } from '../../model/config/config.ts';
@@ -9,12 +9,12 @@ import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import { Resource } from '../messages/resource.ts';
 import { inboundTargets } from '../traffic/inbound-target.ts';
 import { inboundPassthroughCluster, parseOutboundClusterName } from '../traffic/resource-names.ts';
+import type { ActivePatch } from './active-patch.ts';
 import { withAdded } from './additions.ts';
-import type { HeldPatch } from './held-patch.ts';
 import { inTurn, listsOf, mergedWith } from './in-turn.ts';
-import { kept } from './kept.ts';
-import { KeyedPatches, keyOfFirst } from './keyed-patches.ts';
+import { firstConditionKey, KeyedPatches } from './keyed-patches.ts';
 import { merged, PatchFailure, shallowCopy } from './merge-messages.ts';
+import { oncePerPatchSet } from './once-per-patch-set.ts';
 import { isForPlace, isMerge, type PatchSet, type PlaceContext, valueAs } from './patch-set.ts';
 
 export function patchedClusters(
@@ -25,11 +25,11 @@ export function patchedClusters(
 ): Resource[] {
   return withAdded(changedClusters(clusters, patches, shape, push), additions(patches), {
     schema: ClusterSchema,
-    what: 'a cluster',
+    description: 'a cluster',
   });
 }
 
-/** The clusters after patches, without those that patches add. */
+/** The clusters after patches, without added ones. */
 export function changedClusters(
   clusters: Resource[],
   patches: PatchSet | undefined,
@@ -43,52 +43,53 @@ export function changedClusters(
   return clusters.flatMap((cluster) => {
     const met = keyed
       .for(keysOf(cluster.name, keyed, hostsOf))
-      .filter((held) => meets(held, cluster.name, shape, hostsOf));
+      .filter((active) => meets(active, cluster.name, shape, hostsOf));
     return met.length === 0 ? [cluster] : patchedCluster(cluster, met, patches!);
   });
 }
 
-function additions(patches: PatchSet | undefined): readonly HeldPatch[] {
+function additions(patches: PatchSet | undefined): readonly ActivePatch[] {
   return (patches?.of('CLUSTER') ?? []).filter(({ patch }) => patch.operation === 'ADD');
 }
 
-/** Names of the clusters that patches add, of those that can be read. */
+/** Names of the clusters that valid patches add. */
 export function addedClusterNames(patches: PatchSet | undefined): readonly string[] {
-  return additions(patches).flatMap((held) => {
-    const { value } = held.patch;
+  return additions(patches).flatMap((active) => {
+    const { value } = active.patch;
     return typeof value?.name === 'string' ? [value.name] : [];
   });
 }
 
-function patchedCluster(cluster: Resource, met: readonly HeldPatch[], patches: PatchSet): readonly Resource[] {
-  return kept(cluster, patches, met.map(({ index }) => index).join(), () => {
-    const before = cluster.message as Cluster;
-    const message = inTurn(before, met, (one, held) => (isMerge(held) ? mergedCluster(one, held) : undefined));
-    if (message === before) return [cluster];
+function patchedCluster(cluster: Resource, met: readonly ActivePatch[], patches: PatchSet): readonly Resource[] {
+  return oncePerPatchSet(cluster, patches, met.map(({ index }) => index).join(), () => {
+    const unpatched = cluster.message as Cluster;
+    const message = inTurn(unpatched, met, (one, active) => (isMerge(active) ? mergedCluster(one, active) : undefined));
+    if (message === unpatched) return [cluster];
     const dependsOn = [...cluster.dependsOn, ...met.map(({ filter }) => configKeyOf(filter))];
     return message === undefined ? [] : [new Resource(cluster.name, cluster.schema, message, dependsOn)];
   });
 }
 
-/** Routes and filters refer to it by its name: that stays. */
-function mergedCluster(cluster: Cluster, held: HeldPatch): Cluster {
-  const value = valueAs(ClusterSchema, held);
+/** Routes and filters refer to the cluster by name, so a patch cannot change it. */
+function mergedCluster(cluster: Cluster, active: ActivePatch): Cluster {
+  const value = valueAs(ClusterSchema, active);
   const { transportSocket: socket, transportSocketMatches } = value;
   const isForMatch =
     socket !== undefined && transportSocketMatches.length === 0 && cluster.transportSocketMatches.length > 0;
   const result = isForMatch
-    ? mergedWith(ClusterSchema, withSocketMerged(cluster, socket, held), held, withoutSocket(value))
-    : mergedWith(ClusterSchema, cluster, held);
+    ? mergedWith(ClusterSchema, withSocketMerged(cluster, socket, active), active, withoutSocket(value))
+    : mergedWith(ClusterSchema, cluster, active);
   result.name = cluster.name;
   return result;
 }
 
 /**
- * Where the endpoint decides which socket is used, one beside those would never be: the one of the same name is meant.
+ * If endpoints select the transport socket by its match, an additional socket would never be used, so the patch changes
+ * the match of the same name.
  *
- * @throws PatchFailure when there is none
+ * @throws PatchFailure if no match has the name
  */
-function withSocketMerged(cluster: Cluster, socket: TransportSocket, held: HeldPatch): Cluster {
+function withSocketMerged(cluster: Cluster, socket: TransportSocket, active: ActivePatch): Cluster {
   const matches = cluster.transportSocketMatches;
   const place = matches.findIndex(({ transportSocket }) => transportSocket?.name === socket.name);
   const match = matches[place];
@@ -96,7 +97,7 @@ function withSocketMerged(cluster: Cluster, socket: TransportSocket, held: HeldP
     throw new PatchFailure(`the cluster has no transport socket ${socket.name} for any of its endpoints`);
   }
   const changed = shallowCopy(match);
-  changed.transportSocket = merged(TransportSocketSchema, match.transportSocket!, socket, listsOf(held));
+  changed.transportSocket = merged(TransportSocketSchema, match.transportSocket!, socket, listsOf(active));
   const result = shallowCopy(cluster);
   result.transportSocketMatches = matches.with(place, changed);
   return withOrigins(result, originsOf(cluster));
@@ -107,7 +108,6 @@ function withoutSocket(value: Cluster): Cluster {
   return Object.assign(Object.create(Object.getPrototypeOf(value)) as Cluster, rest);
 }
 
-/** The hosts of the services of an inbound port. */
 type HostsOf = (port: number) => readonly string[];
 
 function inboundHosts(shape: ProxyShape, push: PushContext): HostsOf {
@@ -118,13 +118,13 @@ function inboundHosts(shape: ProxyShape, push: PushContext): HostsOf {
   };
 }
 
-/** What a patch looks for. */
-function keyOf({ patch: { match } }: HeldPatch): string | undefined {
+/** The key that a patch is looked up by. */
+function keyOf({ patch: { match } }: ActivePatch): string | undefined {
   const { name, service, subset, portNumber } = match.cluster ?? {};
-  return keyOfFirst({ name, service, subset, portNumber });
+  return firstConditionKey({ name, service, subset, portNumber });
 }
 
-/** What a patch that is for this cluster may look for. */
+/** Keys of the patches that may match the cluster. */
 function keysOf(name: string, { hasKeys }: KeyedPatches, hostsOf: HostsOf): string[] {
   if (!hasKeys) return [];
   const inbound = inboundPort(name);
@@ -132,14 +132,14 @@ function keysOf(name: string, { hasKeys }: KeyedPatches, hostsOf: HostsOf): stri
   const services = inbound === undefined ? [outbound?.host] : hostsOf(inbound);
   const subset = outbound?.subset;
   return [{ name }, ...services.map((service) => ({ service })), { subset }, { portNumber: inbound ?? outbound?.port }]
-    .map(keyOfFirst)
+    .map(firstConditionKey)
     .filter((key) => key !== undefined);
 }
 
-function meets(held: HeldPatch, name: string, shape: ProxyShape, hostsOf: HostsOf): boolean {
-  if (!isForPlace(held, contextOf(name, shape))) return false;
-  const wanted = held.patch.match.cluster;
-  return wanted === undefined || isNamed(wanted, name, hostsOf);
+function meets(active: ActivePatch, name: string, shape: ProxyShape, hostsOf: HostsOf): boolean {
+  if (!isForPlace(active, contextOf(name, shape))) return false;
+  const clusterMatch = active.patch.match.cluster;
+  return clusterMatch === undefined || isNamed(clusterMatch, name, hostsOf);
 }
 
 function contextOf(name: string, { type }: ProxyShape): PlaceContext {
@@ -154,7 +154,7 @@ function inboundPort(name: string): number | undefined {
   return port === undefined ? undefined : Number(port);
 }
 
-/** A name says it all; else what is given must be so. */
+/** A name decides alone, otherwise all given fields must match. */
 function isNamed({ name, service, subset, portNumber }: ClusterMatch, actual: string, hostsOf: HostsOf): boolean {
   if (name !== undefined && name !== '') return name === actual;
   const inbound = inboundPort(actual);

@@ -6,13 +6,13 @@ import { buildExtensions } from '../index.ts';
 const add = (name: string, context = 'ANY'): string =>
   `{applyTo: EXTENSION_CONFIG, match: {context: ${context}}, patch: {operation: ADD, value: {name: ${name}, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua}}}}`;
 
-function namesFor(node: keyof typeof nodes, asked: readonly string[], ...filters: readonly GivenFilter[]) {
+function namesFor(node: keyof typeof nodes, requested: readonly string[], ...filters: readonly GivenFilter[]) {
   const { mesh } = new PatchedMesh(...filters);
-  return buildExtensions(givenShape(nodes[node], mesh.context), mesh.context, asked).map(({ name }) => name);
+  return buildExtensions(givenShape(nodes[node], mesh.context), mesh.context, requested).map(({ name }) => name);
 }
 
-describe('extensions that are added', () => {
-  it('are given to whoever asks for their names', () => {
+describe('added extension configurations', () => {
+  it('an added extension is returned to clients that request its name', () => {
     const filter = { patches: [add('a'), add('b', 'GATEWAY')] };
     expect(namesFor('client', ['a', 'b', 'c'], filter)).toEqual(['a']);
     expect(namesFor('door', ['a', 'b', 'c'], filter)).toEqual(['a', 'b']);
@@ -20,7 +20,7 @@ describe('extensions that are added', () => {
     expect(namesFor('client', ['a'])).toEqual([]);
   });
 
-  it('stay one of a name: the first, and that is said', () => {
+  it('an existing extension of a name is kept, and that is reported', () => {
     const patched = new PatchedMesh({ patches: [add('a'), add('a')] });
     const { context } = patched.mesh;
     expect(buildExtensions(givenShape(nodes.client, context), context, ['a'])).toHaveLength(1);

@@ -1,4 +1,4 @@
-/** Patches of filter chains, and of the filters in them (spec/discovery.md §8.9). */
+/** Patches of filter chains and of their filters (spec/discovery.md §8.9). */
 
 import {
   type Filter,
@@ -8,58 +8,58 @@ import {
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
+import type { ActivePatch } from './active-patch.ts';
 import { isCalled, isPacked, packedIn, patchedFilters } from './filters.ts';
-import type { HeldPatch } from './held-patch.ts';
 import { httpConnectionManagerType, patchedManager } from './http-connection-manager.ts';
 import { inTurn, mergedWith } from './in-turn.ts';
 import { shallowCopy } from './merge-messages.ts';
 import { isMerge } from './patch-set.ts';
 import { patchedInlineRoutes } from './routes.ts';
 
-/** Patches that the listener of the chains meets. */
+/** Patches that match the chains' listener. */
 export interface ChainPatches {
-  readonly chains: readonly HeldPatch[];
-  readonly networkFilters: readonly HeldPatch[];
-  readonly httpFilters: readonly HeldPatch[];
-  readonly routes: readonly HeldPatch[];
-  /** The listener takes connections to all ports. */
+  readonly chains: readonly ActivePatch[];
+  readonly networkFilters: readonly ActivePatch[];
+  readonly httpFilters: readonly ActivePatch[];
+  readonly routes: readonly ActivePatch[];
+  /** The listener receives connections to all ports. */
   readonly isVirtual: boolean;
 }
 
-/** The very same chain when nothing in it is another; undefined for one that is removed. */
+/** Returns the same chain if no patch matches, `undefined` if a patch removes it. */
 export function patchedChain(chain: FilterChain, patches: ChainPatches): FilterChain | undefined {
-  const isMet = (held: HeldPatch): boolean => isChainMet(held, chain, patches.isVirtual);
+  const isMet = (active: ActivePatch): boolean => isChainMet(active, chain, patches.isVirtual);
   const met = {
     chains: patches.chains.filter(isMet),
     networkFilters: patches.networkFilters.filter(isMet),
     httpFilters: patches.httpFilters.filter(isMet),
   };
-  const whole = inTurn(chain, met.chains, changedWhole);
-  if (whole === undefined) return undefined;
-  const filters = patchedFilters<Filter>(whole.filters, met.networkFilters, {
+  const changedChain = inTurn(chain, met.chains, changeChain);
+  if (changedChain === undefined) return undefined;
+  const filters = patchedFilters<Filter>(changedChain.filters, met.networkFilters, {
     schema: FilterSchema,
-    wanted: ({ patch }) => patch.match.listener?.filterChain?.filter?.name || undefined,
+    filterName: ({ patch }) => patch.match.listener?.filterChain?.filter?.name || undefined,
     isLast: (filter) => lastTypes.some((type) => isPacked(packedIn(filter), type)),
   }).map((filter) => withinManager(filter, met.httpFilters, patches.routes));
-  if (sameItems(filters, whole.filters)) return whole;
-  const result: FilterChain = shallowCopy(whole);
+  if (sameItems(filters, changedChain.filters)) return changedChain;
+  const result: FilterChain = shallowCopy(changedChain);
   result.filters = filters;
   const origins = [...met.networkFilters, ...met.httpFilters].map(({ origin }) => origin);
-  return withOrigins(result, [...originsOf(whole), ...origins]);
+  return withOrigins(result, [...originsOf(changedChain), ...origins]);
 }
 
-/** Filters that end a chain: those that generators make, and what people may put in their place. */
+/** Terminal filters: generated ones, and others that users may replace them with. */
 const lastTypes = [
   httpConnectionManagerType,
   'envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy',
   'envoy.extensions.filters.network.redis_proxy.v3.RedisProxy',
 ];
 
-function changedWhole(chain: FilterChain, held: HeldPatch): FilterChain | undefined {
-  return isMerge(held) ? mergedWith(FilterChainSchema, chain, held) : undefined;
+function changeChain(chain: FilterChain, active: ActivePatch): FilterChain | undefined {
+  return isMerge(active) ? mergedWith(FilterChainSchema, chain, active) : undefined;
 }
 
-function withinManager(filter: Filter, httpFilters: readonly HeldPatch[], routes: readonly HeldPatch[]): Filter {
+function withinManager(filter: Filter, httpFilters: readonly ActivePatch[], routes: readonly ActivePatch[]): Filter {
   const packed = packedIn(filter);
   if (packed === undefined || (httpFilters.length === 0 && routes.length === 0)) return filter;
   const value = patchedManager(packed, httpFilters, (inline) => patchedInlineRoutes(inline, routes));
@@ -69,14 +69,14 @@ function withinManager(filter: Filter, httpFilters: readonly HeldPatch[], routes
   return result;
 }
 
-/** What is given must be so. The filter of a patch of network filters is looked for in their list. */
-export function isChainMet({ patch }: HeldPatch, chain: FilterChain, isVirtual: boolean): boolean {
-  const { portNumber, filterChain: wanted = {} } = patch.match.listener ?? {};
+/** All given fields must match. The filter name of a NETWORK_FILTER patch is matched in the filter list instead. */
+export function isChainMet({ patch }: ActivePatch, chain: FilterChain, isVirtual: boolean): boolean {
+  const { portNumber, filterChain: chainMatch = {} } = patch.match.listener ?? {};
   const { filterChainMatch: match, name, filters } = chain;
-  const { transportProtocol, applicationProtocols, sni, destinationPort, filter } = wanted;
+  const { transportProtocol, applicationProtocols, sni, destinationPort, filter } = chainMatch;
   if (isVirtual && portNumber !== undefined && match?.destinationPort !== portNumber) return false;
   if (destinationPort !== undefined && match?.destinationPort !== destinationPort) return false;
-  if (isGiven(wanted.name) && wanted.name !== name) return false;
+  if (isGiven(chainMatch.name) && chainMatch.name !== name) return false;
   if (isGiven(sni) && !match?.serverNames.includes(sni)) return false;
   if (isGiven(transportProtocol) && match?.transportProtocol !== transportProtocol) return false;
   if (isGiven(applicationProtocols)) {

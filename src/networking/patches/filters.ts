@@ -1,19 +1,19 @@
 /**
- * Patches of lists of filters (spec/discovery.md §8.9): what there is is removed and merged, then replaced, and then come new
- * ones, each of which the next can find. So a namespace does not remove or change what the whole mesh inserts. Envoy refuses
- * a list in which anything comes after the filter that ends it, so what patches leave there is taken out again.
+ * Patches of filter lists (spec/discovery.md §8.9). Filters are removed and merged first, then replaced, then added,
+ * and each patch sees the result of earlier ones. So a patch of a namespace cannot remove or change what a patch of the
+ * root namespace inserts. Envoy rejects filters after a terminal filter, so these are removed at the end.
  */
 import type { DescMessage, Message } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
 import { messageNameOf } from '../../model/envoy-api/message-name.ts';
 import { currentFilterName } from '../../model/kinds/envoy-filter/envoy-filter.rules.ts';
-import type { HeldPatch } from './held-patch.ts';
+import type { ActivePatch } from './active-patch.ts';
 import { listsOf } from './in-turn.ts';
 import { merged, PatchFailure, shallowCopy } from './merge-messages.ts';
 import { isMerge, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 
-/** A filter of any of the three lists. */
+/** A network, HTTP or listener filter. */
 export interface ListedFilter extends Message {
   name: string;
   readonly configType: { readonly case: string | undefined; readonly value?: unknown };
@@ -21,70 +21,70 @@ export interface ListedFilter extends Message {
 
 interface FilterList {
   readonly schema: DescMessage;
-  /** The name that a patch looks for; undefined for none. */
-  readonly wanted: (held: HeldPatch) => string | undefined;
-  /** Whether the filter ends the list. */
+  /** The filter name that a patch matches, `undefined` for any. */
+  readonly filterName: (active: ActivePatch) => string | undefined;
+  /** Whether the filter is terminal. */
   readonly isLast?: (filter: ListedFilter) => boolean;
 }
 
-/** The same list when nothing in it is another. */
+/** Returns the same list if no patch changes it. */
 export function patchedFilters<F extends ListedFilter>(
   filters: readonly F[],
-  patches: readonly HeldPatch[],
+  patches: readonly ActivePatch[],
   list: FilterList,
 ): readonly F[] {
-  const insertedBy = new Map<F, HeldPatch>();
+  const insertedBy = new Map<F, ActivePatch>();
   let result = filters;
-  for (const held of inPasses(patches)) {
-    const wanted = list.wanted(held);
-    const before = result;
-    if (hasNothingToDo(held, wanted, before)) continue;
-    result = attempt<readonly F[]>(held, before, () => applied(before, held, list.schema, wanted));
-    for (const filter of madeBy(held, before, result, list.schema)) insertedBy.set(filter, held);
+  for (const active of inPasses(patches)) {
+    const filterName = list.filterName(active);
+    const current = result;
+    if (hasNothingToDo(active, filterName, current)) continue;
+    result = attempt<readonly F[]>(active, current, () => applied(current, active, list.schema, filterName));
+    for (const filter of insertedFilters(active, current, result, list.schema)) insertedBy.set(filter, active);
   }
   return result === filters ? filters : withoutUnreachable(result, insertedBy, list);
 }
 
-const passes: Readonly<Record<HeldPatch['patch']['operation'], number>> = {
+const passes: Readonly<Record<ActivePatch['patch']['operation'], number>> = {
   ...{ REMOVE: 0, MERGE: 0, MERGE_AND_REPLACE_LIST: 0, REPLACE: 1 },
   ...{ ADD: 2, INSERT_FIRST: 2, INSERT_BEFORE: 2, INSERT_AFTER: 2 },
 };
 
-function inPasses(patches: readonly HeldPatch[]): readonly HeldPatch[] {
+function inPasses(patches: readonly ActivePatch[]): readonly ActivePatch[] {
   return [...patches].sort((a, b) => passes[a.patch.operation] - passes[b.patch.operation]);
 }
 
-/** What is in the list since a patch: the filter that it has as its value, or those that it has merged in their places. */
-function madeBy<F extends ListedFilter>(
-  held: HeldPatch,
-  before: readonly F[],
+/** The filters that a patch inserted or merged. */
+function insertedFilters<F extends ListedFilter>(
+  active: ActivePatch,
+  current: readonly F[],
   result: readonly F[],
   schema: DescMessage,
 ): readonly F[] {
-  if (result === before || held.patch.operation === 'REMOVE') return [];
-  return isMerge(held) ? result.filter((filter, index) => filter !== before[index]) : [valueAs(schema, held) as F];
+  if (result === current || active.patch.operation === 'REMOVE') return [];
+  return isMerge(active) ? result.filter((filter, index) => filter !== current[index]) : [valueAs(schema, active) as F];
 }
 
-/** What looks for a filter that is not there has nothing to do: that is no failure. */
+/** A patch of a filter that does not exist has no effect, and that is not an error. */
 function hasNothingToDo(
-  { patch: { operation } }: HeldPatch,
-  wanted: string | undefined,
+  { patch: { operation } }: ActivePatch,
+  filterName: string | undefined,
   filters: readonly ListedFilter[],
 ): boolean {
   if (operation === 'ADD' || operation === 'INSERT_FIRST') return false;
-  if (wanted === undefined) return operation !== 'INSERT_BEFORE' && operation !== 'INSERT_AFTER';
-  return !filters.some(({ name }) => isCalled(name, wanted));
+  if (filterName === undefined) return operation !== 'INSERT_BEFORE' && operation !== 'INSERT_AFTER';
+  return !filters.some(({ name }) => isCalled(name, filterName));
 }
 
 function applied<F extends ListedFilter>(
   filters: readonly F[],
-  held: HeldPatch,
+  active: ActivePatch,
   schema: DescMessage,
-  wanted: string | undefined,
+  filterName: string | undefined,
 ): readonly F[] {
-  const at = wanted === undefined ? -1 : filters.findIndex(({ name }) => isCalled(name, wanted));
-  const value = (): F => valueAs(schema, held) as F;
-  switch (held.patch.operation) {
+  const at = filterName === undefined ? -1 : filters.findIndex(({ name }) => isCalled(name, filterName));
+  const value = (): F => valueAs(schema, active) as F;
+  switch (active.patch.operation) {
     case 'ADD':
       return [...filters, value()];
     case 'INSERT_FIRST':
@@ -96,42 +96,44 @@ function applied<F extends ListedFilter>(
     case 'REPLACE':
       return filters.toSpliced(at, 1, value());
     case 'REMOVE':
-      return filters.filter(({ name }) => !isCalled(name, wanted!));
+      return filters.filter(({ name }) => !isCalled(name, filterName!));
     case 'MERGE':
     case 'MERGE_AND_REPLACE_LIST':
-      return filters.map((filter) => (isCalled(filter.name, wanted!) ? mergedFilter(filter, held, schema) : filter));
+      return filters.map((filter) =>
+        isCalled(filter.name, filterName!) ? mergedFilter(filter, active, schema) : filter,
+      );
   }
 }
 
-/** A filter stays the one that it is: settings of another type are not merged into it. */
-function mergedFilter<F extends ListedFilter>(filter: F, held: HeldPatch, schema: DescMessage): F {
-  const value = shallowCopy(valueAs(schema, held) as F);
+/** The name is kept, and settings of another type are not merged. */
+function mergedFilter<F extends ListedFilter>(filter: F, active: ActivePatch, schema: DescMessage): F {
+  const value = shallowCopy(valueAs(schema, active) as F);
   value.name = filter.name;
-  return merged(schema, filter, value, listsOf(held));
+  return merged(schema, filter, value, listsOf(active));
 }
 
 function withoutUnreachable<F extends ListedFilter>(
   filters: readonly F[],
-  insertedBy: ReadonlyMap<F, HeldPatch>,
+  insertedBy: ReadonlyMap<F, ActivePatch>,
   { isLast = () => false }: FilterList,
 ): readonly F[] {
   const end = filters.findIndex(isLast);
   if (end === -1 || end === filters.length - 1) return filters;
   return filters.filter((filter, index) => {
-    const held = insertedBy.get(filter);
-    if (index <= end || held === undefined) return true;
-    return attempt(held, false, () => {
+    const active = insertedBy.get(filter);
+    if (index <= end || active === undefined) return true;
+    return attempt(active, false, () => {
       throw new PatchFailure(`${filter.name} must not come after ${filters[end]!.name}, the terminal filter`);
     });
   });
 }
 
-/** Old names mean the new ones, wherever they stand. */
-export function isCalled(name: string, wanted: string): boolean {
-  return currentFilterName(name) === currentFilterName(wanted);
+/** Deprecated filter names match current ones, in patches and in lists. */
+export function isCalled(name: string, filterName: string): boolean {
+  return currentFilterName(name) === currentFilterName(filterName);
 }
 
-/** The packed settings of a filter; undefined where they come otherwise. */
+/** The packed settings of a filter, `undefined` for another form of configuration. */
 export function packedIn({ configType }: ListedFilter): Any | undefined {
   return configType.case === 'typedConfig' ? (configType.value as Any) : undefined;
 }

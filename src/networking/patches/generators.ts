@@ -1,4 +1,4 @@
-/** The generators of the types that EnvoyFilters patch: what is made, then patched. */
+/** Generators of the types that EnvoyFilters patch: generate, then patch. */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { clustersAhead as unpatchedClustersAhead } from '../clusters/ahead.ts';
@@ -21,18 +21,18 @@ import { addedClusterNames, changedClusters } from './clusters.ts';
 import { patched } from './index.ts';
 import { haveSamePatches, patchSetOf } from './patch-set.ts';
 
-/** What of a shape's clusters is other than a common shape's. */
-export interface OwnClusters {
+/** Clusters of a shape that differ from those of a common shape. */
+export interface DifferingClusters {
   readonly resources: readonly Resource[];
-  /** Names of what the common shape has, and the shape has not. */
-  readonly without: readonly string[];
+  /** Names of clusters that only the common shape has. */
+  readonly removed: readonly string[];
 }
 
 export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {
   return patched('CDS', unpatchedClusters(shape, push, memory), shape, push);
 }
 
-/** The same with rests. */
+/** As {@link buildClusters}. Yields regularly. */
 export function* buildingClusters(
   shape: ProxyShape,
   push: PushContext,
@@ -41,7 +41,7 @@ export function* buildingClusters(
   return patched('CDS', yield* buildingUnpatchedClusters(shape, push, memory), shape, push);
 }
 
-/** Patched ones are made ahead as patched: a patch of each of thousands takes longer than making them. */
+/** Precomputes patched clusters, because patching thousands of clusters takes longer than building them. */
 export function* clustersAhead(shape: ProxyShape, push: PushContext, memory: Memory): Generator<Resource | undefined> {
   const patches = patchSetOf(shape, push);
   for (const cluster of unpatchedClustersAhead(shape, push, memory)) {
@@ -50,29 +50,37 @@ export function* clustersAhead(shape: ProxyShape, push: PushContext, memory: Mem
   }
 }
 
-/** As {@link unpatchedSidecarClusters}; undefined where a patch adds what one of them may be in the way of: all clusters say so. */
-export function ownClusters(
+/**
+ * The patched results of {@link unpatchedSidecarClusters}. `undefined` if a patch adds a cluster that may conflict with
+ * one of them, which only the full list shows.
+ */
+export function differingClusters(
   shape: ProxyShape,
   common: ProxyShape,
   push: PushContext,
   hosts: ReadonlySet<string>,
   memory: Memory = noMemory,
-): OwnClusters | undefined {
-  const [patches, theirs] = [patchSetOf(shape, push), patchSetOf(common, push)];
-  if (!haveSamePatches(patches, theirs, 'CLUSTER')) return undefined;
+): DifferingClusters | undefined {
+  const [patches, commonPatches] = [patchSetOf(shape, push), patchSetOf(common, push)];
+  if (!haveSamePatches(patches, commonPatches, 'CLUSTER')) return undefined;
   const clusters = changedClusters(unpatchedSidecarClusters(shape, push, hosts, memory), patches, shape, push);
-  const others = changedClusters(unpatchedSidecarClusters(common, push, hosts, memory), theirs, common, push);
+  const commonClusters = changedClusters(
+    unpatchedSidecarClusters(common, push, hosts, memory),
+    commonPatches,
+    common,
+    push,
+  );
   const names = new Set(clusters.map(({ name }) => name));
-  const without = others.map(({ name }) => name).filter((name) => !names.has(name));
-  const isTouched = addedClusterNames(patches).some((name) => names.has(name) || without.includes(name));
-  return isTouched ? undefined : { resources: clusters, without };
+  const removed = commonClusters.map(({ name }) => name).filter((name) => !names.has(name));
+  const isTouched = addedClusterNames(patches).some((name) => names.has(name) || removed.includes(name));
+  return isTouched ? undefined : { resources: clusters, removed };
 }
 
 export function buildListeners(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {
   return patched('LDS', unpatchedListeners(shape, push, memory), shape, push);
 }
 
-/** As {@link buildListeners}, with rests. */
+/** As {@link buildListeners}. Yields regularly. */
 export function* buildingListeners(
   shape: ProxyShape,
   push: PushContext,
@@ -90,15 +98,15 @@ export function buildRoutes(
   return patched('RDS', withAttemptCount(unpatchedRoutes(shape, push, names, memory), shape, push), shape, push);
 }
 
-/** As {@link buildRoutes}, with rests, and with what is to be encoded of it. Those of gateways are encoded in pieces. */
+/** As {@link buildRoutes}. Yields regularly, with parts to encode. Configurations of gateways are encoded in pieces. */
 export function* buildingRoutes(
   shape: ProxyShape,
   push: PushContext,
   names: readonly string[],
   memory: Memory,
 ): Generator<AheadPart | undefined, Resource[]> {
-  const made = yield* buildingUnpatchedRoutes(shape, push, names, memory);
-  const routes = patched('RDS', withAttemptCount(made, shape, push), shape, push);
+  const unpatched = yield* buildingUnpatchedRoutes(shape, push, names, memory);
+  const routes = patched('RDS', withAttemptCount(unpatched, shape, push), shape, push);
   if (shape.type === 'sidecar') return routes;
   yield undefined;
   const inPieces: Resource[] = [];
@@ -106,7 +114,7 @@ export function* buildingRoutes(
   return inPieces;
 }
 
-/** Configurations of extensions that filters name. */
+/** Extension configurations that filters refer to. */
 export function buildExtensions(
   shape: ProxyShape,
   push: PushContext,

@@ -1,4 +1,4 @@
-/** Patches within the filter that speaks HTTP: its own filters, and routes that it has in it (spec/discovery.md §8.9). */
+/** Patches in the HTTP connection manager: its HTTP filters and inline routes (spec/discovery.md §8.9). */
 import { fromBinary } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
@@ -8,8 +8,8 @@ import {
   type HttpFilter,
   HttpFilterSchema,
 } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
+import type { ActivePatch } from './active-patch.ts';
 import { isPacked, packedIn, patchedFilters } from './filters.ts';
-import type { HeldPatch } from './held-patch.ts';
 import { repacked, shallowCopy } from './merge-messages.ts';
 
 export const httpConnectionManagerType =
@@ -18,20 +18,20 @@ const routerType = 'envoy.extensions.filters.http.router.v3.Router';
 
 /**
  * @param packed settings of a network filter
- * @param filters patches of the filters in it
- * @param patchedRoutes what becomes of routes that are in it; the same when nothing does
- * @returns the same settings when nothing in them is another, or they are not those of an HTTP connection manager
+ * @param filters patches of HTTP filters
+ * @param patchedRoutes patches inline routes, returns the same object if nothing changes
+ * @returns the same settings if nothing changes, or if they are not those of an HTTP connection manager
  */
 export function patchedManager(
   packed: Any,
-  filters: readonly HeldPatch[],
+  filters: readonly ActivePatch[],
   patchedRoutes: (routes: RouteConfiguration) => RouteConfiguration,
 ): Any {
   if (!isPacked(packed, httpConnectionManagerType)) return packed;
   const manager = fromBinary(HttpConnectionManagerSchema, packed.value);
   const httpFilters = patchedFilters<HttpFilter>(manager.httpFilters, filters, {
     schema: HttpFilterSchema,
-    wanted: ({ patch }) => patch.match.listener?.filterChain?.filter?.subFilter?.name || undefined,
+    filterName: ({ patch }) => patch.match.listener?.filterChain?.filter?.subFilter?.name || undefined,
     isLast: (filter) => isPacked(packedIn(filter), routerType),
   });
   const { routeSpecifier } = manager;

@@ -1,43 +1,42 @@
-/** What patches do to one message, whatever it is a message of. */
+/** Applies patches to one message of any type. */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
-import type { HeldPatch } from './held-patch.ts';
+import type { ActivePatch } from './active-patch.ts';
 import { type ListMerge, merged } from './merge-messages.ts';
 import { valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 
-/** The message after each patch in its turn; undefined as soon as one has removed it. One that fails leaves it as it was. */
+/** The message after all patches, `undefined` if one removes it. A failing patch leaves the message unchanged. */
 export function inTurn<M extends object>(
   message: M,
-  patches: readonly HeldPatch[],
-  apply: (message: M, held: HeldPatch) => M | undefined,
+  patches: readonly ActivePatch[],
+  apply: (message: M, active: ActivePatch) => M | undefined,
 ): M | undefined {
   let result: M | undefined = message;
-  for (const held of patches) {
+  for (const active of patches) {
     if (result === undefined) return undefined;
-    const before: M = result;
-    result = attempt<M | undefined>(held, before, () => apply(before, held));
+    const current: M = result;
+    result = attempt<M | undefined>(active, current, () => apply(current, active));
   }
   return result;
 }
 
 /**
- * A copy with the patch's value merged into it, which knows where it is from.
+ * A copy with the patch's value merged in, with the patch among its origins.
  *
- * @param value what of it is merged
  * @throws PatchFailure
  */
 export function mergedWith<Desc extends DescMessage>(
   schema: Desc,
   message: MessageShape<Desc>,
-  held: HeldPatch,
-  value: MessageShape<Desc> = valueAs(schema, held),
+  active: ActivePatch,
+  value: MessageShape<Desc> = valueAs(schema, active),
 ): MessageShape<Desc> {
-  const result = merged(schema, message, value, listsOf(held));
-  return withOrigins(result, [...originsOf(message), held.origin]);
+  const result = merged(schema, message, value, listsOf(active));
+  return withOrigins(result, [...originsOf(message), active.origin]);
 }
 
-/** What the patch says of lists. */
-export function listsOf({ patch }: HeldPatch): ListMerge {
+/** How the patch merges lists. */
+export function listsOf({ patch }: ActivePatch): ListMerge {
   return patch.operation === 'MERGE' ? 'append' : 'replace';
 }

@@ -1,43 +1,47 @@
-/** Patches by the one name that each looks for, so that a thing is asked of those that may be for it, and not of all. */
-import type { HeldPatch } from './held-patch.ts';
+/**
+ * An index of patches by the name that each matches, so that an object is compared only with the patches that may match
+ * it.
+ */
+import type { ActivePatch } from './active-patch.ts';
 
 interface Placed {
-  readonly held: HeldPatch;
+  readonly active: ActivePatch;
   readonly place: number;
 }
 
 export class KeyedPatches {
   readonly #forAny: readonly Placed[];
   readonly #byKey: ReadonlyMap<string, readonly Placed[]>;
-  readonly #unkeyed: readonly HeldPatch[];
+  readonly #unkeyed: readonly ActivePatch[];
 
-  /** @param keyOf undefined for a patch that may be for anything */
-  constructor(patches: readonly HeldPatch[], keyOf: (held: HeldPatch) => string | undefined) {
-    const placed = patches.map((held, place) => ({ held, place }));
-    const groups = Map.groupBy(placed, ({ held }) => keyOf(held));
+  /** @param keyOf `undefined` for a patch that may match any object */
+  constructor(patches: readonly ActivePatch[], keyOf: (active: ActivePatch) => string | undefined) {
+    const placed = patches.map((active, place) => ({ active, place }));
+    const groups = Map.groupBy(placed, ({ active }) => keyOf(active));
     this.#forAny = groups.get(undefined) ?? [];
-    this.#unkeyed = this.#forAny.map(({ held }) => held);
+    this.#unkeyed = this.#forAny.map(({ active }) => active);
     groups.delete(undefined);
     this.#byKey = groups as ReadonlyMap<string, readonly Placed[]>;
   }
 
-  /** Whether any patch looks for a name. */
   get hasKeys(): boolean {
     return this.#byKey.size > 0;
   }
 
-  /** The patches that may be for a thing with these keys, in their order. */
-  for(keys: Iterable<string>): readonly HeldPatch[] {
+  /** Patches that may match an object with these keys, in order. */
+  for(keys: Iterable<string>): readonly ActivePatch[] {
     if (!this.hasKeys) return this.#unkeyed;
     const named = [...new Set(keys)].flatMap((key) => this.#byKey.get(key) ?? []);
     if (named.length === 0) return this.#unkeyed;
-    return [...this.#forAny, ...named].sort((a, b) => a.place - b.place).map(({ held }) => held);
+    return [...this.#forAny, ...named].sort((a, b) => a.place - b.place).map(({ active }) => active);
   }
 }
 
-/** A key of the first thing that is wanted; undefined when nothing is. Texts that are empty want nothing. */
-export function keyOfFirst(wanted: Readonly<Record<string, string | number | undefined>>): string | undefined {
-  for (const [what, value] of Object.entries(wanted))
-    if (value !== undefined && value !== '') return `${what} ${value}`;
+/** Key of the first non-empty condition, `undefined` if all are empty. */
+export function firstConditionKey(
+  conditions: Readonly<Record<string, string | number | undefined>>,
+): string | undefined {
+  for (const [name, value] of Object.entries(conditions))
+    if (value !== undefined && value !== '') return `${name} ${value}`;
   return undefined;
 }

@@ -11,7 +11,7 @@ const filter = (match: string, operation: string, value = lua): string =>
 const inManager = (more = '', sub = ''): string =>
   `listener: {${more}${more && ', '}filterChain: {filter: {name: ${manager}${sub && `, subFilter: {name: ${sub}}`}}}}`;
 
-/** Where a filter of this name is: names of listeners, and of their chains where they have any. */
+/** Listeners that have a filter of this name, with the names of its chains. */
 function placesOf(listeners: readonly JsonObject[], name: string): readonly string[] {
   return listeners.flatMap((listener) =>
     chainsOf(listener)
@@ -24,7 +24,7 @@ function chainsOf(listener: JsonObject): readonly JsonObject[] {
   return [...listener.filterChains, ...(listener.defaultFilterChain ? [listener.defaultFilterChain] : [])];
 }
 
-describe('filters of requests that a patch is for', () => {
+describe('HTTP filters that a patch matches', () => {
   const catchAll = 'virtualInbound virtualInbound-catchall-http';
 
   it.each<[keyof typeof nodes, string, string[]]>([
@@ -60,46 +60,46 @@ describe('filters of requests that a patch is for', () => {
     ],
   ])('%s: %s', (node, match, expected) => {
     const patched = new PatchedMesh({ patches: [filter(match, 'INSERT_BEFORE')] }).json('listeners', nodes[node]);
-    // Chains of one name differ in the transport only.
+    // Chains of one name differ only in the transport.
     expect([...new Set(placesOf(patched, 'lua'))]).toEqual(expected);
   });
 
-  it('leave everything else the very same', () => {
+  it('a patch leaves all other listeners the same', () => {
     const patched = new PatchedMesh({
       patches: [filter(`{context: SIDECAR_OUTBOUND, ${inManager()}}`, 'INSERT_FIRST')],
     });
-    const others = (mesh: PatchedMesh) =>
+    const otherListeners = (mesh: PatchedMesh) =>
       mesh.json('listeners', nodes.client).filter((listener) => !placesOf([listener], 'lua').length);
-    expect(others(patched)).toHaveLength(3);
-    expect(new PatchedMesh().json('listeners', nodes.client)).toEqual(expect.arrayContaining(others(patched)));
+    expect(otherListeners(patched)).toHaveLength(3);
+    expect(new PatchedMesh().json('listeners', nodes.client)).toEqual(expect.arrayContaining(otherListeners(patched)));
   });
 });
 
-describe('what is done to a list of filters', () => {
+describe('operations on a filter list', () => {
   const namesAfter = (...patches: string[]): readonly string[] => {
     const patched = new PatchedMesh({ patches });
     return httpFilterNames(patched.one('listeners', nodes.client, '0.0.0.0_80').filterChains[0]);
   };
-  const before = namesAfter();
+  const unpatched = namesAfter();
   const all = `{${inManager()}}`;
   const at = (name: string) => `{${inManager('', name)}}`;
   const named = (name: string) => lua.replace('name: lua', `name: ${name}`);
 
-  it('is what the others are measured by', () => {
-    expect(before.length).toBeGreaterThan(1);
-    expect(before.at(-1)).toBe(router);
+  it('the unpatched list is the baseline', () => {
+    expect(unpatched.length).toBeGreaterThan(1);
+    expect(unpatched.at(-1)).toBe(router);
   });
 
   it.each<[string, string[], (names: readonly string[]) => readonly string[]]>([
     ['first', [filter(all, 'INSERT_FIRST')], (names) => ['lua', ...names]],
     ['before none is first', [filter(all, 'INSERT_BEFORE')], (names) => ['lua', ...names]],
     ['before', [filter(at(router), 'INSERT_BEFORE')], (names) => names.toSpliced(-1, 0, 'lua')],
-    ['after', [filter(at(before[0]!), 'INSERT_AFTER')], (names) => names.toSpliced(1, 0, 'lua')],
+    ['after', [filter(at(unpatched[0]!), 'INSERT_AFTER')], (names) => names.toSpliced(1, 0, 'lua')],
     ['before one that is not there', [filter(at('none'), 'INSERT_BEFORE')], (names) => names],
     ['after one that is not there', [filter(at('none'), 'INSERT_AFTER')], (names) => names],
-    ['removed', [filter(at(before[0]!), 'REMOVE')], (names) => names.slice(1)],
+    ['removed', [filter(at(unpatched[0]!), 'REMOVE')], (names) => names.slice(1)],
     ['removed by no name', [filter(all, 'REMOVE')], (names) => names],
-    ['replaced', [filter(at(before[0]!), 'REPLACE')], (names) => ['lua', ...names.slice(1)]],
+    ['replaced', [filter(at(unpatched[0]!), 'REPLACE')], (names) => ['lua', ...names.slice(1)]],
     ['replaced by no name', [filter(all, 'REPLACE')], (names) => names],
     [
       'beside one that came before',
@@ -118,12 +118,12 @@ describe('what is done to a list of filters', () => {
     ],
     [
       'in the place of one of its name, which is removed',
-      [filter(all, 'INSERT_FIRST', named(before[0]!)), filter(at(before[0]!), 'REMOVE')],
+      [filter(all, 'INSERT_FIRST', named(unpatched[0]!)), filter(at(unpatched[0]!), 'REMOVE')],
       (names) => names,
     ],
     [
       'after the replacement of another',
-      [filter(at('lua'), 'INSERT_AFTER', named('other')), filter(at(before[0]!), 'REPLACE')],
+      [filter(at('lua'), 'INSERT_AFTER', named('other')), filter(at(unpatched[0]!), 'REPLACE')],
       (names) => ['lua', 'other', ...names.slice(1)],
     ],
     [
@@ -131,11 +131,11 @@ describe('what is done to a list of filters', () => {
       [filter(all, 'ADD'), filter(at(router), 'REMOVE')],
       (names) => [...names.slice(0, -1), 'lua'],
     ],
-  ])('%s', (_what, patches, expected) => {
-    expect(namesAfter(...patches)).toEqual(expected(before));
+  ])('the filter is %s', (_description, patches, expected) => {
+    expect(namesAfter(...patches)).toEqual(expected(unpatched));
   });
 
-  it('a merge is for what was there, not for what another patch brings', () => {
+  it('a merge applies to existing filters, not to filters that another patch inserts', () => {
     const settings = (code: string) => `{name: lua, typed_config: ${typedLua(code)}}`;
     const patches = [filter(all, 'INSERT_FIRST', settings('first')), filter(at('lua'), 'MERGE', settings('other'))];
     const text = JSON.stringify(new PatchedMesh({ patches }).one('listeners', nodes.client, '0.0.0.0_80'));
@@ -143,13 +143,16 @@ describe('what is done to a list of filters', () => {
     expect(text).not.toContain('other');
   });
 
-  it.each(['ADD', 'INSERT_AFTER'])('nothing comes after the last, and that is said: %s', (operation) => {
-    const patched = new PatchedMesh({ patches: [filter(operation === 'ADD' ? all : at(router), operation)] });
-    expect(httpFilterNames(patched.one('listeners', nodes.client, '0.0.0.0_80').filterChains[0])).toEqual(before);
-    expect(patched.problems()).toEqual([`lua must not come after ${router}, the terminal filter`]);
-  });
+  it.each(['ADD', 'INSERT_AFTER'])(
+    'no filter is kept after the terminal one, and that is reported: %s',
+    (operation) => {
+      const patched = new PatchedMesh({ patches: [filter(operation === 'ADD' ? all : at(router), operation)] });
+      expect(httpFilterNames(patched.one('listeners', nodes.client, '0.0.0.0_80').filterChains[0])).toEqual(unpatched);
+      expect(patched.problems()).toEqual([`lua must not come after ${router}, the terminal filter`]);
+    },
+  );
 
-  it('settings of the same type are merged, those of another are not, and that is said', () => {
+  it('settings of the same type are merged, settings of another type are not, and that is reported', () => {
     const type = 'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router';
     const merge = (typed: string) => filter(at(router), 'MERGE', `{name: ${router}, typed_config: ${typed}}`);
     const patched = new PatchedMesh({
@@ -167,7 +170,7 @@ describe('what is done to a list of filters', () => {
   });
 });
 
-describe('listeners, chains, and filters of connections', () => {
+describe('patches of listeners, filter chains and network filters', () => {
   const db = '10.2.0.1_5432';
 
   it('settings of a network filter are merged', () => {
@@ -183,7 +186,7 @@ describe('listeners, chains, and filters of connections', () => {
     expect(merged).toEqual({ ...plain, typedConfig: { ...plain.typedConfig, ...changes } });
   });
 
-  it('network filters come and go', () => {
+  it('network filters are added and removed', () => {
     const rbac =
       '{name: rbac, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.rbac.v3.RBAC, stat_prefix: r}}';
     const patch = (operation: string, sub = '') =>
@@ -198,7 +201,7 @@ describe('listeners, chains, and filters of connections', () => {
     expect(names(patch('REPLACE', tcp))).toEqual([['rbac']]);
   });
 
-  it('chains are merged, removed and added; a listener without any is gone', () => {
+  it('filter chains are merged, removed and added, and a listener without any is removed', () => {
     const chain = (operation: string, value = '{}') =>
       `{applyTo: FILTER_CHAIN, match: {listener: {name: ${db}}}, patch: {operation: ${operation}, value: ${value}}}`;
     const listeners = (...patches: string[]) => new PatchedMesh({ patches }).json('listeners', nodes.client);
@@ -215,11 +218,11 @@ describe('listeners, chains, and filters of connections', () => {
     expect(listeners(chain('REMOVE'))).toHaveLength(listeners().length - 1);
   });
 
-  it('listener filters have an order as well', () => {
+  it('listener filters are added in order', () => {
     const inspector =
       '{name: mine, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol}}';
-    const patch = (operation: string, wanted = '') =>
-      `{applyTo: LISTENER_FILTER, match: {context: SIDECAR_INBOUND, listener: {name: virtualInbound${wanted && `, listenerFilter: ${wanted}`}}}, patch: {operation: ${operation}, value: ${inspector}}}`;
+    const patch = (operation: string, filterName = '') =>
+      `{applyTo: LISTENER_FILTER, match: {context: SIDECAR_INBOUND, listener: {name: virtualInbound${filterName && `, listenerFilter: ${filterName}`}}}, patch: {operation: ${operation}, value: ${inspector}}}`;
     const names = (...patches: string[]) =>
       new PatchedMesh({ patches })
         .one('listeners', nodes.server, 'virtualInbound')
@@ -231,7 +234,7 @@ describe('listeners, chains, and filters of connections', () => {
     expect(names(patch('REMOVE', first))).toEqual(rest);
   });
 
-  it('a listener without a socket has a socket option of its own, whoever unbound it; an internal one has not', () => {
+  it('an unbound listener has a socket option that a bound one does not have, except for an internal listener', () => {
     const mergedWith = (name: string, bound: boolean): string =>
       `{applyTo: LISTENER, match: {listener: {name: ${name}}}, patch: {operation: MERGE, value: {bind_to_port: ${bound}}}}`;
     const addedAs = (name: string, more: string): string =>
@@ -259,10 +262,10 @@ describe('listeners, chains, and filters of connections', () => {
       '{applyTo: LISTENER, patch: {operation: ADD, value: {name: virtualInbound}}}',
       '{applyTo: LISTENER, match: {context: GATEWAY}, patch: {operation: ADD, value: {name: door-only}}}',
     ];
-    const before = new PatchedMesh().json('listeners', nodes.client).map(({ name }) => name);
+    const unpatched = new PatchedMesh().json('listeners', nodes.client).map(({ name }) => name);
     const patched = new PatchedMesh({ patches });
     expect(patched.json('listeners', nodes.client).map(({ name }) => name)).toEqual([
-      ...before.filter((name) => name !== db),
+      ...unpatched.filter((name) => name !== db),
       'mine',
     ]);
     expect(patched.one('listeners', nodes.client, '0.0.0.0_80').perConnectionBufferLimitBytes).toBe(9);

@@ -1,4 +1,4 @@
-/** Patches of listeners, and of what lies in them (spec/discovery.md §8.9). */
+/** Patches of listeners and of their parts (spec/discovery.md §8.9). */
 import { TrafficDirection } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import {
   type FilterChain,
@@ -12,25 +12,25 @@ import { configKeyOf } from '../../model/config/config.ts';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import { Resource } from '../messages/resource.ts';
 import { virtualInboundListener } from '../traffic/resource-names.ts';
+import type { ActivePatch } from './active-patch.ts';
 import { withAdded } from './additions.ts';
-import { withBindingShown } from './binding.ts';
+import { markBinding } from './binding.ts';
 import { type ChainPatches, isChainMet, patchedChain } from './filter-chains.ts';
 import { patchedFilters } from './filters.ts';
-import type { HeldPatch } from './held-patch.ts';
 import { inTurn, mergedWith } from './in-turn.ts';
-import { kept } from './kept.ts';
 import { shallowCopy } from './merge-messages.ts';
+import { oncePerPatchSet } from './once-per-patch-set.ts';
 import { isForPlace, isMerge, type PatchSet, type PlaceContext, routePatches, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 
 export function patchedListeners(listeners: Resource[], patches: PatchSet): Resource[] {
-  const changing: readonly HeldPatch[] = [
+  const changing: readonly ActivePatch[] = [
     ...patches.of('LISTENER').filter(({ patch }) => patch.operation !== 'ADD'),
     ...patches.of('LISTENER_FILTER'),
     ...patches.of('FILTER_CHAIN'),
     ...patches.of('NETWORK_FILTER'),
     ...patches.of('HTTP_FILTER'),
-    // Routes of inbound requests lie in the listener; all others are resources of their own.
+    // Only inbound routes are part of a listener, others are resources of their own.
     ...routePatches(patches),
   ];
   const result =
@@ -38,35 +38,39 @@ export function patchedListeners(listeners: Resource[], patches: PatchSet): Reso
   return withAdded(
     result,
     patches.of('LISTENER').filter(({ patch }) => patch.operation === 'ADD'),
-    { schema: ListenerSchema, what: 'a listener', completed: withBindingShown },
+    { schema: ListenerSchema, description: 'a listener', completed: markBinding },
   );
 }
 
-function patchedListener(listener: Resource, changing: readonly HeldPatch[], patches: PatchSet): readonly Resource[] {
+function patchedListener(listener: Resource, changing: readonly ActivePatch[], patches: PatchSet): readonly Resource[] {
   const facts = factsOf(listener, patches);
-  const met = changing.filter((held) => meets(held, facts));
+  const met = changing.filter((active) => meets(active, facts));
   if (met.length === 0) return [listener];
-  return kept(listener, patches, '', () => {
+  return oncePerPatchSet(listener, patches, '', () => {
     const message = listener.message as Listener;
     const changed = withPatches(message, met, facts);
     if (changed === message) return [listener];
     if (changed === undefined) return [];
     const dependsOn = [...listener.dependsOn, ...met.map(({ filter }) => configKeyOf(filter))];
-    return [new Resource(listener.name, listener.schema, withBindingShown(changed), dependsOn)];
+    return [new Resource(listener.name, listener.schema, markBinding(changed), dependsOn)];
   });
 }
 
-/** Undefined for one that is removed, or of which nothing is left that could take a connection. */
-function withPatches(listener: Listener, met: readonly HeldPatch[], facts: ListenerFacts): Listener | undefined {
+/** `undefined` if the listener is removed or has no filter chain left. */
+function withPatches(listener: Listener, met: readonly ActivePatch[], facts: ListenerFacts): Listener | undefined {
   const byTarget = Map.groupBy(met, ({ patch }) => patch.applyTo);
-  const of = (target: HeldPatch['patch']['applyTo']): readonly HeldPatch[] => byTarget.get(target) ?? [];
-  const isMet = (held: HeldPatch): boolean => hasChainFor(held, chainsOf(listener), facts);
-  const whole = inTurn(listener, of('LISTENER').filter(isMet), changedWhole);
-  if (whole === undefined) return undefined;
-  const listenerFilters = patchedFilters<ListenerFilter>(whole.listenerFilters, of('LISTENER_FILTER').filter(isMet), {
-    schema: ListenerFilterSchema,
-    wanted: ({ patch }) => patch.match.listener?.listenerFilter || undefined,
-  });
+  const of = (target: ActivePatch['patch']['applyTo']): readonly ActivePatch[] => byTarget.get(target) ?? [];
+  const isMet = (active: ActivePatch): boolean => hasChainFor(active, chainsOf(listener), facts);
+  const changedListener = inTurn(listener, of('LISTENER').filter(isMet), changeListener);
+  if (changedListener === undefined) return undefined;
+  const listenerFilters = patchedFilters<ListenerFilter>(
+    changedListener.listenerFilters,
+    of('LISTENER_FILTER').filter(isMet),
+    {
+      schema: ListenerFilterSchema,
+      filterName: ({ patch }) => patch.match.listener?.listenerFilter || undefined,
+    },
+  );
   const chainPatches: ChainPatches = {
     chains: of('FILTER_CHAIN').filter(({ patch }) => patch.operation !== 'ADD'),
     networkFilters: of('NETWORK_FILTER'),
@@ -76,43 +80,47 @@ function withPatches(listener: Listener, met: readonly HeldPatch[], facts: Liste
   };
   const added = of('FILTER_CHAIN')
     .filter(({ patch }) => patch.operation === 'ADD')
-    .flatMap((held) =>
-      attempt<FilterChain[]>(held, [], () => [withOrigins(valueAs(FilterChainSchema, held), [held.origin])]),
+    .flatMap((active) =>
+      attempt<FilterChain[]>(active, [], () => [withOrigins(valueAs(FilterChainSchema, active), [active.origin])]),
     );
-  const filterChains = [...whole.filterChains.flatMap((chain) => patchedChain(chain, chainPatches) ?? []), ...added];
-  const defaultFilterChain = whole.defaultFilterChain && patchedChain(whole.defaultFilterChain, chainPatches);
+  const filterChains = [
+    ...changedListener.filterChains.flatMap((chain) => patchedChain(chain, chainPatches) ?? []),
+    ...added,
+  ];
+  const defaultFilterChain =
+    changedListener.defaultFilterChain && patchedChain(changedListener.defaultFilterChain, chainPatches);
   const same =
-    listenerFilters === whole.listenerFilters &&
-    sameItems(filterChains, whole.filterChains) &&
-    defaultFilterChain === whole.defaultFilterChain;
-  if (same) return whole;
-  // Envoy refuses a listener without a chain.
+    listenerFilters === changedListener.listenerFilters &&
+    sameItems(filterChains, changedListener.filterChains) &&
+    defaultFilterChain === changedListener.defaultFilterChain;
+  if (same) return changedListener;
+  // Envoy rejects a listener without a filter chain.
   if (filterChains.length === 0 && defaultFilterChain === undefined) return undefined;
-  const result: Listener = shallowCopy(whole);
+  const result: Listener = shallowCopy(changedListener);
   result.listenerFilters = [...listenerFilters];
   result.filterChains = filterChains;
   if (defaultFilterChain === undefined) delete result.defaultFilterChain;
   else result.defaultFilterChain = defaultFilterChain;
-  return withOrigins(result, originsOf(whole));
+  return withOrigins(result, originsOf(changedListener));
 }
 
 const routeTargets: ReadonlySet<string> = new Set(['ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE']);
 
-/** The listener with a patch merged into it as a whole; its name stays. */
-function changedWhole(listener: Listener, held: HeldPatch): Listener | undefined {
-  if (!isMerge(held)) return undefined;
-  const result = mergedWith(ListenerSchema, listener, held);
+/** Merges a patch into the listener, except for its name. */
+function changeListener(listener: Listener, active: ActivePatch): Listener | undefined {
+  if (!isMerge(active)) return undefined;
+  const result = mergedWith(ListenerSchema, listener, active);
   result.name = listener.name;
   return result;
 }
 
-/** What of a listener decides which patches it may meet: looked up while its message is there, as it is not for long. */
+/** Properties of a listener that patches match. Kept because the decoded message is short-lived. */
 interface ListenerFacts {
   readonly context: PlaceContext;
   readonly name: string;
-  /** Undefined for a unix socket. */
+  /** `undefined` for a unix socket. */
   readonly port: number | undefined;
-  /** The listener takes connections to all ports, and its chains say which. */
+  /** The listener receives connections to all ports, which its chains match. */
   readonly isVirtualInbound: boolean;
 }
 
@@ -135,19 +143,23 @@ function factsOf(resource: Resource, { nodeType }: PatchSet): ListenerFacts {
   return facts;
 }
 
-function meets(held: HeldPatch, { context, name, port, isVirtualInbound }: ListenerFacts): boolean {
-  if (!isForPlace(held, context)) return false;
-  if (routeTargets.has(held.patch.applyTo)) return context === 'SIDECAR_INBOUND';
-  const wanted = held.patch.match.listener ?? {};
-  if (wanted.name !== undefined && wanted.name !== '' && wanted.name !== name) return false;
-  return wanted.portNumber === undefined || isVirtualInbound || wanted.portNumber === port;
+function meets(active: ActivePatch, { context, name, port, isVirtualInbound }: ListenerFacts): boolean {
+  if (!isForPlace(active, context)) return false;
+  if (routeTargets.has(active.patch.applyTo)) return context === 'SIDECAR_INBOUND';
+  const listenerMatch = active.patch.match.listener ?? {};
+  if (listenerMatch.name !== undefined && listenerMatch.name !== '' && listenerMatch.name !== name) return false;
+  return listenerMatch.portNumber === undefined || isVirtualInbound || listenerMatch.portNumber === port;
 }
 
 function chainsOf({ filterChains, defaultFilterChain }: Listener): readonly FilterChain[] {
   return defaultFilterChain === undefined ? filterChains : [...filterChains, defaultFilterChain];
 }
 
-/** A patch of the whole listener that speaks of a chain, or of a port of many, is for a listener that has such a one. */
-function hasChainFor(held: HeldPatch, chains: readonly FilterChain[], { isVirtualInbound }: ListenerFacts): boolean {
-  return chains.length === 0 || chains.some((chain) => isChainMet(held, chain, isVirtualInbound));
+/** A LISTENER patch that matches a chain, or a port among many, applies to a listener with such a chain. */
+function hasChainFor(
+  active: ActivePatch,
+  chains: readonly FilterChain[],
+  { isVirtualInbound }: ListenerFacts,
+): boolean {
+  return chains.length === 0 || chains.some((chain) => isChainMet(active, chain, isVirtualInbound));
 }

@@ -15,13 +15,16 @@ const socket = (fields: object, name = 'tls'): JsonValue => ({
 });
 
 function mergeJson(target: JsonValue, value: JsonValue, lists: ListMerge = 'append'): JsonValue {
-  const [before, patch] = [fromJson(ClusterSchema, target, { registry }), fromJson(ClusterSchema, value, { registry })];
-  const after = merged(ClusterSchema, before, patch, lists);
-  expect(toJson(ClusterSchema, before, { registry, useProtoFieldName: true })).toEqual(target);
+  const [decoded, patch] = [
+    fromJson(ClusterSchema, target, { registry }),
+    fromJson(ClusterSchema, value, { registry }),
+  ];
+  const after = merged(ClusterSchema, decoded, patch, lists);
+  expect(toJson(ClusterSchema, decoded, { registry, useProtoFieldName: true })).toEqual(target);
   return toJson(ClusterSchema, after, { registry, useProtoFieldName: true });
 }
 
-describe('a value is merged into a message', () => {
+describe('merge of a value into a message', () => {
   it.each<[string, JsonValue, JsonValue, JsonValue]>([
     ['scalars override', { name: 'a', alt_stat_name: 'x' }, { alt_stat_name: 'y' }, { name: 'a', alt_stat_name: 'y' }],
     [
@@ -66,11 +69,11 @@ describe('a value is merged into a message', () => {
       { transport_socket: socket({ allow_renegotiation: true }, 'other') },
       { transport_socket: socket({ allow_renegotiation: true }, 'other') },
     ],
-  ])('%s', (_what, target, value, expected) => {
+  ])('a merge handles %s', (_description, target, value, expected) => {
     expect(mergeJson(target, value)).toEqual(expected);
   });
 
-  it('packed messages in maps are merged by their keys', () => {
+  it('packed messages in maps are merged by key', () => {
     const key = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';
     const options = (fields: object) => ({
       typed_extension_protocol_options: { [key]: { '@type': `type.googleapis.com/${key}`, ...fields } },
@@ -85,7 +88,7 @@ describe('a value is merged into a message', () => {
     );
   });
 
-  it('lists grow or are replaced, within packed messages too', () => {
+  it('lists are appended or replaced, within packed messages too', () => {
     const target = { transport_socket: socket({ common_tls_context: { alpn_protocols: ['a'] } }) };
     const value = { transport_socket: socket({ common_tls_context: { alpn_protocols: ['b'] } }) };
     const alpn = (lists: ListMerge) =>
@@ -94,7 +97,7 @@ describe('a value is merged into a message', () => {
     expect(alpn('replace')).toBe('"alpn_protocols":["b"]');
   });
 
-  it('packed messages of different types are not', () => {
+  it('packed messages of different types are not merged', () => {
     const text = anyPack(StringValueSchema, create(StringValueSchema, { value: 'a' }));
     const cluster = anyPack(ClusterSchema, create(ClusterSchema, { name: 'a' }));
     expect(() => mergedPacked(text, cluster, 'append')).toThrow(PatchFailure);

@@ -1,7 +1,7 @@
 /**
- * Merging of messages, as patches do (spec/discovery.md §8.9): what is set overrides, messages are merged field by field,
- * lists grow at their end. Packed messages of one type are merged as if they were not packed; durations, wrapped numbers
- * and the like are values and override. Nothing is changed in place: what nobody touches is shared with the result.
+ * Merges messages as EnvoyFilters do (spec/discovery.md §8.9): set fields override, messages merge field by field,
+ * lists append. Packed messages of one type merge like unpacked ones. Durations, wrapper types and similar values
+ * override. The inputs are not modified, and the result shares unchanged parts with them.
  */
 import { type DescField, type DescMessage, fromBinary, isFieldSet, type Message } from '@bufbuild/protobuf';
 import { type Any, AnySchema } from '@bufbuild/protobuf/wkt';
@@ -10,10 +10,10 @@ import { messageNameOf } from '../../model/envoy-api/message-name.ts';
 import { ownValue } from '../../runtime/json-object.ts';
 import { wireForm } from '../messages/wire-form.ts';
 
-/** What lists of the value do to those of the target. */
+/** Whether lists of the patch are appended to those of the target or replace them. */
 export type ListMerge = 'append' | 'replace';
 
-/** Why a patch cannot be applied, in words for whoever wrote it. */
+/** Why a patch cannot be applied, for its author. */
 export class PatchFailure extends Error {}
 
 type Fields = Record<string, unknown>;
@@ -22,15 +22,15 @@ interface Chosen {
   readonly value: unknown;
 }
 
-/** @throws PatchFailure when packed messages of different types meet. */
+/** @throws PatchFailure if packed messages have different types */
 export function merged<M extends Message>(schema: DescMessage, target: M, value: Message, lists: ListMerge): M {
   if (isAnotherExtension(schema, target, value)) return value as M;
   const result = shallowCopy(target);
   for (const field of schema.fields) {
     if (!isFieldSet(value, field)) continue;
-    const before = isFieldSet(target, field) ? valueOf(field, target) : undefined;
+    const current = isFieldSet(target, field) ? valueOf(field, target) : undefined;
     const after =
-      before === undefined ? valueOf(field, value) : mergedField(field, before, valueOf(field, value), lists);
+      current === undefined ? valueOf(field, value) : mergedField(field, current, valueOf(field, value), lists);
     const fields = result as unknown as Fields;
     if (field.oneof === undefined) fields[field.localName] = after;
     else fields[field.oneof.localName] = { case: field.localName, value: after } satisfies Chosen;
@@ -38,12 +38,11 @@ export function merged<M extends Message>(schema: DescMessage, target: M, value:
   return result;
 }
 
-/** A copy of the message alone: what lies in it is the same. */
 export function shallowCopy<M extends object>(message: M): M {
   return Object.assign(Object.create(Object.getPrototypeOf(message)) as M, message);
 }
 
-/** A `{name, typed_config}` of another name is another thing, and not the same one with other settings. */
+/** An extension `{name, typed_config}` of another name replaces the target's. */
 function isAnotherExtension(schema: DescMessage, target: Message, value: Message): boolean {
   const isExtension = schema.fields.some(
     ({ name, message }) => name === 'typed_config' && message?.typeName === anyType,
@@ -63,26 +62,26 @@ function valueOf(field: DescField, message: Message): unknown {
   return field.oneof === undefined ? fields[field.localName] : (fields[field.oneof.localName] as Chosen).value;
 }
 
-function mergedField(field: DescField, before: unknown, value: unknown, lists: ListMerge): unknown {
+function mergedField(field: DescField, current: unknown, value: unknown, lists: ListMerge): unknown {
   switch (field.fieldKind) {
     case 'scalar':
     case 'enum':
       return value;
     case 'list':
-      return lists === 'replace' ? value : [...(before as unknown[]), ...(value as unknown[])];
+      return lists === 'replace' ? value : [...(current as unknown[]), ...(value as unknown[])];
     case 'map':
-      return mergedMap(field, before as Fields, value as Fields, lists);
+      return mergedMap(field, current as Fields, value as Fields, lists);
     case 'message':
-      return mergedMessage(field.message, before, value, lists);
+      return mergedMessage(field.message, current, value, lists);
   }
 }
 
-/** Entries of one key are not merged, but for packed messages, which are the same extension then. */
-function mergedMap(field: DescField & { fieldKind: 'map' }, before: Fields, value: Fields, lists: ListMerge): Fields {
-  const result = { ...before, ...value };
+/** A map entry replaces the target's entry. Packed messages merge, because an equal key means the same extension. */
+function mergedMap(field: DescField & { fieldKind: 'map' }, current: Fields, value: Fields, lists: ListMerge): Fields {
+  const result = { ...current, ...value };
   if (field.message?.typeName !== anyType) return result;
   for (const key of Object.keys(value)) {
-    const [old, now] = [ownValue(before, key) as Any | undefined, value[key] as Any];
+    const [old, now] = [ownValue(current, key) as Any | undefined, value[key] as Any];
     if (old !== undefined && typeOf(old) === typeOf(now)) result[key] = mergedPacked(old, now, lists);
   }
   return result;
@@ -90,28 +89,28 @@ function mergedMap(field: DescField & { fieldKind: 'map' }, before: Fields, valu
 
 const anyType = 'google.protobuf.Any';
 
-function mergedMessage(schema: DescMessage, before: unknown, value: unknown, lists: ListMerge): unknown {
-  if (schema.typeName === anyType) return mergedPacked(before as Any, value as Any, lists);
-  if (schema.typeName === 'google.protobuf.Struct') return { ...(before as object), ...(value as object) };
+function mergedMessage(schema: DescMessage, current: unknown, value: unknown, lists: ListMerge): unknown {
+  if (schema.typeName === anyType) return mergedPacked(current as Any, value as Any, lists);
+  if (schema.typeName === 'google.protobuf.Struct') return { ...(current as object), ...(value as object) };
   if (schema.typeName.startsWith('google.protobuf.')) return value;
-  return merged(schema, before as Message, value as Message, lists);
+  return merged(schema, current as Message, value as Message, lists);
 }
 
-/** @throws PatchFailure when they are of different types. */
-export function mergedPacked(before: Any, value: Any, lists: ListMerge): Any {
-  const [old, now] = [typeOf(before), typeOf(value)];
+/** @throws PatchFailure if the types differ */
+export function mergedPacked(current: Any, value: Any, lists: ListMerge): Any {
+  const [old, now] = [typeOf(current), typeOf(value)];
   const schema = envoyApi().getMessage(old);
   if (old !== now) throw new PatchFailure(`${now} cannot be merged into ${old}`);
   if (schema === undefined) throw new PatchFailure(`${old} is not a message of Envoy's API and cannot be merged`);
-  const [target, patch] = [fromBinary(schema, before.value), fromBinary(schema, value.value)];
+  const [target, patch] = [fromBinary(schema, current.value), fromBinary(schema, value.value)];
   if (isTypedStruct(target) && target.typeUrl !== (patch as typeof target).typeUrl) {
     throw new PatchFailure(`${(patch as typeof target).typeUrl} cannot be merged into ${target.typeUrl}`);
   }
-  const copy = shallowCopy(before);
+  const copy = shallowCopy(current);
   return Object.assign(copy, { value: wireForm(schema, merged(schema, target, patch, lists)) });
 }
 
-/** Any JSON for a type that is named in it. */
+/** A message type that carries any type as JSON. */
 function isTypedStruct(message: Message): message is Message & { typeUrl: string } {
   return message.$typeName.endsWith('.type.v3.TypedStruct') || message.$typeName === 'udpa.type.v1.TypedStruct';
 }
@@ -120,7 +119,6 @@ function typeOf({ typeUrl }: Any): string {
   return messageNameOf(typeUrl);
 }
 
-/** A message as it is packed again after a change of what was in it. */
-export function repacked(before: Any, schema: DescMessage, message: Message): Any {
-  return Object.assign(shallowCopy(before), { $typeName: AnySchema.typeName, value: wireForm(schema, message) });
+export function repacked(current: Any, schema: DescMessage, message: Message): Any {
+  return Object.assign(shallowCopy(current), { $typeName: AnySchema.typeName, value: wireForm(schema, message) });
 }

@@ -16,9 +16,9 @@ function workOf(kind: 'clusters' | 'listeners', given: GivenFilter): CountedWork
 }
 
 const callsOf = (work: CountedWork, name: string): number =>
-  [...work].reduce((sum, [what, count]) => sum + (what.startsWith(`${name} `) ? count : 0), 0);
+  [...work].reduce((sum, [call, count]) => sum + (call.startsWith(`${name} `) ? count : 0), 0);
 
-it('a cluster is held against the patches that name it, and not against all', () => {
+it('a cluster is only compared with the patches that name it', () => {
   const timeouts = (count: number): GivenFilter => ({
     patches: Array.from(
       { length: count },
@@ -31,7 +31,7 @@ it('a cluster is held against the patches that name it, and not against all', ()
   expect(callsOf(many!, 'parseOutboundClusterName')).toBe(callsOf(few!, 'parseOutboundClusterName'));
 });
 
-it('a filter that is inserted costs what the list is long, not each of the list as much', () => {
+it('the cost of inserting filters is linear in the length of the list', () => {
   const inserted = (count: number): GivenFilter => ({
     patches: Array.from({ length: count }, (_, i) => {
       const lua = `{name: f${i}, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua}}`;
@@ -42,6 +42,6 @@ it('a filter that is inserted costs what the list is long, not each of the list 
     const work = workOf('listeners', inserted(count));
     return [...work].reduce((sum, [, times]) => sum + times, 0);
   });
-  // Ten times as many: a hundred times where each filter is looked for in the list of those before, for each.
+  // Ten times as many filters. The exponent would be two if each filter were searched in the list for each patch.
   expect(many! / few!).toBeLessThan(15);
 });

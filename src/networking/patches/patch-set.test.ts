@@ -13,26 +13,26 @@ const ofTeam: GivenFilter = {
 };
 const [blue, red] = ['blue', 'red'].map((TEAM) => ({ ...nodes.client, metadata: { TEAM } })) as [object, object];
 
-describe('proxies that only their metadata tells apart', () => {
+describe('proxies with different metadata', () => {
   const patched = new PatchedMesh(ofTeam);
   const { context } = patched.mesh;
 
-  it('get what is patched for them', () => {
+  it('proxies get the patches that match their metadata', () => {
     const text = (node: object) => JSON.stringify(patched.json('routes', node));
     expect([blue, red, blue].map((node) => text(node).includes('responseHeadersToAdd'))).toEqual([true, false, true]);
   });
 
-  it('share no list of routes', () => {
+  it('proxies share no list of routes', () => {
     const projections = [blue, red, blue].map((node) => routeProjection(givenShape(node, context), context));
     expect(projections[0]).not.toBe(projections[1]);
     expect(projections[0]).toBe(projections[2]);
   });
 });
 
-describe('a set of patches', () => {
+describe('patch set', () => {
   const { context } = new PatchedMesh({ patches: ['{applyTo: CLUSTER, patch: {operation: REMOVE}}'] }).mesh;
 
-  it('is one for all whom nothing tells apart, whatever else holds for them', () => {
+  it('proxies with equal patches share one set, whatever else differs', () => {
     const policy = `
 ---
 apiVersion: security.istio.io/v1
@@ -46,7 +46,7 @@ spec: { selector: { matchLabels: { app: closed } } }`;
     expect(setOf('open')).toBeDefined();
   });
 
-  it('is another for another kind of proxy, and for other objects', () => {
+  it('another type of proxy, and other objects, have another set', () => {
     const sets = [nodes.client, nodes.door].map((node) => patchSetOf(givenShape(node, context), context));
     const { context: other } = new PatchedMesh({ patches: ['{applyTo: CLUSTER, patch: {operation: REMOVE}}'] }).mesh;
     expect(new Set([...sets, patchSetOf(givenShape(nodes.client, other), other)]).size).toBe(3);
@@ -71,7 +71,7 @@ spec: { selector: { matchLabels: { app: closed } } }`;
     Object.entries(operations).flatMap(([target, list]) =>
       list.map((operation) => [target as PatchTarget, operation] as const),
     ),
-  )('applies %s %s patches by priority across the root and the own namespace', (target, operation) => {
+  )('the set applies %s %s patches by priority across the root and the own namespace', (target, operation) => {
     const patch = (name: string): string =>
       `{applyTo: ${target}, match: ${matchOf(target)}, patch: {operation: ${operation}${operation === 'REMOVE' ? '' : `, value: {name: ${name}}`}}}`;
     const filter = (name: string, namespace: string, priority: number): GivenFilter => ({
@@ -87,7 +87,7 @@ spec: { selector: { matchLabels: { app: closed } } }`;
     expect(set?.of(target).map((held) => held.filter.name)).toEqual(['first', 'second', 'third', 'last']);
   });
 
-  it('is none where nothing is patched', () => {
+  it('there is no set without patches', () => {
     expect(patchSetOf(givenShape({ namespace: 'other' }, context), context)).toBeUndefined();
   });
 });

@@ -1,4 +1,4 @@
-/** The patches that hold for a proxy, in the order in which they are applied (spec/discovery.md §8.9). */
+/** The patches that apply to a proxy, in order (spec/discovery.md §8.9). */
 import { type DescMessage, fromBinary, type Message, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
 import { onceFor } from '../../model/collections/once-for.ts';
@@ -16,52 +16,52 @@ import { patchValue } from '../../model/kinds/envoy-filter/envoy-filter.value.ts
 import type { NodeType } from '../../model/node/proxy.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import type { HeldPatch } from './held-patch.ts';
+import type { ActivePatch } from './active-patch.ts';
 import { PatchFailure } from './merge-messages.ts';
 import { recordTried } from './status.ts';
 import { withoutWasm } from './without-wasm.ts';
 
-/** Where in a proxy something is patched. */
+/** Contexts of a patch, without `ANY`. */
 export type PlaceContext = Exclude<PatchContext, 'ANY'>;
 
-/** Immutable. Of equal sets there is one object, as long as somebody holds it: what is made with one is kept by it. */
+/** Immutable. Equal sets are one object while it is referenced, so results can be cached by it. */
 export interface PatchSet {
   readonly nodeType: NodeType;
-  /** Objects whose Wasm code is kept from the proxy, because its Envoy cannot run it. */
+  /** Objects whose Wasm code is withheld from the proxy, because its Envoy cannot run it. */
   readonly withheldFrom: readonly Config<EnvoyFilter>[];
-  /** For generators of the target's resources: records that the patches were tried. */
-  of(target: PatchTarget): readonly HeldPatch[];
-  /** The same without a record. */
-  readonly byTarget: ReadonlyMap<PatchTarget, readonly HeldPatch[]>;
+  /** For generators of the target's resources. Records that the patches were tried. */
+  of(target: PatchTarget): readonly ActivePatch[];
+  /** Without the record of {@link of}. */
+  readonly byTarget: ReadonlyMap<PatchTarget, readonly ActivePatch[]>;
 }
 
-/** Undefined where nothing is patched. */
+/** `undefined` without patches. */
 export function patchSetOf(shape: ProxyShape, push: PushContext): PatchSet | undefined {
   const { envoyFilters } = push.policiesFor(shape);
   if (envoyFilters.length === 0) return undefined;
   const sets = setsOfLists(envoyFilters);
   let set = sets.get(shape);
   if (set === undefined) {
-    set = theOne(envoyFilters, shape);
+    set = buildPatchSet(envoyFilters, shape);
     sets.set(shape, set);
   }
   return set;
 }
 
-/** Whether what is of a target is patched by the same patches of two sets. */
+/** Whether two sets have the same patches of a target. */
 export function haveSamePatches(a: PatchSet | undefined, b: PatchSet | undefined, target: PatchTarget): boolean {
   if (a === b) return true;
   const [ofA, ofB] = [a, b].map((set) => (set?.byTarget.get(target) ?? []).map(({ patch }) => patch));
   return sameItems(ofA!, ofB!);
 }
 
-/** By what a proxy is, and no longer than it is there: what it says of itself may be anything. */
+/** Keyed by shape and released with it, because clients choose the properties that patches match. */
 const setsOfLists = onceFor((_: readonly Config[]) => new WeakMap<ProxyShape, PatchSet>());
 
-/** Sets that somebody holds, by the objects in them: lists of the same objects are many. */
+/** Referenced sets by the objects in them, because many lists contain the same objects. */
 const known = new WeakValues<PatchSet>();
 
-function theOne(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape): PatchSet {
+function buildPatchSet(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape): PatchSet {
   const { type, runsWasm } = shape;
   const all = filters.flatMap((filter) =>
     filter.spec.configPatches.map((written, index) => ({
@@ -72,8 +72,8 @@ function theOne(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape): Pat
   );
   const places = [...all.keys()].filter((place) => isForProxy(all[place]!.written, shape));
   const text = `${type} ${runsWasm} ${identityText(filters)} ${places.length === all.length ? 'all' : places.join()}`;
-  const before = known.get(text);
-  if (before !== undefined) return before;
+  const existing = known.get(text);
+  if (existing !== undefined) return existing;
   const withheldFrom = new Set<Config<EnvoyFilter>>();
   const applied = places.flatMap((place) => {
     const one = all[place]!;
@@ -82,7 +82,7 @@ function theOne(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape): Pat
     return patch === undefined ? [] : [{ ...one, patch }];
   });
   const byTarget = Map.groupBy(
-    applied.map((one, index): HeldPatch => ({ ...one, index })),
+    applied.map((one, index): ActivePatch => ({ ...one, index })),
     ({ patch }) => patch.applyTo,
   );
   const set: PatchSet = {
@@ -99,7 +99,7 @@ function theOne(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape): Pat
   return set;
 }
 
-/** Version and metadata are told by few nodes; who does not tell is not matched. */
+/** Few nodes report version and metadata. A node without them does not match. */
 function isForProxy(patch: EnvoyPatch, { type, matchedMetadata }: ProxyShape): boolean {
   const { match } = patch;
   const { proxyVersion = '', metadata = {} } = match.proxy ?? {};
@@ -110,20 +110,19 @@ function isForProxy(patch: EnvoyPatch, { type, matchedMetadata }: ProxyShape): b
   return Object.entries(metadata).every(([key, value]) => matchedMetadata[key] === value);
 }
 
-/** The expression for the proxy's version that a patch asks for, which may match anywhere in it. */
+/** The regular expression for the proxy's version. It may match anywhere in the version. */
 const expressionOf = onceFor(({ match }: EnvoyPatch): Re2Expression => re2Expression(match.proxy?.proxyVersion ?? ''));
 
-/** Whether a patch is for a place: of those for anywhere all are. */
-export function isForPlace({ patch }: HeldPatch, context: PlaceContext): boolean {
+export function isForPlace({ patch }: ActivePatch, context: PlaceContext): boolean {
   return patch.match.context === 'ANY' || patch.match.context === context;
 }
 
 const values = new WeakMap<EnvoyPatch, Message>();
 
-/** The patch's value as a message that generators make, the same each time: never changed. @throws PatchFailure when it is none. */
-export function valueAs<Desc extends DescMessage>(schema: Desc, { patch }: HeldPatch): MessageShape<Desc> {
-  const before = values.get(patch);
-  if (before !== undefined) return before as MessageShape<Desc>;
+/** The patch's value as a message, cached and never modified. @throws PatchFailure if it is no such message */
+export function valueAs<Desc extends DescMessage>(schema: Desc, { patch }: ActivePatch): MessageShape<Desc> {
+  const existing = values.get(patch);
+  if (existing !== undefined) return existing as MessageShape<Desc>;
   const decoded = patchValue(patch);
   if (decoded === undefined) throw new PatchFailure('has no value');
   if (E.isLeft(decoded)) throw new PatchFailure(decoded.left);
@@ -133,11 +132,11 @@ export function valueAs<Desc extends DescMessage>(schema: Desc, { patch }: HeldP
   return value;
 }
 
-/** Patches of route configurations, and of what is in them. */
-export function routePatches(patches: PatchSet): readonly HeldPatch[] {
+/** Patches of route configurations and of their parts. */
+export function routePatches(patches: PatchSet): readonly ActivePatch[] {
   return [...patches.of('ROUTE_CONFIGURATION'), ...patches.of('VIRTUAL_HOST'), ...patches.of('HTTP_ROUTE')];
 }
 
-export function isMerge({ patch: { operation } }: HeldPatch): boolean {
+export function isMerge({ patch: { operation } }: ActivePatch): boolean {
   return operation === 'MERGE' || operation === 'MERGE_AND_REPLACE_LIST';
 }

@@ -39,7 +39,7 @@ const headed = (configuration: JsonObject): readonly string[] =>
 const routeNames = (configuration: JsonObject, name = 'web.test:80'): readonly string[] =>
   configuration.virtualHosts.find((one: JsonObject) => one.name === name).routes.map((one: JsonObject) => one.name);
 
-describe('routes that a patch is for', () => {
+describe('routes that a patch matches', () => {
   it.each<[keyof typeof nodes, string, string[]]>([
     ['client', '{vhost: {name: "web.test:80"}}', ['web.test:80 old', 'web.test:80 rest']],
     ['client', '{vhost: {domainName: web.test, route: {name: old}}}', ['web.test:80 old']],
@@ -60,7 +60,7 @@ describe('routes that a patch is for', () => {
     expect(headed(patched.json('routes', nodes[node])[0]!)).toEqual(expected);
   });
 
-  it('lie in the listener for what a server takes in', () => {
+  it('inbound routes are patched within the listener', () => {
     const patched = new PatchedMesh({
       patches: [
         `{applyTo: HTTP_ROUTE, match: {context: SIDECAR_INBOUND, routeConfiguration: {portNumber: 8080}}, patch: ${header}}`,
@@ -73,7 +73,7 @@ describe('routes that a patch is for', () => {
   });
 });
 
-describe('what is done to routes', () => {
+describe('operations on routes', () => {
   const ofWeb = '{vhost: {name: "web.test:80"}}';
   const ofOld = '{vhost: {name: "web.test:80", route: {name: old}}}';
   const ofNone = '{vhost: {name: "web.test:80", route: {name: none}}}';
@@ -87,11 +87,11 @@ describe('what is done to routes', () => {
     [route(ofOld, `{operation: INSERT_AFTER, value: ${extra('new')}}`), ['old', 'new', 'rest']],
     [route(ofOld.replace('old', 'rest'), `{operation: INSERT_BEFORE, value: ${extra('new')}}`), ['old', 'new', 'rest']],
     [route(ofNone, `{operation: INSERT_BEFORE, value: ${extra('new')}}`), ['old', 'rest']],
-  ])('%s', (patch, expected) => {
+  ])('patch %s', (patch, expected) => {
     expect(routeNames(new PatchedMesh({ patches: [patch] }).json('routes', nodes.client)[0]!)).toEqual(expected);
   });
 
-  it('what there is, is patched before anything comes', () => {
+  it('existing routes are patched before new ones are added', () => {
     const patches = [
       route(ofWeb, `{operation: INSERT_FIRST, value: ${extra('new')}}`),
       route(ofWeb, '{operation: REMOVE}'),
@@ -99,22 +99,22 @@ describe('what is done to routes', () => {
     expect(routeNames(new PatchedMesh({ patches }).json('routes', nodes.client)[0]!)).toEqual(['new']);
   });
 
-  it('hosts are merged, replaced, removed and added', () => {
+  it('virtual hosts are merged, replaced, removed and added', () => {
     const patched = (...patches: string[]) => new PatchedMesh({ patches }).json('routes', nodes.client)[0]!;
     const names = (configuration: JsonObject) => configuration.virtualHosts.map((one: JsonObject) => one.name);
-    const before = patched();
+    const unpatched = patched();
     expect(headed(patched(host(ofWeb, header)))).toEqual(['web.test:80']);
     const renamed = patched(host(ofWeb, '{operation: MERGE, value: {name: mine}}'));
     expect(routeNames(renamed, 'mine')).toEqual(['old', 'rest']);
     expect(names(patched(host(ofWeb, '{operation: REMOVE}')))).toEqual(
-      names(before).filter((name: string) => name !== 'web.test:80'),
+      names(unpatched).filter((name: string) => name !== 'web.test:80'),
     );
     const other = `{name: other, domains: [other.test], routes: [${extra('new')}]}`;
     expect(names(patched(host(ofWeb, `{operation: REPLACE, value: ${other}}`)))).toContain('other');
-    expect(names(patched(host('{}', `{operation: ADD, value: ${other}}`)))).toEqual([...names(before), 'other']);
+    expect(names(patched(host('{}', `{operation: ADD, value: ${other}}`)))).toEqual([...names(unpatched), 'other']);
   });
 
-  it('a host in the way of another does not come, by whatever way', () => {
+  it('a virtual host that conflicts with another is not added, by any operation', () => {
     const taken = (name: string) => `{name: ${name}, domains: [web.test], routes: [${extra('new')}]}`;
     const patched = new PatchedMesh({
       patches: [
@@ -128,17 +128,17 @@ describe('what is done to routes', () => {
     expect(patched.problems()[2]).toBe('virtual host web.test:80 already exists');
   });
 
-  it('the configuration as a whole is merged, and keeps its name', () => {
+  it('the configuration is merged, and keeps its name', () => {
     const patched = new PatchedMesh({
       patches: [
         '{applyTo: ROUTE_CONFIGURATION, patch: {operation: MERGE, value: {name: x, most_specific_header_mutations_wins: true}}}',
       ],
     });
-    const [before] = new PatchedMesh().json('routes', nodes.client);
-    expect(patched.json('routes', nodes.client)).toEqual([{ ...before, mostSpecificHeaderMutationsWins: true }]);
+    const [unpatched] = new PatchedMesh().json('routes', nodes.client);
+    expect(patched.json('routes', nodes.client)).toEqual([{ ...unpatched, mostSpecificHeaderMutationsWins: true }]);
   });
 
-  it('where it comes from is known', () => {
+  it('patched routes record their origins', () => {
     const patched = new PatchedMesh({ patches: [route(ofOld, header)] });
     const message = patched.resources('routes', nodes.client)[0]!.message as RouteConfiguration;
     const inner = message.virtualHosts.find(({ name }) => name === 'web.test:80')!.routes[0]!;
@@ -146,8 +146,8 @@ describe('what is done to routes', () => {
   });
 });
 
-describe('parts of a configuration', () => {
-  it('are shared by configurations that differ in others, patched or not, before and after they are encoded', () => {
+describe('parts of a patched configuration', () => {
+  it('configurations that differ in some parts share the others, patched or not, before and after encoding', () => {
     const closed = `
 ---
 apiVersion: networking.istio.io/v1
@@ -171,12 +171,12 @@ spec:
     expect((open.get('web.test:80') as Encodable).isEncoded).toBe(true);
   });
 
-  it('that no patch is for are not looked into, however many there are', () => {
+  it('parts that no patch matches are not decoded, however many there are', () => {
     const more = Array.from({ length: 100 }, (_, index) => serviceNamed(`s${index}.test`)).join('');
-    const looksOf = (...patches: string[]): number => {
+    const checksOf = (...patches: string[]): number => {
       const { mesh } = new PatchedMesh({ patches }, more);
       const memory = rememberAll();
-      const looks = vi.spyOn(VirtualHostPart.prototype, 'message', 'get');
+      const checks = vi.spyOn(VirtualHostPart.prototype, 'message', 'get');
       try {
         for (const [namespace, labels] of [['shop', {}] as const, ['home', { app: 'a' }] as const]) {
           const shape = givenShape({ namespace, labels }, mesh.context);
@@ -184,20 +184,20 @@ spec:
           expect((resource as ResourceOfParts).parts.length).toBeGreaterThan(100);
           expect(resource!.chunks.length).toBeGreaterThan(0);
         }
-        return looks.mock.calls.length;
+        return checks.mock.calls.length;
       } finally {
-        looks.mockRestore();
+        checks.mockRestore();
       }
     };
     const whole = `{applyTo: ROUTE_CONFIGURATION, patch: {operation: MERGE, value: {most_specific_header_mutations_wins: true}}}`;
     const other = `{name: other, domains: [other.test], routes: [${extra('new')}]}`;
-    expect(looksOf(whole)).toBe(0);
-    expect(looksOf(host('{}', `{operation: ADD, value: ${other}}`))).toBe(0);
-    expect(looksOf(host('{vhost: {name: "s3.test:80"}}', header))).toBe(1);
-    expect(looksOf(route('{vhost: {domainName: s4.test}}', header), whole)).toBe(1);
-    expect(looksOf(host('{vhost: {name: "s3.test:80"}}', '{operation: MERGE, value: {name: mine}}'))).toBe(1);
-    // Once for all namespaces: those that are called the same in both.
-    expect(looksOf(route('{}', header))).toBeLessThanOrEqual(103);
+    expect(checksOf(whole)).toBe(0);
+    expect(checksOf(host('{}', `{operation: ADD, value: ${other}}`))).toBe(0);
+    expect(checksOf(host('{vhost: {name: "s3.test:80"}}', header))).toBe(1);
+    expect(checksOf(route('{vhost: {domainName: s4.test}}', header), whole)).toBe(1);
+    expect(checksOf(host('{vhost: {name: "s3.test:80"}}', '{operation: MERGE, value: {name: mine}}'))).toBe(1);
+    // Once for all namespaces: the virtual hosts with the same names in both.
+    expect(checksOf(route('{}', header))).toBeLessThanOrEqual(103);
   });
 
   const mine = (name: string, domain: string): string =>
@@ -226,10 +226,10 @@ spec:
       .map(({ of, what }) => host(of === '' ? '{}' : `{vhost: {name: "${of}:80"}}`, what)),
     fc
       .constantFrom('{operation: REMOVE}', `{operation: INSERT_FIRST, value: ${extra('new')}}`, header)
-      .map((what) => route('{vhost: {domainName: s2.test}}', what)),
+      .map((operation) => route('{vhost: {domainName: s2.test}}', operation)),
   );
 
-  it('are patched as those of a configuration in one piece', () => {
+  it('parts are patched like a configuration without parts', () => {
     const more = [1, 2, 3].map((index) => serviceNamed(`s${index}.test`)).join('');
     fc.assert(
       fc.property(fc.array(anyPatch, { minLength: 1, maxLength: 4 }), (given) => {

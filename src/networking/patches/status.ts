@@ -1,15 +1,15 @@
 /**
- * What became of patches (`pilot_envoy_filter_status`): kept beside them for people, and read by no generator. A patch
- * that is written anew begins anew.
+ * Results of patches (`pilot_envoy_filter_status`), for users. No generator reads them. A changed patch starts without
+ * a result.
  */
 import type { EnvoyPatch } from '../../model/kinds/envoy-filter/envoy-filter.ts';
-import type { HeldPatch } from './held-patch.ts';
+import type { ActivePatch } from './active-patch.ts';
 import { PatchFailure } from './merge-messages.ts';
 
 export interface PatchStatus {
-  /** Whether anything was patched. */
+  /** The patch changed a resource. */
   readonly applied: boolean;
-  /** Why it could not be applied somewhere. */
+  /** Why the patch could not be applied to a resource. */
   readonly problem?: string;
 }
 
@@ -17,13 +17,13 @@ const statuses = new WeakMap<EnvoyPatch, PatchStatus>();
 const tried = new WeakSet<EnvoyPatch>();
 const untried: PatchStatus = { applied: false };
 
-/** Status of a patch; one that met nothing yet is not applied, and has no problem. */
+/** The status of a patch that matched nothing yet is not applied, without a problem. */
 export function patchStatus(patch: EnvoyPatch): PatchStatus {
   return statuses.get(patch) ?? untried;
 }
 
 /** Records that the resources of a proxy were generated with the patches, whether or not they matched anything. */
-export function recordTried(patches: readonly HeldPatch[]): void {
+export function recordTried(patches: readonly ActivePatch[]): void {
   for (const { written } of patches) tried.add(written);
 }
 
@@ -32,16 +32,16 @@ export function wasTried(patch: EnvoyPatch): boolean {
   return tried.has(patch);
 }
 
-/** What a patch makes; what was there before when it cannot be applied, which is noted. */
-export function attempt<T>(held: HeldPatch, before: T, apply: () => T): T {
-  const status = patchStatus(held.written);
+/** Applies a patch. If it fails, records the problem and returns the unchanged value. */
+export function attempt<T>(active: ActivePatch, current: T, apply: () => T): T {
+  const status = patchStatus(active.written);
   try {
     const after = apply();
-    if (!status.applied) statuses.set(held.written, { ...status, applied: true });
+    if (!status.applied) statuses.set(active.written, { ...status, applied: true });
     return after;
   } catch (error) {
     if (!(error instanceof PatchFailure)) throw error;
-    statuses.set(held.written, { ...status, problem: error.message });
-    return before;
+    statuses.set(active.written, { ...status, problem: error.message });
+    return current;
   }
 }

@@ -1,4 +1,4 @@
-/** Patches of virtual hosts, and of the routes in them (spec/discovery.md §8.9). */
+/** Patches of virtual hosts and of their routes (spec/discovery.md §8.9). */
 
 import {
   type Route,
@@ -8,77 +8,80 @@ import {
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
-import type { HeldPatch } from './held-patch.ts';
+import type { ActivePatch } from './active-patch.ts';
 import { inTurn, mergedWith } from './in-turn.ts';
-import { keyOfFirst } from './keyed-patches.ts';
+import { firstConditionKey } from './keyed-patches.ts';
 import { PatchFailure, shallowCopy } from './merge-messages.ts';
 import { isMerge, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 
-/** The very same host when nothing in it is another; undefined for one that is removed. @param held patches that it meets */
-export function patchedHost(host: VirtualHost, held: readonly HeldPatch[]): VirtualHost | undefined {
-  const ofHost = held.filter(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
-  const whole = inTurn(host, ofHost, changedHost);
-  if (whole === undefined) return undefined;
-  const ofRoutes = held.filter(({ patch }) => patch.applyTo === 'HTTP_ROUTE');
-  const routes = patchedRouteList(whole.routes, ofRoutes);
-  if (routes === whole.routes) return whole;
-  const result: VirtualHost = shallowCopy(whole);
+/**
+ * Returns the same host if nothing changes, `undefined` if a patch removes it. @param active patches that match the
+ * host
+ */
+export function patchedHost(host: VirtualHost, active: readonly ActivePatch[]): VirtualHost | undefined {
+  const ofHost = active.filter(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
+  const mergedHost = inTurn(host, ofHost, changedHost);
+  if (mergedHost === undefined) return undefined;
+  const ofRoutes = active.filter(({ patch }) => patch.applyTo === 'HTTP_ROUTE');
+  const routes = patchedRouteList(mergedHost.routes, ofRoutes);
+  if (routes === mergedHost.routes) return mergedHost;
+  const result: VirtualHost = shallowCopy(mergedHost);
   result.routes = [...routes];
-  return withOrigins(result, originsOf(whole));
+  return withOrigins(result, originsOf(mergedHost));
 }
 
-function changedHost(host: VirtualHost, held: HeldPatch): VirtualHost | undefined {
-  if (held.patch.operation === 'REMOVE') return undefined;
-  if (isMerge(held)) return mergedWith(VirtualHostSchema, host, held);
-  return withOrigins(valueAs(VirtualHostSchema, held), [held.origin]);
+function changedHost(host: VirtualHost, active: ActivePatch): VirtualHost | undefined {
+  if (active.patch.operation === 'REMOVE') return undefined;
+  if (isMerge(active)) return mergedWith(VirtualHostSchema, host, active);
+  return withOrigins(valueAs(VirtualHostSchema, active), [active.origin]);
 }
 
-/** What there is, is changed first; then come new ones. */
-function patchedRouteList(routes: readonly Route[], held: readonly HeldPatch[]): readonly Route[] {
-  const changing = held.filter((one) => isMerge(one) || one.patch.operation === 'REMOVE');
+/** Changes existing routes first, then adds new ones. */
+function patchedRouteList(routes: readonly Route[], active: readonly ActivePatch[]): readonly Route[] {
+  const changing = active.filter((one) => isMerge(one) || one.patch.operation === 'REMOVE');
   const changed = routes.flatMap((route) => {
     const met = changing.filter((candidate) => isRouteMet(candidate, route));
     return inTurn(route, met, changedRoute) ?? [];
   });
-  const all = held.filter((one) => !changing.includes(one)).reduce<readonly Route[]>(withNewRoute, changed);
+  const all = active.filter((one) => !changing.includes(one)).reduce<readonly Route[]>(withNewRoute, changed);
   return sameItems(all, routes) ? routes : all;
 }
 
-function changedRoute(route: Route, held: HeldPatch): Route | undefined {
-  return isMerge(held) ? mergedWith(RouteSchema, route, held) : undefined;
+function changedRoute(route: Route, active: ActivePatch): Route | undefined {
+  return isMerge(active) ? mergedWith(RouteSchema, route, active) : undefined;
 }
 
-/** Before or after the first that the patch looks for; one that looks for a route which is not there adds none. */
-function withNewRoute(routes: readonly Route[], held: HeldPatch): readonly Route[] {
-  const { operation } = held.patch;
-  const looks = held.patch.match.routeConfiguration?.vhost?.route !== undefined;
-  const at = looks ? routes.findIndex((route) => isRouteMet(held, route)) : -1;
-  if (looks && at === -1 && operation !== 'ADD' && operation !== 'INSERT_FIRST') return routes;
-  return attempt(held, routes, () => {
-    const route = withOrigins(valueAs(RouteSchema, held), [held.origin]);
+/** Inserts before or after the first matching route. Without a match it adds nothing. */
+function withNewRoute(routes: readonly Route[], active: ActivePatch): readonly Route[] {
+  const { operation } = active.patch;
+  const matchesRoute = active.patch.match.routeConfiguration?.vhost?.route !== undefined;
+  const at = matchesRoute ? routes.findIndex((route) => isRouteMet(active, route)) : -1;
+  if (matchesRoute && at === -1 && operation !== 'ADD' && operation !== 'INSERT_FIRST') return routes;
+  return attempt(active, routes, () => {
+    const route = withOrigins(valueAs(RouteSchema, active), [active.origin]);
     if (operation === 'INSERT_FIRST') return [route, ...routes];
     if (operation === 'INSERT_BEFORE') return routes.toSpliced(Math.max(at, 0), 0, route);
     return routes.toSpliced(operation === 'ADD' || at === -1 ? routes.length : at + 1, 0, route);
   });
 }
 
-/** What is to be known of a virtual host to tell whether a patch is for it: so it need not be decoded. */
+/** Properties of a virtual host that patches match, available without decoding it. */
 export interface NamedHost {
   readonly name: string;
   readonly domains: readonly string[];
 }
 
-export function isHostMet({ patch }: HeldPatch, host: NamedHost): boolean {
+export function isHostMet({ patch }: ActivePatch, host: NamedHost): boolean {
   const { name, domainName } = patch.match.routeConfiguration?.vhost ?? {};
   if (name !== undefined && name !== '' && name !== host.name) return false;
   return domainName === undefined || domainName === '' || host.domains.includes(domainName);
 }
 
-/** The key of the host that a patch looks for, as {@link hostKeys} has them. */
-export function wantedHost({ patch }: HeldPatch): string | undefined {
+/** The key of the host that a patch matches, in the form of {@link hostKeys}. */
+export function matchedHostName({ patch }: ActivePatch): string | undefined {
   const { name, domainName } = patch.match.routeConfiguration?.vhost ?? {};
-  return keyOfFirst({ vhost: name, domain: domainName });
+  return firstConditionKey({ vhost: name, domain: domainName });
 }
 
 export function* hostKeys({ name, domains }: NamedHost): Iterable<string> {
@@ -88,14 +91,14 @@ export function* hostKeys({ name, domains }: NamedHost): Iterable<string> {
 
 const actions = { ROUTE: 'route', REDIRECT: 'redirect', DIRECT_RESPONSE: 'directResponse' } as const;
 
-function isRouteMet({ patch }: HeldPatch, route: Route): boolean {
+function isRouteMet({ patch }: ActivePatch, route: Route): boolean {
   const { name, action = 'ANY' } = patch.match.routeConfiguration?.vhost?.route ?? {};
   if (name !== undefined && name !== '' && name !== route.name) return false;
   return action === 'ANY' || route.action.case === actions[action];
 }
 
-/** New hosts for a configuration. Envoy refuses two of one name or with one domain: the first stays. */
-export function addedHosts(additions: readonly HeldPatch[], present: readonly NamedHost[]): readonly VirtualHost[] {
+/** New hosts for a configuration. Envoy rejects duplicate names and domains, so existing hosts are kept. */
+export function addedHosts(additions: readonly ActivePatch[], present: readonly NamedHost[]): readonly VirtualHost[] {
   if (additions.length === 0) return [];
   const names = new TakenNames(present);
   const added: VirtualHost[] = [];
@@ -110,7 +113,7 @@ export function addedHosts(additions: readonly HeldPatch[], present: readonly Na
   return added;
 }
 
-/** Which virtual host has which name and which domain. */
+/** Virtual hosts by name and by domain. */
 class TakenNames {
   readonly #byName = new Map<string, NamedHost>();
   readonly #byDomain = new Map<string, NamedHost>();
@@ -129,7 +132,7 @@ class TakenNames {
     for (const domain of host.domains) if (this.#byDomain.get(domain) === host) this.#byDomain.delete(domain);
   }
 
-  /** @throws PatchFailure when another one has the host's name, or a domain of it. */
+  /** @throws PatchFailure if another host has the name or one of the domains */
   refuseTaken(host: NamedHost): void {
     if (this.#byName.has(host.name)) throw new PatchFailure(`virtual host ${host.name} already exists`);
     for (const domain of host.domains) {
@@ -141,41 +144,40 @@ class TakenNames {
   }
 }
 
-/** Whether it has the same name, and the very same domains. */
-export function isCalledAs(before: NamedHost, after: NamedHost): boolean {
-  return after.domains === before.domains && after.name === before.name;
+export function hasSameNames(previous: NamedHost, after: NamedHost): boolean {
+  return after.domains === previous.domains && after.name === previous.name;
 }
 
-/** Watches that no two hosts of a configuration come to have one name or one domain by being patched. */
+/** Ensures that patches create no duplicate names or domains in a configuration. */
 export class UniqueHosts<Host extends NamedHost> {
   readonly #hosts: readonly Host[];
-  /** What has become of those that were patched. */
+  /** Results of patched hosts. */
   readonly #patched = new Map<Host, Host | undefined>();
-  /** Made when a host is called otherwise: hardly a patch does that. */
+  /** Created when a patch changes a name or domains, which is rare. */
   #names: TakenNames | undefined;
 
   constructor(hosts: readonly Host[]) {
     this.#hosts = hosts;
   }
 
-  /** @returns the host as it is after the patches, or as it was before when it would be in the way of another. */
-  changed(before: Host, after: Host | undefined, held: readonly HeldPatch[]): Host | undefined {
-    const result = after === undefined ? undefined : this.#fitting(before, after, held);
-    this.#patched.set(before, result);
-    this.#names?.delete(before);
+  /** @returns the patched host, or the previous one if the patched one would conflict with another host */
+  changed(previous: Host, after: Host | undefined, active: readonly ActivePatch[]): Host | undefined {
+    const result = after === undefined ? undefined : this.#fitting(previous, after, active);
+    this.#patched.set(previous, result);
+    this.#names?.delete(previous);
     if (result !== undefined) this.#names?.add(result);
     return result;
   }
 
-  #fitting(before: Host, after: Host, held: readonly HeldPatch[]): Host {
-    const last = held.findLast(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
-    if (last === undefined || isCalledAs(before, after)) return after;
+  #fitting(previous: Host, after: Host, active: readonly ActivePatch[]): Host {
+    const last = active.findLast(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
+    if (last === undefined || hasSameNames(previous, after)) return after;
     this.#names ??= new TakenNames(
       this.#hosts.flatMap((host) => (this.#patched.has(host) ? (this.#patched.get(host) ?? []) : [host])),
     );
     const names = this.#names;
-    names.delete(before);
-    return attempt(last, before, () => {
+    names.delete(previous);
+    return attempt(last, previous, () => {
       names.refuseTaken(after);
       return after;
     });

@@ -21,21 +21,21 @@ function valueWithout(value: Readonly<Record<string, unknown>>): unknown {
 const denies = { '@type': type('filters.http.rbac.v3.RBAC'), rules: {} };
 const passes = { '@type': type('filters.http.rbac.v3.RBAC') };
 
-describe('a patch for an Envoy that cannot run Wasm code', () => {
+describe('patch for an Envoy that cannot run Wasm code', () => {
   it.each([
     ['closed', {}, denies],
     ['closed, as its policy says', { failure_policy: 'FAIL_RELOAD' }, denies],
     ['open', { fail_open: true }, passes],
     ['open, as its policy says', { failure_policy: 'FAIL_OPEN' }, passes],
     ['open, by the number of its policy', { failurePolicy: 3 }, passes],
-  ])('fails %s', (_, config, filter) => {
+  ])('the substitute fails %s', (_, config, filter) => {
     const packed = { '@type': httpWasm, config: { vm_config: vm, ...config } };
     expect(valueWithout({ name: 'a', typed_config: packed })).toEqual({ name: 'a', typed_config: filter });
     const struct = { '@type': 'type.googleapis.com/udpa.type.v1.TypedStruct', type_url: httpWasm, value: { config } };
     expect(valueWithout({ name: 'a', typedConfig: struct })).toEqual({ name: 'a', typedConfig: filter });
   });
 
-  it('closes connections in place of a network filter', () => {
+  it('the substitute of a network filter closes connections', () => {
     const packed = { '@type': type('filters.network.wasm.v3.Wasm'), config: { vm_config: vm } };
     expect(valueWithout({ name: 'a', typed_config: packed })).toEqual({
       name: 'a',
@@ -43,7 +43,7 @@ describe('a patch for an Envoy that cannot run Wasm code', () => {
     });
   });
 
-  it('has its substitute at any depth, and may be asked for it by name', () => {
+  it('the code is replaced at any depth, and the substitute may be requested by name', () => {
     const discovered = { name: 'b', config_discovery: { config_source: { ads: {} }, type_urls: [httpWasm] } };
     const manager = { http_filters: [{ name: 'a', typed_config: { '@type': httpWasm } }, discovered, { name: 'c' }] };
     expect(valueWithout({ filters: [{ typed_config: manager }] })).toEqual({
@@ -65,7 +65,7 @@ describe('a patch for an Envoy that cannot run Wasm code', () => {
   });
 
   it.each([type('access_loggers.wasm.v3.WasmAccessLog'), type('stat_sinks.wasm.v3.Wasm'), type('wasm.v3.WasmService')])(
-    'leaves %s out of its list, and is left out where nothing else remains',
+    'an entry of %s is removed from its list, and the patch is omitted if nothing else remains',
     (url) => {
       const entry = { name: 'a', typed_config: { '@type': url, config: { vm_config: vm } } };
       expect(valueWithout({ list: [entry, { name: 'b' }] })).toEqual({ list: [{ name: 'b' }] });
@@ -73,7 +73,7 @@ describe('a patch for an Envoy that cannot run Wasm code', () => {
     },
   );
 
-  it('stays the very same without such code, or with code that is compiled into Envoy', () => {
+  it('a patch without Wasm code, or with code compiled into Envoy, is the same object', () => {
     const native = { '@type': httpWasm, config: { vm_config: { runtime: 'envoy.wasm.runtime.null' } } };
     for (const value of [
       { name: 'a', typed_config: native },
@@ -90,7 +90,7 @@ describe('patches with Wasm code', () => {
   const filter = (operation: string): string =>
     `{applyTo: HTTP_FILTER, match: {context: ANY, listener: {filterChain: {filter: {name: envoy.filters.network.http_connection_manager}}}}, patch: {operation: ${operation}, value: ${value}}}`;
 
-  it('differ between proxies of one mesh by what their Envoys can run', () => {
+  it('proxies of one mesh get different patches depending on their Envoys', () => {
     const patched = new PatchedMesh({ patches: [filter('INSERT_FIRST')] });
     const { context } = patched.mesh;
     const textFor = (minor: number): string =>
@@ -107,7 +107,7 @@ describe('patches with Wasm code', () => {
     expect(sets[0]).not.toBe(sets[2]);
   });
 
-  it('have the status of the patch that was written', () => {
+  it('the status is that of the original patch', () => {
     const patched = new PatchedMesh({ patches: [filter('INSERT_FIRST')] });
     patched.json('listeners', { ...nodes.server, envoy: { version: [1, 36, 0], hasV8: true } });
     const [written] = patched.mesh.configs.EnvoyFilter[0]!.spec.configPatches;

@@ -1,6 +1,7 @@
 /**
- * Patches for an Envoy that would end or reject Wasm code: what their values have of it is replaced as in WasmPlugins. A filter becomes
- * one that lets everything or nothing pass, as its own failure policy says; loggers, stat sinks and services are left out of their lists.
+ * Patches for an Envoy that would exit on Wasm code or reject it. As in WasmPlugins, a filter with such code is
+ * replaced with one that allows or denies everything, according to its failure policy. Access loggers, stat sinks and
+ * services with such code are removed from their lists.
  */
 import { toJson } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
@@ -13,7 +14,7 @@ import type { WasmLevel } from '../extensions/wasm-plugins.ts';
 import { wasmSubstitute } from '../extensions/wasm-substitute.ts';
 import { extensionTypes } from '../messages/extension-types.ts';
 
-/** The very same patch if it has no Wasm code; `undefined` if nothing else is in it. */
+/** The same patch without Wasm code, `undefined` if it contains nothing else. */
 export const withoutWasm = onceFor((patch: EnvoyPatch): { readonly patch: EnvoyPatch | undefined } => {
   if (patch.value === undefined) return { patch };
   const value = replaced(patch.value);
@@ -31,10 +32,10 @@ const otherTypes: ReadonlySet<string> = new Set([
   'envoy.extensions.wasm.v3.WasmService',
 ]);
 
-/** Lists of type URLs, which say what a filter may be: the substitute must be among them. */
+/** Lists of the type URLs that a filter may have. The substitute must be among them. */
 const typeListKeys: ReadonlySet<string> = new Set(['type_urls', 'typeUrls']);
 
-/** The same value if there is no Wasm code in it; `undefined` for what is nothing else. */
+/** The same value if it contains no Wasm code, `undefined` if it contains nothing else. */
 function replaced(value: unknown): unknown {
   if (Array.isArray(value)) {
     const items = value.map(replaced).filter((item) => item !== undefined);
@@ -55,7 +56,7 @@ function withEntriesReplaced(object: Readonly<Record<string, unknown>>): Readonl
   for (const [key, entry] of Object.entries(object)) {
     const after = typeListKeys.has(key) && Array.isArray(entry) ? withSubstituteTypes(entry) : replaced(entry);
     if (after === entry) continue;
-    // What holds nothing but the code goes with it: the entry of a list, with its name.
+    // An object that only contains the code is removed too, such as a list entry with its name.
     if (after === undefined) return undefined;
     result = { ...result, [key]: after };
   }
@@ -71,7 +72,7 @@ function withSubstituteTypes(urls: readonly unknown[]): readonly unknown[] {
   return missing.length === 0 ? urls : [...urls, ...missing];
 }
 
-/** The type that an object is packed as, as it is or in a TypedStruct; an empty name for any other object. */
+/** The type of a packed object, also within a TypedStruct. Empty for any other object. */
 function packedAs(object: Readonly<Record<string, unknown>>): { typeName: string; settings: unknown } {
   const type = nameIn(object['@type']);
   if (type !== 'udpa.type.v1.TypedStruct' && type !== 'xds.type.v3.TypedStruct')
@@ -83,7 +84,7 @@ function nameIn(url: unknown): string {
   return typeof url === 'string' ? messageNameOf(url) : '';
 }
 
-/** Plugins that are compiled into Envoy need no engine. */
+/** Plugins compiled into Envoy need no Wasm runtime. */
 function runsNativeCode(settings: unknown): boolean {
   const vm = field(configIn(settings), 'vm_config', 'vmConfig');
   return field(vm, 'runtime', 'runtime') === 'envoy.wasm.runtime.null';
@@ -95,7 +96,7 @@ function failsOpen(settings: unknown): boolean {
   return field(config, 'fail_open', 'failOpen') === true || policy === 'FAIL_OPEN' || policy === failOpenNumber;
 }
 
-/** FAIL_OPEN of Envoy's enumeration FailurePolicy. */
+/** `FAIL_OPEN` in Envoy's enum `FailurePolicy`. */
 const failOpenNumber = 3;
 
 function configIn(settings: unknown): unknown {

@@ -1,12 +1,12 @@
-/** What encoded resources say of endpoints. Asked of few: of assignments that have changed, and of the clusters of empty ones. */
+/** Reads endpoint information from encoded resources. Used for few: changed assignments, and clusters of empty ones. */
 import { fromBinary } from '@bufbuild/protobuf';
 import { Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 
-/** An assignment without endpoints is its name, and little else: longer ones are not decoded. */
+/** Larger assignments are not empty and are not decoded. */
 const maxEmptyBytes = 1_024;
 
-/** Whether the type of a cluster is EDS. @param first chunk of the encoded cluster, which begins at `start` */
+/** Whether a cluster's type is EDS. @param first chunk of the encoded cluster, which begins at `start` */
 export function fetchesEndpoints(first: Uint8Array, start: number): boolean {
   const { clusterDiscoveryType } = fromBinary(ClusterSchema, first.subarray(start));
   return clusterDiscoveryType.value === Cluster_DiscoveryType.EDS;

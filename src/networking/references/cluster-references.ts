@@ -1,28 +1,28 @@
-/** Which clusters a generated resource names, read from its bytes once. */
+/** Which clusters a resource names. Each encoded chunk is read once. */
 import type { DescMessage } from '@bufbuild/protobuf';
 import { onceFor } from '../../model/collections/once-for.ts';
 import { NameCollector } from './collect-names.ts';
 import { clusterFields, messagesWithoutClusters } from './name-fields.ts';
 import { packedType } from './packed-type.ts';
 
-/** Names of clusters, in sets that resources share. */
+/** Cluster names, in sets that resources share. */
 export type ClusterNames = readonly ReadonlySet<string>[];
 
 const collector = new NameCollector({ fields: clusterFields, skipped: messagesWithoutClusters });
 
-/** A resource as encoded: the first chunk may begin with other bytes, and each chunk ends at the end of a field. */
+/** An encoded resource. The first chunk may begin with other bytes. Each chunk ends at the end of a field. */
 export interface EncodedMessage {
   readonly typeUrl: string;
   readonly first: Uint8Array;
-  /** Where the message begins in the first chunk. */
+  /** Offset of the message in the first chunk. */
   readonly start: number;
   readonly rest: readonly Uint8Array[];
 }
 
 /**
- * The clusters that a listener, a route configuration or an extension configuration names: of routes (weighted and mirrored
- * ones included), TCP proxies, authorization, rate limits, tracing and access logs, whatever EnvoyFilters added.
- * What is chosen for each request (`cluster_header`, a plugin, Lua) is not among them.
+ * The clusters that a listener, a route configuration or an extension configuration names: in routes (including
+ * weighted and mirrored destinations), TCP proxies, authorization, rate limits, tracing and access logs, also by
+ * EnvoyFilters. Clusters selected for each request (`cluster_header`, a plugin, Lua) are not included.
  */
 export function clustersNamedIn({ typeUrl, first, start, rest }: EncodedMessage): ClusterNames {
   const schema = packedType(typeUrl);
@@ -37,16 +37,16 @@ export function namesCluster(clusters: ClusterNames, name: string): boolean {
   return clusters.some((names) => names.has(name));
 }
 
-/** Those of these clusters that are named, in their order. */
-export function clustersAmong(clusters: ClusterNames, wanted: ReadonlySet<string>): readonly string[] {
+/** The named clusters among the candidates, in order. */
+export function clustersAmong(clusters: ClusterNames, candidates: ReadonlySet<string>): readonly string[] {
   const count = clusters.reduce((sum, { size }) => sum + size, 0);
-  // Of one large list thousands of new clusters may be looked up.
-  if (wanted.size * clusters.length <= count) return [...wanted].filter((name) => namesCluster(clusters, name));
-  const found = new Set(clusters.flatMap((names) => [...names].filter((name) => wanted.has(name))));
-  return found.size === 0 ? [] : [...wanted].filter((name) => found.has(name));
+  // Lookups are faster if there are fewer candidates than names.
+  if (candidates.size * clusters.length <= count) return [...candidates].filter((name) => namesCluster(clusters, name));
+  const found = new Set(clusters.flatMap((names) => [...names].filter((name) => candidates.has(name))));
+  return found.size === 0 ? [] : [...candidates].filter((name) => found.has(name));
 }
 
-/** Chunks are shared by many resources of their type. */
+/** Cached, because resources of a type share chunks. */
 const namesInChunk = onceFor((schema: DescMessage) =>
   onceFor((chunk: Uint8Array): ReadonlySet<string> => {
     const names = new Set<string>();

@@ -17,8 +17,8 @@ function usability(cluster: MessageInitShape<typeof ClusterSchema>, ...more: rea
 const type = (value: Cluster_DiscoveryType) => ({ clusterDiscoveryType: { case: 'type' as const, value } });
 const eds = type(Cluster_DiscoveryType.EDS);
 
-describe('the usability of a new cluster, read from its bytes,', () => {
-  it('follows from its discovery type', () => {
+describe('usability of a new cluster, read from its bytes', () => {
+  it('the usability follows from the discovery type', () => {
     expect(usability(eds)).toEqual(['assignment', 'a']);
     expect(usability(type(Cluster_DiscoveryType.STATIC))).toEqual(['at once', 'a']);
     expect(usability({})).toEqual(['at once', 'a']);
@@ -31,12 +31,12 @@ describe('the usability of a new cluster, read from its bytes,', () => {
     ]);
   });
 
-  it('is that of a cluster that warms if it has health checks, whatever its type', () => {
+  it('a cluster with health checks has to warm, whatever its type', () => {
     const timeout = { seconds: 300n };
     expect(usability({ ...eds, healthChecks: [{ timeout, interval: timeout }] })).toEqual(['warming', 'a']);
   });
 
-  it('names the assignment that the cluster requests, and the secrets that it fetches', () => {
+  it('the usability contains the requested assignment and the fetched secrets', () => {
     const sds = create(SdsSecretConfigSchema, { name: 'key' });
     const context = create(UpstreamTlsContextSchema, { commonTlsContext: { tlsCertificateSdsSecretConfigs: [sds] } });
     const typedConfig = create(AnySchema, {
@@ -48,7 +48,7 @@ describe('the usability of a new cluster, read from its bytes,', () => {
     expect(usability({ ...eds, edsClusterConfig, transportSocket })).toEqual(['assignment', 'other', 'key']);
   });
 
-  it('is that of the last discovery type if the bytes contain two', () => {
+  it('the last discovery type applies if the bytes contain two', () => {
     const dns = toBinary(ClusterSchema, create(ClusterSchema, type(Cluster_DiscoveryType.STRICT_DNS)));
     expect(usability(eds, dns)).toEqual(['warming', 'a']);
   });

@@ -1,4 +1,7 @@
-/** When Envoy can use a new cluster: from its bytes. A cluster is not decoded for it: a response may contain thousands. */
+/**
+ * When Envoy can use a new cluster. Reads the encoded cluster without decoding it, because a response may contain
+ * thousands.
+ */
 import {
   Cluster_DiscoveryType,
   Cluster_EdsClusterConfigSchema,
@@ -9,15 +12,15 @@ import { FieldCursor, lengthDelimited } from './field-cursor.ts';
 import { secretFields } from './name-fields.ts';
 
 /** What Envoy waits for before it uses a new cluster (Envoy documentation, "Resource warming"). */
-export interface ClusterUsability {
+export interface ClusterWarming {
   /**
-   * `at once`: nothing. `assignment`: only its endpoints, which come on the stream.
-   * `warming`: anything else, as a DNS lookup or a health check; Envoy acknowledges CDS after it.
+   * `at once`: nothing. `assignment`: only its endpoints, which come on the same stream. `warming`: anything else, such
+   * as DNS or a health check, after which Envoy acknowledges CDS.
    */
   readonly after: 'at once' | 'assignment' | 'warming';
   /** Name of the assignment. */
   readonly assignment: string;
-  /** Secrets that it fetches: it waits for those that no other cluster has fetched. */
+  /** Secrets that it fetches. Envoy waits for those that no other cluster has fetched. */
   readonly secrets: ReadonlySet<string>;
 }
 
@@ -27,14 +30,14 @@ const { name, type, clusterType, edsClusterConfig, healthChecks } = ClusterSchem
 const { serviceName } = Cluster_EdsClusterConfigSchema.field;
 
 /** @param first chunk of the encoded cluster, which begins at `start` */
-export function usabilityOf(first: Uint8Array, start: number): ClusterUsability {
+export function usabilityOf(first: Uint8Array, start: number): ClusterWarming {
   const buffer = Buffer.from(first.buffer, first.byteOffset, first.byteLength);
   let [clusterName, assignment] = ['', ''];
   let hasHealthChecks = false;
   let discovery: Cluster_DiscoveryType | 'extension' | undefined;
   for (const { number, from, to, value } of fieldsOf(buffer, start, buffer.length)) {
     if (number === name.number) clusterName = buffer.toString('utf8', from, to);
-    // Of a oneof the last one counts.
+    // The last field of a oneof applies.
     else if (number === type.number) discovery = value as Cluster_DiscoveryType;
     else if (number === clusterType.number) discovery = 'extension';
     else if (number === healthChecks.number) hasHealthChecks = true;
@@ -49,10 +52,10 @@ export function usabilityOf(first: Uint8Array, start: number): ClusterUsability 
 
 interface Field {
   readonly number: number;
-  /** Of a string or message: where it begins, and ends. */
+  /** Start and end of a string or message. */
   readonly from: number;
   readonly to: number;
-  /** Of a number. */
+  /** Value of a number. */
   readonly value: number;
 }
 
@@ -86,7 +89,7 @@ export function secretsIn(first: Uint8Array, start: number): ReadonlySet<string>
   return secrets;
 }
 
-function awaitedBy(discovery: Cluster_DiscoveryType | 'extension' | undefined): ClusterUsability['after'] {
+function awaitedBy(discovery: Cluster_DiscoveryType | 'extension' | undefined): ClusterWarming['after'] {
   switch (discovery) {
     case Cluster_DiscoveryType.EDS:
       return 'assignment';

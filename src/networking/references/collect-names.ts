@@ -1,6 +1,6 @@
 /**
- * Collects names from encoded messages without decoding them: fields are skipped by their length, and only messages that may
- * contain a name are entered.
+ * Collects names from encoded messages without decoding them: fields are skipped by their length, and only messages
+ * that may contain a name are entered.
  */
 import type { DescField, DescMessage } from '@bufbuild/protobuf';
 import { messageNameOf } from '../../model/envoy-api/message-name.ts';
@@ -14,7 +14,7 @@ export interface NameSearch {
   readonly skipped: ReadonlySet<string>;
 }
 
-/** What a field contains: a name, a packed message, a message, or (an entry of a map) fields that are known already. */
+/** Content of a field: a name, a packed message, a message, or (for map entries) fields that are known already. */
 type Step = 'name' | 'packed' | DescMessage | Plan;
 type Plan = ReadonlyMap<number, Step>;
 
@@ -31,10 +31,10 @@ export class NameCollector {
   }
 
   /**
-   * Adds all names in an encoded message, packed messages included. A packed message of a type that Envoy's API does not
-   * have is skipped.
+   * Adds all names in an encoded message, including packed messages. A packed message whose type is not in Envoy's API
+   * is skipped.
    *
-   * @param start of the message in the bytes; it ends with them
+   * @param start offset of the message, which extends to the end of the bytes
    */
   collect(schema: DescMessage, bytes: Uint8Array, names: Set<string>, start = 0): void {
     const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -83,7 +83,7 @@ export class NameCollector {
     const name = messageNameOf(typeUrl);
     if (this.#packed.has(name)) return this.#packed.get(name);
     const schema = packedType(typeUrl);
-    // A client's configuration chooses the names: those that are no type are not remembered.
+    // Users choose the type names, so unknown ones are not cached.
     if (schema !== undefined) this.#packed.set(name, schema);
     return schema;
   }

@@ -1,4 +1,4 @@
-/** What Envoy would fetch without a time limit is found wherever a cluster names its source. */
+/** Finds sources without a time limit wherever a cluster names one. */
 import { create, fromBinary, toBinary, toJson } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
@@ -54,13 +54,13 @@ const timeoutsIn = (cluster: Cluster): string[] =>
     ),
   ].map(([, text]) => text!);
 
-describe('a cluster that is given up', () => {
-  it('has a time limit for its endpoints and for each secret', () => {
+describe('fetch limit of a cluster', () => {
+  it('the endpoints and each secret of the cluster get a time limit', () => {
     expect(timeoutsIn(edsCluster)).toEqual(['0s', '0s', '0s']);
     expect(timeoutsIn(limited(edsCluster)!)).toEqual(['1s', '1s', '1s']);
   });
 
-  it('is otherwise as it was', () => {
+  it('all other fields are unchanged', () => {
     const without = (cluster: Cluster): string =>
       JSON.stringify(toJson(ClusterSchema, cluster, { registry: extensionTypes })).replaceAll(
         /"initialFetchTimeout":"[^"]+"/g,
@@ -72,7 +72,7 @@ describe('a cluster that is given up', () => {
   it.each([
     ['no limit of its own, which is 15 s at Envoy', adsSecret, 1_000, ['1s', '1s']],
     ['no limit of its own, which is short enough', agentFileSecret, 15_000, []],
-  ] as const)('of a source with %s', (_name, secret, fetchMs, timeouts) => {
+  ] as const)('the limit applies to a source with %s', (_name, secret, fetchMs, timeouts) => {
     const cluster = create(ClusterSchema, {
       name: 'c',
       transportSocket: { name: 'tls', configType: { case: 'typedConfig', value: tls(secret, 'kubernetes://web') } },
@@ -81,12 +81,12 @@ describe('a cluster that is given up', () => {
     expect(found === undefined ? [] : timeoutsIn(found)).toEqual(timeouts);
   });
 
-  it('does not wait for host names, unless an earlier form of it serves', () => {
+  it('the cluster does not wait for host names, unless a previous version of it serves', () => {
     expect(limited(dnsCluster)?.waitForWarmOnInit).toBe(false);
     expect(limited(dnsCluster, 1_000, true)).toBeUndefined();
   });
 
-  it('is the same if it has the limit already', () => {
+  it('a cluster with the limit is the same', () => {
     expect(limited(limited(edsCluster)!)).toBeUndefined();
     expect(limited(create(ClusterSchema, { name: 'static' }))).toBeUndefined();
   });

@@ -1,4 +1,4 @@
-/** A time limit for what Envoy fetches before it uses a cluster: endpoints and secrets, wherever the cluster names their source. */
+/** Limits how long Envoy waits for a cluster's endpoints and secrets. */
 import { type DescMessage, fromBinary, isMessage, type Message, toBinary } from '@bufbuild/protobuf';
 import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
 import { type Any, AnySchema } from '@bufbuild/protobuf/wkt';
@@ -7,7 +7,7 @@ import { ConfigSourceSchema } from '../../gen/envoy/config/core/v3/config_source
 import { duration } from '../messages/protobuf-duration.ts';
 import { packedType } from './packed-type.ts';
 
-/** Envoy's own limit where a source has none. */
+/** Envoy's default for a source without a limit. */
 const defaultFetchMs = 15_000;
 
 interface Limit {
@@ -18,7 +18,7 @@ interface Limit {
 
 /**
  * @param bytes an encoded Cluster
- * @returns the cluster with the limit, encoded; `undefined` if it has no longer one already
+ * @returns the encoded cluster with the limit, `undefined` if its limits are not longer already
  */
 export function withFetchLimit(bytes: Uint8Array, { fetchMs, awaitsNames }: Limit): Uint8Array | undefined {
   const cluster = fromBinary(ClusterSchema, bytes);
@@ -31,7 +31,7 @@ export function withFetchLimit(bytes: Uint8Array, { fetchMs, awaitsNames }: Limi
   return isLimited || isUnawaited ? toBinary(ClusterSchema, cluster) : undefined;
 }
 
-/** Limits all sources in a message, packed messages included. @returns whether any had no limit, or a longer one */
+/** Limits all sources in a message, including packed messages. @returns whether any had no limit or a longer one */
 function limitSources(schema: DescMessage, message: Message, fetchMs: number): boolean {
   if (isMessage(message, ConfigSourceSchema)) {
     const { seconds, nanos } = message.initialFetchTimeout ?? duration(defaultFetchMs);

@@ -5,7 +5,7 @@ const fixed64 = 1;
 export const lengthDelimited = 2;
 const fixed32 = 5;
 
-/** Reads tags, lengths and small numbers, one after another. */
+/** Reads tags, lengths and small numbers in sequence. */
 export class FieldCursor {
   readonly #buffer: Buffer;
   position: number;
@@ -15,7 +15,7 @@ export class FieldCursor {
     this.position = position;
   }
 
-  /** The low 32 bits of a number: tags, lengths and enums have no more. */
+  /** The low 32 bits of a number, which suffice for tags, lengths and enums. */
   varint(): number {
     let value = 0;
     for (let shift = 0; ; shift += 7) {

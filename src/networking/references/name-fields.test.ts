@@ -3,23 +3,23 @@ import { expect, test } from 'vitest';
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
 import { clusterFields, messagesWithoutClusters, routeConfigurationFields, secretFields } from './name-fields.ts';
 
-/** Fields that have "cluster" in their name, and name no cluster that must exist. */
+/** Fields with "cluster" in their name that name no cluster which must exist. */
 const otherFields: ReadonlySet<string> = new Set([
-  // What it is called by others, or by itself.
+  // Names of the message itself.
   'envoy.config.core.v3.Node.cluster',
   'envoy.config.endpoint.v3.ClusterLoadAssignment.cluster_name',
   'envoy.config.endpoint.v3.ClusterStats.cluster_name',
   'envoy.config.endpoint.v3.ClusterStats.cluster_service_name',
-  // Chosen for each request.
+  // Selected for each request.
   'envoy.config.route.v3.WeightedCluster.ClusterWeight.cluster_header',
   'envoy.config.route.v3.RouteAction.cluster_header',
   'envoy.config.route.v3.RouteAction.cluster_specifier_plugin',
   'envoy.config.route.v3.RouteAction.RequestMirrorPolicy.cluster_header',
   'envoy.extensions.filters.network.thrift_proxy.v3.RouteAction.cluster_header',
-  // Of a bootstrap.
+  // Fields of a bootstrap.
   'envoy.config.metrics.v3.StatsdSink.tcp_cluster_name',
   'envoy.config.bootstrap.v3.ClusterManager.local_cluster_name',
-  // Of a cluster: Envoy acknowledges an aggregate cluster with its members.
+  // A field of a cluster. Envoy acknowledges an aggregate cluster with its members.
   'envoy.extensions.clusters.aggregate.v3.ClusterConfig.clusters',
   // A condition.
   'envoy.extensions.filters.http.fault.v3.HTTPFault.upstream_cluster',
@@ -32,7 +32,7 @@ function* messages(): Generator<DescMessage> {
   }
 }
 
-test('each field of the API that names a cluster is in the table, or is known to name none that must exist', () => {
+test('each API field that names a cluster is in the table, or is known not to require the cluster', () => {
   const found = [...messages()].flatMap(({ typeName, fields }) =>
     fields.flatMap(({ name, number, scalar }) => {
       const names = /cluster/.test(name) || (name === 'name' && typeName.endsWith('ClusterWeight'));
@@ -43,7 +43,7 @@ test('each field of the API that names a cluster is in the table, or is known to
   expect(found).toEqual([]);
 });
 
-test('the tables name string fields of the API', () => {
+test('the tables contain string fields of the API', () => {
   const scalars = Object.entries({ ...clusterFields, ...secretFields, ...routeConfigurationFields }).flatMap(
     ([typeName, numbers]) =>
       numbers.map(
@@ -56,7 +56,7 @@ test('the tables name string fields of the API', () => {
   expect(new Set(scalars)).toEqual(new Set([9]));
 });
 
-test('no cluster can be named in a message that is skipped', () => {
+test('messages that are skipped cannot name a cluster', () => {
   for (const typeName of messagesWithoutClusters) {
     const reached = reachableFrom(envoyApi().getMessage(typeName)!);
     const naming = [...reached].filter((each) => each in clusterFields || each === 'google.protobuf.Any');

@@ -1,4 +1,7 @@
-/** Where in Envoy's messages clusters, secrets and route configurations are named. reference-fields.test.ts compares the tables with Envoy's whole API. */
+/**
+ * Fields of Envoy's messages that name clusters, secrets and route configurations. reference-fields.test.ts compares
+ * the tables with Envoy's whole API.
+ */
 
 /** Fields with the name of a cluster that must exist where the message is used, by message. */
 export const clusterFields: Readonly<Record<string, readonly number[]>> = {
@@ -37,7 +40,7 @@ export const routeConfigurationFields: Readonly<Record<string, readonly number[]
   'envoy.extensions.filters.network.http_connection_manager.v3.Rds': [2],
 };
 
-/** Messages in which no cluster can be named: frequent ones, which are skipped. */
+/** Frequent messages that cannot name a cluster, which are skipped. */
 export const messagesWithoutClusters: ReadonlySet<string> = new Set([
   'envoy.config.core.v3.Address',
   'envoy.config.core.v3.DataSource',

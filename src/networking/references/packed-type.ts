@@ -1,4 +1,4 @@
-/** The types of messages that resources contain packed, generated ones and those of EnvoyFilters. */
+/** Types of packed messages in generated resources and EnvoyFilters. */
 import type { DescMessage } from '@bufbuild/protobuf';
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
 import { messageNameOf } from '../../model/envoy-api/message-name.ts';

@@ -1,4 +1,4 @@
-/** What encoded resources say of route configurations. Asked only while one may have lost its listener. */
+/** Reads route configurations from encoded resources. Used only while one may have lost its listener. */
 import { fromBinary } from '@bufbuild/protobuf';
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import type { EncodedMessage } from './cluster-references.ts';
@@ -8,7 +8,7 @@ import { packedType } from './packed-type.ts';
 
 const collector = new NameCollector({ fields: routeConfigurationFields, skipped: messagesWithoutClusters });
 
-/** A configuration of a fallback alone is small: larger ones are not decoded. */
+/** A configuration that only has a fallback is small. Larger ones are not decoded. */
 const maxFallbackBytes = 2_048;
 
 /** The route configurations that a listener fetches. */
@@ -21,7 +21,7 @@ export function routeConfigurationsOf({ typeUrl, first, start, rest }: EncodedMe
   return names;
 }
 
-/** Whether a route configuration has virtual hosts besides one that takes requests for any host. */
+/** Whether a route configuration has virtual hosts apart from a catch-all. */
 export function hasHosts({ first, start, rest }: EncodedMessage): boolean {
   const bytes = first.length - start + rest.reduce((sum, { length }) => sum + length, 0);
   if (bytes > maxFallbackBytes) return true;

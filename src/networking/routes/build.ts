@@ -1,4 +1,4 @@
-/** RDS: the route configurations that a proxy asks for by name (spec/discovery.md §7.3, §8.5, §8.7). */
+/** RDS: route configurations that a proxy requests by name (spec/discovery.md §7.3, §8.5, §8.7). */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { atOnce } from '../../runtime/turns.ts';
@@ -9,7 +9,7 @@ import { reachOf } from '../traffic/reach.ts';
 import { buildingGatewayRoutes } from './gateway.ts';
 import { sidecarRoutes, sidecarRoutesAhead } from './sidecar.ts';
 
-/** One configuration for each name; for a name that means nothing to the proxy, one without virtual hosts. */
+/** One configuration for each name, without virtual hosts if the proxy has no use for the name. */
 export function buildRoutes(
   shape: ProxyShape,
   push: PushContext,
@@ -19,7 +19,7 @@ export function buildRoutes(
   return atOnce(buildingRoutes(shape, push, names, memory));
 }
 
-/** As {@link buildRoutes}, with rests. */
+/** As {@link buildRoutes}. Yields regularly, so that other work can run. */
 export function* buildingRoutes(
   shape: ProxyShape,
   push: PushContext,
@@ -40,7 +40,7 @@ export function* buildingRoutes(
   return resources;
 }
 
-/** What takes long of {@link buildRoutes}, a virtual host at a time; of a gateway nothing. */
+/** Precomputes the virtual hosts of a sidecar for {@link buildRoutes}, one at a time. Does nothing for a gateway. */
 export function* buildRoutesAhead(
   shape: ProxyShape,
   push: PushContext,

@@ -38,7 +38,7 @@ function routes(yaml: string, name = 'http.80'): string[] {
 }
 
 describe('routes of a gateway', () => {
-  it('are for the hosts that server and virtual service share, the narrower of the two', () => {
+  it('routes serve the hosts that server and virtual service share, the narrower of the two', () => {
     const yaml =
       gateway(httpServer('["*.a.test", b.test]')) +
       virtualService('shop', 'one', '[x.a.test, other.test]') +
@@ -46,12 +46,12 @@ describe('routes of a gateway', () => {
     expect(routes(yaml)).toEqual(['*.a.test,b.test → two', 'x.a.test → one']);
   });
 
-  it('have an IPv6 address in brackets', () => {
+  it('an IPv6 address is in brackets', () => {
     const yaml = gateway(httpServer('["*"]')) + virtualService('shop', 'one', '["2001:db8::1"]');
     expect(routes(yaml)).toEqual(['[2001:db8::1] → one']);
   });
 
-  it('are of one virtual host where two objects spell a host differently: Envoy refuses two of one name', () => {
+  it('two objects with different spellings of a host share one virtual host, because Envoy rejects duplicate names', () => {
     const yaml =
       gateway(httpServer('["*.Test", "Shop.test", "shop.Test"]')) +
       virtualService('shop', 'one', '[Shop.Test]', 'match: [{ uri: { prefix: /one } }],') +
@@ -59,7 +59,7 @@ describe('routes of a gateway', () => {
     expect(routes(yaml)).toEqual(['shop.test → one,two']);
   });
 
-  it('are those of virtual services in the namespace that the server names', () => {
+  it('a server with a namespace only serves virtual services of that namespace', () => {
     const yaml =
       gateway(httpServer('["shop/a.test", "./b.test"]')) +
       virtualService('shop', 'shop-a', '[a.test, b.test]') +
@@ -67,7 +67,7 @@ describe('routes of a gateway', () => {
     expect(routes(yaml)).toEqual(['a.test → shop-a', 'b.test → own-b']);
   });
 
-  it('of one host are joined oldest first, with what takes everything last', () => {
+  it('routes of one host are joined oldest first, with catch-all routes last', () => {
     const yaml =
       gateway(httpServer('["*"]')) +
       virtualService('shop', 'everything', '[a.test]') +
@@ -76,7 +76,7 @@ describe('routes of a gateway', () => {
     expect(routes(yaml)).toEqual(['a.test → cart,everything']);
   });
 
-  it('are first those of the gateway’s namespace that not everybody sees', () => {
+  it("routes that are private to the gateway's namespace come first", () => {
     const match = (path: string): string => `match: [{ uri: { prefix: ${path} } }],`;
     const yaml =
       gateway(httpServer('["*"]')) +
@@ -86,12 +86,12 @@ describe('routes of a gateway', () => {
     expect(routes(yaml)).toEqual(['a.test → own,sent,public']);
   });
 
-  it('say so when there are none, and are none when the gateway is gone', () => {
+  it('a gateway without routes has a blackhole host, and a deleted gateway has no host', () => {
     expect(routes(gateway(httpServer('["*"]')))).toEqual(['* → ']);
     expect(routes('', 'http.80')).toEqual([]);
   });
 
-  it('ask for TLS where a server redirects, on HTTP and behind another proxy on HTTPS', () => {
+  it('a server with a redirect requires TLS, on HTTP and on HTTPS behind another proxy', () => {
     const tls = 'tls: { mode: SIMPLE, serverCertificate: /c, privateKey: /k, httpsRedirect: true }';
     const yaml =
       gateway(
@@ -109,7 +109,7 @@ describe('routes of a gateway', () => {
     }
   });
 
-  it('of an HTTPS server are those of its own hosts', () => {
+  it('an HTTPS server serves only its own hosts', () => {
     const tls = 'tls: { mode: SIMPLE, serverCertificate: /c, privateKey: /k }';
     const server = (name: string, host: string): string =>
       `{ port: { number: 443, name: ${name}, protocol: HTTPS }, hosts: [${host}], ${tls} }`;
@@ -121,7 +121,7 @@ describe('routes of a gateway', () => {
   });
 });
 
-describe('routes of a virtual service that is bound to several servers of a port', () => {
+describe('virtual service that is bound to several servers of a port', () => {
   const gatewayOf = (name: string, servers: string): string => gateway(servers).replace('name: gw', `name: ${name}`);
   const bound = (name: string, gateways: string, http: string, hosts = '[a.test]'): string => `
 apiVersion: networking.istio.io/v1
@@ -134,7 +134,7 @@ spec: { hosts: ${hosts}, gateways: ${gateways}, http: [${http}] }
   const two = gatewayOf('first', httpServer('["*"]')) + gatewayOf('second', httpServer('["*"]'));
   const both = '[ingress/first, ingress/second]';
 
-  it('are those of each Gateway, each once, and what takes everything last', () => {
+  it('the routes of each Gateway are added once, with catch-all routes last', () => {
     const yaml =
       two +
       bound(
@@ -151,7 +151,7 @@ spec: { hosts: ${hosts}, gateways: ${gateways}, http: [${http}] }
     expect(routes(yaml)).toEqual(['a.test → first,both,second,everything']);
   });
 
-  it('are those of the second Gateway alone, where the first has none for the host', () => {
+  it('the routes of the second Gateway apply if the first has none for the host', () => {
     const apart = gatewayOf('first', httpServer('[b.test]')) + gatewayOf('second', httpServer('[a.test]'));
     const http = [
       route('first', '{ uri: { prefix: /a }, gateways: [ingress/first] }'),
@@ -160,7 +160,7 @@ spec: { hosts: ${hosts}, gateways: ${gateways}, http: [${http}] }
     expect(routes(apart + bound('one', both, http, '[a.test, b.test]'))).toEqual(['a.test → second', 'b.test → first']);
   });
 
-  it('are those of each virtual service, the older one first', () => {
+  it('the routes of each virtual service are added, the older one first', () => {
     const second = route('of-second', '{ gateways: [ingress/second], uri: { prefix: /a } }');
     const yaml =
       two +
@@ -169,7 +169,7 @@ spec: { hosts: ${hosts}, gateways: ${gateways}, http: [${http}] }
     expect(routes(yaml)).toEqual(['a.test → of-first,of-second,younger']);
   });
 
-  it('are those of each port that leads to that of the pod, also within one object', () => {
+  it("the routes of each port that maps to the pod's port are added, also within one object", () => {
     const server = (number: number): string =>
       `{ port: { number: ${number}, name: http-${number}, protocol: HTTP }, hosts: ["*"] }`;
     const service = { hostname: 'gw.ingress.svc.cluster.local', labels: {} };
@@ -185,13 +185,13 @@ spec: { hosts: ${hosts}, gateways: ${gateways}, http: [${http}] }
     expect(virtualHosts.map((host) => host.routes.map(({ name }) => name))).toEqual([['port-80', 'port-8080']]);
   });
 
-  it('are made once where no match tells the servers apart', () => {
+  it('the routes are built once if no match distinguishes the servers', () => {
     const yaml =
       two + bound('one', both, `${route('a', '{ uri: { prefix: /a } }')}, ${route('b', '{ uri: { prefix: /b } }')}`);
     expect(routes(yaml)).toEqual(['a.test → a,b']);
   });
 
-  it('tell hosts apart that the servers do not have alike', () => {
+  it('hosts with different servers have separate routes', () => {
     const apart = gatewayOf('first', httpServer('["*"]')) + gatewayOf('second', httpServer('[a.test, c.test]'));
     const http = [
       route('first', '{ uri: { prefix: /a }, gateways: [ingress/first] }'),

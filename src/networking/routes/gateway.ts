@@ -20,28 +20,31 @@ import { takenServices } from '../gateway/server-hosts.ts';
 import { type Origin, virtualServiceOrigins, withOrigins } from '../inputs/message-origin.ts';
 import { bracketed } from '../messages/address.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
-import type { Reach } from '../traffic/reach.ts';
+import type { ProxyReach } from '../traffic/reach.ts';
 import { virtualHostName } from '../traffic/resource-names.ts';
 import type { Depending } from './translate/depending.ts';
 import { isCatchAll } from './translate/match.ts';
 import { misdirectedHost } from './translate/misdirected-host.ts';
 import { buildingVirtualServiceRoutes, type RouteContext } from './translate/route.ts';
 import { routeConfiguration, virtualHost } from './translate/route-configuration.ts';
-import { portsThatCount, serverText } from './translate/server-conditions.ts';
+import { matchedPorts, serverText } from './translate/server-conditions.ts';
 
-/** The configuration of a name; one without virtual hosts when its gateway is gone. With rests: it may have thousands of routes. */
+/**
+ * The configuration of a name, without virtual hosts if its gateway was deleted. Yields, because it may have thousands
+ * of routes.
+ */
 export function* buildingGatewayRoutes(
   name: string,
   merged: MergedGateways,
   shape: ProxyShape,
   push: PushContext,
-  reach: Reach,
+  reach: ProxyReach,
 ): Generator<undefined, Resource> {
   const servers = merged.routes.get(name);
   const none: Depending<VirtualHost[]> = { value: [], dependsOn: [] };
   const hosts = servers ? yield* virtualHosts(servers, shape, push, reach) : none;
   const configuration = routeConfiguration(name, hosts.value);
-  // Servers of HTTPS have a route configuration each.
+  // An HTTPS server has a route configuration of its own.
   const [server] = servers ?? [];
   if (server !== undefined && http3Offer(server, shape, push)?.ports !== undefined) {
     const header = { key: 'alt-svc', value: http3Advertisement(server.server.port.number) };
@@ -51,9 +54,12 @@ export function* buildingGatewayRoutes(
 }
 
 interface HostPlan {
-  /** A virtual service with the servers through which it takes the host: of those that it does not tell apart the first. */
+  /**
+   * Each virtual service with the servers through which it receives the host: the first of those that its matches do
+   * not distinguish.
+   */
   readonly services: Map<ResolvedVirtualService, Map<string, GatewayServer>>;
-  /** The servers that have the host; at least one. */
+  /** Servers of the host, at least one. */
   readonly servers: Set<GatewayServer>;
   httpsRedirect: boolean;
 }
@@ -62,13 +68,13 @@ function* virtualHosts(
   servers: readonly GatewayServer[],
   shape: ProxyShape,
   push: PushContext,
-  reach: Reach,
+  reach: ProxyReach,
 ): Generator<undefined, Depending<VirtualHost[]>> {
   const { port } = servers[0]!;
   const planned = yield* planHosts(servers, shape, push);
   const dependsOn: ConfigKey[] = servers.map(({ gateway }) => configKeyOf(gateway));
-  const { own, misdirected } = withoutMisdirected(planned, servers);
-  const plans = collapsed(own);
+  const { served, misdirected } = withoutMisdirected(planned, servers);
+  const plans = collapsed(served);
   yield undefined;
   const all: VirtualHost[] = [];
   for (const { names, plan } of plans) {
@@ -93,28 +99,28 @@ function* virtualHosts(
   const hosts = all
     .filter((host) => host.routes.length > 0 || host.requireTls === VirtualHost_TlsRequirementType.ALL)
     .sort((a, b) => compareText(a.name, b.name));
-  // Without a virtual host Envoy would answer the same 404, but nobody could tell why.
+  // Without a virtual host Envoy returns the same 404, but its statistics and access logs do not show why.
   if (hosts.length > 0) return { value: hosts, dependsOn };
   return { value: [withOrigins(virtualHost(`blackhole:${port}`, ['*'], []), servers.map(gatewayOrigin))], dependsOn };
 }
 
 /**
- * The plans without hosts that other servers of the port serve, and require more for.
+ * The plans without the hosts for which another server of the port has stricter TLS requirements.
  *
- * @returns `misdirected`: these hosts, by their servers
+ * @returns `misdirected`: the removed hosts, by their servers
  */
 function withoutMisdirected(
   planned: ReadonlyMap<string, HostPlan>,
   servers: readonly GatewayServer[],
-): { readonly own: ReadonlyMap<string, HostPlan>; readonly misdirected: ReadonlyMap<string, ServerOnPort> } {
+): { readonly served: ReadonlyMap<string, HostPlan>; readonly misdirected: ReadonlyMap<string, ServerOnPort> } {
   const misdirected = new Map(servers.flatMap((server) => [...(server.misdirected ?? [])]));
-  if (misdirected.size === 0) return { own: planned, misdirected };
+  if (misdirected.size === 0) return { served: planned, misdirected };
   const known = new Set([...misdirected.keys(), ...servers.flatMap(({ hosts }) => hosts.map(dnsName))]);
-  const own = [...planned].filter(([host]) => !misdirected.has(mostSpecific(host, known)!));
-  return { own: new Map(own), misdirected };
+  const served = [...planned].filter(([host]) => !misdirected.has(mostSpecific(host, known)!));
+  return { served: new Map(served), misdirected };
 }
 
-/** A client may write the root's dot and an empty port: it is the same name, and Envoy removes neither. */
+/** A client may write the root dot and an empty port. The name is the same, and Envoy removes neither. */
 const sameNameEndings: readonly string[] = ['', '.', ':', '.:'];
 
 function originsOfPlan({ servers, services }: HostPlan): readonly Origin[] {
@@ -144,8 +150,8 @@ function* planHosts(
     const name = gatewayName(server.gateway);
     const services = push.virtualServicesFor(name, shape.configNamespace);
     const { number } = server.server.port;
-    const port = portsThatCount(services).has(number) ? number : '';
-    // Where an older server of the object has a host, a younger one has nothing to add, but for matches of its port.
+    const port = matchedPorts(services).has(number) ? number : '';
+    // For a host of an older server of the object, a younger server adds only matches of its own port.
     const hosts = server.hosts.filter((host) => isNew(`${name} ${redirect} ${port} ${host}`));
     for (const taken of takenServices(server, services, hosts)) {
       const text = serverText(taken.service, server);
@@ -168,12 +174,12 @@ function* planHosts(
   return plans;
 }
 
-/** Hosts with the same routes as one, named for the first of them in the alphabet, and for the port as the server has it. */
+/** Groups hosts with equal routes. A group has the name of its alphabetically first host and the server's port. */
 function collapsed(plans: ReadonlyMap<string, HostPlan>): { names: string[]; plan: HostPlan }[] {
   const ids = new Map<unknown, number>();
-  const idOf = (thing: unknown): number => {
-    const id = ids.get(thing) ?? ids.size;
-    ids.set(thing, id);
+  const idOf = (value: unknown): number => {
+    const id = ids.get(value) ?? ids.size;
+    ids.set(value, id);
     return id;
   };
   const groups = new Map<string, { names: string[]; plan: HostPlan }>();
@@ -190,12 +196,12 @@ function collapsed(plans: ReadonlyMap<string, HostPlan>): { names: string[]; pla
   return [...groups.values()];
 }
 
-/** The routes of all virtual services of the host, in the order in which they hold; those that take everything come last. */
+/** Routes of all virtual services of the host in order of precedence, catch-all routes last. */
 function* routesOf(
   plan: HostPlan,
   shape: ProxyShape,
   push: PushContext,
-  reach: Reach,
+  reach: ProxyReach,
 ): Generator<undefined, Depending<Route[]>> {
   const inOrder = byPrecedenceFor(shape.configNamespace);
   const routes: Route[] = [];

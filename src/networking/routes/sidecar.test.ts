@@ -40,7 +40,7 @@ spec: { hosts: ["${host}"], http: [{ route: [{ destination: { host: ${to} } }] }
 }
 
 describe('routes of a sidecar', () => {
-  it('lead to the services of the port, and the rest where the mesh sends unknown traffic', () => {
+  it("routes lead to the services of the port, and other requests to the mesh's fallback cluster", () => {
     const mesh = service('a.test') + service('b.test', '[{ number: 81, name: http, protocol: HTTP }]');
     expect(hosts(configuration(mesh, '80'))).toEqual([
       'a.test:80 → outbound|80||a.test',
@@ -51,7 +51,7 @@ describe('routes of a sidecar', () => {
     );
   });
 
-  it('follow the most specific virtual service, of equal ones the oldest', () => {
+  it('routes follow the most specific virtual service, among equal ones the oldest', () => {
     const mesh =
       service('a.test') +
       service('to.test') +
@@ -65,7 +65,7 @@ describe('routes of a sidecar', () => {
     ]);
   });
 
-  describe('over which a virtual service has no route for the client', () => {
+  describe('virtual service without a route for the client', () => {
     const only = (name: string, host: string, match: string): string =>
       virtualService(name, host, 'never.test').replace('http: [{ ', `http: [{ match: [{ ${match} }], `);
     const theService = ['a.test:80 → outbound|80||a.test', 'allow_any → PassthroughCluster'];
@@ -76,31 +76,31 @@ describe('routes of a sidecar', () => {
       ['port', 'a.test', 'port: 81'],
       ['gateway', 'a.test', 'gateways: [shop/gw]'],
       ['client’s labels, by a wildcard', '*.test', 'sourceLabels: { app: canary }'],
-    ])('lead to the service: it is for another %s', (_, host, match) => {
-      const made = configuration(service('a.test') + only('first', host, match), '80');
-      expect(hosts(made)).toEqual(theService);
+    ])('routes lead to the service if the virtual service is for another %s', (_, host, match) => {
+      const built = configuration(service('a.test') + only('first', host, match), '80');
+      expect(hosts(built)).toEqual(theService);
     });
 
-    it('follow the next one for the host, and then the next wildcard', () => {
+    it('routes follow the next virtual service for the host, and then the next wildcard', () => {
       const none = only('first', 'a.test', 'sourceNamespace: blue');
       const wide = virtualService('wide', '*.test', 'wide.test');
       const mesh = service('a.test') + wide + none;
       expect(hosts(configuration(mesh, '80'))[0]).toBe('a.test:80 → outbound|80||wide.test');
-      const made = configuration(mesh + virtualService('second', 'a.test', 'to.test'), '80');
-      expect(hosts(made)[0]).toBe('a.test:80 → outbound|80||to.test');
+      const built = configuration(mesh + virtualService('second', 'a.test', 'to.test'), '80');
+      expect(hosts(built)[0]).toBe('a.test:80 → outbound|80||to.test');
     });
 
-    it('lead to the service where its protocol is sniffed', () => {
-      const made = configuration(service('a.test') + only('first', '*.test', 'sourceNamespace: blue'), 'a.test:80');
-      expect(hosts(made)).toEqual(['a.test:80 → outbound|80||a.test']);
+    it('routes lead to the service if its protocol is detected', () => {
+      const built = configuration(service('a.test') + only('first', '*.test', 'sourceNamespace: blue'), 'a.test:80');
+      expect(hosts(built)).toEqual(['a.test:80 → outbound|80||a.test']);
     });
 
-    it('have no virtual host for a name that only that one knows', () => {
-      const made = configuration(service('a.test') + only('new', 'new.test', 'sourceNamespace: blue'), '80');
-      expect(hosts(made)).toEqual(theService);
+    it('a name that only this virtual service has gets no virtual host', () => {
+      const built = configuration(service('a.test') + only('new', 'new.test', 'sourceNamespace: blue'), '80');
+      expect(hosts(built)).toEqual(theService);
     });
 
-    it('follow the one for each port where one listener serves all', () => {
+    it('routes follow the virtual service of each port if one listener serves all', () => {
       const ports = '[{ number: 80, name: http, protocol: HTTP }, { number: 81, name: h, protocol: HTTP }]';
       const mesh = service('a.test', ports) + only('first', 'a.test', 'port: 81') + only('new', 'new.test', 'port: 81');
       expect(hosts(configuration(mesh, 'http_proxy'))).toEqual([
@@ -111,13 +111,13 @@ describe('routes of a sidecar', () => {
     });
   });
 
-  it('follow what the client’s namespace has for itself, before what is for everybody', () => {
-    const own = virtualService('own', 'a.test', 'own.test').replace('spec: { ', 'spec: { exportTo: ["."], ');
-    const mesh = service('a.test') + virtualService('public', 'a.test', 'to.test') + own;
+  it("routes follow objects that are private to the client's namespace before public ones", () => {
+    const ownRoutes = virtualService('own', 'a.test', 'own.test').replace('spec: { ', 'spec: { exportTo: ["."], ');
+    const mesh = service('a.test') + virtualService('public', 'a.test', 'to.test') + ownRoutes;
     expect(hosts(configuration(mesh, '80'))[0]).toBe('a.test:80 → outbound|80||own.test');
   });
 
-  it('are hashed by what any of their destinations is sticky by, each once', () => {
+  it('routes hash by the union of the policies of their destinations', () => {
     const rule = (host: string, hash: string): string => `
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
@@ -145,7 +145,7 @@ spec: { hosts: [a.test], http: [{ route: [${weighted}] }] }
     expect(hashes(all)).toEqual(['header', 'connectionProperties']);
   });
 
-  it('serve a host that no registry knows on port 80 alone', () => {
+  it('a host without a service is only served on port 80', () => {
     const mesh =
       service('a.test', '[{ number: 80, name: http, protocol: HTTP }, { number: 81, name: h, protocol: HTTP }]') +
       virtualService('new', 'new.test', 'a.test');
@@ -153,28 +153,28 @@ spec: { hosts: [a.test], http: [{ route: [${weighted}] }] }
     expect(hosts(configuration(mesh, '81')).join()).not.toContain('new.test');
   });
 
-  it('serve an IPv6 address that a virtual service is for', () => {
+  it('an IPv6 address of a virtual service is served', () => {
     const mesh = service('a.test') + virtualService('address', '2001:db8::1', 'a.test');
     const host = configuration(mesh, '80').virtualHosts.find(({ domains }) => domains.includes('[2001:db8::1]'));
     expect(host?.name).toBe('2001:db8::1:80');
     expect(host?.domains).toEqual(['[2001:db8::1]']);
   });
 
-  it('serve a host under a wildcard service on that service’s port', () => {
+  it('a host within a wildcard service is served on the port of that service', () => {
     const mesh =
       service('*.wild.test', '[{ number: 81, name: http, protocol: HTTP }]') +
       virtualService('api', 'api.wild.test', 'elsewhere.test');
     expect(hosts(configuration(mesh, '81'))).toContain('api.wild.test:81 → outbound|81||elsewhere.test');
   });
 
-  it('give a domain to the first that wants it, for Envoy refuses a domain that is there twice', () => {
+  it('the first virtual host gets a duplicate domain, because Envoy rejects domains that occur twice', () => {
     const mesh = service('a.shop.svc.cluster.local') + service('a');
     const { virtualHosts } = configuration(mesh, '80');
     const domains = virtualHosts.flatMap((host) => host.domains);
     expect(new Set(domains).size).toBe(domains.length);
   });
 
-  it('tell ports apart by the host where one listener serves all of them', () => {
+  it('ports are distinguished by the Host header if one listener serves all of them', () => {
     const mesh = service(
       'a.test',
       '[{ number: 81, name: h, protocol: HTTP }, { number: 80, name: http, protocol: HTTP }]',
@@ -186,16 +186,16 @@ spec: { hosts: [a.test], http: [{ route: [${weighted}] }] }
     expect(byName.get('a.test:81')).toEqual(['a.test:81', 'a.test.:81']);
   });
 
-  it('are empty for a name that no listener uses', () => {
+  it('a name that no listener uses has an empty configuration', () => {
     expect(configuration(service('a.test'), 'nonsense').virtualHosts).toEqual([]);
   });
 
-  it('have one virtual host for everything where the protocol of one service is sniffed', () => {
+  it('a service with a detected protocol has one virtual host for all requests', () => {
     const { virtualHosts } = configuration(service('a.test'), 'a.test:80');
     expect(virtualHosts.map((host) => host.domains)).toEqual([['*']]);
   });
 
-  describe('of a service with another name', () => {
+  describe('service with an alias', () => {
     const kubernetes = (name: string, spec: string): string => `
 apiVersion: v1
 kind: Service
@@ -209,24 +209,24 @@ spec: { ${spec} }
     );
     const domains = ({ virtualHosts }: RouteConfiguration): string[] => virtualHosts[0]?.domains ?? [];
 
-    it('take both names, and have no virtual host for the other', () => {
-      const made = configuration(web + alias, '80');
-      expect(hosts(made)).toEqual([
+    it('the virtual host has both names, and there is no other for the alias', () => {
+      const built = configuration(web + alias, '80');
+      expect(hosts(built)).toEqual([
         'web.shop.svc.cluster.local:80 → outbound|80||web.shop.svc.cluster.local',
         'allow_any → PassthroughCluster',
       ]);
-      expect(domains(made)).toEqual(
+      expect(domains(built)).toEqual(
         expect.arrayContaining(['web', 'front', 'front.shop', 'front.shop.svc.cluster.local']),
       );
     });
 
     const front = 'front.shop.svc.cluster.local';
 
-    it('follow the virtual service of the name that is asked for, and without one that of the service', () => {
+    it('routes follow the virtual service of the requested name, or else that of the service', () => {
       const byName = virtualService('by-name', 'web.shop.svc.cluster.local', 'to.test');
-      const made = configuration(web + alias + byName, '80');
-      expect(hosts(made)[0]).toBe('web.shop.svc.cluster.local:80 → outbound|80||to.test');
-      expect(domains(made)).toContain('front');
+      const built = configuration(web + alias + byName, '80');
+      expect(hosts(built)[0]).toBe('web.shop.svc.cluster.local:80 → outbound|80||to.test');
+      expect(domains(built)).toContain('front');
       expect(
         hosts(configuration(web + alias + byName + virtualService('by-alias', front, 'other.test'), '80')),
       ).toEqual([
@@ -236,10 +236,10 @@ spec: { ${spec} }
       ]);
     });
 
-    it('follow what is written for a name in the middle, by each name before it', () => {
+    it('routes follow the virtual service of an intermediate alias, for each alias that leads to it', () => {
       const first = kubernetes('first', `type: ExternalName, externalName: ${front}`);
-      const made = configuration(web + alias + first + virtualService('by-alias', front, 'other.test'), '80');
-      expect(hosts(made)).toEqual([
+      const built = configuration(web + alias + first + virtualService('by-alias', front, 'other.test'), '80');
+      expect(hosts(built)).toEqual([
         'first.shop.svc.cluster.local:80 → outbound|80||other.test',
         `${front}:80 → outbound|80||other.test`,
         'web.shop.svc.cluster.local:80 → outbound|80||web.shop.svc.cluster.local',
@@ -247,7 +247,7 @@ spec: { ${spec} }
       ]);
     });
 
-    it('have clusters of the other name where a destination rule names it', () => {
+    it('routes use clusters of the alias if a destination rule names it', () => {
       const rule = `
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
@@ -265,7 +265,7 @@ spec: { host: front, subsets: [{ name: v1, labels: { v: '1' } }] }
       );
     });
 
-    it('are served by a virtual service of a name that stands for nothing in the mesh, or for itself', () => {
+    it('an alias that resolves to nothing, or to itself, is served by its virtual service', () => {
       const lost = kubernetes('lost', 'type: ExternalName, externalName: www.example.com');
       const circle = kubernetes('self', 'type: ExternalName, externalName: self.shop.svc.cluster.local');
       const over = virtualService('a', 'lost', 'web') + virtualService('b', 'self', 'web');
@@ -277,12 +277,12 @@ spec: { host: front, subsets: [{ name: v1, labels: { v: '1' } }] }
       ]);
     });
 
-    it('lead to the service when a virtual service leads to the other name', () => {
-      const made = configuration(web + alias + virtualService('home', 'home.test', 'front'), '80');
-      expect(hosts(made)).toContain('home.test:80 → outbound|80||web.shop.svc.cluster.local');
+    it('a virtual service that leads to the alias leads to the service', () => {
+      const built = configuration(web + alias + virtualService('home', 'home.test', 'front'), '80');
+      expect(hosts(built)).toContain('home.test:80 → outbound|80||web.shop.svc.cluster.local');
     });
 
-    it('are there for a client that imports the other name alone, whatever ports that says', () => {
+    it('a client that only imports the alias has routes for it, whatever its ports', () => {
       const bare = kubernetes('front', 'type: ExternalName, externalName: web.shop.svc.cluster.local');
       const sidecar = `
 apiVersion: networking.istio.io/v1
@@ -294,14 +294,14 @@ spec: { egress: [{ port: { number: 80, name: http, protocol: HTTP }, hosts: [./f
     });
   });
 
-  it('look unknown hosts up when the policy says so', () => {
+  it('unknown hosts are resolved if the policy requires it', () => {
     const policy = 'outboundTrafficPolicy: { mode: ALLOW_ANY_DYNAMIC_DNS }';
     expect(hosts(configuration(service('a.test'), '80', policy))).toContain('allow_any → AllowAnyDynamicDNSCluster');
   });
 });
 
-describe('routes made ahead', () => {
-  it('that fail on the way are made by the others who waited for them, each for itself', () => {
+describe('precomputed routes', () => {
+  it('clients that wait for a failing computation each build the routes themselves', () => {
     const { context } = givenMesh(service('a.test') + service('b.test'));
     const ahead = (namespace: string, memory: Memory) =>
       sidecarRoutesAhead(givenShape({ namespace }), context, memory, ['80']);

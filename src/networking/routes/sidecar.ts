@@ -13,7 +13,7 @@ import { isUnixSocket, unixSocketPath } from '../messages/address.ts';
 import { type PartBlock, sharedBlock, sharedList } from '../messages/part-block.ts';
 import { type AheadPart, type Resource, ResourceOfParts } from '../messages/resource.ts';
 import { requestFallbackCluster } from '../traffic/outbound-fallback.ts';
-import { type Reach, reachOf } from '../traffic/reach.ts';
+import { type ProxyReach, reachOf } from '../traffic/reach.ts';
 import { httpProxyRoute } from '../traffic/resource-names.ts';
 import { type RoutePlan, virtualHostsField } from './plan/planned-routes.ts';
 import { routePlan, routePlanAhead } from './plan/route-plan.ts';
@@ -21,31 +21,31 @@ import type { RouteSelection } from './plan/sidecar-virtual-hosts.ts';
 import { routesPart, VirtualHostPart } from './plan/virtual-host-part.ts';
 import { fallbackHost } from './translate/fallback.ts';
 import { routeConfiguration } from './translate/route-configuration.ts';
-import { labelsThatCount } from './translate/virtual-service-inputs.ts';
+import { labelsIfMatched } from './translate/virtual-service-inputs.ts';
 
 type Block = PartBlock<VirtualHostPart>;
 
-/** The configuration of a name; one without virtual hosts for a name that no listener of the proxy uses. */
+/** The configuration of a name, without virtual hosts if no listener of the proxy uses it. */
 export function sidecarRoutes(name: string, shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource {
   const scope = push.sidecarScopeFor(shape);
   const selection = selectionOf(name, scope);
-  // A name under which there is no host is not remembered: there is no end of such names.
+  // An unused name is not cached, because clients may request any number of names.
   if (selection === undefined) return configurationOf(name, noBlocks, [], scope, false);
   const key = clientText(name, selection, shape, scope, push);
   const reach = reachOf(shape, push);
   const plan = routePlan(key, { selection, shape, push, scope, memory, reach });
   const blocks = selection.host === undefined ? withFallback(plan, scope, reach, memory) : plan.blocks;
   const allPorts = selection.port === undefined;
-  const make = (): Resource => configurationOf(name, blocks, [plan], scope, allPorts);
-  if (plan.blocks.length === 0) return make();
+  const build = (): Resource => configurationOf(name, blocks, [plan], scope, allPorts);
+  if (plan.blocks.length === 0) return build();
   const inputs = [scope.sidecar, blocks];
   return memory.recall('RDS', key, inputs, () => ({
-    resource: sharedConfiguration(`${name} ${allPorts}`, blocks, make),
+    resource: sharedConfiguration(`${name} ${allPorts}`, blocks, build),
     dependsOn: none,
   })).resource;
 }
 
-/** What takes long of the configurations of these names, a virtual host at a time. */
+/** Precomputes the virtual hosts of the named configurations, one at a time. */
 export function* sidecarRoutesAhead(
   shape: ProxyShape,
   push: PushContext,
@@ -65,7 +65,7 @@ export function* sidecarRoutesAhead(
 const none: readonly ConfigKey[] = [];
 const noBlocks: readonly Block[] = [];
 
-/** What of a client tells its configuration from that of others who ask for the same name. */
+/** Properties of a client that distinguish its configuration from those of other clients for the same name. */
 function clientText(
   name: string,
   { egress, port }: RouteSelection,
@@ -75,9 +75,9 @@ function clientText(
 ): string {
   const { configNamespace, dnsDomain, labels } = shape;
   const rules = push.destinationRulesSelecting(configNamespace, labels);
-  const own = sidecar === undefined ? '' : `${sidecar.namespace}/${sidecar.name}`;
-  const client = `${configNamespace} ${dnsDomain} ${addressingKey(shape)} ${own} ${rules}`;
-  return `${name} ${port === undefined} ${client} ${labelsThatCount(egress.virtualServices, shape)}`;
+  const sidecarName = sidecar === undefined ? '' : `${sidecar.namespace}/${sidecar.name}`;
+  const client = `${configNamespace} ${dnsDomain} ${addressingKey(shape)} ${sidecarName} ${rules}`;
+  return `${name} ${port === undefined} ${client} ${labelsIfMatched(egress.virtualServices, shape)}`;
 }
 
 function configurationOf(
@@ -89,19 +89,19 @@ function configurationOf(
 ): Resource {
   const dependsOn = (): readonly ConfigKey[] => [
     ...(sidecar ? [configKeyOf(sidecar)] : []),
-    ...plans.flatMap((plan) => plan.routesDependOn()),
+    ...plans.flatMap((plan) => plan.routeDependencies()),
   ];
   const message = routeConfiguration(name, [], allPorts);
-  const whole = { name, schema: RouteConfigurationSchema, message, dependsOn };
-  return new ResourceOfParts(whole, blocks);
+  const init = { name, schema: RouteConfigurationSchema, message, dependsOn };
+  return new ResourceOfParts(init, blocks);
 }
 
 const withFallbacks = onceFor((_: RoutePlan['blocks']) => new Map<Block, readonly Block[]>());
 
-/** The virtual hosts, with one that takes what no other does, unless one of them does already. */
-function withFallback(plan: RoutePlan, scope: SidecarScope, reach: Reach, memory: Memory): readonly Block[] {
-  const { blocks, takesAll } = plan;
-  if (takesAll) return blocks;
+/** Adds a catch-all virtual host unless one exists. */
+function withFallback(plan: RoutePlan, scope: SidecarScope, reach: ProxyReach, memory: Memory): readonly Block[] {
+  const { blocks, hasCatchAll } = plan;
+  if (hasCatchAll) return blocks;
   const { mode } = scope.outboundTrafficPolicy;
   const cluster = requestFallbackCluster(scope.outboundTrafficPolicy, reach);
   const { block: fallback } = memory.recall('RDS', `fallback ${mode} ${cluster}`, [], () => {
@@ -111,43 +111,43 @@ function withFallback(plan: RoutePlan, scope: SidecarScope, reach: Reach, memory
     return { block: sharedBlock(virtualHostsField, [part]), dependsOn: none };
   });
   const known = withFallbacks(blocks);
-  let whole = known.get(fallback);
-  if (whole === undefined) {
-    whole = sharedList([...blocks, fallback]);
-    setBounded(known, fallback, whole, maxFallbacks);
+  let extended = known.get(fallback);
+  if (extended === undefined) {
+    extended = sharedList([...blocks, fallback]);
+    setBounded(known, fallback, extended, maxFallbacks);
   }
-  return whole;
+  return extended;
 }
 
-/** Ways to treat what is not described: a few, and hosts of egress proxies. */
+/** Outbound policies: a few modes, and the hosts of egress proxies. */
 const maxFallbacks = 16;
 
 const configurations = onceFor((_: readonly Block[]) => new Map<string, Resource>());
 
-/** The same virtual hosts make the same configuration, whoever it is for. */
-function sharedConfiguration(key: string, blocks: readonly Block[], make: () => Resource): Resource {
+/** Clients with the same virtual hosts share the encoded configuration. */
+function sharedConfiguration(key: string, blocks: readonly Block[], build: () => Resource): Resource {
   const known = configurations(blocks);
   let resource = known.get(key);
   if (resource === undefined) {
-    resource = make();
+    resource = build();
     setBounded(known, key, resource, maxNames);
   }
   return resource;
 }
 
-/** Names of the same virtual hosts: clients say them. */
+/** Names that share virtual hosts. Clients choose them, so the cache is bounded. */
 const maxNames = 16;
 
-/** `80`, `http_proxy`, `/run/egress.sock`, `mongo.example.com:27017`. */
+/** Parses `80`, `http_proxy`, `/run/egress.sock` or `mongo.example.com:27017`. */
 function selectionOf(name: string, scope: SidecarScope): RouteSelection | undefined {
   const catchAll = scope.egressListeners.find((listener) => listener.port === undefined);
   if (name === httpProxyRoute) return catchAll && { egress: catchAll, listenerPort: 0 };
   if (/^\d+$/.test(name)) {
     const number = Number(name);
-    const own = scope.egressListeners.find((listener) => listener.port?.number === number);
-    const egress = own ?? catchAll;
+    const ownListener = scope.egressListeners.find((listener) => listener.port?.number === number);
+    const egress = ownListener ?? catchAll;
     if (egress === undefined) return undefined;
-    if (own?.port?.protocol === 'HTTP_PROXY') return { egress, listenerPort: 0 };
+    if (ownListener?.port?.protocol === 'HTTP_PROXY') return { egress, listenerPort: 0 };
     return { egress, listenerPort: number, port: number };
   }
   const socket = scope.egressListeners.find(

@@ -22,8 +22,8 @@ function context(...documents: string[]) {
 
 const edge = givenShape({ type: 'router', namespace: 'edge' });
 
-/** `name: what it is` of what is answered. */
-function answered(push: ReturnType<typeof context>, ...names: string[]): Record<string, string> {
+/** `name: type` of each resource. */
+function served(push: ReturnType<typeof context>, ...names: string[]): Record<string, string> {
   return Object.fromEntries(
     buildSecrets(edge, push, names).map(({ name, message }) => {
       const { type } = message as Secret;
@@ -42,21 +42,21 @@ const certificate = `tlsCertificate ${web.privateKey}`;
 const roots = `validationContext ${authority.certificate}`;
 
 describe('secrets by name', () => {
-  it('are the certificate and key, and the roots, of one Secret', () => {
+  it('a Secret provides the certificate and key, and the roots', () => {
     const push = context(object('Secret', 'edge/web', { ...pair, 'ca.crt': authority.certificate }));
-    expect(answered(push, 'kubernetes://web', 'kubernetes://web-cacert', 'kubernetes://edge/web')).toEqual({
+    expect(served(push, 'kubernetes://web', 'kubernetes://web-cacert', 'kubernetes://edge/web')).toEqual({
       'kubernetes://web': certificate,
       'kubernetes://web-cacert': roots,
       'kubernetes://edge/web': certificate,
     });
   });
 
-  it('are roots of an object of their own, where there is one', () => {
-    const own = object('Secret', 'edge/web-cacert', { cacert: authority.certificate });
-    const push = context(object('Secret', 'edge/web', { ...pair, 'ca.crt': web.certificate }), own);
-    expect(answered(push, 'kubernetes://web-cacert')).toEqual({ 'kubernetes://web-cacert': roots });
+  it('roots may be in an object of their own', () => {
+    const rootsObject = object('Secret', 'edge/web-cacert', { cacert: authority.certificate });
+    const push = context(object('Secret', 'edge/web', { ...pair, 'ca.crt': web.certificate }), rootsObject);
+    expect(served(push, 'kubernetes://web-cacert')).toEqual({ 'kubernetes://web-cacert': roots });
     expect(
-      answered(context(object('ConfigMap', 'edge/ca', { 'ca.crt': authority.certificate })), 'configmap://ca-cacert'),
+      served(context(object('ConfigMap', 'edge/ca', { 'ca.crt': authority.certificate })), 'configmap://ca-cacert'),
     ).toEqual({
       'configmap://ca-cacert': roots,
     });
@@ -70,7 +70,7 @@ describe('secrets by name', () => {
     ['that a ConfigMap cannot have', 'configmap://ca', /no ConfigMap edge\/ca/],
     ['of another form', 'file-cert:/etc/cert~/etc/key', /must be kubernetes:\/\/NAME/],
     ['of too many parts', 'kubernetes://a/b/c', /must be kubernetes:\/\/NAME/],
-  ])('are left out %s, and it can be said why', (_, name, reason) => {
+  ])('names %s are omitted, with a reason', (_, name, reason) => {
     const push = context(
       object('Secret', 'edge/web', pair),
       object('Secret', 'edge/bad', { password: 'x' }),
@@ -78,20 +78,20 @@ describe('secrets by name', () => {
       object('Secret', 'other/there', pair),
       object('ConfigMap', 'edge/ca', { 'ca.crt': authority.certificate }),
     );
-    expect(answered(push, name)).toEqual({});
+    expect(served(push, name)).toEqual({});
     expect(unservedCredential(name, 'edge', push)?.text).toMatch(reason);
     expect(unservedCredential('kubernetes://web', 'edge', push)).toBeUndefined();
   });
 
-  it('depend on the object that they are made from', () => {
+  it('a secret depends on its object', () => {
     const push = context(object('Secret', 'edge/web', pair));
-    const [made] = buildSecrets(edge, push, ['kubernetes://web']);
-    expect(made?.dependsOn).toEqual([{ kind: 'Secret', namespace: 'edge', name: 'web' }]);
+    const [built] = buildSecrets(edge, push, ['kubernetes://web']);
+    expect(built?.dependsOn).toEqual([{ kind: 'Secret', namespace: 'edge', name: 'web' }]);
   });
 });
 
-describe('names of credentials', () => {
-  it('are taken apart', () => {
+describe('credential names', () => {
+  it('credential names are parsed', () => {
     expect(parseCredentialName('kubernetes://web', 'edge')).toEqual({
       kind: 'Secret',
       namespace: 'edge',
@@ -109,7 +109,7 @@ describe('names of credentials', () => {
     }
   });
 
-  it('are about one subject, with the suffix and without', () => {
+  it('names with and without the suffix refer to one subject', () => {
     for (const name of [
       'kubernetes://web',
       'kubernetes://web-cacert',
@@ -121,7 +121,7 @@ describe('names of credentials', () => {
     }
   });
 
-  it('are what a server asks for', () => {
+  it('a server requests the credentials of its settings', () => {
     expect(credentialsOfServer({ mode: 'SIMPLE', credentialName: 'web' })).toEqual(['kubernetes://web']);
     expect(credentialsOfServer({ mode: 'MUTUAL', credentialNames: ['a', 'b'] })).toEqual([
       'kubernetes://a',

@@ -1,6 +1,6 @@
 /**
- * SDS: certificates and keys that gateways ask for by name (spec/discovery.md §8.7, credentialName). Whether the client
- * may have them was decided before: a generator knows shapes, and not who is there.
+ * SDS: certificates and keys that gateways request by name (spec/discovery.md §8.7, credentialName). The server
+ * authorizes the client before, because generators know shapes but not identities.
  */
 import { create } from '@bufbuild/protobuf';
 import { type Either, isLeft, map } from 'fp-ts/lib/Either.js';
@@ -25,7 +25,7 @@ type SecretInit = Init<typeof SecretSchema>;
 
 type Credentials = Pick<PushContext, 'credentials' | 'referenceGrants'>;
 
-/** One for each name of a usable credential of the proxy's own namespace, or granted to its Gateways; other names are left out. */
+/** One for each usable credential of the proxy's namespace or granted to its Gateways. Other names are omitted. */
 export function buildSecrets(
   shape: ProxyShape,
   push: PushContext,
@@ -33,46 +33,47 @@ export function buildSecrets(
   memory: Memory = noMemory,
 ): Resource[] {
   return names.flatMap((name) => {
-    const asked = parseCredentialName(name, shape.configNamespace);
-    if (asked === undefined || !mayServe(asked, shape.configNamespace, push)) return [];
-    const found = objectOf(asked, push, shape.configNamespace);
+    const credential = parseCredentialName(name, shape.configNamespace);
+    if (credential === undefined || !mayServe(credential, shape.configNamespace, push)) return [];
+    const found = objectOf(credential, push, shape.configNamespace);
     if (found === undefined) return [];
-    // The namespace is in the key: the same name is another secret in another namespace.
+    // The key contains the namespace, because the same name is a different secret in another namespace.
     const inputs = [found.config, found.lists];
-    return memory.recall('SDS', `${asked.namespace} ${name}`, inputs, () => made(name, found)).resources;
+    return memory.recall('SDS', `${credential.namespace} ${name}`, inputs, () => buildCredential(name, found))
+      .resources;
   });
 }
 
 export interface UnservedCredential {
-  /** `absent` and `content` depend on the object; the others are decided without it. */
+  /** `absent` and `content` depend on the object, the others do not. */
   readonly cause: 'name' | 'grant' | 'absent' | 'content';
-  /** A sentence for the author. */
+  /** A sentence for users. */
   readonly text: string;
 }
 
-/** Why a name is not served to proxies of a namespace; `undefined` if it is. */
+/** Why a name is not served to proxies of a namespace, `undefined` if it is. */
 export function unservedCredential(name: string, namespace: string, push: Credentials): UnservedCredential | undefined {
-  const asked = parseCredentialName(name, namespace);
-  if (asked === undefined) return { cause: 'name', text: 'must be kubernetes://NAME or configmap://NAME' };
-  if (!mayServe(asked, namespace, push)) {
-    const text = `is in namespace ${asked.namespace}, where no ReferenceGrant allows Gateways of namespace ${namespace} to refer to it`;
+  const credential = parseCredentialName(name, namespace);
+  if (credential === undefined) return { cause: 'name', text: 'must be kubernetes://NAME or configmap://NAME' };
+  if (!mayServe(credential, namespace, push)) {
+    const text = `is in namespace ${credential.namespace}, where no ReferenceGrant allows Gateways of namespace ${namespace} to refer to it`;
     return { cause: 'grant', text };
   }
-  const found = objectOf(asked, push, namespace);
+  const found = objectOf(credential, push, namespace);
   if (found === undefined)
-    return { cause: 'absent', text: `there is no ${asked.kind} ${asked.namespace}/${asked.name}` };
-  const mistake = mistakeIn(found, asked.roots);
-  if (mistake === undefined) return undefined;
-  return { cause: 'content', text: `${found.config.kind} ${asked.namespace}/${found.config.name} ${mistake}` };
+    return { cause: 'absent', text: `there is no ${credential.kind} ${credential.namespace}/${credential.name}` };
+  const error = contentError(found, credential.roots);
+  if (error === undefined) return undefined;
+  return { cause: 'content', text: `${found.config.kind} ${credential.namespace}/${found.config.name} ${error}` };
 }
 
-const mistakes = new WeakMap<object, Map<boolean, string | undefined>>();
+const errors = new WeakMap<object, Map<boolean, string | undefined>>();
 
-/** Certificates take long to read: each object is read once for what it is asked for. */
-function mistakeIn({ config, lists, read }: Found, roots: boolean): string | undefined {
+/** Cached for each object and use, because parsing certificates is slow. */
+function contentError({ config, lists, read }: Found, roots: boolean): string | undefined {
   const key = lists ?? config;
-  const known = mistakes.get(key) ?? new Map<boolean, string | undefined>();
-  mistakes.set(key, known);
+  const known = errors.get(key) ?? new Map<boolean, string | undefined>();
+  errors.set(key, known);
   if (!known.has(roots)) {
     const result = read();
     known.set(roots, isLeft(result) ? result.left : undefined);
@@ -80,21 +81,23 @@ function mistakeIn({ config, lists, read }: Found, roots: boolean): string | und
   return known.get(roots);
 }
 
-/** An object, and how it is read. */
 interface Found {
   readonly config: Config;
-  /** Checked revocation lists of a Secret's roots. */
+  /** Verified revocation lists of a Secret's authorities. */
   readonly lists: RevocationLists | null;
   readonly read: () => Either<string, SecretInit['type']>;
 }
 
-/** A Secret of another namespace needs a grant; no grant covers ConfigMaps. */
+/** A Secret of another namespace needs a grant. ConfigMaps cannot be granted. */
 function mayServe({ kind, namespace, name }: CredentialName, proxyNamespace: string, push: Credentials): boolean {
   if (namespace === proxyNamespace) return true;
   return kind === 'Secret' && push.referenceGrants.allowsSecret(proxyNamespace, namespace, name);
 }
 
-/** Roots may lie in an object of their own, which then counts, or in one with the server's certificate. */
+/**
+ * Certificates of authorities are in an object of their own, which takes precedence, or in that of the server's
+ * certificate.
+ */
 function objectOf(
   { kind, namespace, name, roots }: CredentialName,
   push: Credentials,
@@ -106,10 +109,12 @@ function objectOf(
       ? { config, lists: null, read: () => asRoots(trustedRootsOfConfigMap(config.spec)) }
       : undefined;
   }
-  const own = roots ? push.credentials.secret(namespace, rootsObjectName(name)) : undefined;
-  // A grant by name covers no other object: the authorities of the certificate must not replace those of a hidden Secret.
-  if (own !== undefined && !push.referenceGrants.allowsSecret(proxyNamespace, namespace, own.name)) return undefined;
-  const config = own ?? push.credentials.secret(namespace, name);
+  const rootsSecret = roots ? push.credentials.secret(namespace, rootsObjectName(name)) : undefined;
+  // A grant by name covers no other object. Without this check, the authorities in the certificate's Secret would
+  // replace those of a Secret that is not granted.
+  if (rootsSecret !== undefined && !push.referenceGrants.allowsSecret(proxyNamespace, namespace, rootsSecret.name))
+    return undefined;
+  const config = rootsSecret ?? push.credentials.secret(namespace, name);
   if (config === undefined) return undefined;
   const lists = roots ? push.credentials.revocationLists(config) : null;
   return {
@@ -119,7 +124,10 @@ function objectOf(
   };
 }
 
-function made(name: string, { config, read }: Found): { resources: Resource[]; dependsOn: Resource['dependsOn'] } {
+function buildCredential(
+  name: string,
+  { config, read }: Found,
+): { resources: Resource[]; dependsOn: Resource['dependsOn'] } {
   const dependsOn = [configKeyOf(config)];
   const type = read();
   if (isLeft(type)) return { resources: [], dependsOn };

@@ -1,27 +1,26 @@
-/** Names under which the control plane serves credentials (spec/discovery.md §8.1, §8.7). */
+/** Resource names of credentials that the control plane serves (spec/discovery.md §8.1, §8.7). */
 
 import { checksClients, clientAuthority } from '../../model/kinds/destinations/client-authority.ts';
 import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
 
-/** What a name asks for. */
 export interface CredentialName {
   readonly kind: 'Secret' | 'ConfigMap';
   readonly namespace: string;
   /** Name of the Secret, without `-cacert`. */
   readonly name: string;
-  /** The certificates of authorities, to check clients with; else the server's own certificate and key. */
+  /** Certificates of authorities that verify clients, otherwise the server's certificate and key. */
   readonly roots: boolean;
 }
 
 const rootsSuffix = '-cacert';
 const schemes = { 'kubernetes://': 'Secret', 'configmap://': 'ConfigMap' } as const;
 
-/** What a Gateway or a DestinationRule calls a credential, as a resource's name: `kubernetes://web-cert`. */
+/** Resource name of a credential in a Gateway or DestinationRule: `kubernetes://web-cert`. */
 export function credentialResourceName(credential: string): string {
   return credential.includes('://') ? credential : `kubernetes://${credential}`;
 }
 
-/** The name of the authorities' certificates that belong to a credential: `kubernetes://web-cert-cacert`. */
+/** Resource name of the authorities of a credential: `kubernetes://web-cert-cacert`. */
 export function rootsResourceName(credential: string): string {
   const name = credentialResourceName(credential);
   return name.endsWith(rootsSuffix) ? name : `${name}${rootsSuffix}`;
@@ -29,25 +28,25 @@ export function rootsResourceName(credential: string): string {
 
 /** A credential that a server requests from the control plane. */
 export interface ServerCredential {
-  /** Name of the resource. */
+  /** Resource name. */
   readonly resource: string;
-  /** The field of the TLS settings that names it: `credentialNames[1]`. */
+  /** The field of the TLS settings with the credential, such as `credentialNames[1]`. */
   readonly field: string;
 }
 
-/** The credentials that a server requests from the control plane; none if its certificates come from elsewhere. */
+/** The credentials that a server requests from the control plane, none if its certificates come from elsewhere. */
 export function serverCredentials(tls: ServerTlsSettings): readonly ServerCredential[] {
   if (tls.mode !== 'SIMPLE' && tls.mode !== 'MUTUAL' && tls.mode !== 'OPTIONAL_MUTUAL') return [];
   const { credentialName, credentialNames, caCertCredentialName } = tls;
-  const own = credentialNames?.length
+  const credentials = credentialNames?.length
     ? credentialNames.map((name, index) => ({ name, field: `credentialNames[${index}]` }))
     : credentialName
       ? [{ name: credentialName, field: 'credentialName' }]
       : [];
   const authority = checksClients(tls) ? clientAuthority(tls) : undefined;
-  const rootsField = caCertCredentialName ? 'caCertCredentialName' : own[0]?.field;
+  const rootsField = caCertCredentialName ? 'caCertCredentialName' : credentials[0]?.field;
   return [
-    ...own.map(({ name, field }) => ({ resource: credentialResourceName(name), field })),
+    ...credentials.map(({ name, field }) => ({ resource: credentialResourceName(name), field })),
     ...(authority?.kind === 'credential' && rootsField !== undefined
       ? [{ resource: rootsResourceName(authority.name), field: rootsField }]
       : []),
@@ -60,9 +59,9 @@ export function credentialsOfServer(tls: ServerTlsSettings): readonly string[] {
 }
 
 /**
- * Takes `kubernetes://[namespace/]name` or `configmap://[namespace/]name` apart; undefined for any other name.
+ * Parses `kubernetes://[namespace/]name` or `configmap://[namespace/]name`, `undefined` for any other name.
  *
- * @param ownNamespace the asking proxy's, where the name says none
+ * @param ownNamespace namespace of the requesting proxy, the default
  */
 export function parseCredentialName(resourceName: string, ownNamespace: string): CredentialName | undefined {
   for (const [scheme, kind] of Object.entries(schemes)) {
@@ -75,7 +74,7 @@ export function parseCredentialName(resourceName: string, ownNamespace: string):
   return undefined;
 }
 
-/** The object that a name is about; the one with the suffix and the one without count as one. */
+/** The object of a name. Names with and without the suffix are one subject. */
 export function subjectOfCredential(resourceName: string): string {
   return withoutSuffix(resourceName.slice(resourceName.lastIndexOf('/') + 1));
 }
@@ -84,7 +83,7 @@ function withoutSuffix(name: string): string {
   return name.endsWith(rootsSuffix) ? name.slice(0, -rootsSuffix.length) : name;
 }
 
-/** A name of an object with the suffix, which may stand beside the one without. */
+/** The object name with the suffix. It may exist beside the one without. */
 export function rootsObjectName(name: string): string {
   return `${name}${rootsSuffix}`;
 }

@@ -1,4 +1,4 @@
-/** Which Secrets and ConfigMaps an object refers to: no other ones are read of a cluster. */
+/** Secrets and ConfigMaps that an object refers to. No others are read from a cluster. */
 import type { Config } from '../../model/config/config.ts';
 import type { WasmPlugin } from '../../model/kinds/extensions/wasm-plugin.ts';
 import type { Gateway } from '../../model/kinds/gateway/gateway.ts';
@@ -13,7 +13,10 @@ export interface CredentialReference {
   readonly name: string;
 }
 
-/** Those of the object's own namespace, where its gateways are by default; what a gateway of another namespace asks for is known by its request. */
+/**
+ * Only references to the object's own namespace, the default namespace of its gateways. What a gateway of another
+ * namespace uses is known from its requests.
+ */
 export function credentialsReferencedBy(config: Config): readonly CredentialReference[] {
   const { kind, namespace } = config;
   switch (kind) {
@@ -44,14 +47,15 @@ export function credentialsReferencedBy(config: Config): readonly CredentialRefe
 }
 
 /**
- * The objects that a name of SDS may be served from: roots may be in an object of their own, or in that of the certificate.
+ * The objects that an SDS name may be served from. Certificates of authorities may be in an object of their own, or in
+ * that of the certificate.
  *
- * @param ownNamespace what a name without a namespace means
+ * @param ownNamespace namespace of names without one
  */
 export function referencesOfCredential(resourceName: string, ownNamespace: string): readonly CredentialReference[] {
   const credential = parseCredentialName(resourceName, ownNamespace);
   if (credential === undefined) return [];
   const { kind, namespace, name, roots } = credential;
-  const own = { kind, namespace, name };
-  return kind === 'Secret' && roots ? [own, { ...own, name: rootsObjectName(name) }] : [own];
+  const reference = { kind, namespace, name };
+  return kind === 'Secret' && roots ? [reference, { ...reference, name: rootsObjectName(name) }] : [reference];
 }

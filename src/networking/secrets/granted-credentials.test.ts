@@ -22,12 +22,12 @@ describe('Secrets that are read for Gateways of other namespaces', () => {
   const readBy = (grants: ReferenceGrants): string[] =>
     grantedCredentials([gateway as never], grants).map(({ kind, namespace, name }) => `${kind} ${namespace}/${name}`);
 
-  it('are those that a ReferenceGrant covers', () => {
+  it('Secrets that a ReferenceGrant covers are read', () => {
     expect(readBy(grant({ name: 'web' }))).toEqual(['Secret certs/web']);
     expect(readBy(grant({}))).toEqual(['Secret certs/web', 'Secret certs/other']);
   });
 
-  it('are none without a grant: a tenant cannot use up the references of another namespace', () => {
+  it('Secrets without a grant are not read, so a tenant cannot use up the references of another namespace', () => {
     expect(readBy(ReferenceGrants.none)).toEqual([]);
   });
 });

@@ -1,12 +1,12 @@
-/** Secrets of other namespaces that ReferenceGrants give to Gateways of the Gateway API. */
+/** Secrets of other namespaces that ReferenceGrants grant to Gateways of the Gateway API. */
 import type { Config } from '../../model/config/config.ts';
 import type { KubernetesGateway } from '../../model/kinds/gateway-api/kubernetes-gateway.ts';
 import type { ReferenceGrants } from '../../model/push-context/reference-grants.ts';
 import { type CredentialReference, referencesOfCredential } from './credential-references.ts';
 
 /**
- * The Secrets to read for listeners that use one of another namespace. A reference without a grant is none: a tenant must not
- * use up the references of another namespace.
+ * The Secrets to read for listeners that use one of another namespace. References without a grant are ignored, so that
+ * a tenant cannot use up the limit of another namespace.
  */
 export function grantedCredentials(
   gateways: readonly Config<KubernetesGateway>[],

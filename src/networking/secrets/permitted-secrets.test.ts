@@ -3,10 +3,10 @@ import { givenObject } from '../../../test/fixtures/given-world.ts';
 import { ReferenceGrants } from '../../model/push-context/reference-grants.ts';
 import { permittedSecrets } from './permitted-secrets.ts';
 
-describe('names of secrets that a client may ask for', () => {
+describe('Secret names that a client may request', () => {
   const names = ['kubernetes://web', 'kubernetes://shop/web', 'kubernetes://other/web', 'nonsense'];
 
-  it('are those of the namespace that it is of', () => {
+  it('a client may request Secrets of its own namespace', () => {
     expect(permittedSecrets(names, { namespace: 'shop', ownNamespace: 'shop' })).toEqual([
       'kubernetes://web',
       'kubernetes://shop/web',
@@ -17,12 +17,12 @@ describe('names of secrets that a client may ask for', () => {
     ]);
   });
 
-  it('are none when nobody knows who it is, or when it is of another namespace than its node says', () => {
+  it('a client without identity, or whose node has another namespace than its identity, may request none', () => {
     expect(permittedSecrets(names, { namespace: undefined, ownNamespace: 'shop' })).toEqual([]);
     expect(permittedSecrets(['kubernetes://web'], { namespace: 'other', ownNamespace: 'shop' })).toEqual([]);
   });
 
-  it('are the same list for the same list, and all of them the list itself', () => {
+  it('equal lists have the same result, which is the list itself if all names are permitted', () => {
     expect(permittedSecrets(names, { namespace: 'shop', ownNamespace: 'shop' })).toBe(
       permittedSecrets(names, { namespace: 'shop', ownNamespace: 'shop' }),
     );
@@ -34,7 +34,7 @@ describe('names of secrets that a client may ask for', () => {
   });
 });
 
-describe('names of Secrets of another namespace', () => {
+describe('Secret names of another namespace', () => {
   const names = [
     'kubernetes://shop/web',
     'kubernetes://shop/web-cacert',
@@ -51,7 +51,7 @@ describe('names of Secrets of another namespace', () => {
   const permittedBy = (grants: ReferenceGrants, namespace = 'edge', ownNamespace = 'edge'): readonly string[] =>
     permittedSecrets(names, { namespace, ownNamespace, grants });
 
-  it('are permitted by a grant to the Gateways of the verified namespace: all Secrets, or the named one', () => {
+  it('a grant to the Gateways of the verified namespace permits all Secrets, or the named one', () => {
     expect(permittedBy(grantOf({}))).toEqual(names.slice(0, 3));
     expect(permittedBy(grantOf({ name: 'web' }))).toEqual(names.slice(0, 2));
   });
@@ -62,16 +62,16 @@ describe('names of Secrets of another namespace', () => {
     ['another kind of referrer', {}, { kind: 'HTTPRoute' }],
     ['a referrer of another group', {}, { group: 'example.com' }],
     ['another namespace', {}, { namespace: 'else' }],
-  ])('are not permitted by a grant for %s', (_, to, from) => {
+  ])('a grant for %s does not permit a Secret', (_, to, from) => {
     expect(permittedBy(grantOf(to, from))).toEqual([]);
   });
 
-  it('are not permitted to a client whose node names the granted namespace and whose identity is of another', () => {
+  it('a client whose node has the granted namespace, but not its identity, may not request a granted Secret', () => {
     expect(permittedBy(grantOf({}), 'thief', 'edge')).toEqual([]);
     expect(permittedBy(grantOf({}), 'edge', 'thief')).toEqual([]);
   });
 
-  it('are no longer permitted when the grant is withdrawn', () => {
+  it('Secrets are no longer permitted when the grant is deleted', () => {
     expect(permittedBy(grantOf({}))).toHaveLength(3);
     expect(permittedBy(ReferenceGrants.none)).toEqual([]);
   });

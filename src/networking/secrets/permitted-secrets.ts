@@ -1,20 +1,19 @@
 /**
- * Which Secrets a client may receive (spec/discovery.md §8.7, credentialName): those of its verified namespace, and those of
- * other namespaces that a ReferenceGrant gives to the Gateways of that namespace. Checked before the caches are read, because
- * caches know proxy shapes and no identities.
+ * Which Secrets a client may receive (spec/discovery.md §8.7, credentialName): those of its verified namespace, and
+ * those of other namespaces that a ReferenceGrant grants to the Gateways of that namespace. Checked before the caches
+ * are read, because caches know proxy shapes but no identities.
  */
 import { onceFor } from '../../model/collections/once-for.ts';
 import { setBounded } from '../../model/collections/set-bounded.ts';
 import type { ReferenceGrants } from '../../model/push-context/reference-grants.ts';
 import { parseCredentialName } from './credential-name.ts';
 
-/** The client that requests Secrets. */
 export interface SecretClient {
-  /** Verified namespace; `undefined` if the client is not authenticated. */
+  /** Verified namespace, `undefined` if the client is not authenticated. */
   readonly namespace: string | undefined;
-  /** Namespace of a name that has none. */
+  /** Default namespace of credential names. */
   readonly ownNamespace: string;
-  /** Grants that apply to the client; absent: it receives no Secrets of other namespaces. */
+  /** Grants that apply to the client. If absent, it receives no Secrets of other namespaces. */
   readonly grants?: ReferenceGrants;
 }
 
@@ -24,12 +23,11 @@ interface PermittedNames {
 }
 
 const none: readonly string[] = [];
-/** Permitted names by list and namespace: callers compare lists by identity, so equal requests return the same list. */
+/** Permitted names by list and namespace. Callers compare lists by identity, so equal requests return the same list. */
 const permitted = onceFor((_: readonly string[]) => new Map<string, PermittedNames>());
 /** Namespaces for which the result of one list is cached. */
 const maxNamespaces = 64;
 
-/** The names of Secrets that the client may receive. */
 export function permittedSecrets(
   names: readonly string[],
   { namespace, ownNamespace, grants }: SecretClient,
@@ -43,7 +41,7 @@ export function permittedSecrets(
     const credential = parseCredentialName(resourceName, ownNamespace);
     if (credential === undefined) return false;
     if (credential.namespace === namespace) return true;
-    // A client whose node names another namespace than its identity has no grants.
+    // A client whose node has a different namespace than its identity has no grants.
     if (grants === undefined || namespace !== ownNamespace || credential.kind !== 'Secret') return false;
     return grants.allowsSecret(namespace, credential.namespace, credential.name);
   };
@@ -55,10 +53,10 @@ export function permittedSecrets(
   return result.names;
 }
 
-const others = onceFor((names: readonly string[]) => {
+const nonSecretNames = onceFor((names: readonly string[]) => {
   const chosen = names.filter((name) => parseCredentialName(name, '-')?.kind !== 'Secret');
   return chosen.length === names.length ? names : chosen;
 });
 
-/** The names that are about no Secret: the same list for the same list. */
-export const withoutSecrets = (names: readonly string[]): readonly string[] => others(names);
+/** Names that refer to no Secret. Returns the same list for the same list. */
+export const withoutSecrets = (names: readonly string[]): readonly string[] => nonSecretNames(names);

@@ -1,6 +1,6 @@
 /**
- * Shapes that stand for many: what two namespaces, or two workloads of one, have in common is made for such a shape, once.
- * No proxy has one.
+ * Shapes that represent many proxies. Resources that namespaces, or workloads of a namespace, have in common are built
+ * once for such a shape. No connected proxy has one.
  */
 import { onceFor } from '../../model/collections/once-for.ts';
 import { WeakValues } from '../../model/collections/weak-values.ts';
@@ -9,28 +9,29 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import { publicViewNamespace } from '../../model/services/visibility.ts';
 import { labelsText } from '../inputs/input-text.ts';
 
-/** Whom a shape stands for. */
-type Standing = 'everybody' | 'namespace';
+/** Proxies that a common shape represents. */
+type CommonScope = 'mesh' | 'namespace';
 
-const standings = new WeakMap<ProxyShape, Standing>();
-/** Common shapes: equal ones are one object. */
+const scopes = new WeakMap<ProxyShape, CommonScope>();
+/** Equal common shapes are one object. */
 const shapes = new WeakValues<ProxyShape>();
-/** Held by the shapes that they stand for. Labels count where endpoints are ordered by them, and nowhere else. */
-const byLabels = onceFor((shape: ProxyShape) => made(shape, shape.labels));
-const forAnyLabels = onceFor((shape: ProxyShape) => made(shape, {}));
+/** Referenced by the shapes that they represent. Labels are only relevant if endpoints are ordered by them. */
+const byLabels = onceFor((shape: ProxyShape) => buildCommonShapes(shape, shape.labels));
+const forAnyLabels = onceFor((shape: ProxyShape) => buildCommonShapes(shape, {}));
 
 /**
- * The shapes whose lists a shape's may be made from: of a proxy in a namespace that sees what everybody sees, and of one of its
- * own namespace; both are nobody's workload. What else clusters and endpoints depend on is as in the shape.
+ * Shapes from whose lists a shape's list can be composed: a proxy of a namespace without exceptions in visibility, and
+ * a proxy of the own namespace. Both have no services of their own. Other properties that clusters and endpoints depend
+ * on are those of the shape.
  */
 export function commonShapes(shape: ProxyShape, push: PushContext): readonly ProxyShape[] {
-  const standing = standings.get(shape);
-  if (standing === 'everybody') return [];
-  const { everybody, namespace } = (push.ordersEndpointsByLabels ? byLabels : forAnyLabels)(shape);
-  return standing === 'namespace' ? [everybody] : [everybody, namespace];
+  const scope = scopes.get(shape);
+  if (scope === 'mesh') return [];
+  const { mesh, namespace } = (push.ordersEndpointsByLabels ? byLabels : forAnyLabels)(shape);
+  return scope === 'namespace' ? [mesh] : [mesh, namespace];
 }
 
-function made(shape: ProxyShape, labels: ProxyShape['labels']): Readonly<Record<Standing, ProxyShape>> {
+function buildCommonShapes(shape: ProxyShape, labels: ProxyShape['labels']): Readonly<Record<CommonScope, ProxyShape>> {
   const { type, ipFamily, nodeName, locality, network, clusterId, interceptionMode, matchedMetadata, runsWasm } = shape;
   const { ISTIO_EXTENSIONS, WORKLOAD_CERTIFICATES, REVOCATION_LISTS } = shape.metadata;
   const metadata = {
@@ -38,7 +39,7 @@ function made(shape: ProxyShape, labels: ProxyShape['labels']): Readonly<Record<
     ...(WORKLOAD_CERTIFICATES !== undefined && { WORKLOAD_CERTIFICATES }),
     ...(REVOCATION_LISTS !== undefined && { REVOCATION_LISTS }),
   };
-  const own = {
+  const relevant = {
     type,
     ipFamily,
     nodeName,
@@ -50,19 +51,19 @@ function made(shape: ProxyShape, labels: ProxyShape['labels']): Readonly<Record<
     runsWasm,
     metadata,
   };
-  const text = `${JSON.stringify(own)} ${labelsText(labels)}`;
-  const nobodys = { ...own, labels, ownAddresses: [], dnsDomain: '', serviceTargets: [] };
-  const standingFor = (standing: Standing, configNamespace: string): ProxyShape => {
+  const text = `${JSON.stringify(relevant)} ${labelsText(labels)}`;
+  const unowned = { ...relevant, labels, ownAddresses: [], dnsDomain: '', serviceTargets: [] };
+  const commonShape = (scope: CommonScope, configNamespace: string): ProxyShape => {
     const key = `${configNamespace} ${text}`;
     const known = shapes.get(key);
     if (known !== undefined) return known;
-    const common = { ...nobodys, configNamespace };
-    standings.set(common, standing);
+    const common = { ...unowned, configNamespace };
+    scopes.set(common, scope);
     shapes.set(key, common);
     return common;
   };
   return {
-    everybody: standingFor('everybody', publicViewNamespace),
-    namespace: standingFor('namespace', shape.configNamespace),
+    mesh: commonShape('mesh', publicViewNamespace),
+    namespace: commonShape('namespace', shape.configNamespace),
   };
 }

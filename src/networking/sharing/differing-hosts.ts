@@ -1,6 +1,6 @@
 /**
- * Hosts that mean something else to one shape than to another: another service, or another destination rule. Clusters and
- * endpoints of all other hosts are the same for both.
+ * Hosts that resolve to different services or destination rules for two shapes. Clusters and endpoints of all other
+ * hosts are the same.
  */
 import { onceFor, onceForPair } from '../../model/collections/once-for.ts';
 import { isWildcard } from '../../model/fields/hostname.ts';
@@ -17,24 +17,24 @@ type Hosts = ReadonlySet<string>;
 const none: Hosts = new Set();
 const tooMany = 'too many';
 
-/** So few may differ however small the mesh is; of more services a quarter. */
+/** Limit of differing hosts in a small mesh. The limit in a larger mesh is a quarter of the services. */
 const fewHosts = 16;
 
-/** Workloads of a namespace get one answer; undefined: so many differ that the one's list is little help for the other's. */
+/** Cached for workloads of a namespace. `undefined` if so many hosts differ that sharing has no benefit. */
 export function differingHosts(shape: ProxyShape, common: ProxyShape, push: PushContext): Hosts | undefined {
-  const known = answers(push);
+  const known = differingByViews(push);
   const key = `${viewText(shape, push)}>${viewText(common, push)}`;
-  let answer = known.get(key);
-  if (answer === undefined) {
-    answer = withAliases(differing(shape, common, push), shape, common, push);
-    known.set(key, answer);
+  let result = known.get(key);
+  if (result === undefined) {
+    result = withAliases(differing(shape, common, push), shape, common, push);
+    known.set(key, result);
   }
-  return answer === tooMany ? undefined : answer;
+  return result === tooMany ? undefined : result;
 }
 
-const answers = onceFor((_: PushContext) => new Map<string, Hosts | typeof tooMany>());
+const differingByViews = onceFor((_: PushContext) => new Map<string, Hosts | typeof tooMany>());
 
-/** What of a shape decides what hosts mean to it. */
+/** The properties of a shape that determine how hosts resolve. */
 function viewText(shape: ProxyShape, push: PushContext): string {
   const { type, configNamespace, labels } = shape;
   const { sidecar } = push.sidecarScopeFor(shape);
@@ -43,23 +43,24 @@ function viewText(shape: ProxyShape, push: PushContext): string {
 }
 
 function differing(shape: ProxyShape, common: ProxyShape, push: PushContext): Hosts | typeof tooMany {
-  const [own, theirs] = [push.sidecarScopeFor(shape), push.sidecarScopeFor(common)];
-  const most = Math.max(fewHosts, own.services.length / 4);
-  if (Math.abs(own.services.length - theirs.services.length) > most) return tooMany;
-  const ofServices = own.services === theirs.services ? none : hostsOfOthers(own.services, theirs.services);
-  if (ofServices.size > most) return tooMany;
+  const [scope, commonScope] = [push.sidecarScopeFor(shape), push.sidecarScopeFor(common)];
+  const maxDiffering = Math.max(fewHosts, scope.services.length / 4);
+  if (Math.abs(scope.services.length - commonScope.services.length) > maxDiffering) return tooMany;
+  const ofServices =
+    scope.services === commonScope.services ? none : hostsInOneList(scope.services, commonScope.services);
+  if (ofServices.size > maxDiffering) return tooMany;
   const hosts = new Set(ofServices);
-  for (const service of servicesOfOwnRules(shape, own, push)) {
+  for (const service of servicesWithOwnRules(shape, scope, push)) {
     const rule = push.destinationRuleFor(shape.configNamespace, service, shape.labels);
     if (rule === push.destinationRuleFor(common.configNamespace, service, common.labels)) continue;
     hosts.add(service.hostname);
-    if (hosts.size > most) return tooMany;
+    if (hosts.size > maxDiffering) return tooMany;
   }
   return hosts;
 }
 
-/** Hosts of services that are in one of two lists only; both are in the order of their age. */
-const hostsOfOthers = onceForPair((a: readonly Service[], b: readonly Service[]): Hosts => {
+/** Hosts of services that only one of the lists contains. Both lists are sorted by age. */
+const hostsInOneList = onceForPair((a: readonly Service[], b: readonly Service[]): Hosts => {
   const hosts = new Set<string>();
   for (let [i, j] = [0, 0]; i < a.length || j < b.length; ) {
     const [left, right] = [a[i], b[j]];
@@ -72,8 +73,8 @@ const hostsOfOthers = onceForPair((a: readonly Service[], b: readonly Service[])
   return hosts;
 });
 
-/** The services that the rules may be for which not everybody has. */
-function servicesOfOwnRules(
+/** Services that may have rules which do not apply to all namespaces. */
+function servicesWithOwnRules(
   { configNamespace, labels }: ProxyShape,
   scope: SidecarScope,
   push: PushContext,
@@ -87,7 +88,7 @@ function servicesOfOwnRules(
 
 const aliasesIn = onceFor((services: readonly Service[]) => services.filter(isAlias));
 
-/** What a name is another name for decides what it means: both differ, or neither does. */
+/** An alias and its targets differ together, because the targets determine how the alias resolves. */
 function withAliases(
   hosts: Hosts | typeof tooMany,
   shape: ProxyShape,

@@ -10,14 +10,14 @@ function given(...objects: (readonly AccessLogging[])[]): Config<Telemetry>[] {
 const defaults = { defaultProviders: { accessLogging: ['a', 'b'] } };
 const none = { defaultProviders: {} };
 
-describe('the logs of a connection', () => {
-  it('are those of the mesh where nobody says anything', () => {
+describe('access logs of a connection', () => {
+  it("the mesh's access logs are the default", () => {
     expect(chosenLogs([], defaults, 'CLIENT')).toEqual([{ target: 'a' }, { target: 'b' }]);
     expect(chosenLogs([], none, 'CLIENT')).toEqual([{ target: meshLog }]);
     expect(chosenLogs(given([]), none, 'SERVER')).toEqual([{ target: meshLog }]);
   });
 
-  it('are turned off by a rule that names no provider, for its side of connections', () => {
+  it('a rule without a provider disables access logs for its side of connections', () => {
     const off: AccessLogging = { disabled: true, match: { mode: 'CLIENT' } };
     expect(chosenLogs(given([off]), defaults, 'CLIENT')).toEqual([]);
     expect(chosenLogs(given([off]), none, 'CLIENT')).toEqual([]);
@@ -25,17 +25,17 @@ describe('the logs of a connection', () => {
     expect(chosenLogs(given([off]), defaults, 'SERVER')).toEqual([{ target: 'a' }, { target: 'b' }]);
   });
 
-  it('are turned on again by a narrower object', () => {
+  it('a more specific object enables access logs again', () => {
     const telemetries = given([{ disabled: true }], [{ disabled: false, filter: 'x' }]);
     expect(chosenLogs(telemetries, none, 'CLIENT')).toEqual([{ target: meshLog, filter: 'x' }]);
   });
 
-  it('are those of the providers that are named, and no more those of the mesh', () => {
+  it("a rule with providers replaces the mesh's access logs", () => {
     expect(chosenLogs(given([{ providers: ['c'] }]), defaults, 'CLIENT')).toEqual([{ target: 'c' }]);
     expect(chosenLogs(given([{ providers: ['c'] }]), none, 'SERVER')).toEqual([{ target: 'c' }]);
   });
 
-  it('are, for a rule that names no provider, those of the rule before it', () => {
+  it('a rule without providers applies to those of the previous rule', () => {
     const telemetries = given([{ providers: ['c', 'd'] }], [{ filter: 'x' }]);
     expect(chosenLogs(telemetries, defaults, 'CLIENT')).toEqual([
       { target: 'c', filter: 'x' },
@@ -43,7 +43,7 @@ describe('the logs of a connection', () => {
     ]);
   });
 
-  it('are of a provider as the last rule for it says', () => {
+  it('the last rule for a provider applies', () => {
     const telemetries = given(
       [{ providers: ['c'], filter: 'x' }, { providers: ['d'] }],
       [{ providers: ['c'], disabled: true }],
@@ -51,7 +51,7 @@ describe('the logs of a connection', () => {
     expect(chosenLogs(telemetries, none, 'CLIENT')).toEqual([{ target: 'd' }]);
   });
 
-  it('are none when rules name providers for the other side only', () => {
+  it('there are no access logs if rules only name providers for the other side', () => {
     expect(chosenLogs(given([{ providers: ['c'], match: { mode: 'SERVER' } }]), none, 'CLIENT')).toEqual([]);
   });
 });

@@ -1,39 +1,39 @@
-/** Which logs a connection writes: the `accessLogging` of the Telemetry objects in force (spec/discovery.md §8.11). */
+/** Selects access logs by the `accessLogging` of active Telemetry objects (spec/discovery.md §8.11). */
 import type { Config } from '../../model/config/config.ts';
 import type { AccessLogging, Telemetry } from '../../model/kinds/extensions/telemetry.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
-import { isFor, type Side } from './mode.ts';
+import { isFor, type TelemetrySide } from './mode.ts';
 
-/** The logs that the mesh configuration asks for by itself (`accessLogFile`, `enableEnvoyAccessLogService`), as one. */
+/** The logs of the mesh configuration itself (`accessLogFile`, `enableEnvoyAccessLogService`), as one target. */
 export const meshLog = Symbol('log of the mesh configuration');
 
-/** A provider by its name. */
+/** A provider's name. */
 export type LogTarget = string | typeof meshLog;
 
 export interface LogChoice {
   readonly target: LogTarget;
-  /** An expression of the Common Expression Language: what it is false for is not logged. */
+  /** A CEL expression. Entries for which it is false are not logged. */
   readonly filter?: string;
 }
 
 /**
- * Rule by rule, the mesh's first: each says of its providers whether and what they log. A rule that names none is about
- * those of the rule before it; the first about the mesh's default providers, and if there are none about the log of the
- * mesh configuration.
+ * Applies the rules in order, those of the mesh first. Each rule sets whether and what its providers log. A rule
+ * without providers applies to those of the previous rule, the first one to the mesh's default providers, or to the log
+ * of the mesh configuration if it has no defaults.
  *
- * @returns in the order in which the targets were first named
+ * @returns in the order in which targets were first named
  */
 export function chosenLogs(
   telemetries: readonly Config<Telemetry>[],
   mesh: Pick<MeshConfig, 'defaultProviders'>,
-  side: Side,
+  side: TelemetrySide,
 ): readonly LogChoice[] {
   const { accessLogging: byDefault = [] } = mesh.defaultProviders;
   let targets: readonly LogTarget[] = byDefault.length > 0 ? byDefault : [meshLog];
   const rules = telemetries.flatMap(({ spec }) => spec.accessLogging ?? []);
   if (rules.length === 0) return targets.map((target) => ({ target }));
   const choices = new Map<LogTarget, LogChoice | undefined>();
-  // What no rule speaks of stays as the mesh says, unless a rule names others.
+  // If no rule names a provider, the mesh's default targets are kept.
   if (rules.every(({ providers = [] }) => providers.length === 0)) {
     for (const target of targets) choices.set(target, { target });
   }
@@ -45,7 +45,7 @@ export function chosenLogs(
   return [...choices.values()].filter((choice) => choice !== undefined);
 }
 
-/** Undefined: nothing is logged there. */
+/** `undefined` if the target is disabled. */
 function choiceOf({ disabled, filter }: AccessLogging, target: LogTarget): LogChoice | undefined {
   if (disabled === true) return undefined;
   return filter === undefined ? { target } : { target, filter };

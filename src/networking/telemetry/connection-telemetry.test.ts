@@ -10,7 +10,7 @@ extensionProviders:
 defaultProviders: { accessLogging: [logs] }
 `;
 
-/** The collector is seen from `near` alone. */
+/** Only `near` sees the collector. */
 const yaml = `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -33,12 +33,12 @@ spec:
 
 function listenerOf(mesh: GivenMesh, node: Parameters<typeof givenShape>[0], memory = rememberAll()): string {
   const { context } = mesh;
-  const made = buildListeners(givenShape(node, context), context, memory);
-  return Buffer.from(made.find(({ name }) => name === '0.0.0.0_80')!.bytes).toString('latin1');
+  const built = buildListeners(givenShape(node, context), context, memory);
+  return Buffer.from(built.find(({ name }) => name === '0.0.0.0_80')!.bytes).toString('latin1');
 }
 
-describe('a listener that proxies share', () => {
-  it('is another one for those that do not reach the service of a log', () => {
+describe('listener that proxies share', () => {
+  it('proxies that do not reach the service of an access log have a separate listener', () => {
     const mesh = givenMesh(yaml, { meshConfig });
     const memory = rememberAll();
     expect(listenerOf(mesh, { namespace: 'near' }, memory)).toContain('outbound|9000||logs.test');
@@ -46,7 +46,7 @@ describe('a listener that proxies share', () => {
     expect(listenerOf(mesh, { namespace: 'near' }, memory)).toContain('outbound|9000||logs.test');
   });
 
-  it('is another one for workloads that traces tell apart, and one where nothing is traced', () => {
+  it('workloads with different trace identities have separate listeners, and share one without tracing', () => {
     const traced = givenMesh(yaml, {
       meshConfig: `${meshConfig.replace('accessLogging: [logs]', 'tracing: [spans]')}`,
     });
@@ -60,7 +60,7 @@ describe('a listener that proxies share', () => {
     expect(plain.made.filter((id) => id.startsWith('LDS ["0.0.0.0",80'))).toHaveLength(1);
   });
 
-  it('is another one for proxies of other settings', () => {
+  it('proxies with different settings have separate listeners', () => {
     const mesh = givenMesh(yaml);
     const memory = rememberAll();
     const quiet = { namespace: 'far', metadata: { PROXY_CONFIG: '{"proxyHeaders": {"server": {"value": "quiet"}}}' } };
@@ -69,7 +69,7 @@ describe('a listener that proxies share', () => {
   });
 });
 
-it('logs of a provider in the cluster go to the service of its namespace, and to none that another namespace has for its host', () => {
+it('a provider in the cluster uses the service of its namespace, and none of another namespace for its host', () => {
   const inCluster = (text: string): string => text.replaceAll('logs.test', 'logs.near.svc.cluster.local');
   const mesh = (namespace: string): GivenMesh => {
     const exported = yaml

@@ -1,6 +1,6 @@
 /**
- * What a connection logs, and how its requests are traced: what the mesh configuration, the Telemetry objects in force,
- * the proxy's own settings and what the proxy reaches say together (spec/discovery.md §8.11).
+ * Access logs, tracing and metrics of a connection, from the mesh configuration, active Telemetry objects, the proxy's
+ * settings and its reachable services (spec/discovery.md §8.11).
  */
 import type { ConfigKey } from '../../model/config/config.ts';
 import { telemetryProvidersOf } from '../../model/mesh/extension-providers.decode.ts';
@@ -11,55 +11,55 @@ import { serviceKey } from '../../model/services/service.ts';
 import type { ProxyContext } from '../inputs/connection-context.ts';
 import { hasIstioExtensions } from '../messages/istio-extensions.ts';
 import { chosenLogs, meshLog } from './access-logging.ts';
-import type { Side } from './mode.ts';
-import { ownLabelsOf } from './own-labels.ts';
+import type { TelemetrySide } from './mode.ts';
 import { type ProviderCluster, providerCluster } from './provider-cluster.ts';
 import { type ReportedMetrics, reportedMetrics, reportingInterval } from './reported-metrics.ts';
 import { chosenTracing, type TracingChoice } from './tracing.ts';
-import { type WorkloadIdentity, workloadIdentity } from './workload-identity.ts';
+import { type TracedWorkload, tracedWorkload } from './workload-identity.ts';
+import { workloadLabelsOf } from './workload-labels.ts';
 
-/** One log: of a provider, or (without one) those of the mesh configuration. */
+/** The log of a provider, or without one the logs of the mesh configuration. */
 export interface ConnectionLog {
   readonly provider?: TelemetryProvider;
-  /** Where the provider's service is; a file needs none. */
+  /** The cluster of the provider's service, absent for a file. */
   readonly cluster?: string;
   readonly filter?: string;
 }
 
 export interface ConnectionTracing extends TracingChoice {
-  /** Undefined: the tracer of the proxy's bootstrap. */
+  /** `undefined` for the tracer of the proxy's bootstrap. */
   readonly tracer:
     | { readonly provider: TelemetryProvider; readonly cluster: string; readonly host: string }
     | undefined;
-  readonly workload: WorkloadIdentity;
+  readonly workload: TracedWorkload;
 }
 
 export interface ConnectionTelemetry {
   readonly logs: readonly ConnectionLog[];
-  /** Undefined: requests are not traced. */
+  /** `undefined` if requests are not traced. */
   readonly tracing: ConnectionTracing | undefined;
-  /** Whether a build of Envoy that can counts requests and connections as the mesh does. */
+  /** Whether an Istio build of Envoy counts requests and connections itself. */
   readonly metrics: boolean;
-  /** What the proxy's agent counts, or Envoy itself; `undefined` if neither does, or nothing is reported. */
+  /** What the proxy's agent or Envoy counts, `undefined` if neither does, or nothing is reported. */
   readonly standardMetrics: ReportedMetrics | undefined;
   /** Milliseconds between reports of an open TCP connection. */
   readonly reportingIntervalMs: number;
   readonly settings: ProxySettings;
   /**
-   * Equal for proxies of one mesh configuration and the same Telemetry objects that log and trace alike, and have the
-   * same settings; empty where nothing of the proxy counts.
+   * Equal for proxies with equal telemetry, given one mesh configuration and the same Telemetry objects. Empty if no
+   * property of the proxy is relevant.
    */
   readonly text: string;
   /** The services of the providers. */
   readonly dependsOn: readonly ConfigKey[];
 }
 
-const known = new WeakMap<object, WeakMap<ProxyShape, Map<Side, ConnectionTelemetry>>>();
+const known = new WeakMap<object, WeakMap<ProxyShape, Map<TelemetrySide, ConnectionTelemetry>>>();
 
-export function telemetryOf({ shape, push, policies }: ProxyContext, side: Side): ConnectionTelemetry {
-  const ofPush = known.get(push) ?? new WeakMap<ProxyShape, Map<Side, ConnectionTelemetry>>();
+export function telemetryOf({ shape, push, policies }: ProxyContext, side: TelemetrySide): ConnectionTelemetry {
+  const ofPush = known.get(push) ?? new WeakMap<ProxyShape, Map<TelemetrySide, ConnectionTelemetry>>();
   known.set(push, ofPush);
-  const ofShape = ofPush.get(shape) ?? new Map<Side, ConnectionTelemetry>();
+  const ofShape = ofPush.get(shape) ?? new Map<TelemetrySide, ConnectionTelemetry>();
   ofPush.set(shape, ofShape);
   let telemetry = ofShape.get(side);
   if (telemetry === undefined) {
@@ -69,11 +69,11 @@ export function telemetryOf({ shape, push, policies }: ProxyContext, side: Side)
   return telemetry;
 }
 
-/** Types of providers that logs go to, and that need a service. */
+/** Types of log providers that need a service. */
 const logServices: ReadonlySet<ProviderType> = new Set(['envoyHttpAls', 'envoyTcpAls', 'envoyOtelAls']);
 const tracerTypes: ReadonlySet<ProviderType> = new Set(['zipkin', 'datadog', 'skywalking', 'opentelemetry']);
 
-function resolved(proxy: ProxyContext, side: Side): ConnectionTelemetry {
+function resolved(proxy: ProxyContext, side: TelemetrySide): ConnectionTelemetry {
   const { shape, push, policies } = proxy;
   const { mesh } = push;
   const providers = telemetryProvidersOf(mesh);
@@ -107,7 +107,7 @@ function resolved(proxy: ProxyContext, side: Side): ConnectionTelemetry {
     ...(shape.metadata.PROXY_CONFIG !== undefined && { settings: shape.metadata.PROXY_CONFIG }),
     ...(hasIstioExtensions(shape, mesh) && { istio: true }),
     ...(agentCounts !== undefined && { agentCounts }),
-    ...(agentCounts === 'stats' && reported !== undefined && { own: ownLabelsOf(shape) }),
+    ...(agentCounts === 'stats' && reported !== undefined && { own: workloadLabelsOf(shape) }),
   };
   const isPlain = facts.clusters.length === 0 && Object.keys(facts).length === 1;
   return {
@@ -122,10 +122,10 @@ function resolved(proxy: ProxyContext, side: Side): ConnectionTelemetry {
   };
 }
 
-/** A provider that is not there reports nothing, and so does a bootstrap without a tracer. */
+/** A missing provider reports nothing, and so does a bootstrap without a tracer. */
 function resolvedTracing(
   { shape, push, policies }: ProxyContext,
-  side: Side,
+  side: TelemetrySide,
   settings: ProxySettings,
   tracerNamed: (name: string) => ConnectionTracing['tracer'],
 ): ConnectionTracing | undefined {
@@ -140,6 +140,6 @@ function resolvedTracing(
     customTags: choice.customTags ?? settings.tracing.customTags,
     istioTags: choice.istioTags && (settings.tracing.enableIstioTags ?? true),
     tracer,
-    workload: workloadIdentity(shape, settings),
+    workload: tracedWorkload(shape, settings),
   };
 }

@@ -1,4 +1,4 @@
-/** The cluster behind an extension provider of the mesh: that of a service which the proxy reaches. */
+/** The cluster of an extension provider's service, if the proxy reaches it. */
 import type { ProviderAddress } from '../../model/mesh/extension-providers.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -14,8 +14,8 @@ export interface ProviderCluster {
 }
 
 /**
- * Undefined when the proxy has no such cluster: Envoy refuses listeners that report to a cluster which it does not know,
- * so the provider is then left out.
+ * `undefined` if the proxy has no such cluster. Envoy rejects listeners that report to an unknown cluster, so the
+ * provider is then omitted.
  *
  * @param address.service `host`, or `namespace/host`
  */

@@ -1,4 +1,6 @@
-/** Which standard metrics a connection reports, and how Telemetry objects change them (spec/standard-metrics.md §6). */
+/**
+ * Which standard metrics a connection reports, with the overrides of Telemetry objects (spec/standard-metrics.md §6).
+ */
 import type { Config } from '../../model/config/config.ts';
 import { withoutStringConversion } from '../../model/fields/cel/conversion.ts';
 import type { MetricOverride, Telemetry } from '../../model/kinds/extensions/telemetry.ts';
@@ -6,20 +8,20 @@ import type { TelemetryProvider } from '../../model/mesh/extension-providers.ts'
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { type StandardMetricId, standardMetricIds } from '../../model/standard-metrics/standard-metrics.ts';
 import { type LabelValue, type MetricRule, maxExpressions } from '../../model/standard-metrics/stream-rules.ts';
-import { isFor, type Side } from './mode.ts';
+import { isFor, type TelemetrySide } from './mode.ts';
 
 export interface ReportedMetrics {
   readonly rules: Readonly<Partial<Record<StandardMetricId, MetricRule>>>;
-  /** CEL expressions of labels, by the numbers in the rules. */
+  /** CEL expressions of labels, by the indexes in the rules. */
   readonly expressions: readonly string[];
 }
 
-/** TCP connections report their bytes so often unless a Telemetry object says otherwise. */
+/** Default interval of reports of open TCP connections. */
 export const defaultReportingMs = 5_000;
 
 /**
- * Applies overrides from the mesh's to the workload's: of each metric the last `disabled` applies, and of each label the last
- * operation.
+ * Applies overrides from the mesh's to the workload's. The last `disabled` of each metric applies, and the last
+ * operation of each label.
  *
  * @returns `undefined` if no Prometheus provider is active, or every metric is disabled
  */
@@ -27,7 +29,7 @@ export function reportedMetrics(
   telemetries: readonly Config<Telemetry>[],
   { defaultProviders }: Pick<MeshConfig, 'defaultProviders'>,
   providers: ReadonlyMap<string, TelemetryProvider>,
-  side: Side,
+  side: TelemetrySide,
 ): ReportedMetrics | undefined {
   let named: readonly string[] = defaultProviders.metrics ?? [];
   const changes = new Map<StandardMetricId, Changes>();
@@ -42,15 +44,17 @@ export function reportedMetrics(
   return withExpressions(changes);
 }
 
-/** The narrowest interval, in milliseconds, at which open TCP connections report. */
+/** The interval in milliseconds of the most specific object, for reports of open TCP connections. */
 export function reportingInterval(telemetries: readonly Config<Telemetry>[]): number {
-  const said = telemetries.flatMap(({ spec }) => spec.metrics ?? []).flatMap((rule) => rule.reportingIntervalMs ?? []);
-  return said.at(-1) ?? defaultReportingMs;
+  const intervals = telemetries
+    .flatMap(({ spec }) => spec.metrics ?? [])
+    .flatMap((rule) => rule.reportingIntervalMs ?? []);
+  return intervals.at(-1) ?? defaultReportingMs;
 }
 
 interface Changes {
   disabled: boolean;
-  /** Undefined: the label is removed. */
+  /** `undefined` if the label is removed. */
   readonly labels: Map<string, string | undefined>;
 }
 
@@ -65,12 +69,12 @@ function change(
   id: StandardMetricId,
   { disabled, tagOverrides = {} }: MetricOverride,
 ): void {
-  const before = changes.get(id) ?? { disabled: false, labels: new Map() };
-  if (disabled !== undefined) before.disabled = disabled;
+  const change = changes.get(id) ?? { disabled: false, labels: new Map() };
+  if (disabled !== undefined) change.disabled = disabled;
   for (const [label, { operation, value }] of Object.entries(tagOverrides)) {
-    before.labels.set(label, operation === 'REMOVE' ? undefined : (value ?? ''));
+    change.labels.set(label, operation === 'REMOVE' ? undefined : (value ?? ''));
   }
-  changes.set(id, before);
+  changes.set(id, change);
 }
 
 /** Equal expressions of several metrics are evaluated once. */

@@ -10,14 +10,14 @@ function given(...objects: (readonly Tracing[])[]): Config<Telemetry>[] {
 const mesh = { defaultProviders: { tracing: ['zipkin', 'other'] }, enableTracing: true };
 const bare = { defaultProviders: {}, enableTracing: true };
 
-describe('how requests are traced', () => {
-  it('is by the first default provider, or the tracer of the bootstrap', () => {
+describe('tracing of requests', () => {
+  it('requests use the first default provider, or the tracer of the bootstrap', () => {
     expect(chosenTracing([], mesh, 'CLIENT')).toMatchObject({ provider: 'zipkin', sampling: undefined });
     expect(chosenTracing([], bare, 'CLIENT')).toMatchObject({ provider: undefined });
     expect(chosenTracing([], { ...bare, enableTracing: false }, 'CLIENT')).toBeUndefined();
   });
 
-  it('is said field by field, the narrowest object last', () => {
+  it('each field comes from the most specific object', () => {
     const telemetries = given(
       [{ randomSamplingPercentage: 10, customTags: { a: { literal: { value: 'mesh' } } }, enableIstioTags: false }],
       [{ customTags: { b: { literal: { value: 'own' } } } }, { providers: ['third', 'fourth'] }],
@@ -32,13 +32,13 @@ describe('how requests are traced', () => {
     });
   });
 
-  it('is said for one side alone', () => {
+  it('a rule may apply to one side only', () => {
     const telemetries = given([{ match: { mode: 'SERVER' }, randomSamplingPercentage: 0 }]);
     expect(chosenTracing(telemetries, mesh, 'SERVER')?.sampling).toBe(0);
     expect(chosenTracing(telemetries, mesh, 'CLIENT')?.sampling).toBeUndefined();
   });
 
-  it('is not at all where spans are not to be reported, until a narrower object says that they are', () => {
+  it('tracing is off where span reporting is disabled, until a more specific object enables it', () => {
     const silent = [{ disableSpanReporting: true }];
     expect(chosenTracing(given(silent), mesh, 'CLIENT')).toBeUndefined();
     expect(chosenTracing(given(silent, [{ disableSpanReporting: false }]), mesh, 'CLIENT')?.provider).toBe('zipkin');

@@ -1,13 +1,13 @@
-/** How the requests of a connection are traced: the `tracing` of the Telemetry objects in force (spec/discovery.md §8.11). */
+/** Tracing of a connection's requests by the `tracing` of active Telemetry objects (spec/discovery.md §8.11). */
 import type { Config } from '../../model/config/config.ts';
 import type { CustomTag, Telemetry } from '../../model/kinds/extensions/telemetry.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
-import { isFor, type Side } from './mode.ts';
+import { isFor, type TelemetrySide } from './mode.ts';
 
 export interface TracingChoice {
-  /** Name of the provider that spans are reported to; undefined: the tracer of the proxy's bootstrap. */
+  /** Name of the provider, `undefined` for the tracer of the proxy's bootstrap. */
   readonly provider: string | undefined;
-  /** Percent; undefined: nobody said. */
+  /** Percent, `undefined` if not set. */
   readonly sampling: number | undefined;
   readonly customTags: Readonly<Record<string, CustomTag>> | undefined;
   readonly useRequestId: boolean;
@@ -15,7 +15,7 @@ export interface TracingChoice {
   readonly propagateContext: boolean;
 }
 
-const nothingSaid: TracingChoice = {
+const defaultTracing: TracingChoice = {
   provider: undefined,
   sampling: undefined,
   customTags: undefined,
@@ -25,20 +25,20 @@ const nothingSaid: TracingChoice = {
 };
 
 /**
- * Field by field, the narrowest object that says it: the mesh's first, then the namespace's, then the workload's. Of
- * several providers the first reports; who is not told otherwise reports to the mesh's default provider.
+ * Each field comes from the most specific object that sets it (workload, namespace, mesh). The first of several
+ * providers applies. The default is the mesh's default provider.
  *
- * @returns undefined when no span is to be reported, or Telemetry says that it is nobody's to report to
+ * @returns `undefined` if no span is reported, or Telemetry disables reporting
  */
 export function chosenTracing(
   telemetries: readonly Config<Telemetry>[],
   { defaultProviders, enableTracing }: Pick<MeshConfig, 'defaultProviders' | 'enableTracing'>,
-  side: Side,
+  side: TelemetrySide,
 ): TracingChoice | undefined {
   const rules = telemetries.flatMap(({ spec }) => spec.tracing ?? []);
   const byDefault = defaultProviders.tracing?.[0];
-  if (rules.length === 0 && byDefault === undefined) return enableTracing ? nothingSaid : undefined;
-  let choice: TracingChoice = { ...nothingSaid, provider: byDefault };
+  if (rules.length === 0 && byDefault === undefined) return enableTracing ? defaultTracing : undefined;
+  let choice: TracingChoice = { ...defaultTracing, provider: byDefault };
   let silent = false;
   for (const rule of rules) {
     if (!isFor(rule.match, side)) continue;

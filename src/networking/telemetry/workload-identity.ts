@@ -1,18 +1,18 @@
-/** Who a workload is in traces: from its labels and what its node says (spec/discovery.md §8.11). */
+/** The workload's name and tags in traces, from its labels and node metadata (spec/discovery.md §8.11). */
 import type { ProxySettings } from '../../model/mesh/proxy-settings.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 
-export interface WorkloadIdentity {
-  /** What tracers call the service, as the agent names its Envoy (`--service-cluster`). */
+export interface TracedWorkload {
+  /** The service's name in traces. The agent passes it to Envoy (`--service-cluster`). */
   readonly serviceName: string;
-  /** The tags that each span carries, by name. */
+  /** Tags of each span, by name. */
   readonly tags: Readonly<Record<string, string>>;
 }
 
-export function workloadIdentity(
+export function tracedWorkload(
   { labels, configNamespace, clusterId, metadata }: ProxyShape,
   { meshId, tracingServiceName }: Pick<ProxySettings, 'meshId' | 'tracingServiceName'>,
-): WorkloadIdentity {
+): TracedWorkload {
   const canonical = labels['service.istio.io/canonical-name'];
   const namespace = configNamespace || 'default';
   const service =

@@ -1,42 +1,42 @@
 /**
- * What is written for another name of a service (an ExternalName service): its own destination rule gives the name clusters of
- * its own, with the endpoints of what it stands for, so that the rule holds for who asks by that name, and for nobody else.
+ * Configuration of aliases of a service (ExternalName services). A destination rule that names the alias creates
+ * separate clusters with the service's endpoints, so the rule applies only to clients that use the alias.
  */
 import { isWildcard, mostSpecific } from '../../model/fields/hostname.ts';
 import type { MergedDestinationRule, ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import type { EgressListenerScope } from '../../model/push-context/sidecar-scope.ts';
 import type { Service } from '../../model/services/service.ts';
 import { aliasesByTarget, chainBehind, isAlias } from '../../model/services/service-alias.ts';
-import type { Reach } from './reach.ts';
+import type { ProxyReach } from './reach.ts';
 
-/** The rule that names an alias; rules for wildcards are for what it stands for. */
-function ownRuleOf(service: Service, reach: Reach): MergedDestinationRule | undefined {
+/** The destination rule that names an alias. Rules for wildcards apply to the service behind it. */
+function ruleNaming(service: Service, reach: ProxyReach): MergedDestinationRule | undefined {
   if (!isAlias(service)) return undefined;
   const rule = reach.destinationRuleFor(service);
   return rule?.config.spec.host === service.hostname ? rule : undefined;
 }
 
-/** Whether an alias has clusters of its own: of its own destination rule, or of a BackendTLSPolicy for it. */
-export function hasOwnClusters(service: Service, reach: Reach): boolean {
-  return isAlias(service) && (ownRuleOf(service, reach) !== undefined || reach.hasBackendTls(service));
+/** Whether an alias has clusters of its own, because of a destination rule or a BackendTLSPolicy for it. */
+export function hasOwnClusters(service: Service, reach: ProxyReach): boolean {
+  return isAlias(service) && (ruleNaming(service, reach) !== undefined || reach.hasBackendTls(service));
 }
 
-/** The rule for an alias's clusters: its own one, or that of what it stands for. */
-export function ruleOfAlias(alias: Service, service: Service, reach: Reach): MergedDestinationRule | undefined {
-  return ownRuleOf(alias, reach) ?? reach.destinationRuleFor(service);
+/** The rule for an alias's clusters: its own, or that of the service. */
+export function ruleOfAlias(alias: Service, service: Service, reach: ProxyReach): MergedDestinationRule | undefined {
+  return ruleNaming(alias, reach) ?? reach.destinationRuleFor(service);
 }
 
-/** A name as it leads to a service in the end. */
-export interface Named {
-  /** Step by step; empty when nobody knows the name. */
+/** How a host name resolves to a service. */
+export interface AliasResolution {
+  /** The services from the name to its target, empty for an unknown name. */
   readonly chain: readonly Service[];
-  /** Undefined when it leads to none. */
+  /** `undefined` if the chain leads to no service. */
   readonly service: Service | undefined;
-  /** The first of the steps that has clusters of its own: an alias with a rule or policy, or else the service. */
+  /** The first service of the chain that has clusters of its own. */
   readonly clustered: Service | undefined;
 }
 
-export function namedBy(hostname: string, reach: Reach): Named {
+export function resolveAlias(hostname: string, reach: ProxyReach): AliasResolution {
   const first = reach.serviceByHostname(hostname);
   if (first === undefined) return { chain: [], service: undefined, clustered: undefined };
   if (!isAlias(first)) return { chain: [first], service: first, clustered: first };
@@ -47,13 +47,16 @@ export function namedBy(hostname: string, reach: Reach): Named {
 }
 
 type AliasesByTarget = ReadonlyMap<string, readonly Service[]>;
-/** By the services of the listener, and those that names mean: contexts share both as long as they are the same. */
+/**
+ * By the services of the listener and those that their names resolve to. Push contexts share both as long as neither
+ * changes.
+ */
 const aliasesOfServices = new WeakMap<readonly Service[], WeakMap<readonly Service[], AliasesByTarget>>();
 
-/** Services of a listener that are another name for a service, by the host name of that. */
+/** Services of a listener that are aliases, by the host name of their target. */
 export function aliasesOf(
   { services }: Pick<EgressListenerScope, 'services'>,
-  reach: Pick<Reach, 'services' | 'serviceByHostname'>,
+  reach: Pick<ProxyReach, 'services' | 'serviceByHostname'>,
 ): AliasesByTarget {
   const ofServices = aliasesOfServices.get(services) ?? new WeakMap<readonly Service[], AliasesByTarget>();
   aliasesOfServices.set(services, ofServices);
@@ -66,8 +69,8 @@ export function aliasesOf(
 }
 
 /**
- * The virtual service for requests to a name: the one that names it, or what it stands for, step by step; else the one whose
- * wildcard does.
+ * The virtual service for requests to a name: one for the name or for a later service of the chain, otherwise one for a
+ * wildcard that contains it.
  */
 export function virtualServiceOver(
   chain: readonly Service[],

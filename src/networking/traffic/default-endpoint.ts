@@ -1,4 +1,4 @@
-/** Where a Sidecar object's `defaultEndpoint` is on a workload. */
+/** Address of a Sidecar object's `defaultEndpoint` on a workload. */
 import { ipFamilyOf, type ProxyIpFamily, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
@@ -10,8 +10,8 @@ export interface ForwardAddress {
 }
 
 /**
- * `0.0.0.0:80` and `[::]:80` mean the workload's own address, `127.0.0.1:80` and `[::1]:80` its loopback. The written family
- * is preferred: a workload without addresses of that family is reached by the other one.
+ * `0.0.0.0:80` and `[::]:80` mean the workload's own address, `127.0.0.1:80` and `[::1]:80` its loopback address. The
+ * written family is preferred, but a workload without addresses of that family uses the other one.
  */
 export function addressOfDefaultEndpoint(endpoint: string | undefined, shape: ProxyShape): ForwardAddress | undefined {
   if (!endpoint) return undefined;
@@ -20,11 +20,11 @@ export function addressOfDefaultEndpoint(endpoint: string | undefined, shape: Pr
   if (host === '') return { address: loopbackAddress(shape.ipFamily), port };
   const family = isOfForeignFamily(host, shape) ? shape.ipFamily : familyOf(host);
   if (isLoopback(host)) return { address: loopbackAddress(family), port };
-  const own = shape.ownAddresses.find((address) => ipFamilyOf([address]) === family);
-  return { address: own ?? loopbackAddress(family), port };
+  const ownAddress = shape.ownAddresses.find((address) => ipFamilyOf([address]) === family);
+  return { address: ownAddress ?? loopbackAddress(family), port };
 }
 
-/** The `defaultEndpoint`s of its Sidecar object whose address family the workload does not have, and what is used instead. */
+/** `defaultEndpoint`s whose address family the workload does not have, with their replacements. */
 export function replacedDefaultEndpoints(
   shape: ProxyShape,
   push: Pick<PushContext, 'sidecarScopeFor'>,

@@ -31,15 +31,15 @@ function targets(yaml: string, interception: 'REDIRECT' | 'NONE'): readonly Inbo
   );
 }
 
-describe('what a sidecar takes in', () => {
-  it('are the ports of its services, where the application listens', () => {
+describe('inbound ports of a sidecar', () => {
+  it("a sidecar receives traffic on the ports of its services, and forwards it to the application's ports", () => {
     expect(targets(service, 'REDIRECT').map(({ port, servicePort }) => [port, servicePort?.number])).toEqual([
       [25, 25],
       [8080, 80],
     ]);
   });
 
-  it('has the connection pool of the rule for all workloads: one for chosen ones is about what these send', () => {
+  it('the connection pool comes from the rule without a selector, because rules with one apply to outbound traffic', () => {
     const rule = (name: string, connections: number, selector = ''): string => `
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
@@ -57,7 +57,7 @@ spec: { host: own.test, ${selector}trafficPolicy: { connectionPool: { tcp: { max
     expect(pool(chosen + rule('all', 100))).toBe(100);
   });
 
-  it('is nothing without redirection: the application itself has the ports', () => {
+  it('a sidecar without redirection has no inbound ports, because the application binds them', () => {
     expect(targets(service, 'NONE')).toEqual([]);
   });
 
@@ -65,9 +65,9 @@ spec: { host: own.test, ${selector}trafficPolicy: { connectionPool: { tcp: { max
     ['127.0.0.1:8080', { address: '127.0.0.1', port: 8080 }],
     ['0.0.0.0:8080', { address: '10.0.0.9', port: 8080 }],
     ['unix:///run/app.sock', { address: 'unix:///run/app.sock', port: 0 }],
-  ])('goes to the default endpoint %s of the Sidecar object', (endpoint, forwardTo) => {
-    const [target, ...others] = targets(ingress(`defaultEndpoint: "${endpoint}"`), 'REDIRECT');
-    expect(others).toEqual([]);
+  ])('traffic is forwarded to the default endpoint %s of the Sidecar object', (endpoint, forwardTo) => {
+    const [target, ...otherPorts] = targets(ingress(`defaultEndpoint: "${endpoint}"`), 'REDIRECT');
+    expect(otherPorts).toEqual([]);
     expect(target).toMatchObject({ port: 9080, forwardTo });
     expect(target).not.toHaveProperty('hasOwnListener');
     expect(target?.bind).toBe('10.0.0.9');
@@ -83,20 +83,20 @@ spec: { host: own.test, ${selector}trafficPolicy: { connectionPool: { tcp: { max
     ['[::1]:8080', '10.0.0.9,fd00::9', '::1'],
     ['127.0.0.1:8080', 'fd00::9,10.0.0.9', '127.0.0.1'],
     ['[::]:8080', '10.0.0.9,fd00::9', 'fd00::9'],
-  ])('forwards %s of a workload with addresses %s to %s', (endpoint, addresses, address) => {
+  ])('default endpoint %s of a workload with addresses %s means %s', (endpoint, addresses, address) => {
     const { context } = givenMesh(ingress(`defaultEndpoint: "${endpoint}"`));
     const node = { ip: addresses.split(',')[0]!, metadata: { INSTANCE_IPS: addresses } };
     expect(inboundTargets(givenShape(node, context), context)[0]?.forwardTo).toEqual({ address, port: 8080 });
   });
 
-  it('is listened for by the proxy itself where nothing redirects', () => {
+  it("the proxy binds the port of a Sidecar object's listener if nothing is redirected", () => {
     const listener = 'defaultEndpoint: 127.0.0.1:8080, captureMode: NONE, bind: 10.0.0.9';
     expect(targets(ingress(listener), 'REDIRECT')[0]).toMatchObject({ hasOwnListener: true, bind: '10.0.0.9' });
     const [target] = targets(ingress('defaultEndpoint: 127.0.0.1:8080'), 'NONE');
     expect(target).toMatchObject({ hasOwnListener: true, bind: '0.0.0.0' });
   });
 
-  it('leaves out a listener of its own that would forward to itself', () => {
+  it('a listener that would forward to itself is omitted', () => {
     expect(targets(ingress('captureMode: NONE'), 'NONE')).toEqual([]);
     const [target] = targets(ingress('captureMode: NONE, bind: 10.0.0.9'), 'NONE');
     expect(target?.forwardTo).toEqual({ address: '127.0.0.1', port: 9080 });

@@ -1,6 +1,6 @@
 /**
- * What a sidecar takes in: the ports of its workload, as its services or its Sidecar object say
- * (spec/discovery.md §8.4, §8.8). Clusters and listeners are made from the same list.
+ * Ports on which a sidecar receives traffic, from its services or its Sidecar object (spec/discovery.md §8.4, §8.8).
+ * Clusters and listeners are built from the same list.
  */
 
 import type { ApplicationProtocol } from '../../model/fields/protocol.ts';
@@ -17,33 +17,33 @@ import { isUnspecified } from '../../runtime/addresses/unspecified-address.ts';
 import { type Origin, serviceOrigin, sidecarOrigin } from '../inputs/message-origin.ts';
 import { isUnixSocket, loopbackAddress, wildcardAddress } from '../messages/address.ts';
 import { addressOfDefaultEndpoint } from './default-endpoint.ts';
-import { peerModesInForce } from './peer-mode.ts';
+import { activePeerModes } from './peer-mode.ts';
 import { effectivePolicy } from './traffic-policy.ts';
 
 export interface InboundTarget {
-  /** The port that traffic comes to; names the cluster and the chain. */
+  /** The port that clients connect to. It names the cluster and the filter chain. */
   readonly port: number;
   readonly protocol: ApplicationProtocol;
-  /** The services whose port it is, oldest first; empty for an ingress listener that belongs to none. */
+  /** Services of the port, oldest first. Empty for an ingress listener without a service. */
   readonly services: readonly Service[];
   readonly servicePort?: Port;
-  /** Where the application listens; absent: where the connection was going. */
+  /** Address of the application, the original destination if absent. */
   readonly forwardTo?: { readonly address: string; readonly port: number };
   readonly connectionPool?: ConnectionPoolSettings;
-  /** What connections it takes, by mutual TLS of the mesh. */
+  /** Which connections the port accepts (mutual TLS of the mesh). */
   readonly mode: PeerMode;
   /** The address that clients connect to: an IP, or `unix:///path`. */
   readonly bind: string;
-  /** TLS that ends at the proxy, for clients outside of the mesh: only where mutual TLS of the mesh is off. */
+  /** TLS that the proxy terminates for clients outside the mesh. Only applies if mutual TLS of the mesh is off. */
   readonly tls?: ServerTlsSettings;
-  /** Set when the proxy must listen by itself, because nothing redirects the traffic to it. */
+  /** Set if the proxy must bind the port, because no redirection captures its traffic. */
   readonly hasOwnListener?: true;
 }
 
-/** Ascending by port; at most one for each port. */
+/** Ascending by port, at most one for each port. */
 export function inboundTargets(shape: ProxyShape, push: PushContext): readonly InboundTarget[] {
   const scope = push.sidecarScopeFor(shape);
-  const modes = peerModesInForce(shape, push);
+  const modes = activePeerModes(shape, push);
   const targets =
     scope.ingressListeners === undefined
       ? fromServices(shape, push, modes, scope.inboundConnectionPool)
@@ -55,7 +55,7 @@ export function inboundTargets(shape: ProxyShape, push: PushContext): readonly I
   return [...byPort.values()].sort((a, b) => a.port - b.port);
 }
 
-/** The ingress listener of the Sidecar object, if it has any, and the services of the port. */
+/** The ingress listener of the Sidecar object, if there is one, and the services of the port. */
 export function inboundOrigins(
   { port, services }: InboundTarget,
   shape: ProxyShape,
@@ -66,7 +66,7 @@ export function inboundOrigins(
   return [...(index === -1 ? [] : sidecarOrigin(scope, 'ingress', index)), ...services.flatMap(serviceOrigin)];
 }
 
-/** Without redirection the application itself listens on these ports: the proxy leaves them alone. */
+/** Without redirection the application listens on these ports itself, so the proxy does not bind them. */
 function fromServices(
   shape: ProxyShape,
   push: PushContext,
@@ -99,7 +99,7 @@ function fromServices(
   });
 }
 
-/** Which rule holds for what a workload takes in: those for chosen workloads are about what these send. */
+/** The destination rule for inbound traffic. Rules with a `workloadSelector` only apply to outbound traffic. */
 export function inboundRuleFor(
   service: Service,
   { configNamespace }: Pick<ProxyShape, 'configNamespace'>,
@@ -115,12 +115,13 @@ function fromIngress(
   pool: ConnectionPoolSettings | undefined,
 ): InboundTarget | undefined {
   const { port, bind } = listener;
-  const own =
+  const listensItself =
     listener.captureMode === 'NONE' || (listener.captureMode === 'DEFAULT' && shape.interceptionMode === 'NONE');
   const forwardTo =
-    addressOfDefaultEndpoint(listener.defaultEndpoint, shape) ?? (own ? ownApplication(bind, port.number) : undefined);
-  // A listener of our own that forwards to where the connection came would forward to itself.
-  if (own && forwardTo === undefined) return undefined;
+    addressOfDefaultEndpoint(listener.defaultEndpoint, shape) ??
+    (listensItself ? loopbackApplication(bind, port.number) : undefined);
+  // A listener that forwards to the original destination would forward to itself.
+  if (listensItself && forwardTo === undefined) return undefined;
   const service = shape.serviceTargets.find((target) => target.targetPort === port.number);
   const connectionPool = listener.connectionPool ?? pool;
   const mode = peerModeOf(modes, port.number);
@@ -129,23 +130,23 @@ function fromIngress(
     port: port.number,
     protocol: tls ? behindTls(port.protocol) : port.protocol,
     mode,
-    bind: bind || (own ? undefined : shape.ownAddresses[0]) || wildcardAddress(shape.ipFamily),
+    bind: bind || (listensItself ? undefined : shape.ownAddresses[0]) || wildcardAddress(shape.ipFamily),
     services: service ? [service.service] : [],
     servicePort: service?.port ?? { name: port.name, number: port.number, protocol: port.protocol },
     ...(forwardTo && { forwardTo }),
     ...(connectionPool && { connectionPool }),
     ...(tls && { tls }),
-    ...(own && { hasOwnListener: true }),
+    ...(listensItself && { hasOwnListener: true }),
   };
 }
 
-/** What is left of a protocol once its TLS has ended. */
+/** The protocol inside terminated TLS. */
 function behindTls(protocol: ApplicationProtocol): ApplicationProtocol {
   return protocol === 'HTTPS' ? 'HTTP' : protocol === 'TLS' ? 'TCP' : protocol;
 }
 
-/** The application on the same port of the loopback address, if the proxy's listener leaves that to it. */
-function ownApplication(bind: string | undefined, port: number): InboundTarget['forwardTo'] {
+/** The application on the same port of the loopback address, unless the proxy's listener binds that address. */
+function loopbackApplication(bind: string | undefined, port: number): InboundTarget['forwardTo'] {
   if (bind === undefined || isUnspecified(bind) || isLoopback(bind) || isUnixSocket(bind)) return undefined;
   return { address: loopbackAddress(ipFamilyOf([bind])), port };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
-import { peerModesInForce, peerOrigins, unenforcedMutualTls } from './peer-mode.ts';
+import { activePeerModes, peerOrigins, unenforcedMutualTls } from './peer-mode.ts';
 
 function policy(name: string, namespace: string, spec: string): string {
   return `
@@ -12,7 +12,7 @@ spec: ${spec}
 }
 
 const mesh = policy('mesh', 'istio-system', '{ mtls: { mode: STRICT } }');
-const own = policy(
+const ownObject = policy(
   'web',
   'shop',
   '{ selector: { matchLabels: { app: web } }, portLevelMtls: { 9000: { mode: DISABLE }, 9001: { mode: UNSET } } }',
@@ -24,44 +24,44 @@ function given(yaml: string, metadata: Record<string, string> = {}) {
   return { context, shape };
 }
 
-describe('the modes in force', () => {
-  it('are what the objects say where the proxy has certificates, and plaintext alone where it has none', () => {
-    const withAgent = given(mesh + own, { ISTIO_VERSION: '1.30.0' });
-    expect(peerModesInForce(withAgent.shape, withAgent.context)).toEqual({
+describe('active peer modes', () => {
+  it('objects determine the modes if the proxy has certificates, otherwise all ports accept plaintext only', () => {
+    const withAgent = given(mesh + ownObject, { ISTIO_VERSION: '1.30.0' });
+    expect(activePeerModes(withAgent.shape, withAgent.context)).toEqual({
       mode: 'STRICT',
       ports: new Map([
         [9000, 'DISABLE'],
         [9001, 'STRICT'],
       ]),
     });
-    const bare = given(mesh + own);
-    expect(peerModesInForce(bare.shape, bare.context)).toEqual({ mode: 'DISABLE', ports: new Map() });
+    const bare = given(mesh + ownObject);
+    expect(activePeerModes(bare.shape, bare.context)).toEqual({ mode: 'DISABLE', ports: new Map() });
   });
 });
 
-describe('whose word the mode of a port is', () => {
+describe("origin of a port's mode", () => {
   it.each([
     ['the field for the port', 9000, 'shop', ['spec', 'portLevelMtls', 9000]],
     ['the next wider object where the port has none', 9001, 'istio-system', ['spec', 'mtls']],
     ['the next wider object for other ports', 0, 'istio-system', ['spec', 'mtls']],
-  ])('is %s', (_, port, namespace, path) => {
-    const { context, shape } = given(mesh + own);
+  ])('the origin is %s', (_, port, namespace, path) => {
+    const { context, shape } = given(mesh + ownObject);
     expect(peerOrigins(context.policiesFor(shape), port)).toMatchObject([{ key: { namespace }, path }]);
   });
 
-  it("is nobody's where nothing is said", () => {
+  it('a mode has no origin if no object sets it', () => {
     const { context, shape } = given(policy('empty', 'shop', '{}'));
     expect(peerOrigins(context.policiesFor(shape), 80)).toEqual([]);
   });
 });
 
-describe('a proxy without certificates that should take mutual TLS alone', () => {
-  it('is told of, with the object', () => {
+describe('proxy without certificates under STRICT', () => {
+  it('the missing protection is reported with the object', () => {
     const { context, shape } = given(mesh);
     expect(unenforcedMutualTls(shape, context)).toContain('PeerAuthentication istio-system/mesh requires mutual TLS');
   });
 
-  it('is told of with its ports, when it is about those', () => {
+  it('the missing protection is reported with its ports, if the object names some', () => {
     const strict = '{ selector: { matchLabels: { app: web } }, portLevelMtls: { 9000: { mode: STRICT } } }';
     const { context, shape } = given(policy('web', 'shop', strict));
     expect(unenforcedMutualTls(shape, context)).toContain('shop/web requires mutual TLS on port 9000,');
@@ -70,7 +70,7 @@ describe('a proxy without certificates that should take mutual TLS alone', () =>
   it.each([
     ['nothing asks for it', policy('lax', 'shop', '{ mtls: { mode: PERMISSIVE } }'), {}],
     ['it has certificates', mesh, { WORKLOAD_CERTIFICATES: 'true' }],
-  ])('is not told of when %s', (_, yaml, metadata) => {
+  ])('nothing is reported when %s', (_, yaml, metadata) => {
     const { context, shape } = given(yaml, metadata as Record<string, string>);
     expect(unenforcedMutualTls(shape, context)).toBeUndefined();
   });

@@ -1,4 +1,6 @@
-/** What connections a sidecar takes, and which objects say so (spec/discovery.md §8.10, PeerAuthentication). */
+/**
+ * Which connections a sidecar accepts, and which objects determine this (spec/discovery.md §8.10, PeerAuthentication).
+ */
 import { configKeyOf } from '../../model/config/config.ts';
 import type { MutualTlsMode } from '../../model/kinds/policies/peer-authentication.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -11,14 +13,14 @@ import { hasWorkloadCertificates } from './shape-keys.ts';
 const plaintextOnly: PeerModes = { mode: 'DISABLE', ports: new Map() };
 
 /**
- * The modes in force, by port of the workload. Without certificates there is plaintext alone, whatever the objects say:
- * {@link unenforcedMutualTls} tells where they say more.
+ * Active modes by port of the workload. Without certificates all ports accept only plaintext, see {@link
+ * unenforcedMutualTls}.
  */
-export function peerModesInForce(shape: ProxyShape, push: PushContext): PeerModes {
+export function activePeerModes(shape: ProxyShape, push: PushContext): PeerModes {
   return hasWorkloadCertificates(shape) ? push.peerModesFor(shape.configNamespace, shape.labels) : plaintextOnly;
 }
 
-/** What a sidecar is told to refuse and cannot, as a sentence for people; undefined when there is no such thing. */
+/** A sentence about mutual TLS that a sidecar should require and cannot, `undefined` without such settings. */
 export function unenforcedMutualTls(shape: ProxyShape, push: PushContext): string | undefined {
   if (shape.type !== 'sidecar' || hasWorkloadCertificates(shape)) return undefined;
   const modes = push.peerModesFor(shape.configNamespace, shape.labels);
@@ -34,19 +36,19 @@ export function unenforcedMutualTls(shape: ProxyShape, push: PushContext): strin
 }
 
 /**
- * The object that says which mode a port has, and where it does; nothing when none says it.
+ * The object and field that set the mode of a port, empty if none does.
  *
- * @param port of the workload; 0 for the ports that have no mode of their own.
+ * @param port of the workload, 0 for the ports without a mode of their own
  */
 export function peerOrigins({ peerAuthentications }: WorkloadPolicies, port: number): readonly Origin[] {
   const ofPort = peerAuthentications.at(-1);
-  if (ofPort !== undefined && isSaid(ofPort.spec.portLevelMtls?.[port])) {
+  if (ofPort !== undefined && isModeSet(ofPort.spec.portLevelMtls?.[port])) {
     return [{ key: configKeyOf(ofPort), path: ['spec', 'portLevelMtls', port] }];
   }
-  const narrowest = peerAuthentications.findLast(({ spec }) => isSaid(spec.mtls));
+  const narrowest = peerAuthentications.findLast(({ spec }) => isModeSet(spec.mtls));
   return narrowest === undefined ? [] : [{ key: configKeyOf(narrowest), path: ['spec', 'mtls'] }];
 }
 
-function isSaid(mode: MutualTlsMode | undefined): boolean {
+function isModeSet(mode: MutualTlsMode | undefined): boolean {
   return mode !== undefined && mode !== 'UNSET';
 }

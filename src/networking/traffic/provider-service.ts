@@ -1,18 +1,18 @@
-/** Which service an extension provider of the mesh configuration names. */
+/** The service that an extension provider of the mesh configuration names. */
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Service } from '../../model/services/service.ts';
 
 export interface ProviderService {
   readonly host: string;
-  /** Whether a service of this host is the one that is meant. */
   isProvidedBy(service: Pick<Service, 'namespace'>): boolean;
 }
 
 /**
- * A provider authorizes requests and receives traces and logs, so a tenant must not take its place with a ServiceEntry for its host. A
- * host in the cluster, `name.namespace.svc.<domain>`, belongs to that namespace even where its Service does not exist or is not exported
- * to the client; the root namespace and the client's own may define it as well. Any other host without a namespace is the service that
- * the client sees under this name: write `namespace/host` to say whose it is.
+ * A provider authorizes requests and receives traces and logs, so a tenant must not replace it with a ServiceEntry for
+ * its host. A host in the cluster, `name.namespace.svc.<domain>`, belongs to that namespace even if its Service does
+ * not exist or is not exported to the client. The root namespace and the client's own namespace may define it as well.
+ * Any other host without a namespace is the service that the client sees under this name. `namespace/host` names the
+ * owner explicitly.
  *
  * @param name `host`, or `namespace/host`
  */

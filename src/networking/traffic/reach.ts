@@ -1,11 +1,11 @@
-/** What a proxy may reach, whatever kind of proxy it is. */
+/** The services that a proxy may reach, for sidecars and gateways. */
 
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { MergedDestinationRule } from '../../model/push-context/resolved-rules.ts';
 import type { Service } from '../../model/services/service.ts';
 
-export interface Reach {
+export interface ProxyReach {
   /** Oldest first. */
   readonly services: readonly Service[];
   serviceByHostname(hostname: string): Service | undefined;
@@ -14,8 +14,8 @@ export interface Reach {
   hasBackendTls(service: Service): boolean;
 }
 
-/** A sidecar reaches what its scope lets it see; a gateway everything that is exported to its namespace. */
-export function reachOf(shape: ProxyShape, push: PushContext): Reach {
+/** A sidecar reaches the services of its scope, a gateway all services exported to its namespace. */
+export function reachOf(shape: ProxyShape, push: PushContext): ProxyReach {
   if (shape.type === 'sidecar') {
     const scope = push.sidecarScopeFor(shape);
     const { configNamespace, labels } = shape;
@@ -28,7 +28,7 @@ export function reachOf(shape: ProxyShape, push: PushContext): Reach {
   }
   const namespace = shape.configNamespace;
   return {
-    // Of a host that several namespaces define the services of one, as everywhere.
+    // If several namespaces define a host, the services of one of them.
     services: push.sidecarScopeFor(shape).services,
     serviceByHostname: (hostname) => push.serviceFor(hostname, namespace),
     destinationRuleFor: (service) => push.destinationRuleFor(namespace, service, shape.labels),

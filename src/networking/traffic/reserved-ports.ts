@@ -5,7 +5,7 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 const readinessPort = 15021;
 const prometheusPort = 15090;
 
-/** Whether the proxy itself listens there on every address. */
+/** Whether the proxy itself listens on the port at every address. */
 export function isReservedPort(port: number, mesh: MeshConfig): boolean {
   return (
     port === mesh.proxyListenPort ||
@@ -15,7 +15,7 @@ export function isReservedPort(port: number, mesh: MeshConfig): boolean {
   );
 }
 
-/** Whether the proxy said that it may not bind the port. */
+/** Whether the proxy reported that it may not bind the port. */
 export function isPrivilegedPort(port: number, shape: ProxyShape): boolean {
   return port > 0 && port < 1024 && shape.metadata.UNPRIVILEGED_POD === 'true';
 }

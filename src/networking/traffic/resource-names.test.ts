@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { configPath, outboundClusterName, parseOutboundClusterName, sniName } from './resource-names.ts';
 
 describe('cluster names', () => {
-  it('are taken apart into what they were made from, in both forms', () => {
+  it('cluster names are parsed into their parts, in both forms', () => {
     const host = 'reviews.shop.svc.cluster.local';
     expect(parseOutboundClusterName(outboundClusterName(80, 'v1', host))).toEqual({
       port: 80,
@@ -14,14 +14,14 @@ describe('cluster names', () => {
   });
 
   it.each(['inbound|80||', 'BlackHoleCluster', 'outbound|80|v1', 'outbound|http||a', 'outbound|80||', ''])(
-    '%j is no outbound cluster',
+    '%j is no outbound cluster name',
     (name) => {
       expect(parseOutboundClusterName(name)).toBeUndefined();
     },
   );
 });
 
-it('names an object by its path in the API', () => {
+it('an origin is the path of an object in the API', () => {
   expect(configPath({ kind: 'DestinationRule', namespace: 'shop', name: 'reviews' })).toBe(
     '/apis/networking.istio.io/v1/namespaces/shop/destination-rule/reviews',
   );

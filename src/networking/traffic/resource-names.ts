@@ -2,27 +2,29 @@
 
 export const blackHoleCluster = 'BlackHoleCluster';
 export const passthroughCluster = 'PassthroughCluster';
-/** Wherever the name in a request leads. */
+/** Resolves the host name of each request. */
 export const dynamicDnsCluster = 'AllowAnyDynamicDNSCluster';
 export const inboundPassthroughCluster = 'InboundPassthroughCluster';
 
 export const virtualOutboundListener = 'virtualOutbound';
 export const virtualInboundListener = 'virtualInbound';
 export const passthroughFilterChain = 'PassthroughFilterChain';
-/** Route configuration of the listener for HTTP proxy clients. */
+/** Route configuration of the HTTP_PROXY listener. */
 export const httpProxyRoute = 'http_proxy';
 
-/** `outbound|80|v1|reviews.shop.svc.cluster.local`; the subset is empty for all endpoints. */
+/** `outbound|80|v1|reviews.shop.svc.cluster.local`. The subset is empty for all endpoints. */
 export function outboundClusterName(port: number, subset: string, host: string): string {
   return `outbound|${port}|${subset}|${host}`;
 }
 
-/** `inbound|8080||`: the port that the application listens on. */
+/** `inbound|8080||`, with the port of the application. */
 export function inboundClusterName(port: number): string {
   return `inbound|${port}||`;
 }
 
-/** `outbound_.80_.v1_.reviews…`: a cluster name that is a valid SNI; used between gateways and as the mTLS SNI. */
+/**
+ * `outbound_.80_.v1_.reviews…`: a cluster name in the form of a valid SNI, used between gateways and for mutual TLS.
+ */
 export function sniName(port: number, subset: string, host: string): string {
   return `outbound_.${port}_.${subset}_.${host}`;
 }
@@ -31,11 +33,11 @@ export interface OutboundClusterParts {
   readonly port: number;
   readonly subset: string;
   readonly host: string;
-  /** Whether it was written in the SNI form. */
+  /** Whether the name has the SNI form. */
   readonly sni: boolean;
 }
 
-/** Takes an outbound cluster's name apart; undefined for any other name. */
+/** Parses an outbound cluster name, `undefined` for any other name. */
 export function parseOutboundClusterName(name: string): OutboundClusterParts | undefined {
   const sni = name.startsWith('outbound_.');
   const parts = name.split(sni ? '_.' : '|');
@@ -43,12 +45,12 @@ export function parseOutboundClusterName(name: string): OutboundClusterParts | u
   return { port: Number(parts[1]), subset: parts[2]!, host: parts[3]!, sni };
 }
 
-/** The endpoints of a cluster of an alias are those of what it stands for: both are in their name. */
+/** An alias's cluster has the endpoints of its target, so their name contains both. */
 export function aliasAssignmentName(clusterName: string, target: string): string {
   return `${clusterName}|${target}`;
 }
 
-/** Takes the name of endpoints apart; undefined for one that is of no outbound cluster. */
+/** Parses the name of a cluster load assignment, `undefined` if it belongs to no outbound cluster. */
 export function parseAssignmentName(name: string): (OutboundClusterParts & { readonly target?: string }) | undefined {
   const parts = name.split('|');
   if (parts.length !== 5) return parseOutboundClusterName(name);
@@ -56,12 +58,12 @@ export function parseAssignmentName(name: string): (OutboundClusterParts & { rea
   return cluster && parts[4] !== '' ? { ...cluster, target: parts[4]! } : undefined;
 }
 
-/** `0.0.0.0_8080`; for a unix socket its path and port 0. */
+/** `0.0.0.0_8080`, or the path and port 0 for a unix socket. */
 export function listenerName(bind: string, port: number): string {
   return `${bind}_${port}`;
 }
 
-/** The listener for QUIC at a UDP port. */
+/** The QUIC listener of a UDP port. */
 export function udpListenerName(bind: string, port: number): string {
   return `udp_${listenerName(bind, port)}`;
 }
@@ -82,7 +84,7 @@ export function gatewayHttpsRouteName(
   return bind === undefined ? name : `${name}.${bind}`;
 }
 
-/** Route configuration of a listener that serves one service alone because its protocol is sniffed. */
+/** Route configuration of a listener that serves one service, because its protocol is detected. */
 export function sniffedRouteName(host: string, port: number): string {
   return `${host}:${port}`;
 }
@@ -91,7 +93,7 @@ export function virtualHostName(host: string, port: number): string {
   return `${host}:${port}`;
 }
 
-/** `/apis/networking.istio.io/v1/namespaces/shop/virtual-service/reviews`: how resources name their origin. */
+/** Origin of a resource: `/apis/networking.istio.io/v1/namespaces/shop/virtual-service/reviews`. */
 export function configPath(config: {
   readonly kind: string;
   readonly namespace: string;

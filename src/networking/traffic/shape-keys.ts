@@ -1,37 +1,35 @@
-/**
- * The few properties of a shape that outbound clusters and endpoints depend on. Two shapes of equal key get equal
- * resources: what is made for one is shared with the other.
- */
+/** The properties of a shape that outbound clusters and endpoints depend on. Shapes with equal keys share resources. */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Service } from '../../model/services/service.ts';
 import { labelsText } from '../inputs/input-text.ts';
 import type { LocalityOrdering } from './traffic-policy.ts';
 
-/** What an outbound cluster may read of a shape. */
 export type ClusterShape = Pick<
   ProxyShape,
   'type' | 'ipFamily' | 'interceptionMode' | 'locality' | 'labels' | 'metadata'
 >;
 
 /**
- * Whether resources may refer to workload certificates: they come from the agent's secret server, the static cluster
- * `sds-grpc` of the bootstrap. An Envoy without that cluster accepts such resources, and waits for the certificates for
- * ever: no listener is opened, and nothing is said (seen with Envoy 1.40). So a bare Envoy gets none: no automatic
- * mutual TLS, and no listener of its own that asks clients for certificates.
+ * Whether resources may refer to workload certificates, which the agent's SDS server provides through the bootstrap's
+ * static cluster `sds-grpc`. An Envoy without that cluster accepts such resources and waits for the certificates
+ * without limit: it opens no listener and logs nothing (measured with Envoy 1.40). So an Envoy without an agent gets no
+ * automatic mutual TLS, and no listener that requires client certificates.
  */
 export function hasWorkloadCertificates({ metadata }: Pick<ProxyShape, 'metadata'>): boolean {
   return metadata.WORKLOAD_CERTIFICATES === 'true';
 }
 
-/** Whether the agent serves files of authorities together with their revocation lists, and checks these. */
+/**
+ * Whether the agent serves certificate authorities from files together with their revocation lists, and checks these.
+ */
 export function checksRevocationLists({ metadata }: Pick<ProxyShape, 'metadata'>): boolean {
   return metadata.REVOCATION_LISTS === 'true';
 }
 
 /**
- * Equal for proxies whose outbound clusters of a service are equal, given one push context and one destination rule.
- * Clusters that resolve names carry their endpoints, so all that endpoints depend on counts for them as well.
+ * Equal for proxies that have equal outbound clusters of a service, given one push context and one destination rule.
+ * Clusters that resolve names contain their endpoints, so their key includes the endpoints' key.
  */
 export function clusterShapeKey(
   shape: ClusterShape,
@@ -44,15 +42,15 @@ export function clusterShapeKey(
   return `${key}~${shape.locality}~${ordersEndpointsByLabels ? labelsText(shape.labels) : ''}`;
 }
 
-/** Whether a service's clusters resolve names, and so have their endpoints in them. */
+/** Whether a service's clusters resolve names, and so contain their endpoints. */
 export function carriesEndpoints({ resolution }: Pick<Service, 'resolution'>): boolean {
   return resolution === 'DNSLB' || resolution === 'DNSRoundRobinLB';
 }
 
 /**
- * Equal for proxies whose endpoints of a service are equal.
+ * Equal for proxies that have equal endpoints of a service.
  *
- * @param ordering the setting in force for the service; undefined when endpoints are not ordered by where they are.
+ * @param ordering the active locality setting, `undefined` if endpoints are not ordered by locality
  */
 export function endpointShapeKey(
   shape: Pick<ProxyShape, 'locality' | 'labels' | 'nodeName'>,

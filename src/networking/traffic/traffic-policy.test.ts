@@ -21,22 +21,22 @@ const rule: DestinationRule = {
   ],
 };
 
-describe('the policy in force', () => {
-  it('is the rule’s own where nothing overrides it', () => {
+describe('effective traffic policy', () => {
+  it("the rule's policy applies if nothing overrides it", () => {
     expect(effectivePolicy(rule, '', 80)).toMatchObject({
       loadBalancer: { simple: 'RANDOM' },
       tls: { mode: 'SIMPLE' },
     });
   });
 
-  it('is overridden by a subset field by field', () => {
+  it('a subset overrides the policy field by field', () => {
     expect(effectivePolicy(rule, 'v1', 80)).toMatchObject({
       loadBalancer: { simple: 'ROUND_ROBIN' },
       tls: { mode: 'SIMPLE' },
     });
   });
 
-  it('is replaced by a port level as a whole, except for what ports cannot say', () => {
+  it('a port level replaces all fields that ports may set', () => {
     expect(effectivePolicy(rule, '', 90)).toEqual({
       outlierDetection: { consecutive5xxErrors: 1 },
       proxyProtocol: { version: 'V1' },
@@ -44,25 +44,27 @@ describe('the policy in force', () => {
     expect(effectivePolicy(rule, 'v1', 90)).toEqual({ tls: { mode: 'DISABLE' }, proxyProtocol: { version: 'V1' } });
   });
 
-  it('is empty without a rule', () => {
+  it('the policy is empty without a rule', () => {
     expect(effectivePolicy(undefined, 'v1', 80)).toEqual({});
   });
 });
 
-describe('the locality setting', () => {
-  it('is the rule’s over the mesh’s, and none when it is switched off', () => {
+describe('locality setting', () => {
+  it("the rule's setting overrides the mesh's, and is absent if it is disabled", () => {
     const mesh = { enabled: true };
-    const own = { failoverPriority: ['a'] };
+    const ruleSetting = { failoverPriority: ['a'] };
     const off = { loadBalancer: { localityLbSetting: { enabled: false } } };
     expect(localityOrdering({}, mesh, {})).toBe(mesh);
-    expect(localityOrdering({ loadBalancer: { localityLbSetting: own } }, { enabled: false }, {})).toBe(own);
+    expect(localityOrdering({ loadBalancer: { localityLbSetting: ruleSetting } }, { enabled: false }, {})).toBe(
+      ruleSetting,
+    );
     expect(localityOrdering(off, mesh, {})).toBeUndefined();
   });
 
-  it('is the service’s own wish where the rule says nothing', () => {
+  it("the service's traffic distribution applies if the rule has no setting", () => {
     const near = { attributes: { type: 'ClusterIP', trafficDistribution: 'PreferSameZone' } } as const;
-    const own = { failoverPriority: ['a'] };
+    const ruleSetting = { failoverPriority: ['a'] };
     expect(localityOrdering({}, { enabled: false }, near)).toEqual({ distribution: 'PreferSameZone' });
-    expect(localityOrdering({ loadBalancer: { localityLbSetting: own } }, {}, near)).toBe(own);
+    expect(localityOrdering({ loadBalancer: { localityLbSetting: ruleSetting } }, {}, near)).toBe(ruleSetting);
   });
 });

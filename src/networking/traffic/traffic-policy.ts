@@ -1,4 +1,4 @@
-/** Which traffic policy holds for one port of one subset (spec/discovery.md §8.2, DestinationRule). */
+/** The effective traffic policy of one port of one subset (spec/discovery.md §8.2, DestinationRule). */
 import { onceFor } from '../../model/collections/once-for.ts';
 import type { DestinationRule, Subset } from '../../model/kinds/destinations/destination-rule.ts';
 import type {
@@ -9,14 +9,14 @@ import type {
 } from '../../model/kinds/destinations/traffic-policy.ts';
 import type { Service, TrafficDistribution } from '../../model/services/service.ts';
 
-/** A policy without port levels: they are applied. */
+/** A policy whose port levels were applied. */
 export type EffectivePolicy = PortPolicy & Pick<TrafficPolicy, 'tunnel' | 'proxyProtocol' | 'retryBudget'>;
 
 const noPolicy: EffectivePolicy = {};
 
 /**
- * The rule's policy, overridden field by field by the subset's; on each level a matching port level replaces the four
- * port fields as a whole, absent ones included.
+ * The subset's policy overrides the rule's field by field. On each level, a matching port level replaces all four port
+ * fields, absent ones included.
  */
 export function effectivePolicy(rule: DestinationRule | undefined, subset: string, port: number): EffectivePolicy {
   if (rule === undefined) return noPolicy;
@@ -27,7 +27,7 @@ export function subsetOf(rule: DestinationRule | undefined, name: string): Subse
   return name === '' || rule?.subsets === undefined ? undefined : subsetsByName(rule.subsets).get(name);
 }
 
-/** Looked up for each port of each subset. Of several with one name the first applies. */
+/** Looked up for each port of each subset. The first entry of a name applies. */
 const subsetsByName = onceFor((subsets: readonly Subset[]) => firstBy(subsets, ({ name }) => name));
 const levelsByPort = onceFor((levels: readonly PortTrafficPolicy[]) => firstBy(levels, ({ port }) => port.number));
 
@@ -39,8 +39,8 @@ function firstBy<Key, Item>(items: readonly Item[], keyOf: (item: Item) => Key):
 
 function override(parent: EffectivePolicy, policy: TrafficPolicy | undefined, port: number): EffectivePolicy {
   if (policy === undefined) return parent;
-  const { portLevelSettings, ...own } = policy;
-  const merged = { ...parent, ...own };
+  const { portLevelSettings, ...policyFields } = policy;
+  const merged = { ...parent, ...policyFields };
   const level = portLevelSettings && levelsByPort(portLevelSettings).get(port);
   if (level === undefined) return merged;
   const { loadBalancer: _1, connectionPool: _2, outlierDetection: _3, tls: _4, ...withoutPortFields } = merged;
@@ -48,15 +48,18 @@ function override(parent: EffectivePolicy, policy: TrafficPolicy | undefined, po
   return { ...withoutPortFields, ...portFields };
 }
 
-/** What orders the endpoints of a service by where they are. */
+/** How endpoints of a service are ordered by locality. */
 export interface LocalityOrdering extends LocalityLoadBalancerSetting {
-  /** The service's own wish, which says it all. Endpoints are known to be ill by their registry. */
+  /** The service's traffic distribution. If set, no other field is, and the registry reports unhealthy endpoints. */
   readonly distribution?: TrafficDistribution;
-  /** Of a region the zones are left to Envoy, where there are endpoints enough. */
+  /** Envoy distributes among the zones of a region, if there are enough endpoints. */
   readonly zoneAware?: { readonly minClusterSize?: number };
 }
 
-/** The rule's setting over the service's wish over the mesh's setting; undefined when it is off. */
+/**
+ * The rule's setting, otherwise the service's distribution, otherwise the mesh's setting. `undefined` if ordering is
+ * off.
+ */
 export function localityOrdering(
   policy: EffectivePolicy,
   mesh: LocalityLoadBalancerSetting,
@@ -67,9 +70,9 @@ export function localityOrdering(
     const { enabled: _, minClusterSize, ...tiers } = zones;
     return { ...tiers, zoneAware: minClusterSize === undefined ? {} : { minClusterSize } };
   }
-  const own = policy.loadBalancer?.localityLbSetting;
+  const ruleSetting = policy.loadBalancer?.localityLbSetting;
   const distribution = attributes?.trafficDistribution;
-  if (own === undefined && distribution !== undefined) return { distribution };
-  const setting = own ?? mesh;
+  if (ruleSetting === undefined && distribution !== undefined) return { distribution };
+  const setting = ruleSetting ?? mesh;
   return setting.enabled === false ? undefined : setting;
 }

@@ -19,20 +19,20 @@ metadata: { name: web, namespace: shop }
 spec: { selector: { matchLabels: { app: web } }, portLevelMtls: { 9443: { mode: ${mode} } } }
 `;
 
-const toldOf = (yaml: string, certificates: string): string | undefined => {
+const reportedReasons = (yaml: string, certificates: string): string | undefined => {
   const { context } = givenMesh(yaml);
   const node = { namespace: 'shop', labels: { app: 'web' }, metadata: { WORKLOAD_CERTIFICATES: certificates } };
   return unenforced(givenShape(node, context), context);
 };
 
-it('TLS of a Sidecar object that mutual TLS of the mesh stands before is told, with its port', () => {
-  expect(toldOf(sidecar, 'true')).toMatch(/does not apply to port 9443 \(PERMISSIVE\)/);
-  expect(toldOf(sidecar + peers('STRICT'), 'true')).toMatch(/does not apply to port 9443 \(STRICT\)/);
-  expect(toldOf(sidecar + peers('DISABLE'), 'true')).toBeUndefined();
-  expect(toldOf(sidecar, 'false')).toBeUndefined();
+it('TLS of a Sidecar object that mutual TLS of the mesh overrides is reported with its port', () => {
+  expect(reportedReasons(sidecar, 'true')).toMatch(/does not apply to port 9443 \(PERMISSIVE\)/);
+  expect(reportedReasons(sidecar + peers('STRICT'), 'true')).toMatch(/does not apply to port 9443 \(STRICT\)/);
+  expect(reportedReasons(sidecar + peers('DISABLE'), 'true')).toBeUndefined();
+  expect(reportedReasons(sidecar, 'false')).toBeUndefined();
 });
 
-it('certificates are there in whichever case it is said', () => {
-  expect(toldOf(sidecar + peers('STRICT'), 'True')).toMatch(/does not apply to port 9443 \(STRICT\)/);
-  expect(toldOf(sidecar + peers('STRICT'), '0')).toMatch(/requires mutual TLS on port 9443/);
+it('the metadata for workload certificates is accepted in any case', () => {
+  expect(reportedReasons(sidecar + peers('STRICT'), 'True')).toMatch(/does not apply to port 9443 \(STRICT\)/);
+  expect(reportedReasons(sidecar + peers('STRICT'), '0')).toMatch(/requires mutual TLS on port 9443/);
 });

@@ -1,11 +1,11 @@
-/** What objects ask of a sidecar that it does not do, though it protects: said in the log. */
+/** Security settings that a sidecar does not enforce. They are logged. */
 
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { peerModeOf } from '../../model/push-context/mutual-tls-mode.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { peerModesInForce, unenforcedMutualTls } from './peer-mode.ts';
+import { activePeerModes, unenforcedMutualTls } from './peer-mode.ts';
 
-/** All of it as sentences; undefined when there is nothing. */
+/** All reasons as sentences, `undefined` if everything is enforced. */
 export function unenforced(shape: ProxyShape, push: PushContext): string | undefined {
   const reasons = [unenforcedMutualTls(shape, push), unenforcedIngressTls(shape, push)].filter(
     (one) => one !== undefined,
@@ -13,13 +13,13 @@ export function unenforced(shape: ProxyShape, push: PushContext): string | undef
   return reasons.length === 0 ? undefined : reasons.join('; ');
 }
 
-/** TLS of a Sidecar object is for ports on which mutual TLS of the mesh is off. */
+/** TLS of a Sidecar object only applies to ports on which mutual TLS of the mesh is off. */
 function unenforcedIngressTls(shape: ProxyShape, push: PushContext): string | undefined {
   if (shape.type !== 'sidecar') return undefined;
   const { ingressListeners = [] } = push.sidecarScopeFor(shape);
   const ending = ingressListeners.filter(({ tls }) => tls !== undefined);
   if (ending.length === 0) return undefined;
-  const modes = peerModesInForce(shape, push);
+  const modes = activePeerModes(shape, push);
   const ports = ending
     .filter(({ port }) => peerModeOf(modes, port.number) !== 'DISABLE')
     .map(({ port }) => `${port.number} (${peerModeOf(modes, port.number)})`);

@@ -36,7 +36,7 @@ function all({ context }: GivenMesh): readonly Endpoint[] {
   return context.endpointsOf('web.test', 'shop');
 }
 
-/** `address:port` of the endpoints that take mutual TLS. */
+/** `address:port` of the endpoints that accept mutual TLS. */
 function taking(given: GivenMesh): string[] {
   return endpointsAsSecured(all(given), given.context)
     .filter(({ tlsMode }) => tlsMode === 'istio')
@@ -45,18 +45,18 @@ function taking(given: GivenMesh): string[] {
 }
 
 describe('endpoints that clients reach by mutual TLS', () => {
-  it('are those whose proxy takes it, the very list of the registry where no object says anything', () => {
+  it("endpoints whose proxy accepts mutual TLS are marked, in the registry's own list if no object disables it", () => {
     const given = givenMesh(entry(''));
     expect(taking(given)).toEqual(['10.0.0.1:8080', '10.0.0.1:90', '10.0.0.2:8080', '10.0.0.2:90']);
     expect(endpointsAsSecured(all(given), given.context)).toBe(all(given));
   });
 
-  it('are not the workloads for which it is off', () => {
+  it('workloads that disable mutual TLS are not marked', () => {
     const yaml = entry('') + policy('{ selector: { matchLabels: { app: web } }, mtls: { mode: DISABLE } }');
     expect(taking(givenMesh(yaml))).toEqual(['10.0.0.2:8080', '10.0.0.2:90']);
   });
 
-  it('are not the ports for which it is off, by the number that the workload has', () => {
+  it("ports that disable mutual TLS are not marked, by the workload's port number", () => {
     const yaml =
       entry('') +
       policy(
@@ -65,7 +65,7 @@ describe('endpoints that clients reach by mutual TLS', () => {
     expect(taking(givenMesh(yaml))).toEqual(['10.0.0.1:90', '10.0.0.2:8080', '10.0.0.2:90']);
   });
 
-  it('are one list as long as they are the same, in whatever context, and another when they are not', () => {
+  it('equal endpoints are one list in any context, and different ones are another', () => {
     const given = givenMesh(entry(''));
     const { context } = given;
     /** Another context, in which mutual TLS is off on these ports. */
@@ -84,7 +84,7 @@ describe('endpoints that clients reach by mutual TLS', () => {
   });
 });
 
-describe('mutual TLS that nobody asked for', () => {
+describe('automatic mutual TLS of a service', () => {
   const inferred = (given: GivenMesh, originalDestination = false): string =>
     automaticMutualTls(given.context.serviceFor('web.test', 'shop')!, originalDestination, given.context);
 
@@ -99,16 +99,16 @@ describe('mutual TLS that nobody asked for', () => {
       policy('{ selector: { matchLabels: { app: web } }, mtls: { mode: DISABLE } }'),
       'by endpoint',
     ],
-  ])('%s', (_, objects, expected) => {
+  ])('automatic mutual TLS %s', (_, objects, expected) => {
     expect(inferred(givenMesh(entry('') + objects))).toBe(expected);
   });
 
-  it('is off for services outside of the mesh, and where the mesh says so', () => {
+  it('automatic mutual TLS is off for services outside the mesh, and if the mesh disables it', () => {
     expect(inferred(givenMesh(entry('').replace('MESH_INTERNAL', 'MESH_EXTERNAL')))).toBe('never');
     expect(inferred(givenMesh(entry(''), { meshConfig: 'enableAutoMtls: false' }))).toBe('never');
   });
 
-  it('goes to wherever the client wanted only when each and every endpoint takes it', () => {
+  it('automatic mutual TLS applies to original destinations only if every endpoint accepts it', () => {
     expect(inferred(givenMesh(entry('')), true)).toBe('never');
     const allTake = entry('').replace(', security.istio.io/tlsMode: disabled }', ' }, serviceAccount: web');
     expect(inferred(givenMesh(allTake), true)).toBe('always');

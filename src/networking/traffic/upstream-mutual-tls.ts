@@ -1,6 +1,6 @@
 /**
- * Whom clients reach by mutual TLS, as the PeerAuthentication objects of those whom they reach say (spec/discovery.md
- * §8.10, "auto mTLS inference for clients"; §8.3, metadata of endpoints).
+ * Endpoints and services that clients reach by mutual TLS, according to the PeerAuthentication objects of the servers
+ * (spec/discovery.md §8.10, "auto mTLS inference for clients"; §8.3, metadata of endpoints).
  */
 import { peerModeOf } from '../../model/push-context/mutual-tls-mode.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -8,14 +8,14 @@ import type { MergedDestinationRule } from '../../model/push-context/resolved-ru
 import type { Endpoint, Service } from '../../model/services/service.ts';
 import { type EffectivePolicy, effectivePolicy } from './traffic-policy.ts';
 
-/** The last answer for a list of endpoints, and which of them it is about. */
-const lastAnswers = new WeakMap<readonly Endpoint[], { refusing: string; endpoints: readonly Endpoint[] }>();
+/** The last result for a list of endpoints. */
+const lastSecured = new WeakMap<readonly Endpoint[], { refusing: string; endpoints: readonly Endpoint[] }>();
 
 const ofContexts = new WeakMap<PushContext, WeakMap<readonly Endpoint[], readonly Endpoint[]>>();
 
 /**
- * The endpoints, with `tlsMode: 'disabled'` where the workload takes plaintext alone on the endpoint's port. The very same
- * list as long as neither the endpoints nor what holds for them is another.
+ * The endpoints, with `tlsMode: 'disabled'` where the workload only accepts plaintext on the endpoint's port. Returns
+ * the same list until the endpoints or their modes change.
  */
 export function endpointsAsSecured(endpoints: readonly Endpoint[], push: PushContext): readonly Endpoint[] {
   if (!push.disablesMutualTls || endpoints.length === 0) return endpoints;
@@ -24,25 +24,25 @@ export function endpointsAsSecured(endpoints: readonly Endpoint[], push: PushCon
     known = new WeakMap();
     ofContexts.set(push, known);
   }
-  let answer = known.get(endpoints);
-  if (answer === undefined) {
-    answer = secured(endpoints, push);
-    known.set(endpoints, answer);
+  let result = known.get(endpoints);
+  if (result === undefined) {
+    result = secured(endpoints, push);
+    known.set(endpoints, result);
   }
-  return answer;
+  return result;
 }
 
 function secured(endpoints: readonly Endpoint[], push: PushContext): readonly Endpoint[] {
   const refusing = new Set(endpoints.filter((endpoint) => refusesMutualTls(endpoint, push)));
   if (refusing.size === 0) return endpoints;
   const text = endpoints.flatMap((endpoint, index) => (refusing.has(endpoint) ? [index] : [])).join();
-  const last = lastAnswers.get(endpoints);
+  const last = lastSecured.get(endpoints);
   if (last?.refusing === text) return last.endpoints;
-  const answer = endpoints.map((endpoint) =>
+  const result = endpoints.map((endpoint) =>
     refusing.has(endpoint) ? { ...endpoint, tlsMode: 'disabled' as const } : endpoint,
   );
-  lastAnswers.set(endpoints, { refusing: text, endpoints: answer });
-  return answer;
+  lastSecured.set(endpoints, { refusing: text, endpoints: result });
+  return result;
 }
 
 function refusesMutualTls({ tlsMode, namespace, labels, port }: Endpoint, push: PushContext): boolean {
@@ -50,11 +50,11 @@ function refusesMutualTls({ tlsMode, namespace, labels, port }: Endpoint, push: 
 }
 
 /**
- * Where clusters of a service use mutual TLS without being told to: it is of the mesh, and its namespace does not switch it
- * off. Objects that select workloads count endpoint by endpoint.
+ * Whether clusters of a service use mutual TLS by default: the service belongs to the mesh, and its namespace does not
+ * disable mutual TLS. Objects with a selector apply to single endpoints.
  *
- * @param originalDestination connections go wherever the client wanted to, and all alike: they can be secured where each
- *   and every endpoint takes it.
+ * @param originalDestination connections use the client's destination and all the same TLS settings, so they use mutual
+ * TLS only if every endpoint accepts it
  */
 export function automaticMutualTls(
   service: Service,
@@ -67,13 +67,13 @@ export function automaticMutualTls(
   return allTakeMutualTls(endpointsOfService(service, push)) ? 'always' : 'never';
 }
 
-/** Whether clients connect by mutual TLS to those who take it, under this policy. */
+/** Whether clients use mutual TLS for endpoints that accept it, under this policy. */
 export function isMutualTlsTried({ tls }: EffectivePolicy, { meshExternal }: Service, { mesh }: PushContext): boolean {
   if (tls?.mode !== undefined) return tls.mode === 'ISTIO_MUTUAL';
   return mesh.enableAutoMtls && !meshExternal;
 }
 
-/** Whether clients try mutual TLS in the cluster of a subset and port under a DestinationRule. */
+/** As {@link isMutualTlsTried}, for the cluster of a subset and port under a DestinationRule. */
 export function isMutualTlsTriedAt(
   {
     service,
@@ -91,7 +91,7 @@ export function isMutualTlsTriedAt(
   return isMutualTlsTried(effectivePolicy(rule?.config.spec, subset, port), service, push);
 }
 
-/** What clusters of a service depend on here, for the key under which they are kept. */
+/** Part of the cache key of a service's clusters. */
 export function automaticMutualTlsText(service: Service, push: PushContext): string {
   return `${automaticMutualTls(service, false, push)}~${automaticMutualTls(service, true, push)}`;
 }

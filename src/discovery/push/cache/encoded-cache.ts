@@ -315,10 +315,10 @@ export class EncodedCache {
     const layer = this.#keeps(typeUrl) ? layerOf(context, shape, generator) : undefined;
     if (layer === undefined) return undefined;
     const { common, subjects } = layer;
-    const ownResources = generator.sharing!.own(shape, common, context, subjects, this.#memory);
+    const ownResources = generator.sharing!.buildDiffering(shape, common, context, subjects, this.#memory);
     if (ownResources === undefined) return undefined;
     const base = this.#getAll(context, typeUrl, common, generator);
-    return this.#encoder.buildLayered(base, ownResources.resources, ownResources.without, earlier);
+    return this.#encoder.buildLayered(base, ownResources.resources, ownResources.removed, earlier);
   }
 
   #buildLayeredOfNamed(

@@ -1,15 +1,15 @@
-/** Cross-origin preflights that Envoy responds to itself. */
+/** CORS preflight requests that Envoy responds to itself. */
 import type { CorsPolicy } from '../../../gen/envoy/extensions/filters/http/cors/v3/cors_pb.ts';
 import type { RoutedRequest } from '../route-match.ts';
 import { matchesString } from '../string-matches.ts';
 import { fractionOf } from './fault.ts';
-import type { FilterVerdict } from './filter-verdict.ts';
+import type { FilterResult } from './filter-result.ts';
 
 export function isPreflight({ method, headers }: RoutedRequest): boolean {
   return method === 'OPTIONS' && Boolean(headers.origin) && Boolean(headers['access-control-request-method']);
 }
 
-export function throughCors(policy: CorsPolicy, request: RoutedRequest): FilterVerdict {
+export function throughCors(policy: CorsPolicy, request: RoutedRequest): FilterResult {
   const { allowOriginStringMatch, filterEnabled, forwardNotMatchingPreflights } = policy;
   if (!isPreflight(request) || (filterEnabled && fractionOf(filterEnabled.defaultValue) < 1)) return undefined;
   const isAllowed = allowOriginStringMatch.some((matcher) => matchesString(matcher, request.headers.origin!));

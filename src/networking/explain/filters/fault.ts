@@ -1,4 +1,4 @@
-/** Faults of routes: aborts end a share of the requests; delays change no outcome. */
+/** Faults of routes: aborts end a share of the requests, delays change no outcome. */
 import type { FaultAbort, HTTPFault } from '../../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.ts';
 import {
   FractionalPercent_DenominatorType as Denominator,
@@ -6,7 +6,7 @@ import {
 } from '../../../gen/envoy/type/v3/percent_pb.ts';
 import { headerOf } from '../route-match.ts';
 import { matchesHeader } from '../string-matches.ts';
-import { type FilterVerdict, UndecidedError } from './filter-verdict.ts';
+import { type FilterResult, UndecidedError } from './filter-result.ts';
 import type { Subject } from './subject.ts';
 
 /** @param clusters that the request may be sent to */
@@ -14,7 +14,7 @@ export function throughFault(
   { abort, headers, upstreamCluster }: HTTPFault,
   subject: Subject,
   clusters: readonly string[],
-): FilterVerdict {
+): FilterResult {
   if (abort === undefined || subject.request === undefined) return undefined;
   const { request } = subject;
   if (upstreamCluster !== '' && !clusters.includes(upstreamCluster)) return undefined;
@@ -39,7 +39,7 @@ function statusOf({ errorType }: FaultAbort): number {
   }
 }
 
-/** HTTP statuses of gRPC's, by their numbers (Envoy: Grpc::Utility::grpcToHttpStatus). */
+/** HTTP statuses by gRPC status (Envoy: Grpc::Utility::grpcToHttpStatus). */
 const httpStatuses: readonly number[] = [
   200, 499, 500, 400, 504, 404, 409, 403, 429, 400, 409, 400, 501, 500, 503, 500, 401,
 ];

@@ -1,4 +1,4 @@
-/** The HTTP filters of a request, in their order: which of them ends it, and what they change for the route. */
+/** The HTTP filters of a request in order: which of them ends it, and what they change for the route. */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { CorsPolicySchema, CorsSchema } from '../../../gen/envoy/extensions/filters/http/cors/v3/cors_pb.ts';
@@ -21,7 +21,7 @@ import { peerClaimFilter } from '../../listeners/http-filters/peer-claim.ts';
 import type { OutcomeShare } from '../outcome.ts';
 import { throughCors } from './cors.ts';
 import { fractionOf, throughFault } from './fault.ts';
-import { type FilterVerdict, UndecidedError } from './filter-verdict.ts';
+import { type FilterResult, UndecidedError } from './filter-result.ts';
 import { throughJwt } from './jwt.ts';
 import { storeToken } from './jwt-claims.ts';
 import { throughLua } from './lua.ts';
@@ -43,12 +43,12 @@ const passing = new Set([
   'stats.PluginConfig',
 ]);
 
-/** A request on its way through the filters; they may change headers and metadata. */
+/** A request in the filter chain. Filters may change headers and metadata. */
 export interface RequestState {
   readonly subject: RequestSubject;
-  /** Configurations of the route that the request has at this point, the narrowest first, and its clusters. */
+  /** Per-filter configurations of the request's current route, the most specific first, and its clusters. */
   readonly routeConfigs: () => RouteConfigs;
-  /** Chooses the route again, by what filters changed. */
+  /** Selects the route again after filters changed the request. */
   readonly clearRoute: () => void;
   /** Whether the cluster of the request resolves the name in its Host header. */
   readonly resolvesHost: () => boolean;
@@ -56,22 +56,22 @@ export interface RequestState {
   readonly lacksFetchedKeys: boolean;
 }
 
-/** @returns the shares of the requests that filters end; less than 1 in sum: the others reach the route */
+/** @returns the shares of the requests that filters end. If their sum is less than 1, the others reach the route. */
 export function throughHttpFilters(filters: readonly HttpFilter[], state: RequestState): readonly OutcomeShare[] {
   const shares: OutcomeShare[] = [];
   let left = 1;
   for (const filter of filters) {
-    const verdict = verdictOf(filter, state);
-    if (verdict === undefined) continue;
-    const share = left * (verdict.share ?? 1);
-    shares.push({ share, outcome: verdict.outcome });
+    const result = resultOf(filter, state);
+    if (result === undefined) continue;
+    const share = left * (result.share ?? 1);
+    shares.push({ share, outcome: result.outcome });
     left -= share;
     if (left <= 0) break;
   }
   return shares;
 }
 
-function verdictOf(filter: HttpFilter, state: RequestState): FilterVerdict {
+function resultOf(filter: HttpFilter, state: RequestState): FilterResult {
   const { name } = filter;
   try {
     return isDisabledFor(filter, state.routeConfigs()) ? undefined : through(filter, state);
@@ -81,7 +81,7 @@ function verdictOf(filter: HttpFilter, state: RequestState): FilterVerdict {
   }
 }
 
-function through(filter: HttpFilter, state: RequestState): FilterVerdict {
+function through(filter: HttpFilter, state: RequestState): FilterResult {
   const { subject } = state;
   const { name, configType } = filter;
   const perRoute = <Desc extends DescMessage>(schema: Desc): MessageShape<Desc> | undefined =>
@@ -89,7 +89,7 @@ function through(filter: HttpFilter, state: RequestState): FilterVerdict {
   const rbac = configOf(filter, RBACSchema);
   if (rbac) {
     const override = perRoute(RBACPerRouteSchema);
-    // An override without rules lets all requests pass.
+    // An override without rules allows all requests.
     const effective = override === undefined ? rbac : override.rbac;
     return effective && throughHttpRbac(effective, subject);
   }
@@ -114,7 +114,7 @@ function through(filter: HttpFilter, state: RequestState): FilterVerdict {
   throw new UndecidedError(type === undefined ? 'its code decides' : `${type} decides`);
 }
 
-function throughDynamicForwardProxy({ subject, resolvesHost }: RequestState): FilterVerdict {
+function throughDynamicForwardProxy({ subject, resolvesHost }: RequestState): FilterResult {
   if (subject.request.authority !== '' || !resolvesHost()) return undefined;
   const why = 'the Host header is empty: no name to resolve';
   return { outcome: { kind: 'malformed', status: 400, details: 'empty_host_header', why } };
@@ -124,18 +124,18 @@ function throughTokens(
   jwt: JwtAuthentication,
   state: RequestState,
   perRoute: MessageShape<typeof PerRouteConfigSchema> | undefined,
-): FilterVerdict {
-  const { verdict, verified } = throughJwt(jwt, perRoute, state.subject.request, state);
+): FilterResult {
+  const { filterResult, verified } = throughJwt(jwt, perRoute, state.subject.request, state);
   for (const token of verified) storeToken(token, state.subject);
   if (verified.some(({ provider }) => provider.clearRouteCache)) state.clearRoute();
-  return verdict;
+  return filterResult;
 }
 
 function throughExtAuthz(
   { filterEnabledMetadata, filterEnabled }: ExtAuthz,
   subject: Subject,
   isDisabled: boolean,
-): FilterVerdict {
+): FilterResult {
   if (isDisabled) return undefined;
   if (filterEnabledMetadata && !hasMetadata(filterEnabledMetadata, subject)) return undefined;
   if (filterEnabled && fractionOf(filterEnabled.defaultValue) === 0) return undefined;

@@ -1,4 +1,4 @@
-/** What the jwt_authn filter leaves of a verified token: metadata for policies and routes, and headers. */
+/** What the jwt_authn filter stores of a verified token: metadata for policies and routes, and headers. */
 import type { JwtProvider } from '../../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
 import { isObject, ownValue } from '../../../runtime/json-object.ts';
 import { tokenMetadata } from '../../authentication/token-metadata.ts';
@@ -25,7 +25,7 @@ export function storeToken({ provider, text, claims }: VerifiedToken, { metadata
   for (const name of names) if (headers[name]?.includes(text)) delete headers[name];
 }
 
-/** Claims that are lists with spaces between become lists. */
+/** Splits space-separated claims into lists. */
 function withLists(claims: VerifiedToken['claims'], { normalizePayloadInMetadata }: JwtProvider): object {
   const names = normalizePayloadInMetadata?.spaceDelimitedClaims ?? [];
   const lists = names.flatMap((name) => {

@@ -3,9 +3,9 @@ import type { JwtProvider } from '../../../gen/envoy/extensions/filters/http/jwt
 import { ownValue } from '../../../runtime/json-object.ts';
 import type { RoutedRequest } from '../route-match.ts';
 
-export interface FoundToken {
+export interface LocatedToken {
   readonly text: string;
-  /** Issuers whose tokens may be in this place; the empty one stands for all. */
+  /** Issuers whose tokens may be in this place, the empty string for any. */
   readonly issuers: readonly string[];
 }
 
@@ -22,7 +22,7 @@ const defaults: Locations = {
 };
 
 /** In Envoy's order: headers, parameters, cookies. */
-export function tokensAt(providers: readonly JwtProvider[], request: RoutedRequest): readonly FoundToken[] {
+export function tokensAt(providers: readonly JwtProvider[], request: RoutedRequest): readonly LocatedToken[] {
   const found = new Map<string, { text: string; issuers: string[] }>();
   const add = (place: string, text: string | undefined, issuer: string): void => {
     if (text === undefined) return;
@@ -53,7 +53,7 @@ function locationsOf({ fromHeaders, fromParams, fromCookies }: JwtProvider): Loc
   return { headers: fromHeaders, params: fromParams, cookies: fromCookies };
 }
 
-/** From the first character that a token may have, to the first that it may not have. */
+/** From the first to the last consecutive character that a token may contain. */
 function afterPrefix(value: string, prefix: string): string | undefined {
   if (prefix === '') return value;
   const at = value.indexOf(prefix);

@@ -3,7 +3,7 @@ import { createPublicKey, type JsonWebKey, type KeyObject, verify } from 'node:c
 import type { JwtProvider } from '../../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import { unknownKey } from '../../authentication/unknown-key.ts';
-import { UndecidedError } from './filter-verdict.ts';
+import { UndecidedError } from './filter-result.ts';
 
 export interface VerifyOptions {
   /** Since the epoch. */
@@ -11,7 +11,7 @@ export interface VerifyOptions {
   readonly lacksFetchedKeys: boolean;
 }
 
-export interface Token {
+export interface JsonWebToken {
   readonly header: Readonly<Record<string, unknown>>;
   readonly claims: Readonly<Record<string, unknown>>;
   readonly signedText: string;
@@ -21,7 +21,7 @@ export interface Token {
 export interface VerifiedToken {
   readonly provider: JwtProvider;
   readonly text: string;
-  readonly claims: Token['claims'];
+  readonly claims: JsonWebToken['claims'];
 }
 
 export type TokenError =
@@ -34,7 +34,7 @@ export type TokenError =
   | 'not signed by a key of the provider';
 
 /** @returns `undefined` if it is no JSON Web Token */
-export function parseToken(text: string): Token | undefined {
+export function parseToken(text: string): JsonWebToken | undefined {
   const parts = text.split('.');
   const [head, payload, signature] = parts;
   if (parts.length !== 3 || head === undefined || payload === undefined || signature === undefined) return undefined;
@@ -63,7 +63,7 @@ const defaultClockSkewS = 60;
  * @returns `undefined` if the token is valid
  */
 export function tokenError(
-  { header, claims, signedText, signature }: Token,
+  { header, claims, signedText, signature }: JsonWebToken,
   provider: JwtProvider,
   { nowMs, lacksFetchedKeys }: VerifyOptions,
 ): TokenError | undefined {
@@ -95,7 +95,7 @@ function isForAudience(given: unknown, allowed: readonly string[]): boolean {
   return audiences.some((one) => allowed.some((other) => bareAudience(String(one)) === bareAudience(other)));
 }
 
-/** Envoy compares audiences without their scheme and a slash at the end. */
+/** Envoy compares audiences without scheme and trailing slash. */
 function bareAudience(audience: string): string {
   return audience.replace(/^https?:\/\//, '').replace(/\/$/, '');
 }

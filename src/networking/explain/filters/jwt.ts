@@ -7,11 +7,11 @@ import type {
 } from '../../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
 import { matchesRoute, type RoutedRequest } from '../route-match.ts';
 import { isPreflight } from './cors.ts';
-import { type FilterVerdict, UndecidedError } from './filter-verdict.ts';
+import { type FilterResult, UndecidedError } from './filter-result.ts';
 import { tokensAt } from './jwt-locations.ts';
 import {
+  type JsonWebToken,
   parseToken,
-  type Token,
   type TokenError,
   tokenError,
   type VerifiedToken,
@@ -24,11 +24,11 @@ interface Verification {
 }
 
 export interface JwtResult {
-  readonly verdict: FilterVerdict;
+  readonly filterResult: FilterResult;
   readonly verified: readonly VerifiedToken[];
 }
 
-const passes: JwtResult = { verdict: undefined, verified: [] };
+const passes: JwtResult = { filterResult: undefined, verified: [] };
 
 /** @throws UndecidedError if keys are fetched by Envoy */
 export function throughJwt(
@@ -42,11 +42,11 @@ export function throughJwt(
   if (requirement === undefined) return passes;
   const verifier = new Verifier(filter, request, options);
   const { error, verified } = verifier.verify(requirement);
-  if (error === undefined) return { verdict: undefined, verified };
+  if (error === undefined) return { filterResult: undefined, verified };
   const status = error === 'for another audience' ? 403 : 401;
   const why = error === 'missing' ? 'the request has no token' : `the token is ${error}`;
   const details = 'jwt_authn_access_denied';
-  return { verdict: { outcome: { kind: 'denied', status, details, why } }, verified: [] };
+  return { filterResult: { outcome: { kind: 'denied', status, details, why } }, verified: [] };
 }
 
 function requirementFor(
@@ -101,7 +101,7 @@ class Verifier {
     return provider;
   }
 
-  /** All tokens at the provider's places must be valid. */
+  /** All tokens at the provider's locations must be valid. */
   #byProvider(provider: JwtProvider): Verification {
     const tokens = tokensAt([provider], this.#request);
     if (tokens.length === 0) return { error: 'missing', verified: [] };
@@ -115,7 +115,7 @@ class Verifier {
     return { verified };
   }
 
-  #errorOf(token: Token, provider: JwtProvider, issuers: readonly string[]): TokenError | undefined {
+  #errorOf(token: JsonWebToken, provider: JwtProvider, issuers: readonly string[]): TokenError | undefined {
     const issuer = String(token.claims.iss ?? '');
     if (!issuers.some((allowed) => allowed === '' || allowed === issuer)) return 'of an unknown issuer';
     return tokenError(token, provider, this.#options);
@@ -131,7 +131,10 @@ class Verifier {
     return { verified };
   }
 
-  /** The first that succeeds. What a list permits to be missing is tried last, at the places of its own providers. */
+  /**
+   * The first requirement that succeeds. `allow_missing` and `allow_missing_or_failed` are tried last, at the locations
+   * of their own providers.
+   */
   #any(requirements: readonly JwtRequirement[]): Verification {
     const regular = requirements.filter(({ requiresType }) => !isBypass(requiresType.case));
     const bypasses = requirements.filter(({ requiresType }) => isBypass(requiresType.case));
@@ -171,7 +174,7 @@ function isBypass(type: JwtRequirement['requiresType']['case']): boolean {
   return type === 'allowMissing' || type === 'allowMissingOrFailed';
 }
 
-/** An error that says less than another provider's. */
+/** An error with less information than another provider's. */
 function isVague(error: TokenError): boolean {
   return error === 'missing' || error === 'of an unknown issuer';
 }

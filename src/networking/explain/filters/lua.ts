@@ -1,7 +1,7 @@
-/** Lua code: what it does is not decided, unless it never sees a request. */
+/** Lua code. Its effect is not decided, unless it defines no handler for requests. */
 import type { DataSource } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import type { Lua, LuaPerRoute } from '../../../gen/envoy/extensions/filters/http/lua/v3/lua_pb.ts';
-import { type FilterVerdict, UndecidedError } from './filter-verdict.ts';
+import { type FilterResult, UndecidedError } from './filter-result.ts';
 
 /** Ways to define a global function without writing its name. */
 const indirect = /\b(?:_G|_ENV|load|loadstring|loadfile|dofile|setfenv|require|rawset|module)\b/;
@@ -9,7 +9,7 @@ const indirect = /\b(?:_G|_ENV|load|loadstring|loadfile|dofile|setfenv|require|r
 export function throughLua(
   { inlineCode, defaultSourceCode, sourceCodes }: Lua,
   perRoute: LuaPerRoute | undefined,
-): FilterVerdict {
+): FilterResult {
   const override = perRoute?.override;
   if (override?.case === 'disabled' && override.value) return undefined;
   const source =

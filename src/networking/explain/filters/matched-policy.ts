@@ -1,4 +1,4 @@
-/** Rules of RBAC filters, decided as Envoy decides them (Envoy's docs: config.rbac.v3). */
+/** RBAC rules, decided as Envoy decides them (Envoy's docs: config.rbac.v3). */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import type { CidrRange } from '../../../gen/envoy/config/core/v3/address_pb.ts';
 import type { TypedExtensionConfig } from '../../../gen/envoy/config/core/v3/extension_pb.ts';
@@ -17,7 +17,7 @@ import { regexLiteral } from '../../authorization/text-matcher.ts';
 import { isWithin } from '../filter-chain-match.ts';
 import { headerOf } from '../route-match.ts';
 import { matchesHeader, matchesString } from '../string-matches.ts';
-import { UndecidedError } from './filter-verdict.ts';
+import { UndecidedError } from './filter-result.ts';
 import { hasMetadata, type Subject } from './subject.ts';
 
 export interface RulesResult {
@@ -107,7 +107,7 @@ function matchesPrincipal({ identifier }: Principal, subject: Subject): boolean 
   }
 }
 
-/** Without a name: any connection over TLS. A client without a certificate has the empty name. */
+/** Without a name, any TLS connection matches. A client without a certificate has the empty name. */
 function isAuthenticated({ principalName }: Principal_Authenticated, { tls }: Subject): boolean {
   if (tls === undefined) return false;
   return principalName === undefined || matchesString(principalName, tls.principal ?? '');
@@ -131,7 +131,7 @@ function withoutQuery(path: string): string {
   return path.replace(/[?#].*$/s, '');
 }
 
-/** `*` is one segment of the path, `**` any number of them. */
+/** `*` matches one segment of the path, `**` any number. */
 function matchesTemplate({ typedConfig }: TypedExtensionConfig, { request }: Subject): boolean {
   const template = typedConfig && anyUnpack(typedConfig, UriTemplateMatchConfigSchema)?.pathTemplate;
   if (template === undefined) throw new UndecidedError('a policy matches paths by an extension');

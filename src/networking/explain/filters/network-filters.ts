@@ -1,11 +1,11 @@
-/** The filters of a connection before the one that ends it. */
+/** The network filters of a connection before the terminal one. */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import type { Filter } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { ExtAuthzSchema } from '../../../gen/envoy/extensions/filters/network/ext_authz/v3/ext_authz_pb.ts';
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
-import type { Outcome } from '../outcome.ts';
-import { type FilterVerdict, UndecidedError } from './filter-verdict.ts';
+import type { RequestOutcome } from '../outcome.ts';
+import { type FilterResult, UndecidedError } from './filter-result.ts';
 import { throughNetworkRbac } from './rbac.ts';
 import { hasMetadata, type Subject } from './subject.ts';
 import { typeNameOf } from './type-name.ts';
@@ -21,12 +21,12 @@ const passing = new Set([
   'stats.PluginConfig',
 ]);
 
-/** @returns the outcome where a filter ends the connection or may do so; `undefined`: the last filter gets it */
-export function throughNetworkFilters(filters: readonly Filter[], subject: Subject): Outcome | undefined {
+/** @returns the outcome if a filter ends the connection or may do so, `undefined` if the terminal filter receives it */
+export function throughNetworkFilters(filters: readonly Filter[], subject: Subject): RequestOutcome | undefined {
   for (const filter of filters.slice(0, -1)) {
     try {
-      const verdict = through(filter, subject);
-      if (verdict !== undefined) return verdict.outcome;
+      const result = through(filter, subject);
+      if (result !== undefined) return result.outcome;
     } catch (error) {
       if (!(error instanceof UndecidedError)) throw error;
       return { kind: 'not decided', filter: filter.name, why: `filter ${filter.name}: ${error.message}` };
@@ -35,7 +35,7 @@ export function throughNetworkFilters(filters: readonly Filter[], subject: Subje
   return undefined;
 }
 
-function through(filter: Filter, subject: Subject): FilterVerdict {
+function through(filter: Filter, subject: Subject): FilterResult {
   const rbac = configOf(filter, RBACSchema);
   if (rbac) return throughNetworkRbac(rbac, subject);
   const extAuthz = configOf(filter, ExtAuthzSchema);

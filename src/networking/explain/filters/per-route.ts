@@ -1,17 +1,17 @@
-/** Configuration that routes, virtual hosts and route configurations have for a filter. */
+/** Configuration of a filter in routes, virtual hosts and route configurations. */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { type Any, anyIs, anyUnpack } from '@bufbuild/protobuf/wkt';
 import { FilterConfigSchema } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { HttpFilter } from '../../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 
 export interface RouteConfigs {
-  /** `typed_per_filter_config`, the narrowest first. */
+  /** `typed_per_filter_config`, the most specific first. */
   readonly configs: readonly Readonly<Record<string, Any>>[];
-  /** Names of the clusters that the route sends requests to. */
+  /** Clusters that the route sends requests to. */
   readonly clusters: readonly string[];
 }
 
-/** The narrowest configuration for a filter; `undefined` if there is none. */
+/** The most specific configuration for a filter, `undefined` if it has no configuration. */
 export function perRouteConfig<Desc extends DescMessage>(
   filter: string,
   schema: Desc,
@@ -23,7 +23,7 @@ export function perRouteConfig<Desc extends DescMessage>(
   return inner && (anyUnpack(inner, schema) as MessageShape<Desc> | undefined);
 }
 
-/** A filter may be disabled, and a route may enable it or disable it. */
+/** A filter may be disabled by default, and a route may enable or disable it. */
 export function isDisabledFor({ name, disabled }: HttpFilter, { configs }: RouteConfigs): boolean {
   const any = configs.find((config) => Object.hasOwn(config, name))?.[name];
   if (any === undefined) return disabled;

@@ -1,8 +1,8 @@
-/** RBAC filters: AuthorizationPolicies, and the notes that decide whether an external service is asked. */
+/** RBAC filters: AuthorizationPolicies, and shadow rules that select requests for an external authorizer. */
 import type { RBAC as Rules } from '../../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { RBAC } from '../../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
 import type { RBAC as NetworkRbac } from '../../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
-import { type FilterVerdict, UndecidedError } from './filter-verdict.ts';
+import { type FilterResult, UndecidedError } from './filter-result.ts';
 import { decideRules } from './matched-policy.ts';
 import type { Subject } from './subject.ts';
 
@@ -13,7 +13,7 @@ export const networkRbacName = 'envoy.filters.network.rbac';
 export function throughHttpRbac(
   { rules, matcher, shadowRules, shadowRulesStatPrefix }: RBAC,
   subject: Subject,
-): FilterVerdict {
+): FilterResult {
   if (matcher) throw new UndecidedError('the policies are a matcher tree');
   noteShadow(httpRbacName, shadowRules, shadowRulesStatPrefix, subject);
   const denied = rules && deniedBy(rules, subject);
@@ -24,7 +24,7 @@ export function throughHttpRbac(
 export function throughNetworkRbac(
   { rules, matcher, shadowRules, shadowRulesStatPrefix }: NetworkRbac,
   subject: Subject,
-): FilterVerdict {
+): FilterResult {
   if (matcher) throw new UndecidedError('the policies are a matcher tree');
   noteShadow(networkRbacName, shadowRules, shadowRulesStatPrefix, subject);
   const denied = rules && deniedBy(rules, subject);

@@ -1,4 +1,4 @@
-/** The facts about a connection, and a request on it, that filters match. */
+/** The properties of a connection or request that filters match. */
 import type { MetadataMatcher } from '../../../gen/envoy/type/matcher/v3/metadata_pb.ts';
 import type { Inspected } from '../inspected.ts';
 import type { Question } from '../question.ts';
@@ -7,17 +7,16 @@ import { matchesMetadata, type RoutedRequest } from '../route-match.ts';
 export interface Subject {
   readonly question: Question;
   readonly inspected: Inspected;
-  /** The proxy ended TLS; `principal` is the SPIFFE ID that it verified, if the client had to present a certificate. */
+  /** The proxy terminated TLS. `principal` is the verified SPIFFE ID, if a client certificate was required. */
   readonly tls?: { readonly principal?: string };
-  /** The client by the headers that the proxy trusts; absent: the same as the connection's. */
+  /** Address of the client from trusted headers, that of the connection if absent. */
   readonly remoteAddress?: string;
-  /** Absent: filters of the connection, before any request. */
+  /** Absent for network filters. */
   readonly request?: RoutedRequest;
-  /** What filters have stored so far, by the name of the filter. */
+  /** What filters have stored so far, by filter name. */
   readonly metadata: Record<string, unknown>;
 }
 
-/** Of a request. */
 export type RequestSubject = Subject & { readonly request: RoutedRequest };
 
 export function hasMetadata(matcher: MetadataMatcher | undefined, { metadata }: Subject): boolean {

@@ -1,4 +1,4 @@
-/** What applies to a call besides its way: timeout, retries, delay, load balancing and TLS, as gRPC reads them. */
+/** Other settings of a call: timeout, retries, delay, load balancing and TLS, as gRPC reads them. */
 import { anyUnpack, type Duration } from '@bufbuild/protobuf/wkt';
 import { type Cluster, Cluster_LbPolicy } from '../../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { Route } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';

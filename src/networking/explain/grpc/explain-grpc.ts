@@ -1,6 +1,6 @@
 /**
- * What a gRPC client or server without a proxy does with a call, decided from its resources in the order in which grpc-go decides:
- * listener, virtual host, route, fault, cluster, endpoints; for a server: TLS, then RBAC.
+ * What a gRPC client or server without a proxy does with a call, decided from its resources in grpc-go's order:
+ * listener, virtual host, route, fault, cluster, endpoints. For a server: TLS, then RBAC.
  */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { type Any, anyUnpack } from '@bufbuild/protobuf/wkt';
@@ -23,13 +23,13 @@ import { throughHttpFilters } from '../filters/http-filters.ts';
 import { perRouteConfig } from '../filters/per-route.ts';
 import type { RequestSubject } from '../filters/subject.ts';
 import { asGrpcResponse } from '../grpc-response.ts';
-import { endOfRoute, type Outcome, type OutcomeShare, type Target } from '../outcome.ts';
+import { endOfRoute, type OutcomeShare, type RequestOutcome, type Target } from '../outcome.ts';
 import type { Question } from '../question.ts';
 import { type RoutedRequest, routeOf, virtualHostOf } from '../route-match.ts';
 import { clusterSettings, routeSettings } from './call-settings.ts';
 import type { GrpcConfiguration, GrpcExplanation, GrpcQuestion } from './grpc-question.ts';
 
-/** gRPC waits so long for a resource that the control plane does not send. */
+/** How long gRPC waits for a resource that the control plane does not send. */
 const resourceWaitText = 'gRPC waits 15 s for it';
 const unavailable = 14;
 const permissionDenied = 7;
@@ -114,8 +114,8 @@ function throughRoute(
 
 function abortedBy(route: Route, request: RoutedRequest, clusters: readonly string[]): readonly OutcomeShare[] {
   const fault = perRouteConfig(faultFilter, HTTPFaultSchema, { configs: [route.typedPerFilterConfig], clusters });
-  const verdict = fault && throughFault(fault, subjectOf(request), clusters);
-  return verdict ? [{ share: verdict.share ?? 1, outcome: asCallFailure(verdict.outcome) }] : [];
+  const result = fault && throughFault(fault, subjectOf(request), clusters);
+  return result ? [{ share: result.share ?? 1, outcome: asCallFailure(result.outcome) }] : [];
 }
 
 const usable: ReadonlySet<HealthStatus> = new Set([HealthStatus.UNKNOWN, HealthStatus.HEALTHY]);
@@ -125,7 +125,7 @@ function endOf(
   cluster: Cluster | undefined,
   assignment: ClusterLoadAssignment | undefined,
   reasons: string,
-): Outcome {
+): RequestOutcome {
   if (cluster === undefined) {
     const why = reasons || `the control plane has no cluster ${name}`;
     return failure('no cluster', `${why}; ${resourceWaitText}`);
@@ -157,14 +157,14 @@ function explainServer(configuration: GrpcConfiguration, question: GrpcQuestion)
     return { ...found, outcome: { kind: 'closed', why: `${settings.join()}, and the client ${client}` } };
   }
   const [address = '', port = ''] = splitLast(target);
-  const asked: Question = {
+  const inboundQuestion: Question = {
     direction: 'inbound',
     destination: { address, port: Number(port) },
     ...(question.source !== undefined && { source: { address: question.source, port: 0 } }),
   };
   const request = requestOf(question, question.authority ?? target);
   const shares = throughHttpFilters(manager.httpFilters, {
-    subject: { ...subjectOf(request, asked), ...(principal !== undefined && { tls: { principal } }) },
+    subject: { ...subjectOf(request, inboundQuestion), ...(principal !== undefined && { tls: { principal } }) },
     routeConfigs: () => ({ configs: [], clusters: [] }),
     clearRoute: () => {},
     resolvesHost: () => false,
@@ -204,12 +204,12 @@ function subjectOf(
   return { question, inspected, request, metadata: {} };
 }
 
-function failure(kind: 'no listener' | 'no route' | 'no cluster' | 'no endpoints', why: string): Outcome {
+function failure(kind: 'no listener' | 'no route' | 'no cluster' | 'no endpoints', why: string): RequestOutcome {
   return { kind, grpcStatus: unavailable, why };
 }
 
-/** The outcome of a filter, which has a status of HTTP, as the failure of a call. */
-function asCallFailure(outcome: Outcome): Outcome {
+/** Converts a filter's outcome with an HTTP status to the failure of a call. */
+function asCallFailure(outcome: RequestOutcome): RequestOutcome {
   if (outcome.kind === 'denied') return { kind: 'denied', grpcStatus: permissionDenied, why: outcome.why };
   const response = asGrpcResponse(outcome);
   if (response.kind !== 'aborted') return response;

@@ -1,4 +1,4 @@
-/** A call of a gRPC client without a proxy, or to such a server, and what answers it. */
+/** A call of a gRPC client without a proxy, or to such a server, with its explanation. */
 import type { Cluster } from '../../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { ClusterLoadAssignment } from '../../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import type { Listener } from '../../../gen/envoy/config/listener/v3/listener_pb.ts';
@@ -9,17 +9,17 @@ import type { Explanation } from '../explanation.ts';
 export interface GrpcQuestion {
   /** Whether the node makes the call or receives it. */
   readonly side: 'client' | 'server';
-  /** Of a client: the text after `xds:///`. Of a server: `IP:PORT`. */
+  /** Client: the text after `xds:///`. Server: `IP:PORT`. */
   readonly target: string;
   /** `/package.Service/Method`. */
   readonly path: string;
-  /** Of a client that overrides it; absent: the target. */
+  /** Client: an override, absent for the target. */
   readonly authority?: string;
   /** Metadata of the call by name in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Of a server: IP of the client; absent: unknown. */
+  /** Server: IP of the client, absent if unknown. */
   readonly source?: string;
-  /** Of a server: SPIFFE ID in the client's certificate; absent: the client sends plaintext. */
+  /** Server: SPIFFE ID in the client's certificate, absent if the client sends plaintext. */
   readonly principal?: string;
 }
 
@@ -32,8 +32,8 @@ export interface GrpcConfiguration {
 }
 
 export interface GrpcExplanation extends Explanation {
-  /** What applies to the call, one sentence each without a full stop: timeout, retries, load balancing, TLS. */
+  /** Other settings of the call, one sentence each without a full stop: timeout, retries, load balancing, TLS. */
   readonly settings: readonly string[];
-  /** What objects configure and gRPC does not do. */
+  /** Configured features that gRPC does not support. */
   readonly limitations: readonly Limitation[];
 }

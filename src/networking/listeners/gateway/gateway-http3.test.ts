@@ -54,7 +54,7 @@ const simple = server('all', '*.test', 'mode: SIMPLE, credentialName: all');
 const mutual = server('strict', 'strict.test', 'mode: MUTUAL, credentialName: strict');
 const on = { features: { quicListeners: true } };
 
-function made(yaml: string, options: Parameters<typeof givenMesh>[1] = on, node = door) {
+function built(yaml: string, options: Parameters<typeof givenMesh>[1] = on, node = door) {
   const { context } = givenMesh(yaml, options);
   const shape = givenShape(node, context);
   const listeners = buildListeners(shape, context).map(({ message }) => message as Listener);
@@ -69,8 +69,8 @@ const managerOf = ({ filters }: Listener['filterChains'][number]) => {
   return anyUnpack(last.case === 'typedConfig' ? last.value : ({} as never), HttpConnectionManagerSchema)!;
 };
 
-it('serves HTTPS servers over QUIC at the UDP port of their Service, and advertises the port that clients connect to', () => {
-  const { listeners, names, routes } = made(both + gateway(simple));
+it('HTTPS servers are served over QUIC at the UDP port of their Service, and advertise the port that clients connect to', () => {
+  const { listeners, names, routes } = built(both + gateway(simple));
   expect(names).toEqual(['0.0.0.0_8443', 'udp_0.0.0.0_9443']);
   const [tcp, quic] = listeners;
   expect(tcp!.udpListenerConfig).toBeUndefined();
@@ -119,16 +119,16 @@ it.each([
     on,
     expect.stringContaining('TLSV1_2'),
   ],
-])('serves TCP alone where %s', (_, yaml, options, reason) => {
-  const { names, routes, shape, context } = made(yaml, options);
+])('HTTPS servers are served over TCP only where %s', (_, yaml, options, reason) => {
+  const { names, routes, shape, context } = built(yaml, options);
   expect(names).toEqual(['0.0.0.0_8443']);
   expect(routes.flatMap((one) => one.responseHeadersToAdd)).toEqual([]);
   const [merged] = mergeGateways(shape, context).ports[0]!.servers;
   expect(http3Offer(merged!, shape, context)?.reason).toEqual(reason);
 });
 
-it('keeps names of a server that needs client certificates from a wider server, and advertises HTTP/3 for the latter alone', () => {
-  const { listeners, routes } = made(both + gateway(mutual, simple));
+it('a wider server does not serve names of a server that requires client certificates, and only the wider one offers HTTP/3', () => {
+  const { listeners, routes } = built(both + gateway(mutual, simple));
   const chains = listeners.find(({ name }) => name.startsWith('udp_'))!.filterChains;
   expect(chains.map(({ filterChainMatch }) => filterChainMatch!.serverNames)).toEqual([['strict.test'], ['*.test']]);
   expect(managerOf(chains[0]!).routeSpecifier).toMatchObject({
@@ -143,16 +143,16 @@ it('keeps names of a server that needs client certificates from a wider server, 
   ]);
 });
 
-it('listens at both families where the gateway has both', () => {
+it('a dual-stack gateway listens with QUIC on both address families', () => {
   const node = { ...door, metadata: { INSTANCE_IPS: '10.9.9.9,fd00::9' } };
-  const quic = made(both + gateway(simple), on, node).listeners.find(({ name }) => name.startsWith('udp_'))!;
+  const quic = built(both + gateway(simple), on, node).listeners.find(({ name }) => name.startsWith('udp_'))!;
   expect(quic.additionalAddresses.map(({ address }) => address!.address)).toMatchObject([
     { case: 'socketAddress', value: { address: '::', protocol: SocketAddress_Protocol.UDP } },
   ]);
 });
 
-it('listens over TCP and QUIC whichever of the two ports of one number comes first', () => {
+it('a gateway listens over TCP and QUIC independent of the order of two ports of one number', () => {
   const first = both.replaceAll('name: quic', 'name: a-quic');
-  expect(made(first + gateway(simple)).names).toEqual(['0.0.0.0_8443', 'udp_0.0.0.0_9443']);
-  expect(made(first + gateway(simple), {}).names).toEqual(['0.0.0.0_8443']);
+  expect(built(first + gateway(simple)).names).toEqual(['0.0.0.0_8443', 'udp_0.0.0.0_9443']);
+  expect(built(first + gateway(simple), {}).names).toEqual(['0.0.0.0_8443']);
 });

@@ -1,4 +1,4 @@
-/** The QUIC listeners of a gateway, beside the TCP listeners of the same servers (PILOT_ENABLE_QUIC_LISTENERS). */
+/** QUIC listeners of a gateway, beside the TCP listeners of the same servers (PILOT_ENABLE_QUIC_LISTENERS). */
 import { create } from '@bufbuild/protobuf';
 import { type Address, SocketAddress_Protocol } from '../../../gen/envoy/config/core/v3/address_pb.ts';
 import { type FilterChain, FilterChainSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
@@ -17,7 +17,7 @@ import { routeConfiguration } from '../../routes/translate/route-configuration.t
 import { udpListenerName } from '../../traffic/resource-names.ts';
 import { chainMatch } from '../filter-chain.ts';
 import { TakenMatches } from '../free-match.ts';
-import { makeListener } from '../listener.ts';
+import { buildListener } from '../listener.ts';
 import { requestFilters } from '../network-filters/index.ts';
 import { listenerAccessLogs } from '../observability/access-log.ts';
 import { quicTls } from '../tls-context.ts';
@@ -42,7 +42,7 @@ function quicListener(
   const name = udpListenerName(bind, port);
   const connection: ConnectionContext = { ...proxy, direction: 'gateway', listener: name, port };
   const dependsOn = [...new Set(merged.servers.map(({ gateway }) => gateway))].map(configKeyOf);
-  const listener = makeListener({
+  const listener = buildListener({
     ...{ name, bind, port, direction: 'outbound', bindToPort: true, mesh: push.mesh },
     filterChains: chainsOf(merged.servers, speaksHttp3, connection),
     accessLog: listenerAccessLogs(connection),
@@ -57,8 +57,8 @@ function quicListener(
 }
 
 /**
- * Older servers first, as over TCP. Names of a server that does not speak HTTP/3 are kept from wider servers, which may ask less of
- * their clients: requests get 421, upon which a client tries TCP (RFC 9110 §15.5.20).
+ * Older servers come first, as over TCP. A wider server must not serve the names of a server without HTTP/3, which may
+ * have stricter requirements for clients. Requests for them get 421, after which a client uses TCP (RFC 9110 §15.5.20).
  */
 function chainsOf(
   servers: readonly GatewayServer[],

@@ -30,7 +30,7 @@ spec:
   ports: [{ number: 80, name: http, protocol: HTTP }]
 ---`;
 
-test('what TLS passes through by its name are services that have one, and no wildcards', () => {
+test('AUTO_PASSTHROUGH matches names of services, and no wildcards', () => {
   const [listener] = listenersOf(
     gateway('port: { number: 15443, name: tls, protocol: TLS }, hosts: ["*.test"], tls: { mode: AUTO_PASSTHROUGH }') +
       service('web', 'web.test', 'STATIC') +
@@ -41,7 +41,7 @@ test('what TLS passes through by its name are services that have one, and no wil
   ]);
 });
 
-test('it has a chain where there is a cluster: not for names that are resolved', () => {
+test('AUTO_PASSTHROUGH has a chain for each cluster, and none for services that Envoy resolves by DNS', () => {
   const rule = `
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
@@ -65,7 +65,7 @@ spec:
   expect(clusters).toEqual(expect.arrayContaining(names));
 });
 
-test("a passthrough listener at the port of a network's Gateway, of the Gateway API, passes to the service that the SNI names", () => {
+test("a Passthrough listener of a network's Gateway, of the Gateway API, forwards to the service of the SNI", () => {
   const listener = '{name: cross, port: 15443, protocol: TLS, tls: {mode: Passthrough}}';
   const front = document('Gateway', 'front', `{gatewayClassName: istio, listeners: [${listener}]}`);
   const node = { ...door, labels: { 'gateway.networking.k8s.io/gateway-name': 'front' } };
@@ -81,7 +81,7 @@ test("a passthrough listener at the port of a network's Gateway, of the Gateway 
   expect(names('{}')).toEqual([]);
 });
 
-test('policies do not hold there: the other end of the same TLS asks who the client is', () => {
+test('AUTO_PASSTHROUGH applies no policies, because the other end of the TLS connection authenticates the client', () => {
   const policy = `
 apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy
@@ -107,7 +107,7 @@ spec:
   expect(filters('PASSTHROUGH')).toEqual(['envoy.filters.network.rbac', tcp]);
 });
 
-test('a gateway of both families takes clients of both, unless it is told where to listen', () => {
+test('a dual-stack gateway listens on both address families, unless a server has a bind address', () => {
   const addresses = (server: string): unknown =>
     listenersOf(gateway(server), { ...door, metadata: { INSTANCE_IPS: '10.0.0.9,fd00::9' } }).map((one) =>
       [one.address, ...one.additionalAddresses.map(({ address }) => address)].map((address) =>
@@ -119,7 +119,7 @@ test('a gateway of both families takes clients of both, unless it is told where 
   expect(addresses(`${http}, bind: 0.0.0.0`)).toEqual([['0.0.0.0']]);
 });
 
-test('a server that cannot ask of clients what it is to ask closes their connections: none goes to another of the port', () => {
+test('a server that cannot verify client certificates closes its connections, which no other server of the port receives', () => {
   const [listener] = listenersOf(
     gateway(
       [
@@ -128,18 +128,18 @@ test('a server that cannot ask of clients what it is to ask closes their connect
       ].join(', '),
     ),
   );
-  const told = listener!.filterChains.map(({ filterChainMatch, filters, transportSocket }) => [
+  const rejected = listener!.filterChains.map(({ filterChainMatch, filters, transportSocket }) => [
     filterChainMatch?.serverNames ?? [],
     filters.length > 0,
     transportSocket !== undefined,
   ]);
-  expect(told).toEqual([
+  expect(rejected).toEqual([
     [['mesh.test'], false, false],
     [[], true, true],
   ]);
 });
 
-test('behind TLS that ends here a tcp route takes connections of the addresses that it is for, and no others', () => {
+test('inside terminated TLS, a tcp route only matches connections to its addresses', () => {
   const [listener] = listenersOf(`${gateway(
     'port: { number: 9443, name: db, protocol: TLS }, hosts: [db.test], tls: { mode: SIMPLE, credentialName: db }',
   )}

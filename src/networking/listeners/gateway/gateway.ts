@@ -1,4 +1,4 @@
-/** The listeners of a gateway: one for each port of its merged servers (spec/discovery.md §8.7). */
+/** Listeners of a gateway: one for each port of its merged servers (spec/discovery.md §8.7). */
 import { create } from '@bufbuild/protobuf';
 import {
   type Filter,
@@ -21,13 +21,13 @@ import { policiesOutbound, policyKeys } from '../../inputs/policies.ts';
 import { isUnixSocket, wildcardAddress } from '../../messages/address.ts';
 import { duration } from '../../messages/protobuf-duration.ts';
 import { namedResource, type Resource } from '../../messages/resource.ts';
-import { type Reach, reachOf } from '../../traffic/reach.ts';
+import { type ProxyReach, reachOf } from '../../traffic/reach.ts';
 import { listenerName, sniName } from '../../traffic/resource-names.ts';
 import { type ChainMatch, chainMatch, routeFilters } from '../filter-chain.ts';
 import { TakenMatches } from '../free-match.ts';
 import { takesHttp10 } from '../http10.ts';
 import { tlsInspector } from '../inspection.ts';
-import { atBothFamilies, makeListener } from '../listener.ts';
+import { atBothFamilies, buildListener } from '../listener.ts';
 import { requestFilters, tcpFilters } from '../network-filters/index.ts';
 import { listenerAccessLogs } from '../observability/access-log.ts';
 import { type L4Route, tcpRoutes, tlsRoutes } from '../outbound/l4-routes.ts';
@@ -35,15 +35,15 @@ import { proxyProtocol } from '../proxy-protocol.ts';
 import { downstreamTls, httpAlpn } from '../tls-context.ts';
 import { quicListeners } from './gateway-http3.ts';
 
-/** What the chains of one port are made for. */
+/** Inputs of the chains of one port. */
 interface PortContext {
   readonly connection: ConnectionContext;
-  readonly reach: Reach;
-  /** What the chains are made from is added to it. */
+  readonly reach: ProxyReach;
+  /** The inputs of chains are appended. */
   readonly dependsOn: ConfigKey[];
 }
 
-/** A chain before it is known what the older ones of its port leave for it to match. */
+/** A chain before its match is reduced to what older chains leave free. */
 interface PlannedChain {
   readonly match: ChainMatch;
   readonly filters: Filter[];
@@ -51,7 +51,7 @@ interface PlannedChain {
   readonly origins: readonly Origin[];
 }
 
-/** A port without a single chain (TLS passed through, but no route says where) gets no listener. */
+/** A port without filter chains (TLS passthrough without routes) gets no listener. */
 export function* gatewayListeners(proxy: ProxyContext): Generator<undefined, Resource[]> {
   const { shape, push, policies } = proxy;
   const reach = reachOf(shape, push);
@@ -64,7 +64,7 @@ export function* gatewayListeners(proxy: ProxyContext): Generator<undefined, Res
     const dependsOn = [...new Set(merged.servers.map(({ gateway }) => gateway))].map(configKeyOf);
     const filterChains = yield* chainsOf(merged, { connection, reach, dependsOn });
     if (filterChains.length === 0) continue;
-    const listener = makeListener({
+    const listener = buildListener({
       name,
       direction: 'outbound',
       bind,
@@ -85,10 +85,10 @@ export function* gatewayListeners(proxy: ProxyContext): Generator<undefined, Res
   return listeners;
 }
 
-/** Chains that are made without a rest. */
+/** Chains built between two yields. */
 const chainsAtATime = 64;
 
-/** Older servers first: what they match, younger ones do not. */
+/** Matches of older servers take precedence. */
 function* chainsOf({ kind, servers }: GatewayPort, context: PortContext): Generator<undefined, FilterChain[]> {
   if (kind === 'http') {
     const filters = routed(servers[0]!, context);
@@ -131,10 +131,11 @@ function serverChains(server: GatewayServer, context: PortContext): PlannedChain
     port: port.number,
   };
   if (tls !== undefined && !isPassthrough(server.server)) {
-    // `tls` routes of VirtualServices are for TLS that passes through; a TLSRoute at this listener is for what was in it.
+    // `tls` routes of VirtualServices apply to passthrough TLS. A TLSRoute of this listener applies to the content of
+    // terminated TLS.
     const ofTlsRoutes = services.filter(({ config }) => config.partOrigins !== undefined);
     const byName = tlsRoutes(ofTlsRoutes, hosts, l4).map((route) => routeChain(route, server, context));
-    // Addresses that the route is for, and names of the server.
+    // Matches the route's addresses and the server's names.
     const byAddress = tcpRoutes(services, l4).map((route) => ({
       ...routeChain(route, server, context),
       match: { ...route, ...terminated },
@@ -147,7 +148,6 @@ function serverChains(server: GatewayServer, context: PortContext): PlannedChain
   return routes.map((route) => routeChain(route, server, context));
 }
 
-/** Requests, routed by name. */
 function routed(server: GatewayServer, { connection }: PortContext): Filter[] {
   return requestFilters(connection, {
     routes: server.routeName!,
@@ -164,9 +164,9 @@ function tlsParts(
 ): NonNullable<PlannedChain['tls']> {
   const { gatewayHandshakeTimeoutMs } = connection.push.features;
   return {
-    // Where it cannot be made, the server is closed.
+    // A server without a valid TLS context is closed.
     transportSocket: downstreamTls(server.server.tls!, alpn, connection)!,
-    // A client that does not finish its TLS handshake in this time is cut off.
+    // Closes connections that do not finish the TLS handshake in time.
     ...(gatewayHandshakeTimeoutMs > 0 && { transportSocketConnectTimeout: duration(gatewayHandshakeTimeoutMs) }),
   };
 }
@@ -181,8 +181,9 @@ function routeChain(route: L4Route, server: GatewayServer, { connection, reach }
 }
 
 /**
- * Every service port and subset that has a cluster, under its SNI name: TLS between networks goes through untouched. Who the
- * client is only the other end can tell, whose policies hold there: those of the gateway would refuse everybody, or nobody.
+ * A chain for each service port and subset that has a cluster, matched by its SNI name. TLS between networks passes
+ * unchanged, so only the other end can identify the client, and only its policies apply: those of the gateway would
+ * reject all clients or none.
  */
 function autoPassthrough(server: GatewayServer, { connection, reach }: PortContext): PlannedChain[] {
   const { shape, push, policies } = connection;
@@ -210,15 +211,15 @@ const passedThroughByHost = onceFor(
   (services: readonly Service[]) => new HostIndex(services.filter(isPassedThrough), ({ hostname }) => [hostname]),
 );
 
-/** The services that may be passed through and have a name of these hosts, in their order. */
+/** Services that may be passed through and match one of the hosts, in their order. */
 function servicesWithin(hosts: readonly string[], services: readonly Service[]): readonly Service[] {
   const index = passedThroughByHost(services);
-  // A name is no wildcard: what it shares with a host, it is within.
+  // A service name without wildcard overlaps a host only if the host contains it.
   const found = new Map(hosts.flatMap((host) => index.overlapping(host).map(({ item, place }) => [item, place])));
   return [...found].sort(([, a], [, b]) => a - b).map(([service]) => service);
 }
 
-/** Envoy knows a wildcard at the beginning of a server name alone, and the name of a service is its end. */
+/** Envoy supports a wildcard only at the start of a server name, and an SNI name ends with the service's name. */
 function isPassedThrough({ meshExternal, hostname }: Service): boolean {
   return !meshExternal && !hostname.startsWith('*');
 }

@@ -1,4 +1,4 @@
-/** Which other sites may ask is told by routes; the filter must be there for a route to tell it anything. */
+/** The CORS filter. It has no settings of its own, but the policies of routes require it. */
 import { CorsSchema } from '../../../gen/envoy/extensions/filters/http/cors/v3/cors_pb.ts';
 import { typedExtension } from '../../messages/any.ts';
 import type { HttpFilterContributor } from './contributor.ts';

@@ -1,4 +1,4 @@
-/** Faults are told by routes; the filter must be there for a route to tell it anything. */
+/** The fault filter. It has no settings of its own, but the faults of routes require it. */
 import { HTTPFaultSchema } from '../../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.ts';
 import { typedExtension } from '../../messages/any.ts';
 import type { HttpFilterContributor } from './contributor.ts';

@@ -1,4 +1,4 @@
-/** The HTTP filters of every connection manager, in their order (spec/discovery.md §8.4). */
+/** The HTTP filters of every connection manager (spec/discovery.md §8.4). */
 import type { ConnectionContext } from '../../inputs/connection-context.ts';
 import type { HttpConnectionManagerOptions, HttpFilterContributor, HttpFilterInit } from './contributor.ts';
 import { cors } from './cors.ts';
@@ -14,7 +14,7 @@ import { rbac } from './rbac.ts';
 import { router } from './router.ts';
 import { wasm, wasmAuthn, wasmAuthz, wasmStats } from './wasm.ts';
 
-/** A request goes through them from the first to the last; the router answers. */
+/** In the order of execution. The router is terminal. */
 const contributors: readonly HttpFilterContributor[] = [
   metadataExchange,
   peerClaim,

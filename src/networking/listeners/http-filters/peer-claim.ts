@@ -1,7 +1,7 @@
 /**
- * What proxies say to each other about their workloads, for labels of metrics: a sidecar or gateway writes its claim over whatever its
- * client sent; the proxy of a server stores the claim for the access log and removes it before any other filter and the application.
- * Whether it is believed is decided where it is counted (src/agent/access-logs).
+ * Passes workload identities between proxies, for labels of metrics. A sidecar or gateway overwrites its client's claim
+ * with its own. The server's proxy stores the claim for the access log and removes it before any other filter and the
+ * application. The component that counts decides whether the claim is trusted (src/agent/access-logs).
  */
 import { HeaderValueOption_HeaderAppendAction as Append } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import { HeaderMutationSchema } from '../../../gen/envoy/extensions/filters/http/header_mutation/v3/header_mutation_pb.ts';
@@ -60,9 +60,9 @@ export const peerClaim: HttpFilterContributor = (context) => {
   const { STANDARD_METRICS: form } = context.shape.metadata;
   if (form === undefined) return [];
   const isReported = telemetryOf(context, sideOf(context.direction)).standardMetrics !== undefined;
-  // Without the agent nothing gives a claim and nothing reads one; the application is not to have it.
+  // Without the agent no claim is sent or read, but the application must not receive one either.
   if (form === 'stats') return context.direction === 'inbound' && isReported ? [remove] : [];
-  // A server removes the header even if it counts nothing: clients do not know that.
+  // A server removes the header even if it counts nothing, because clients cannot know that.
   if (context.direction === 'inbound') return [store, remove];
   return isReported ? [claim] : [];
 };

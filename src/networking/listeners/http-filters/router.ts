@@ -1,4 +1,4 @@
-/** Sends the request where its route says. */
+/** Forwards requests to the cluster of their route. */
 import { RouterSchema } from '../../../gen/envoy/extensions/filters/http/router/v3/router_pb.ts';
 import { proxySettingsOf } from '../../../model/mesh/proxy-settings.ts';
 import { typedExtension } from '../../messages/any.ts';
@@ -6,7 +6,7 @@ import type { HttpFilterContributor } from './contributor.ts';
 
 const filter = typedExtension('envoy.filters.http.router', RouterSchema);
 
-/** A router that adds no headers `x-envoy-…`, by which Envoy says how it went (`proxyHeaders.envoyDebugHeaders`). */
+/** Omits Envoy's `x-envoy-…` headers (`proxyHeaders.envoyDebugHeaders`). */
 const quiet = typedExtension('envoy.filters.http.router', RouterSchema, { suppressEnvoyHeaders: true });
 
 export const router: HttpFilterContributor = ({ shape, push }) => {

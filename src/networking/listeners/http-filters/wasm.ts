@@ -1,4 +1,4 @@
-/** Code of WasmPlugins in the way of requests. Listeners have its name, for which proxies ask (ECDS), or the plugin itself where its code is fetched. */
+/** WasmPlugins for requests. Listeners contain the plugin's name for ECDS, or the plugin if its code is fetched. */
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
 import { WasmSchema } from '../../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.ts';
 import { wasmFilter } from '../../extensions/wasm-filter.ts';
@@ -10,10 +10,10 @@ function wasmOf(phase: WasmPhase): HttpFilterContributor {
     pluginsOf(context, 'HTTP', phase).map((plugin) => wasmFilter(plugin, context, [WasmSchema, RBACSchema]));
 }
 
-/** Before the request's token is looked at. */
+/** Before tokens are verified. */
 export const wasmAuthn = wasmOf('AUTHN');
-/** Before it is decided whether the request may pass. */
+/** Before authorization. */
 export const wasmAuthz = wasmOf('AUTHZ');
-/** After that, before the request is counted. */
+/** After authorization, before requests are counted. */
 export const wasmStats = wasmOf('STATS');
 export const wasm = wasmOf('UNSPECIFIED_PHASE');

@@ -1,4 +1,4 @@
-/** The filter chains of one inbound port (spec/discovery.md §8.4): the rows of the table for its mode and protocol. */
+/** Filter chains of one inbound port (spec/discovery.md §8.4), from the table rows of its mode and protocol. */
 import { create } from '@bufbuild/protobuf';
 import type { TransportSocket } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import {
@@ -18,17 +18,17 @@ import { requestFilters, tcpFilters } from '../network-filters/index.ts';
 import { downstreamTls, httpAlpn, workloadTls } from '../tls-context.ts';
 import { type InboundRow, inboundRows, trafficOf } from './inbound-table.ts';
 
-/** The chains of a port, and what must be known of a connection to choose among them. */
+/** Chains of a port, and what must be detected to choose among them. */
 export interface InboundPort {
   readonly port: number;
   readonly chains: readonly FilterChain[];
-  /** Whether it is TLS. */
-  readonly tellsTls: boolean;
-  /** Whether it speaks HTTP, where it is not TLS. */
-  readonly tellsHttp: boolean;
+  /** Whether TLS must be detected. */
+  readonly detectsTls: boolean;
+  /** Whether HTTP must be detected on connections without TLS. */
+  readonly detectsHttp: boolean;
 }
 
-/** @param place.redirected the chains stand in the virtual listener among those of other ports. */
+/** @param place.redirected the chains are part of the virtual listener, among those of other ports */
 export function inboundPort(
   target: InboundTarget,
   proxy: ProxyContext,
@@ -56,14 +56,14 @@ export function inboundPort(
   return { port: target.port, chains, ...needsOf(rows) };
 }
 
-/** With TLS of the Sidecar object there is nothing but that. */
+/** TLS of the Sidecar object is the only row. */
 function rowsOf({ tls, mode, protocol }: InboundTarget, http10: boolean): readonly InboundRow[] {
   const traffic = trafficOf(protocol);
   if (tls === undefined) return inboundRows(mode, traffic, http10);
-  return [{ transport: 'tls', alpn: [], carries: traffic === 'http' ? 'requests' : 'bytes', ends: 'proxy' }];
+  return [{ transport: 'tls', alpn: [], carries: traffic === 'http' ? 'requests' : 'bytes', terminates: 'proxy' }];
 }
 
-/** @param destinationPort undefined where all connections are to one port. */
+/** @param destinationPort `undefined` if all connections are to one port */
 export function matchOf({ transport, alpn }: InboundRow, destinationPort: number | undefined) {
   return {
     ...(destinationPort !== undefined && { destinationPort }),
@@ -72,14 +72,14 @@ export function matchOf({ transport, alpn }: InboundRow, destinationPort: number
   };
 }
 
-/** Where its TLS ends here, with what; undefined when it asks of clients what nobody could check. */
+/** The TLS context of terminated TLS, `undefined` if client certificates cannot be verified as configured. */
 export function socketOf(
-  { ends, carries }: InboundRow,
+  { terminates, carries }: InboundRow,
   proxy: ProxyContext,
   { tls }: Pick<InboundTarget, 'tls'> = {},
 ): { transportSocket?: TransportSocket } | undefined {
-  if (ends === 'mesh') return { transportSocket: workloadTls(carries, proxy.push.mesh) };
-  if (ends === 'application' || tls === undefined) return {};
+  if (terminates === 'mesh') return { transportSocket: workloadTls(carries, proxy.push.mesh) };
+  if (terminates === 'application' || tls === undefined) return {};
   const transportSocket = downstreamTls(tls, carries === 'requests' ? httpAlpn : [], proxy);
   return transportSocket && { transportSocket };
 }
@@ -93,11 +93,11 @@ export function endOf(
   return socket === undefined ? { filters: [] } : { filters: filters[carries](), ...socket };
 }
 
-/** What tells the rows apart. Of a connection that nobody looks into Envoy says that it is not TLS. */
-export function needsOf(rows: readonly InboundRow[]): Pick<InboundPort, 'tellsTls' | 'tellsHttp'> {
+/** What the rows match on. Without a TLS inspector Envoy treats each connection as plaintext. */
+export function needsOf(rows: readonly InboundRow[]): Pick<InboundPort, 'detectsTls' | 'detectsHttp'> {
   return {
-    tellsTls: rows.some(({ transport }) => transport === 'tls'),
-    tellsHttp: rows.some(({ transport, alpn }) => transport === rawBuffer && alpn.length > 0),
+    detectsTls: rows.some(({ transport }) => transport === 'tls'),
+    detectsHttp: rows.some(({ transport, alpn }) => transport === rawBuffer && alpn.length > 0),
   };
 }
 
@@ -119,11 +119,11 @@ function bytesOf(target: InboundTarget, context: ConnectionContext): Filter[] {
   });
 }
 
-/** Chains of a port differ in their matches; their filters are the same. */
-export function once<T>(make: () => T): () => T {
-  let made: T | undefined;
+/** Chains of a port differ only in their matches and share their filters. */
+export function once<T>(compute: () => T): () => T {
+  let cached: T | undefined;
   return () => {
-    made ??= make();
-    return made;
+    cached ??= compute();
+    return cached;
   };
 }

@@ -1,7 +1,7 @@
 /**
- * The filter chains for ports that no service describes (spec/discovery.md §8.4, "passthrough set"): of such a port nothing
- * is known but whom it takes, so its chains are those of a port of unknown protocol. Ports that a PeerAuthentication names
- * have chains of their own.
+ * Filter chains for ports that no service defines (spec/discovery.md §8.4, "passthrough set"). Only their peer mode is
+ * known, so they get the chains of a port of unknown protocol. Ports that a PeerAuthentication names have chains of
+ * their own.
  */
 import { create } from '@bufbuild/protobuf';
 import { FilterChainSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
@@ -9,16 +9,16 @@ import { type PeerMode, peerModeOf } from '../../../model/push-context/mutual-tl
 import type { ConnectionContext, ProxyContext } from '../../inputs/connection-context.ts';
 import { withOrigins } from '../../inputs/message-origin.ts';
 import { passthroughRoutes } from '../../routes/translate/inbound.ts';
-import { peerModesInForce, peerOrigins } from '../../traffic/peer-mode.ts';
+import { activePeerModes, peerOrigins } from '../../traffic/peer-mode.ts';
 import { inboundPassthroughCluster, virtualInboundListener } from '../../traffic/resource-names.ts';
 import { takesHttp10 } from '../http10.ts';
 import { requestFilters, tcpFilters } from '../network-filters/index.ts';
 import { endOf, type InboundPort, matchOf, needsOf, once, socketOf } from './inbound-chains.ts';
 import { inboundRows } from './inbound-table.ts';
 
-/** @param described ports of services and ingress listeners. */
+/** @param described ports of services and ingress listeners */
 export function passthroughPorts(proxy: ProxyContext, described: ReadonlySet<number>): readonly InboundPort[] {
-  const modes = peerModesInForce(proxy.shape, proxy.push);
+  const modes = activePeerModes(proxy.shape, proxy.push);
   const named = [...modes.ports.keys()].filter((port) => !described.has(port)).sort((a, b) => a - b);
   return [
     passthroughPort(proxy, modes.mode, 0),
@@ -26,7 +26,7 @@ export function passthroughPorts(proxy: ProxyContext, described: ReadonlySet<num
   ];
 }
 
-/** @param port 0: all that have no chains of their own. */
+/** @param port 0 for all ports without chains of their own */
 function passthroughPort(proxy: ProxyContext, mode: PeerMode, port: number): InboundPort {
   const http10 = takesHttp10(proxy);
   const rows = inboundRows(mode, 'unknown', http10);

@@ -1,26 +1,29 @@
 /**
- * Which connections to a port are taken, and how (spec/discovery.md §8.4, table of inbound chain matches). Everything that
- * no row takes is refused.
+ * Which connections a port accepts, and how it handles them (spec/discovery.md §8.4, table of inbound chain matches).
+ * Connections that match no row are rejected.
  */
 
 import { type ApplicationProtocol, isHttp } from '../../../model/fields/protocol.ts';
 import type { PeerMode } from '../../../model/push-context/mutual-tls-mode.ts';
 import { plaintextAlpn, rawBuffer } from '../inspection.ts';
 
-/** What is known of the bytes on a port. */
+/** Known protocol of a port. */
 export type PortTraffic = 'http' | 'tcp' | 'unknown';
 
 export interface InboundRow {
   readonly transport: 'tls' | typeof rawBuffer;
-  /** What the client offers, or what its first bytes were found to be; empty: anything. */
+  /** ALPN of the client or detected by the inspector, empty for any. */
   readonly alpn: readonly string[];
-  /** Whether the connection is read as requests, or carried on as it is. */
+  /** HTTP, or TCP of any content. */
   readonly carries: 'requests' | 'bytes';
-  /** Where its TLS ends: here, with the workload's certificates or with those that a Sidecar object names; or not here. */
-  readonly ends: 'mesh' | 'proxy' | 'application';
+  /**
+   * Which TLS is terminated: mutual TLS of the mesh (`mesh`), TLS of the Sidecar object (`proxy`), or none
+   * (`application`).
+   */
+  readonly terminates: 'mesh' | 'proxy' | 'application';
 }
 
-/** What proxies of the mesh offer, to tell mutual TLS of the mesh from TLS of applications. */
+/** ALPN of the mesh's proxies, which distinguishes mutual TLS of the mesh from TLS of applications. */
 const meshHttpAlpn: readonly string[] = ['istio-http/1.0', 'istio-http/1.1', 'istio-h2'];
 const meshBytesAlpn: readonly string[] = ['istio-peer-exchange', 'istio'];
 const meshAlpn: readonly string[] = ['istio', 'istio-peer-exchange', ...meshHttpAlpn];
@@ -29,7 +32,7 @@ export function trafficOf(protocol: ApplicationProtocol): PortTraffic {
   return protocol === 'unsupported' ? 'unknown' : isHttp(protocol) ? 'http' : 'tcp';
 }
 
-/** @param http10 clients of HTTP/1.0 are served (metadata `HTTP10`). */
+/** @param http10 HTTP/1.0 is accepted (metadata `HTTP10`) */
 export function inboundRows(mode: PeerMode, traffic: PortTraffic, http10: boolean): readonly InboundRow[] {
   const plainHttp = plaintextAlpn(http10);
   switch (mode) {
@@ -60,13 +63,13 @@ export function inboundRows(mode: PeerMode, traffic: PortTraffic, http10: boolea
   }
 }
 
-/** TLS of the application's own. */
-const foreignTls: InboundRow = { transport: 'tls', alpn: [], carries: 'bytes', ends: 'application' };
+/** TLS that the application terminates. */
+const foreignTls: InboundRow = { transport: 'tls', alpn: [], carries: 'bytes', terminates: 'application' };
 
 function mutual(alpn: readonly string[], carries: InboundRow['carries']): InboundRow {
-  return { transport: 'tls', alpn, carries, ends: 'mesh' };
+  return { transport: 'tls', alpn, carries, terminates: 'mesh' };
 }
 
 function plain(alpn: readonly string[], carries: InboundRow['carries']): InboundRow {
-  return { transport: rawBuffer, alpn, carries, ends: 'application' };
+  return { transport: rawBuffer, alpn, carries, terminates: 'application' };
 }

@@ -38,7 +38,7 @@ spec: { ingress: ${ingress} }
 
 const withAgent = { ISTIO_VERSION: '1.30.0' };
 
-function made(yaml: string, node: GivenNode = {}, meshConfig = '') {
+function built(yaml: string, node: GivenNode = {}, meshConfig = '') {
   const { context } = givenMesh(yaml, meshConfig === '' ? {} : { meshConfig });
   const about = { ip: '10.0.0.9', namespace: 'shop', labels: { app: 'web' }, metadata: withAgent, ...node };
   const shape = givenShape(about, context);
@@ -47,7 +47,7 @@ function made(yaml: string, node: GivenNode = {}, meshConfig = '') {
   return { listeners, clusters, virtual: listeners.find(({ name }) => name === 'virtualInbound')! };
 }
 
-/** `port transport how-many-ALPNs → name`, and whether TLS ends here. */
+/** `port transport number-of-ALPNs → name` for each chain, and whether it terminates TLS. */
 function chains({ filterChains }: Listener): string[] {
   return filterChains.slice(1).map(({ name, filterChainMatch: match, transportSocket }) => {
     const { destinationPort = '*', transportProtocol, applicationProtocols } = match!;
@@ -55,9 +55,9 @@ function chains({ filterChains }: Listener): string[] {
   });
 }
 
-describe('the virtual inbound listener', () => {
-  it('has chains for ports that no service describes, first, and then by port', () => {
-    expect(chains(made(web + policy('{ mtls: { mode: STRICT } }')).virtual)).toEqual([
+describe('virtual inbound listener', () => {
+  it('the listener has passthrough chains first, and then chains by port', () => {
+    expect(chains(built(web + policy('{ mtls: { mode: STRICT } }')).virtual)).toEqual([
       '* tls 3 → virtualInbound-catchall-http TLS',
       '* tls 0 → virtualInbound TLS',
       '90 tls 3 → 0.0.0.0_90 TLS',
@@ -66,10 +66,10 @@ describe('the virtual inbound listener', () => {
     ]);
   });
 
-  it('has chains of their own for ports that an object names and no service has', () => {
+  it('the listener has separate chains for ports that an object names and no service has', () => {
     const ports = '{ 7000: { mode: DISABLE }, 8080: { mode: DISABLE } }';
     const spec = `{ selector: { matchLabels: { app: web } }, mtls: { mode: STRICT }, portLevelMtls: ${ports} }`;
-    expect(chains(made(web + policy(spec)).virtual)).toEqual([
+    expect(chains(built(web + policy(spec)).virtual)).toEqual([
       '* tls 3 → virtualInbound-catchall-http TLS',
       '* tls 0 → virtualInbound TLS',
       '7000 raw_buffer 2 → virtualInbound-catchall-http',
@@ -80,9 +80,9 @@ describe('the virtual inbound listener', () => {
     ]);
   });
 
-  it('looks into connections only where that decides', () => {
+  it('the listener only inspects connections if a chain depends on it', () => {
     const filters = (yaml: string, metadata: Record<string, string> = withAgent): string[] =>
-      made(yaml, { metadata }).virtual.listenerFilters.map(
+      built(yaml, { metadata }).virtual.listenerFilters.map(
         ({ name, filterDisabled }) => `${name.split('.').at(-1)} ${filterDisabled?.rule.case ?? 'always'}`,
       );
     expect(filters(web)).toEqual([
@@ -105,19 +105,19 @@ describe('the virtual inbound listener', () => {
     ]);
   });
 
-  it("names the chain of a Sidecar object's listener after the proxy's address, or the one that it says", () => {
+  it("the chain of a Sidecar object's listener is named after the proxy's address, or after its own", () => {
     const port = '{ number: 9080, name: tcp, protocol: TCP }';
     const names = (bind: string): string[] =>
-      chains(made(sidecar(`[{ port: ${port}, defaultEndpoint: 127.0.0.1:80 ${bind} }]`)).virtual).slice(-1);
+      chains(built(sidecar(`[{ port: ${port}, defaultEndpoint: 127.0.0.1:80 ${bind} }]`)).virtual).slice(-1);
     expect(names('')).toEqual(['9080 raw_buffer 0 → 10.0.0.9_9080']);
     expect(names(', bind: 127.0.0.1')).toEqual(['9080 raw_buffer 0 → 127.0.0.1_9080']);
   });
 
-  it('takes TLS of a Sidecar object where mutual TLS of the mesh is off, and hands it on as bytes elsewhere', () => {
+  it('TLS of a Sidecar object is terminated if mutual TLS of the mesh is off, and is forwarded as TCP otherwise', () => {
     const listener = `[{ port: { number: 9443, name: https, protocol: HTTPS }, defaultEndpoint: 127.0.0.1:80,
       tls: { mode: SIMPLE, serverCertificate: /a.crt, privateKey: /a.key } }]`;
     const at = (mode: string): string[] =>
-      chains(made(sidecar(listener) + policy(`{ mtls: { mode: ${mode} } }`)).virtual).filter((one) =>
+      chains(built(sidecar(listener) + policy(`{ mtls: { mode: ${mode} } }`)).virtual).filter((one) =>
         one.startsWith('9443'),
       );
     expect(at('DISABLE')).toEqual(['9443 tls 0 → 10.0.0.9_9443 TLS']);
@@ -125,8 +125,8 @@ describe('the virtual inbound listener', () => {
     expect(at('PERMISSIVE').slice(-2)).toEqual(['9443 tls 0 → 10.0.0.9_9443', '9443 raw_buffer 0 → 10.0.0.9_9443']);
   });
 
-  it('says of each chain which object decides its mode', () => {
-    const { filterChains } = made(web + policy('{ mtls: { mode: STRICT } }')).virtual;
+  it('each chain originates from the object that determines its mode', () => {
+    const { filterChains } = built(web + policy('{ mtls: { mode: STRICT } }')).virtual;
     const origins = (chain: FilterChain): string[] =>
       originsOf(chain).map(({ key, path = [] }) => [key.kind, ...path].join(' '));
     expect(origins(filterChains.at(-1)!)).toEqual(['ServiceEntry', 'PeerAuthentication spec mtls']);
@@ -134,10 +134,10 @@ describe('the virtual inbound listener', () => {
   });
 });
 
-describe('what comes in', () => {
-  it('goes to where the connection was going, or to loopback where the mesh says so', () => {
+describe('destination of inbound connections', () => {
+  it('inbound connections use the original destination, or loopback if the mesh configures it', () => {
     const inbound = (meshConfig: string): Cluster =>
-      made(web, {}, meshConfig).clusters.find(({ name }) => name === 'inbound|8080||')!;
+      built(web, {}, meshConfig).clusters.find(({ name }) => name === 'inbound|8080||')!;
     expect(inbound('').upstreamBindConfig?.sourceAddress?.address).toBe('127.0.0.6');
     const local = inbound('inboundTrafficPolicy: { mode: LOCALHOST }');
     expect(local.upstreamBindConfig).toBeUndefined();
@@ -147,10 +147,10 @@ describe('what comes in', () => {
   });
 });
 
-describe('connections to a workload of both families', () => {
-  it('are taken at both wildcards, and go on from the address of their own family', () => {
+describe('inbound connections of a dual-stack workload', () => {
+  it('a dual-stack workload listens on both wildcards, and connects from the address of the same family', () => {
     const node = { metadata: { ...withAgent, INSTANCE_IPS: '10.0.0.9,fd00::9' } };
-    const { listeners, clusters } = made(web, node);
+    const { listeners, clusters } = built(web, node);
     const virtual = listeners.filter(({ name }) => name.startsWith('virtual'));
     const further = virtual.flatMap(({ additionalAddresses }) => additionalAddresses.map(({ address }) => address));
     expect(further).toMatchObject([15001, 15006].map((port) => addressOf('::', port)));

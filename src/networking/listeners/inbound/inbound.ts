@@ -1,4 +1,4 @@
-/** The inbound listeners of a sidecar: the virtual one, and those of ports that it must bind itself (§8.4). */
+/** Inbound listeners of a sidecar: the virtual listener, and those of ports that it must bind (§8.4). */
 import { ListenerSchema } from '../../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { ConfigKey } from '../../../model/config/config.ts';
 import { serviceKey } from '../../../model/services/service.ts';
@@ -11,7 +11,7 @@ import { type InboundTarget, inboundTargets } from '../../traffic/inbound-target
 import { isPrivilegedPort, isReservedPort } from '../../traffic/reserved-ports.ts';
 import { listenerName } from '../../traffic/resource-names.ts';
 import { httpInspector, tlsInspector } from '../inspection.ts';
-import { atBothFamilies, makeListener } from '../listener.ts';
+import { atBothFamilies, buildListener } from '../listener.ts';
 import { listenerAccessLogs } from '../observability/access-log.ts';
 import { virtualInbound } from '../virtual.ts';
 import { inboundPort } from './inbound-chains.ts';
@@ -21,28 +21,28 @@ export function inboundListeners(proxy: ProxyContext): Resource[] {
   const { shape, push, policies } = proxy;
   const targets = inboundTargets(shape, push);
   const redirected = targets.filter((target) => !target.hasOwnListener);
-  const own = targets.filter((target) => target.hasOwnListener);
-  const resources = own.flatMap((target) => ownListener(target, proxy));
+  const dedicated = targets.filter((target) => target.hasOwnListener);
+  const resources = dedicated.flatMap((target) => dedicatedListener(target, proxy));
   if (shape.interceptionMode === 'NONE') return resources;
   const ports = redirected.map((target) => inboundPort(target, proxy, { redirected: true }));
   const dependsOn = [...redirected.flatMap((target) => keysOf(target)), ...policyKeys(policies)];
   return [namedResource(ListenerSchema, virtualInbound(proxy, ports), dependsOn), ...resources];
 }
 
-function ownListener(target: InboundTarget, proxy: ProxyContext): Resource[] {
+function dedicatedListener(target: InboundTarget, proxy: ProxyContext): Resource[] {
   const { shape, push, policies } = proxy;
   const { bind } = target;
   if (isPrivilegedPort(target.port, shape)) return [];
   if (isUnspecified(bind) && isReservedPort(target.port, push.mesh)) return [];
-  const { chains, tellsTls, tellsHttp } = inboundPort(target, proxy, { redirected: false });
-  const listener = makeListener({
+  const { chains, detectsTls, detectsHttp } = inboundPort(target, proxy, { redirected: false });
+  const listener = buildListener({
     name: listenerName(bind, target.port),
     direction: 'inbound',
     bind,
     port: target.port,
     bindToPort: true,
     filterChains: [...chains],
-    listenerFilters: [...(tellsTls ? [tlsInspector()] : []), ...(tellsHttp ? [httpInspector()] : [])],
+    listenerFilters: [...(detectsTls ? [tlsInspector()] : []), ...(detectsHttp ? [httpInspector()] : [])],
     mesh: push.mesh,
     accessLog: listenerAccessLogs({
       ...proxy,

@@ -1,4 +1,4 @@
-/** One row of the table of network filters. */
+/** A row of the table of network filters. */
 
 import type { FilterSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { ApplicationProtocol } from '../../../model/fields/protocol.ts';
@@ -7,32 +7,32 @@ import type { ConnectionContext } from '../../inputs/connection-context.ts';
 import type { Init } from '../../messages/init.ts';
 import type { HttpConnectionManagerOptions } from '../http-filters/contributor.ts';
 
-/** What becomes of the connection: its bytes are carried on, or read as HTTP. */
+/** How a connection is handled: forwarded as TCP or parsed as HTTP. */
 export type ConnectionUse =
   | ({ readonly kind: 'tcp' } & TcpProxyOptions)
   | ({ readonly kind: 'http' } & HttpConnectionManagerOptions);
 
-/** A filter with its configuration packed (a TypedExtension is one), or with a name to ask for it. */
+/** A filter with packed configuration (such as a TypedExtension), or with a name for ECDS. */
 export type NetworkFilterInit = Init<typeof FilterSchema>;
 
-/** The filters of one kind that a connection goes through, in their order; none where they have no use. */
+/** The filters of one kind for a connection, in order. Empty if not needed. */
 export type NetworkFilterContributor = (context: ConnectionContext, use: ConnectionUse) => readonly NetworkFilterInit[];
 
 export interface TcpProxyOptions {
-  /** Where the connection may go: at least one cluster. */
+  /** At least one cluster. */
   readonly destinations: readonly WeightedCluster[];
   readonly protocol?: ApplicationProtocol;
   readonly idleTimeoutMs?: number | undefined;
   readonly maxConnectionDurationMs?: number | undefined;
   readonly tunnel?: TunnelSettings | undefined;
-  /** The destination is the host in the connection's SNI, at this port. */
+  /** Resolves the host of the connection's SNI and connects to this port. */
   readonly dynamicPort?: number | undefined;
-  /** Sources that stick to an endpoint. */
+  /** Connections of one source IP use the same endpoint. */
   readonly hashSourceIp?: boolean;
 }
 
 export interface WeightedCluster {
   readonly cluster: string;
-  /** Ignored when it is the only one. */
+  /** Ignored for a single cluster. */
   readonly weight: number;
 }

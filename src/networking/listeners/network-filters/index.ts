@@ -1,4 +1,4 @@
-/** The network filters of every filter chain, in their order (spec/discovery.md §8.4). */
+/** The network filters of every filter chain (spec/discovery.md §8.4). */
 import { create } from '@bufbuild/protobuf';
 import { type Filter, FilterSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { ConnectionContext } from '../../inputs/connection-context.ts';
@@ -18,7 +18,7 @@ import { wasmAfter, wasmBefore } from './wasm.ts';
 const requests: NetworkFilterContributor = (context, use) =>
   use.kind === 'http' ? [httpConnectionManager(context, use)] : [];
 
-/** A connection goes through them from the first to the last. The one that ends it comes last. */
+/** In the order of execution. The terminal filter is last. */
 const contributors: readonly NetworkFilterContributor[] = [
   metadataExchange,
   extAuthz,
@@ -34,12 +34,12 @@ const contributors: readonly NetworkFilterContributor[] = [
   requests,
 ];
 
-/** Filters of a connection whose bytes are carried on. */
+/** Filters of a TCP connection. */
 export function tcpFilters(context: ConnectionContext, options: TcpProxyOptions): Filter[] {
   return networkFilters(context, { ...options, kind: 'tcp' });
 }
 
-/** Filters of a connection that carries requests. */
+/** Filters of an HTTP connection. */
 export function requestFilters(context: ConnectionContext, options: HttpConnectionManagerOptions): Filter[] {
   return networkFilters(context, { ...options, kind: 'http' });
 }

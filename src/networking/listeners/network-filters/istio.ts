@@ -1,4 +1,4 @@
-/** Filters of builds of Envoy that are the mesh's own (spec/discovery.md §8.4); see `istio-extensions.ts`. */
+/** Filters that only Istio's Envoy builds have (spec/discovery.md §8.4), see `istio-extensions.ts`. */
 import { hasIstioExtensions, istioStats, peerExchange } from '../../messages/istio-extensions.ts';
 import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { sideOf } from '../../telemetry/mode.ts';
@@ -9,7 +9,7 @@ function ofBytes(contributor: NetworkFilterContributor): NetworkFilterContributo
     use.kind === 'tcp' && hasIstioExtensions(context.shape, context.push.mesh) ? contributor(context, use) : [];
 }
 
-/** Who the other side of a connection is, said on it before the bytes of the application. */
+/** Exchanges workload metadata with the peer before the application's bytes. */
 export const metadataExchange = ofBytes(() => [peerExchange()]);
 
 export const stats = ofBytes((context) =>

@@ -1,4 +1,4 @@
-/** Counts MongoDB's operations on their way (PILOT_ENABLE_MONGO_FILTER). */
+/** Counts MongoDB operations (PILOT_ENABLE_MONGO_FILTER). */
 import { MongoProxySchema } from '../../../gen/envoy/extensions/filters/network/mongo_proxy/v3/mongo_proxy_pb.ts';
 import { typedExtension } from '../../messages/any.ts';
 import type { NetworkFilterContributor } from './contributor.ts';

@@ -1,6 +1,6 @@
 /**
- * Counts MySQL's commands on their way (PILOT_ENABLE_MYSQL_FILTER). Envoy's stock build does not have it, nor has the API
- * that types are generated from: its settings are written as JSON, which Envoy reads for any type.
+ * Counts MySQL commands (PILOT_ENABLE_MYSQL_FILTER). Neither Envoy's stock build nor its generated API types contain
+ * this filter, so its settings are JSON, which Envoy accepts for any type.
  */
 import { TypedStructSchema } from '../../../gen/udpa/type/v1/typed_struct_pb.ts';
 import { typedExtension } from '../../messages/any.ts';

@@ -1,4 +1,4 @@
-/** Reads Redis' commands and sends each on by itself (PILOT_ENABLE_REDIS_FILTER). It ends the connection. */
+/** Forwards each Redis command separately (PILOT_ENABLE_REDIS_FILTER). The filter is terminal. */
 import { RedisProxySchema } from '../../../gen/envoy/extensions/filters/network/redis_proxy/v3/redis_proxy_pb.ts';
 import type { ConnectionContext } from '../../inputs/connection-context.ts';
 import { typedExtension } from '../../messages/any.ts';
@@ -7,7 +7,7 @@ import type { ConnectionUse, NetworkFilterContributor } from './contributor.ts';
 
 const operationTimeoutMs = 5_000;
 
-/** Weights are for connections, which several clusters would have to share: those are carried as they are. */
+/** Weights apply to connections, so weighted destinations are forwarded as TCP. */
 export function speaksRedis({ push }: ConnectionContext, use: ConnectionUse): boolean {
   return use.kind === 'tcp' && use.protocol === 'Redis' && use.destinations.length === 1 && push.features.redisFilter;
 }

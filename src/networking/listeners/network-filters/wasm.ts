@@ -1,4 +1,4 @@
-/** Code of WasmPlugins in the way of connections. Listeners have its name, for which proxies ask (ECDS), or the plugin itself where its code is fetched. */
+/** WasmPlugins for connections. Listeners contain the plugin's name for ECDS, or the plugin if its code is fetched. */
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
 import { WasmSchema } from '../../../gen/envoy/extensions/filters/network/wasm/v3/wasm_pb.ts';
 import { wasmFilter } from '../../extensions/wasm-filter.ts';
@@ -12,7 +12,7 @@ function wasmOf(...phases: readonly WasmPhase[]): NetworkFilterContributor {
       .map((plugin) => wasmFilter(plugin, context, [WasmSchema, RBACSchema]));
 }
 
-/** Before it is decided whether the connection may pass. */
+/** Before authorization. */
 export const wasmBefore = wasmOf('AUTHN', 'AUTHZ');
-/** After that. */
+/** After authorization. */
 export const wasmAfter = wasmOf('STATS', 'UNSPECIFIED_PHASE');

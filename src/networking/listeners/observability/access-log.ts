@@ -30,7 +30,7 @@ import { countsOpenConnections, metricsLogs } from './metrics-log.ts';
 
 type FilterInit = Init<typeof AccessLogFilterSchema>;
 
-/** The mesh has this provider without being told (§3.2). */
+/** The mesh has this provider by default (§3.2). */
 const builtInProvider = 'envoy';
 
 export function accessLogs(context: ConnectionContext, by: LoggedBy): AccessLog[] {
@@ -46,7 +46,9 @@ export function accessLogs(context: ConnectionContext, by: LoggedBy): AccessLog[
   return [...chosen, ...forMetrics];
 }
 
-/** Open connections report to the agent, which counts their bytes; the other logs have an entry for the end, as without metrics. */
+/**
+ * Open connections are reported to the agent, which counts their bytes. The other logs only have an entry at the end.
+ */
 export function connectionReports(context: ConnectionContext): Pick<Init<typeof TcpProxySchema>, 'accessLogOptions'> {
   if (!countsOpenConnections(context)) return {};
   const { reportingIntervalMs } = telemetryOf(context, sideOf(context.direction));
@@ -55,9 +57,9 @@ export function connectionReports(context: ConnectionContext): Pick<Init<typeof 
 }
 
 /**
- * Connections that no filter chain of a listener takes are in no other log. They have the flag `NR`.
+ * Connections that match no filter chain of a listener are in no other log. They have the flag `NR`.
  *
- * @returns none when the mesh turns them off.
+ * @returns none if the mesh disables them
  */
 export function listenerAccessLogs(context: ConnectionContext): AccessLog[] {
   return context.push.mesh.disableEnvoyListenerLog ? [] : accessLogs(context, 'listener');
@@ -99,7 +101,7 @@ function fileLog(path: string, format: FormatInit): TypedExtension {
   });
 }
 
-/** The built-in provider writes as the mesh's own log does, unless it was given a format. */
+/** The built-in provider uses the mesh's format unless it has one of its own. */
 function formatOfFile(
   name: string,
   { logFormat, omitEmptyValues }: FileAccessLogProvider,

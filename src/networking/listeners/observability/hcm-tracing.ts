@@ -1,4 +1,4 @@
-/** How a connection manager traces requests (spec/discovery.md §8.11). */
+/** Tracing settings of a connection manager (spec/discovery.md §8.11). */
 import type { HttpConnectionManager_TracingSchema } from '../../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import type { CustomTagSchema } from '../../../gen/envoy/type/tracing/v3/custom_tag_pb.ts';
 import type { CustomTag } from '../../../model/kinds/extensions/telemetry.ts';
@@ -12,7 +12,7 @@ import { tracerOf } from './tracers.ts';
 type TracingInit = Init<typeof HttpConnectionManager_TracingSchema>;
 type TagInit = Init<typeof CustomTagSchema>;
 
-/** Nothing when no request is traced. */
+/** Empty if no request is traced. */
 export function tracingFields(context: ConnectionContext): {
   tracing?: TracingInit;
 } {
@@ -22,7 +22,7 @@ export function tracingFields(context: ConnectionContext): {
   const maxLength = maxTagLength(tracer?.provider) ?? settings.tracing.maxPathTagLength;
   return {
     tracing: {
-      // A client that asks for a trace gets one; of the others the share that is configured.
+      // A request that the client marks for tracing is traced, others by the configured rate.
       clientSampling: { value: 100 },
       randomSampling: { value: tracing.sampling ?? 0 },
       overallSampling: { value: 100 },
@@ -37,15 +37,15 @@ function maxTagLength(provider: TelemetryProvider | undefined): number | undefin
   return provider !== undefined && 'maxTagLength' in provider.settings ? provider.settings.maxTagLength : undefined;
 }
 
-/** Tags by name. One that a person gives takes the place of the mesh's own of that name. */
+/** Tags by name. A user's tag overrides the mesh's tag of its name. */
 function tagsOf({ customTags = {}, istioTags, workload }: ConnectionTracing): TagInit[] {
-  const own = istioTags ? Object.entries(workload.tags).map(([tag, value]) => literal(tag, value)) : [];
+  const workloadTags = istioTags ? Object.entries(workload.tags).map(([tag, value]) => literal(tag, value)) : [];
   const given = Object.entries(customTags).flatMap(([tag, settings]) => tagOf(tag, settings));
-  const byName = new Map([...own, ...given].map((init) => [init.tag!, init]));
+  const byName = new Map([...workloadTags, ...given].map((init) => [init.tag!, init]));
   return [...byName.values()].sort((a, b) => (a.tag! < b.tag! ? -1 : 1));
 }
 
-/** A tag with a formatter is none of those that the API as it is here has. */
+/** The Envoy API of this program has no tags with a formatter. */
 function tagOf(tag: string, { literal: fixed, environment, header }: CustomTag): TagInit[] {
   if (fixed !== undefined) return [literal(tag, fixed.value)];
   if (environment !== undefined) return [{ tag, type: { case: 'environment', value: environment } }];

@@ -1,4 +1,4 @@
-/** The access log from which the proxy's agent counts standard metrics (spec/standard-metrics.md §7). */
+/** The access log from which the agent counts standard metrics (spec/standard-metrics.md §7). */
 
 import { ApiVersion } from '../../../gen/envoy/config/core/v3/config_source_pb.ts';
 import {
@@ -22,18 +22,18 @@ import type { Init } from '../../messages/init.ts';
 import { duration } from '../../messages/protobuf-duration.ts';
 import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { sideOf } from '../../telemetry/mode.ts';
-import { ownLabelsOf } from '../../telemetry/own-labels.ts';
 import type { ReportedMetrics } from '../../telemetry/reported-metrics.ts';
+import { workloadLabelsOf } from '../../telemetry/workload-labels.ts';
 import { grpcService, type LoggedBy } from './access-log-services.ts';
 import { statsLog } from './stats-log.ts';
 
 type TagInit = Init<typeof CustomTagSchema>;
 
-/** How many extensions are kept: few Telemetry objects differ. */
+/** Bound of the cache. Few Telemetry objects differ. */
 const maxKnown = 256;
 const known = new Map<string, TypedExtension>();
 
-/** None if nothing is counted, or every metric of the protocol is disabled. */
+/** Empty if nothing is counted, or every metric of the protocol is disabled. */
 export function metricsLogs(context: ConnectionContext, by: LoggedBy): TypedExtension[] {
   const { standardMetrics: reported } = telemetryOf(context, sideOf(context.direction));
   if (reported === undefined || by === 'listener') return [];
@@ -44,17 +44,19 @@ export function metricsLogs(context: ConnectionContext, by: LoggedBy): TypedExte
   if (ids.every((id) => reported.rules[id]?.disabled === true)) return [];
   const { STANDARD_METRICS: form } = context.shape.metadata;
   const side = context.direction === 'inbound' ? 'inbound' : 'outbound';
-  const own = form === 'stats' ? ownLabelsOf(context.shape) : undefined;
-  const key = JSON.stringify([protocol, form, side, reported, own]);
-  let made = known.get(key);
-  if (made === undefined) {
-    made = own ? statsLog(protocol, side, reported, own) : metricsLog(protocol, side, reported, form === 'expressions');
-    setBounded(known, key, made, maxKnown);
+  const workloadLabels = form === 'stats' ? workloadLabelsOf(context.shape) : undefined;
+  const key = JSON.stringify([protocol, form, side, reported, workloadLabels]);
+  let cached = known.get(key);
+  if (cached === undefined) {
+    cached = workloadLabels
+      ? statsLog(protocol, side, reported, workloadLabels)
+      : metricsLog(protocol, side, reported, form === 'expressions');
+    setBounded(known, key, cached, maxKnown);
   }
-  return [made];
+  return [cached];
 }
 
-/** Whether open connections report: the agent counts differences, Envoy itself would add the values again. */
+/** Whether open connections are reported. The agent counts differences, but Envoy would add the full values again. */
 export function countsOpenConnections(context: ConnectionContext): boolean {
   return context.shape.metadata.STANDARD_METRICS !== 'stats' && metricsLogs(context, 'connections').length > 0;
 }

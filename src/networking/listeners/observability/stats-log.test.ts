@@ -4,7 +4,7 @@ import { TypedStructSchema } from '../../../gen/udpa/type/v1/typed_struct_pb.ts'
 import { connectionLabels, requestLabels } from '../../../model/standard-metrics/standard-metrics.ts';
 import { statsLog } from './stats-log.ts';
 
-const own = { namespace: 'shop', service: 'web', revision: 'v1', app: 'web', version: '', cluster: '100%' };
+const workloadLabels = { namespace: 'shop', service: 'web', revision: 'v1', app: 'web', version: '', cluster: '100%' };
 
 interface Metric {
   readonly stat: { readonly name: string; readonly tags: { name: string; value_format: string; rules?: object }[] };
@@ -23,8 +23,8 @@ function configOf(...of: Parameters<typeof statsLog>): { counters: Metric[]; his
 const tagsOf = ({ stat }: Metric): Record<string, string> =>
   Object.fromEntries(stat.tags.map((tag) => [tag.name, tag.value_format]));
 
-test('the logger has all labels, evaluates no regular expression, and is bounded', () => {
-  const { counters, histograms, text } = configOf('http', 'outbound', { rules: {}, expressions: [] }, own);
+test('the stats logger has all labels, evaluates no regular expression, and is bounded', () => {
+  const { counters, histograms, text } = configOf('http', 'outbound', { rules: {}, expressions: [] }, workloadLabels);
   expect([...counters, ...histograms].map(({ stat }) => stat.name)).toEqual([
     'requests_total',
     'request_duration_milliseconds',
@@ -41,8 +41,8 @@ test('the logger has all labels, evaluates no regular expression, and is bounded
   expect(text).toContain('"max_counters":2000,"max_histograms":500');
 });
 
-test('connections are counted when they end, and in no entry before', () => {
-  const { counters, histograms } = configOf('tcp', 'inbound', { rules: {}, expressions: [] }, own);
+test('TCP connections are counted when they end, in a single entry', () => {
+  const { counters, histograms } = configOf('tcp', 'inbound', { rules: {}, expressions: [] }, workloadLabels);
   expect(counters.map(({ stat }) => stat.name)).toEqual([
     'tcp_connections_closed_total',
     'tcp_sent_bytes_total',
@@ -56,12 +56,17 @@ test('connections are counted when they end, and in no entry before', () => {
   });
 });
 
-test('Telemetry objects turn metrics off, remove labels and set them', () => {
+test('Telemetry objects disable metrics, and remove and set labels', () => {
   const rules = {
     REQUEST_SIZE: { disabled: true as const },
     REQUEST_COUNT: { removed: ['response_flags'], set: { verb: { tag: 0 }, mesh: { text: '5%' } } },
   };
-  const { counters, histograms } = configOf('http', 'outbound', { rules, expressions: ['request.method'] }, own);
+  const { counters, histograms } = configOf(
+    'http',
+    'outbound',
+    { rules, expressions: ['request.method'] },
+    workloadLabels,
+  );
   expect(histograms.map(({ stat }) => stat.name)).not.toContain('request_bytes');
   const tags = tagsOf(counters[0]!);
   expect(tags).toMatchObject({ verb: '%CEL(request.method)%', mesh: '5%%' });

@@ -1,6 +1,6 @@
 /**
- * Standard metrics that Envoy counts itself, for proxies without chartpilot's agent (spec/standard-metrics.md §2). The names begin with
- * `envoy_`; labels that need the peer's claim or more metadata of endpoints are `unknown`.
+ * Standard metrics that Envoy counts itself, for proxies without chartpilot's agent (spec/standard-metrics.md §2). The
+ * names begin with `envoy_`. Labels that need the peer's claim or more endpoint metadata are `unknown`.
  */
 import type { JsonObject } from '@bufbuild/protobuf';
 import {
@@ -14,15 +14,17 @@ import {
 import type { LabelValue, MetricRule } from '../../../model/standard-metrics/stream-rules.ts';
 import type { TypedExtension } from '../../messages/any.ts';
 import { istioExtension } from '../../messages/istio-extensions.ts';
-import type { OwnLabels } from '../../telemetry/own-labels.ts';
 import type { ReportedMetrics } from '../../telemetry/reported-metrics.ts';
+import type { WorkloadLabels } from '../../telemetry/workload-labels.ts';
 
 const type = (name: string, fields: JsonObject = {}): JsonObject => ({
   '@type': `type.googleapis.com/${name}`,
   ...fields,
 });
 
-/** An empty value becomes `unknown`, without a regular expression: one costs 40 µs a request. */
+/**
+ * Replaces an empty value with `unknown` by a matcher tree, because a regular expression takes 40 µs for each request.
+ */
 const known: JsonObject = {
   matcher_tree: {
     input: {
@@ -47,7 +49,7 @@ const known: JsonObject = {
   },
 };
 
-/** One scope for all loggers of the proxy, so that the limits are the proxy's. Its name is the prefix of the metrics. */
+/** One scope for all loggers, so that its limits apply to the proxy. Its name is the prefix of the metrics. */
 const scope: JsonObject = {
   prefix: 'istio',
   sharing_name: 'istio',
@@ -61,7 +63,8 @@ const values: Readonly<Record<StandardMetricId, JsonObject | undefined>> = {
   REQUEST_DURATION: { unit: 'Milliseconds', value_format: '%DURATION%' },
   REQUEST_SIZE: { unit: 'Bytes', value_format: '%BYTES_RECEIVED%' },
   RESPONSE_SIZE: { unit: 'Bytes', value_format: '%BYTES_SENT%' },
-  // The logger has one entry a connection: values of later entries would be added to those of earlier ones.
+  // The logger receives one entry for each connection, because values of later entries would be added to those of
+  // earlier ones.
   TCP_OPENED_CONNECTIONS: undefined,
   TCP_CLOSED_CONNECTIONS: { value_fixed: 1 },
   TCP_SENT_BYTES: { value_format: '%BYTES_SENT%' },
@@ -72,14 +75,14 @@ export function statsLog(
   protocol: 'http' | 'tcp',
   side: 'inbound' | 'outbound',
   { rules, expressions }: ReportedMetrics,
-  own: OwnLabels,
+  workloadLabels: WorkloadLabels,
 ): TypedExtension {
-  const formats = labelFormats(protocol, side, own);
-  const ofType = (wanted: 'counter' | 'histogram'): JsonObject[] =>
+  const formats = labelFormats(protocol, side, workloadLabels);
+  const ofType = (metricType: 'counter' | 'histogram'): JsonObject[] =>
     (Object.keys(standardMetrics) as StandardMetricId[]).flatMap((id) => {
       const { name, type, protocol: of } = standardMetrics[id];
       const value = values[id];
-      if (type !== wanted || of !== protocol || value === undefined || rules[id]?.disabled) return [];
+      if (type !== metricType || of !== protocol || value === undefined || rules[id]?.disabled) return [];
       return [{ stat: { name: name.replace(/^istio_/, ''), tags: tagsOf(formats, rules[id], expressions) }, ...value }];
     });
   return istioExtension('envoy.access_loggers.stats', 'envoy.extensions.access_loggers.stats.v3.Config', {
@@ -100,7 +103,7 @@ function tagsOf(
   return [...all].map(([name, format]) => ({
     name,
     value_format: format,
-    // These are empty or `-` in Istio as well.
+    // Istio also leaves these labels empty or `-`.
     ...(format.includes('%') && !emptyLabels.has(name) && { rules: known }),
   }));
 }
@@ -110,21 +113,21 @@ const emptyLabels: ReadonlySet<string> = new Set<StandardLabel>(['response_flags
 const formatOf = (value: LabelValue, expressions: readonly string[]): string =>
   'text' in value ? plain(value.text) : `%CEL(${expressions[value.tag]})%`;
 
-/** A text as a format string has it. */
+/** Escapes a text for a format string. */
 const plain = (text: string): string => text.replaceAll('%', '%%') || unknownLabel;
 
-/** The format strings of all labels: operators and attributes of Envoy, no regular expression. */
+/** Format strings of all labels: operators and attributes of Envoy, without regular expressions. */
 function labelFormats(
   protocol: 'http' | 'tcp',
   side: 'inbound' | 'outbound',
-  own: OwnLabels,
+  workloadLabels: WorkloadLabels,
 ): ReadonlyMap<StandardLabel, string> {
   const service = (field: string): string =>
     `%CEL(xds.cluster_metadata.filter_metadata['istio']['services'][0]['${field}'])%`;
   const isSource = side === 'outbound';
   const formats: Partial<Record<StandardLabel, string>> = {
     reporter: isSource ? 'source' : 'destination',
-    ...workloadFormats(isSource ? 'source' : 'destination', own),
+    ...workloadFormats(isSource ? 'source' : 'destination', workloadLabels),
     source_principal: isSource ? '%UPSTREAM_LOCAL_URI_SAN%' : '%DOWNSTREAM_PEER_URI_SAN%',
     destination_principal: isSource ? '%UPSTREAM_PEER_URI_SAN%' : '%DOWNSTREAM_LOCAL_URI_SAN%',
     destination_service: service('host'),
@@ -145,14 +148,17 @@ function labelFormats(
   return new Map(names.map((name) => [name, formats[name] ?? unknownLabel]));
 }
 
-function workloadFormats(of: 'source' | 'destination', own: OwnLabels): Partial<Record<StandardLabel, string>> {
+function workloadFormats(
+  of: 'source' | 'destination',
+  workloadLabels: WorkloadLabels,
+): Partial<Record<StandardLabel, string>> {
   return {
     [`${of}_workload`]: "%CEL(xds.node.metadata['WORKLOAD_NAME'])%",
-    [`${of}_workload_namespace`]: plain(own.namespace),
-    [`${of}_canonical_service`]: plain(own.service),
-    [`${of}_canonical_revision`]: plain(own.revision),
-    [`${of}_app`]: plain(own.app),
-    [`${of}_version`]: plain(own.version),
-    [`${of}_cluster`]: plain(own.cluster),
+    [`${of}_workload_namespace`]: plain(workloadLabels.namespace),
+    [`${of}_canonical_service`]: plain(workloadLabels.service),
+    [`${of}_canonical_revision`]: plain(workloadLabels.revision),
+    [`${of}_app`]: plain(workloadLabels.app),
+    [`${of}_version`]: plain(workloadLabels.version),
+    [`${of}_cluster`]: plain(workloadLabels.cluster),
   };
 }

@@ -1,4 +1,4 @@
-/** What reports spans: a tracer of Envoy with the settings of an extension provider (spec/discovery.md §8.11). */
+/** Envoy's tracers, with the settings of an extension provider (spec/discovery.md §8.11). */
 import type { HeaderValueOptionSchema, HeaderValueSchema } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import { DatadogConfigSchema } from '../../../gen/envoy/config/trace/v3/datadog_pb.ts';
 import { OpenTelemetryConfigSchema } from '../../../gen/envoy/config/trace/v3/opentelemetry_pb.ts';
@@ -17,7 +17,7 @@ import { duration } from '../../messages/protobuf-duration.ts';
 import type { ConnectionTracing } from '../../telemetry/connection-telemetry.ts';
 import { grpcService } from './access-log-services.ts';
 
-/** How long a collector may take. */
+/** Timeout of a report to the collector. */
 const reportTimeoutMs = 10_000;
 
 type Tracer = NonNullable<ConnectionTracing['tracer']>;
@@ -73,13 +73,13 @@ function collector(
       httpService: {
         httpUri: httpUri(host, port, http.path, cluster, http.timeoutMs ?? reportTimeoutMs),
         requestHeadersToAdd: (http.headers ?? [])
-          .filter(isSaid)
+          .filter(hasValue)
           .map(({ name, value }): Init<typeof HeaderValueOptionSchema> => ({ header: { key: name, value } })),
       },
     };
   }
   const initialMetadata = (grpc?.initialMetadata ?? [])
-    .filter(isSaid)
+    .filter(hasValue)
     .map(({ name, value }): Init<typeof HeaderValueSchema> => ({ key: name, value }));
   return {
     grpcService: {
@@ -90,8 +90,8 @@ function collector(
   };
 }
 
-/** A header whose value is in the proxy's environment is not known here. */
-function isSaid(header: Header): header is Header & { readonly value: string } {
+/** A header value from the proxy's environment is unknown to the control plane. */
+function hasValue(header: Header): header is Header & { readonly value: string } {
   return header.value !== undefined;
 }
 
@@ -100,9 +100,9 @@ function httpUri(host: string, port: number, path: string, cluster: string, time
   return { uri, httpUpstreamType: { case: 'cluster' as const, value: cluster }, timeout: duration(timeoutMs) };
 }
 
-function resourceDetectors({ resourceDetectors: wanted = {} }: OpenTelemetryTracingProvider) {
+function resourceDetectors({ resourceDetectors: detectors = {} }: OpenTelemetryTracingProvider) {
   return [
-    ...(wanted.environment
+    ...(detectors.environment
       ? [
           typedExtension(
             'envoy.tracers.opentelemetry.resource_detectors.environment',
@@ -110,7 +110,7 @@ function resourceDetectors({ resourceDetectors: wanted = {} }: OpenTelemetryTrac
           ),
         ]
       : []),
-    ...(wanted.dynatrace
+    ...(detectors.dynatrace
       ? [
           typedExtension(
             'envoy.tracers.opentelemetry.resource_detectors.dynatrace',
@@ -122,20 +122,20 @@ function resourceDetectors({ resourceDetectors: wanted = {} }: OpenTelemetryTrac
 }
 
 function sampler(
-  { dynatraceSampler: wanted, http, port }: OpenTelemetryTracingProvider,
+  { dynatraceSampler: detectors, http, port }: OpenTelemetryTracingProvider,
   cluster: string,
   host: string,
 ) {
-  if (wanted === undefined || http === undefined) return {};
+  if (detectors === undefined || http === undefined) return {};
   const { name, configType } = typedExtension(
     'envoy.tracers.opentelemetry.samplers.dynatrace',
     DynatraceSamplerConfigSchema,
     {
-      tenant: wanted.tenant,
-      clusterId: wanted.clusterId,
-      rootSpansPerMinute: wanted.rootSpansPerMinute ?? 0,
+      tenant: detectors.tenant,
+      clusterId: detectors.clusterId,
+      rootSpansPerMinute: detectors.rootSpansPerMinute ?? 0,
       httpService: {
-        httpUri: httpUri(host, port, `/e/${wanted.tenant}/api/v2/samplingConfiguration`, cluster, reportTimeoutMs),
+        httpUri: httpUri(host, port, `/e/${detectors.tenant}/api/v2/samplingConfiguration`, cluster, reportTimeoutMs),
       },
     },
   );

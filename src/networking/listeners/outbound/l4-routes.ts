@@ -1,4 +1,4 @@
-/** `tls` and `tcp` routes of virtual services: which connections go where (spec/discovery.md §8.4, §8.7). */
+/** `tls` and `tcp` routes of virtual services (spec/discovery.md §8.4, §8.7). */
 import type { ConfigKey, Origin } from '../../../model/config/config.ts';
 import { isHostWithin } from '../../../model/fields/hostname.ts';
 import type {
@@ -10,35 +10,34 @@ import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
 import { isSelected } from '../../../model/services/label-match.ts';
 import { resolveDestination } from '../../traffic/destination.ts';
-import type { Reach } from '../../traffic/reach.ts';
+import type { ProxyReach } from '../../traffic/reach.ts';
 import type { WeightedCluster } from '../network-filters/contributor.ts';
 
-/** Whose routes are asked for. */
+/** The client of the routes. */
 export interface L4Context {
   readonly shape: ProxyShape;
-  readonly reach: Reach;
-  /** `mesh`, or the gateways being built. */
+  readonly reach: ProxyReach;
+  /** `mesh`, or the names of gateways. */
   readonly gateways: ReadonlySet<string>;
-  /** The port that routes are matched to: the service's, or the server's. */
+  /** The port that matches are compared with: the service's, or the server's. */
   readonly port: number;
 }
 
-/** Connections of one match, and where they go. */
+/** A match and the destinations of its connections. */
 export interface L4Route {
-  /** Empty: any. */
+  /** Empty for any. */
   readonly serverNames: readonly string[];
-  /** Empty: any. */
+  /** Empty for any. */
   readonly destinationSubnets: readonly string[];
   readonly sourceSubnet: string | undefined;
   readonly destinations: readonly WeightedCluster[];
-  /** The first destination, whose traffic policy holds for the connection. */
+  /** The first destination, whose traffic policy applies to the connection. */
   readonly first: RouteDestination['destination'];
   readonly dependsOn: readonly ConfigKey[];
-  /** Where it was written. */
   readonly origin: Origin;
 }
 
-/** @param hosts the names whose SNI is wanted: those of the service, or of the gateway's server. */
+/** @param hosts the requested SNIs: those of the service, or of the gateway's server */
 export function tlsRoutes(
   services: readonly ResolvedVirtualService[],
   hosts: readonly string[],
@@ -61,8 +60,8 @@ export function tcpRoutes(services: readonly ResolvedVirtualService[], context: 
   return services.flatMap((service) =>
     (service.config.spec.tcp ?? []).flatMap((route, index) => {
       const anything: readonly L4MatchAttributes[] = [{}];
-      const wanted = route.match?.length ? route.match : anything;
-      return wanted
+      const matchList = route.match?.length ? route.match : anything;
+      return matchList
         .filter((match) => matches(match, context))
         .flatMap((match) => toRoute(match, [], route.route ?? [], { service, field: 'tcp', index }, context));
     }),
@@ -75,7 +74,7 @@ interface RoutePlace {
   readonly index: number;
 }
 
-/** The route as it was written, where the virtual service was made of another object. */
+/** The route in the object that the virtual service was generated from. */
 function originOf({ service: { config, origins }, field, index }: RoutePlace): Origin {
   return config.partOrigins?.[`${field}[${index}]`]?.[0] ?? { key: origins[0]!, path: ['spec', field, index] };
 }
@@ -115,7 +114,7 @@ function matches(match: L4MatchAttributes, { shape, gateways, port }: L4Context)
   );
 }
 
-/** The match's names that lie within the wanted hosts, or the wanted hosts that lie within a wider name. */
+/** The match's names within the hosts, and the hosts within the match's wildcards. */
 function narrowedNames(match: TlsMatchAttributes, hosts: readonly string[]): readonly string[] {
   const names = new Set<string>();
   for (const name of match.sniHosts) {

@@ -1,4 +1,4 @@
-/** Where the connections of a sidecar's applications to a service arrive (spec/discovery.md §8.4). */
+/** Addresses at which a sidecar receives its applications' connections to a service (spec/discovery.md §8.4). */
 
 import { type ApplicationProtocol, isHttp } from '../../../model/fields/protocol.ts';
 import { isHeadless, type ProxyShape } from '../../../model/proxy/proxy-shape.ts';
@@ -11,7 +11,7 @@ import { isCidr, loopbackAddress, wildcardAddress } from '../../messages/address
 
 export interface ServiceAddress {
   readonly bind: string;
-  /** Destinations by which the service is told apart from others on the address. */
+  /** Destinations that distinguish the service from others on the address. */
   readonly subnets: readonly string[];
 }
 
@@ -19,11 +19,11 @@ export interface Addressing {
   readonly shape: ProxyShape;
   readonly push: PushContext;
   readonly egress: Pick<EgressListenerScope, 'bind'>;
-  /** Nothing redirects traffic to the proxy: it must listen where the application connects to. */
+  /** Without redirection, the proxy must bind the addresses that applications connect to. */
   readonly bound: boolean;
 }
 
-/** All of them: each is a listener of its own, or a part of one that services share. */
+/** Each address is a separate listener, or part of a listener that services share. */
 export function addressesOf(
   service: Service,
   protocol: ApplicationProtocol,
@@ -31,17 +31,20 @@ export function addressesOf(
 ): readonly ServiceAddress[] {
   const wildcard = at(wildcardAddress(shape.ipFamily));
   if (egress.bind !== undefined) return [at(egress.bind)];
-  const own = virtualAddresses(service, shape, push.features);
+  const serviceAddresses = virtualAddresses(service, shape, push.features);
   if (bound) {
-    // Virtual addresses belong to no interface; those of the loopback network can be bound all the same, but not as IPv6
-    // writes them: Envoy's sockets are of one family.
-    const bindable = isHttp(protocol) ? [] : own.filter((address) => isLoopback(address) && !isMapped(address));
+    // Virtual addresses belong to no interface. Those of the loopback network can still be bound, except in the
+    // IPv4-mapped form, because Envoy's sockets have one family.
+    const bindable = isHttp(protocol)
+      ? []
+      : serviceAddresses.filter((address) => isLoopback(address) && !isMapped(address));
     return bindable.length > 0 ? bindable.map(at) : [at(loopbackAddress(shape.ipFamily))];
   }
   if (isHttp(protocol)) return [wildcard];
-  if (own.length === 0) return isHeadless(service) ? podAddresses(service, shape, push).map(at) : [wildcard];
-  const subnets = own.filter(isCidr);
-  const single = own.filter((address) => !isCidr(address)).map(at);
+  if (serviceAddresses.length === 0)
+    return isHeadless(service) ? podAddresses(service, shape, push).map(at) : [wildcard];
+  const subnets = serviceAddresses.filter(isCidr);
+  const single = serviceAddresses.filter((address) => !isCidr(address)).map(at);
   return subnets.length === 0 ? single : [...single, { ...wildcard, subnets }];
 }
 
@@ -53,13 +56,13 @@ function at(bind: string): ServiceAddress {
   return { bind, subnets: [] };
 }
 
-/** Pods of a headless service that can be reached, each by its own address; the proxy's own workload is not among them. */
+/** Reachable pods of a headless service by their addresses, without the proxy's own workload. */
 function podAddresses({ hostname, namespace }: Service, shape: ProxyShape, push: PushContext): readonly string[] {
   const { clusterId, network, ownAddresses } = shape;
   const pods = push.endpointsOf(hostname, namespace).filter((pod) => {
     if (pod.health !== 'healthy') return false;
     if (pod.clusterId !== clusterId && !push.features.multiclusterHeadless) return false;
-    // Addresses mean something in their own network only.
+    // Addresses are only valid within their network.
     return pod.network === '' || network === '' || pod.network === network;
   });
   return [...new Set(pods.map(({ address }) => address))].filter((address) => !ownAddresses.includes(address));

@@ -17,8 +17,8 @@ function clusters(plan: OutboundPlan): string[][] {
   return plan.listeners.map(({ tcp }) => tcp.map(({ destinations }) => destinations[0]!.cluster));
 }
 
-describe('what meets on one address', () => {
-  it('is one listener for HTTP and TCP, whichever came first', () => {
+describe('services of one address', () => {
+  it('HTTP and TCP share one listener, in any order', () => {
     const plan = new OutboundPlan();
     plan.addTcp(place, [chain('a')], []);
     plan.addHttp(place, http, []);
@@ -27,7 +27,7 @@ describe('what meets on one address', () => {
     expect(clusters(plan)).toEqual([['a']]);
   });
 
-  it('keeps the older of two TCP services that nothing tells apart', () => {
+  it('the older of two TCP services with equal matches is kept', () => {
     const plan = new OutboundPlan();
     plan.addTcp(place, [chain('older')], []);
     plan.addTcp(place, [chain('newer'), chain('by-sni', { serverNames: ['b', 'a'] })], []);
@@ -35,14 +35,14 @@ describe('what meets on one address', () => {
     expect(clusters(plan)).toEqual([['older', 'by-sni']]);
   });
 
-  it('keeps of a newer one the names that are free', () => {
+  it('a newer TCP service keeps the server names that are free', () => {
     const plan = new OutboundPlan();
     plan.addTcp(place, [chain('older', { serverNames: ['a', 'b'] })], []);
     plan.addTcp(place, [chain('newer', { serverNames: ['b', 'c'] })], []);
     expect(plan.listeners[0]?.tcp.map(({ match }) => match.serverNames)).toEqual([['a', 'b'], ['c']]);
   });
 
-  it('lets a protocol in which the server speaks first share with nothing else', () => {
+  it('a protocol in which the server speaks first shares its address with no other', () => {
     const plan = new OutboundPlan();
     plan.addTcp(place, [chain('mongo', {}, 'Mongo')], []);
     plan.addHttp(place, http, []);
@@ -51,7 +51,7 @@ describe('what meets on one address', () => {
     expect(clusters(plan)).toEqual([['mongo']]);
   });
 
-  it('is left alone when an egress listener of the Sidecar object has the place', () => {
+  it('an egress listener of the Sidecar object keeps its address', () => {
     const plan = new OutboundPlan();
     plan.addHttp({ ...place, locked: true }, http, []);
     plan.addTcp(place, [chain('a')], []);

@@ -1,16 +1,16 @@
 /**
- * Which listeners a sidecar needs for its outbound traffic, and what each must tell apart (spec/discovery.md §8.4).
- * Services are laid on addresses and ports one by one, oldest first; what meets on one address is merged here, and
- * only then made into Envoy's form.
+ * Which listeners a sidecar needs for outbound traffic, and what each matches (spec/discovery.md §8.4). Services are
+ * added to addresses and ports, oldest first. Services of one address are merged here, and converted to Envoy's form
+ * later.
  */
 import type { ConfigKey, Origin } from '../../../model/config/config.ts';
 import type { ApplicationProtocol } from '../../../model/fields/protocol.ts';
-import type { ChainMatch, TcpRoute } from '../filter-chain.ts';
+import type { ChainMatch, TcpChainRoute } from '../filter-chain.ts';
 import { TakenMatches } from '../free-match.ts';
 
-export interface TcpChainPlan extends TcpRoute {
+export interface TcpChainPlan extends TcpChainRoute {
   readonly match: ChainMatch;
-  /** What decided most comes first. */
+  /** The most significant origin first. */
   readonly origins: readonly Origin[];
 }
 
@@ -18,17 +18,17 @@ export interface ListenerPlan {
   readonly bind: string;
   readonly port: number;
   readonly bindToPort: boolean;
-  /** The listener is of an egress listener with a port: nothing of the catch-all listener is merged into it. */
+  /** The listener belongs to an egress listener with a port, so nothing of the catch-all listener is merged into it. */
   readonly locked: boolean;
-  /** Set when it speaks HTTP. */
+  /** Set for HTTP. */
   http?: { readonly routeName: string; grpcWeb: boolean; readonly absoluteUrl?: boolean };
   readonly tcp: TcpChainPlan[];
-  /** What the chains match: no two match the same. */
+  /** What the chains match. No two chains match the same. */
   readonly taken: TakenMatches;
-  /** Protocols of the TCP services on it. */
+  /** Protocols of the listener's TCP services. */
   readonly protocols: Set<ApplicationProtocol>;
   readonly dependsOn: ConfigKey[];
-  /** The services whose requests the HTTP chain takes. */
+  /** Services of the HTTP chain. */
   readonly httpOrigins: Origin[];
 }
 
@@ -37,12 +37,12 @@ export type ListenerPlace = Pick<ListenerPlan, 'bind' | 'port' | 'bindToPort' | 
 export class OutboundPlan {
   readonly #listeners = new Map<string, ListenerPlan>();
 
-  /** The listeners in the order in which they were first asked for. */
+  /** Listeners in the order of their creation. */
   get listeners(): readonly ListenerPlan[] {
     return [...this.#listeners.values()];
   }
 
-  /** HTTP services of a place share one route configuration. */
+  /** HTTP services of an address and port share one route configuration. */
   addHttp(
     place: ListenerPlace,
     http: NonNullable<ListenerPlan['http']>,
@@ -53,15 +53,14 @@ export class OutboundPlan {
     if (plan === undefined || [...plan.protocols].some((protocol) => serverFirst.has(protocol))) return;
     plan.http ??= { ...http };
     plan.http.grpcWeb ||= http.grpcWeb;
-    // A port may have more services than a call takes arguments.
+    // A loop, because a port may have more services than a call can have arguments.
     for (const key of dependsOn) plan.dependsOn.push(key);
     for (const origin of origins) plan.httpOrigins.push(origin);
   }
 
   /**
-   * Chains of an older service stay; of a newer one's, what they match is matched no more.
-   * Protocols in which the server speaks first share a place with nothing else: looking at the client's bytes would
-   * stall them.
+   * Chains of older services take precedence over matches of newer ones. A protocol in which the server speaks first
+   * shares its address with no other, because inspecting the client's bytes would delay it.
    */
   addTcp(place: ListenerPlace, chains: readonly TcpChainPlan[], dependsOn: readonly ConfigKey[]): void {
     const plan = this.#at(place);

@@ -28,7 +28,7 @@ function planIn(world: GivenWorld, namespace: string) {
   return planOutbound(node.shape, world.state.context!).listeners;
 }
 
-/** How often the ports of a service are asked for. */
+/** Counts accesses to the ports of services. */
 function countingReads(all: readonly Service[]): () => number {
   let reads = 0;
   for (const service of all) {
@@ -43,8 +43,8 @@ function countingReads(all: readonly Service[]): () => number {
   return () => reads;
 }
 
-describe('services on which nothing but HTTP is spoken', () => {
-  it('are laid out once for all namespaces that see them', () => {
+describe('services of ports that only carry HTTP', () => {
+  it('the services are added once for all namespaces that see them', () => {
     const world = new GivenWorld(Array.from({ length: services }, (_, index) => entry(index, 8080, 'HTTP')));
     const reads = countingReads(world.state.context!.services);
     planIn(world, 'ns-1');
@@ -54,7 +54,7 @@ describe('services on which nothing but HTTP is spoken', () => {
     expect(reads() - first).toBeLessThan(services / 10);
   });
 
-  it('are of their place in the order of their age, and share it with nothing else', () => {
+  it('the services have their place in the order of age, and share it with no other', () => {
     const world = new GivenWorld([
       entry(1, 90, 'TCP'),
       entry(2, 80, 'HTTP'),

@@ -1,4 +1,4 @@
-/** Lays the services of a sidecar's egress listeners onto addresses and ports (spec/discovery.md §8.4). */
+/** Adds the services of a sidecar's egress listeners to the plan's addresses and ports (spec/discovery.md §8.4). */
 import { onceFor } from '../../../model/collections/once-for.ts';
 import { type ConfigKey, configKeyOf, type Origin } from '../../../model/config/config.ts';
 import { type ApplicationProtocol, isHttp, isTls } from '../../../model/fields/protocol.ts';
@@ -12,7 +12,7 @@ import { isUnspecified } from '../../../runtime/addresses/unspecified-address.ts
 import { atOnce } from '../../../runtime/turns.ts';
 import { serviceOrigin, sidecarOrigin } from '../../inputs/message-origin.ts';
 import { isUnixSocket, loopbackAddress, unixSocketPath, wildcardAddress } from '../../messages/address.ts';
-import { aliasesOf, namedBy } from '../../traffic/alias.ts';
+import { aliasesOf, resolveAlias } from '../../traffic/alias.ts';
 import { reachOf } from '../../traffic/reach.ts';
 import { isPrivilegedPort, isReservedPort } from '../../traffic/reserved-ports.ts';
 import { outboundClusterName, sniffedRouteName } from '../../traffic/resource-names.ts';
@@ -23,7 +23,7 @@ import { OutboundPlan, type TcpChainPlan } from './outbound-plan.ts';
 
 const mesh: ReadonlySet<string> = new Set(['mesh']);
 
-/** One egress listener and the proxy that it is for. */
+/** One egress listener and its proxy. */
 interface OutboundInput {
   readonly plan: OutboundPlan;
   readonly shape: ProxyShape;
@@ -31,11 +31,11 @@ interface OutboundInput {
   readonly scope: SidecarScope;
   readonly egress: EgressListenerScope;
   readonly family: ProxyIpFamily;
-  /** Nothing redirects traffic to the proxy: it must listen where the application connects to. */
+  /** Without redirection, the proxy must bind the addresses that applications connect to. */
   readonly bound: boolean;
-  /** Ports of the workload itself: binding them would shut the application out. */
+  /** The workload's own ports, which the proxy must leave to the application. */
   readonly ownPorts: ReadonlySet<number>;
-  /** The virtual services of the listener that route connections. */
+  /** Virtual services of the listener that have `tls` or `tcp` routes. */
   readonly l4Services: readonly ResolvedVirtualService[];
 }
 
@@ -43,7 +43,7 @@ export function planOutbound(shape: ProxyShape, push: PushContext): OutboundPlan
   return atOnce(planningOutbound(shape, push));
 }
 
-/** As {@link planOutbound}, with rests. */
+/** As {@link planOutbound}. Yields regularly. */
 export function* planningOutbound(shape: ProxyShape, push: PushContext): Generator<undefined, OutboundPlan> {
   const scope = push.sidecarScopeFor(shape);
   const plan = new OutboundPlan();
@@ -73,7 +73,7 @@ export function* planningOutbound(shape: ProxyShape, push: PushContext): Generat
   return plan;
 }
 
-/** Ports of services that are laid out without a rest. */
+/** Service ports added between two yields. */
 const placesAtATime = 32;
 
 /** All services on their own addresses and ports. */
@@ -101,7 +101,7 @@ interface ServicePort {
   readonly port: Port;
 }
 
-/** All services of a port on which nothing but HTTP is spoken: where traffic is captured they are one place for every client. */
+/** All services of a port that only carries HTTP. With redirection they share one listener for every client. */
 interface HttpPlace {
   readonly number: number;
   readonly all: readonly ServicePort[];
@@ -110,7 +110,7 @@ interface HttpPlace {
   readonly origins: readonly Origin[];
 }
 
-/** Found once for all who see these services, in the order in which they are laid out. */
+/** Computed once for each list of services, in the order in which they are added. */
 const placesOf = onceFor((services: readonly Service[]): readonly (ServicePort | HttpPlace)[] => {
   const all = services
     .filter((service) => !isAlias(service))
@@ -131,7 +131,7 @@ const placesOf = onceFor((services: readonly Service[]): readonly (ServicePort |
   return [...new Set(all.map((one) => together.get(one.port.number) ?? one))];
 });
 
-/** An egress listener with a port: the protocol that it says, for the services that it shows. */
+/** An egress listener with a port, whose protocol applies to all its services. */
 function* addPort(input: OutboundInput, port: NonNullable<EgressListenerScope['port']>): Generator<undefined, void> {
   const { egress, plan, bound, family, scope } = input;
   const bind = egress.bind ?? (bound ? loopbackAddress(family) : wildcardAddress(family));
@@ -184,8 +184,8 @@ function addService(
 }
 
 /**
- * Of virtual services those whose `tcp` routes hold for ports of TLS as well: a TCPRoute's, which names its port. What is written
- * under `tcp` is for ports whose connections tell nothing of themselves, under `tls` it is for these.
+ * Virtual services whose `tcp` routes also apply to TLS ports: those of a TCPRoute, which names its port. For other
+ * virtual services, `tcp` routes apply to opaque ports and `tls` routes to TLS ports.
  */
 function servicesOfTls(services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] {
   return services.filter(({ config }) => config.partOrigins !== undefined);
@@ -202,29 +202,32 @@ function tcpChains(
   const reach = reachOf(shape, push);
   const context = { shape, reach, gateways: mesh, port: port.number };
   const tls = isTls(protocol);
-  // The SNI of a connection tells by which name a service was asked for; its address does not.
-  const own = (tls ? servicesWithNamesOf : servicesOver)(l4Services, service.hostname);
+  // The SNI of a connection distinguishes the names of a service, its address does not.
+  const matching = (tls ? servicesWithNamesOf : servicesOver)(l4Services, service.hostname);
   const names = tls ? (aliasesOf(egress, reach).get(service.hostname) ?? []) : [];
   const ofNames = names.flatMap(({ hostname }) =>
     tlsRoutes(
-      servicesOver(l4Services, hostname).filter((over) => !own.includes(over)),
+      servicesOver(l4Services, hostname).filter((over) => !matching.includes(over)),
       [hostname],
       context,
     ),
   );
   const routes = tls
-    ? [...ofNames, ...tlsRoutes(own, [service.hostname], context), ...tcpRoutes(servicesOfTls(own), context)]
-    : tcpRoutes(own, context);
-  const bySni = names.map(({ hostname }) => ({ hostname, clustered: namedBy(hostname, reach).clustered ?? service }));
-  const others = bySni
+    ? [...ofNames, ...tlsRoutes(matching, [service.hostname], context), ...tcpRoutes(servicesOfTls(matching), context)]
+    : tcpRoutes(matching, context);
+  const bySni = names.map(({ hostname }) => ({
+    hostname,
+    clustered: resolveAlias(hostname, reach).clustered ?? service,
+  }));
+  const otherNames = bySni
     .filter(({ clustered }) => clustered.hostname === service.hostname)
     .map(({ hostname }) => hostname);
-  // Where others have the address as well, only a name says that a connection is for the service.
+  // On a shared address, only the name identifies the service.
   const isShared = tls && (bound || isUnspecified(bind)) && service.hostname !== '*';
-  const ownNames = isShared ? [service.hostname, ...others] : [];
+  const sharedNames = isShared ? [service.hostname, ...otherNames] : [];
   const chains: TcpChainPlan[] = routes.map((route) => ({
     match: {
-      serverNames: route.serverNames.length > 0 ? route.serverNames : ownNames,
+      serverNames: route.serverNames.length > 0 ? route.serverNames : sharedNames,
       destinationSubnets: route.destinationSubnets.length > 0 ? route.destinationSubnets : subnets,
       sourceSubnet: route.sourceSubnet,
     },
@@ -242,10 +245,10 @@ function tcpChains(
     protocol,
     origins: serviceOrigin(named),
   });
-  // What no route takes goes to the service itself, under the name whose rule holds.
+  // Connections without a route go to the service, under the name whose destination rule applies.
   for (const { hostname, clustered } of bySni)
     if (clustered.hostname !== service.hostname) chains.push(toName(clustered, [hostname]));
-  chains.push(toName(service, ownNames));
-  const used = [...own, ...names.flatMap(({ hostname }) => servicesOver(l4Services, hostname))];
+  chains.push(toName(service, sharedNames));
+  const used = [...matching, ...names.flatMap(({ hostname }) => servicesOver(l4Services, hostname))];
   return { chains, dependsOn: [...new Set(used)].flatMap(({ origins }) => origins) };
 }

@@ -68,14 +68,14 @@ endpoints: [${addresses.map((address) => `{ addresses: [${address}]${more} }`).j
 
 const both = { metadata: { INSTANCE_IPS: '10.0.0.9,fd00::9' } };
 
-describe('where a sidecar listens for its workload', () => {
-  it('is every virtual address of the families that the proxy has', () => {
+describe('outbound listen addresses of a sidecar', () => {
+  it('a sidecar listens on every virtual address of its families', () => {
     const service = kubernetesService('clusterIP: 10.96.0.1, clusterIPs: [10.96.0.1, "fd00::1"]');
     expect(names(service)).toEqual(['10.96.0.1_5432']);
     expect(names(service, { node: both })).toEqual(['10.96.0.1_5432', 'fd00::1_5432']);
   });
 
-  it('is the wildcard of both families for proxies that have both', () => {
+  it('a dual-stack sidecar listens on the wildcards of both families', () => {
     const web = serviceEntry('{ number: 80, name: http, protocol: HTTP }');
     const more = (about: About): unknown =>
       listeners(web, about).map(({ additionalAddresses }) => additionalAddresses.map((one) => one.address));
@@ -83,16 +83,16 @@ describe('where a sidecar listens for its workload', () => {
     expect(more({ node: both })).toMatchObject([[{ address: { case: 'socketAddress', value: { address: '::' } } }]]);
   });
 
-  it('is an allocated address if the proxy’s DNS answers with it', () => {
+  it("a sidecar listens on an allocated address if the agent's DNS returns it", () => {
     const tls = serviceEntry('{ number: 443, name: tls, protocol: TLS }', 'resolution: DNS');
-    const asks = { metadata: { DNS_CAPTURE: 'true', DNS_AUTO_ALLOCATE: 'true' } };
+    const dnsCapture = { metadata: { DNS_CAPTURE: 'true', DNS_AUTO_ALLOCATE: 'true' } };
     expect(names(tls)).toEqual(['0.0.0.0_443']);
-    expect(names(tls, { node: asks, features: { autoAllocate: false } })).toEqual([
+    expect(names(tls, { node: dnsCapture, features: { autoAllocate: false } })).toEqual([
       expect.stringMatching(/^240\.240\.\d+\.\d+_443$/),
     ]);
   });
 
-  it('is each pod of a headless service but the proxy’s own', () => {
+  it('a sidecar listens on each pod of a headless service except its own', () => {
     const yaml =
       kubernetesService('clusterIP: None, selector: { app: db }') +
       pod('db-0', '10.0.0.9') +
@@ -105,7 +105,7 @@ describe('where a sidecar listens for its workload', () => {
     expect(names(yaml, { node: elsewhere, features: { multiclusterHeadless: false } })).toEqual([]);
   });
 
-  it('is no pod that is not ready, and none of another network', () => {
+  it('a sidecar listens on no pod that is not ready or in another network', () => {
     const service = kubernetesService('clusterIP: None');
     const unready = slice(['10.0.0.10'], ', conditions: { ready: false }');
     expect(names(service + slice(['10.0.0.10']))).toEqual(['10.0.0.10_5432']);
@@ -118,8 +118,8 @@ describe('where a sidecar listens for its workload', () => {
   });
 });
 
-describe('a port of which nobody said the protocol', () => {
-  it('takes HTTP and other bytes', () => {
+describe('port of unknown protocol', () => {
+  it('the port accepts HTTP and TCP', () => {
     const [listener] = listeners(serviceEntry('{ number: 7000, name: any }', 'resolution: STATIC'));
     expect(listener?.filterChains.map(({ filters }) => filters[0]?.name)).toEqual([
       'envoy.filters.network.http_connection_manager',
@@ -127,31 +127,31 @@ describe('a port of which nobody said the protocol', () => {
     expect(listener?.defaultFilterChain?.filters[0]?.name).toBe('envoy.filters.network.tcp_proxy');
   });
 
-  it('is TCP where servers speak first', () => {
+  it('the port accepts only TCP if servers may speak first', () => {
     expect(filters(serviceEntry('{ number: 3306, name: any }'))).toEqual(['tcp_proxy']);
   });
 });
 
-describe('filters of protocols', () => {
+describe('protocol filters', () => {
   const protocol = (name: string): string => serviceEntry(`{ number: 7000, name: p, protocol: ${name} }`);
 
-  it('count what MongoDB does, unless told not to', () => {
+  it('the Mongo filter counts operations unless it is disabled', () => {
     expect(filters(protocol('MONGO'))).toEqual(['mongo_proxy', 'tcp_proxy']);
     expect(filters(protocol('MONGO'), { features: { mongoFilter: false } })).toEqual(['tcp_proxy']);
   });
 
-  it('speak Redis instead of carrying its bytes when told to', () => {
+  it('the Redis filter replaces the TCP proxy if it is enabled', () => {
     expect(filters(protocol('REDIS'))).toEqual(['tcp_proxy']);
     expect(filters(protocol('REDIS'), { features: { redisFilter: true } })).toEqual(['redis_proxy']);
   });
 
-  it('count what MySQL does when told to, for an Envoy that has the filter', () => {
+  it('the MySQL filter counts commands if it is enabled, for an Envoy that has the filter', () => {
     expect(filters(protocol('MYSQL'))).toEqual(['tcp_proxy']);
     expect(filters(protocol('MYSQL'), { features: { mysqlFilter: true } })).toEqual(['mysql_proxy', 'tcp_proxy']);
   });
 });
 
-describe('HTTP/1.0', () => {
+describe('HTTP/1.0 of outbound listeners', () => {
   const web = serviceEntry('{ number: 80, name: http, protocol: HTTP }');
   const settings = (about: About): string =>
     listeners(web, about)
@@ -161,13 +161,13 @@ describe('HTTP/1.0', () => {
   it.each<[string, About]>([
     ['the proxy', { node: { metadata: { HTTP10: '1' } } }],
     ['the environment', { features: { http10: true } }],
-  ])('is taken when %s says so', (_, about) => {
+  ])('HTTP/1.0 is accepted if %s enables it', (_, about) => {
     expect(settings(about)).toContain('"acceptHttp10":true');
     expect(settings({})).not.toContain('acceptHttp10');
   });
 });
 
-describe('hosts that are looked up when they are asked for', () => {
+describe('hosts resolved on demand', () => {
   const wild = `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -185,12 +185,12 @@ spec:
       ),
     );
 
-  it('are resolved by SNI before the connection goes on', () => {
+  it('hosts are resolved by SNI before the connection is forwarded', () => {
     expect(filters(wild)).toContain('sni_dynamic_forward_proxy');
     expect(filters(web)).not.toContain('sni_dynamic_forward_proxy');
   });
 
-  it('are resolved by the Host header where any of them can be asked for', () => {
+  it('hosts are resolved by the Host header on listeners that may receive requests for them', () => {
     expect(httpFilters(web)).toBe(false);
     expect(httpFilters(web + wild)).toBe(true);
     expect(httpFilters(web, { meshConfig: 'outboundTrafficPolicy: { mode: ALLOW_ANY_DYNAMIC_DNS }' })).toBe(true);
@@ -206,7 +206,7 @@ spec:
   });
 });
 
-it('tells names of a TLS service apart by their SNI, where something is written for one of them', () => {
+it('names of a TLS service are distinguished by SNI if an object refers to one of them', () => {
   const given = (name: string, spec: string): string => `
 apiVersion: v1
 kind: Service
@@ -246,7 +246,7 @@ spec: { ${spec} }
   ]);
 });
 
-describe('a port of TLS that others share', () => {
+describe('TLS port with several services', () => {
   const external = (name: string, host: string): string => `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -272,7 +272,7 @@ metadata: { name: db, namespace: shop }
 spec: { parentRefs: [{ group: "", kind: Service, name: db, port: 443 }], rules: [{ backendRefs: [{ group: networking.istio.io, kind: Hostname, name: to.test, port: 443 }] }] }
 ---`;
 
-  /** Names of each chain, and the cluster that it leads to; of the chain for all others as well. */
+  /** Cluster of each chain by its names, including the default chain. */
   function chains(yaml: string, about: About = {}): Record<string, string> {
     const [listener] = listeners(yaml, about);
     const all = [...listener!.filterChains, listener!.defaultFilterChain].filter((chain) => chain !== undefined);
@@ -287,7 +287,7 @@ spec: { parentRefs: [{ group: "", kind: Service, name: db, port: 443 }], rules: 
     );
   }
 
-  it('has nothing of tcp routes, which would take the connections of all others', () => {
+  it('tcp routes do not apply to a shared TLS port, because they would match the connections of other services', () => {
     const yaml = external('db', 'db.test') + external('to', 'to.test') + routed('db.test', `tcp: [{ ${route} }]`);
     expect(chains(yaml, { meshConfig: 'outboundTrafficPolicy: { mode: REGISTRY_ONLY }' })).toEqual({
       'db.test': 'outbound|443||db.test',
@@ -296,7 +296,7 @@ spec: { parentRefs: [{ group: "", kind: Service, name: db, port: 443 }], rules: 
     });
   });
 
-  it('has a TCPRoute for connections to its service alone', () => {
+  it('a TCPRoute applies only to connections to its service', () => {
     const node = { metadata: { INTERCEPTION_MODE: 'NONE' } };
     expect(chains(tcpRoute + external('to', 'to.test'), { node })).toEqual({
       'db.shop.svc.cluster.local': 'outbound|443||to.test',
@@ -305,7 +305,7 @@ spec: { parentRefs: [{ group: "", kind: Service, name: db, port: 443 }], rules: 
     expect(chains(tcpRoute)).toEqual({ '': 'outbound|443||to.test' });
   });
 
-  it('has tls routes for names within those of a service', () => {
+  it('tls routes apply to names within those of a service', () => {
     const tls = `tls: [{ match: [{ sniHosts: [a.wide.test] }], ${route} }]`;
     const yaml = external('wide', '*.wide.test') + external('to', 'to.test') + routed('a.wide.test', tls);
     expect(chains(yaml)).toEqual({
@@ -317,7 +317,7 @@ spec: { parentRefs: [{ group: "", kind: Service, name: db, port: 443 }], rules: 
   });
 });
 
-it('takes by no route what a range of a route has in it and the rest of its match has not', () => {
+it("a connection within a route's range that fails its other conditions matches no route", () => {
   const route = 'route: [{ destination: { host: to.test } }]';
   const yaml = `${serviceEntry('{ number: 5432, name: tcp, protocol: TCP }')}
 apiVersion: networking.istio.io/v1
@@ -328,7 +328,7 @@ spec: { hosts: [given.test], tcp: [{ match: [{ destinationSubnets: [10.0.0.0/8],
   const [listener] = listeners(yaml);
   expect(listener!.filterChains.map(({ filterChainMatch }) => filterChainMatch?.prefixRanges.length)).toEqual([1]);
   expect(listener!.defaultFilterChain?.filters).toHaveLength(1);
-  // Alone it needs nothing to stand behind.
+  // As the only chain it needs no default chain.
   const [plain] = listeners(serviceEntry('{ number: 5432, name: tcp, protocol: TCP }'));
   expect(plain!.filterChains).toHaveLength(1);
   expect(plain!.defaultFilterChain).toBeUndefined();

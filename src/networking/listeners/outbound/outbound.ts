@@ -1,4 +1,4 @@
-/** The listeners of a sidecar's outbound traffic, from their plan (spec/discovery.md §8.4). */
+/** Builds the listeners of a sidecar's outbound traffic from their plan (spec/discovery.md §8.4). */
 import { create } from '@bufbuild/protobuf';
 import { type FilterChain, FilterChainSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { type Listener, ListenerSchema } from '../../../gen/envoy/config/listener/v3/listener_pb.ts';
@@ -20,13 +20,13 @@ import { httpProxyRoute, listenerName } from '../../traffic/resource-names.ts';
 import { chainMatch, passthroughChain, routeFilters } from '../filter-chain.ts';
 import { takesHttp10 } from '../http10.ts';
 import { httpInspector, plaintextAlpn, tlsInspector } from '../inspection.ts';
-import { atBothFamilies, makeListener } from '../listener.ts';
+import { atBothFamilies, buildListener } from '../listener.ts';
 import { requestFilters } from '../network-filters/index.ts';
 import { listenerAccessLogs } from '../observability/access-log.ts';
 import type { ListenerPlan, TcpChainPlan } from './outbound-plan.ts';
 import { planningOutbound } from './outbound-services.ts';
 
-/** With a rest after each listener. */
+/** Yields after each listener. */
 export function* buildingOutboundListeners(proxy: ProxyContext, memory: Memory): Generator<undefined, Resource[]> {
   const client = clientContext(proxy);
   const scope = proxy.push.sidecarScopeFor(proxy.shape);
@@ -41,7 +41,7 @@ export function* buildingOutboundListeners(proxy: ProxyContext, memory: Memory):
   return httpProxy ? [...planned, namedResource(ListenerSchema, httpProxy, policyKeys(client.policies))] : planned;
 }
 
-/** The listener of a plan, made once for all that have the same plan and the same policies in it. */
+/** Cached for clients with equal plans and equal policies. */
 function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScope, memory: Memory): Resource {
   const { bind, port, bindToPort, http, tcp } = plan;
   const { shape, push, policies } = client;
@@ -88,13 +88,13 @@ function toListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScop
   }));
   const catchesAll = tcp.find(({ everything }) => everything)?.chain;
   const captured = !plan.bindToPort && isUnspecified(bind);
-  // Several chains, or other people's traffic on the port: HTTP must be recognised before it is spoken.
+  // With several chains, or traffic of other destinations on the port, HTTP must be detected.
   const sniffed = http !== undefined && (captured || tcp.length > 0);
-  // Among others Envoy would not come back to it, once their ranges were matched and the rest of them was not.
+  // Among other chains Envoy would not fall back to it after matching their ranges but not their other conditions.
   const standsBehind = sniffed || tcp.length > 1 ? catchesAll : undefined;
   const chains = tcp.map(({ chain }) => chain).filter((chain) => chain !== standsBehind);
   if (http !== undefined) chains.unshift(httpChain(plan, http, context, sniffed));
-  return makeListener({
+  return buildListener({
     name,
     direction: 'outbound',
     bind,
@@ -139,13 +139,13 @@ function httpChain(
   return withOrigins(chain, plan.httpOrigins);
 }
 
-function fallbackChain(wanted: boolean, context: ConnectionContext, scope: SidecarScope): FilterChain | undefined {
-  if (!wanted) return undefined;
+function fallbackChain(isNeeded: boolean, context: ConnectionContext, scope: SidecarScope): FilterChain | undefined {
+  if (!isNeeded) return undefined;
   const cluster = fallbackCluster(scope.outboundTrafficPolicy, reachOf(context.shape, context.push));
   return passthroughChain(cluster, context, sidecarOrigin(scope, 'outboundTrafficPolicy'));
 }
 
-/** The listener for applications that are told to use an HTTP proxy. */
+/** The listener for applications that are configured to use an HTTP proxy. */
 function httpProxyListener(client: ProxyContext): Listener | undefined {
   const { shape, push } = client;
   const port = Number(shape.metadata.HTTP_PROXY_PORT) || push.mesh.proxyHttpPort;
@@ -154,7 +154,7 @@ function httpProxyListener(client: ProxyContext): Listener | undefined {
   const name = listenerName(bind, port);
   const context: ConnectionContext = { ...client, direction: 'outbound', listener: name, port };
   const filters = requestFilters(context, { routes: httpProxyRoute, http10: takesHttp10(context), absoluteUrl: true });
-  return makeListener({
+  return buildListener({
     name,
     direction: 'outbound',
     bind,

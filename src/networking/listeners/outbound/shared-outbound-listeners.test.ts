@@ -29,8 +29,8 @@ spec: { selector: { matchLabels: { app: logged } }, accessLogging: [{ disabled: 
   );
 }
 
-/** How often the listener of port 80 was made for workloads of these labels, one after the other. */
-function made(meshes: readonly GivenMesh[], apps: readonly string[]): number {
+/** How often the listener of port 80 is built for workloads of these labels, one after the other. */
+function builtListeners(meshes: readonly GivenMesh[], apps: readonly string[]): number {
   const memory = rememberAll();
   for (const { context } of meshes) {
     for (const app of apps)
@@ -39,18 +39,18 @@ function made(meshes: readonly GivenMesh[], apps: readonly string[]): number {
   return memory.made.filter((id) => id.startsWith('LDS ["0.0.0.0",80')).length;
 }
 
-describe('the outbound listeners of a namespace', () => {
-  it('are made once for workloads that differ in who may come to them', () => {
-    expect(made([mesh(true)], ['plain', 'guarded', 'plain'])).toBe(1);
+describe('shared outbound listeners of a namespace', () => {
+  it('workloads with different authorization of clients share listeners', () => {
+    expect(builtListeners([mesh(true)], ['plain', 'guarded', 'plain'])).toBe(1);
   });
 
-  it('are made apart for workloads that differ in what is logged', () => {
-    expect(made([mesh(true)], ['plain', 'logged', 'plain', 'logged'])).toBe(2);
+  it('workloads with different access logs have separate listeners', () => {
+    expect(builtListeners([mesh(true)], ['plain', 'logged', 'plain', 'logged'])).toBe(2);
   });
 
-  it('are made anew when what is logged becomes another, and else not', () => {
-    const before = mesh(true);
-    expect(made([before, mesh(true, before)], ['logged'])).toBe(1);
-    expect(made([before, mesh(false, before)], ['logged'])).toBe(2);
+  it('listeners are only rebuilt if access logs change', () => {
+    const previous = mesh(true);
+    expect(builtListeners([previous, mesh(true, previous)], ['logged'])).toBe(1);
+    expect(builtListeners([previous, mesh(false, previous)], ['logged'])).toBe(2);
   });
 });

@@ -1,4 +1,4 @@
-/** Whether servers are told how often a request was tried: they are, unless `proxyHeaders.attemptCount` says no. */
+/** Omits the request header `x-envoy-attempt-count` if `proxyHeaders.attemptCount` is disabled. */
 import type { VirtualHost } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { RouteConfiguration } from '../../../gen/envoy/config/route/v3/route_pb.ts';
 import { onceFor } from '../../../model/collections/once-for.ts';
@@ -15,16 +15,16 @@ export function countsAttempts(shape: ProxyShape, push: PushContext): boolean {
   return proxySettingsOf(shape, push.mesh).proxyHeaders.attemptCount?.disabled !== true;
 }
 
-/** The very same routes for nearly all proxies; for the others a copy of each, made once. */
+/** Returns the same routes for nearly all proxies, and a cached copy without the header for the others. */
 export function withAttemptCount(routes: Resource[], shape: ProxyShape, push: PushContext): Resource[] {
-  return countsAttempts(shape, push) ? routes : routes.map(silenced);
+  return countsAttempts(shape, push) ? routes : routes.map(withoutAttemptCount);
 }
 
-const silenced = onceFor((resource: Resource): Resource => {
+const withoutAttemptCount = onceFor((resource: Resource): Resource => {
   const dependsOn = (): readonly ConfigKey[] => resource.dependsOn;
   const { name, schema } = resource;
   if (resource instanceof ResourceOfParts) {
-    const blocks = (resource.blocks as readonly PartBlock<VirtualHostPart>[]).map(silencedBlock);
+    const blocks = (resource.blocks as readonly PartBlock<VirtualHostPart>[]).map(blockWithoutCount);
     return new ResourceOfParts({ name, schema, message: resource.rest, dependsOn }, blocks);
   }
   const configuration = resource.message as RouteConfiguration;
@@ -32,16 +32,16 @@ const silenced = onceFor((resource: Resource): Resource => {
   return new Resource(name, schema, message, dependsOn);
 });
 
-/** Configurations that have the same virtual hosts have the same ones without it. */
-const silencedBlock = onceFor(({ fieldNumber, parts }: PartBlock<VirtualHostPart>) =>
-  sharedBlock(fieldNumber, parts.map(silencedPart)),
+/** Configurations that share blocks of virtual hosts share the changed blocks too. */
+const blockWithoutCount = onceFor(({ fieldNumber, parts }: PartBlock<VirtualHostPart>) =>
+  sharedBlock(fieldNumber, parts.map(partWithoutCount)),
 );
 
-const silencedPart = onceFor(
-  ({ name, domains, rest }: VirtualHostPart) => new VirtualHostPart(name, domains, silencedRest(rest)),
+const partWithoutCount = onceFor(
+  ({ name, domains, rest }: VirtualHostPart) => new VirtualHostPart(name, domains, restWithoutCount(rest)),
 );
 
-const silencedRest = onceFor(
+const restWithoutCount = onceFor(
   ({ schema, message }: Encodable) => new Encodable(schema, withoutCount(message as VirtualHost)),
 );
 

@@ -1,23 +1,23 @@
 /**
- * Where in a plan the virtual hosts are that another client may get otherwise: they are looked up, for a client of each of some
- * hundred namespaces would ask each of thousands.
+ * Indexes into a plan that find the virtual hosts which may differ for another client. Without them, a client of each
+ * of hundreds of namespaces would check each of thousands of hosts.
  */
 import { onceFor, onceForPair } from '../../../model/collections/once-for.ts';
 import { isWildcard } from '../../../model/fields/hostname.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
-import { destinationsOf, looksAtClient } from '../translate/virtual-service-inputs.ts';
+import { dependsOnClient, destinationsOf } from '../translate/virtual-service-inputs.ts';
 import type { ServiceGroup } from './service-groups.ts';
-import type { MadeVirtualHost } from './sidecar-virtual-hosts.ts';
+import type { CachedVirtualHost } from './sidecar-virtual-hosts.ts';
 
 type Places = ReadonlyMap<string, readonly number[]>;
 
-interface UsePlaces {
-  readonly leadingTo: Places;
-  /** Places of groups that are looked at for every client. */
-  readonly always: readonly number[];
+interface ReusePlaces {
+  readonly byDestination: Places;
+  /** Places of groups whose virtual hosts depend on the client. */
+  readonly clientDependent: readonly number[];
 }
 
-/** Places by name; in order, each once. */
+/** Places by name, ascending, without repetition. */
 class PlacesByName {
   readonly #places = new Map<string, number[]>();
 
@@ -32,18 +32,18 @@ class PlacesByName {
   }
 }
 
-const placesByUse = onceFor((hosts: readonly MadeVirtualHost[]): UsePlaces => {
-  const leadingTo = new PlacesByName();
-  const always: number[] = [];
-  for (const [place, { routes, domains, over }] of hosts.entries()) {
-    for (const host of routes.leadsTo) leadingTo.add(host, place);
-    const isPlain = routes.meant !== undefined && domains.shared !== undefined;
-    if (!isPlain || (over !== undefined && looksAtClient(over))) always.push(place);
+const reusePlaces = onceFor((hosts: readonly CachedVirtualHost[]): ReusePlaces => {
+  const byDestination = new PlacesByName();
+  const clientDependent: number[] = [];
+  for (const [place, { routes, domains, virtualService }] of hosts.entries()) {
+    for (const host of routes.destinationHosts) byDestination.add(host, place);
+    const isPlain = routes.resolutions !== undefined && domains.sharedLabelCount !== undefined;
+    if (!isPlain || (virtualService !== undefined && dependsOnClient(virtualService))) clientDependent.push(place);
   }
-  return { leadingTo: leadingTo.places, always };
+  return { byDestination: byDestination.places, clientDependent };
 });
 
-/** By each domain that a host is within: `ns.svc.cluster.local`, `svc.cluster.local` and so on. */
+/** By each domain that contains the host: `ns.svc.cluster.local`, `svc.cluster.local` and so on. */
 const placesByDomain = onceFor((groups: readonly ServiceGroup[]): Places => {
   const byDomain = new PlacesByName();
   for (const [place, { service }] of groups.entries()) {
@@ -54,25 +54,28 @@ const placesByDomain = onceFor((groups: readonly ServiceGroup[]): Places => {
 });
 
 /**
- * Groups of a plan whose virtual hosts may be others for a client that has routes by the same rules for the same services.
+ * Groups of a plan whose virtual hosts may differ for a client that has the same services and virtual services.
  *
- * @param groupOf by a virtual host's place the place of its group
+ * @param groupOf place of a virtual host → place of its group
  */
-export function doubtfulPlaces(
-  plan: { readonly groups: readonly ServiceGroup[]; readonly hosts: readonly MadeVirtualHost[] },
+export function placesToRecheck(
+  plan: { readonly groups: readonly ServiceGroup[]; readonly hosts: readonly CachedVirtualHost[] },
   groupOf: (host: number) => number,
   { differing, domains }: { readonly differing: Iterable<string>; readonly domains: readonly [string, string] },
 ): Set<number> {
-  const { leadingTo, always } = placesByUse(plan.hosts);
-  const places = new Set(always.map(groupOf));
-  for (const host of differing) for (const place of leadingTo.get(host) ?? []) places.add(groupOf(place));
+  const { byDestination, clientDependent } = reusePlaces(plan.hosts);
+  const places = new Set(clientDependent.map(groupOf));
+  for (const host of differing) for (const place of byDestination.get(host) ?? []) places.add(groupOf(place));
   const within = placesByDomain(plan.groups);
-  for (const domain of ownDomains(domains)) for (const place of within.get(domain) ?? []) places.add(place);
+  for (const domain of distinctDomains(domains)) for (const place of within.get(domain) ?? []) places.add(place);
   return places;
 }
 
-/** The widest domain of each of two clients that is not the other's: hosts beyond have the same short names for both. */
-function ownDomains([one, other]: readonly [string, string]): readonly string[] {
+/**
+ * The widest domain of each of two search domains that does not contain the other. Hosts outside of both have the same
+ * short names for the two clients.
+ */
+function distinctDomains([one, other]: readonly [string, string]): readonly string[] {
   if (one === other) return [];
   const [ofOne, ofOther] = [domainsOf(one), domainsOf(other)];
   const first = ofOne.findIndex((domain, index) => domain !== ofOther[index]);
@@ -81,7 +84,7 @@ function ownDomains([one, other]: readonly [string, string]): readonly string[] 
   );
 }
 
-/** A domain and those that it is within, the widest first. */
+/** A domain and the domains that contain it, widest first. */
 function domainsOf(domain: string): readonly string[] {
   return [domain, ...widerDomains(domain)].reverse();
 }
@@ -90,26 +93,25 @@ function* widerDomains(name: string): Generator<string> {
   for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) yield name.slice(dot + 1);
 }
 
-/** Where in the list of all virtual hosts those of each group begin, and whose each is. */
+/** Converts between places of groups and places of their first virtual host in the list of all virtual hosts. */
 export interface HostPlaces {
-  of(group: number): number;
+  ofGroup(group: number): number;
   groupOf(host: number): number;
 }
 
-const asGroups: HostPlaces = { of: (group) => group, groupOf: (host) => host };
+const samePlaces: HostPlaces = { ofGroup: (group) => group, groupOf: (host) => host };
 
-/** What there is of each group: a list for those that are named, and one virtual host for the others. */
-interface GroupsWithNames {
-  readonly named: readonly number[];
-  readonly ofGroups: readonly unknown[];
+interface AliasedGroups {
+  readonly aliasedPlaces: readonly number[];
+  readonly hostsByGroup: readonly unknown[];
 }
 
-/** Few groups have several. */
-export function hostPlacesOf({ named, ofGroups }: GroupsWithNames): HostPlaces {
-  if (named.length === 0) return asGroups;
-  const more = named.map((place) => [place, (ofGroups[place] as readonly unknown[]).length - 1] as const);
+/** A group has several virtual hosts only if aliases of its service have routes of their own. */
+export function hostPlacesOf({ aliasedPlaces, hostsByGroup }: AliasedGroups): HostPlaces {
+  if (aliasedPlaces.length === 0) return samePlaces;
+  const more = aliasedPlaces.map((place) => [place, (hostsByGroup[place] as readonly unknown[]).length - 1] as const);
   return {
-    of(group) {
+    ofGroup(group) {
       let host = group;
       for (const [place, count] of more) if (place < group) host += count;
       return host;
@@ -132,21 +134,27 @@ const placesByHost = onceFor((groups: readonly ServiceGroup[]): ReadonlyMap<stri
   return places;
 });
 
-const nowhere: readonly number[] = [];
+const noPlaces: readonly number[] = [];
 
-/** Places of the groups of which services are another name, by the host names of those services. */
-export function namedPlaces(groups: readonly ServiceGroup[], aliases: ReadonlyMap<string, unknown>): readonly number[] {
-  if (aliases.size === 0) return nowhere;
+/** Ascending places of the groups whose services have aliases. */
+export function aliasedPlacesOf(
+  groups: readonly ServiceGroup[],
+  aliases: ReadonlyMap<string, unknown>,
+): readonly number[] {
+  if (aliases.size === 0) return noPlaces;
   const places = placesByHost(groups);
   return [...aliases.keys()].flatMap((host) => places.get(host) ?? []).sort((a, b) => a - b);
 }
 
-/** Groups by the hosts that their routes lead to, where no name stands for another: once for all who have the same rules for them. */
-export const placesLeadingTo = onceForPair(
-  (groups: readonly ServiceGroup[], over: readonly (ResolvedVirtualService | undefined)[]): Places => {
+/**
+ * Groups by the hosts that their routes lead to, without regard to aliases. Computed once for all clients of the same
+ * virtual services.
+ */
+export const placesByDestination = onceForPair(
+  (groups: readonly ServiceGroup[], virtualServices: readonly (ResolvedVirtualService | undefined)[]): Places => {
     const byHost = new PlacesByName();
     for (const [place, { service }] of groups.entries()) {
-      const rule = over[place];
+      const rule = virtualServices[place];
       for (const host of rule === undefined ? [service.hostname] : destinationsOf(rule)) byHost.add(host, place);
     }
     return byHost.places;

@@ -1,24 +1,24 @@
-/** Virtual hosts of one service: its own, and those of names that have routes of their own. */
+/** Virtual hosts of a service that has aliases (ExternalName services). */
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
 import type { Service } from '../../../model/services/service.ts';
-import { namedBy, virtualServiceOver } from '../../traffic/alias.ts';
-import type { Reach } from '../../traffic/reach.ts';
+import { resolveAlias, virtualServiceOver } from '../../traffic/alias.ts';
+import type { ProxyReach } from '../../traffic/reach.ts';
 import type { ServiceGroup } from './service-groups.ts';
 import {
-  type MadeVirtualHost,
-  makeVirtualHost,
+  buildVirtualHost,
+  type CachedVirtualHost,
+  type PlanContext,
   type RouteSelection,
-  type Surroundings,
-  type Wanted,
+  type VirtualHostSpec,
 } from './sidecar-virtual-hosts.ts';
 import type { ByHost } from './virtual-services-by-host.ts';
 
-export function wantedOf(
+export function virtualHostSpecOf(
   group: ServiceGroup,
   { listenerPort }: RouteSelection,
-  over: ResolvedVirtualService | undefined,
+  virtualService: ResolvedVirtualService | undefined,
   aliasServices: readonly Service[],
-): Wanted {
+): VirtualHostSpec {
   const { service, port } = group;
   return {
     hostname: service.hostname,
@@ -27,33 +27,48 @@ export function wantedOf(
     listenerPort: listenerPort || port.number,
     servicePort: port,
     aliasServices,
-    over,
+    virtualService,
   };
 }
 
-/** The service's own virtual host has the names that lead to the same; each of the others has one of its own. */
-export function ofGroupWithNames(
+/**
+ * The service's virtual host also has the names of the aliases that are routed in the same way. Each other alias has a
+ * virtual host of its own.
+ */
+export function hostsOfAliasedGroup(
   group: ServiceGroup,
-  over: ResolvedVirtualService | undefined,
+  virtualService: ResolvedVirtualService | undefined,
   aliases: readonly Service[],
   byHost: ByHost,
-  around: Surroundings,
-): readonly MadeVirtualHost[] {
-  const names = aliases.map((alias) => nameOf(alias, over, byHost, around.reach));
-  const same = names.filter(({ isOwn }) => !isOwn).map(({ alias }) => alias);
-  const wanted = wantedOf(group, around.selection, over, same);
-  const own = names.filter(({ isOwn }) => isOwn);
+  context: PlanContext,
+): readonly CachedVirtualHost[] {
+  const routings = aliases.map((alias) => routingOfAlias(alias, virtualService, byHost, context.reach));
+  const same = routings.filter(({ isOwn }) => !isOwn).map(({ alias }) => alias);
+  const spec = virtualHostSpecOf(group, context.selection, virtualService, same);
+  const separate = routings.filter(({ isOwn }) => isOwn);
   return [
-    makeVirtualHost(wanted, around),
-    ...own.map(({ alias, over }) =>
-      makeVirtualHost({ ...wanted, hostname: alias.hostname, aliasServices: [], alias, over }, around),
+    buildVirtualHost(spec, context),
+    ...separate.map(({ alias, virtualService }) =>
+      buildVirtualHost(
+        { ...spec, hostname: alias.hostname, aliasServices: [], aliasService: alias, virtualService },
+        context,
+      ),
     ),
   ];
 }
 
-/** What requests to another name of a service are routed by, and whether that is something else than by the service's own. */
-function nameOf(alias: Service, ofService: ResolvedVirtualService | undefined, byHost: ByHost, reach: Reach) {
-  const { chain, service, clustered } = namedBy(alias.hostname, reach);
-  const over = virtualServiceOver(chain, byHost);
-  return { alias, over, isOwn: over !== ofService || (over === undefined && clustered !== service) };
+/** The routing of an alias, and whether it differs from that of the service. */
+function routingOfAlias(
+  alias: Service,
+  serviceVirtualService: ResolvedVirtualService | undefined,
+  byHost: ByHost,
+  reach: ProxyReach,
+) {
+  const { chain, service, clustered } = resolveAlias(alias.hostname, reach);
+  const virtualService = virtualServiceOver(chain, byHost);
+  return {
+    alias,
+    virtualService,
+    isOwn: virtualService !== serviceVirtualService || (virtualService === undefined && clustered !== service),
+  };
 }

@@ -1,72 +1,78 @@
-/** Plans that are models for those of other clients: of most virtual hosts all clients have the same. */
+/**
+ * Plans of one client that serve as a starting point for other clients. Most virtual hosts are the same for all of
+ * them.
+ */
 import { onceFor } from '../../../model/collections/once-for.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { commonShapes } from '../../sharing/common-shape.ts';
 import { differingHosts } from '../../sharing/differing-hosts.ts';
 import type { RoutePlan } from './planned-routes.ts';
 import { type ServiceGroup, serviceGroups } from './service-groups.ts';
-import { isCalledTheSame, isSameFor, type MadeVirtualHost, type Surroundings } from './sidecar-virtual-hosts.ts';
+import { type CachedVirtualHost, hasSameNamesFor, isReusableFor, type PlanContext } from './sidecar-virtual-hosts.ts';
 
-/** The plan of any client that has the same services under the same names: of most virtual hosts all have the very same. */
-export interface Model {
+/** The plan of some client that has the same services under the same names. */
+export interface PlanModel {
   readonly plan: RoutePlan;
   readonly mesh: PushContext['mesh'];
-  /** Hosts that mean something else to its client than to everybody; undefined: too many. */
+  /** Hosts that resolve differently for this client than for the whole mesh. `undefined` if there are too many. */
   readonly differing: ReadonlySet<string> | undefined;
-  /** The search domain of its client. */
   readonly dnsDomain: string;
 }
 
-export const models = onceFor((_: readonly ServiceGroup[]) => new Map<string, Model>());
-/** The one made last of a context, for clients whose services nobody else has: what they have besides is little. */
-export const latest = onceFor((_: PushContext) => new Map<string, Model>());
-/** Configurations of the same services that differ in more than the client. */
+export const modelsOfGroups = onceFor((_: readonly ServiceGroup[]) => new Map<string, PlanModel>());
+/** The last model of a context, for clients that share their list of services with no other client. */
+export const latestModels = onceFor((_: PushContext) => new Map<string, PlanModel>());
+/** Models of the same services that differ in more than the client. */
 export const maxModels = 16;
 
-export function modelKey({ selection, push }: Surroundings): string {
+export function modelKey({ selection, push }: PlanContext): string {
   return `${selection.port} ${selection.listenerPort} ${push.features.absoluteNames}`;
 }
 
-export function modelFor(around: Surroundings): Model | undefined {
-  const { push } = around;
-  const key = modelKey(around);
-  const model = models(groupsOf(around)).get(key);
-  // Settings are in all routes.
-  return model?.mesh === push.mesh ? model : latest(push).get(key);
+export function modelFor(context: PlanContext): PlanModel | undefined {
+  const { push } = context;
+  const key = modelKey(context);
+  const model = modelsOfGroups(groupsOf(context)).get(key);
+  // Mesh settings affect all routes.
+  return model?.mesh === push.mesh ? model : latestModels(push).get(key);
 }
 
-export type SameAs = (made: MadeVirtualHost, hostname: string) => boolean;
+export type IsReusable = (cached: CachedVirtualHost, hostname: string) => boolean;
 
-export function differingFromEverybody({ shape, push }: Surroundings): ReadonlySet<string> | undefined {
-  const [everybody] = commonShapes(shape, push);
-  return everybody && differingHosts(shape, everybody, push);
+export function hostsUnlikeMesh({ shape, push }: PlanContext): ReadonlySet<string> | undefined {
+  const [meshShape] = commonShapes(shape, push);
+  return meshShape && differingHosts(shape, meshShape, push);
 }
 
-/** What a client may have of a plan that was made for another one. */
-export interface Likeness {
-  /** Whether it gets what was made, of a host that nothing touched since: few are asked what they lead to. */
-  readonly isSame: SameAs;
-  /** Hosts that may mean something else to the one than to the other; undefined: any may. */
+/** How the plan of another client compares with the one being built. */
+export interface Similarity {
+  /** Whether an unchanged virtual host of the other client can be reused. */
+  readonly isReusable: IsReusable;
+  /** Hosts that may resolve differently for the two clients. `undefined` if any may. */
   readonly differing: ReadonlySet<string> | undefined;
-  /** Their search domains. */
-  readonly domains: readonly [string, string];
+  /** Search domains of the two clients. */
+  readonly dnsDomains: readonly [string, string];
 }
 
-export function likenessOf(others: Model, around: Surroundings): Likeness {
-  const theirs = others.differing;
-  const own = differingFromEverybody(around);
-  const domains = [others.dnsDomain, around.shape.dnsDomain] as const;
-  if (own === undefined || theirs === undefined) {
-    return { isSame: (made, hostname) => isSameFor(made, hostname, around), differing: undefined, domains };
+export function similarityOf(model: PlanModel, context: PlanContext): Similarity {
+  const modelDiffering = model.differing;
+  const clientDiffering = hostsUnlikeMesh(context);
+  const dnsDomains = [model.dnsDomain, context.shape.dnsDomain] as const;
+  if (clientDiffering === undefined || modelDiffering === undefined) {
+    return {
+      isReusable: (cached, hostname) => isReusableFor(cached, hostname, context),
+      differing: undefined,
+      dnsDomains,
+    };
   }
-  const differing = new Set([...own, ...theirs]);
-  const isSame: SameAs = (made, hostname) =>
-    made.routes.leadsTo.some((host) => differing.has(host))
-      ? isSameFor(made, hostname, around)
-      : isCalledTheSame(made, hostname, around);
-  return { isSame, differing, domains };
+  const differing = new Set([...clientDiffering, ...modelDiffering]);
+  const isReusable: IsReusable = (cached, hostname) =>
+    cached.routes.destinationHosts.some((host) => differing.has(host))
+      ? isReusableFor(cached, hostname, context)
+      : hasSameNamesFor(cached, hostname, context);
+  return { isReusable, differing, dnsDomains };
 }
 
-export function groupsOf({ selection, shape, push }: Surroundings): readonly ServiceGroup[] {
+export function groupsOf({ selection, shape, push }: PlanContext): readonly ServiceGroup[] {
   return serviceGroups(selection.egress.services, selection, shape, push);
 }

@@ -1,4 +1,4 @@
-/** A plan of virtual hosts: what was translated, and which virtual host has which domain. */
+/** A plan: the virtual hosts of a route configuration, and the domains assigned to each. */
 import { onceForPair } from '../../../model/collections/once-for.ts';
 import type { ConfigKey } from '../../../model/config/config.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
@@ -6,56 +6,55 @@ import type { RuleRevision } from '../../../model/push-context/rule-revision.ts'
 import type { Service } from '../../../model/services/service.ts';
 import type { PartBlock } from '../../messages/part-block.ts';
 import type { ServiceGroup } from './service-groups.ts';
-import type { MadeVirtualHost } from './sidecar-virtual-hosts.ts';
+import type { CachedVirtualHost } from './sidecar-virtual-hosts.ts';
 import type { VirtualHostPart } from './virtual-host-part.ts';
 
 export interface RoutePlan {
-  /** Blocks of virtual hosts sorted by name: the very same list for the same virtual hosts. */
+  /** Blocks of virtual hosts sorted by name. The same list object for the same virtual hosts. */
   readonly blocks: readonly PartBlock<VirtualHostPart>[];
-  /** What all parts are made from. */
-  readonly routesDependOn: () => readonly ConfigKey[];
-  /** One of the virtual hosts takes whatever no other does. */
-  readonly takesAll: boolean;
-  /** Nothing: whoever looks it up brings all that it depends on, and a new one comes in its place. */
+  readonly routeDependencies: () => readonly ConfigKey[];
+  /** A virtual host has the domain `*`. */
+  readonly hasCatchAll: boolean;
+  /** Always empty: the cache key and inputs cover everything that a plan depends on. */
   readonly dependsOn: readonly ConfigKey[];
-  readonly made: Made;
-  readonly claimed: Claimed;
+  readonly planned: PlannedHosts;
+  readonly domainAssignment: DomainAssignment;
 }
 
-/** What was made, and from what. */
-export interface Made {
+/** Virtual hosts before domains are assigned, and what they were built from. */
+export interface PlannedHosts {
   readonly groups: readonly ServiceGroup[];
-  /** Virtual hosts of each group; several where names of it have routes of their own. */
-  readonly ofGroups: readonly (MadeVirtualHost | readonly MadeVirtualHost[])[];
-  /** Virtual hosts of names that no service has. */
-  readonly ofUnknown: ReadonlyMap<string, MadeVirtualHost>;
-  /** All of them, in the order in which they claim domains: the first to want one has it. */
-  readonly hosts: readonly MadeVirtualHost[];
-  /** Places in {@link groups} of those of which services are another name: what they have is a list in {@link ofGroups}. */
-  readonly named: readonly number[];
-  readonly over: readonly (ResolvedVirtualService | undefined)[];
+  /** Virtual hosts of each group, a list if aliases have routes of their own. */
+  readonly hostsByGroup: readonly (CachedVirtualHost | readonly CachedVirtualHost[])[];
+  /** Virtual hosts of names that belong to no service. */
+  readonly hostsByUnknownName: ReadonlyMap<string, CachedVirtualHost>;
+  /** All virtual hosts, in the order in which they get domains. */
+  readonly hosts: readonly CachedVirtualHost[];
+  /** Places in {@link groups} of services that have aliases. Their entries in {@link hostsByGroup} are lists. */
+  readonly aliasedPlaces: readonly number[];
+  readonly virtualServices: readonly (ResolvedVirtualService | undefined)[];
   readonly services: readonly Service[];
   readonly rules: RuleRevision;
-  /** Places in {@link hosts} of those that are others than in the plan before; undefined: any may be. */
-  readonly changed: readonly number[] | undefined;
+  /** Places in {@link hosts} that differ from the previous plan. `undefined` if any may. */
+  readonly changedPlaces: readonly number[] | undefined;
 }
 
-/** Which virtual host has which domains. */
-export interface Claimed {
-  /** Virtual hosts with the domains that were left for them; undefined for those that got none. */
+export interface DomainAssignment {
+  /** Virtual hosts with the domains that they got, `undefined` for a host that got none. */
   readonly parts: readonly (VirtualHostPart | undefined)[];
-  /** Place of each part when all are sorted by name. */
-  readonly sorted: Int32Array;
+  /** For each part its place in the order of names. */
+  readonly sortedPlaces: Int32Array;
   readonly blocks: readonly PartBlock<VirtualHostPart>[];
-  readonly takesAll: boolean;
-  /** No two hosts want one domain. */
-  readonly allHaveTheirs: boolean;
+  readonly hasCatchAll: boolean;
+  /** No two hosts request the same domain. */
+  readonly isConflictFree: boolean;
 }
 
-/** Number of `virtual_hosts` in a RouteConfiguration. */
+/** Field number of `virtual_hosts` in `RouteConfiguration`. */
 export const virtualHostsField = 2;
 
-/** Places in which the lists have others, found once for all who come from the one to the other. */
-export const differingPlaces = onceForPair((before: readonly unknown[], now: readonly unknown[]): readonly number[] =>
-  now.flatMap((one, place) => (one === before[place] ? [] : [place])),
+/** Places at which two lists differ, computed once for each pair of lists. */
+export const differingPlaces = onceForPair(
+  (previous: readonly unknown[], current: readonly unknown[]): readonly number[] =>
+    current.flatMap((item, place) => (item === previous[place] ? [] : [place])),
 );

@@ -1,4 +1,4 @@
-/** A change costs a sidecar's namespace as much in a large mesh as in a small one: counted, not timed. */
+/** A change costs a sidecar's namespace the same in a large mesh as in a small one. Counts calls instead of time. */
 import { expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../../test/fixtures/given-world.ts';
 import { countedWork, growthOfWork, sumOf } from '../../../../test/harness/counted-work.ts';
@@ -25,53 +25,58 @@ function route(index: number, timeoutMs: number): Config {
   return givenObject('VirtualService', space(index), `v${index}`, { hosts: [host(index)], http });
 }
 
-/** Of a namespace in which no sidecar is: nobody calls it by a short name. */
-const ofNobody = (object: Config): Config => JSON.parse(JSON.stringify(object).replaceAll(/ns-\d+/g, 'lib')) as Config;
+/** Moves an object to a namespace without sidecars, so that no client uses its short name. */
+const withoutSidecars = (object: Config): Config =>
+  JSON.parse(JSON.stringify(object).replaceAll(/ns-\d+/g, 'lib')) as Config;
 
 function rule(index: number): Config {
   const trafficPolicy = { loadBalancer: { consistentHash: { useSourceIp: true } } };
   return givenObject('DestinationRule', space(index), `d${index}`, { host: host(index), trafficPolicy });
 }
 
-/** Calls of what makes and puts together routes, for one changed object and a sidecar in each namespace. */
+/** Calls of functions that build routes, for one changed object and a sidecar in each namespace. */
 function callsFor(
   services: number,
   changed = route(7, 2),
   placed = (object: Config): Config => object,
-  others: readonly Config[] = [],
+  otherObjects: readonly Config[] = [],
 ): number {
   const all = Array.from({ length: services }, (_, index) => index);
-  const world = new GivenWorld([...all.flatMap((index) => [service(index), route(index, 1)]).map(placed), ...others]);
+  const world = new GivenWorld([
+    ...all.flatMap((index) => [service(index), route(index, 1)]).map(placed),
+    ...otherObjects,
+  ]);
   const nodes = Array.from({ length: namespaces }, (_, index) =>
     world.connect(`10.9.0.${index}`, { namespace: `ns-${index}` }),
   );
   const take = () => nodes.map((node) => node.get(routeType, ['8080'])!.resources.get('8080')!.version);
-  const before = take();
+  const initialVersions = take();
   const change = world.put(placed(changed));
   const counted = countedWork(() => {
     for (const node of nodes) node.typesToPush(change, [routeType]);
     const after = take();
-    expect(after.filter((version, index) => version === before[index])).toEqual([]);
+    expect(after.filter((version, index) => version === initialVersions[index])).toEqual([]);
   });
-  const ofRoutes = [...counted].filter(([what]) => /src\/networking\/(routes|messages)\//.test(what));
+  const ofRoutes = [...counted].filter(([call]) => /src\/networking\/(routes|messages)\//.test(call));
   return sumOf(new Map(ofRoutes));
 }
 
-it('a virtual service is put in its place in each namespace: the other virtual hosts are not looked at', () => {
+it('a changed virtual service is replaced in each namespace without checking the other virtual hosts', () => {
   const [few, many] = [callsFor(100), callsFor(800)];
-  // Once for all namespaces which virtual service is over which host, and how many blocks there are: less than a call for each.
+  // Matching virtual services with hosts and counting blocks happen once for all namespaces, at less than a call for
+  // each host.
   expect(many - few).toBeLessThan(namespaces * 700);
   expect(many / namespaces).toBeLessThan(1_200);
 });
 
 /** Another name of the first service, which may have routes of its own. */
 function externalName(index: number): Config {
-  const own = { clusterIP: '', clusterIPs: [], ports: [], externalIPs: [], internalTrafficPolicy: 'Cluster' };
-  const spec = { type: 'ExternalName', externalName: host(0), publishNotReadyAddresses: false, ...own };
+  const annotations = { clusterIP: '', clusterIPs: [], ports: [], externalIPs: [], internalTrafficPolicy: 'Cluster' };
+  const spec = { type: 'ExternalName', externalName: host(0), publishNotReadyAddresses: false, ...annotations };
   return givenObject('Service', 'ns-1', `alias-${index}`, { spec, status: { loadBalancer: { ingress: [] } } });
 }
 
-it('it is where services have other names as well, too', () => {
+it('a changed virtual service is replaced in the same way if services have aliases', () => {
   const aliases = [0, 1, 2].map(externalName);
   const ofAlias = givenObject('VirtualService', 'ns-1', 'of-alias', {
     hosts: ['alias-1.ns-1.svc.cluster.local'],
@@ -87,18 +92,18 @@ const changes: Readonly<Record<string, (services: number) => Config>> = {
 };
 
 it.each(Object.entries(changes))(
-  '%s is worked out once: the next namespaces go by what the first has',
+  '%s is computed once, and the next namespaces reuse the result of the first',
   (_, changed) => {
-    const [few, many] = [100, 800].map((services) => callsFor(services, changed(services), ofNobody)) as [
+    const [few, many] = [100, 800].map((services) => callsFor(services, changed(services), withoutSidecars)) as [
       number,
       number,
     ];
-    // Some forty calls for each host in the first namespace, and none in the others.
+    // About forty calls for each host in the first namespace, none in the others.
     expect(many - few).toBeLessThan(60 * 700);
   },
 );
 
-/** Calls of what makes routes, for a sidecar of a namespace that has no service, after two others of such namespaces. */
+/** Calls of functions that build routes, for a sidecar of a namespace without services, after two others like it. */
 function callsToTakeOver(services: number): number {
   const all = Array.from({ length: services }, (_, index) => index);
   const world = new GivenWorld(all.flatMap((index) => [service(index), route(index, 1)]));
@@ -106,22 +111,22 @@ function callsToTakeOver(services: number): number {
   const [first, second] = [take('empty-1'), take('empty-2')];
   expect(second.get('8080')!.version).toBe(first.get('8080')!.version);
   return sumOf(
-    new Map([...countedWork(() => take('empty-3'))].filter(([what]) => what.includes('networking/routes/'))),
+    new Map([...countedWork(() => take('empty-3'))].filter(([call]) => call.includes('networking/routes/'))),
   );
 }
 
-it('a namespace whose routes are those of another looks at no virtual host for it', () => {
+it('a namespace with the routes of another one checks no virtual host', () => {
   const [few, many] = [callsToTakeOver(100), callsToTakeOver(800)];
   expect(many - few).toBeLessThan(20);
 });
 
-/** Of services and virtual services in pairs: a wildcard over a service, or a name under a wildcard service. */
+/** Pairs of a service and a virtual service: a wildcard that contains the service, or a name in a wildcard service. */
 const wildcards: Readonly<Record<string, (index: number) => readonly [service: string, rule: string]>> = {
   'virtual services for wildcards': (index) => [`a.d${index}.test`, `*.d${index}.test`],
   'names under services for wildcards': (index) => [`*.d${index}.test`, `a.d${index}.test`],
 };
 
-it.each(Object.entries(wildcards))('%s are not held against every service', (_, pairOf) => {
+it.each(Object.entries(wildcards))('%s are not compared with every service', (_, pairOf) => {
   const work = (size: number) => {
     const objects = Array.from({ length: size }, (__, index) => {
       const [named, ruled] = pairOf(index);

@@ -1,410 +1,450 @@
 /**
- * The virtual hosts of one sidecar route configuration, in order (§8.5). The next plan is made from the last one: what
- * nothing touched is taken over without being asked for, so a change costs what it touches and one look at each host.
+ * Virtual hosts of one sidecar route configuration, in order (§8.5). A plan is built from the previous one: unchanged
+ * virtual hosts are reused, so the cost of a change depends on what it affects.
  */
 
-import { listDiff } from '../../../model/collections/list-diff.ts';
 import { onceFor } from '../../../model/collections/once-for.ts';
 import { sameItems } from '../../../model/collections/same-items.ts';
 import { setBounded } from '../../../model/collections/set-bounded.ts';
 import type { ConfigKey } from '../../../model/config/config.ts';
-import { isHostWithin, isWildcard } from '../../../model/fields/hostname.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
-import type { RuleRevision } from '../../../model/push-context/rule-revision.ts';
 import type { Service } from '../../../model/services/service.ts';
 import { isAlias } from '../../../model/services/service-alias.ts';
 import { atOnce } from '../../../runtime/turns.ts';
 import type { AheadPart, Encodable } from '../../messages/resource.ts';
 import { aliasesOf } from '../../traffic/alias.ts';
-import { claimedAgain, claiming } from './claimed-domains.ts';
-import { doubtfulPlaces, hostPlacesOf, namedPlaces, placesLeadingTo } from './host-places.ts';
-import { ofGroupWithNames, wantedOf } from './named-hosts.ts';
+import { type ChangedHosts, changedSince, isUnchanged } from './changed-hosts.ts';
+import { assignDomainsInSteps, reassignDomains } from './claimed-domains.ts';
+import { aliasedPlacesOf, hostPlacesOf, placesByDestination, placesToRecheck } from './host-places.ts';
+import { hostsOfAliasedGroup, virtualHostSpecOf } from './named-hosts.ts';
 import {
-  differingFromEverybody,
   groupsOf,
-  type Likeness,
-  latest,
-  likenessOf,
-  type Model,
+  hostsUnlikeMesh,
+  type IsReusable,
+  latestModels,
   maxModels,
   modelFor,
   modelKey,
-  models,
-  type SameAs,
+  modelsOfGroups,
+  type PlanModel,
+  type Similarity,
+  similarityOf,
 } from './plan-models.ts';
-import { differingPlaces, type Made, type RoutePlan } from './planned-routes.ts';
+import { differingPlaces, type PlannedHosts, type RoutePlan } from './planned-routes.ts';
 import type { ServiceGroup } from './service-groups.ts';
-import { type MadeVirtualHost, makeVirtualHost, type Surroundings } from './sidecar-virtual-hosts.ts';
+import { buildVirtualHost, type CachedVirtualHost, type PlanContext } from './sidecar-virtual-hosts.ts';
 import { type UnknownHost, unknownHosts } from './unknown-hosts.ts';
-import { clientRules, virtualServicesOver } from './virtual-services-by-host.ts';
+import { clientRules, virtualServicesOfGroups } from './virtual-services-by-host.ts';
 
-/** @param key what of the client the plan is for, and for which configuration */
-export function routePlan(key: string, around: Surroundings): RoutePlan {
-  const make = (before: RoutePlan | undefined): RoutePlan => nextPlan(before, around);
-  // A plan of one host is not remembered: there is no end of names that somebody may ask for.
-  return around.selection.host === undefined ? recalled(key, around, make) : make(undefined);
+/** @param key the client's properties that the plan depends on, and the configuration's name */
+export function routePlan(key: string, context: PlanContext): RoutePlan {
+  const build = (previous: RoutePlan | undefined): RoutePlan => nextPlan(previous, context);
+  // A plan of one host is not cached, because clients may request any number of names.
+  return context.selection.host === undefined ? recallPlan(key, context, build) : build(undefined);
 }
 
 /**
- * Makes a plan that {@link routePlan} then has, a virtual host at a time: for many hosts it takes long. Clients that come
- * together find no plan of others to go by: the first makes one, and the others go on with that before they make theirs.
+ * Builds a plan for {@link routePlan} one virtual host at a time. If many clients connect at once, they share the plan
+ * that the first of them has begun, and then build their own from it.
  *
- * @returns what there is to encode of each
+ * @returns what must be encoded of each virtual host
  */
-export function* routePlanAhead(key: string, around: Surroundings): Generator<AheadPart | undefined> {
-  if (modelFor(around) === undefined) {
-    const firsts = firstPlans(around.push);
-    const model = modelKey(around);
+export function* routePlanAhead(key: string, context: PlanContext): Generator<AheadPart | undefined> {
+  if (modelFor(context) === undefined) {
+    const firsts = firstPlans(context.push);
+    const model = modelKey(context);
     const first = firsts.get(model);
     if (first === undefined) {
-      const own = planAhead(key, around);
-      setBounded(firsts, model, own, maxModels);
-      yield* restOf(own);
+      const ownPlan = planAhead(key, context);
+      setBounded(firsts, model, ownPlan, maxModels);
+      yield* restOf(ownPlan);
       return;
     }
     try {
       yield* restOf(first);
     } catch {
-      // Those that it is for meet it again, and are told.
+      // Each client repeats the failing step in its own plan and reports the error.
     }
   }
-  yield* planAhead(key, around);
+  yield* planAhead(key, context);
 }
 
 type PlanAhead = Generator<AheadPart | undefined, void>;
 
-/** By {@link modelKey} the plan that was begun first of a context: whoever wants one like it goes on with it, in turns. */
+/** The plan that was begun first for a context, by {@link modelKey}. Several clients advance it in turns. */
 const firstPlans = onceFor((_: PushContext) => new Map<string, PlanAhead>());
 
-/** What nobody has taken yet of what several take from. */
+/** Continues a generator that several clients share, until it ends. */
 function* restOf(shared: PlanAhead): PlanAhead {
   for (let next = shared.next(); !next.done; next = shared.next()) yield next.value;
 }
 
-function* planAhead(key: string, around: Surroundings): PlanAhead {
-  const others = modelFor(around);
-  const own = around.memory.latest('RDS', planKey(key)) as RoutePlan | undefined;
-  const model = nearerModel(others, own, around);
-  const start = model?.plan ?? own;
-  const made = yield* makingAll(start?.made, around, model);
-  const plan = yield* planningWith(made, start, around);
-  yield* recalled(key, around, (before) => (before === own ? asModel(plan, others, around) : nextPlan(before, around)))
-    .blocks;
+function* planAhead(key: string, context: PlanContext): PlanAhead {
+  const otherModel = modelFor(context);
+  const ownPlan = context.memory.latest('RDS', planKey(key)) as RoutePlan | undefined;
+  const model = closerModel(otherModel, ownPlan, context);
+  const start = model?.plan ?? ownPlan;
+  const planned = yield* buildHostsInSteps(start?.planned, context, model);
+  const plan = yield* withDomainsInSteps(planned, start, context);
+  yield* recallPlan(key, context, (previous) =>
+    previous === ownPlan ? storeModel(plan, otherModel, context) : nextPlan(previous, context),
+  ).blocks;
 }
 
 const planKey = (key: string): string => `plan ${key}`;
 
-function recalled(
+function recallPlan(
   key: string,
-  { selection, scope, push, memory }: Surroundings,
-  make: (before: RoutePlan | undefined) => RoutePlan,
+  { selection, scope, push, memory }: PlanContext,
+  build: (previous: RoutePlan | undefined) => RoutePlan,
 ): RoutePlan {
   const { services, virtualServices } = selection.egress;
   const inputs = [services, scope.services, virtualServices, push.destinationRuleRevision, push.mesh];
-  return memory.recall('RDS', planKey(key), inputs, make);
+  return memory.recall('RDS', planKey(key), inputs, build);
 }
 
-/** Of its groups a plan is the model where there is none, or one of other rules. */
-function asModel(plan: RoutePlan, others: Model | undefined, around: Surroundings): RoutePlan {
-  const { push, shape } = around;
-  const key = modelKey(around);
+/** Stores a plan as the model of its groups if they have no model, or one of different inputs. */
+function storeModel(plan: RoutePlan, otherModel: PlanModel | undefined, context: PlanContext): RoutePlan {
+  const { push, shape } = context;
+  const key = modelKey(context);
   const { dnsDomain } = shape;
-  const model = { plan, mesh: push.mesh, differing: differingFromEverybody(around), dnsDomain };
-  if (others === undefined || differs(others.plan.made, plan.made)) {
-    setBounded(models(groupsOf(around)), key, model, maxModels);
+  const model = { plan, mesh: push.mesh, differing: hostsUnlikeMesh(context), dnsDomain };
+  if (otherModel === undefined || haveDifferentInputs(otherModel.plan.planned, plan.planned)) {
+    setBounded(modelsOfGroups(groupsOf(context)), key, model, maxModels);
   }
-  setBounded(latest(push), key, model, maxModels);
+  setBounded(latestModels(push), key, model, maxModels);
   return plan;
 }
 
-function nextPlan(own: RoutePlan | undefined, around: Surroundings): RoutePlan {
-  if (around.selection.host !== undefined) return planFrom(undefined, around);
-  const others = modelFor(around);
-  const model = nearerModel(others, own, around);
-  return asModel(planFrom(model?.plan ?? own, around, model), others, around);
+function nextPlan(ownPlan: RoutePlan | undefined, context: PlanContext): RoutePlan {
+  if (context.selection.host !== undefined) return buildPlan(undefined, context);
+  const otherModel = modelFor(context);
+  const model = closerModel(otherModel, ownPlan, context);
+  return storeModel(buildPlan(model?.plan ?? ownPlan, context, model), otherModel, context);
 }
 
-/** The plan of another client that the next one is made from; undefined: it is made from the client's own. */
-function nearerModel(others: Model | undefined, own: RoutePlan | undefined, around: Surroundings): Model | undefined {
-  return own === undefined || isNearer(others, own, around) ? others : undefined;
+/** The plan of another client to build from, or `undefined` to build from the client's own. */
+function closerModel(
+  otherModel: PlanModel | undefined,
+  ownPlan: RoutePlan | undefined,
+  context: PlanContext,
+): PlanModel | undefined {
+  return ownPlan === undefined || isCloser(otherModel, ownPlan, context) ? otherModel : undefined;
 }
 
 /**
- * Whether another client's plan is of the services of now, and the own one is not: what came and went was worked out once, and
- * the own plan would have to be made as a whole.
+ * Whether another client's plan already has the current services and the client's own does not. Reusing it saves a full
+ * rebuild.
  */
-function isNearer(others: Model | undefined, own: RoutePlan, around: Surroundings): others is Model {
-  const groups = groupsOf(around);
-  return others !== undefined && others.plan.made.groups === groups && own.made.groups !== groups;
+function isCloser(
+  otherModel: PlanModel | undefined,
+  ownPlan: RoutePlan,
+  context: PlanContext,
+): otherModel is PlanModel {
+  const groups = groupsOf(context);
+  return otherModel !== undefined && otherModel.plan.planned.groups === groups && ownPlan.planned.groups !== groups;
 }
 
-/** What comes later is less like it. */
-function differs(one: Made, other: Made): boolean {
+function haveDifferentInputs(one: PlannedHosts, other: PlannedHosts): boolean {
   return (
     one.groups !== other.groups ||
-    one.over !== other.over ||
+    one.virtualServices !== other.virtualServices ||
     one.rules !== other.rules ||
     one.services !== other.services
   );
 }
 
-/** @param others the plan before is that of another client */
-function planFrom(before: RoutePlan | undefined, around: Surroundings, others?: Model): RoutePlan {
-  return planWith(makeAll(before?.made, around, others), before, around);
+/** @param otherModel set if the previous plan is that of another client */
+function buildPlan(previous: RoutePlan | undefined, context: PlanContext, otherModel?: PlanModel): RoutePlan {
+  return withDomains(buildHosts(previous?.planned, context, otherModel), previous, context);
 }
 
-function planWith(made: Made, before: RoutePlan | undefined, around: Surroundings): RoutePlan {
-  return atOnce(planningWith(made, before, around));
+function withDomains(planned: PlannedHosts, previous: RoutePlan | undefined, context: PlanContext): RoutePlan {
+  return atOnce(withDomainsInSteps(planned, previous, context));
 }
 
-/** A few hundred hosts at a time. */
-function* planningWith(
-  made: Made,
-  before: RoutePlan | undefined,
-  { selection }: Surroundings,
+/** Assigns domains, a few hundred hosts at a time. */
+function* withDomainsInSteps(
+  planned: PlannedHosts,
+  previous: RoutePlan | undefined,
+  { selection }: PlanContext,
 ): Generator<undefined, RoutePlan> {
-  if (before !== undefined && before.made.hosts === made.hosts) return { ...before, made };
-  const { hosts } = made;
-  const again = before && claimedAgain(before.claimed, before.made.hosts, made);
-  const claimed = again ?? (yield* claiming(hosts, selection.host === undefined));
+  if (previous !== undefined && previous.planned.hosts === planned.hosts) return { ...previous, planned };
+  const { hosts } = planned;
+  const reassigned = previous && reassignDomains(previous.domainAssignment, previous.planned.hosts, planned);
+  const domainAssignment = reassigned ?? (yield* assignDomainsInSteps(hosts, selection.host === undefined));
   const routesDependOn = (): readonly ConfigKey[] => hosts.flatMap(({ routes }) => routes.dependsOn);
-  return { blocks: claimed.blocks, routesDependOn, takesAll: claimed.takesAll, dependsOn: [], made, claimed };
+  return {
+    blocks: domainAssignment.blocks,
+    routeDependencies: routesDependOn,
+    hasCatchAll: domainAssignment.hasCatchAll,
+    dependsOn: [],
+    planned,
+    domainAssignment,
+  };
 }
 
-/** Hosts whose services or rules are not what they were. */
-interface Touched {
-  readonly names: ReadonlySet<string>;
-  readonly wildcards: readonly string[];
+function buildHosts(
+  previous: PlannedHosts | undefined,
+  context: PlanContext,
+  otherModel: PlanModel | undefined,
+): PlannedHosts {
+  return atOnce(buildHostsInSteps(previous, context, otherModel));
 }
 
-/** Undefined: any may be. */
-function touchedSince(before: Made, services: readonly Service[], rules: RuleRevision): Touched | undefined {
-  const hosts = rules.changedSince(before.rules);
-  if (hosts === undefined) return undefined;
-  const { removed, added } = listDiff(before.services, services);
-  const names = new Set([...hosts, ...[...removed, ...added].map(({ hostname }) => hostname)]);
-  return { names, wildcards: [...hosts].filter(isWildcard) };
-}
+/** Virtual hosts of another client that are checked between two yields. */
+const checksPerStep = 64;
 
-function touches({ names, wildcards }: Touched, { routes: { leadsTo } }: MadeVirtualHost): boolean {
-  if (names.size === 0) return false;
-  return leadsTo.some((host) => names.has(host) || wildcards.some((one) => isHostWithin(host, one)));
-}
-
-function makeAll(before: Made | undefined, around: Surroundings, others: Model | undefined): Made {
-  return atOnce(makingAll(before, around, others));
-}
-
-/** Virtual hosts of others that are looked at for each one that is made. */
-const looksAtATime = 64;
-
-/** A virtual host at a time. */
-function* makingAll(
-  before: Made | undefined,
-  around: Surroundings,
-  others: Model | undefined,
-): Generator<Encodable | undefined, Made> {
-  const { selection, shape, scope, push, reach } = around;
+/** Yields after each virtual host. */
+function* buildHostsInSteps(
+  previous: PlannedHosts | undefined,
+  context: PlanContext,
+  otherModel: PlanModel | undefined,
+): Generator<Encodable | undefined, PlannedHosts> {
+  const { selection, shape, scope, push, reach } = context;
   const { egress } = selection;
   const { services } = scope;
   const rules = push.destinationRuleRevision;
-  // Each of these looks at all services, or all virtual services, for the first who comes with them.
-  const groups = groupsOf(around);
+  // Each of the following steps covers all services or all virtual services, for the first client that has them.
+  const groups = groupsOf(context);
   yield undefined;
-  const byClient = clientRules(egress.virtualServices, shape);
+  const rulesOfClient = clientRules(egress.virtualServices, shape);
   yield undefined;
-  const over = virtualServicesOver(groups, byClient, selection.listenerPort);
+  const virtualServices = virtualServicesOfGroups(groups, rulesOfClient, selection.listenerPort);
   yield undefined;
   const aliases = aliasesOf(egress, reach);
   yield undefined;
-  const unknown = unknownHosts(selection, groups, byClient, scope);
+  const unknownNames = unknownHosts(selection, groups, rulesOfClient, scope);
   yield undefined;
-  const touched = before && touchedSince(before, services, rules);
-  const named = namedPlaces(groups, aliases);
-  const inputs: Inputs = { groups, over, unknown, services, rules, named };
-  const known = touched === undefined ? undefined : before;
-  const likeness = others && likenessOf(others, around);
-  const isSame = likeness?.isSame;
-  const withNames = (place: number): readonly MadeVirtualHost[] => {
+  const changedHosts = previous && changedSince(previous, services, rules);
+  const aliasedPlaces = aliasedPlacesOf(groups, aliases);
+  const inputs: PlanInputs = { groups, virtualServices, unknownNames, services, rules, aliasedPlaces };
+  const reusable = changedHosts === undefined ? undefined : previous;
+  const similarity = otherModel && similarityOf(otherModel, context);
+  const isReusable = similarity?.isReusable;
+  const hostsWithAliases = (place: number): readonly CachedVirtualHost[] => {
     const group = groups[place]!;
-    const byHost = byClient.at(selection.listenerPort || group.port.number);
-    return ofGroupWithNames(group, over[place], aliases.get(group.service.hostname)!, byHost, around);
+    const byHost = rulesOfClient.at(selection.listenerPort || group.port.number);
+    return hostsOfAliasedGroup(group, virtualServices[place], aliases.get(group.service.hostname)!, byHost, context);
   };
-  const again = known && (yield* makingAgain(known, touched!, { ...inputs, withNames }, around, likeness));
-  if (again !== undefined) return again;
-  const old = known;
-  const oldPlaces = old === undefined || old.groups === groups ? undefined : placesOf(old.groups);
-  const ofGroups: (MadeVirtualHost | readonly MadeVirtualHost[])[] = [];
+  const rebuilt =
+    reusable &&
+    (yield* rebuildChangedInSteps(reusable, changedHosts!, { ...inputs, hostsWithAliases }, context, similarity));
+  if (rebuilt !== undefined) return rebuilt;
+  const previousPlaces =
+    reusable === undefined || reusable.groups === groups ? undefined : placesByGroup(reusable.groups);
+  const hostsByGroup: (CachedVirtualHost | readonly CachedVirtualHost[])[] = [];
   for (const [place, group] of groups.entries()) {
-    // Which names stand for a service is for rules and services to say: those few are asked each time.
+    // Aliases depend on services and rules, so groups with aliases are checked each time.
     const names = aliases.get(group.service.hostname);
-    const was = old?.ofGroups[oldPlaces === undefined ? place : (oldPlaces.get(group) ?? -1)];
+    const previousHost =
+      reusable?.hostsByGroup[previousPlaces === undefined ? place : (previousPlaces.get(group) ?? -1)];
     if (names !== undefined) {
-      ofGroups.push(withNames(place));
+      hostsByGroup.push(hostsWithAliases(place));
       yield undefined;
-    } else if (was !== undefined && !isList(was) && isAsBefore(was, group, over[place], touched!, isSame)) {
-      ofGroups.push(was);
-      if (others !== undefined && place % looksAtATime === 0) yield undefined;
+    } else if (
+      previousHost !== undefined &&
+      !isList(previousHost) &&
+      isReusableHost(previousHost, group, virtualServices[place], changedHosts!, isReusable)
+    ) {
+      hostsByGroup.push(previousHost);
+      if (otherModel !== undefined && place % checksPerStep === 0) yield undefined;
     } else {
-      const made = makeVirtualHost(wantedOf(group, selection, over[place], []), around);
-      ofGroups.push(made);
-      yield made.routes.part;
+      const host = buildVirtualHost(virtualHostSpecOf(group, selection, virtualServices[place], []), context);
+      hostsByGroup.push(host);
+      yield host.routes.part;
     }
   }
-  const ownBefore = others === undefined ? old : undefined;
-  const ofUnknown = new Map<string, MadeVirtualHost>();
-  for (const one of unknown) {
-    const made = ofUnknownHost(one, ownBefore, touched, inputs, around);
-    ofUnknown.set(one.hostname, made);
-    // One may have thousands of routes.
-    yield made.routes.part;
+  const ownPrevious = otherModel === undefined ? reusable : undefined;
+  const hostsByUnknownName = new Map<string, CachedVirtualHost>();
+  for (const one of unknownNames) {
+    const host = hostOfUnknownName(one, ownPrevious, changedHosts, inputs, context);
+    hostsByUnknownName.set(one.hostname, host);
+    // One virtual host may have thousands of routes.
+    yield host.routes.part;
   }
-  const hosts = inOrder({ ofGroups, ofUnknown });
-  const areAsBefore = before !== undefined && sameItems(before.hosts, hosts);
-  return { ...inputs, ofGroups, ofUnknown, hosts: areAsBefore ? before.hosts : hosts, changed: undefined };
+  const hosts = inClaimOrder({ hostsByGroup, hostsByUnknownName });
+  const areUnchanged = previous !== undefined && sameItems(previous.hosts, hosts);
+  return {
+    ...inputs,
+    hostsByGroup,
+    hostsByUnknownName,
+    hosts: areUnchanged ? previous.hosts : hosts,
+    changedPlaces: undefined,
+  };
 }
 
-interface Inputs extends Pick<Made, 'groups' | 'over' | 'services' | 'rules' | 'named'> {
-  readonly unknown: readonly UnknownHost[];
+interface PlanInputs extends Pick<PlannedHosts, 'groups' | 'virtualServices' | 'services' | 'rules' | 'aliasedPlaces'> {
+  readonly unknownNames: readonly UnknownHost[];
 }
 
-/** Where each group stands, found once for all who come from these. */
-const placesOf = onceFor(
+/** Places of groups, computed once for each list. */
+const placesByGroup = onceFor(
   (groups: readonly ServiceGroup[]): ReadonlyMap<ServiceGroup, number> =>
     new Map(groups.map((group, place) => [group, place])),
 );
 
-/** With the same services in the same order: a change costs what it touches. Undefined: it has to be made as a whole. */
-function* makingAgain(
-  before: Made,
-  touched: Touched,
-  { withNames, ...inputs }: Inputs & { readonly withNames: (place: number) => readonly MadeVirtualHost[] },
-  around: Surroundings,
-  likeness: Likeness | undefined,
-): Generator<Encodable | undefined, Made | undefined> {
-  const isOthers = likeness !== undefined;
-  const { groups, over, unknown, named } = inputs;
-  if (before.groups !== groups || !sameItems(before.named, named)) return undefined;
-  if (unknown.length !== before.ofUnknown.size) return undefined;
-  const ofUnknown = new Map<string, MadeVirtualHost>();
-  const changed: number[] = [];
-  let ofGroups: (MadeVirtualHost | readonly MadeVirtualHost[])[] | undefined;
-  let hosts: MadeVirtualHost[] | undefined;
-  const hostPlaces = hostPlacesOf(before);
+/**
+ * Rebuilds only what changed, if the services and their order are the same. `undefined` if all virtual hosts must be
+ * built.
+ */
+function* rebuildChangedInSteps(
+  previous: PlannedHosts,
+  changedHosts: ChangedHosts,
+  {
+    hostsWithAliases,
+    ...inputs
+  }: PlanInputs & { readonly hostsWithAliases: (place: number) => readonly CachedVirtualHost[] },
+  context: PlanContext,
+  similarity: Similarity | undefined,
+): Generator<Encodable | undefined, PlannedHosts | undefined> {
+  const isOfOtherClient = similarity !== undefined;
+  const { groups, virtualServices, unknownNames, aliasedPlaces } = inputs;
+  if (previous.groups !== groups || !sameItems(previous.aliasedPlaces, aliasedPlaces)) return undefined;
+  if (unknownNames.length !== previous.hostsByUnknownName.size) return undefined;
+  const hostsByUnknownName = new Map<string, CachedVirtualHost>();
+  const changedPlaces: number[] = [];
+  let hostsByGroup: (CachedVirtualHost | readonly CachedVirtualHost[])[] | undefined;
+  let hosts: CachedVirtualHost[] | undefined;
+  const hostPlaces = hostPlacesOf(previous);
   const places: number[] = [];
-  for (const place of placesToAsk(before, touched, inputs, likeness)) {
-    const was = before.ofGroups[place]!;
-    // Which names stand for a service is for rules and services to say: those few are asked each time.
-    if (isList(was)) continue;
-    if (!isAsBefore(was, groups[place]!, over[place], touched, likeness?.isSame)) places.push(place);
-    if (isOthers && place % looksAtATime === 0) yield undefined;
+  for (const place of placesToCheck(previous, changedHosts, inputs, similarity)) {
+    const previousHost = previous.hostsByGroup[place]!;
+    // Groups with aliases are handled below.
+    if (isList(previousHost)) continue;
+    if (!isReusableHost(previousHost, groups[place]!, virtualServices[place], changedHosts, similarity?.isReusable))
+      places.push(place);
+    if (isOfOtherClient && place % checksPerStep === 0) yield undefined;
   }
-  const change = (place: number, made: MadeVirtualHost): void => {
-    if (made === before.hosts[place]) return;
-    hosts ??= before.hosts.slice();
-    hosts[place] = made;
-    changed.push(place);
+  const replaceHost = (place: number, host: CachedVirtualHost): void => {
+    if (host === previous.hosts[place]) return;
+    hosts ??= previous.hosts.slice();
+    hosts[place] = host;
+    changedPlaces.push(place);
   };
   for (const place of places) {
-    const made = makeVirtualHost(wantedOf(groups[place]!, around.selection, over[place], []), around);
-    change(hostPlaces.of(place), made);
-    ofGroups ??= before.ofGroups.slice();
-    ofGroups[place] = made;
-    yield made.routes.part;
+    const host = buildVirtualHost(
+      virtualHostSpecOf(groups[place]!, context.selection, virtualServices[place], []),
+      context,
+    );
+    replaceHost(hostPlaces.ofGroup(place), host);
+    hostsByGroup ??= previous.hostsByGroup.slice();
+    hostsByGroup[place] = host;
+    yield host.routes.part;
   }
-  for (const place of named) {
-    const all = withNames(place);
-    const were = before.ofGroups[place] as readonly MadeVirtualHost[];
-    if (all.length !== were.length) return undefined;
-    if (sameItems(were, all)) continue;
-    for (const [index, made] of all.entries()) change(hostPlaces.of(place) + index, made);
-    ofGroups ??= before.ofGroups.slice();
-    ofGroups[place] = all;
-    if (isOthers) yield all[0]!.routes.part;
+  for (const place of aliasedPlaces) {
+    const all = hostsWithAliases(place);
+    const previousHosts = previous.hostsByGroup[place] as readonly CachedVirtualHost[];
+    if (all.length !== previousHosts.length) return undefined;
+    if (sameItems(previousHosts, all)) continue;
+    for (const [index, host] of all.entries()) replaceHost(hostPlaces.ofGroup(place) + index, host);
+    hostsByGroup ??= previous.hostsByGroup.slice();
+    hostsByGroup[place] = all;
+    if (isOfOtherClient) yield all[0]!.routes.part;
   }
-  const ofAllGroups = hostPlaces.of(groups.length);
-  const oldNames = before.ofUnknown.keys();
-  for (const [index, one] of unknown.entries()) {
-    if (oldNames.next().value !== one.hostname) return undefined;
-    const made = ofUnknownHost(one, isOthers ? undefined : before, touched, inputs, around);
-    ofUnknown.set(one.hostname, made);
-    change(ofAllGroups + index, made);
-    yield made.routes.part;
+  const ofAllGroups = hostPlaces.ofGroup(groups.length);
+  const previousNames = previous.hostsByUnknownName.keys();
+  for (const [index, one] of unknownNames.entries()) {
+    if (previousNames.next().value !== one.hostname) return undefined;
+    const host = hostOfUnknownName(one, isOfOtherClient ? undefined : previous, changedHosts, inputs, context);
+    hostsByUnknownName.set(one.hostname, host);
+    replaceHost(ofAllGroups + index, host);
+    yield host.routes.part;
   }
-  return { ...inputs, ofGroups: ofGroups ?? before.ofGroups, ofUnknown, hosts: hosts ?? before.hosts, changed };
+  return {
+    ...inputs,
+    hostsByGroup: hostsByGroup ?? previous.hostsByGroup,
+    hostsByUnknownName,
+    hosts: hosts ?? previous.hosts,
+    changedPlaces,
+  };
 }
 
-/** Of all other groups the virtual hosts are as they were, and as another client has them. */
-function placesToAsk(before: Made, touched: Touched, inputs: Inputs, likeness: Likeness | undefined): Iterable<number> {
-  const { groups, over } = inputs;
-  const ruled = differingPlaces(before.over, over);
-  if (likeness === undefined) return touched.names.size === 0 ? ruled : ownPlacesToAsk(before, touched, ruled, inputs);
-  if (likeness.differing === undefined || touched.wildcards.length > 0) return groups.keys();
-  const differing = [...likeness.differing, ...touched.names];
-  const doubtful = doubtfulPlaces(before, hostPlacesOf(before).groupOf, { differing, domains: likeness.domains });
-  const places = new Set([...ruled, ...doubtful].filter((place) => place < groups.length));
+/** Places of groups that may have changed, or may differ from those of another client. */
+function placesToCheck(
+  previous: PlannedHosts,
+  changedHosts: ChangedHosts,
+  inputs: PlanInputs,
+  similarity: Similarity | undefined,
+): Iterable<number> {
+  const { groups, virtualServices } = inputs;
+  const differentlyRouted = differingPlaces(previous.virtualServices, virtualServices);
+  if (similarity === undefined)
+    return changedHosts.names.size === 0
+      ? differentlyRouted
+      : placesLeadingToChanged(previous, changedHosts, differentlyRouted, inputs);
+  if (similarity.differing === undefined || changedHosts.wildcards.length > 0) return groups.keys();
+  const differing = [...similarity.differing, ...changedHosts.names];
+  const toRecheck = placesToRecheck(previous, hostPlacesOf(previous).groupOf, {
+    differing,
+    domains: similarity.dnsDomains,
+  });
+  const places = new Set([...differentlyRouted, ...toRecheck].filter((place) => place < groups.length));
   return [...places].sort((a, b) => a - b);
 }
 
-/** With more names it is as well to look at all. */
-const mostLookedUp = 64;
+/** With more names, checking all groups is as fast. */
+const maxIndexedNames = 64;
 
-/** Those that lead to what was touched are looked up, unless names stand for others. */
-function ownPlacesToAsk(
-  before: Made,
-  { names, wildcards }: Touched,
-  ruled: readonly number[],
-  { groups, over, services }: Inputs,
+/** Looks up the groups that lead to a changed host. Checks all groups if there are aliases. */
+function placesLeadingToChanged(
+  previous: PlannedHosts,
+  { names, wildcards }: ChangedHosts,
+  differentlyRouted: readonly number[],
+  { groups, virtualServices, services }: PlanInputs,
 ): Iterable<number> {
-  const haveAliases = aliasesIn(services).length > 0 || aliasesIn(before.services).length > 0;
-  if (haveAliases || wildcards.length > 0 || names.size > mostLookedUp) return groups.keys();
-  const leadingTo = placesLeadingTo(groups, over);
-  const places = new Set([...ruled, ...[...names].flatMap((name) => leadingTo.get(name) ?? [])]);
+  const haveAliases = aliasesIn(services).length > 0 || aliasesIn(previous.services).length > 0;
+  if (haveAliases || wildcards.length > 0 || names.size > maxIndexedNames) return groups.keys();
+  const leadingTo = placesByDestination(groups, virtualServices);
+  const places = new Set([...differentlyRouted, ...[...names].flatMap((name) => leadingTo.get(name) ?? [])]);
   return [...places].sort((a, b) => a - b);
 }
 
 const aliasesIn = onceFor((services: readonly Service[]) => services.filter(isAlias));
 
-function isKept(one: MadeVirtualHost, now: ResolvedVirtualService | undefined, touched: Touched): boolean {
-  return one.over === now && !touches(touched, one);
-}
-
-/** @param isSame it was made for another client: what that one got must be what this one gets */
-function isAsBefore(
-  was: MadeVirtualHost,
+/** @param isReusable set if the previous host was built for another client */
+function isReusableHost(
+  previousHost: CachedVirtualHost,
   { service }: ServiceGroup,
-  over: ResolvedVirtualService | undefined,
-  touched: Touched,
-  isSame: SameAs | undefined,
+  virtualService: ResolvedVirtualService | undefined,
+  changedHosts: ChangedHosts,
+  isReusable: IsReusable | undefined,
 ): boolean {
-  return isKept(was, over, touched) && (isSame === undefined || isSame(was, service.hostname));
+  return (
+    isUnchanged(previousHost, virtualService, changedHosts) &&
+    (isReusable === undefined || isReusable(previousHost, service.hostname))
+  );
 }
 
-function ofUnknownHost(
-  { hostname, port, over }: UnknownHost,
-  before: Made | undefined,
-  touched: Touched | undefined,
-  { groups, services }: Inputs,
-  around: Surroundings,
-): MadeVirtualHost {
-  const was = before?.ofUnknown.get(hostname);
-  // Which port it is served on is for services to say.
-  const isSame = before?.services === services && before.groups === groups;
-  if (was !== undefined && isSame && isKept(was, over, touched!)) return was;
-  return makeVirtualHost({ hostname, port, listenerPort: port, aliasServices: [], over }, around);
+function hostOfUnknownName(
+  { hostname, port, virtualService }: UnknownHost,
+  previous: PlannedHosts | undefined,
+  changedHosts: ChangedHosts | undefined,
+  { groups, services }: PlanInputs,
+  context: PlanContext,
+): CachedVirtualHost {
+  const previousHost = previous?.hostsByUnknownName.get(hostname);
+  // The port of an unknown host depends on the services.
+  const isReusable = previous?.services === services && previous.groups === groups;
+  if (previousHost !== undefined && isReusable && isUnchanged(previousHost, virtualService, changedHosts!))
+    return previousHost;
+  return buildVirtualHost({ hostname, port, listenerPort: port, aliasServices: [], virtualService }, context);
 }
 
-function isList(made: MadeVirtualHost | readonly MadeVirtualHost[]): made is readonly MadeVirtualHost[] {
-  return Array.isArray(made);
+function isList(host: CachedVirtualHost | readonly CachedVirtualHost[]): host is readonly CachedVirtualHost[] {
+  return Array.isArray(host);
 }
 
-function inOrder({ ofGroups, ofUnknown }: Pick<Made, 'ofGroups' | 'ofUnknown'>): readonly MadeVirtualHost[] {
-  const hosts: MadeVirtualHost[] = [];
-  for (const made of ofGroups) {
-    if (isList(made)) hosts.push(...made);
-    else hosts.push(made);
+function inClaimOrder({
+  hostsByGroup,
+  hostsByUnknownName,
+}: Pick<PlannedHosts, 'hostsByGroup' | 'hostsByUnknownName'>): readonly CachedVirtualHost[] {
+  const hosts: CachedVirtualHost[] = [];
+  for (const host of hostsByGroup) {
+    if (isList(host)) hosts.push(...host);
+    else hosts.push(host);
   }
-  hosts.push(...ofUnknown.values());
+  hosts.push(...hostsByUnknownName.values());
   return hosts;
 }

@@ -1,4 +1,4 @@
-/** Route configurations of gateways are encoded piece by piece: one may have tens of thousands of routes. */
+/** Encodes route configurations of gateways in pieces, because one may have tens of thousands of routes. */
 import { create, fromBinary } from '@bufbuild/protobuf';
 import { type VirtualHost, VirtualHostSchema } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { RouteConfiguration } from '../../../gen/envoy/config/route/v3/route_pb.ts';
@@ -7,12 +7,12 @@ import { PartBlock } from '../../messages/part-block.ts';
 import { type AheadPart, Encodable, type Resource, ResourceOfParts } from '../../messages/resource.ts';
 import { virtualHostsField } from './planned-routes.ts';
 
-/** Routes of a piece: a few milliseconds of work. */
+/** Routes of a piece, a few milliseconds of work. */
 const maxRoutesOfPiece = 256;
-/** Hosts of a block, which is written at once. */
+/** Hosts of a block, which is encoded at once. */
 const maxHostsOfBlock = 64;
 
-/** The same configuration; what takes long of encoding it is yielded before. */
+/** Returns the same configuration, after yielding the pieces that take long to encode. */
 export function* routesInPieces(resource: Resource): Generator<AheadPart | undefined, Resource> {
   if (resource instanceof ResourceOfParts || resource.isEncoded) return resource;
   const { virtualHosts, ...rest } = resource.message as RouteConfiguration;
@@ -35,7 +35,10 @@ export function* routesInPieces(resource: Resource): Generator<AheadPart | undef
   return new ResourceOfParts({ name, schema, message, dependsOn: () => resource.dependsOn }, blocks);
 }
 
-/** Messages of a kind one after the other are one message: its lists are joined. */
+/**
+ * Protobuf merges repeated messages of one field and concatenates their lists, so a virtual host can be encoded as
+ * several messages.
+ */
 class HostInPieces implements Part {
   readonly pieces: readonly Encodable[];
 

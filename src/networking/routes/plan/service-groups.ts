@@ -1,4 +1,4 @@
-/** Services as route configurations have them: by host and port, each with the names that clients ask for it under. */
+/** Services grouped by host and port, with the domains under which clients request them. */
 import { sameItems } from '../../../model/collections/same-items.ts';
 import { setBounded } from '../../../model/collections/set-bounded.ts';
 import { isHttp } from '../../../model/fields/protocol.ts';
@@ -11,45 +11,45 @@ import { serviceText } from '../../inputs/input-text.ts';
 import { virtualHostName } from '../../traffic/resource-names.ts';
 import { type DomainOptions, domainsOf, type NamedService, sharedLabels } from '../translate/domains.ts';
 
-/** The domains of a virtual host, and a text of them. */
 export interface Domains {
   readonly all: readonly string[];
   readonly text: string;
-  /** Labels that the host has in common with the client's search domain; absent where more than that counts. */
-  readonly shared?: number;
+  /**
+   * Number of trailing labels that the host shares with the client's search domain, absent if the domains depend on
+   * more.
+   */
+  readonly sharedLabelCount?: number;
 }
 
 export interface ServiceGroup {
   readonly service: Service;
-  /** All services of the host and port: a ServiceEntry makes one for each of its addresses. */
+  /** All services of the host and port. A ServiceEntry creates one for each of its addresses. */
   readonly services: readonly Service[];
   readonly port: Port;
-  /** Addresses of all services of the group. */
   readonly addresses: readonly string[];
-  /** A text that no other group of a mesh has at the same time, but for other ports of the same services. */
+  /** Unique among the groups of a mesh, except for other ports of the same services. */
   readonly text: string;
-  /** What {@link domainsOfGroup} found for some clients. */
+  /** Results of {@link domainsOfGroup} by client properties. */
   readonly domains: Map<string, Domains>;
 }
 
-/** Which services are wanted. */
 export interface GroupSelection {
-  /** Only of this port; absent: of all. */
+  /** Port of the services, all ports if absent. */
   readonly port?: number;
-  /** Only this service. */
+  /** Host of the services, all hosts if absent. */
   readonly host?: string;
 }
 
-/** Clients say which ports and how they resolve names: beyond, what was found is forgotten. */
+/** Clients choose ports and search domains, so these caches are bounded. */
 const maxSelections = 64;
-const maxForms = 16;
+const maxDomainForms = 16;
 
-const ofServices = new WeakMap<readonly Service[], Map<string, readonly ServiceGroup[]>>();
-const ofFirst = new WeakMap<Service, Map<string, ServiceGroup[]>>();
+const groupsByServices = new WeakMap<readonly Service[], Map<string, readonly ServiceGroup[]>>();
+const groupsByFirstService = new WeakMap<Service, Map<string, ServiceGroup[]>>();
 
 /**
- * In the order in which they claim domains. The same list for the same services; in lists that differ in others the same
- * group for the same services.
+ * Groups in the order in which they get domains. Returns the same list for the same services, and the same group for
+ * the same services in different lists.
  */
 export function serviceGroups(
   services: readonly Service[],
@@ -58,20 +58,20 @@ export function serviceGroups(
   push: Pick<PushContext, 'features'>,
 ): readonly ServiceGroup[] {
   const client = `${addressingKey(shape)} ${push.features.autoAllocate}`;
-  // Groups of one host are not remembered: there is no end of names that somebody may ask for.
-  if (selection.host !== undefined) return makeGroups(services, selection, client, shape, push);
+  // Groups of one host are not cached, because clients may request any number of names.
+  if (selection.host !== undefined) return buildGroups(services, selection, client, shape, push);
   const key = `${selection.port} ${client}`;
-  const known = ofServices.get(services) ?? new Map<string, readonly ServiceGroup[]>();
-  ofServices.set(services, known);
+  const known = groupsByServices.get(services) ?? new Map<string, readonly ServiceGroup[]>();
+  groupsByServices.set(services, known);
   let groups = known.get(key);
   if (groups === undefined) {
-    groups = makeGroups(services, selection, client, shape, push);
+    groups = buildGroups(services, selection, client, shape, push);
     setBounded(known, key, groups, maxSelections);
   }
   return groups;
 }
 
-/** The names under which a client of a search domain asks for a group: the same object for clients who say the same. */
+/** Domains of a group for clients of a search domain. Returns the same object for clients with equal short names. */
 export function domainsOfGroup(group: ServiceGroup, aliases: readonly string[], options: DomainOptions): Domains {
   const { hostname } = group.service;
   const labels = [hostname, ...aliases].map((name) => sharedLabels(name, options.proxyDomain));
@@ -79,21 +79,21 @@ export function domainsOfGroup(group: ServiceGroup, aliases: readonly string[], 
   let domains = group.domains.get(key);
   if (domains === undefined) {
     const { service, addresses } = group;
-    const texted = textedDomains({ hostname, headless: isHeadless(service), addresses, aliases }, options);
-    domains = aliases.length === 0 ? { ...texted, shared: labels[0]! } : texted;
-    setBounded(group.domains, key, domains, maxForms);
+    const withText = domainsWithText({ hostname, headless: isHeadless(service), addresses, aliases }, options);
+    domains = aliases.length === 0 ? { ...withText, sharedLabelCount: labels[0]! } : withText;
+    setBounded(group.domains, key, domains, maxDomainForms);
   }
   return domains;
 }
 
-export function textedDomains(service: NamedService, options: DomainOptions): Domains {
+export function domainsWithText(service: NamedService, options: DomainOptions): Domains {
   const all = domainsOf(service, options);
   return { all, text: all.join() };
 }
 
-function makeGroups(
+function buildGroups(
   services: readonly Service[],
-  { port: wanted, host }: GroupSelection,
+  { port: portNumber, host }: GroupSelection,
   client: string,
   shape: ProxyShape,
   { features }: Pick<PushContext, 'features'>,
@@ -102,7 +102,7 @@ function makeGroups(
   for (const service of services) {
     if (isAlias(service) || (host !== undefined && service.hostname !== host)) continue;
     for (const port of service.ports) {
-      if (wanted !== undefined && port.number !== wanted) continue;
+      if (portNumber !== undefined && port.number !== portNumber) continue;
       if (!isHttp(port.protocol) && port.protocol !== 'unsupported') continue;
       const key = virtualHostName(service.hostname, port.number);
       const group = found.get(key);
@@ -113,17 +113,17 @@ function makeGroups(
   const groups = [...found.values()].map((one): ServiceGroup => {
     const [service] = one.services as [Service];
     const key = `${one.port.number} ${client}`;
-    const known = ofFirst.get(service) ?? new Map<string, ServiceGroup[]>();
-    ofFirst.set(service, known);
-    const alike = known.get(key) ?? [];
-    const same = alike.find((group) => sameItems(group.services, one.services));
+    const known = groupsByFirstService.get(service) ?? new Map<string, ServiceGroup[]>();
+    groupsByFirstService.set(service, known);
+    const candidates = known.get(key) ?? [];
+    const same = candidates.find((group) => sameItems(group.services, one.services));
     if (same !== undefined) return same;
     const addresses = one.services.flatMap((each) => virtualAddresses(each, shape, features));
     const text = `${one.services.map(serviceText).join(' ')} ${addresses.join()}`;
     const group = { ...one, service, addresses, text, domains: new Map<string, Domains>() };
-    setBounded(known, key, [group, ...alike.slice(0, 3)], maxForms);
+    setBounded(known, key, [group, ...candidates.slice(0, 3)], maxDomainForms);
     return group;
   });
-  // A client that names no port means 80: that service is the first to claim the bare name.
+  // A request without a port means port 80, so that service gets the bare name first.
   return groups.sort((a, b) => Number(b.port.number === 80) - Number(a.port.number === 80));
 }

@@ -1,4 +1,4 @@
-/** One virtual host of a sidecar: a service, or a virtual service over it (§8.5), made once for all who have it. */
+/** Builds one virtual host of a sidecar for a service or a virtual service (§8.5), and shares it among clients. */
 import { onceFor } from '../../../model/collections/once-for.ts';
 import { setBounded } from '../../../model/collections/set-bounded.ts';
 import type { ConfigKey } from '../../../model/config/config.ts';
@@ -11,103 +11,102 @@ import type { Memory } from '../../inputs/generator-memory.ts';
 import { ruleText, serviceText } from '../../inputs/input-text.ts';
 import { serviceOrigin, virtualServiceOrigins } from '../../inputs/message-origin.ts';
 import type { Encodable } from '../../messages/resource.ts';
-import { namedBy } from '../../traffic/alias.ts';
-import type { Reach } from '../../traffic/reach.ts';
+import { resolveAlias } from '../../traffic/alias.ts';
+import type { ProxyReach } from '../../traffic/reach.ts';
 import { virtualHostName } from '../../traffic/resource-names.ts';
 import { dependingAll } from '../translate/depending.ts';
 import { type DomainOptions, sharedLabels } from '../translate/domains.ts';
 import { defaultRoute, type RouteContext, virtualServiceRoutes } from '../translate/route.ts';
 import { destinationsOf, namespaceTextFor, shapeTextFor } from '../translate/virtual-service-inputs.ts';
-import { type Domains, domainsOfGroup, type ServiceGroup, textedDomains } from './service-groups.ts';
+import { type Domains, domainsOfGroup, domainsWithText, type ServiceGroup } from './service-groups.ts';
 import { routesPart, VirtualHostPart } from './virtual-host-part.ts';
 
 export interface RouteSelection {
   readonly egress: EgressListenerScope;
-  /** What matches on a port are compared with; 0: the listener serves all ports. */
+  /** Compared with ports in matches, 0 if the listener serves all ports. */
   readonly listenerPort: number;
-  /** Only services of this port; absent: of all. */
+  /** Port of the services, all ports if absent. */
   readonly port?: number;
-  /** Only this service: whatever name a client used, it meant this one. */
+  /** Only this service, whichever name the client used. */
   readonly host?: string;
 }
 
 /** What all virtual hosts of a configuration have in common. */
-export interface Surroundings {
+export interface PlanContext {
   readonly selection: RouteSelection;
   readonly shape: ProxyShape;
   readonly push: PushContext;
   readonly scope: SidecarScope;
   readonly memory: Memory;
-  readonly reach: Reach;
+  readonly reach: ProxyReach;
 }
 
-/** What one virtual host is made for. */
-export interface Wanted {
+export interface VirtualHostSpec {
   readonly hostname: string;
-  /** The services behind the host; absent for a name that only a virtual service knows. */
+  /** The services of the host, absent for a name that only a virtual service has. */
   readonly group?: ServiceGroup;
   readonly port: number;
   readonly listenerPort: number;
-  /** Services that are another name for it. */
+  /** Services that are aliases of the host. */
   readonly aliasServices: readonly Service[];
-  /** Set where the name is one of these, with routes of its own. */
-  readonly alias?: Service;
-  /** One that has a route for the client; absent: the service's default route. */
-  readonly over: ResolvedVirtualService | undefined;
+  /** Set if the host is an alias with routes of its own. */
+  readonly aliasService?: Service;
+  /** The virtual service that has a route for the client, `undefined` for the default route. */
+  readonly virtualService: ResolvedVirtualService | undefined;
   readonly servicePort?: Port;
 }
 
-/** A virtual host with all domains that it wants: the same object for all clients that get the same. */
-export interface MadeVirtualHost {
+/** A virtual host with all domains that it requests. The same object for all clients with equal results. */
+export interface CachedVirtualHost {
   readonly name: string;
   readonly domains: Domains;
-  readonly over: ResolvedVirtualService | undefined;
-  readonly routes: MadeRoutes;
+  readonly virtualService: ResolvedVirtualService | undefined;
+  readonly routes: CachedRoutes;
   readonly part: VirtualHostPart;
 }
 
-/** The routes of a virtual host: what it is called is told apart by its name and domains. */
-export interface MadeRoutes {
+/** The routes of virtual hosts that differ only in name and domains. */
+export interface CachedRoutes {
   readonly part: Encodable;
   readonly dependsOn: readonly ConfigKey[];
-  /** The hosts that the routes lead to: what those mean, and their destination rules, are in them. */
-  readonly leadsTo: readonly string[];
-  /** Virtual hosts by the text of their domains. */
-  readonly hosts: Map<string, MadeVirtualHost>;
-  /** What of the client they depend on besides what hosts mean to it. */
-  readonly client: string;
-  /** What each host that they lead to meant; absent where one is another name for a service. */
-  readonly meant: readonly Meaning[] | undefined;
+  /** Hosts that the routes lead to. The routes depend on their services and destination rules. */
+  readonly destinationHosts: readonly string[];
+  /** Virtual hosts by {@link Domains.text}. */
+  readonly virtualHosts: Map<string, CachedVirtualHost>;
+  /** Properties of the client that the routes depend on, apart from how hosts resolve. */
+  readonly clientText: string;
+  /** How each destination host resolved, `undefined` if one of them is an alias. */
+  readonly resolutions: readonly HostResolution[] | undefined;
 }
 
-interface Meaning {
+interface HostResolution {
   readonly host: string;
   readonly service: Service | undefined;
   readonly rule: MergedDestinationRule | undefined;
 }
 
-/** Ways to say domains for the same routes; few clients differ. */
-const maxHosts = 64;
+/** Virtual hosts of the same routes that differ in their domains. Few clients differ. */
+const maxHostsOfRoutes = 64;
 
-export function makeVirtualHost(wanted: Wanted, around: Surroundings): MadeVirtualHost {
-  const routes = makeRoutes(wanted, around);
-  const domains = wantedDomains(wanted, around);
-  const name = virtualHostName(wanted.hostname, wanted.port);
-  let made = routes.hosts.get(domains.text);
-  if (made === undefined) {
+export function buildVirtualHost(spec: VirtualHostSpec, context: PlanContext): CachedVirtualHost {
+  const routes = buildRoutes(spec, context);
+  const domains = domainsForSpec(spec, context);
+  const name = virtualHostName(spec.hostname, spec.port);
+  let cached = routes.virtualHosts.get(domains.text);
+  if (cached === undefined) {
     const part = new VirtualHostPart(name, domains.all, routes.part);
-    made = { name, domains, over: wanted.over, routes, part };
-    setBounded(routes.hosts, domains.text, made, maxHosts);
+    cached = { name, domains, virtualService: spec.virtualService, routes, part };
+    setBounded(routes.virtualHosts, domains.text, cached, maxHostsOfRoutes);
   }
-  return made;
+  return cached;
 }
 
-/** Whether a client gets the very same virtual host that was made for another of the same mesh and configuration. */
-export function isSameFor(made: MadeVirtualHost, hostname: string, around: Surroundings): boolean {
-  const { reach } = around;
+/** Whether a client gets the virtual host that was built for another client of the same mesh and configuration. */
+export function isReusableFor(cached: CachedVirtualHost, hostname: string, context: PlanContext): boolean {
+  const { reach } = context;
   return (
-    isCalledTheSame(made, hostname, around) &&
-    made.routes.meant!.every(
+    hasSameNamesFor(cached, hostname, context) &&
+    cached.routes.resolutions!.every(
       ({ host, service, rule }) =>
         reach.serviceByHostname(host) === service &&
         (service === undefined || reach.destinationRuleFor(service) === rule),
@@ -115,84 +114,84 @@ export function isSameFor(made: MadeVirtualHost, hostname: string, around: Surro
   );
 }
 
-/** As {@link isSameFor}, where all that its routes lead to means the same to both clients. */
-export function isCalledTheSame(
-  { over, domains, routes }: MadeVirtualHost,
+/** As {@link isReusableFor}, if all destination hosts resolve equally for both clients. */
+export function hasSameNamesFor(
+  { virtualService, domains, routes }: CachedVirtualHost,
   hostname: string,
-  { shape }: Surroundings,
+  { shape }: PlanContext,
 ): boolean {
   return (
-    routes.meant !== undefined &&
-    domains.shared !== undefined &&
-    routes.client === clientText(over, shape) &&
-    domains.shared === sharedLabels(hostname, shape.dnsDomain)
+    routes.resolutions !== undefined &&
+    domains.sharedLabelCount !== undefined &&
+    routes.clientText === clientTextOf(virtualService, shape) &&
+    domains.sharedLabelCount === sharedLabels(hostname, shape.dnsDomain)
   );
 }
 
-function clientText(over: ResolvedVirtualService | undefined, shape: ProxyShape): string {
-  return `${shapeTextFor(over, shape)} ${namespaceTextFor(over, shape.configNamespace)}`;
+function clientTextOf(virtualService: ResolvedVirtualService | undefined, shape: ProxyShape): string {
+  return `${shapeTextFor(virtualService, shape)} ${namespaceTextFor(virtualService, shape.configNamespace)}`;
 }
 
-const narrowed = onceFor((_: VirtualHostPart) => new Map<string, VirtualHostPart>());
+const narrowedParts = onceFor((_: VirtualHostPart) => new Map<string, VirtualHostPart>());
 
-/** A virtual host with some of its domains: others claimed the rest. The same for who claims the same again. */
-export function withDomains({ name, routes, part }: MadeVirtualHost, domains: readonly string[]): VirtualHostPart {
-  const ofPart = narrowed(part);
+/** A virtual host with some of its domains, because other hosts have the rest. Cached by these domains. */
+export function withDomains({ name, routes, part }: CachedVirtualHost, domains: readonly string[]): VirtualHostPart {
+  const byDomains = narrowedParts(part);
   const key = domains.join();
-  let less = ofPart.get(key);
-  if (less === undefined) {
-    less = new VirtualHostPart(name, domains, routes.part);
-    setBounded(ofPart, key, less, maxHosts);
+  let narrowedPart = byDomains.get(key);
+  if (narrowedPart === undefined) {
+    narrowedPart = new VirtualHostPart(name, domains, routes.part);
+    setBounded(byDomains, key, narrowedPart, maxHostsOfRoutes);
   }
-  return less;
+  return narrowedPart;
 }
 
 const everyDomain: Domains = { all: ['*'], text: '*' };
 
-function wantedDomains(wanted: Wanted, { selection, shape, push }: Surroundings): Domains {
-  const { group, alias, hostname, port, aliasServices } = wanted;
-  if (selection.host !== undefined && alias === undefined) return everyDomain;
+function domainsForSpec(spec: VirtualHostSpec, { selection, shape, push }: PlanContext): Domains {
+  const { group, aliasService, hostname, port, aliasServices } = spec;
+  if (selection.host !== undefined && aliasService === undefined) return everyDomain;
   const options: DomainOptions = {
     proxyDomain: shape.dnsDomain,
     absoluteNames: push.features.absoluteNames,
     ...(selection.port === undefined && { port }),
   };
   const aliases = aliasServices.map((one) => one.hostname);
-  if (group !== undefined && alias === undefined) return domainsOfGroup(group, aliases, options);
-  return textedDomains({ hostname, addresses: [], aliases }, options);
+  if (group !== undefined && aliasService === undefined) return domainsOfGroup(group, aliases, options);
+  return domainsWithText({ hostname, addresses: [], aliases }, options);
 }
 
-/** Looked up by what they are made from, and not by who asks: namespaces that have the same rules share them. */
-function makeRoutes(wanted: Wanted, { shape, push, memory, reach }: Surroundings): MadeRoutes {
-  const { hostname, port, listenerPort, group, aliasServices, alias, over, servicePort } = wanted;
+/** Routes are cached by their inputs and not by client, so that namespaces with the same rules share them. */
+function buildRoutes(spec: VirtualHostSpec, { shape, push, memory, reach }: PlanContext): CachedRoutes {
+  const { hostname, port, listenerPort, group, aliasServices, aliasService, virtualService, servicePort } = spec;
   const services = group?.services ?? [];
-  const inputs: unknown[] = [...services, ...aliasServices, alias, over, push.mesh];
-  const hosts = over === undefined ? [hostname] : destinationsOf(over);
-  const leadsTo = new Set(hosts);
-  const meanings: Meaning[] = [];
+  const inputs: unknown[] = [...services, ...aliasServices, aliasService, virtualService, push.mesh];
+  const hosts = virtualService === undefined ? [hostname] : destinationsOf(virtualService);
+  const destinationHosts = new Set(hosts);
+  const resolved: HostResolution[] = [];
   let rules = '';
   for (const host of hosts) {
-    const { chain } = namedBy(host, reach);
+    const { chain } = resolveAlias(host, reach);
     const [first] = chain;
     if (chain.length <= 1) {
-      meanings.push({ host, service: first, rule: first && reach.destinationRuleFor(first) });
+      resolved.push({ host, service: first, rule: first && reach.destinationRuleFor(first) });
     }
-    // What the name stands for, step by step, and the rule for each.
+    // Each step of the alias chain, with its destination rule.
     for (const one of chain) {
       const rule = reach.destinationRuleFor(one);
       inputs.push(one, rule);
       rules += ` ${serviceText(one)}=${ruleText(rule)}`;
-      leadsTo.add(one.hostname);
+      destinationHosts.add(one.hostname);
     }
     inputs.push(undefined);
     rules += ';';
   }
-  const named = `${group?.text ?? hostname} ${aliasServices.map((one) => one.hostname).join()} ${alias?.hostname ?? ''}`;
-  const client = clientText(over, shape);
-  const meant = meanings.length === hosts.length ? meanings : undefined;
-  const key = `${named} ${port} ${listenerPort} ${ruleText(over)} ${client}${rules}`;
-  return memory.recall('RDS', key, inputs, (): MadeRoutes => {
-    const others = alias === undefined ? aliasServices : [alias];
+  const named = `${group?.text ?? hostname} ${aliasServices.map((one) => one.hostname).join()} ${aliasService?.hostname ?? ''}`;
+  const client = clientTextOf(virtualService, shape);
+  const resolutions = resolved.length === hosts.length ? resolved : undefined;
+  const key = `${named} ${port} ${listenerPort} ${ruleText(virtualService)} ${client}${rules}`;
+  return memory.recall('RDS', key, inputs, (): CachedRoutes => {
+    const namedAliases = aliasService === undefined ? aliasServices : [aliasService];
     const context: RouteContext = {
       shape,
       gateway: 'mesh',
@@ -201,18 +200,21 @@ function makeRoutes(wanted: Wanted, { shape, push, memory, reach }: Surroundings
       meshRetry: push.mesh.defaultHttpRetryPolicy,
     };
     const routes =
-      over === undefined
+      virtualService === undefined
         ? dependingAll([defaultRoute(services[0]!, servicePort!, hostname, context)])
-        : virtualServiceRoutes(over, [context]);
-    const dependsOn = [...[...services.slice(0, 1), ...others].map(serviceKey), ...routes.dependsOn];
-    const origins = [...[...services, ...others].flatMap(serviceOrigin), ...virtualServiceOrigins(over)];
+        : virtualServiceRoutes(virtualService, [context]);
+    const dependsOn = [...[...services.slice(0, 1), ...namedAliases].map(serviceKey), ...routes.dependsOn];
+    const origins = [
+      ...[...services, ...namedAliases].flatMap(serviceOrigin),
+      ...virtualServiceOrigins(virtualService),
+    ];
     return {
       part: routesPart(routes.value, origins),
       dependsOn,
-      leadsTo: [...leadsTo],
-      hosts: new Map(),
-      client,
-      meant,
+      destinationHosts: [...destinationHosts],
+      virtualHosts: new Map(),
+      clientText: client,
+      resolutions,
     };
   });
 }

@@ -1,6 +1,6 @@
 /**
- * Envoy refuses a route configuration in which a domain is there twice, in whatever case: one object would stop every update of
- * all others. Random meshes, and two tenants who spell a host differently.
+ * Envoy rejects a route configuration in which a domain occurs twice, regardless of case, so one such object would
+ * block all updates. Checks random meshes, and two tenants that spell a host differently.
  */
 import { expect, it } from 'vitest';
 import { stringify } from 'yaml';
@@ -22,7 +22,7 @@ const isValid = (object: WrittenObject): boolean =>
 
 const documents = (objects: readonly object[]): string => objects.map((object) => stringify(object)).join('---\n');
 
-/** Of a gateway that all Gateways select, and of a sidecar: the domains of each route configuration. */
+/** Domains of each route configuration, of a gateway that all Gateway objects select, and of a sidecar. */
 function domains(context: PushContext, ports: readonly number[]): string[][] {
   const edge = givenShape({ type: 'router', namespace: 'shop', labels: { istio: 'edge' } }, context);
   const sidecar = givenShape({ namespace: 'shop' }, context);
@@ -37,19 +37,19 @@ function domains(context: PushContext, ports: readonly number[]): string[][] {
 
 const twice = (names: readonly string[]): string[] => names.filter((name, index) => names.indexOf(name) !== index);
 
-it('no domain is there twice in a random mesh', () => {
+it('no domain occurs twice in a random mesh', () => {
   const seeds = sized({ quick: 60, short: 100, full: 2_000 });
-  let [most, capitals] = [0, 0];
+  let [maxDomains, capitals] = [0, 0];
   for (let seed = 0; seed < seeds; seed++) {
     const text = documents(randomConfiguration(seed, around).filter(isValid));
     if (/(hosts?|sniHosts): *\n? *-? *[^\s:]*[A-Z]/.test(text)) capitals++;
     for (const names of domains(givenMesh(text).context, around.servicePorts)) {
-      most = Math.max(most, names.length);
+      maxDomains = Math.max(maxDomains, names.length);
       expect([seed, twice(names)]).toEqual([seed, []]);
     }
   }
-  // Something was there to be seen.
-  expect(most).toBeGreaterThan(10);
+  // The random meshes must contain cases that could fail.
+  expect(maxDomains).toBeGreaterThan(10);
   expect(capitals).toBeGreaterThan(seeds / 10);
 });
 
@@ -59,7 +59,7 @@ const of = (kind: string, namespace: string, spec: object): object => ({
   spec,
 });
 
-it('two tenants who spell a host differently have one virtual host, in a gateway and in a sidecar', () => {
+it('two tenants with different spellings of a host share one virtual host, in a gateway and in a sidecar', () => {
   const route = { destination: { host: 'Shop.Example.com' } };
   const mesh = ['shop', 'bank'].flatMap((namespace) => {
     const hosts = [namespace === 'shop' ? 'Shop.example.com' : 'shop.Example.com'];

@@ -1,4 +1,4 @@
-/** Hosts of virtual services that no service has as its name. */
+/** Hosts of virtual services that belong to no service. */
 import {
   coveringKeys,
   isHostWithin,
@@ -14,13 +14,13 @@ import type { ServiceGroup } from './service-groups.ts';
 import type { RouteSelection } from './sidecar-virtual-hosts.ts';
 import type { ByHost, ClientRules } from './virtual-services-by-host.ts';
 
-/** Host names that no registry knows are served on this port alone. */
+/** The only port that serves hosts without a service. */
 const portOfUnknownHosts = 80;
 
 export interface UnknownHost {
   readonly hostname: string;
   readonly port: number;
-  readonly over: ResolvedVirtualService;
+  readonly virtualService: ResolvedVirtualService;
 }
 
 interface UnknownHosts {
@@ -29,9 +29,9 @@ interface UnknownHosts {
   readonly hosts: readonly UnknownHost[];
 }
 
-const unknownOf = new WeakMap<readonly ServiceGroup[], WeakMap<ByHost, UnknownHosts>>();
+const unknownHostsByGroups = new WeakMap<readonly ServiceGroup[], WeakMap<ByHost, UnknownHosts>>();
 
-/** The virtual services' hosts that no service has as its name. Namespaces that see the same share the list. */
+/** Namespaces that see the same objects share the list. */
 export function unknownHosts(
   selection: RouteSelection,
   groups: readonly ServiceGroup[],
@@ -39,32 +39,32 @@ export function unknownHosts(
   scope: SidecarScope,
 ): readonly UnknownHost[] {
   if (selection.host !== undefined) return [];
-  const make = (): readonly UnknownHost[] => {
+  const find = (): readonly UnknownHost[] => {
     const portOf = portOfUnknown(selection, groups, scope);
     return [...rules.hosts].flatMap((hostname) => {
       const port = portOf(hostname);
-      const over = port === undefined ? undefined : rules.at(port).get(hostname);
-      return port === undefined || over === undefined ? [] : [{ hostname, port, over }];
+      const virtualService = port === undefined ? undefined : rules.at(port).get(hostname);
+      return port === undefined || virtualService === undefined ? [] : [{ hostname, port, virtualService }];
     });
   };
-  // Of one port all virtual services are those of that port.
-  if (selection.port === undefined && !rules.sameAtAllPorts) return make();
+  // All virtual services of a port-specific configuration are those of its port.
+  if (selection.port === undefined && !rules.sameAtAllPorts) return find();
   const byHost = rules.at(selection.listenerPort);
-  const ofGroups = unknownOf.get(groups) ?? new WeakMap<ByHost, UnknownHosts>();
-  unknownOf.set(groups, ofGroups);
+  const byRules = unknownHostsByGroups.get(groups) ?? new WeakMap<ByHost, UnknownHosts>();
+  unknownHostsByGroups.set(groups, byRules);
   const { services } = selection.egress;
-  let known = ofGroups.get(byHost);
+  let known = byRules.get(byHost);
   if (known?.services !== services || known.known !== scope.services) {
-    known = { services, known: scope.services, hosts: make() };
-    ofGroups.set(byHost, known);
+    known = { services, known: scope.services, hosts: find() };
+    byRules.set(byHost, known);
   }
   return known.hosts;
 }
 
 /**
- * The port on which a virtual service's host is served that no service has as its name: a name under a wildcard
- * service has that one's port; a name that no service covers has port 80; a wildcard over services has none, because
- * they have their own virtual hosts.
+ * The port that serves a virtual service's host which belongs to no service. A name within a wildcard service has the
+ * port of that service. A name outside of all services has port 80. A wildcard that contains services has no port,
+ * because these have their own virtual hosts.
  */
 function portOfUnknown(
   selection: RouteSelection,
@@ -72,26 +72,26 @@ function portOfUnknown(
   scope: SidecarScope,
 ): (hostname: string) => number | undefined {
   const { services } = selection.egress;
-  const registered = namesOf(services, scope);
+  const registered = resolvableNames(services, scope);
   const wildcards = new Map<string, number>();
   for (const [place, { service }] of groups.entries()) {
     if (isWildcard(service.hostname) && !wildcards.has(service.hostname)) wildcards.set(service.hostname, place);
   }
-  const isOverServices = wildcardsOver(services);
+  const isAboveServices = coversServices(services);
   const onUnknownPort = selection.port === undefined || selection.port === portOfUnknownHosts;
   return (hostname) => {
     if (registered.has(hostname)) return undefined;
     const wider =
       wildcards.size === 0 ? [] : [...coveringKeys(hostname, wildcards)].map((host) => wildcards.get(host)!);
     if (wider.length > 0) return groups[Math.min(...wider)]!.port.number;
-    // Only a wildcard can have other names within it.
-    if (isWildcard(hostname) && isOverServices(hostname)) return undefined;
+    // Only a wildcard can contain other names.
+    if (isWildcard(hostname) && isAboveServices(hostname)) return undefined;
     return onUnknownPort ? portOfUnknownHosts : undefined;
   };
 }
 
-/** Whether any service lies within a wildcard. There may be as many wildcards as services. */
-function wildcardsOver(services: readonly Service[]): (wildcard: string) => boolean {
+/** Whether a wildcard contains any service. There may be as many wildcards as services. */
+function coversServices(services: readonly Service[]): (wildcard: string) => boolean {
   let wider: Names | undefined;
   return (wildcard) => {
     if (isPartialWildcard(wildcard)) return services.some(({ hostname }) => isHostWithin(hostname, wildcard));
@@ -103,15 +103,15 @@ function wildcardsOver(services: readonly Service[]): (wildcard: string) => bool
 type Names = ReadonlySet<string>;
 const namesOfServices = new WeakMap<readonly Service[], WeakMap<readonly Service[], Names>>();
 
-/** Names that stand for something in the mesh: what stands for nothing is nobody's. */
-function namesOf(services: readonly Service[], scope: SidecarScope): Names {
+/** Host names of services, without aliases that resolve to no service. */
+function resolvableNames(services: readonly Service[], scope: SidecarScope): Names {
   const known = namesOfServices.get(services) ?? new WeakMap<readonly Service[], Names>();
   namesOfServices.set(services, known);
   let names = known.get(scope.services);
   if (names === undefined) {
     const behind = (service: Service) => serviceBehind(service, (host) => scope.serviceByHostname(host));
-    const standing = services.filter((service) => !isAlias(service) || behind(service) !== undefined);
-    names = new Set(standing.map(({ hostname }) => hostname));
+    const resolvable = services.filter((service) => !isAlias(service) || behind(service) !== undefined);
+    names = new Set(resolvable.map(({ hostname }) => hostname));
     known.set(scope.services, names);
   }
   return names;

@@ -1,4 +1,6 @@
-/** A virtual host in two pieces: what it is called, which clients of different namespaces say differently, and its routes. */
+/**
+ * A virtual host in two parts: name and domains, which depend on the client's namespace, and routes, which rarely do.
+ */
 import { create } from '@bufbuild/protobuf';
 import {
   type Route,
@@ -12,20 +14,20 @@ import { Encodable } from '../../messages/resource.ts';
 import { wireForm } from '../../messages/wire-form.ts';
 import { virtualHost } from '../translate/route-configuration.ts';
 
-/** All of a virtual host but its name and domains: encoded once, however many hosts have these routes. */
+/** All fields of a virtual host except name and domains. Encoded once for all hosts that share the routes. */
 export function routesPart(routes: Route[], origins: readonly Origin[]): Encodable {
   return new Encodable(VirtualHostSchema, withOrigins(virtualHost('', [], routes), origins));
 }
 
 let lastNumber = 0;
 
-/** Name and domains are the fields 1 and 2: their bytes, and then those of the rest, are the bytes of the whole. */
+/** Name and domains are fields 1 and 2, so their bytes followed by those of the rest are a valid message. */
 export class VirtualHostPart implements NamedPart {
-  /** A number that no other part of the program has. */
+  /** Unique in the process. */
   readonly number = ++lastNumber;
   readonly name: string;
   readonly domains: readonly string[];
-  /** All but its name and domains. */
+  /** All fields except name and domains. */
   readonly rest: Encodable;
   #head: Uint8Array | undefined;
 

@@ -1,4 +1,4 @@
-/** The virtual services of a listener by the hosts whose requests they route. */
+/** Virtual services of a listener by the hosts whose requests they route. */
 import { onceFor, onceForPair } from '../../../model/collections/once-for.ts';
 import { setBounded } from '../../../model/collections/set-bounded.ts';
 import { mostSpecific } from '../../../model/fields/hostname.ts';
@@ -13,17 +13,18 @@ export type ByHost = ReadonlyMap<string, ResolvedVirtualService>;
 
 /** The virtual services that have a route for a client, by host. */
 export interface ClientRules {
-  /** All hosts of which any has one, for this client or another. */
+  /** All hosts that have a virtual service, for any client. */
   readonly hosts: Iterable<string>;
-  /** Which port a request is sent to changes nothing. */
+  /** No match depends on the port. */
   readonly sameAtAllPorts: boolean;
-  /** The same map for clients and ports that the same virtual services have a route for. */
+  /** Returns the same map if the same virtual services have a route. */
   at(port: number): ByHost;
 }
 
 /**
- * Of several of one host the first that has a route for the client holds, the others are ignored (§8.5): one that has none is
- * passed over, so that requests are not left without a route because of what is written for somebody else.
+ * The first virtual service of a host that has a route for the client applies, others are ignored (§8.5). Virtual
+ * services without a route for the client are skipped, so that matches for other clients do not leave requests without
+ * a route.
  */
 export function clientRules(services: readonly ResolvedVirtualService[], shape: ProxyShape): ClientRules {
   const { all, conditional, anyPort } = rulesOf(services);
@@ -31,103 +32,103 @@ export function clientRules(services: readonly ResolvedVirtualService[], shape: 
   const at = (port: number): ByHost => {
     const known = byPort.get(port);
     if (known !== undefined) return known;
-    const made = conditional.length === 0 ? all : held(services, shape, port);
-    byPort.set(port, made);
-    return made;
+    const rules = conditional.length === 0 ? all : rulesForClient(services, shape, port);
+    byPort.set(port, rules);
+    return rules;
   };
   return { hosts: all.keys(), sameAtAllPorts: !anyPort, at };
 }
 
-/** For each of the groups, in their order, the virtual service that routes what is sent to it. */
-export function virtualServicesOver(
+/** The virtual service of each group, in the order of the groups. */
+export function virtualServicesOfGroups(
   groups: readonly ServiceGroup[],
   rules: ClientRules,
   listenerPort: number,
 ): readonly (ResolvedVirtualService | undefined)[] {
-  if (listenerPort !== 0 || rules.sameAtAllPorts) return allOver(groups, rules.at(listenerPort));
-  return groups.map((group) => over(group, rules.at(group.port.number)));
+  if (listenerPort !== 0 || rules.sameAtAllPorts) return virtualServicesOfAll(groups, rules.at(listenerPort));
+  return groups.map((group) => virtualServiceOf(group, rules.at(group.port.number)));
 }
 
 interface Rules {
   readonly all: ByHost;
-  /** Those that have a route for some clients, or some ports. */
+  /** Virtual services that have a route only for some clients or ports. */
   readonly conditional: readonly ResolvedVirtualService[];
-  /** Any of these looks at the port. */
+  /** Any of {@link conditional} matches on the port. */
   readonly anyPort: boolean;
-  /** By which of the conditional ones have no route. */
-  readonly without: Map<string, ByHost>;
+  /** Results by the conditional virtual services that have no route. */
+  readonly byExcluded: Map<string, ByHost>;
 }
 
 const rulesOf = onceFor((services: readonly ResolvedVirtualService[]): Rules => {
-  const conditional = services.filter((service) => !facts(service).forAll);
+  const conditional = services.filter((service) => !facts(service).appliesToAll);
   const anyPort = conditional.some((service) => facts(service).matches.some(({ port }) => port !== undefined));
-  return { all: firstByHost(services, noneWithout), conditional, anyPort, without: new Map() };
+  return { all: firstByHost(services, noneExcluded), conditional, anyPort, byExcluded: new Map() };
 });
 
-const noneWithout: ReadonlySet<ResolvedVirtualService> = new Set();
+const noneExcluded: ReadonlySet<ResolvedVirtualService> = new Set();
 
-/** Few virtual services ask who the client is, and most clients get the same answers. */
-const mostAnswers = 64;
+/** Few virtual services match on the client, and most clients get equal results. */
+const maxVariants = 64;
 
-function held(services: readonly ResolvedVirtualService[], shape: ProxyShape, port: number): ByHost {
-  const { all, conditional, without } = rulesOf(services);
+function rulesForClient(services: readonly ResolvedVirtualService[], shape: ProxyShape, port: number): ByHost {
+  const { all, conditional, byExcluded } = rulesOf(services);
   const context = { shape, gateway: 'mesh', listenerPort: port };
   const places = conditional.flatMap((service, place) =>
     facts(service).matches.some((match) => appliesTo(match, context)) ? [] : [place],
   );
   if (places.length === 0) return all;
   const key = places.join();
-  let byHost = without.get(key);
+  let byHost = byExcluded.get(key);
   if (byHost === undefined) {
     byHost = firstByHost(services, new Set(places.map((place) => conditional[place]!)));
-    setBounded(without, key, byHost, mostAnswers);
+    setBounded(byExcluded, key, byHost, maxVariants);
   }
   return byHost;
 }
 
 function firstByHost(
   services: readonly ResolvedVirtualService[],
-  without: ReadonlySet<ResolvedVirtualService>,
+  excluded: ReadonlySet<ResolvedVirtualService>,
 ): ByHost {
   const byHost = new Map<string, ResolvedVirtualService>();
   for (const service of services) {
-    if (without.has(service) || facts(service).matches.length === 0) continue;
+    if (excluded.has(service) || facts(service).matches.length === 0) continue;
     for (const host of service.config.spec.hosts) if (!byHost.has(host)) byHost.set(host, service);
   }
   return byHost;
 }
 
 interface Facts {
-  /** Of all its routes that do something. */
+  /** Matches of all routes that have an effect. */
   readonly matches: readonly HttpMatchRequest[];
-  /** One of them holds whoever the client is. */
-  readonly forAll: boolean;
+  /** One of the matches applies to every client. */
+  readonly appliesToAll: boolean;
 }
 
 const everything: readonly HttpMatchRequest[] = [{}];
 
 const facts = onceFor(({ config }: ResolvedVirtualService): Facts => {
   const matches = (config.spec.http ?? [])
-    .filter(doesSomething)
+    .filter(hasEffect)
     .flatMap(({ match }) => (match?.length ? match : everything));
-  return { matches, forAll: matches.length === 0 || matches.some(isForAll) };
+  return { matches, appliesToAll: matches.length === 0 || matches.some(matchesAllClients) };
 });
 
-function doesSomething(http: HttpRoute): boolean {
+function hasEffect(http: HttpRoute): boolean {
   return http.redirect !== undefined || http.directResponse !== undefined || usedDestinations(http).length > 0;
 }
 
-function isForAll({ never, port, sourceLabels, sourceNamespace, gateways }: HttpMatchRequest): boolean {
-  const asksNothing = Object.keys(sourceLabels ?? {}).length === 0 && sourceNamespace === undefined;
-  return !never && port === undefined && asksNothing && (!gateways?.length || gateways.includes('mesh'));
+function matchesAllClients({ never, port, sourceLabels, sourceNamespace, gateways }: HttpMatchRequest): boolean {
+  const hasNoSourceMatch = Object.keys(sourceLabels ?? {}).length === 0 && sourceNamespace === undefined;
+  return !never && port === undefined && hasNoSourceMatch && (!gateways?.length || gateways.includes('mesh'));
 }
 
-const allOver = onceForPair(
+const virtualServicesOfAll = onceForPair(
   (groups: readonly ServiceGroup[], byHost: ByHost): readonly (ResolvedVirtualService | undefined)[] =>
-    groups.map((group) => over(group, byHost)),
+    groups.map((group) => virtualServiceOf(group, byHost)),
 );
 
-function over({ service: { hostname } }: ServiceGroup, byHost: ByHost): ResolvedVirtualService | undefined {
+function virtualServiceOf({ service: { hostname } }: ServiceGroup, byHost: ByHost): ResolvedVirtualService | undefined {
   const exact = byHost.get(hostname);
   if (exact !== undefined) return exact;
   const host = mostSpecific(hostname, byHost);

@@ -1,4 +1,4 @@
-/** Where a route sends requests, and how (spec/discovery.md §8.6: route, timeout, mirror, rewrite). */
+/** Where and how a route forwards requests (spec/discovery.md §8.6, route, timeout, mirror, rewrite). */
 
 import { create, equals } from '@bufbuild/protobuf';
 import {
@@ -21,7 +21,7 @@ import type { Init } from '../../messages/init.ts';
 import { runtimePercent } from '../../messages/percent.ts';
 import { duration } from '../../messages/protobuf-duration.ts';
 import { resolveDestination } from '../../traffic/destination.ts';
-import type { Reach } from '../../traffic/reach.ts';
+import type { ProxyReach } from '../../traffic/reach.ts';
 import { effectivePolicy } from '../../traffic/traffic-policy.ts';
 import { type Depending, dependingAll } from './depending.ts';
 import { hashPolicy } from './hash-policy.ts';
@@ -29,12 +29,12 @@ import { headerFields, hostFromHeaders } from './headers.ts';
 import { retryPolicy } from './retry.ts';
 
 export interface ActionContext {
-  readonly reach: Reach;
+  readonly reach: ProxyReach;
   readonly listenerPort: number;
   readonly meshRetry: HttpRetry | undefined;
 }
 
-/** @param destinations at least one. */
+/** @param destinations at least one */
 export function forwardAction(
   route: HttpRoute,
   destinations: readonly HttpRouteDestination[],
@@ -58,7 +58,7 @@ export function forwardAction(
   return { value, dependsOn };
 }
 
-/** Destinations that get requests: of several, those with a weight. */
+/** Destinations that receive requests: a single one, or those with a weight. */
 export function usedDestinations(route: HttpRoute): readonly HttpRouteDestination[] {
   const all = route.route ?? [];
   if (all.length <= 1) return all;
@@ -87,7 +87,7 @@ function clusterSpecifier(
   };
 }
 
-/** The headers of a single destination are the route's; of several, each cluster has its own. */
+/** A single destination's headers belong to the route. With several, each weighted cluster has its own. */
 function soleHost(destinations: readonly HttpRouteDestination[]): string | undefined {
   return destinations.length === 1 ? hostFromHeaders(destinations[0]!.headers) : undefined;
 }
@@ -96,20 +96,19 @@ function clusterOf(destination: Destination, { reach, listenerPort }: ActionCont
   return resolveDestination(destination, listenerPort, reach).cluster;
 }
 
-/** The hash of a request covers everything that any of its destinations is sticky by, each once. */
+/** The union of the hash policies of all destinations. */
 function hashPolicies(
   destinations: readonly HttpRouteDestination[],
   context: ActionContext,
 ): Depending<RouteAction_HashPolicy[]> {
   const { value, dependsOn } = dependingAll(destinations.map(({ destination }) => hashOf(destination, context)));
   const found = value.filter((policy) => policy !== undefined);
-  const once = found.filter(
+  const distinct = found.filter(
     (policy, place) => !found.slice(0, place).some((earlier) => equals(RouteAction_HashPolicySchema, earlier, policy)),
   );
-  return { value: once, dependsOn };
+  return { value: distinct, dependsOn };
 }
 
-/** The hash policy of a destination's traffic policy. */
 export function hashOf(
   destination: Destination,
   context: ActionContext,
@@ -122,8 +121,8 @@ export function hashOf(
 }
 
 function mirrors(route: HttpRoute, context: ActionContext): RouteAction_RequestMirrorPolicy[] {
-  const own = route.mirror ? [{ destination: route.mirror, percentage: route.mirrorPercentage }] : [];
-  return [...own, ...(route.mirrors ?? [])]
+  const singleMirror = route.mirror ? [{ destination: route.mirror, percentage: route.mirrorPercentage }] : [];
+  return [...singleMirror, ...(route.mirrors ?? [])]
     .filter(({ percentage }) => percentage?.value !== 0)
     .map(({ destination, percentage }) =>
       create(RouteAction_RequestMirrorPolicySchema, {
@@ -134,10 +133,10 @@ function mirrors(route: HttpRoute, context: ActionContext): RouteAction_RequestM
     );
 }
 
-function rewrite({ rewrite: wanted }: HttpRoute): Init<typeof RouteActionSchema> {
-  if (wanted?.uriRegexRewrite) {
-    const { match, rewrite: substitution } = wanted.uriRegexRewrite;
+function rewrite({ rewrite: settings }: HttpRoute): Init<typeof RouteActionSchema> {
+  if (settings?.uriRegexRewrite) {
+    const { match, rewrite: substitution } = settings.uriRegexRewrite;
     return { regexRewrite: { pattern: { regex: match }, substitution } };
   }
-  return wanted?.uri ? { prefixRewrite: wanted.uri } : {};
+  return settings?.uri ? { prefixRewrite: settings.uri } : {};
 }

@@ -3,8 +3,8 @@ import { domainsOf } from './domains.ts';
 
 const proxyDomain = 'shop.svc.cluster.local';
 
-describe('the names of a service', () => {
-  it('of the client’s own namespace are all that its resolver would complete', () => {
+describe('domains of a service', () => {
+  it("a service of the client's namespace has all names that its resolver completes", () => {
     const domains = domainsOf({ hostname: 'reviews.shop.svc.cluster.local', addresses: ['10.1.0.2'] }, { proxyDomain });
     expect(domains).toEqual([
       'reviews.shop.svc.cluster.local',
@@ -16,7 +16,7 @@ describe('the names of a service', () => {
     ]);
   });
 
-  it('of another namespace have the namespace in them', () => {
+  it('a service of another namespace has names that contain the namespace', () => {
     const domains = domainsOf({ hostname: 'reviews.other.svc.cluster.local', addresses: [] }, { proxyDomain });
     expect(domains).toEqual([
       'reviews.other.svc.cluster.local',
@@ -26,28 +26,28 @@ describe('the names of a service', () => {
     ]);
   });
 
-  it('outside of the client’s domain are the host alone; IPv6 addresses are in brackets; ranges are no names', () => {
+  it("a service outside the client's domain has only its host, IPv6 addresses have brackets, and ranges have no names", () => {
     const service = { hostname: 'api.example.com', addresses: ['2001:db8::1', '10.0.0.0/8', '0.0.0.0'] };
     expect(domainsOf(service, { proxyDomain })).toEqual(['api.example.com', 'api.example.com.', '[2001:db8::1]']);
   });
 
-  it('that are an IPv6 address are in brackets, as clients write it', () => {
+  it('an IPv6 address is in brackets, as clients write it', () => {
     expect(domainsOf({ hostname: '2001:db8::1', addresses: [] }, { proxyDomain })).toEqual(['[2001:db8::1]']);
     expect(domainsOf({ hostname: '2001:db8::1', addresses: [] }, { proxyDomain, port: 80 })).toContain(
       '[2001:db8::1]:80',
     );
   });
 
-  it('that are a wildcard stay as they are', () => {
+  it('a wildcard is unchanged', () => {
     expect(domainsOf({ hostname: '*.example.com', addresses: [] }, { proxyDomain })).toEqual(['*.example.com']);
   });
 
-  it('of a headless service cover its pods', () => {
+  it('a headless service has domains for its pods', () => {
     const service = { hostname: 'db.shop.svc.cluster.local', addresses: ['0.0.0.0'], headless: true };
     expect(domainsOf(service, { proxyDomain })).toContain('*.db.shop');
   });
 
-  it('have the port where a listener serves all ports', () => {
+  it('domains contain the port if a listener serves all ports', () => {
     const domains = domainsOf({ hostname: '*.example.com', addresses: [] }, { proxyDomain, port: 8080 });
     expect(domains).toEqual(['*.example.com', '*.example.com:8080']);
   });

@@ -1,4 +1,4 @@
-/** The names under which clients ask for a service (spec/discovery.md §8.5, domains). */
+/** The domains under which clients request a service (spec/discovery.md §8.5, domains). */
 import { isIPv6 } from 'node:net';
 import { isWildcard } from '../../../model/fields/hostname.ts';
 import { isUnspecified } from '../../../runtime/addresses/unspecified-address.ts';
@@ -7,18 +7,17 @@ import { bracketed, isCidr } from '../../messages/address.ts';
 export interface NamedService {
   readonly hostname: string;
   readonly addresses: readonly string[];
-  /** Other names for it. */
   readonly aliases?: readonly string[];
-  /** Headless: its pods are asked for by name. */
+  /** A headless service, whose pods have DNS names. */
   readonly headless?: boolean;
 }
 
 export interface DomainOptions {
-  /** Names with a dot at their end are served as well; absent: they are. */
+  /** Adds names with a trailing dot. Default `true`. */
   readonly absoluteNames?: boolean;
-  /** `shop.svc.cluster.local`: the search domain of the client. */
+  /** The search domain of the client, such as `shop.svc.cluster.local`. */
   readonly proxyDomain: string;
-  /** Set where the port cannot be left out of the match: a listener that serves all ports. */
+  /** Set for a listener that serves all ports, where the port must be part of the match. */
   readonly port?: number;
 }
 
@@ -36,15 +35,15 @@ export function domainsOf(service: NamedService, options: DomainOptions): readon
   return port === undefined ? domains : domains.flatMap((domain) => [domain, `${domain}:${port}`]);
 }
 
-/** The forms of a host's name, also with the trailing dot of an absolute one. */
+/** A host name, and its form with a trailing dot. */
 function hostForms(hostname: string, absoluteNames: boolean): string[] {
   if (isIPv6(hostname)) return [bracketed(hostname)];
   return isWildcard(hostname) || !absoluteNames ? [hostname] : [hostname, `${hostname}.`];
 }
 
 /**
- * What a resolver would complete with the client's search domain: `reviews`, `reviews.shop`, `reviews.shop.svc` for a
- * client of the namespace `shop`; without the bare name for clients of others.
+ * Names that a resolver completes with the client's search domain: `reviews`, `reviews.shop`, `reviews.shop.svc` for a
+ * client in namespace `shop`. Clients of other namespaces have no bare name.
  */
 export function shortNames(hostname: string, proxyDomain: string): readonly string[] {
   const shared = sharedLabels(hostname, proxyDomain);
@@ -52,19 +51,19 @@ export function shortNames(hostname: string, proxyDomain: string): readonly stri
   const host = hostname.split('.');
   const unique = host.slice(0, host.length - shared);
   const names = [unique.join('.'), host.slice(0, unique.length + 1).join('.')];
-  // A Kubernetes name of the client's own namespace: `svc` stands one label further.
+  // In a Kubernetes name of the client's own namespace, `svc` is one label further.
   if (host[unique.length + 1] === 'svc') names.push(host.slice(0, unique.length + 2).join('.'));
   return names;
 }
 
 /**
- * How many labels at their end a name and a client's search domain have in common: all that the client's short names for it
- * depend on. 0 for a wildcard, which has none.
+ * Number of trailing labels that a name shares with a search domain, on which the client's short names depend. 0 for a
+ * wildcard, which has no short names.
  */
 export function sharedLabels(hostname: string, proxyDomain: string): number {
   if (isWildcard(hostname)) return 0;
   let shared = 0;
-  // One label of the name must be left for a search domain to complete.
+  // At least one label must remain for the search domain to complete.
   let [inName, inDomain] = [hostname.length, proxyDomain.length];
   while (inName > 0 && inDomain > 0) {
     const [dotInName, dotInDomain] = [

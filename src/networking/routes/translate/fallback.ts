@@ -1,15 +1,15 @@
-/** The virtual host for requests that no configuration describes (spec/discovery.md §8.5). */
+/** The virtual host for requests to unknown hosts (spec/discovery.md §8.5). */
 import { create } from '@bufbuild/protobuf';
 import { RouteSchema, type VirtualHost } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { SidecarScope } from '../../../model/push-context/sidecar-scope.ts';
 import { peerHeader } from '../../../model/standard-metrics/peer-claim.ts';
 import { duration } from '../../messages/protobuf-duration.ts';
 import { requestFallbackCluster } from '../../traffic/outbound-fallback.ts';
-import type { Reach } from '../../traffic/reach.ts';
+import type { ProxyReach } from '../../traffic/reach.ts';
 import { virtualHost } from './route-configuration.ts';
 
-/** Goes nowhere, or where the policy sends what is not described. */
-export function fallbackHost({ outboundTrafficPolicy }: SidecarScope, reach: Reach): VirtualHost {
+/** Returns 502, or forwards to the cluster that the outbound policy names. */
+export function fallbackHost({ outboundTrafficPolicy }: SidecarScope, reach: ProxyReach): VirtualHost {
   if (outboundTrafficPolicy.mode === 'REGISTRY_ONLY') {
     const route = create(RouteSchema, {
       name: 'block_all',
@@ -30,6 +30,6 @@ export function fallbackHost({ outboundTrafficPolicy }: SidecarScope, reach: Rea
       },
     },
   });
-  // Servers outside of the mesh do not learn about workloads.
+  // Servers outside the mesh must not learn about workloads.
   return { ...virtualHost('allow_any', ['*'], [route]), requestHeadersToRemove: [peerHeader] };
 }

@@ -14,7 +14,7 @@ import { duration } from '../../messages/protobuf-duration.ts';
 
 export const faultFilter = 'envoy.filters.http.fault';
 
-/** Undefined when neither a delay nor an abort that Envoy can do is asked for. */
+/** `undefined` if there is neither a delay nor an abort that Envoy supports. */
 export function faultConfig({ delay, abort }: HttpFaultInjection): Any | undefined {
   const errorType = abort && abortKind(abort);
   const delayMs = delay?.fixedDelayMs;
@@ -30,7 +30,7 @@ export function faultConfig({ delay, abort }: HttpFaultInjection): Any | undefin
   });
 }
 
-/** Istio's reference: where no percentage is said, no request is delayed or aborted. */
+/** Without a percentage no request is affected (Istio API reference). */
 function share(percentage: Percent = { value: 0 }): FractionalPercent {
   return fractionalPercent(percentage);
 }

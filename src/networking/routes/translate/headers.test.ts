@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { headerFields, hostFromHeaders } from './headers.ts';
 
-it.each(['set', 'add'])('the host is written anew, and is no header to Envoy: %s', (how) => {
+it.each(['set', 'add'])('a changed host is a rewrite, and no header for Envoy: %s', (how) => {
   for (const name of ['host', 'Host', ':authority']) {
     const headers = { request: { [how]: { 'x-a': 'b', [name]: 'other.test' } } };
     expect(hostFromHeaders(headers)).toBe('other.test');
@@ -9,10 +9,10 @@ it.each(['set', 'add'])('the host is written anew, and is no header to Envoy: %s
   }
 });
 
-it('of a host that is set and one that is added the first counts', () => {
+it('a host that is set takes precedence over one that is added', () => {
   expect(hostFromHeaders({ request: { add: { host: 'added.test' }, set: { host: 'set.test' } } })).toBe('set.test');
 });
 
-it('the host of an answer is nobody’s', () => {
+it('the host of a response is ignored', () => {
   expect(hostFromHeaders({ response: { set: { host: 'other.test' } } })).toBeUndefined();
 });

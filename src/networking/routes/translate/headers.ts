@@ -25,7 +25,7 @@ export function headerFields(headers: Headers | undefined): HeaderFields {
   };
 }
 
-/** First one's changes, then the other's. */
+/** The changes of `a`, then those of `b`. */
 export function joinedHeaders(a: HeaderFields, b: HeaderFields): HeaderFields {
   return {
     requestHeadersToAdd: [...a.requestHeadersToAdd, ...b.requestHeadersToAdd],
@@ -35,7 +35,10 @@ export function joinedHeaders(a: HeaderFields, b: HeaderFields): HeaderFields {
   };
 }
 
-/** Setting the host is a rewrite to Envoy: routing headers cannot be changed as headers. There is one of it: added, it is set. */
+/**
+ * Envoy cannot change routing headers as headers, so a changed host becomes a rewrite. Adding the host sets it, because
+ * there is only one.
+ */
 export function hostFromHeaders(headers: Headers | undefined): string | undefined {
   const { set = {}, add = {} } = headers?.request ?? {};
   return [...Object.entries(set), ...Object.entries(add)].find(([name]) => isHost(name))?.[1];

@@ -1,11 +1,11 @@
-/** Route configurations that are part of inbound listeners (spec/discovery.md §8.5, inbound route). */
+/** Inline route configurations of inbound listeners (spec/discovery.md §8.5, inbound route). */
 import { create } from '@bufbuild/protobuf';
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../gen/envoy/config/route/v3/route_pb.ts';
 import { duration } from '../../messages/protobuf-duration.ts';
 import type { InboundTarget } from '../../traffic/inbound-target.ts';
 import { inboundClusterName, inboundPassthroughCluster } from '../../traffic/resource-names.ts';
 
-/** Everything that comes to the port goes to the application. */
+/** Forwards all requests of the port to the application. */
 export function inboundRoutes(target: InboundTarget): RouteConfiguration {
   const host = target.services[0]?.hostname ?? '';
   const operation = `${host}:${target.servicePort?.number ?? target.port}/*`;
@@ -13,7 +13,7 @@ export function inboundRoutes(target: InboundTarget): RouteConfiguration {
   return singleRoute(inboundClusterName(target.port), virtualHost, operation, !target.protocol.startsWith('GRPC'));
 }
 
-/** Ports that no service describes. */
+/** For ports that no service defines. */
 export function passthroughRoutes(): RouteConfiguration {
   return singleRoute(inboundPassthroughCluster, 'inbound|http|0', ':0/*', true);
 }
@@ -37,7 +37,8 @@ function singleRoute(cluster: string, virtualHost: string, operation: string, re
                 clusterSpecifier: { case: 'cluster', value: cluster },
                 timeout: duration(0),
                 maxStreamDuration: { maxStreamDuration: duration(0), grpcTimeoutHeaderMax: duration(0) },
-                // The application closed an idle connection just as a request was sent on it: nobody has seen it.
+                // The application may close an idle connection while a request is sent. It has not processed that
+                // request, so a retry is safe.
                 ...(retry && { retryPolicy: { retryOn: 'reset-before-request', numRetries: 2 } }),
               },
             },

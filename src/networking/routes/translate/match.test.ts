@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { RouteMatchSchema } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { isCatchAll, routeMatch } from './match.ts';
 
-describe('claims of a verified token', () => {
+describe('matches on claims of a verified token', () => {
   const key = '@request.auth.claims.realm.roles';
   const path = [{ key: 'payload' }, { key: 'realm' }, { key: 'roles' }];
   const admin = { stringMatch: { exact: 'admin' } };
 
-  it('are looked for where the filter that verifies leaves them: a text, or one of a list', () => {
+  it('claims are matched in the metadata of the jwt_authn filter, as text or as an item of a list', () => {
     const match = routeMatch({ headers: { [key]: { exact: 'admin' }, 'x-user': { prefix: 'a' } } });
     expect(toJson(RouteMatchSchema, match)).toEqual({
       prefix: '/',
@@ -23,13 +23,13 @@ describe('claims of a verified token', () => {
     });
   });
 
-  it('may be asked not to be there', () => {
+  it('claims may be excluded', () => {
     const { headers, dynamicMetadata } = routeMatch({ withoutHeaders: { [key]: { present: true } } });
     expect(headers).toEqual([]);
     expect(dynamicMetadata).toMatchObject([{ invert: true, value: { matchPattern: { case: 'presentMatch' } } }]);
   });
 
-  it('are a condition: what has one does not take everything', () => {
+  it('a route that matches claims is no catch-all', () => {
     expect(isCatchAll(routeMatch({ headers: { [key]: { present: true } } }))).toBe(false);
     expect(isCatchAll(routeMatch({}))).toBe(true);
   });
@@ -39,12 +39,12 @@ it.each<[string, MessageInitShape<typeof RouteMatchSchema>]>([
   ['gRPC', { grpc: {} }],
   ['a certificate', { tlsContext: { presented: true } }],
   ['a share of the requests', { runtimeFraction: { defaultValue: { numerator: 1 } } }],
-])('%s is a condition, also where no VirtualService can ask for it yet', (_, condition) => {
+])('%s is a condition, even if no VirtualService can express it yet', (_, condition) => {
   const pathSpecifier = { case: 'prefix', value: '/' } as const;
   expect(isCatchAll(create(RouteMatchSchema, { pathSpecifier, ...condition }))).toBe(false);
 });
 
-it('a prefix of whole segments is one to Envoy as well', () => {
+it('a prefix of complete segments is a path-separated prefix', () => {
   expect(routeMatch({ uri: { prefix: '/a' }, bySegments: true }).pathSpecifier).toEqual({
     case: 'pathSeparatedPrefix',
     value: '/a',

@@ -1,4 +1,4 @@
-/** Which requests a route takes (spec/discovery.md §8.6, match rows). */
+/** Conditions under which a route applies (spec/discovery.md §8.6, match rows). */
 import { create } from '@bufbuild/protobuf';
 import {
   type HeaderMatcher,
@@ -18,15 +18,15 @@ import type { Init } from '../../messages/init.ts';
 import { claimMatchers } from './claims.ts';
 import { stringMatcher } from './string-matcher.ts';
 
-/** Where the route is used: conditions that Envoy needs not check because the control plane can. */
+/** Properties of the proxy and port that the control plane checks instead of Envoy. */
 export interface MatchContext {
   readonly shape: ProxyShape;
-  /** `mesh`, or the gateway being built. */
+  /** `mesh`, or the name of the gateway. */
   readonly gateway: string;
   readonly listenerPort: number;
 }
 
-/** Whether the match can hold at all for this proxy, gateway and port. */
+/** Whether the match can apply to this proxy, gateway and port. */
 export function appliesTo(match: HttpMatchRequest, { shape, gateway, listenerPort }: MatchContext): boolean {
   return (
     !match.never &&
@@ -53,7 +53,7 @@ export function routeMatch(match: HttpMatchRequest): RouteMatch {
   });
 }
 
-/** Whether every request matches, so that routes behind it are never reached. */
+/** Whether every request matches, so that later routes are unreachable. */
 export function isCatchAll(match: RouteMatch): boolean {
   const { $typeName: _, $unknown: _1, pathSpecifier, caseSensitive: _2, ...conditions } = match;
   const anyPath =
@@ -62,7 +62,10 @@ export function isCatchAll(match: RouteMatch): boolean {
   return anyPath && Object.values<unknown>(conditions).every(isNoCondition);
 }
 
-/** Whether a field says nothing. All fields are asked, also those that are not read here yet: a condition overlooked would cut off later routes. */
+/**
+ * Whether a field is unset. Checks all fields, including ones that are not generated yet: ignoring a condition would
+ * drop later routes.
+ */
 function isNoCondition(value: unknown): boolean {
   return value === undefined || (Array.isArray(value) && value.length === 0);
 }
@@ -85,7 +88,7 @@ function headerMatcher(name: string, value: ValueMatch): HeaderMatcher {
   });
 }
 
-/** A request without the header has no value that could match, so it must pass. */
+/** A request without the header has no matching value, so it must pass. */
 function absentHeaderMatcher(name: string, value: ValueMatch): HeaderMatcher {
   const matcher = headerMatcher(name, value);
   matcher.invertMatch = true;
@@ -105,7 +108,7 @@ function queryParameter(name: string, value: ValueMatch): QueryParameterMatcher 
   });
 }
 
-/** Headers, without the claims that are written among them. */
+/** Headers without claims, which users write among them. */
 function headersOf(values: Readonly<Record<string, ValueMatch>> | undefined): [string, ValueMatch][] {
   return sorted(values).filter(([name]) => !isClaimKey(name));
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { redirectAction } from './redirect.ts';
 
-describe('a redirect', () => {
-  it('is permanent unless it says otherwise', () => {
+describe('redirects', () => {
+  it('a redirect is permanent by default', () => {
     expect(redirectAction({}, 80).responseCode).toBe(0);
     expect(redirectAction({ redirectCode: 302 }, 80).responseCode).toBe(1);
   });
@@ -14,11 +14,11 @@ describe('a redirect', () => {
     [{ port: 8443 }, 8443],
     [{ derivePort: 'FROM_REQUEST_PORT' as const }, 8080],
     [{ derivePort: 'FROM_PROTOCOL_DEFAULT' as const }, 0],
-  ])('%j leads to port %d', (redirect, port) => {
+  ])('%j redirects to port %d', (redirect, port) => {
     expect(redirectAction(redirect, 8080).portRedirect).toBe(port);
   });
 
-  it('replaces the matched prefix when its path asks for that', () => {
+  it('a redirect replaces the matched prefix if its path requires it', () => {
     expect(redirectAction({ uri: '%PREFIX()%/new' }, 80).pathRewriteSpecifier).toEqual({
       case: 'prefixRewrite',
       value: '/new',

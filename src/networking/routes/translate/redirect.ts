@@ -1,4 +1,4 @@
-/** Redirects and fixed answers (spec/discovery.md §8.6). */
+/** Redirects and direct responses (spec/discovery.md §8.6). */
 import { create } from '@bufbuild/protobuf';
 import {
   RedirectAction_RedirectResponseCode as Code,
@@ -18,7 +18,10 @@ const codes: Readonly<Record<number, Code>> = {
   308: Code.PERMANENT_REDIRECT,
 };
 
-/** A path that begins so replaces what the route's prefix matched, and keeps the rest; `prefixRewrite` says it by itself. */
+/**
+ * A path with this prefix replaces what the route's prefix matched and keeps the rest. `prefixRewrite` has the same
+ * effect.
+ */
 const prefixMarker = '%PREFIX()%';
 
 export function redirectAction(redirect: HttpRedirect, listenerPort: number): RedirectAction {
@@ -41,12 +44,12 @@ function pathChange({
   return uri ? { pathRewriteSpecifier: { case: 'pathRedirect', value: uri } } : {};
 }
 
-/** 0 leaves the port out; the default port of the scheme goes without saying. */
+/** 0 omits the port. The default port of the scheme is omitted. */
 function redirectPort({ port, derivePort, scheme, includesPort }: HttpRedirect, listenerPort: number): number {
-  const wanted = port ?? (derivePort === 'FROM_REQUEST_PORT' ? listenerPort : 0);
-  if (includesPort) return wanted;
-  if ((scheme === 'http' && wanted === 80) || (scheme === 'https' && wanted === 443)) return 0;
-  return wanted;
+  const redirectedPort = port ?? (derivePort === 'FROM_REQUEST_PORT' ? listenerPort : 0);
+  if (includesPort) return redirectedPort;
+  if ((scheme === 'http' && redirectedPort === 80) || (scheme === 'https' && redirectedPort === 443)) return 0;
+  return redirectedPort;
 }
 
 export function directResponse({ status, body }: HttpDirectResponse): DirectResponseAction {

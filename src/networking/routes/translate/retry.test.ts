@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { retryPolicy } from './retry.ts';
 
 describe('retries', () => {
-  it('are two to hosts not tried yet when nothing is said', () => {
+  it('the default is two retries to hosts that were not tried', () => {
     const policy = retryPolicy(undefined, undefined, false)!;
     expect(policy.numRetries).toBe(2);
     expect(policy.retryOn).toBe('connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes');
@@ -10,23 +10,23 @@ describe('retries', () => {
     expect(policy.hostSelectionRetryMaxAttempts).toBe(5n);
   });
 
-  it('are none when the route or the mesh says 0', () => {
+  it('0 in the route or the mesh disables retries', () => {
     expect(retryPolicy({ attempts: 0 }, undefined, false)).toBeUndefined();
     expect(retryPolicy(undefined, { attempts: 0 }, false)).toBeUndefined();
   });
 
-  it('are what the route says over what the mesh says', () => {
+  it("the route's settings override those of the mesh", () => {
     const policy = retryPolicy({ attempts: 1 }, { attempts: 7, retryOn: 'reset' }, false)!;
     expect(policy).toMatchObject({ numRetries: 1, retryOn: 'reset' });
   });
 
-  it('take numbers among the conditions as status codes', () => {
+  it('numbers among the conditions are status codes', () => {
     const policy = retryPolicy({ attempts: 1, retryOn: '503, connect-failure,429' }, undefined, false)!;
     expect(policy.retryOn).toBe('connect-failure,retriable-status-codes');
     expect(policy.retriableStatusCodes).toEqual([503, 429]);
   });
 
-  it('stay with the host that a hash has chosen', () => {
+  it('retries stay with the host that a hash selected', () => {
     const policy = retryPolicy(undefined, undefined, true)!;
     expect(policy.retryHostPredicate).toEqual([]);
     expect(policy.hostSelectionRetryMaxAttempts).toBe(0n);

@@ -9,7 +9,7 @@ import { duration, optionalDuration } from '../../messages/protobuf-duration.ts'
 
 const defaultRetryOn = 'connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes';
 const defaultAttempts = 2;
-/** How often another host is looked for before one that was tried is taken again. */
+/** Attempts to choose a host that was not tried before. */
 const hostSelectionAttempts = 5n;
 
 const previousHosts = typedExtension('envoy.retry_host_predicates.previous_hosts', PreviousHostsPredicateSchema);
@@ -22,16 +22,16 @@ const previousPriorities = typedExtension(
 );
 
 /**
- * What the route says over what the mesh says over the built-in policy; undefined for no retries.
+ * The route's settings override those of the mesh, which override the built-in policy. `undefined` if retries are off.
  *
- * @param sticky a consistent hash chooses the host: another one is not to be looked for.
+ * @param sticky a consistent hash chooses the host, so retries must not choose a different one
  */
 export function retryPolicy(
-  own: HttpRetry | undefined,
+  routeRetry: HttpRetry | undefined,
   mesh: HttpRetry | undefined,
   sticky: boolean,
 ): RetryPolicy | undefined {
-  const retry = { ...mesh, ...own };
+  const retry = { ...mesh, ...routeRetry };
   if (retry.attempts !== undefined && retry.attempts <= 0) return undefined;
   const { conditions, statusCodes } = splitRetryOn(retry.retryOn || defaultRetryOn);
   const avoidTriedHosts = !sticky && retry.retryIgnorePreviousHosts !== false;
@@ -49,7 +49,7 @@ export function retryPolicy(
   });
 }
 
-/** Numbers among the conditions are status codes to retry on. */
+/** Numbers among the conditions are status codes. */
 function splitRetryOn(retryOn: string): { conditions: string; statusCodes: number[] } {
   const parts = retryOn
     .split(',')

@@ -1,4 +1,4 @@
-/** What all route configurations that are asked for by name have in common (spec/discovery.md §8.5). */
+/** Common parts of route configurations that proxies request by name (spec/discovery.md §8.5). */
 import { create } from '@bufbuild/protobuf';
 import type {
   Route,
@@ -10,12 +10,12 @@ import { type RouteConfiguration, RouteConfigurationSchema } from '../../../gen/
 
 const maxDirectResponseBytes = 1_048_576;
 
-/** @param allPorts the listener serves all ports: which one is meant is in the host that the client names. */
+/** @param allPorts the listener serves all ports, so virtual hosts match on the port in the host header */
 export function routeConfiguration(name: string, virtualHosts: VirtualHost[], allPorts = false): RouteConfiguration {
   return create(RouteConfigurationSchema, {
     name,
     virtualHosts,
-    // A cluster may come later than the route to it: requests fail until then, and the rest works.
+    // A cluster may arrive after its route. Only requests of that route fail until then.
     validateClusters: false,
     ignorePortInHostMatching: !allPorts,
     maxDirectResponseBodySizeBytes: maxDirectResponseBytes,

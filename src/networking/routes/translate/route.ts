@@ -1,4 +1,4 @@
-/** The routes of a virtual service as Envoy reads them (spec/discovery.md §8.6). */
+/** Translates the routes of a virtual service (spec/discovery.md §8.6). */
 import { create } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
 import { type Route, type RouteMatch, RouteSchema } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
@@ -16,7 +16,7 @@ import { httpRouteOrigins, serviceOrigin, withOrigins } from '../../inputs/messa
 import type { Init } from '../../messages/init.ts';
 import { istioMetadata } from '../../messages/metadata.ts';
 import { duration } from '../../messages/protobuf-duration.ts';
-import { namedBy } from '../../traffic/alias.ts';
+import { resolveAlias } from '../../traffic/alias.ts';
 import { resolveDestination } from '../../traffic/destination.ts';
 import { configPath, outboundClusterName } from '../../traffic/resource-names.ts';
 import { type ActionContext, forwardAction, hashOf, usedDestinations } from './action.ts';
@@ -30,14 +30,14 @@ import { retryPolicy } from './retry.ts';
 
 export interface RouteContext extends MatchContext, ActionContext {}
 
-/** Routes that are translated between two pauses. */
+/** Routes translated between two yields. */
 const routesAtATime = 256;
 
 /**
- * In the order written; what stands behind a route that matches every request is dropped.
+ * Routes in the order written. Routes after a catch-all are dropped.
  *
- * @param contexts one for each server of a port through which the virtual service is reached: a match gets one route, at the first
- *   of them that it applies to
+ * @param contexts one for each server of a port through which the virtual service is reached. A match gets one route,
+ * for the first context that it applies to.
  */
 export function virtualServiceRoutes(
   service: ResolvedVirtualService,
@@ -46,7 +46,7 @@ export function virtualServiceRoutes(
   return atOnce(buildingVirtualServiceRoutes(service, contexts));
 }
 
-/** As {@link virtualServiceRoutes}, with pauses: one virtual service may have thousands of routes. */
+/** As {@link virtualServiceRoutes}. Yields, because one virtual service may have thousands of routes. */
 export function* buildingVirtualServiceRoutes(
   service: ResolvedVirtualService,
   contexts: readonly RouteContext[],
@@ -54,7 +54,7 @@ export function* buildingVirtualServiceRoutes(
   const value: Route[] = [];
   const dependsOn: ConfigKey[] = [...service.origins];
   const matches = [...matchesOf(service)];
-  /** By place of the match, whether its route matches every request. */
+  /** Whether the route of a match is a catch-all, by the place of the match. */
   const translated = new Map<number, boolean>();
   for (const context of contexts) {
     for (const [place, { http, index, match }] of matches.entries()) {
@@ -77,12 +77,12 @@ export function* buildingVirtualServiceRoutes(
 
 interface PlacedMatch {
   readonly http: HttpRoute;
-  /** Place of the HTTP route in the virtual service. */
+  /** Index of the HTTP route in the virtual service. */
   readonly index: number;
   readonly match: HttpMatchRequest;
 }
 
-/** A route without matches matches every request. */
+/** A route without matches applies to every request. */
 function* matchesOf({ config }: ResolvedVirtualService): Iterable<PlacedMatch> {
   const everything: readonly HttpMatchRequest[] = [{}];
   for (const [index, http] of (config.spec.http ?? []).entries()) {
@@ -91,14 +91,14 @@ function* matchesOf({ config }: ResolvedVirtualService): Iterable<PlacedMatch> {
 }
 
 /**
- * What a service without virtual service gets.
+ * The route of a service without a virtual service.
  *
- * @param name by which it is asked for: its own, or that of an alias
+ * @param name host name of the service or of an alias
  */
 export function defaultRoute(service: Service, port: Port, name: string, context: ActionContext): Depending<Route> {
   const destination = { host: name, port: { number: port.number } };
   const { value: hash, dependsOn } = hashOf(destination, context);
-  const { clustered } = namedBy(name, context.reach);
+  const { clustered } = resolveAlias(name, context.reach);
   const route = create(RouteSchema, {
     name: 'default',
     match: { pathSpecifier: { case: 'prefix', value: '/' } },
@@ -121,7 +121,7 @@ export function defaultRoute(service: Service, port: Port, name: string, context
   return { value: withOrigins(route, serviceOrigin(service)), dependsOn };
 }
 
-/** Undefined for a route that does nothing: no destination, redirect or response. */
+/** `undefined` for a route without destination, redirect or response. */
 function toRoute(
   http: HttpRoute,
   match: HttpMatchRequest,
@@ -134,7 +134,7 @@ function toRoute(
   const envoyMatch = routeMatch(match);
   const destinations = usedDestinations(http);
   const sole = destinations.length === 1 && action.case === 'route' ? destinations[0] : undefined;
-  const own = headerFields(http.headers);
+  const routeHeaders = headerFields(http.headers);
   const operationHost = sole ? sole.destination.host : config.name;
   const value = create(RouteSchema, {
     name: [http.name, match.name].filter(Boolean).join('.'),
@@ -144,12 +144,16 @@ function toRoute(
     decorator: { operation: `${operationHost}:${context.listenerPort}${pathText(envoyMatch)}` },
     typedPerFilterConfig: filterConfigs(http),
     statPrefix: match.statPrefix ?? '',
-    ...withoutPeerClaim(sole ? joinedHeaders(own, headerFields(sole.headers)) : own, destinations, context),
+    ...withoutPeerClaim(
+      sole ? joinedHeaders(routeHeaders, headerFields(sole.headers)) : routeHeaders,
+      destinations,
+      context,
+    ),
   });
   return { value, dependsOn };
 }
 
-/** Servers outside of the mesh do not learn about workloads. */
+/** Servers outside the mesh must not learn about workloads. */
 function withoutPeerClaim(
   headers: HeaderFields,
   destinations: readonly HttpRouteDestination[],
@@ -186,7 +190,7 @@ function filterConfigs(http: HttpRoute): Record<string, Any> {
   };
 }
 
-/** The path in the name of a traced operation. */
+/** The path in the operation name of a traced request. */
 function pathText({ pathSpecifier }: RouteMatch): string {
   switch (pathSpecifier.case) {
     case 'path':

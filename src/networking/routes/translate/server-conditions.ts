@@ -1,4 +1,4 @@
-/** By which servers of a gateway's port matches of virtual services tell requests apart: by their Gateway object, and by their port. */
+/** Whether matches of virtual services distinguish the servers of a gateway port, by Gateway object or by port. */
 import { onceFor } from '../../../model/collections/once-for.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
 import type { GatewayServer } from '../../gateway/merge-gateways.ts';
@@ -17,7 +17,7 @@ const conditionsOf = onceFor(({ config }: ResolvedVirtualService): ServerConditi
   };
 });
 
-/** Servers of the same text have the same routes of the virtual service. */
+/** Servers with equal texts get equal routes of the virtual service. */
 export function serverText(service: ResolvedVirtualService, { gateway, server }: GatewayServer): string {
   const { gateways, ports } = conditionsOf(service);
   const name = gatewayName(gateway);
@@ -25,8 +25,8 @@ export function serverText(service: ResolvedVirtualService, { gateway, server }:
   return `${gateways.has(name) ? name : ''} ${ports.has(number) ? number : ''}`;
 }
 
-/** Ports of servers by which any of the virtual services tells requests apart. */
-export const portsThatCount = onceFor(
+/** Server ports that matches of the virtual services name. */
+export const matchedPorts = onceFor(
   (services: readonly ResolvedVirtualService[]): ReadonlySet<number> =>
     new Set(services.flatMap((service) => [...conditionsOf(service).ports])),
 );

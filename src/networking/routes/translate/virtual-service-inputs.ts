@@ -1,4 +1,4 @@
-/** What the routes of a virtual service are made from, besides itself. */
+/** Inputs of a virtual service's routes, apart from the virtual service. */
 import { onceFor } from '../../../model/collections/once-for.ts';
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import { destinationHosts } from '../../../model/push-context/resolve-virtual-service.ts';
@@ -11,23 +11,23 @@ interface Facts {
   readonly matchesNamespaces: boolean;
 }
 
-/** Hosts whose service and destination rule the routes depend on. */
+/** Hosts whose services and destination rules the routes depend on. */
 export function destinationsOf(service: ResolvedVirtualService): readonly string[] {
   return facts(service).destinations;
 }
 
-/** Equal for shapes that the routes are equal for; almost always empty: few rules look at who the client is. */
+/** Equal for shapes that get equal routes. Usually empty, because few virtual services match on the client. */
 export function shapeTextFor(service: ResolvedVirtualService | undefined, shape: ProxyShape): string {
   return service !== undefined && facts(service).matchesSources ? labelsText(shape.labels) : '';
 }
 
-/** Equal for namespaces that the routes are equal for; almost always empty. */
+/** Equal for namespaces that get equal routes. Usually empty. */
 export function namespaceTextFor(service: ResolvedVirtualService | undefined, namespace: string): string {
   return service !== undefined && facts(service).matchesNamespaces ? namespace : '';
 }
 
-/** Whether its routes depend on who the client is, beside what hosts mean to it. */
-export function looksAtClient(service: ResolvedVirtualService): boolean {
+/** Whether routes depend on the client, apart from how hosts resolve. */
+export function dependsOnClient(service: ResolvedVirtualService): boolean {
   const { matchesSources, matchesNamespaces } = facts(service);
   return matchesSources || matchesNamespaces;
 }
@@ -36,8 +36,8 @@ const anyMatchesSources = onceFor((services: readonly ResolvedVirtualService[]) 
   services.some((service) => facts(service).matchesSources),
 );
 
-/** Labels of the shape, if any of the virtual services looks at them. */
-export function labelsThatCount(services: readonly ResolvedVirtualService[], shape: ProxyShape): string {
+/** Labels of the shape, if any of the virtual services matches on them. */
+export function labelsIfMatched(services: readonly ResolvedVirtualService[], shape: ProxyShape): string {
   return anyMatchesSources(services) ? labelsText(shape.labels) : '';
 }
 
@@ -45,12 +45,12 @@ const anyMatchesNamespaces = onceFor((services: readonly ResolvedVirtualService[
   services.some((service) => facts(service).matchesNamespaces),
 );
 
-/** The client's namespace, if any of the virtual services looks at it. */
-export function namespaceThatCounts(services: readonly ResolvedVirtualService[], namespace: string): string {
+/** The client's namespace, if any of the virtual services matches on it. */
+export function namespaceIfMatched(services: readonly ResolvedVirtualService[], namespace: string): string {
   return anyMatchesNamespaces(services) ? namespace : '';
 }
 
-/** Hosts whose service and destination rule the routes of any of them depend on. */
+/** Hosts whose services and destination rules the routes of any virtual service depend on. */
 export const destinationsOfAll: (services: readonly ResolvedVirtualService[]) => ReadonlySet<string> = onceFor(
   (services) => new Set(services.flatMap((service) => destinationsOf(service))),
 );

@@ -1,10 +1,12 @@
-/** Labels of standard metrics about the proxy's own workload, for proxies without chartpilot's agent. */
+/** Labels of standard metrics for the proxy's workload, for proxies without chartpilot's agent. */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 
-/** What a proxy says about itself in labels. Equal for proxies that share listeners. */
-export type OwnLabels = Readonly<Record<'namespace' | 'service' | 'revision' | 'app' | 'version' | 'cluster', string>>;
+/** Equal for proxies that share listeners. */
+export type WorkloadLabels = Readonly<
+  Record<'namespace' | 'service' | 'revision' | 'app' | 'version' | 'cluster', string>
+>;
 
-export function ownLabelsOf({ labels, configNamespace, clusterId }: ProxyShape): OwnLabels {
+export function workloadLabelsOf({ labels, configNamespace, clusterId }: ProxyShape): WorkloadLabels {
   const { app = '', version = '' } = labels;
   const named = (key: string, otherwise: string): string => labels[`service.istio.io/canonical-${key}`] ?? otherwise;
   return {

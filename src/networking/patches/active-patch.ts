@@ -3,13 +3,13 @@ import type { EnvoyFilter, EnvoyPatch } from '../../model/kinds/envoy-filter/env
 import type { Origin } from '../inputs/message-origin.ts';
 
 /** A patch of an EnvoyFilter that applies to a proxy. */
-export interface HeldPatch {
-  /** As it is applied: without Wasm code for an Envoy that cannot run it. */
+export interface ActivePatch {
+  /** The patch to apply, without Wasm code if the proxy's Envoy cannot run it. */
   readonly patch: EnvoyPatch;
-  /** As the object has it. */
+  /** The patch in the object. */
   readonly written: EnvoyPatch;
   readonly filter: Config<EnvoyFilter>;
   readonly origin: Origin;
-  /** The patch's place in the set. */
+  /** Index of the patch in the set. */
   readonly index: number;
 }

@@ -1,0 +1,44 @@
+/** Which hosts changed since a plan was built. */
+import { listDiff } from '../../../model/collections/list-diff.ts';
+import { isHostWithin, isWildcard } from '../../../model/fields/hostname.ts';
+import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
+import type { RuleRevision } from '../../../model/push-context/rule-revision.ts';
+import type { Service } from '../../../model/services/service.ts';
+import type { PlannedHosts } from './planned-routes.ts';
+import type { CachedVirtualHost } from './sidecar-virtual-hosts.ts';
+
+/** Hosts whose services or destination rules changed. */
+export interface ChangedHosts {
+  readonly names: ReadonlySet<string>;
+  readonly wildcards: readonly string[];
+}
+
+/** `undefined` if any host may have changed. */
+export function changedSince(
+  previous: PlannedHosts,
+  services: readonly Service[],
+  rules: RuleRevision,
+): ChangedHosts | undefined {
+  const hosts = rules.changedSince(previous.rules);
+  if (hosts === undefined) return undefined;
+  const { removed, added } = listDiff(previous.services, services);
+  const names = new Set([...hosts, ...[...removed, ...added].map(({ hostname }) => hostname)]);
+  return { names, wildcards: [...hosts].filter(isWildcard) };
+}
+
+function leadsToChanged(
+  { names, wildcards }: ChangedHosts,
+  { routes: { destinationHosts } }: CachedVirtualHost,
+): boolean {
+  if (names.size === 0) return false;
+  return destinationHosts.some((host) => names.has(host) || wildcards.some((one) => isHostWithin(host, one)));
+}
+
+/** Whether a virtual host of an earlier plan has the same virtual service and leads to no changed host. */
+export function isUnchanged(
+  host: CachedVirtualHost,
+  current: ResolvedVirtualService | undefined,
+  changedHosts: ChangedHosts,
+): boolean {
+  return host.virtualService === current && !leadsToChanged(changedHosts, host);
+}
