@@ -68,7 +68,7 @@ test('a pod that is skipped is allowed without a patch', () => {
   expect(reviewed).toMatchObject({ outcome: 'skipped', reason: 'label sidecar.istio.io/inject is "false"' });
 });
 
-test('a word that is neither true nor false is a warning to the client of the API server', () => {
+test('a value that is neither true nor false is a warning to the client of the API server', () => {
   const { response } = reviewInjection(
     review({ ...pod, metadata: { labels: { 'sidecar.istio.io/inject': 'ture' } } }),
     injector,

@@ -118,12 +118,17 @@ test('a probe of an undeclared port, of the status port or by a command is not c
 });
 
 test('fields of the container istio-proxy that the user wrote win, and are stored', () => {
-  const own = { name: 'istio-proxy', image: 'auto', env: [{ name: 'CA_ADDR', value: 'ca:1' }], args: ['proxy', 'x'] };
-  const pod = injected({ spec: { containers: [{ name: 'app' }, own] } });
+  const userProxy = {
+    name: 'istio-proxy',
+    image: 'auto',
+    env: [{ name: 'CA_ADDR', value: 'ca:1' }],
+    args: ['proxy', 'x'],
+  };
+  const pod = injected({ spec: { containers: [{ name: 'app' }, userProxy] } });
   const proxy = containerOf(pod);
   expect(proxy).toMatchObject({ image: 'example.com/mesh/proxyv2:1.0', args: ['proxy', 'x'] });
   expect(environmentOf(pod).CA_ADDR).toBe('ca:1');
-  expect(JSON.parse(pod.metadata.annotations!['proxy.istio.io/overrides']!)).toEqual({ containers: [own] });
+  expect(JSON.parse(pod.metadata.annotations!['proxy.istio.io/overrides']!)).toEqual({ containers: [userProxy] });
 });
 
 test('the pull policy that the API server sets for the image auto does not apply to the image of the template', () => {
@@ -138,8 +143,8 @@ test('the pull policy that the API server sets for the image auto does not apply
 });
 
 test('redirection leaves out the user that the owner of the pod gives the proxy', () => {
-  const own = { name: 'istio-proxy', image: 'auto', securityContext: { runAsUser: 2000 } };
-  const { args = [] } = containerOf(injected({ spec: { containers: [{ name: 'app' }, own] } }), 'istio-init');
+  const userProxy = { name: 'istio-proxy', image: 'auto', securityContext: { runAsUser: 2000 } };
+  const { args = [] } = containerOf(injected({ spec: { containers: [{ name: 'app' }, userProxy] } }), 'istio-init');
   expect(args[args.indexOf('-u') + 1]).toBe('2000');
 });
 
@@ -228,7 +233,7 @@ test('a volume with a name of the sidecar, an unknown template and a port of the
 });
 
 test('§4.3 a probe, hook or variable of a user-written istio-proxy replaces that of the template as a whole', () => {
-  const own = {
+  const userProxy = {
     name: 'istio-proxy',
     image: 'auto',
     readinessProbe: { grpc: { port: 92 } },
@@ -236,13 +241,13 @@ test('§4.3 a probe, hook or variable of a user-written istio-proxy replaces tha
     securityContext: { privileged: true },
     env: [{ name: 'CA_ADDR', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } }],
   };
-  const pod = injected({ spec: { containers: [{ name: 'app' }, own] } });
+  const pod = injected({ spec: { containers: [{ name: 'app' }, userProxy] } });
   const { readinessProbe, lifecycle } = containerOf(pod);
   expect(readinessProbe).toMatchObject({ grpc: { port: 92 } });
   expect(readinessProbe).not.toHaveProperty('httpGet');
-  expect(lifecycle).toEqual(own.lifecycle);
+  expect(lifecycle).toEqual(userProxy.lifecycle);
   expect(containerOf(pod).securityContext).not.toHaveProperty('allowPrivilegeEscalation');
-  expect(containerOf(pod).env?.filter(({ name }) => name === 'CA_ADDR')).toEqual(own.env);
+  expect(containerOf(pod).env?.filter(({ name }) => name === 'CA_ADDR')).toEqual(userProxy.env);
 });
 
 test('a pod of a proxy alone does not get a native sidecar, which would leave it without containers', () => {
@@ -250,7 +255,7 @@ test('a pod of a proxy alone does not get a native sidecar, which would leave it
   expect(names(spec.containers)).toEqual(['istio-proxy']);
 });
 
-test('§2.1 NativeSidecars are used if a setting says so, otherwise if the kubelet of the pod runs them', () => {
+test('§2.1 NativeSidecars are used if a setting enables them, otherwise if the kubelet of the pod supports them', () => {
   const old = { supportsNativeSidecars: (node: string | undefined) => node === 'new' };
   const isNative = (...args: Parameters<typeof request>): boolean =>
     names(injected(...args).spec.initContainers).includes('istio-proxy');
@@ -343,7 +348,7 @@ const annotations = fc.record(
   { requiredKeys: [] },
 );
 const name = fc.constantFrom('app', 'b', 'istio-proxy', 'istio-init', 'sleep');
-const byName = { selector: ({ name: own }: Container) => own };
+const byName = { selector: ({ name: containerName }: Container) => containerName };
 const randomPod = fc
   .record({
     annotations,
@@ -392,24 +397,30 @@ test('injecting a pod twice is injecting it once, for any pod, template list, st
 }, () => {
   let count = 0;
   fc.assert(
-    fc.property(randomPod, randomValues, randomValues, fc.constantFrom('', 'v2'), (pod, before, after, revision) => {
-      const settings = (changed: Partial<InjectionValues>) => ({
-        config: { ...defaultInjectionConfig, templates: mine },
-        values: { ...values, ...changed },
-        revision,
-      });
-      const inject = (injectedPod: Pod, changed: Partial<InjectionValues>) =>
-        injectPod({ ...request(web, {}, { settings: settings(changed) }), pod: injectedPod });
-      const once = inject(podOf(pod), after);
-      const earlier = inject(podOf(pod), before);
-      if (E.isLeft(once) || E.isLeft(earlier)) return;
-      count++;
-      for (const pod of [once.right, earlier.right]) {
-        const again = inject(pod, after);
-        // toEqual costs ten times as much.
-        if (!isDeepStrictEqual(again, once)) expect(again).toEqual(once);
-      }
-    }),
+    fc.property(
+      randomPod,
+      randomValues,
+      randomValues,
+      fc.constantFrom('', 'v2'),
+      (pod, firstValues, secondValues, revision) => {
+        const settings = (changed: Partial<InjectionValues>) => ({
+          config: { ...defaultInjectionConfig, templates: mine },
+          values: { ...values, ...changed },
+          revision,
+        });
+        const inject = (injectedPod: Pod, changed: Partial<InjectionValues>) =>
+          injectPod({ ...request(web, {}, { settings: settings(changed) }), pod: injectedPod });
+        const once = inject(podOf(pod), secondValues);
+        const earlier = inject(podOf(pod), firstValues);
+        if (E.isLeft(once) || E.isLeft(earlier)) return;
+        count++;
+        for (const pod of [once.right, earlier.right]) {
+          const again = inject(pod, secondValues);
+          // toEqual costs ten times as much.
+          if (!isDeepStrictEqual(again, once)) expect(again).toEqual(once);
+        }
+      },
+    ),
     { numRuns: runs },
   );
   expect(count).toBeGreaterThan(runs / 2);

@@ -75,8 +75,8 @@ export const defaultProxyUid = 1337;
  * @returns every error that prevents injection; the API server shows them in the events of the ReplicaSet
  */
 export function injectPod(request: InjectionRequest): Decoded<Pod> {
-  const [invalid, ...others] = annotationErrors(request.pod);
-  if (invalid !== undefined) return E.left([invalid, ...others]);
+  const [invalid, ...remaining] = annotationErrors(request.pod);
+  if (invalid !== undefined) return E.left([invalid, ...remaining]);
   const { pod: pristine, injectedVolumes } = withoutEarlierInjection(request.pod);
   const input = templateInputOf(request, pristine);
   const names = templateNamesOf(input.pod, request.settings);
@@ -215,14 +215,14 @@ function withUsableUser({ containers, initContainers }: ContainerOverrides, inpu
   const { pod } = input;
   const isTproxy = interceptionModeOf(input) === 'TPROXY';
   const users = applicationContainersOf(pod).map((container) => userOf(container, pod));
-  const usable = (own: Container): Container => {
-    const { securityContext } = own;
-    if (own.name !== proxyContainerName || securityContext === undefined) return own;
-    const { runAsUser, runAsGroup: _group, runAsNonRoot: _nonRoot, ...others } = securityContext;
-    if (isTproxy) return { ...own, securityContext: others };
-    if (!runAsUser || !users.includes(runAsUser)) return own;
+  const usable = (container: Container): Container => {
+    const { securityContext } = container;
+    if (container.name !== proxyContainerName || securityContext === undefined) return container;
+    const { runAsUser, runAsGroup: _group, runAsNonRoot: _nonRoot, ...remaining } = securityContext;
+    if (isTproxy) return { ...container, securityContext: remaining };
+    if (!runAsUser || !users.includes(runAsUser)) return container;
     const { runAsUser: _user, ...kept } = securityContext;
-    return { ...own, securityContext: kept };
+    return { ...container, securityContext: kept };
   };
   return { containers: containers.map(usable), initContainers: initContainers.map(usable) };
 }
@@ -239,9 +239,9 @@ function withUserOverrides(pod: Pod, { containers, initContainers }: ContainerOv
 }
 
 /** The API server sets `Always` for an image without a tag, such as `auto`: that is not a choice for the image of the template. */
-function withoutAutomaticImage(own: Container): Partial<Container> {
-  const { image, imagePullPolicy, ...fields } = own;
-  if (image && image !== 'auto') return own;
+function withoutAutomaticImage(container: Container): Partial<Container> {
+  const { image, imagePullPolicy, ...fields } = container;
+  if (image && image !== 'auto') return container;
   return imagePullPolicy === 'Always'
     ? fields
     : { ...fields, ...(imagePullPolicy !== undefined && { imagePullPolicy }) };
@@ -280,8 +280,8 @@ function withoutContradiction(
 ): SecurityContext {
   const added = isObject(capabilities) && Array.isArray(capabilities.add) ? capabilities.add : [];
   if (privileged !== true && !added.some((name) => name === 'SYS_ADMIN' || name === 'CAP_SYS_ADMIN')) return context;
-  const { allowPrivilegeEscalation: _, ...others } = context;
-  return others;
+  const { allowPrivilegeEscalation: _, ...remaining } = context;
+  return remaining;
 }
 
 function withEachContainer(pod: Pod, change: (container: Container) => Container): Pod {
@@ -311,9 +311,9 @@ function withProxyEnvironment(pod: Pod, values: Texts): Pod {
 }
 
 function mergedMetrics(pod: Pod, { mesh, statusPort }: TemplateInput): Pod {
-  const isWanted = isAnnotated(pod, 'prometheus.istio.io/merge-metrics', mesh.enablePrometheusMerge);
+  const isEnabled = isAnnotated(pod, 'prometheus.istio.io/merge-metrics', mesh.enablePrometheusMerge);
   const settings = scrapeSettingsOf(pod);
-  if (!isWanted || statusPort === 0 || !mergesMetrics(settings, statusPort)) return pod;
+  if (!isEnabled || statusPort === 0 || !mergesMetrics(settings, statusPort)) return pod;
   const merged = withMergedMetrics(pod, statusPort);
   return Object.keys(settings).length === 0
     ? merged
@@ -321,9 +321,9 @@ function mergedMetrics(pod: Pod, { mesh, statusPort }: TemplateInput): Pod {
 }
 
 function redirectedProbes(pod: Pod, { settings, statusPort }: TemplateInput): Pod {
-  const isWanted = isAnnotated(pod, 'sidecar.istio.io/rewriteAppHTTPProbers', settings.values.rewriteAppHTTPProbe);
+  const isEnabled = isAnnotated(pod, 'sidecar.istio.io/rewriteAppHTTPProbers', settings.values.rewriteAppHTTPProbe);
   const hasProxy = allContainersOf(pod).some(({ name }) => name === proxyContainerName);
-  if (!isWanted || statusPort === 0 || !hasProxy) return pod;
+  if (!isEnabled || statusPort === 0 || !hasProxy) return pod;
   const { pod: redirected, probes } = redirectProbes(pod, statusPort);
   return Object.keys(probes).length === 0 ? redirected : withStoredProbes(redirected, probes);
 }
@@ -337,7 +337,7 @@ function withStoredProbes(pod: Pod, probes: RedirectedProbes): Pod {
 function withRedirectedUser(pod: Pod, input: TemplateInput): Pod {
   const proxy = allContainersOf(pod).find(({ name }) => name === proxyContainerName);
   const { runAsUser, runAsGroup } = proxy?.securityContext ?? {};
-  // The traffic of root is that of applications, too: its group tells the proxy apart.
+  // Applications may run as root too, so the group identifies the proxy's traffic.
   const user = runAsUser === 0 ? runAsGroup : runAsUser;
   if (!user || user === input.proxyUid) return pod;
   const init = initContainer({ ...input, proxyUid: user, proxyGid: runAsGroup ?? user });
@@ -356,11 +356,11 @@ function withRedirectedUser(pod: Pod, input: TemplateInput): Pod {
 function ordered(pod: Pod, { isNative, proxyConfig, pod: original }: TemplateInput): Pod {
   const isFirst = !isNative && proxyConfig.holdApplicationUntilProxyStarts === true;
   const { containers, initContainers, ...spec } = pod.spec;
-  const before = allContainersOf(original).map(({ name }) => name);
+  const originalItems = allContainersOf(original).map(({ name }) => name);
   const rank = (container: Container, ofSidecar: Readonly<Record<string, number>>): number => {
     if (isOfSidecar(container)) return ofSidecar[container.name] ?? 0;
-    const place = before.indexOf(container.name);
-    return 10 + (place < 0 ? before.length : place);
+    const place = originalItems.indexOf(container.name);
+    return 10 + (place < 0 ? originalItems.length : place);
   };
   const sorted = (list: readonly Container[], ofSidecar: Readonly<Record<string, number>>): Container[] =>
     list.toSorted((a, b) => rank(a, ofSidecar) - rank(b, ofSidecar));
@@ -392,9 +392,11 @@ function withReportedInjection(
   const replaced = new Set([...overrides.containers, ...overrides.initContainers].map(({ name }) => name));
   const { containers, initContainers = [], volumes = [], imagePullSecrets = [] } = original.spec;
   const containersBefore = [...containers, ...initContainers].filter(({ name }) => !replaced.has(name));
-  const added = (field: string, before: readonly { readonly name?: string }[]): string[] | null => {
+  const added = (field: string, originalItems: readonly { readonly name?: string }[]): string[] | null => {
     const items = Array.isArray(spec[field]) ? spec[field].filter(isObject) : [];
-    const names = items.map(({ name }) => String(name)).filter((name) => !before.some((one) => one.name === name));
+    const names = items
+      .map(({ name }) => String(name))
+      .filter((name) => !originalItems.some((one) => one.name === name));
     return names.length > 0 ? names : null;
   };
   const annotations = { ...settings.config.injectedAnnotations, ...pod.metadata.annotations };

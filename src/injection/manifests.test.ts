@@ -46,8 +46,8 @@ function containersOf(template: unknown): string[] {
 test('everything but the pod templates stays byte for byte', () => {
   const { text, errors, skipped } = injectManifests(`${service}---\n${deployment}---\n${service}`, injector, 'shop');
   expect([errors, skipped]).toEqual([[], []]);
-  const [before, changed, behind] = text.split('---\n');
-  expect([before, behind]).toEqual([service, service]);
+  const [unchanged, changed, behind] = text.split('---\n');
+  expect([unchanged, behind]).toEqual([service, service]);
   const start = deployment.slice(0, deployment.indexOf('    metadata:'));
   const end = deployment.slice(deployment.indexOf('  # behind'));
   expect(changed!.startsWith(start)).toBe(true);
@@ -108,7 +108,7 @@ test.each([
   expect(containersOf((JSON.parse(text) as typeof object).spec.template)).toEqual(['app', 'istio-proxy']);
 });
 
-test('§4.6 a pod that was injected already is injected again with the settings of now', () => {
+test('§4.6 an injected pod is injected again with the current settings', () => {
   const { text } = injectManifests(deployment, injector, 'shop');
   const values = { ...injector.settings.values, tag: '2' };
   const again = injectManifests(text, { ...injector, settings: { ...injector.settings, values } }, 'shop');

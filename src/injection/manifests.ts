@@ -89,8 +89,9 @@ function injectedObject(
   const podPath = Object.hasOwn(podPaths, kind) ? podPaths[kind]! : undefined;
   if (podPath === undefined) return undefined;
   const metadata = isObject(object.metadata) ? object.metadata : {};
-  const own = typeof metadata.namespace === 'string' && metadata.namespace !== '' ? metadata.namespace : namespace;
-  const about = { line, object: `${kind} ${own}/${String(metadata.name ?? '')}` };
+  const objectNamespace =
+    typeof metadata.namespace === 'string' && metadata.namespace !== '' ? metadata.namespace : namespace;
+  const about = { line, object: `${kind} ${objectNamespace}/${String(metadata.name ?? '')}` };
   const read = readPod(
     podPath.reduce<unknown>((value, key) => (isObject(value) ? value[key] : undefined), object),
     podPath.join('.'),
@@ -100,7 +101,7 @@ function injectedObject(
     return undefined;
   }
   const named = kind === 'Pod' ? read.right : withOwner(read.right, kind, object, String(metadata.name ?? ''));
-  const injection = inject(injector, named, own);
+  const injection = inject(injector, named, objectNamespace);
   if (injection.outcome === 'skipped') {
     messages.skipped.push({ ...about, message: injection.decision.rule });
     return undefined;
@@ -109,9 +110,9 @@ function injectedObject(
     messages.errors.push({ ...about, message: describeFieldErrors(injection.pod.left) });
     return undefined;
   }
-  const { metadata: patched, ...others } = injection.pod.right;
+  const { metadata: patched, ...otherFields } = injection.pod.right;
   const value =
-    kind === 'Pod' ? injection.pod.right : { ...others, metadata: withoutOwner(patched, read.right.metadata) };
+    kind === 'Pod' ? injection.pod.right : { ...otherFields, metadata: withoutOwner(patched, read.right.metadata) };
   return { path: [...path, ...podPath], value };
 }
 
@@ -121,9 +122,9 @@ function withOwner(pod: Pod, kind: string, object: Json, name: string): Pod {
   return { ...pod, metadata: { ...pod.metadata, generateName: `${name}-`, ownerReferences: [owner] } };
 }
 
-function withoutOwner(patched: Pod['metadata'], before: Pod['metadata']): Json {
+function withoutOwner(patched: Pod['metadata'], original: Pod['metadata']): Json {
   const { generateName: _name, ownerReferences: _owners, ...metadata } = patched;
-  const { generateName, ownerReferences } = before;
+  const { generateName, ownerReferences } = original;
   return { ...metadata, ...(generateName && { generateName }), ...(ownerReferences && { ownerReferences }) };
 }
 

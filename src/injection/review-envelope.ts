@@ -1,7 +1,7 @@
 /** AdmissionReview of Kubernetes: what a request and a response have around the object (spec/injection.md §1.5). */
 import { isObject } from '../runtime/json-object.ts';
 
-/** The versions of `admission.k8s.io` that are answered; a response has the version of its request. */
+/** Supported versions of `admission.k8s.io`. A response has the version of its request. */
 const versions: ReadonlySet<unknown> = new Set(['admission.k8s.io/v1', 'admission.k8s.io/v1beta1']);
 
 export interface AdmissionReview {

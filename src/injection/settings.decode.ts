@@ -83,8 +83,8 @@ function templatesOf(
     if (E.isRight(patch)) patches.set(name, patch.right);
     else errors.push(...patch.left);
   }
-  const [first, ...others] = errors;
-  if (first !== undefined) return E.left([first, ...others]);
+  const [first, ...otherValues] = errors;
+  if (first !== undefined) return E.left([first, ...otherValues]);
   return E.right({ templates: Object.fromEntries(patches), goTemplates: Object.fromEntries(goTemplates) });
 }
 
@@ -191,8 +191,8 @@ export function decodeInjectionValues(yaml: string): Decoded<InjectionValues> {
   const decoded = valuesFields(parsed.right, '');
   if (E.isLeft(decoded)) return decoded;
   const values = valuesOf(decoded.right);
-  const [missing, ...others] = imageErrors(values);
-  return missing === undefined ? E.right(values) : E.left([missing, ...others]);
+  const [missing, ...otherValues] = imageErrors(values);
+  return missing === undefined ? E.right(values) : E.left([missing, ...otherValues]);
 }
 
 /** The same, with the values as they are written: Go templates read them. */
@@ -220,7 +220,7 @@ function imageErrors({ hub, tag, image, initImage }: InjectionValues): FieldErro
 }
 
 function valuesOf({ global, sidecarInjectorWebhook, pilot, gateways }: Decodes<typeof valuesFields>): InjectionValues {
-  const { proxy, proxy_init: init, logging, multiCluster, meshID, ...others } = global;
+  const { proxy, proxy_init: init, logging, multiCluster, meshID, ...otherValues } = global;
   const {
     startupProbe,
     readinessInitialDelaySeconds,
@@ -231,7 +231,7 @@ function valuesOf({ global, sidecarInjectorWebhook, pilot, gateways }: Decodes<t
   } = proxy;
   const isSet = (value: Json): boolean => Object.keys(value).length > 0;
   return {
-    ...others,
+    ...otherValues,
     ...proxies,
     initImage: init.image,
     meshId: meshID,

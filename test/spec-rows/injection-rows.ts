@@ -35,7 +35,7 @@ const rows: Readonly<Record<string, Rows>> = {
   '1.1': [
     ['entries of each revision and tag', decision, 'namespace %j and pod %j are injected by %j'],
     ['entries of the chart', chart, 'of revision "%s" select the pods that the injector injects'],
-    ['auto, with enableNamespacesByDefault', decision, '§1.1 namespaces without labels are injected only where'],
+    ['auto, with enableNamespacesByDefault', decision, '§1.1 namespaces without labels are injected only if'],
     ['enabled and another revision: the default one', decision, 'namespace %j and pod %j are injected by %j'],
     ['disabled: nothing', decision, 'namespace %j and pod %j are injected by %j'],
     ['as ANNOTATION only: nothing (istio#40512)', decision, '§1.1 the annotation alone'],
@@ -47,12 +47,7 @@ const rows: Readonly<Record<string, Rows>> = {
   '1.2': [
     ['a present label wins, also an empty one', decision, 'label true over annotation false', 'an empty label over'],
     ['words of 16', decision, 'label yes, a word of Istio 1.16'],
-    [
-      'other words fall to the policy, with a warning',
-      decision,
-      'a misspelt word with policy',
-      'a word that is ignored',
-    ],
+    ['other words fall to the policy, with a warning', decision, 'a misspelt word with policy', 'an ignored value'],
     ['never and always selectors', decision, 'never over always', 'always over policy disabled'],
     ['an empty selector matches nothing', decision, 'an empty never selector, which matches nothing'],
     ['an unknown policy: nobody', decision, 'an unknown policy, even with a label'],
@@ -95,7 +90,7 @@ const rows: Readonly<Record<string, Rows>> = {
     ['a tag that ends in a type has it replaced', parts, 'a variant of the tag'],
     ['type default: no suffix', parts, 'the variant default'],
     ['a value with "/" is taken whole', parts, 'a value with a complete reference', 'an annotation with a complete'],
-    ['NativeSidecars', inject, '§2.1 NativeSidecars are used if a setting says so'],
+    ['NativeSidecars', inject, '§2.1 NativeSidecars are used if a setting enables them'],
     ['NativeSidecars auto', openshift, '§2.1 NativeSidecars are detected for %s'],
     ['ProxyUID of OpenShift', openshift, '§2.1 ProxyUID of a namespace with %s'],
     ['ProxyUID of the proxy', parts, '§2.1 ProxyUID of the namespace is that of the proxy'],
@@ -198,8 +193,12 @@ const rows: Readonly<Record<string, Rows>> = {
   '4.3': [
     ['field by field, env by name, args wholly, image auto', pods, '§4.3 arguments of a user-written istio-proxy'],
     ['probes and hooks as a whole', inject, '§4.3 a probe, hook or variable of a user-written istio-proxy'],
-    ['saved only at the first injection', pods, '§4.3 what the user wrote is saved at the first injection alone'],
-    ['runAsUser', pods, '§4.3 the user of a user-written istio-proxy is that which redirection'],
+    [
+      'saved only at the first injection',
+      pods,
+      '§4.3 fields that the user wrote are saved only at the first injection',
+    ],
+    ['runAsUser', pods, '§4.3 redirection and its validation omit the user'],
     ['TPROXY forces uid 0 (istio#51012)', pods, '§4.3 with TPROXY a user-written istio-proxy runs as root'],
     ['istio-init', pods, '§4.3 fields of a user-written istio-init win'],
     ["OpenShift: the proxy's uid equals the application's (istio#52614)", pods, '§4.3 a user of istio-proxy that an'],
@@ -227,7 +226,7 @@ const rows: Readonly<Record<string, Rows>> = {
     [
       'already injected',
       manifests,
-      '§4.6 a pod that was injected already',
+      '§4.6 an injected pod is injected again',
       'injecting injected manifests changes nothing',
     ],
   ],

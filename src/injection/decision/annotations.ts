@@ -119,7 +119,7 @@ const units: Readonly<Record<string, number>> = {
   ...{ Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60 },
 };
 
-/** A quantity of Kubernetes as a number, for comparisons. NaN: it is none. */
+/** A Kubernetes quantity as a number for comparison, NaN if it is invalid. */
 function amountOf(written: string): number {
   const [, digits = '', unit = ''] = /^([-+.\d]+(?:[eE][-+]?\d+)?)([A-Za-z]*)$/.exec(written) ?? [];
   return Number(digits || 'NaN') * (units[unit] ?? Number.NaN);

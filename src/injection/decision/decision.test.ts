@@ -67,7 +67,7 @@ test.each([
   expect({ inject, hasRule: rule !== '' }).toEqual({ inject: expected, hasRule: true });
 });
 
-test('a word that is ignored is reported', () => {
+test('an ignored value is reported', () => {
   expect(decideInjection(podOf({ [key]: 'flase' }), 'shop', policy).ignoredWord).toBe('flase');
 });
 
@@ -103,7 +103,7 @@ test('§1.1 the annotation alone, and a namespace whose revision does not exist,
   expect(webhookEntriesOf('')).toEqual(webhookEntriesOf('default'));
 });
 
-test('§1.1 namespaces without labels are injected only where the settings say so, and never those of the cluster', () => {
+test('§1.1 namespaces without labels are injected only if the settings enable it, and system namespaces never', () => {
   const called = (name: string, injectsUnlabelled: boolean) =>
     callingEntries(webhookEntriesOf('', { injectsUnlabelled }), { 'kubernetes.io/metadata.name': name }, {}).map(
       (entry) => entry.name,
@@ -126,11 +126,11 @@ test('no pod is sent to one configuration twice', () => {
             );
           const namespace = labels({ 'istio-injection': injection, 'istio.io/rev': revision });
           const pod = labels({ [key]: inject, 'istio.io/rev': podRevision });
-          for (const own of ['', 'x']) {
-            const entries = webhookEntriesOf(own, { injectsUnlabelled: true });
+          for (const ownValue of ['', 'x']) {
+            const entries = webhookEntriesOf(ownValue, { injectsUnlabelled: true });
             expect(
               callingEntries(entries, namespace, pod).length,
-              JSON.stringify({ namespace, pod, own }),
+              JSON.stringify({ namespace, pod, own: ownValue }),
             ).toBeLessThan(2);
           }
         }

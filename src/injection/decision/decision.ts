@@ -12,9 +12,9 @@ export interface InjectionPolicy {
 
 export interface Decision {
   readonly inject: boolean;
-  /** The rule that decided, for people: `label sidecar.istio.io/inject is "false"`. */
+  /** The rule that decided, as text: `label sidecar.istio.io/inject is "false"`. */
   readonly rule: string;
-  /** The word of the label or annotation that was ignored. */
+  /** The ignored value of the label or annotation. */
   readonly ignoredWord?: string;
 }
 

@@ -17,8 +17,8 @@ test('configurations of different revisions and tags do not overlap', () => {
 test('two configurations of the default revision overlap, with labels that both select', () => {
   const left = of('istio-sidecar-injector', '');
   const right = of('istio-revision-tag-default', 'default');
-  const [overlap, ...others] = overlapsOf([left, right]);
-  expect(others).toEqual([]);
+  const [overlap, ...rest] = overlapsOf([left, right]);
+  expect(rest).toEqual([]);
   expect(overlap!.configurations).toEqual(['istio-revision-tag-default', 'istio-sidecar-injector']);
   for (const { entries } of [left, right])
     expect(callingEntries(entries, overlap!.namespaceLabels, overlap!.podLabels).length).toBeGreaterThan(0);

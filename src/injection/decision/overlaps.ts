@@ -67,7 +67,7 @@ const otherValue = 'any';
 /**
  * Labels that both selectors select. Requirements on different keys are independent, so that each key is decided by itself.
  *
- * @returns `undefined` if there are none
+ * @returns `undefined` if no labels match both
  */
 export function commonLabels(a: LabelSelector, b: LabelSelector): Texts | undefined {
   const labels: Record<string, string> = {};

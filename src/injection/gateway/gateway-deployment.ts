@@ -84,9 +84,9 @@ interface Names {
 }
 
 function namesOf({ name, className, annotations }: DeployedGateway): Names {
-  const own = annotations[nameAnnotation] || defaultNameOf(name, className);
+  const requestedName = annotations[nameAnnotation] || defaultNameOf(name, className);
   const account = annotations[accountAnnotation];
-  return { name: own, account: account || own, isOwnAccount: !account };
+  return { name: requestedName, account: account || requestedName, isOwnAccount: !account };
 }
 
 function nameErrors({ name, annotations }: DeployedGateway): FieldError[] {
@@ -245,8 +245,8 @@ function patchesOf(parameters: Texts): Decoded<Patches> {
     if (E.isRight(patch)) patches[kind] = patch.right;
     else errors.push(...patch.left);
   }
-  const [first, ...others] = errors;
-  return first === undefined ? E.right(patches) : E.left([first, ...others]);
+  const [first, ...moreErrors] = errors;
+  return first === undefined ? E.right(patches) : E.left([first, ...moreErrors]);
 }
 
 function merged(built: Record<Kind, Json | undefined>, patches: Patches): Decoded<GatewayObjects> {
@@ -268,10 +268,10 @@ function merged(built: Record<Kind, Json | undefined>, patches: Patches): Decode
 /** A patch is written by a user of one namespace, and applied with the rights of the control plane. */
 function withIdentity(built: Json, patched: Json): Json {
   const { apiVersion, kind } = built;
-  const own = built.metadata as { readonly [field: string]: unknown; readonly labels: Texts };
+  const builtMetadata = built.metadata as { readonly [field: string]: unknown; readonly labels: Texts };
   const metadata = isObject(patched.metadata) ? patched.metadata : {};
-  const labels = { ...(isObject(metadata.labels) ? metadata.labels : {}), ...own.labels };
-  const { name, namespace, ownerReferences } = own;
+  const labels = { ...(isObject(metadata.labels) ? metadata.labels : {}), ...builtMetadata.labels };
+  const { name, namespace, ownerReferences } = builtMetadata;
   const annotations = isObject(metadata.annotations) ? { annotations: metadata.annotations } : {};
   const object = {
     ...patched,
@@ -279,10 +279,10 @@ function withIdentity(built: Json, patched: Json): Json {
     kind,
     metadata: { name, namespace, ownerReferences, ...annotations, labels },
   };
-  return kind === 'Deployment' ? withOwnPods(object, own.labels) : object;
+  return kind === 'Deployment' ? withOwnPods(object, builtMetadata.labels) : object;
 }
 
-/** The Deployment selects the pods of its Gateway, whatever a patch says: another selector would select pods of other workloads. */
+/** The Deployment selects the pods of its Gateway, even if a patch changes the selector, because another selector could select pods of other workloads. */
 function withOwnPods(deployment: Json, { [gatewayNameLabel]: name }: Texts): Json {
   const field = (value: unknown, key: string): Json => {
     const found = isObject(value) ? value[key] : undefined;

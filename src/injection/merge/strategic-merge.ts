@@ -134,14 +134,14 @@ function interleaved(
 ): unknown[] {
   const place = new Map(original.map((item, index) => [keyOf(item), index]));
   const inPatch = new Set(patched.map(keyOf));
-  const others = original.filter((item) => !inPatch.has(keyOf(item)));
+  const unpatched = original.filter((item) => !inPatch.has(keyOf(item)));
   const result: unknown[] = [];
   for (const item of patched) {
     const at = place.get(keyOf(item)) ?? -1;
-    while (others.length > 0 && place.get(keyOf(others[0]))! < at) result.push(others.shift());
+    while (unpatched.length > 0 && place.get(keyOf(unpatched[0]))! < at) result.push(unpatched.shift());
     result.push(item);
   }
-  return [...result, ...others];
+  return [...result, ...unpatched];
 }
 
 function keyed(

@@ -31,7 +31,7 @@ export interface ContainerOverrides {
 
 export interface PristinePod {
   readonly pod: Pod;
-  /** Volumes that the earlier injection added; empty: there was none. */
+  /** Volumes that the earlier injection added, empty without one. */
   readonly injectedVolumes: ReadonlySet<string>;
 }
 
@@ -56,8 +56,8 @@ export function withoutEarlierInjection(pod: Pod): PristinePod {
   const probes = objectOf(environment.get(probesVariable));
   const metrics = objectOf(environment.get(metricsVariable));
   const { annotations = {} } = pod.metadata;
-  const { [statusKey]: _status, [overridesKey]: overrides, ...others } = annotations;
-  const withoutAnnotations = withAnnotations(pod, others);
+  const { [statusKey]: _status, [overridesKey]: overrides, ...remaining } = annotations;
+  const withoutAnnotations = withAnnotations(pod, remaining);
   const stripped = withoutInjected(withoutAnnotations, status, overridesOf(overrides));
   const restored = probes === undefined ? stripped : restoreProbes(stripped, probes as Readonly<Record<string, Json>>);
   return {
@@ -69,10 +69,10 @@ export function withoutEarlierInjection(pod: Pod): PristinePod {
 }
 
 /** What {@link withoutEarlierInjection} needs to undo the step from one record of texts to another. */
-export function replacedTexts(before: Texts = {}, after: Texts = {}): OriginalTexts {
-  const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])];
-  const changed = keys.filter((key) => ownValue(before, key) !== ownValue(after, key)).sort();
-  return Object.fromEntries(changed.map((key) => [key, ownValue(before, key) ?? null]));
+export function replacedTexts(original: Texts = {}, after: Texts = {}): OriginalTexts {
+  const keys = [...new Set([...Object.keys(original), ...Object.keys(after)])];
+  const changed = keys.filter((key) => ownValue(original, key) !== ownValue(after, key)).sort();
+  return Object.fromEntries(changed.map((key) => [key, ownValue(original, key) ?? null]));
 }
 
 function withOriginalTexts(pod: Pod, original: Json): Pod {
@@ -110,11 +110,11 @@ function withoutInjected({ spec, ...pod }: Pod, status: Json, overrides: Contain
     volumes: kept(spec.volumes, status.volumes),
     imagePullSecrets: kept(spec.imagePullSecrets, status.imagePullSecrets),
   };
-  const { initContainers: _init, volumes: _volumes, imagePullSecrets: _secrets, ...others } = spec;
+  const { initContainers: _init, volumes: _volumes, imagePullSecrets: _secrets, ...remaining } = spec;
   return {
     ...pod,
     spec: {
-      ...others,
+      ...remaining,
       containers: [...kept(spec.containers, status.containers), ...overrides.containers],
       // A list that only the injection filled was absent.
       ...Object.fromEntries(

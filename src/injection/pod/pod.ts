@@ -85,7 +85,7 @@ export const validationContainerName = 'istio-validation';
 
 const injectedNames: ReadonlySet<string> = new Set([proxyContainerName, initContainerName, validationContainerName]);
 
-/** Whether the container belongs to the sidecar. One that the user wrote overrides fields of ours. */
+/** Whether the container belongs to the sidecar. A user's container of that name overrides fields of the generated one. */
 export function isOfSidecar({ name }: { readonly name: string }): boolean {
   return injectedNames.has(name);
 }
@@ -194,8 +194,8 @@ const pod = fieldsOf(
  * @param path of the pod in its document, for errors: empty, or `spec.template`
  */
 export function readPod(value: unknown, path = ''): Decoded<Pod> {
-  const [first, ...others] = pod(value, path);
-  if (first !== undefined) return E.left([first, ...others]);
+  const [first, ...moreErrors] = pod(value, path);
+  if (first !== undefined) return E.left([first, ...moreErrors]);
   if (!isObject(value)) return fail(path, violation.wrongType('an object', value));
   const written = withoutNulls(value) as Json;
   return E.right({ ...written, metadata: written.metadata ?? {} } as Pod);

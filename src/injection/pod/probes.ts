@@ -28,8 +28,8 @@ export function redirectProbes(pod: Pod, statusPort: number): { readonly pod: Po
       const original = redirectedHandler(handler, container.ports ?? [], statusPort);
       if (original === undefined) return handler;
       probes[path] = original;
-      const { httpGet: _http, tcpSocket: _tcp, grpc: _grpc, ...others } = handler;
-      return { ...others, httpGet: { path, port: statusPort, scheme: 'HTTP' } };
+      const { httpGet: _http, tcpSocket: _tcp, grpc: _grpc, ...remaining } = handler;
+      return { ...remaining, httpGet: { path, port: statusPort, scheme: 'HTTP' } };
     }),
   );
   return { pod: redirected, probes };
@@ -42,9 +42,9 @@ export function restoreProbes(pod: Pod, probes: RedirectedProbes): Pod {
       const request = requestOf(handler);
       const original = Object.hasOwn(probes, path) ? probes[path] : undefined;
       if (original === undefined || request?.kind !== 'httpGet' || request.fields.path !== path) return handler;
-      const { httpGet: _redirected, ...others } = handler;
+      const { httpGet: _redirected, ...remaining } = handler;
       const { timeoutSeconds: _timeout, ...restored } = original;
-      return { ...others, ...restored };
+      return { ...remaining, ...restored };
     }),
   );
 }
@@ -54,7 +54,7 @@ function redirectedHandler(handler: Json, ports: readonly ContainerPort[], statu
   const request = requestOf(handler);
   if (request === undefined) return undefined;
   const port = portOf(request.fields.port, ports);
-  // An undeclared name has no number: the kubelet reports it, and a redirected probe would be answered with 404 without end.
+  // An undeclared name has no number. The kubelet reports it, but a redirected probe would get 404 indefinitely.
   if (port === undefined || port === statusPort) return undefined;
   const { timeoutSeconds } = handler;
   return {

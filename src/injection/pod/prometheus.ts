@@ -62,9 +62,9 @@ export function withoutMergedMetrics(pod: Pod, original: ScrapeSettings | undefi
 }
 
 function withScrapeSettings(pod: Pod, settings: ScrapeSettings): Pod {
-  const others = Object.entries(pod.metadata.annotations ?? {}).filter(([key]) => fieldOf(key) === undefined);
+  const otherAnnotations = Object.entries(pod.metadata.annotations ?? {}).filter(([key]) => fieldOf(key) === undefined);
   const written: Texts = Object.fromEntries(
     Object.entries(settings).map(([field, value]) => [`prometheus.io/${field}`, value]),
   );
-  return withAnnotations(pod, { ...Object.fromEntries(others), ...written });
+  return withAnnotations(pod, { ...Object.fromEntries(otherAnnotations), ...written });
 }

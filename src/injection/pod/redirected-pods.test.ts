@@ -140,24 +140,27 @@ test.each([15_000, 15_001, 15_004, 15_006, 15_008, 15_021, 15_053, 15_090])(
   },
 );
 
-const withProxy = (own: Json, app: Json = {}, annotations: Readonly<Record<string, string>> = {}): Json => ({
+const withProxy = (proxyPart: Json, app: Json = {}, annotations: Readonly<Record<string, string>> = {}): Json => ({
   metadata: { annotations },
   spec: {
     containers: [
       { name: 'app', ...app },
-      { name: 'istio-proxy', ...own },
+      { name: 'istio-proxy', ...proxyPart },
     ],
   },
 });
 
 test('§4.2 a user-written istio-proxy becomes a native sidecar with its own probes and hooks', () => {
-  const own = { livenessProbe: { tcpSocket: { port: 15021 } }, lifecycle: { preStop: { sleep: { seconds: 5 } } } };
-  const pod = injected(withProxy(own));
+  const proxyPart = {
+    livenessProbe: { tcpSocket: { port: 15021 } },
+    lifecycle: { preStop: { sleep: { seconds: 5 } } },
+  };
+  const pod = injected(withProxy(proxyPart));
   expect(pod.spec.initContainers?.map(({ name }) => name)).toEqual(['istio-init', 'istio-proxy']);
-  expect(containerOf(pod)).toMatchObject({ ...own, restartPolicy: 'Always' });
+  expect(containerOf(pod)).toMatchObject({ ...proxyPart, restartPolicy: 'Always' });
 });
 
-test('§4.3 arguments of a user-written istio-proxy replace all of ours, variables are merged by name, and the image auto is none', () => {
+test('§4.3 arguments of a user-written istio-proxy replace all generated ones, variables are merged by name, and the image auto is ignored', () => {
   const pod = injected(
     withProxy({
       image: 'auto',
@@ -172,17 +175,17 @@ test('§4.3 arguments of a user-written istio-proxy replace all of ours, variabl
   expect(environmentOf(pod)).toMatchObject({ A: '1', TRUST_DOMAIN: 'b.test', PILOT_CERT_PROVIDER: 'istiod' });
 });
 
-test('§4.3 what the user wrote is saved at the first injection alone', () => {
+test('§4.3 fields that the user wrote are saved only at the first injection', () => {
   const once = injected(withProxy({ args: ['own'] }));
   const saved = once.metadata.annotations!['proxy.istio.io/overrides'];
   expect(JSON.parse(saved!)).toEqual({ containers: [{ name: 'istio-proxy', args: ['own'] }] });
   expect(injected(once, { tag: '2.0' }).metadata.annotations!['proxy.istio.io/overrides']).toBe(saved);
 });
 
-test('§4.3 the user of a user-written istio-proxy is that which redirection and its validation leave out, but root', () => {
-  const own = { securityContext: { runAsUser: 2_000, runAsGroup: 2_001 } };
-  expect(flagOf(injected(withProxy(own)), '-u')).toBe('2000');
-  const validated = injected(withProxy(own), { cni: { enabled: true, provider: 'default' } });
+test('§4.3 redirection and its validation omit the user of a user-written istio-proxy, except root', () => {
+  const proxyPart = { securityContext: { runAsUser: 2_000, runAsGroup: 2_001 } };
+  expect(flagOf(injected(withProxy(proxyPart)), '-u')).toBe('2000');
+  const validated = injected(withProxy(proxyPart), { cni: { enabled: true, provider: 'default' } });
   expect(containerOf(validated, 'istio-validation').securityContext).toMatchObject({
     runAsUser: 2_000,
     runAsGroup: 2_001,
@@ -192,7 +195,7 @@ test('§4.3 the user of a user-written istio-proxy is that which redirection and
   expect(flagOf(injected(withProxy({ securityContext: { runAsUser: 0, runAsGroup: 2_001 } })), '-u')).toBe('2001');
 });
 
-test('§4.3 with TPROXY a user-written istio-proxy runs as root all the same (istio#51012)', () => {
+test('§4.3 with TPROXY a user-written istio-proxy runs as root regardless (istio#51012)', () => {
   const tproxy = { 'sidecar.istio.io/interceptionMode': 'TPROXY' };
   const pod = injected(withProxy({ securityContext: { runAsUser: 2_000, runAsNonRoot: true } }, {}, tproxy));
   expect(containerOf(pod).securityContext).toMatchObject({ runAsUser: 0, runAsGroup: 1337, runAsNonRoot: false });
@@ -210,9 +213,9 @@ test('§4.3 a user of istio-proxy that an application container also runs as doe
 });
 
 test('§4.3 fields of a user-written istio-init win', () => {
-  const own = { name: 'istio-init', resources: { limits: { cpu: '1' } }, args: ['istio-iptables', '-u', '9'] };
-  const pod = injected({ spec: { containers: [{ name: 'app' }], initContainers: [own] } });
-  expect(containerOf(pod, 'istio-init')).toMatchObject(own);
+  const proxyPart = { name: 'istio-init', resources: { limits: { cpu: '1' } }, args: ['istio-iptables', '-u', '9'] };
+  const pod = injected({ spec: { containers: [{ name: 'app' }], initContainers: [proxyPart] } });
+  expect(containerOf(pod, 'istio-init')).toMatchObject(proxyPart);
 });
 
 test('§4.5 a change of the settings is applied to an injected pod, and what other webhooks added stays', () => {
@@ -233,6 +236,6 @@ test('§4.5 annotations for metrics that an earlier injector wrote are removed o
   });
   const again = injected(withProxy({ image: 'old' }, {}, ofIstio('15020')));
   expect(environmentOf(again)).not.toHaveProperty('ISTIO_PROMETHEUS_ANNOTATIONS');
-  const own = injected(withProxy({ image: 'old' }, {}, ofIstio('9090')));
-  expect(JSON.parse(String(environmentOf(own).ISTIO_PROMETHEUS_ANNOTATIONS))).toMatchObject({ port: '9090' });
+  const proxyPart = injected(withProxy({ image: 'old' }, {}, ofIstio('9090')));
+  expect(JSON.parse(String(environmentOf(proxyPart).ISTIO_PROMETHEUS_ANNOTATIONS))).toMatchObject({ port: '9090' });
 });

@@ -21,7 +21,7 @@ export interface GoTemplateCall {
   readonly proxyDefaults: Json;
 }
 
-/** @returns the rendered template, or why there is none */
+/** @returns the rendered template, or why rendering failed */
 export type RenderGoTemplate = (call: GoTemplateCall) => Decoded<TemplatePod>;
 
 /** Executes templates outside of this program's thread. */

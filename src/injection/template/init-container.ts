@@ -80,7 +80,7 @@ function initSecurity(privileged: boolean): Json {
   };
 }
 
-/** Annotations that tell a CNI plugin what to redirect. */
+/** Annotations with the redirection settings of a CNI plugin. */
 export function cniAnnotations(input: TemplateInput): Readonly<Record<string, string>> {
   const { pod, settings, statusPort } = input;
   const { values } = settings;

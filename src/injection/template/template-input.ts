@@ -48,10 +48,10 @@ export function interceptionModeOf({ pod, proxyConfig }: TemplateInput): string 
 
 /** Reference of the image of a pod, which its annotations and its ProxyConfig may choose. */
 export function imageOf({ pod, settings, proxyConfig }: TemplateInput, name: string): string {
-  const own = annotationOf(pod, 'sidecar.istio.io/proxyImage') ?? name;
+  const image = annotationOf(pod, 'sidecar.istio.io/proxyImage') ?? name;
   const imageType = (proxyConfig.image as { readonly imageType?: string } | undefined)?.imageType;
   const type = annotated(pod, 'sidecar.istio.io/proxyImageType', imageType || settings.values.variant);
-  return imageReference(settings.values, own, type);
+  return imageReference(settings.values, image, type);
 }
 
 /** `HUB/NAME:TAG[-TYPE]`, or the name itself if it is a complete reference. The type replaces one that the tag ends in. */

@@ -207,14 +207,14 @@ test('§3.2 ports and names are those of the containers of the application', () 
   expect(environment.ISTIO_META_APP_CONTAINERS).toBe('app,b');
 });
 
-test('§3.2 proxyMetadata is in the environment of the proxy and the init container, after ours', () => {
+test('§3.2 proxyMetadata is in the environment of the proxy and the init container, after generated variables', () => {
   const annotations = { 'proxy.istio.io/config': 'proxyMetadata: {CA_ADDR: ca.test:1}' };
   const pod = injected(appPod(annotations));
   expect(environmentOf(pod).CA_ADDR).toBe('ca.test:1');
   expect(environmentOf(pod, 'istio-init')).toEqual({ CA_ADDR: 'ca.test:1' });
 });
 
-test('§3.2 the ConfigMap of a bootstrap override is mounted, and the agent is told its file', () => {
+test('§3.2 the ConfigMap of a bootstrap override is mounted, and the agent receives the path of its file', () => {
   const pod = injected(appPod(annotation('bootstrapOverride', 'boot')));
   expect(pod.spec.volumes).toContainEqual({ name: 'custom-bootstrap-volume', configMap: { name: 'boot' } });
   expect(containerOf(pod).volumeMounts).toContainEqual({

@@ -100,7 +100,7 @@ function grpcAgentTemplate(input: TemplateInput): TemplatePod {
   };
 }
 
-/** Envoy's listener for readiness is not there: the status port answers. */
+/** Without Envoy's readiness listener, the agent's status port is probed. */
 function readinessOfAgent({ statusPort }: TemplateInput): object {
   if (statusPort === 0) return {};
   const httpGet = { path: '/healthz/ready', port: statusPort };
