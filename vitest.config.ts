@@ -97,7 +97,7 @@ const longest = [
   'test/e2e/features/listener-binding',
   'test/e2e/features/request-authentication',
   'test/e2e/envoy-crashing-values',
-  'src/discovery/push/made-ahead',
+  'src/discovery/push/built-ahead',
   'src/discovery/ca/roots-for-agents',
   'test/model/explore',
   'test/conformance/scenarios',

@@ -13,7 +13,7 @@ import { maxSourcesOfMesh, maxSourcesOfNamespace } from '../src/discovery/jwks/k
 import { maxReferencedNamespaceBytes } from '../src/discovery/kubernetes/readers/referenced-objects.ts';
 import { defaultWebhookLimits } from '../src/discovery/webhooks/webhook-server.ts';
 import { addressPaceLimits } from '../src/discovery/xds/admission/address-pace.ts';
-import { strangerLimits } from '../src/discovery/xds/admission/strangers.ts';
+import { unidentifiedLimits } from '../src/discovery/xds/admission/unidentified-connections.ts';
 import { defaultMaxNames, maxGrpcNames, maxNodeBytes } from '../src/discovery/xds/ads-limits.ts';
 import { defaultHttpLimits } from '../src/runtime/fences/http-fence.ts';
 import { maxProxyLevels } from '../src/runtime/output/log-levels.ts';
@@ -41,27 +41,27 @@ const controlPlane: readonly Row[] = [
   [
     'xDS connections',
     'PILOT_XDS_MAX_CONNECTIONS',
-    number(strangerLimits.maxInWhole),
+    number(unidentifiedLimits.maxInWhole),
     'new ones are refused, those without an identified client first',
   ],
   [
     'of one address',
     'PILOT_XDS_MAX_CONNECTIONS_PER_ADDRESS',
-    number(strangerLimits.maxPerAddress),
+    number(unidentifiedLimits.maxPerAddress),
     'new ones of the address are refused',
   ],
   [
     'of one address, without an identified client',
     'PILOT_XDS_MAX_UNIDENTIFIED_PER_ADDRESS',
-    number(strangerLimits.maxIdlePerAddress),
+    number(unidentifiedLimits.maxIdlePerAddress),
     'new ones of the address are refused',
   ],
-  ['time until a client identifies itself', fixed, seconds(strangerLimits.silentMs), 'the connection is closed'],
+  ['time until a client identifies itself', fixed, seconds(unidentifiedLimits.silentMs), 'the connection is closed'],
   [
     'new streams of one address a second, without result',
     'PILOT_XDS_UNIDENTIFIED_RATE_PER_ADDRESS',
     number(addressPaceLimits.perSecond),
-    `the address is refused for ${seconds(addressPaceLimits.firstHoldMs)}, then up to ${seconds(addressPaceLimits.longestHoldMs)}`,
+    `the address is refused for ${seconds(addressPaceLimits.firstHoldMs)}, then up to ${seconds(addressPaceLimits.maxHoldMs)}`,
   ],
   [
     'resource names of a stream',

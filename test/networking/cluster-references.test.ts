@@ -1,7 +1,7 @@
 /** Which clusters generated resources name, read from their bytes, as their JSON form has it (src/networking/references/). */
 import type { JsonValue } from '@bufbuild/protobuf';
 import { describe, expect, test } from 'vitest';
-import { encodeGenerated } from '../../src/discovery/push/cache/encode-made.ts';
+import { encodeGenerated } from '../../src/discovery/push/cache/encode-generated.ts';
 import { resourceReferences } from '../../src/discovery/push/resource-references.ts';
 import type { Resource } from '../../src/networking/index.ts';
 import { asJson, caseNames, generate, readCase } from './case.ts';

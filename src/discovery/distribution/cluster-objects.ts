@@ -8,7 +8,7 @@ import type { MeshConfigs } from '../config/snapshots/mesh-configs.ts';
 import { codedMessage } from '../config/sources/config-problem.ts';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import type { ClusterSource } from '../kubernetes/readers/cluster-source.ts';
-import { type ObjectError, ownConditions } from './object-verdict.ts';
+import { type ObjectError, ownConditions } from './object-findings.ts';
 import { proxyText } from './proxy-text.ts';
 import { hasStatus, type KnownStatus, type StatusObjects } from './status-objects.ts';
 

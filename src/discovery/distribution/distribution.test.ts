@@ -9,7 +9,7 @@ import { EncodedCache } from '../push/cache/encoded-cache.ts';
 import { MeshState } from '../push/contexts/mesh-state.ts';
 import { type MeshNode, MeshResources } from '../push/mesh-resources.ts';
 import { ObjectDistribution } from './distribution.ts';
-import { conditionsOf, decidedConditions, type ObjectError, type ObjectFindings } from './object-verdict.ts';
+import { conditionsOf, decidedConditions, type ObjectError, type ObjectFindings } from './object-findings.ts';
 import type { OtherCounts } from './replica-report.ts';
 import type { KnownStatus } from './status-objects.ts';
 

@@ -10,8 +10,8 @@ import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { Turns } from '../../runtime/turns.ts';
 import type { Publication } from '../push/contexts/mesh-state.ts';
+import { affectedTypes, isNamed } from './affected-proxies.ts';
 import { ChangedObjects } from './changed-objects.ts';
-import { isNamed, typesConcerned } from './concern.ts';
 import type { ObjectDistributionOptions } from './distribution-options.ts';
 import { type DueListener, DueObjects } from './due-objects.ts';
 import { EnvoyRejections, type RejectionsOfObject } from './envoy-rejections.ts';
@@ -23,10 +23,10 @@ import {
   type ObjectProgress,
   partialCondition,
   reconciledCondition,
-} from './object-verdict.ts';
+} from './object-findings.ts';
 import { type ObjectWarning, ObjectWarnings } from './object-warnings.ts';
 import { type FollowedProxy, numberOfVersion, type ProxyCount, ProxyProgress } from './proxy-progress.ts';
-import { RejectionCauseFinder } from './rejection-blame.ts';
+import { RejectionCauseFinder } from './rejection-cause-finder.ts';
 import { OwnCounts, totalOf } from './replica-report.ts';
 import { generationOf, hasStatus, statusKinds } from './status-objects.ts';
 
@@ -294,7 +294,7 @@ export class ObjectDistribution {
       const followed = this.#followed.get(key);
       if (followed === undefined) return;
       const { config, number } = followed;
-      const count = progress.countOf((shape) => typesConcerned(config, shape, context), number);
+      const count = progress.countOf((shape) => affectedTypes(config, shape, context), number);
       this.#evaluateObject(key, followed, count, rejections.get(key));
     };
     // Rejected and recent objects are evaluated each time, of the rest a part.

@@ -1,5 +1,5 @@
 import type { Config } from '../../model/config/config.ts';
-import type { ObjectProgress } from './object-verdict.ts';
+import type { ObjectProgress } from './object-findings.ts';
 
 /** An object that some proxies have not applied or reject. */
 export interface FollowedObject {

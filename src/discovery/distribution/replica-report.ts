@@ -3,7 +3,7 @@
  * writes the statuses adds the counts of its revision.
  */
 import { isObject } from '../../runtime/json-object.ts';
-import { reconciledCondition } from './object-verdict.ts';
+import { reconciledCondition } from './object-findings.ts';
 import type { StatusObjects } from './status-objects.ts';
 
 export interface ReportedCount {

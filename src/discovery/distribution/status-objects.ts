@@ -1,7 +1,7 @@
 /** The objects of a cluster whose status the control plane writes. */
 import type { Config } from '../../model/config/config.ts';
 import { type KindName, kinds } from '../../model/kinds/index.ts';
-import type { ObjectError } from './object-verdict.ts';
+import type { ObjectError } from './object-findings.ts';
 
 export interface KnownStatus {
   /** Written by the control plane, by type. */

@@ -2,7 +2,7 @@
 import type { LogEntry } from '../../runtime/log-events/log-events.ts';
 import type { Environment } from '../environment.ts';
 import { addressPaceLimits } from '../xds/admission/address-pace.ts';
-import { strangerLimits } from '../xds/admission/strangers.ts';
+import { unidentifiedLimits } from '../xds/admission/unidentified-connections.ts';
 import { type AdsLimits, defaultMaxNames } from '../xds/ads-limits.ts';
 import { maxServedStreamsWithin } from '../xds/stream/stream-shares.ts';
 
@@ -11,9 +11,9 @@ export function clientLimitsOf(
   from: Environment,
   openFiles: number,
   note: (entry: LogEntry) => void,
-): Pick<AdsLimits, 'maxNames' | 'maxServedStreams' | 'strangers' | 'addressPace'> {
-  const { maxPerAddress, maxIdlePerAddress } = strangerLimits;
-  const wanted = from.number('PILOT_XDS_MAX_CONNECTIONS', strangerLimits.maxInWhole, 1);
+): Pick<AdsLimits, 'maxNames' | 'maxServedStreams' | 'unidentified' | 'addressPace'> {
+  const { maxPerAddress, maxIdlePerAddress } = unidentifiedLimits;
+  const wanted = from.number('PILOT_XDS_MAX_CONNECTIONS', unidentifiedLimits.maxInWhole, 1);
   const maxInWhole = Math.min(wanted, connectionsWithin(openFiles));
   if (maxInWhole < wanted) {
     note({ event: 'option.connectionsLimited', connections: maxInWhole, wanted, openFiles });
@@ -22,19 +22,19 @@ export function clientLimitsOf(
   return {
     maxServedStreams: from.number('PILOT_XDS_MAX_STREAMS', maxServedStreamsWithin(), 1),
     maxNames: from.number('PILOT_XDS_MAX_NAMES_PER_STREAM', defaultMaxNames, 1),
-    strangers: {
+    unidentified: {
       maxInWhole,
       // Silent connections leave room for those that speak.
-      maxIdleInWhole: Math.min(strangerLimits.maxIdleInWhole, Math.ceil(maxInWhole / 2)),
+      maxIdleInWhole: Math.min(unidentifiedLimits.maxIdleInWhole, Math.ceil(maxInWhole / 2)),
       maxPerAddress: from.number('PILOT_XDS_MAX_CONNECTIONS_PER_ADDRESS', maxPerAddress, 1),
       maxIdlePerAddress: from.number('PILOT_XDS_MAX_UNIDENTIFIED_PER_ADDRESS', maxIdlePerAddress, 1),
     },
-    addressPace: { perSecond, most: perSecond * secondsAtOnce },
+    addressPace: { perSecond, burst: perSecond * secondsAtOnce },
   };
 }
 
 /** What an address may use up at once, in seconds of what comes back to it. */
-const secondsAtOnce = addressPaceLimits.most / addressPaceLimits.perSecond;
+const secondsAtOnce = addressPaceLimits.burst / addressPaceLimits.perSecond;
 
 /** Files that are left for what else there is: configuration that is read, probes and debug pages, sources. */
 const otherFiles = 1_024;

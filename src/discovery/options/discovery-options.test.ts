@@ -78,8 +78,8 @@ describe('resolveDiscoveryOptions', () => {
     expect(resolve().clientLimits).toEqual({
       maxServedStreams: maxServedStreamsWithin(),
       maxNames: 200_000,
-      strangers: { maxInWhole: 60_000, maxIdleInWhole: 4_096, maxPerAddress: 10_000, maxIdlePerAddress: 512 },
-      addressPace: { perSecond: 200, most: 2_000 },
+      unidentified: { maxInWhole: 60_000, maxIdleInWhole: 4_096, maxPerAddress: 10_000, maxIdlePerAddress: 512 },
+      addressPace: { perSecond: 200, burst: 2_000 },
     });
     const told = resolve(
       {},
@@ -95,8 +95,8 @@ describe('resolveDiscoveryOptions', () => {
     expect(told.clientLimits).toMatchObject({
       maxServedStreams: 2_000,
       maxNames: 200_000,
-      strangers: { maxInWhole: 60_000, maxPerAddress: 20_000, maxIdlePerAddress: 512 },
-      addressPace: { perSecond: 500, most: 5_000 },
+      unidentified: { maxInWhole: 60_000, maxPerAddress: 20_000, maxIdlePerAddress: 512 },
+      addressPace: { perSecond: 500, burst: 5_000 },
     });
     expect(told.warnings).toHaveLength(3);
   });
@@ -104,7 +104,7 @@ describe('resolveDiscoveryOptions', () => {
   it('takes no more connections than it may have files open, less some for everything else, and says so', () => {
     const within = (openFiles: number, env: NodeJS.ProcessEnv = {}) => {
       const { clientLimits, notes } = resolve({}, env, openFiles);
-      const { maxInWhole, maxIdleInWhole } = clientLimits.strangers ?? {};
+      const { maxInWhole, maxIdleInWhole } = clientLimits.unidentified ?? {};
       return [maxInWhole, maxIdleInWhole, notes.filter(({ event }) => event === 'option.connectionsLimited').length];
     };
     expect(within(1_048_576)).toEqual([60_000, 4_096, 0]);

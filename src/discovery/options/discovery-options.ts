@@ -113,7 +113,7 @@ export interface DiscoveryOptions {
   readonly maxConcurrentStreams: number;
   readonly maxRequestBytes: number;
   /** What one stream, one address and all of them may take of the server. */
-  readonly clientLimits: Pick<AdsLimits, 'maxNames' | 'maxServedStreams' | 'strangers' | 'addressPace'>;
+  readonly clientLimits: Pick<AdsLimits, 'maxNames' | 'maxServedStreams' | 'unidentified' | 'addressPace'>;
   /** Connections of each HTTP port. */
   readonly httpConnections: number;
   /** What files of configuration may be. */

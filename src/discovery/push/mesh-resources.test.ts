@@ -5,7 +5,7 @@ import { clusterType, endpointType, listenerType } from '../../networking/index.
 import { SettingsFiles } from '../config/files/settings-files.ts';
 import { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
 import type { ResourceChange } from '../xds/resource-source.ts';
-import { encodeGenerated } from './cache/encode-made.ts';
+import { encodeGenerated } from './cache/encode-generated.ts';
 import { EncodedCache } from './cache/encoded-cache.ts';
 import { MeshState } from './contexts/mesh-state.ts';
 import { type MeshNode, MeshResources } from './mesh-resources.ts';

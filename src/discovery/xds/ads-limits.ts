@@ -1,7 +1,7 @@
 /** Limits of the xDS server for each client. */
 import type { ExchangeRules } from '../../../machines/discovery/xds/ads-exchange.ts';
 import type { AddressPaceLimits } from './admission/address-pace.ts';
-import type { StrangerLimits } from './admission/strangers.ts';
+import type { UnidentifiedLimits } from './admission/unidentified-connections.ts';
 
 /** Times in milliseconds. Each limit has the reference's default (spec/discovery.md §7.5). */
 export interface AdsLimits {
@@ -26,7 +26,7 @@ export interface AdsLimits {
   /** Time from the ACK that no resource names a cluster until its removal. Default 5 s. */
   readonly removalDelayMs?: number;
   /** Of connections without an identified node. */
-  readonly strangers?: Partial<StrangerLimits>;
+  readonly unidentified?: Partial<UnidentifiedLimits>;
   /** Of addresses whose connections fail before a node is identified. */
   readonly addressPace?: Partial<AddressPaceLimits>;
   readonly keepaliveTimeMs?: number;

@@ -1,5 +1,5 @@
 import type { RetainedCluster } from '../../../machines/discovery/xds/cluster-rollout.ts';
-import type { Refusal } from './admission/strangers.ts';
+import type { ConnectionRefusal } from './admission/unidentified-connections.ts';
 import type { NodeIdentity, ResponseCause } from './resource-source.ts';
 import type { RolloutWait } from './rollout/rollout-waits.ts';
 
@@ -54,7 +54,7 @@ export interface AdsObserver {
   /** `pilot_xds_given_up_clusters`. */
   clustersGivenUp?(change: number): void;
   /** `pilot_xds_refused_connections_total`. */
-  connectionRefused?(why: Refusal): void;
+  connectionRefused?(why: ConnectionRefusal): void;
   /** `pilot_xds_held_off_total`. */
   addressHeldOff?(): void;
   /** `pilot_xds_waiting_clients`, `pilot_xds_admission_slots`. */

@@ -11,11 +11,16 @@ import { ConnectionBounds } from '../../runtime/fences/connection-bounds.ts';
 import { parseListenAddress } from '../listen-address.ts';
 import type { CallPeer } from './access/authenticator.ts';
 import type { AddressPace } from './admission/address-pace.ts';
-import { createInjector, type Injector, type SessionLimits } from './admission/grpc-http2.ts';
+import { type ConnectionInjector, createInjector, type SessionLimits } from './admission/grpc-http2.ts';
 import type { KnownNodes } from './admission/known-nodes.ts';
 import { firstStreams } from './admission/session-pace.ts';
 import { joinsSmallPieces } from './admission/small-pieces.ts';
-import { type ConnectionSetUp, type Refusal, Strangers, strangerLimits } from './admission/strangers.ts';
+import {
+  type ConnectionRefusal,
+  type ConnectionSetUp,
+  UnidentifiedConnections,
+  unidentifiedLimits,
+} from './admission/unidentified-connections.ts';
 import { type AdsLimits, channelOptions, maxStreamsOf } from './ads-limits.ts';
 import { xdsMethods, xdsService } from './ads-services.ts';
 import { bindError } from './grpc-bind.ts';
@@ -37,19 +42,19 @@ export interface UnaryService {
 }
 
 export interface RefusalListener {
-  refused(why: Refusal): void;
+  refused(why: ConnectionRefusal): void;
   heldOff(address: string, forMs: number): void;
 }
 
 interface Injectors {
-  readonly ordinary: Injector;
+  readonly ordinary: ConnectionInjector;
   /** For throttled addresses. */
-  readonly suspect: Injector;
+  readonly suspect: ConnectionInjector;
 }
 
 interface Ports {
   readonly server: Server;
-  readonly strangers: Strangers;
+  readonly unidentified: UnidentifiedConnections;
   /** Of the first port. */
   injectors: Injectors | undefined;
 }
@@ -82,8 +87,8 @@ export class AdsPorts {
     { pace, known, listener, setUp, unary }: AdsPortsOptions,
   ) {
     this.#maxStreams = maxStreamsOf(limits);
-    const ofStrangers = { ...strangerLimits, ...limits.strangers };
-    const bounds = new ConnectionBounds<Socket>(ofStrangers);
+    const unidentifiedOptions = { ...unidentifiedLimits, ...limits.unidentified };
+    const bounds = new ConnectionBounds<Socket>(unidentifiedOptions);
     const newPorts = (security: StreamSecurity): Ports => {
       const server = new Server({ ...channelOptions(limits), interceptors: [joinsSmallPieces] });
       const handlers = xdsMethods.map(
@@ -93,8 +98,8 @@ export class AdsPorts {
       if (unary !== undefined && security.isSecure) {
         server.addService({ unary: unary.method }, { unary: this.#unaryHandler(unary, security) });
       }
-      const strangers = new Strangers({
-        limits: ofStrangers,
+      const unidentified = new UnidentifiedConnections({
+        limits: unidentifiedOptions,
         bounds,
         pace,
         known,
@@ -104,10 +109,10 @@ export class AdsPorts {
         refused: (why) => listener.refused(why),
         heldOff: (address, forMs) => {
           listener.heldOff(address, forMs);
-          for (const { strangers: all } of this.#all) all.calm(address);
+          for (const { unidentified: all } of this.#all) all.closeBusy(address);
         },
       });
-      return { server, strangers, injectors: undefined };
+      return { server, unidentified, injectors: undefined };
     };
     this.#ports = { plaintext: newPorts(plaintext), secure: newPorts(secure) };
   }
@@ -137,56 +142,56 @@ export class AdsPorts {
   }
 
   wake(): void {
-    for (const { strangers } of this.#all) strangers.queue.wake();
+    for (const { unidentified } of this.#all) unidentified.queue.wake();
   }
 
   setSlots(slots: number): void {
-    for (const { strangers } of this.#all) strangers.queue.setSlots(slots);
+    for (const { unidentified } of this.#all) unidentified.queue.setSlots(slots);
   }
 
   get waiting(): number {
-    return this.#all.reduce((sum, { strangers }) => sum + strangers.queue.waiting, 0);
+    return this.#all.reduce((sum, { unidentified }) => sum + unidentified.queue.waiting, 0);
   }
 
   get isFull(): boolean {
-    return this.#all.some(({ strangers }) => strangers.queue.isFull);
+    return this.#all.some(({ unidentified }) => unidentified.queue.isFull);
   }
 
   /** The server refused a stream for its own reasons. */
   excuse({ isSecure }: StreamSecurity, peer: string): void {
-    this.#ports[isSecure ? 'secure' : 'plaintext'].strangers.excuse(peer);
+    this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.excuse(peer);
   }
 
   /** A stream waits for admission. @returns idempotent; ends the wait */
   keepWaiting({ isSecure }: StreamSecurity, peer: string): () => void {
-    return this.#ports[isSecure ? 'secure' : 'plaintext'].strangers.keepWaiting(peer);
+    return this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.keepWaiting(peer);
   }
 
   introduced({ isSecure }: StreamSecurity, peer: string): void {
-    this.#ports[isSecure ? 'secure' : 'plaintext'].strangers.introduced(peer);
+    this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.introduced(peer);
   }
 
   left({ isSecure }: StreamSecurity, peer: string): void {
-    this.#ports[isSecure ? 'secure' : 'plaintext'].strangers.left(peer);
+    this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.left(peer);
   }
 
   /** Resolves when all streams have ended. */
   async shutDown(): Promise<void> {
     this.#closeListeners();
     await Promise.all(
-      this.#all.flatMap(({ server, strangers }) => [
+      this.#all.flatMap(({ server, unidentified }) => [
         new Promise<void>((resolve) => server.tryShutdown(() => resolve())),
         // A closing session may still send.
-        strangers.whenEmpty(),
+        unidentified.whenEmpty(),
       ]),
     );
   }
 
   cut(): void {
     this.#closeListeners();
-    for (const { server, strangers } of this.#all) {
+    for (const { server, unidentified } of this.#all) {
       server.forceShutdown();
-      strangers.cut();
+      unidentified.cut();
     }
   }
 
@@ -206,12 +211,12 @@ export class AdsPorts {
     };
   }
 
-  #createInjectors({ server, strangers }: Ports, credentials: ServerCredentials): Injectors {
+  #createInjectors({ server, unidentified }: Ports, credentials: ServerCredentials): Injectors {
     const watch = {
-      sessionBegan: strangers.sessionBegan.bind(strangers),
-      streamBegan: strangers.streamBegan.bind(strangers),
+      sessionBegan: unidentified.sessionBegan.bind(unidentified),
+      streamBegan: unidentified.streamBegan.bind(unidentified),
     };
-    const create = (limits: SessionLimits): Injector => {
+    const create = (limits: SessionLimits): ConnectionInjector => {
       const maxConcurrentStreams = Math.min(limits.maxConcurrentStreams, this.#maxStreams);
       return createInjector(server, credentials, { ...limits, maxConcurrentStreams }, watch);
     };
@@ -228,6 +233,6 @@ export class AdsPorts {
   }
 }
 
-function letIn(socket: Socket, { strangers }: Ports, injectors: Injectors): void {
-  strangers.admit(socket, (isSuspect) => injectors[isSuspect ? 'suspect' : 'ordinary'].injectConnection(socket));
+function letIn(socket: Socket, { unidentified }: Ports, injectors: Injectors): void {
+  unidentified.admit(socket, (isSuspect) => injectors[isSuspect ? 'suspect' : 'ordinary'].injectConnection(socket));
 }

@@ -12,7 +12,7 @@ import { groupOfPeer } from './admission/ads-admission.ts';
 import { KnownNodes } from './admission/known-nodes.ts';
 import { LoadAdmission } from './admission/load-admission.ts';
 import type { Slot } from './admission/slots.ts';
-import type { Refusal } from './admission/strangers.ts';
+import type { ConnectionRefusal } from './admission/unidentified-connections.ts';
 import { adsConnectionWithEffects } from './ads-connection.effects.ts';
 import {
   defaultDrainMs,
@@ -341,7 +341,7 @@ class GrpcAdsServer implements AdsServer {
     if (identity !== undefined) this.#known.acknowledged(groupOfPeer(peer), identity.id);
   }
 
-  #noteRefused(why: Refusal): void {
+  #noteRefused(why: ConnectionRefusal): void {
     this.#streamContext.observer.connectionRefused?.(why);
     if (why !== 'too many connections') return;
     this.#lines.warn(why, 'connections.limitReached', { clients: this.#joined.size });
@@ -372,7 +372,7 @@ class GrpcAdsServer implements AdsServer {
     if (this.#joined.delete(number)) {
       this.#ports.left(security, stream.peer);
       const node = connection.stream.identity?.id ?? '';
-      if (wasProven) this.#known.gone(groupOfPeer(stream.peer), node);
+      if (wasProven) this.#known.disconnected(groupOfPeer(stream.peer), node);
       this.#streamContext.observer.clientDisconnected?.(node, this.#joined.size);
       this.#options.logger.info('client.disconnected', { node: shortened(node) });
       this.#options.left?.(number);

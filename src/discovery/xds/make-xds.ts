@@ -19,7 +19,7 @@ export interface XdsOptions {
   readonly shutdownMs: number;
   readonly checksIdentity: boolean;
   readonly secretsOnPlaintext: boolean;
-  readonly clientLimits: Pick<AdsLimits, 'maxNames' | 'maxServedStreams' | 'strangers' | 'addressPace'>;
+  readonly clientLimits: Pick<AdsLimits, 'maxNames' | 'maxServedStreams' | 'unidentified' | 'addressPace'>;
   readonly streamsPerSecond: number;
   readonly maxRequestBytes: number;
   readonly maxConcurrentStreams: number;

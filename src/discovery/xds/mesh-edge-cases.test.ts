@@ -9,7 +9,7 @@ import { readConfigFile } from '../../model/config/config-file.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
 import { SettingsFiles } from '../config/files/settings-files.ts';
 import { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
-import { encodeGenerated } from '../push/cache/encode-made.ts';
+import { encodeGenerated } from '../push/cache/encode-generated.ts';
 import { EncodedCache } from '../push/cache/encoded-cache.ts';
 import { MeshState } from '../push/contexts/mesh-state.ts';
 import { MeshResources } from '../push/mesh-resources.ts';

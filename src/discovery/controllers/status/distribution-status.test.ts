@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { isObject } from '../../../runtime/json-object.ts';
-import type { ObjectFindings } from '../../distribution/object-verdict.ts';
+import type { ObjectFindings } from '../../distribution/object-findings.ts';
 import { DistributionStatus, RejectionStatus } from './distribution-status.ts';
 import { ReplicaWords, signed } from './replica-words.ts';
 

@@ -15,7 +15,7 @@ import {
   type ObjectFindings,
   rejectedCondition,
   rejectedConditionOf,
-} from '../../distribution/object-verdict.ts';
+} from '../../distribution/object-findings.ts';
 import { reportAnnotation } from '../../distribution/replica-report.ts';
 import { resourceOf } from '../../kubernetes/api-resource.ts';
 import type { InformerEffects } from '../../kubernetes/api-server.effects.ts';

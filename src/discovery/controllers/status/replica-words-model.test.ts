@@ -11,7 +11,7 @@ import { isObject } from '../../../runtime/json-object.ts';
 import { silentLogger } from '../../../runtime/output/log.ts';
 import type { ObjectDistribution } from '../../distribution/distribution.ts';
 import type { DueListener } from '../../distribution/due-objects.ts';
-import type { ObjectFindings, ObjectProgress } from '../../distribution/object-verdict.ts';
+import type { ObjectFindings, ObjectProgress } from '../../distribution/object-findings.ts';
 import { presenceLeaseOf } from '../../election/replica-presence.ts';
 import { WriteGate } from '../../election/write-gate.ts';
 import { ApiError } from '../../kubernetes/api-failure.ts';

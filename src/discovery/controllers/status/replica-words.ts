@@ -9,7 +9,7 @@ import {
   reconciledCondition,
   rejectedCondition,
   unreportedReason,
-} from '../../distribution/object-verdict.ts';
+} from '../../distribution/object-findings.ts';
 import { presenceLeaseOf } from '../../election/replica-presence.ts';
 import type { ObjectChange } from '../../kubernetes/store/object-store.ts';
 

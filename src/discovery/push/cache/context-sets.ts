@@ -5,7 +5,7 @@ import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import type { NameList } from './name-list.ts';
 import { addSet, type CachedSet, type CachedSets, isInUse, minSweptSets } from './resource-sets.ts';
-import type { WholeListBuild } from './whole-list-making.ts';
+import type { WholeListBuild } from './whole-list-build.ts';
 
 export class ContextSets {
   readonly #keeps: (typeUrl: string) => boolean;

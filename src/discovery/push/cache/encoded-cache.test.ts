@@ -8,7 +8,7 @@ import { SecretSchema } from '../../../gen/envoy/extensions/transport_sockets/tl
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { clusterType, type Generator, Resource } from '../../../networking/index.ts';
 import { messageOf } from '../../../runtime/errors.ts';
-import { encodeGenerated } from './encode-made.ts';
+import { encodeGenerated } from './encode-generated.ts';
 import { EncodedCache } from './encoded-cache.ts';
 
 const names = ['secret://one', 'secret://one-cacert', 'secret://two', 'secret://three'];

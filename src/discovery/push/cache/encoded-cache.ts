@@ -28,14 +28,14 @@ import { ContextHistory } from '../contexts/context-history.ts';
 import type { ContextPublication, Publication } from '../contexts/mesh-state.ts';
 import { ContextSets } from './context-sets.ts';
 import { layerOf } from './layer.ts';
-import { ListBuild, type ResourceMap } from './list-making.ts';
+import { ListBuild, type ResourceMap } from './list-build.ts';
 import { selectFrom } from './list-selection.ts';
 import { ListsAhead } from './lists-ahead.ts';
 import { InternedNameLists, ModelLists, type NameList } from './name-list.ts';
 import { type Encode, ResourceEncoder } from './resource-encoder.ts';
 import { type MemoryCounts, ResourceMemory, type ThrashingFigures } from './resource-memory.ts';
 import { type CachedSet, isInUse, outdatedSet } from './resource-sets.ts';
-import { WholeListBuild } from './whole-list-making.ts';
+import { WholeListBuild } from './whole-list-build.ts';
 
 export interface EncodedCacheOptions {
   readonly encode?: Encode;

@@ -1,4 +1,4 @@
-import type { ResourceMap } from './list-making.ts';
+import type { ResourceMap } from './list-build.ts';
 
 const selections = new WeakMap<ResourceMap, WeakMap<readonly string[], ResourceMap>>();
 

@@ -2,10 +2,10 @@
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { type Generator, Resource } from '../../../networking/index.ts';
+import { AheadBuild } from './ahead-build.ts';
 import type { ContextSets } from './context-sets.ts';
 import { layerOf } from './layer.ts';
-import { encodeAhead } from './list-making.ts';
-import { AheadBuild } from './making-ahead.ts';
+import { encodeAhead } from './list-build.ts';
 import type { InternedNameLists } from './name-list.ts';
 import type { ResourceMemory } from './resource-memory.ts';
 

@@ -2,8 +2,8 @@
 import type { Resource } from '../../../networking/index.ts';
 import type { EncodedResource } from '../../xds/resource-source.ts';
 import { LayeredResources } from '../../xds/responses/layered-resources.ts';
-import { encodeGenerated } from './encode-made.ts';
-import type { ResourceMap } from './list-making.ts';
+import { encodeGenerated } from './encode-generated.ts';
+import type { ResourceMap } from './list-build.ts';
 
 export type Encode = (resource: Resource) => EncodedResource;
 

@@ -1,9 +1,9 @@
 import type { WeakValues } from '../../../model/collections/weak-values.ts';
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
-import type { ListBuild, ResourceMap } from './list-making.ts';
-import type { AheadBuild } from './making-ahead.ts';
+import type { AheadBuild } from './ahead-build.ts';
+import type { ListBuild, ResourceMap } from './list-build.ts';
 import type { NameList } from './name-list.ts';
-import type { WholeListBuild } from './whole-list-making.ts';
+import type { WholeListBuild } from './whole-list-build.ts';
 
 /** The resources of a type for a shape (and a list of names), in one context or in all contexts that share the set. */
 export interface CachedSet {

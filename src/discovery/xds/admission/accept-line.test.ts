@@ -19,22 +19,22 @@ class Connection extends EventEmitter {
   }
 }
 
-/** @param randoms of which the last goes on for ever */
+/** @param randoms the last one repeats */
 function given(limits: Partial<ConstructorParameters<typeof AcceptLine>[0]> = {}, randoms = [0]) {
   const line = new AcceptLine<Connection>(
-    { ...acceptLineLimits, spacingMs: 20, mostWaiting: 3, mostInWhole: 100, ...limits },
+    { ...acceptLineLimits, spacingMs: 20, maxWaiting: 3, maxTotal: 100, ...limits },
     () => (randoms.length > 1 ? randoms.shift()! : randoms[0]!),
   );
   const begun: string[] = [];
   const add = (name: string, group = 'here', begin = () => void begun.push(name)) => {
     const connection = new Connection();
-    const hasRoom = line.add(group, connection, begin);
-    return { connection, hasRoom };
+    const isQueued = line.add(group, connection, begin);
+    return { connection, hasRoom: isQueued };
   };
   return { line, begun, add };
 }
 
-test('one of each address has its turn at a time, the longest waiting first', () => {
+test('AcceptLine accepts one connection of each address at a time, oldest first', () => {
   const { begun, add } = given();
   for (const name of ['a', 'b', 'c']) add(name);
   add('x', 'elsewhere');
@@ -45,8 +45,8 @@ test('one of each address has its turn at a time, the longest waiting first', ()
   expect(begun).toEqual(['a', 'x', 'b', 'c']);
 });
 
-test('an address of which one was too busy has a quarter of the turns and of the places, for five seconds', () => {
-  const { line, begun, add } = given({ mostWaiting: 8 });
+test('AcceptLine gives an address with a busy connection a quarter of turns and places for five seconds', () => {
+  const { line, begun, add } = given({ maxWaiting: 8 });
   line.slowDown('busy');
   const busy = Array.from({ length: 4 }, (_, i) => add(`busy ${i}`, 'busy').connection);
   for (let i = 0; i < 8; i++) add(`quiet ${i}`, 'quiet');
@@ -60,7 +60,7 @@ test('an address of which one was too busy has a quarter of the turns and of the
   expect(begun.filter((name) => name.startsWith('busy'))).toHaveLength(6);
 });
 
-test('who is gone has no turn', () => {
+test('AcceptLine skips a closed connection', () => {
   const { begun, add } = given();
   add('a').connection.destroy();
   add('b');
@@ -68,21 +68,21 @@ test('who is gone has no turn', () => {
   expect(begun).toEqual(['b']);
 });
 
-test('when more come than can wait any of them makes room, the newest among them', () => {
+test('AcceptLine closes a random connection of a full queue, possibly the newest', () => {
   const { begun, add } = given({}, [0.3, 0.99]);
   const waiting = ['a', 'b', 'c', 'd', 'e'].map((name) => add(name));
   expect(waiting.map(({ connection }) => connection.destroyed)).toEqual([false, true, false, false, true]);
-  expect(waiting.map(({ hasRoom }) => hasRoom)).toEqual([true, true, true, true, false]);
+  expect(waiting.map(({ hasRoom: isQueued }) => isQueued)).toEqual([true, true, true, true, false]);
   vi.advanceTimersByTime(100);
   expect(begun).toEqual(['a', 'c', 'd']);
 });
 
-test('all addresses together have a bound', () => {
-  const { add } = given({ mostInWhole: 2 });
+test('AcceptLine limits the connections of all addresses', () => {
+  const { add } = given({ maxTotal: 2 });
   expect(['a', 'b', 'c'].map((name) => add(name, `of ${name}`).hasRoom)).toEqual([true, true, false]);
 });
 
-test('who waits when it ends is closed', () => {
+test('AcceptLine closes waiting connections when it ends', () => {
   const { line, begun, add } = given();
   const { connection } = add('a');
   line.clear();
@@ -93,7 +93,7 @@ test('who waits when it ends is closed', () => {
   expect(begun).toEqual(['b']);
 });
 
-test('one that cannot be let in is told of, and keeps nobody from having a turn', async () => {
+test('AcceptLine reports an error and continues with other connections', async () => {
   const caught = uncaughtErrors();
   const { begun, add } = given();
   add('broken', 'here', () => {

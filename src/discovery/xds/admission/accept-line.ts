@@ -1,40 +1,40 @@
 /**
- * Where connections wait that come from an address that is held off and where nodes live: one of the strangers beside them
- * is too busy, and nobody can tell yet which connection is whose. They are let in one at a time, the longest waiting first;
- * nothing was set up for them until then. When more come than can wait, any of them makes room: a crowd does not push out
- * the one among them that is a node with more than its share of chance.
+ * Queue of connections from a throttled address with known nodes: an unidentified client there is too busy, and it is
+ * unknown which connections belong to it. Connections are accepted one at a time, oldest first, and cost nothing before
+ * that. If the queue is full, a random connection is closed, so that a flood cannot displace a node with more than its
+ * share of probability.
  *
- * A connection by which a node says who it is costs little, so many are let in; where one that was let in was busy with
- * something else, fewer are for a while.
+ * A connection of a node costs little, so many are accepted. If an accepted connection was busy with something else,
+ * fewer are accepted for a while.
  */
 
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
 import { setNewest } from './drop-oldest.ts';
 
 export interface AcceptLineLimits {
-  /** Time from one connection of an address to its next. Default 5 ms. */
+  /** Time between two connections of an address. Default 5 ms. */
   readonly spacingMs: number;
-  /** Connections of one address that wait: each in the line has its turn within a second. Default 192. */
-  readonly mostWaiting: number;
-  /** How many times as slow an address is that {@link AcceptLine.slowDown} was called for, and for how long. Default 4, 5 s. */
+  /** Waiting connections of one address, so that each has its turn within a second. Default 192. */
+  readonly maxWaiting: number;
+  /** Factor and duration of {@link AcceptLine.slowDown}. Default 4, 5 s. */
   readonly slowFactor: number;
   readonly slowMs: number;
-  /** Connections of all addresses that wait. Default 1024. */
-  readonly mostInWhole: number;
+  /** Waiting connections of all addresses. Default 1024. */
+  readonly maxTotal: number;
 }
 
 export const acceptLineLimits: AcceptLineLimits = {
   spacingMs: 5,
-  mostWaiting: 192,
+  maxWaiting: 192,
   slowFactor: 4,
   slowMs: 5_000,
-  mostInWhole: 1_024,
+  maxTotal: 1_024,
 };
 
-/** Addresses that are slow; when there are more, the longest slow one is not any more. */
-const mostSlow = 1_024;
+/** Beyond it, the oldest slow address is dropped. */
+const maxSlow = 1_024;
 
-/** What is used of a socket. */
+/** The used parts of a socket. */
 export interface WaitingConnection {
   readonly destroyed: boolean;
   destroy(): void;
@@ -50,27 +50,27 @@ export class AcceptLine<C extends WaitingConnection> {
   readonly #limits: AcceptLineLimits;
   readonly #random: () => number;
   readonly #lines = new Map<string, Waiting<C>[]>();
-  /** Until when addresses are slow. */
+  /** End of the slow period by address. */
   readonly #slow = new Map<string, number>();
   #count = 0;
   #turns = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param random from 0 to below 1 */
+  /** @param random in [0, 1) */
   constructor(limits: AcceptLineLimits, random: () => number) {
     this.#limits = limits;
     this.#random = random;
   }
 
   /**
-   * @param begin called when it is its turn, unless it is closed before
-   * @returns whether there was room; else it is closed
+   * @param begin called in its turn, unless the connection is closed before
+   * @returns false if the connection was closed, because the queue is full
    */
   add(group: string, connection: C, begin: () => void): boolean {
-    const { mostInWhole, slowFactor } = this.#limits;
-    const mostWaiting = this.#limits.mostWaiting / (this.#isSlow(group) ? slowFactor : 1);
+    const { maxTotal, slowFactor } = this.#limits;
+    const maxWaiting = this.#limits.maxWaiting / (this.#isSlow(group) ? slowFactor : 1);
     const line = this.#lines.get(group) ?? [];
-    if (line.length < mostWaiting && this.#count >= mostInWhole) {
+    if (line.length < maxWaiting && this.#count >= maxTotal) {
       connection.destroy();
       return false;
     }
@@ -79,19 +79,19 @@ export class AcceptLine<C extends WaitingConnection> {
     this.#count++;
     connection.once('close', () => this.#leave(group, connection));
     this.#wake();
-    if (line.length <= mostWaiting) return true;
+    if (line.length <= maxWaiting) return true;
     const { connection: unlucky } = line[Math.floor(this.#random() * line.length)]!;
     this.#leave(group, unlucky);
     unlucky.destroy();
     return unlucky !== connection;
   }
 
-  /** A connection of this address that was let in was too busy. */
+  /** An accepted connection of this address was too busy. */
   slowDown(group: string): void {
-    setNewest(this.#slow, group, performance.now() + this.#limits.slowMs, mostSlow);
+    setNewest(this.#slow, group, performance.now() + this.#limits.slowMs, maxSlow);
   }
 
-  /** Closes all that wait. */
+  /** Closes all waiting connections. */
   clear(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -104,7 +104,7 @@ export class AcceptLine<C extends WaitingConnection> {
     this.#timer ??= setTimeout(() => this.#turn(), this.#limits.spacingMs);
   }
 
-  /** Lets in one connection of each address. */
+  /** Accepts one connection of each address. */
   #turn(): void {
     this.#timer = undefined;
     const isTurnOfSlow = ++this.#turns % this.#limits.slowFactor === 0;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { AddressPace } from './address-pace.ts';
 
-const limits = { most: 100, perSecond: 10, firstHoldMs: 1_000, longestHoldMs: 8_000 };
+const limits = { burst: 100, perSecond: 10, firstHoldMs: 1_000, maxHoldMs: 8_000 };
 const me = '10.0.0.1';
 
 function given() {
@@ -9,7 +9,7 @@ function given() {
   return { clock, pace: new AddressPace(limits, () => clock.ms) };
 }
 
-test('an address may use up so much, and is then held off for a second', () => {
+test('AddressPace throttles an address beyond its budget for a second', () => {
   const { pace, clock } = given();
   expect(pace.spend(me, 100)).toBe(0);
   expect(pace.isHeldOff(me)).toBe(false);
@@ -20,7 +20,7 @@ test('an address may use up so much, and is then held off for a second', () => {
   expect(pace.isHeldOff(me)).toBe(false);
 });
 
-test('what it used up comes back with time, and at once when something came of it', () => {
+test('AddressPace restores the budget with time, and at once when it is returned', () => {
   const { pace, clock } = given();
   pace.spend(me, 100);
   clock.ms += 2_000;
@@ -30,7 +30,7 @@ test('what it used up comes back with time, and at once when something came of i
   expect(pace.spend(me, 1)).toBe(1_000);
 });
 
-test('one that goes on is held off for twice as long each time, up to a limit, and one that keeps quiet is forgiven', () => {
+test('AddressPace doubles the duration each time up to a limit, and resets it after a quiet period', () => {
   const { pace, clock } = given();
   const holds: number[] = [];
   for (let i = 0; i < 6; i++) {
@@ -43,7 +43,7 @@ test('one that goes on is held off for twice as long each time, up to a limit, a
   expect(pace.spend(me, 101)).toBe(1_000);
 });
 
-test('while it is held off nothing makes that longer', () => {
+test('AddressPace does not extend throttling while it lasts', () => {
   const { pace, clock } = given();
   pace.spend(me, 101);
   clock.ms += 500;
@@ -52,7 +52,7 @@ test('while it is held off nothing makes that longer', () => {
   expect(pace.isHeldOff(me)).toBe(false);
 });
 
-test('addresses without end are not kept without end', () => {
+test('AddressPace keeps a bounded number of addresses', () => {
   const { pace } = given();
   for (let i = 0; i < 30_000; i++) pace.spend(`a${i}`, 101);
   expect([pace.isHeldOff('a9999'), pace.isHeldOff('a10000')]).toEqual([false, true]);

@@ -1,41 +1,41 @@
 /**
- * What an address may use up of the server without anything coming of it, over all of its connections.
+ * Budget of an address for connections and streams without an identified node.
  *
- * A connection and a stream cost their address a little until a node has said by them who it is; then they are given back.
- * What is not given back comes back with time. An address that has used up more than that is held off, at first for a
- * second, for twice as long when it goes on: see Strangers for what this means to it. Clients behind one address (NAT, the
- * pods of a node through one gateway) share its account; that nodes live there is remembered elsewhere (see KnownNodes).
+ * A connection or stream uses some of the budget, and returns it when a node is identified. The budget also recovers
+ * with time. An address beyond its budget is throttled for a second, and twice as long each further time; see
+ * UnidentifiedConnections for the consequences. Clients behind one address (NAT, the pods of a node through one
+ * gateway) share its budget. KnownNodes remembers addresses with nodes.
  */
 import { setNewest } from './drop-oldest.ts';
 
 export interface AddressPaceLimits {
-  /** Used up at once, and again each second. A stream costs 1. Default 2000 and 200. */
-  readonly most: number;
+  /** Burst, and recovery per second. A stream costs 1. Default 2000 and 200. */
+  readonly burst: number;
   readonly perSecond: number;
-  /** How long an address is held off the first time, and at the most. Default 1 s and 60 s. */
+  /** First and maximum duration of throttling. Default 1 s and 60 s. */
   readonly firstHoldMs: number;
-  readonly longestHoldMs: number;
+  readonly maxHoldMs: number;
 }
 
 export const addressPaceLimits: AddressPaceLimits = {
-  most: 2_000,
+  burst: 2_000,
   perSecond: 200,
   firstHoldMs: 1_000,
-  longestHoldMs: 60_000,
+  maxHoldMs: 60_000,
 };
 
-/** Addresses that are kept in mind because they have used something up. */
-const mostAddresses = 20_000;
-/** An address that has kept quiet for so many times its last hold is held off as if for the first time. */
-const forgivenAfter = 10;
+/** Addresses that have used some of their budget. */
+const maxAddresses = 20_000;
+/** After this multiple of its last duration, throttling starts again with the first duration. */
+const resetFactor = 10;
 
 interface Account {
   used: number;
-  /** When `used` was reckoned last. */
+  /** When `used` was last computed. */
   at: number;
-  /** Held off until then. */
+  /** End of throttling. */
   until: number;
-  /** How long it was held off last; 0: never. */
+  /** Last duration of throttling; 0: never throttled. */
   holdMs: number;
 }
 
@@ -44,28 +44,28 @@ export class AddressPace {
   readonly #now: () => number;
   readonly #accounts = new Map<string, Account>();
 
-  /** @param now monotonic milliseconds */
+  /** @param now monotonic clock in milliseconds */
   constructor(limits: AddressPaceLimits, now: () => number) {
     this.#limits = limits;
     this.#now = now;
   }
 
-  /** @returns for how long the address is held off because of this; 0 when it is not, or was before. */
+  /** @returns the duration of newly started throttling; otherwise 0 */
   spend(group: string, units: number): number {
     const account = this.#account(group);
     account.used += units;
     const now = this.#now();
-    if (account.used <= this.#limits.most || now < account.until) return 0;
-    const { firstHoldMs, longestHoldMs } = this.#limits;
-    const isForgiven = now >= account.until + account.holdMs * forgivenAfter;
-    account.holdMs = isForgiven ? firstHoldMs : Math.min(account.holdMs * 2, longestHoldMs);
+    if (account.used <= this.#limits.burst || now < account.until) return 0;
+    const { firstHoldMs, maxHoldMs } = this.#limits;
+    const isReset = now >= account.until + account.holdMs * resetFactor;
+    account.holdMs = isReset ? firstHoldMs : Math.min(account.holdMs * 2, maxHoldMs);
     account.until = now + account.holdMs;
-    // Half of it is there again when it may come back: else the first stream would be one too many.
-    account.used = this.#limits.most / 2;
+    // Half of the budget is available afterwards, so that the first stream does not exceed it again.
+    account.used = this.#limits.burst / 2;
     return account.holdMs;
   }
 
-  /** Something came of it after all. */
+  /** A node was identified after all. */
   giveBack(group: string, units: number): void {
     const account = this.#accounts.get(group);
     if (account !== undefined) account.used = Math.max(0, account.used - units);
@@ -80,7 +80,7 @@ export class AddressPace {
     const account = this.#accounts.get(group) ?? { used: 0, at: now, until: 0, holdMs: 0 };
     account.used = Math.max(0, account.used - ((now - account.at) * this.#limits.perSecond) / 1_000);
     account.at = now;
-    setNewest(this.#accounts, group, account, mostAddresses);
+    setNewest(this.#accounts, group, account, maxAddresses);
     return account;
   }
 }

@@ -25,7 +25,7 @@ function given(perSecond: number, slots: Pick<AdmissionOptions, 'slots' | 'onQue
   /** A node was served there, and is gone. */
   const served = (peer: string, node = 'a node'): void => {
     known.acknowledged(groupOfPeer(peer), node);
-    known.gone(groupOfPeer(peer), node);
+    known.disconnected(groupOfPeer(peer), node);
   };
   const at = (): number => Math.round(performance.now() - origin);
   const slotOf = new Map<string, Slot>();

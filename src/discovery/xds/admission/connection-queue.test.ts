@@ -48,16 +48,16 @@ async function addReady(
 ): Promise<{ client: Socket; socket: Socket }> {
   const pair = await connected('hello');
   let hasBegun = false;
-  const before = queue.waiting;
+  const waitingBefore = queue.waiting;
   queue.add(group, pair.socket, () => {
     hasBegun = true;
     begin();
   });
-  await eventually('the first bytes have arrived', () => hasBegun || queue.waiting > before);
+  await eventually('the first bytes have arrived', () => hasBegun || queue.waiting > waitingBefore);
   return pair;
 }
 
-test('handshakes begin first come, first served, as many at a time as there are slots', async () => {
+test('ConnectionQueue starts handshakes in order, as many at a time as there are slots', async () => {
   const queue = new ConnectionQueue(options, 2, noLimitMs);
   const begun: number[] = [];
   const sockets: Socket[] = [];
@@ -73,7 +73,7 @@ test('handshakes begin first come, first served, as many at a time as there are 
   expect(begun).toEqual([0, 1, 2, 3, 4]);
 });
 
-test('a client that sends nothing takes no slot, and is closed by the limit', async () => {
+test('ConnectionQueue gives no slot to a silent client and closes it after the limit', async () => {
   const expired: string[] = [];
   const queue = new ConnectionQueue(
     { ...options, maxWaitMs: 300, onExpired: () => void expired.push('') },
@@ -89,7 +89,7 @@ test('a client that sends nothing takes no slot, and is closed by the limit', as
   expect(expired).toEqual([]);
 });
 
-test('a connection that waits for a slot for too long is closed and reported', async () => {
+test('ConnectionQueue closes and reports a connection that waits too long for a slot', async () => {
   let expired = 0;
   const queue = new ConnectionQueue({ ...options, maxWaitMs: 300, onExpired: () => expired++ }, 1, noLimitMs);
   await addReady(queue, 'one', () => {});
@@ -98,7 +98,7 @@ test('a connection that waits for a slot for too long is closed and reported', a
   expect([expired, queue.size, queue.waiting]).toEqual([1, 0, 0]);
 });
 
-test('a handshake that is never finished keeps its slot for a limited time', async () => {
+test('ConnectionQueue limits how long an unfinished handshake takes its slot', async () => {
   const queue = new ConnectionQueue(options, 1, 50);
   const begun: string[] = [];
   for (const name of ['first', 'second']) await addReady(queue, 'one', () => void begun.push(name));
@@ -106,7 +106,7 @@ test('a handshake that is never finished keeps its slot for a limited time', asy
   expect(begun).toEqual(['first', 'second']);
 });
 
-test('a client that closes its connection while it waits leaves the queue', async () => {
+test('ConnectionQueue removes a client that closes its connection while it waits', async () => {
   let isOpen = false;
   const queue = new ConnectionQueue({ ...options, isOpen: () => isOpen }, 1, noLimitMs);
   const begun: string[] = [];
@@ -120,7 +120,7 @@ test('a client that closes its connection while it waits leaves the queue', asyn
   expect(begun).toEqual(['open']);
 });
 
-test('addresses take turns, and three of four turns begin with addresses of known nodes', async () => {
+test('ConnectionQueue alternates between addresses, and prefers those with known nodes in three of four turns', async () => {
   let isOpen = false;
   const isKnown = (group: string): boolean => group === 'known';
   const queue = new ConnectionQueue({ ...options, isSecure: false, isOpen: () => isOpen, isKnown }, 1);
@@ -136,24 +136,24 @@ test('addresses take turns, and three of four turns begin with addresses of know
   expect(begun).toEqual(['known 1', 'known 2', 'known 3', 'many 1', 'known 4', 'one 1', 'many 2', 'many 3']);
 });
 
-test('an address with many connections that never finish their handshakes does not starve another address', async () => {
+test('ConnectionQueue serves other addresses beside one with many unfinished handshakes', async () => {
   const queue = new ConnectionQueue({ ...options, maxPerAddress: 100, maxTotal: 200 }, 4, 50);
   const begun: string[] = [];
   for (let i = 0; i < 100; i++) await addReady(queue, 'hostile', () => void begun.push('hostile'));
-  const before = begun.length;
+  const waitingBefore = begun.length;
   await addReady(queue, 'other', () => void begun.push('other'));
   await eventually('the other handshake begins', () => begun.includes('other'));
   // Those whose turn it was, and one turn of all addresses.
-  expect(begun.indexOf('other') - before).toBeLessThanOrEqual(2);
+  expect(begun.indexOf('other') - waitingBefore).toBeLessThanOrEqual(2);
 });
 
-test('the queue has a limit for an address and for all', async () => {
+test('ConnectionQueue has a limit for each address and in total', async () => {
   const queue = new ConnectionQueue({ ...options, isOpen: () => false, maxPerAddress: 2, maxTotal: 3 }, 1);
   const add = async (group: string): Promise<boolean> => {
     const { socket } = await connected('hello');
-    const before = queue.waiting;
+    const waitingBefore = queue.waiting;
     const isAdded = queue.add(group, socket, () => {});
-    if (isAdded) await eventually('the first bytes have arrived', () => queue.waiting > before);
+    if (isAdded) await eventually('the first bytes have arrived', () => queue.waiting > waitingBefore);
     return isAdded;
   };
   const added: boolean[] = [];
@@ -163,7 +163,7 @@ test('the queue has a limit for an address and for all', async () => {
   expect([queue.size, queue.waiting]).toEqual([0, 0]);
 });
 
-test('at a limit, a silent connection of the address is replaced, and one of another address by the first of an address', async () => {
+test('ConnectionQueue replaces a silent connection of the same address at a limit, or one of another address for a new address', async () => {
   const queue = new ConnectionQueue({ ...options, maxPerAddress: 2, maxTotal: 2 }, 1);
   const sockets: Socket[] = [];
   const added: boolean[] = [];
@@ -176,14 +176,14 @@ test('at a limit, a silent connection of the address is replaced, and one of ano
   expect(sockets.map(({ destroyed }) => destroyed)).toEqual([true, true, false, false, true]);
 });
 
-test('a client that sends more than a hello before its turn is closed', async () => {
+test('ConnectionQueue closes a client that sends more than a hello before its turn', async () => {
   const queue = new ConnectionQueue({ ...options, isOpen: () => false }, 1);
   const { client, socket } = await addReady(queue, 'one', () => {});
   client.write(Buffer.alloc(64 * 1024));
   await eventually('the connection is closed', () => socket.destroyed);
 });
 
-test('a wait for slots is reported once, and its end', async () => {
+test('ConnectionQueue reports the start and the end of waiting once', async () => {
   const reports: string[] = [];
   const onQueued = (): void => void reports.push('queued');
   const queue = new ConnectionQueue(
@@ -201,7 +201,7 @@ test('a wait for slots is reported once, and its end', async () => {
   expect(reports).toEqual(['queued', 'emptied']);
 });
 
-test('an error in a set-up costs no other connection its turn', async () => {
+test('ConnectionQueue continues with other connections after an error in a set-up', async () => {
   const caught = uncaughtErrors();
   const queue = new ConnectionQueue(options, 1, noLimitMs);
   const begun: string[] = [];

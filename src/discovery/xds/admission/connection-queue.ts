@@ -1,10 +1,11 @@
 /**
- * Queue of accepted connections before TLS handshake and HTTP/2 session. Handshakes begin first come, first served, as many at a time as
- * there are slots, so that the first ones complete while the others wait; addresses take turns, and addresses with nodes that were served
- * come first in three of four turns. While many streams wait for admission, connections wait here, where one costs a few KiB.
+ * Queue of accepted connections before TLS handshake and HTTP/2 session. Handshakes start in order, as many at a time
+ * as there are slots, so that the first ones complete while the others wait. Addresses take turns; those with known
+ * nodes come first in three of four turns. While many streams wait for admission, connections wait here, where one
+ * costs a few KiB.
  *
- * A connection of a TLS port takes a place in a turn only when its first bytes have arrived. One that stays silent, or waits for too
- * long, is closed after a limit; one that the client closes leaves the queue at once.
+ * A connection of a TLS port takes a turn only after its first bytes. A connection that stays silent or waits too long
+ * is closed. One that the client closes leaves the queue at once.
  */
 import type { Socket } from 'node:net';
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
@@ -12,21 +13,20 @@ import { RequestTurns } from '../requests/request-turns.ts';
 import { maxSlotMs, type Slot, Slots } from './slots.ts';
 
 export interface ConnectionQueueOptions {
-  /** Whether a connection begins with a TLS handshake, which takes a slot. */
+  /** Whether connections start with a TLS handshake, which takes a slot. */
   readonly isSecure: boolean;
-  /** Limits of the queue, for one address and for all. */
   readonly maxPerAddress: number;
   readonly maxTotal: number;
   /** Limit for the first bytes, and for the wait. */
   readonly maxWaitMs: number;
-  /** Whether connections may be set up at all now. */
+  /** Whether connections may be set up now. */
   readonly isOpen: () => boolean;
   /** Whether a node was served at the address. */
   readonly isKnown: (group: string) => boolean;
-  /** Called when the first connection waits for a slot, and when none waits any more. */
+  /** Called when connections start and stop waiting for a slot. */
   readonly onQueued?: () => void;
   readonly onEmptied?: () => void;
-  /** Called when a connection that waited for a slot is closed by the limit. */
+  /** Called when a connection is closed because it waited too long for a slot. */
   readonly onExpired?: () => void;
 }
 
@@ -36,21 +36,21 @@ interface Entry {
   readonly begin: () => void;
 }
 
-/** Entries by address, in the order of the addresses' turns. */
-type Turns = Map<string, Entry[]>;
+/** By address, in the order of the addresses' turns. */
+type TurnOrder = Map<string, Entry[]>;
 
-/** More than any client sends before the first bytes of the server. */
+/** More than any client sends before the server's first bytes. */
 const maxHelloBytes = 32 * 1024;
-/** One of so many turns begins with addresses where no node was served. */
+/** One in this many turns starts with addresses without known nodes. */
 const turnOfUnknown = 4;
 
 export class ConnectionQueue {
   readonly #options: ConnectionQueueOptions;
-  readonly #known: Turns = new Map();
-  readonly #unknown: Turns = new Map();
-  /** Connections without first bytes by address, oldest first. */
+  readonly #known: TurnOrder = new Map();
+  readonly #unknown: TurnOrder = new Map();
+  /** By address, oldest first. */
   readonly #silent = new Map<string, Set<Entry>>();
-  /** All connections of each address. */
+  /** Number of connections by address. */
   readonly #counts = new Map<string, number>();
   readonly #entries = new Set<Entry>();
   readonly #slots: Slots;
@@ -63,8 +63,8 @@ export class ConnectionQueue {
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * @param slots handshakes in progress at a time
-   * @param handshakeMs limit after which a handshake in progress no longer takes a slot
+   * @param slots concurrent handshakes
+   * @param handshakeMs after this time, a handshake no longer takes a slot
    */
   constructor(options: ConnectionQueueOptions, slots: number, handshakeMs = maxSlotMs) {
     this.#options = options;
@@ -72,7 +72,7 @@ export class ConnectionQueue {
     this.#slots = new Slots(slots, now, () => this.wake(), handshakeMs);
   }
 
-  /** All connections, those without first bytes included. */
+  /** Includes connections without first bytes. */
   get size(): number {
     return this.#entries.size;
   }
@@ -82,7 +82,6 @@ export class ConnectionQueue {
     return this.#ready;
   }
 
-  /** Whether all slots are taken. */
   get isFull(): boolean {
     return this.#options.isSecure && this.#slots.freeInMs > 0;
   }
@@ -92,15 +91,15 @@ export class ConnectionQueue {
   }
 
   /**
-   * Adds a connection. At a limit, it replaces a silent one, or is closed.
+   * Adds a connection. At a limit, it replaces a silent one or is closed.
    *
-   * @param begin sets it up; called in its turn, unless it is closed before
-   * @returns false if it was closed
+   * @param begin sets the connection up in its turn, unless it is closed before
+   * @returns false if the connection was closed
    */
   add(group: string, socket: Socket, begin: () => void): boolean {
     const { isSecure, maxWaitMs } = this.#options;
-    if (!this.#makeRoom(group)) {
-      // Not destroy(): the system remembers a connection that the server closes for a minute.
+    if (!this.#enforceLimits(group)) {
+      // Not destroy(), after which the system would keep the connection for a minute.
       socket.resetAndDestroy();
       return false;
     }
@@ -125,12 +124,11 @@ export class ConnectionQueue {
     return true;
   }
 
-  /** The TLS handshake of a connection is complete. */
   handshakeCompleted(socket: Socket): void {
     this.#slotOf.get(socket)?.release();
   }
 
-  /** Begins what may begin now. */
+  /** Starts connections that may start now. */
   wake(): void {
     if (this.#isBeginning || this.#ready === 0) return;
     this.#isBeginning = true;
@@ -140,13 +138,12 @@ export class ConnectionQueue {
     });
   }
 
-  /** Closes all connections. */
   clear(): void {
     clearTimeout(this.#timer);
     for (const entry of [...this.#entries]) this.#close(entry);
   }
 
-  #makeRoom(group: string): boolean {
+  #enforceLimits(group: string): boolean {
     const { maxPerAddress, maxTotal } = this.#options;
     const count = this.#counts.get(group) ?? 0;
     if (count >= maxPerAddress) return this.#closeSilent(group);
@@ -169,7 +166,7 @@ export class ConnectionQueue {
     let isReady = false;
     socket.on('readable', () => {
       const { readableLength } = socket;
-      // The bytes are left for the handshake, so `end` is not emitted when the client closes its side.
+      // The bytes stay for the handshake, so `end` is not emitted when the client closes its side.
       if (hasEnded(socket) || readableLength > maxHelloBytes) this.#close(entry);
       else if (readableLength > 0 && !isReady) {
         isReady = true;
@@ -181,25 +178,25 @@ export class ConnectionQueue {
 
   #enqueue(entry: Entry): void {
     const turns = this.#options.isKnown(entry.group) ? this.#known : this.#unknown;
-    const others = turns.get(entry.group);
-    if (others === undefined) turns.set(entry.group, [entry]);
-    else others.push(entry);
+    const entries = turns.get(entry.group);
+    if (entries === undefined) turns.set(entry.group, [entry]);
+    else entries.push(entry);
     this.#ready++;
     if (this.#ready === 1) this.#turns.run(() => void this.#beginNext(), 0);
     else this.wake();
   }
 
-  /** @returns whether another one may begin */
+  /** @returns whether another connection may start */
   #beginNext(): boolean {
     if (!this.#mayBegin()) return false;
     const order = [this.#known, this.#unknown];
     if (++this.#begun % turnOfUnknown === 0) order.reverse();
     const turns = order.find(({ size }) => size > 0)!;
     const [group, [entry]] = turns.entries().next().value as [string, [Entry]];
-    const others = turns.get(group)!;
+    const entries = turns.get(group)!;
     // The address takes its next turn after all others.
     turns.delete(group);
-    turns.set(group, others);
+    turns.set(group, entries);
     this.#begin(entry);
     return this.#ready > 0;
   }
@@ -214,7 +211,7 @@ export class ConnectionQueue {
     try {
       begin();
     } catch (error) {
-      // The others have their turns.
+      // The other connections have their turns.
       letEscape(error);
     }
   }
@@ -248,11 +245,11 @@ export class ConnectionQueue {
     else this.#counts.delete(group);
     this.#removeSilent(entry);
     for (const turns of [this.#known, this.#unknown]) {
-      const others = turns.get(group);
-      const at = others?.indexOf(entry) ?? -1;
-      if (others === undefined || at < 0) continue;
-      others.splice(at, 1);
-      if (others.length === 0) turns.delete(group);
+      const entries = turns.get(group);
+      const at = entries?.indexOf(entry) ?? -1;
+      if (entries === undefined || at < 0) continue;
+      entries.splice(at, 1);
+      if (entries.length === 0) turns.delete(group);
       this.#ready--;
     }
     if (this.#ready === 0) this.#noteQueued(false);
@@ -271,7 +268,7 @@ export class ConnectionQueue {
   }
 }
 
-/** Whether the client has closed its side. Node has no public property for an end behind bytes that were not read. */
+/** Node has no public property for an end behind unread bytes. */
 function hasEnded(socket: Socket): boolean {
   return (socket as { _readableState?: { ended?: boolean } })._readableState?.ended === true;
 }

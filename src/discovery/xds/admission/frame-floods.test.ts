@@ -1,4 +1,4 @@
-/** Frames that cost their sender nothing: the session ends, or the address is held off, and others are served meanwhile. */
+/** Frames that cost their sender nothing: the session ends or the address is throttled, and others are served. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { test as base, beforeAll, expect } from 'vitest';
@@ -18,16 +18,16 @@ import { msWithoutQueueing } from '../../../../test/harness/without-queueing.ts'
 const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
 
 const away = '127.0.0.9';
-/** What a stranger may use up here until it is held off. */
-const addressPace = { most: 300, perSecond: 20, firstHoldMs: 10_000 };
-/** Far more than any of them needs. */
-const mostBytes = 48 * 1024 * 1024;
-const mostMs = 40_000;
+/** Budget of an unidentified client in these tests. */
+const addressPace = { burst: 300, perSecond: 20, firstHoldMs: 10_000 };
+/** Far more than any flood needs. */
+const maxBytes = 48 * 1024 * 1024;
+const maxMs = 40_000;
 
 interface Flood {
-  /** What a connection begins with. */
+  /** Start of each connection. */
   readonly first?: Uint8Array;
-  /** The nth thing that it sends. */
+  /** The nth data to send. */
   readonly next: (n: number) => Uint8Array;
 }
 
@@ -45,14 +45,14 @@ function opening(...fields: Uint8Array[]): (n: number) => Buffer {
   return (n) => frame('headers', flags.endHeaders, 2 * n + 3, requestHeaders(undefined, fields));
 }
 
-/** A frame of a type that HTTP/2 does not know. */
+/** A frame of an unknown type. */
 function unknownFrame(): Buffer {
   const bytes = frame('data', 0, 0, Buffer.alloc(100));
   bytes[3] = 0xee;
   return bytes;
 }
 
-/** Of gRPC: compressed, and of 64 MiB when it is not. */
+/** A compressed gRPC message that inflates to 64 MiB. */
 let inflating: Buffer;
 
 beforeAll(() => {
@@ -63,7 +63,7 @@ beforeAll(() => {
 const floods: readonly [string, Flood][] = [
   ['pings', { next: () => times(500, frame('ping', 0, 0, Buffer.alloc(8))) }],
   ['settings', { next: () => times(500, frame('settings', 0, 0, setting(4, 65_536))) }],
-  ['settings that say nothing', { next: () => times(500, frame('settings', 0, 0)) }],
+  ['empty settings', { next: () => times(500, frame('settings', 0, 0)) }],
   ['acknowledgements of settings', { next: () => times(500, frame('settings', flags.ack, 0)) }],
   [
     'windows that open and close',
@@ -72,29 +72,26 @@ const floods: readonly [string, Flood][] = [
       next: () => times(250, frame('settings', 0, 0, Buffer.concat([setting(4, 0), setting(4, 9)]))),
     },
   ],
-  [
-    'windows that grow by nothing',
-    { first: streamOne, next: () => times(500, frame('windowUpdate', 0, 1, uint32(0))) },
-  ],
+  ['windows that grow by 0', { first: streamOne, next: () => times(500, frame('windowUpdate', 0, 1, uint32(0))) }],
   [
     'windows that grow by a byte',
     { first: streamOne, next: () => times(2_000, frame('windowUpdate', 0, 0, uint32(1))) },
   ],
   [
-    'priorities of streams that are not there',
+    'priorities of missing streams',
     { next: (n) => times(2_000, frame('priority', 0, 2 * n + 3, Buffer.from([0, 0, 0, 1, 5]))) },
   ],
-  ['data that is none', { first: streamOne, next: () => times(1_000, frame('data', 0, 1)) }],
+  ['empty data frames', { first: streamOne, next: () => times(1_000, frame('data', 0, 1)) }],
   [
     'headers that never end',
     { first: unended, next: () => times(500, frame('continuation', 0, 1, literal('a', 'b'))) },
   ],
-  ['headers that go on with nothing', { first: unended, next: () => times(500, frame('continuation', 0, 1)) }],
+  ['empty continuation frames', { first: unended, next: () => times(500, frame('continuation', 0, 1)) }],
   ['headers of twelve thousand bytes', { next: opening(...Array.from({ length: 3 }, () => literal('x', long))) }],
   ['headers of 64 KiB, of a byte each', { first: learnt, next: opening(times(16, indexed(62))) }],
   ['headers of 15 MB, of a byte each', { first: learnt, next: opening(times(4_000, indexed(62))) }],
   ['streams of no method', { next: (n) => frame('headers', flags.endHeaders, 2 * n + 1, requestHeaders('/no/such')) }],
-  ['frames that nobody knows', { next: () => times(500, unknownFrame()) }],
+  ['unknown frames', { next: () => times(500, unknownFrame()) }],
   ['HTTP/1', { first: Buffer.alloc(9), next: () => Buffer.from('GET / HTTP/1.1\r\nhost: x\r\n\r\n') }],
   [
     'messages that inflate',
@@ -108,15 +105,15 @@ const floods: readonly [string, Flood][] = [
   ],
 ];
 
-/** By one connection after the other, until none is taken any more. @returns whether it came to that */
+/** Opens one connection after another until none is accepted. @returns whether that happened */
 async function isHeldOff(port: number, { first, next }: Flood): Promise<boolean> {
-  const until = performance.now() + mostMs;
+  const until = performance.now() + maxMs;
   let sent = 0;
-  while (sent < mostBytes && performance.now() < until) {
+  while (sent < maxBytes && performance.now() < until) {
     const connection = new RawHttp2(port, { localAddress: away });
     if (!(await connection.begin())) return true;
     connection.send(first ?? Buffer.alloc(0));
-    for (let n = 0; n < 4_000 && !connection.isOver && sent < mostBytes; n++) {
+    for (let n = 0; n < 4_000 && !connection.isOver && sent < maxBytes; n++) {
       const bytes = next(n);
       sent += bytes.length;
       await Promise.race([connection.flush(bytes), sleep(500)]);
@@ -124,7 +121,7 @@ async function isHeldOff(port: number, { first, next }: Flood): Promise<boolean>
     }
     connection.close();
   }
-  // What was sent is counted each second: a quick machine has sent all of it by then.
+  // Received data is counted each second, and a fast machine has sent all of it by then.
   await sleep(1_500);
   const last = new RawHttp2(port, { localAddress: away });
   const isTaken = await last.begin();
@@ -132,11 +129,14 @@ async function isHeldOff(port: number, { first, next }: Flood): Promise<boolean>
   return !isTaken;
 }
 
-test.for(floods)('a stranger with %s is held off, and costs others nothing', async ([, flood], { start }) => {
-  const { port, client } = await start({ limits: { addressPace } });
-  const before = process.memoryUsage.rss();
-  const attack = isHeldOff(port, flood);
-  expect(await msWithoutQueueing([process.pid], () => subscribed(client()))).toBeLessThan(2_000);
-  expect(await attack).toBe(true);
-  expect(process.memoryUsage.rss() - before).toBeLessThan(200_000_000);
-});
+test.for(floods)(
+  'The xDS server throttles an unidentified client with %s, without delaying others',
+  async ([, flood], { start }) => {
+    const { port, client } = await start({ limits: { addressPace } });
+    const rssBefore = process.memoryUsage.rss();
+    const attack = isHeldOff(port, flood);
+    expect(await msWithoutQueueing([process.pid], () => subscribed(client()))).toBeLessThan(2_000);
+    expect(await attack).toBe(true);
+    expect(process.memoryUsage.rss() - rssBefore).toBeLessThan(200_000_000);
+  },
+);

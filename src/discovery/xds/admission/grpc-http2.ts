@@ -1,8 +1,7 @@
 /**
- * The HTTP/2 servers under a gRPC server, watched from the first byte of a session: grpc-js shows a session only with the
- * first call of a method that it knows. Its HTTP/2 servers, and the options that it makes them with, are private fields of
- * grpc-js 1.14, so they are looked for by what they can do; without them connections are served all the same, and bounded
- * by their number alone.
+ * Observes the HTTP/2 servers below a gRPC server from the first byte of a session: grpc-js exposes a session only with
+ * its first valid call. The HTTP/2 servers and their options are private fields of grpc-js 1.14, found by their
+ * structure. Without them, connections are served but limited only in number.
  */
 import { X509Certificate } from 'node:crypto';
 import type { EventEmitter } from 'node:events';
@@ -14,58 +13,58 @@ import { visibleLine } from '../../../runtime/visible-text.ts';
 import type { ClientConnection, SecurePortCredentials } from '../secure-port/server-certificates.ts';
 import { isEnded, type PacedSession } from './session-pace.ts';
 
-/** What is used of grpc-js' connection injector. */
-export interface Injector {
+/** The used part of grpc-js' connection injector. */
+export interface ConnectionInjector {
   injectConnection(socket: import('node:net').Socket): void;
 }
 
 export interface Http2Watch {
-  /** Calls with `host:port`. */
+  /** @param peer `host:port` */
   sessionBegan(session: PacedSession, peer: string): void;
   streamBegan(peer: string): void;
 }
 
-/** What nghttp2 lets a session do before it ends it. */
+/** Limits of nghttp2 after which it ends a session. */
 export interface SessionLimits {
-  /** Streams at the same time, until the session is told another number. */
+  /** Concurrent streams, until the session receives another limit. */
   readonly maxConcurrentStreams: number;
-  /** Streams that the client resets, at once and again each second. */
+  /** Streams reset by the client: burst, and rate per second. */
   readonly resetBurst: number;
   readonly resetsPerSecond: number;
 }
 
-/** Frames that break the protocol, and streams beyond the limit, before a session is ended. */
-const mostInvalid = 100;
-/** Silence of a client, after its call was refused, until the stream is closed. */
+/** Invalid frames, and streams beyond the limit, before a session is ended. */
+const maxInvalid = 100;
+/** Maximum time until the client closes a rejected call. */
 const refusedLingerMs = 5_000;
-/** Limit of a request's headers. */
+/** Of a request's headers. */
 const maxHeaderBytes = 16 * 1024;
 
-/** Makes an HTTP/2 server of a gRPC server that connections are handed over to. */
+/** Creates an HTTP/2 server of a gRPC server to which connections can be passed. */
 export function createInjector(
   server: Server,
   credentials: ServerCredentials,
   limits: SessionLimits,
   watch: Http2Watch,
-): Injector {
+): ConnectionInjector {
   const options = field(server, 'commonServerOptions');
   if (isRecord(options)) {
     options.streamResetBurst = limits.resetBurst;
     options.streamResetRate = limits.resetsPerSecond;
-    options.maxSessionInvalidFrames = mostInvalid;
-    options.maxSessionRejectedStreams = mostInvalid;
+    options.maxSessionInvalidFrames = maxInvalid;
+    options.maxSessionRejectedStreams = maxInvalid;
     options.settings = { maxConcurrentStreams: limits.maxConcurrentStreams, maxHeaderListSize: maxHeaderBytes };
   }
   const injector = server.createConnectionInjector(credentials);
   const newest = http2ServersOf(server).at(-1);
   if (newest !== undefined) {
-    if (credentials._isSecure()) refuseBadCertificates(newest, credentials as Judge);
+    if (credentials._isSecure()) rejectInvalidCertificates(newest, credentials as CertificateCheck);
     watchServer(newest, watch);
   }
   return injector;
 }
 
-/** The HTTP/2 servers of a gRPC server, in the order in which they were made. */
+/** In the order of their creation. */
 function http2ServersOf(server: Server): EventEmitter[] {
   const servers = field(server, 'http2Servers');
   return servers instanceof Map ? [...servers.keys()].filter(isEmitter) : [];
@@ -90,32 +89,32 @@ interface SecureSocket {
 }
 
 /**
- * A client may show no certificate; one that shows a certificate which is not good is gone before its first request
+ * Client certificates are optional, but a connection with an invalid one is closed before its first request
  * (spec/discovery.md §7.7).
  */
-function refuseBadCertificates(http2: EventEmitter, judge: Judge): void {
+function rejectInvalidCertificates(http2: EventEmitter, check: CertificateCheck): void {
   const handlers = http2.listeners('secureConnection') as ((socket: SecureSocket) => void)[];
   http2.removeAllListeners('secureConnection');
   http2.on('secureConnection', (socket: SecureSocket) => {
     const chain = chainOf(socket);
-    if (!isGood(socket, chain, judge)) {
+    if (!isValid(socket, chain, check)) {
       socket.destroy();
       return;
     }
-    const began = (session: ClientConnection['session']): void => judge.addClient?.({ socket, session, chain });
-    // The session of this connection, if there is one, begins meanwhile.
+    const began = (session: ClientConnection['session']): void => check.addClient?.({ socket, session, chain });
+    // The session of this connection starts synchronously, if at all.
     if (chain.length > 0) http2.on('session', began);
     for (const handler of handlers) handler.call(http2, socket);
     http2.off('session', began);
   });
 }
 
-function isGood(socket: SecureSocket, chain: readonly Uint8Array[], judge: Judge): boolean {
+function isValid(socket: SecureSocket, chain: readonly Uint8Array[], check: CertificateCheck): boolean {
   if (chain.length === 0) return true;
-  // A resumed session has the result of the first handshake, whatever the time is.
+  // A resumed session keeps the result of the first handshake, regardless of the time.
   if (socket.isSessionReused?.() === true && hasExpired(chain[0]!)) return false;
-  if (socket.authorized !== true && judge.acceptsOther?.(chain) !== true) return false;
-  // grpc-js tells who a client is of these alone.
+  if (socket.authorized !== true && check.acceptsOther?.(chain) !== true) return false;
+  // grpc-js relies on this property only.
   socket.authorized = true;
   return true;
 }
@@ -125,8 +124,8 @@ function hasExpired(certificate: Uint8Array): boolean {
 }
 
 /**
- * DER, the leaf first; empty: the client showed no certificate. Some versions of Node do not say what a client sent beside its leaf
- * (nodejs/node#65579): then a chain that needs it is refused.
+ * DER, the leaf first; empty without a client certificate. Some versions of Node omit the intermediates that a client
+ * sent (nodejs/node#65579); a chain that needs them is then rejected.
  */
 export function chainOf(socket: Pick<SecureSocket, 'getPeerCertificate'>): Uint8Array[] {
   const chain: Uint8Array[] = [];
@@ -141,8 +140,8 @@ export function chainOf(socket: Pick<SecureSocket, 'getPeerCertificate'>): Uint8
   return chain;
 }
 
-/** Most credentials take whom TLS takes, and nobody else. */
-type Judge = Partial<Pick<SecurePortCredentials, 'acceptsOther' | 'addClient'>>;
+/** Most credentials accept exactly the clients that TLS accepts. */
+type CertificateCheck = Partial<Pick<SecurePortCredentials, 'acceptsOther' | 'addClient'>>;
 
 function watchServer(http2: EventEmitter, { sessionBegan, streamBegan }: Http2Watch): void {
   const peers = new WeakMap<object, string>();
@@ -158,7 +157,7 @@ function watchServer(http2: EventEmitter, { sessionBegan, streamBegan }: Http2Wa
     if (session !== undefined) streamBegan(peers.get(session) ?? '');
     const [, , rawHeaders] = rest;
     const repeated = Array.isArray(rawHeaders) ? repeatedHeader(rawHeaders) : undefined;
-    // What was reset before it was looked at, or is the next of too many, costs no more than this.
+    // A stream that was reset already, or is beyond a limit, is not processed further.
     if (session === undefined || isEnded(session) || stream.destroyed || stream.closed) stream.on('error', () => {});
     else if (repeated !== undefined)
       refuse(stream, withCode(`header ${repeated} must be sent once, got it several times`, 'CLIENT_UNAUTHENTICATED'));
@@ -166,7 +165,7 @@ function watchServer(http2: EventEmitter, { sessionBegan, streamBegan }: Http2Wa
   });
 }
 
-/** Ends a call before grpc-js sees it. The client may have begun to send: what it sends is dropped until it reads the status. */
+/** Rejects a call before grpc-js handles it. Data from the client is dropped until it reads the status. */
 function refuse(stream: Stream, reason: string): void {
   stream.on('error', () => {});
   stream.respond(

@@ -9,23 +9,23 @@ function given(limits: Partial<KnownNodesLimits> = {}) {
     pass: (ms: number) => {
       now += ms;
     },
-    /** Comes, is served, and goes. */
+    /** Connects, acknowledges and disconnects. */
     visit: (node: string, group = 'here') => {
       known.acknowledged(group, node);
-      known.gone(group, node);
+      known.disconnected(group, node);
     },
   };
 }
 
-test('a node is known at the address where it was served, and nowhere else', () => {
+test('KnownNodes knows a node only at the address where it was served', () => {
   const { known, visit } = given();
   visit('a');
   expect([known.has('here', 'a'), known.has('here', 'b'), known.has('there', 'a')]).toEqual([true, false, false]);
   expect([known.hasAny('here'), known.hasAny('there')]).toEqual([true, false]);
 });
 
-test('new ids push out each other, not a node that came back', () => {
-  const { known, visit } = given({ mostNew: 10 });
+test('KnownNodes drops new IDs before a node that returned', () => {
+  const { known, visit } = given({ maxNew: 10 });
   visit('returning');
   visit('returning');
   for (let i = 0; i < 10_000; i++) visit(`new ${i}`);
@@ -34,21 +34,21 @@ test('new ids push out each other, not a node that came back', () => {
   expect(known.has('here', 'new 9999')).toBe(true);
 });
 
-test('nor one that has been served for half a minute, now or before', () => {
-  const { known, pass, visit } = given({ mostNew: 10 });
+test('KnownNodes drops new IDs before a node that was served for half a minute, currently or before', () => {
+  const { known, pass, visit } = given({ maxNew: 10 });
   known.acknowledged('here', 'served');
   known.acknowledged('here', 'gone');
   known.acknowledged('here', 'just come');
   pass(30_000);
-  known.gone('here', 'gone');
-  known.gone('here', 'just come');
+  known.disconnected('here', 'gone');
+  known.disconnected('here', 'just come');
   known.acknowledged('here', 'just come');
   for (let i = 0; i < 10_000; i++) visit(`new ${i}`);
   expect(['served', 'gone', 'just come'].map((node) => known.has('here', node))).toEqual([true, true, true]);
 });
 
-test('of those that have proven themselves the least recently seen goes first, one that is being served last', () => {
-  const { known, visit } = given({ mostProven: 3 });
+test('KnownNodes drops the least recently seen proven node first, and a served one last', () => {
+  const { known, visit } = given({ maxProven: 3 });
   const prove = (node: string) => {
     visit(node);
     known.acknowledged('here', node);
@@ -56,19 +56,19 @@ test('of those that have proven themselves the least recently seen goes first, o
   prove('served');
   for (const node of ['a', 'b', 'c']) {
     prove(node);
-    known.gone('here', node);
+    known.disconnected('here', node);
   }
   expect(['served', 'a', 'b', 'c'].map((node) => known.has('here', node))).toEqual([true, false, true, true]);
 });
 
-test('of many addresses the least recently seen is forgotten', () => {
-  const { known, visit } = given({ mostAddresses: 2 });
+test('KnownNodes drops the least recently seen address beyond the limit', () => {
+  const { known, visit } = given({ maxAddresses: 2 });
   for (const group of ['a', 'b', 'a', 'c']) visit('node', group);
   expect(['a', 'b', 'c'].map((group) => known.hasAny(group))).toEqual([true, false, true]);
 });
 
-test('when there are too many in whole, the address with the most of them loses some', () => {
-  const { known, visit } = given({ mostInWhole: 100 });
+test('KnownNodes drops nodes of the largest address beyond the total limit', () => {
+  const { known, visit } = given({ maxTotal: 100 });
   visit('node', 'small');
   for (let i = 0; i < 1_000; i++) visit(`new ${i}`);
   expect(known.has('small', 'node')).toBe(true);

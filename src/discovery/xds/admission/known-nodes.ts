@@ -1,46 +1,45 @@
 /**
- * Nodes that were served, by address: those that acknowledged what they were sent. They go first when more come than may
- * begin (see Admission), and where any of them lives an address is not shut out altogether (see Strangers).
+ * Nodes that acknowledged a response, by address. They precede others when too many clients connect (see Admission),
+ * and an address with such nodes is never rejected completely (see UnidentifiedConnections).
  *
- * A node's id is no secret, and anybody may bring any number of new ones. So a node that came once is remembered apart from
- * one that has proven itself: it came back, or was served for half a minute. New ids push out only each other, within their
- * address; one that is being served now is pushed out last. When there are too many in whole, the address with the most of
- * them loses some.
+ * A node ID is not secret, and a client may invent any number of them. So nodes that were served once are kept apart
+ * from proven ones, which returned or were served for half a minute. New IDs displace only each other within their
+ * address, and a served node is displaced last. Beyond the total limit, the address with the most nodes loses some.
  */
 import { hash } from 'node:crypto';
 
 export interface KnownNodesLimits {
-  /** Nodes of one address that came once; and those that have proven themselves. Default 1024 of each. */
-  readonly mostNew: number;
-  readonly mostProven: number;
+  /** New and proven nodes of one address. Default 1024 each. */
+  readonly maxNew: number;
+  readonly maxProven: number;
   /** Default 20 000. */
-  readonly mostAddresses: number;
-  /** Nodes of all addresses together. Default 100 000. */
-  readonly mostInWhole: number;
+  readonly maxAddresses: number;
+  /** Nodes of all addresses. Default 100 000. */
+  readonly maxTotal: number;
 }
 
 const knownNodesLimits: KnownNodesLimits = {
-  mostNew: 1_024,
-  mostProven: 1_024,
-  mostAddresses: 20_000,
-  mostInWhole: 100_000,
+  maxNew: 1_024,
+  maxProven: 1_024,
+  maxAddresses: 20_000,
+  maxTotal: 100_000,
 };
 
 const provenAfterMs = 30_000;
-/** Nodes that are being served and are passed over when one has to go: with more than these none is spared. */
-const mostPassedOver = 16;
-/** What the address with the most nodes loses when there are too many in whole. */
+/** Maximum number of served nodes that are skipped before one is dropped. */
+const maxSkipped = 16;
+/** Divisor for the nodes that the largest address loses. */
 const shareLost = 4;
 
 interface Seen {
-  /** Streams by which it is being served now. */
+  /** Current streams. */
   streams: number;
-  /** Since when there has been one. */
+  /** Start of the first current stream. */
   since: number;
 }
 
 interface OfAddress {
-  /** Both: least recently seen first. */
+  /** Least recently seen first. */
   readonly fresh: Map<string, Seen>;
   readonly proven: Map<string, Seen>;
 }
@@ -52,52 +51,50 @@ export class KnownNodes {
   readonly #addresses = new Map<string, OfAddress>();
   #count = 0;
 
-  /** @param now monotonic milliseconds */
+  /** @param now monotonic clock in milliseconds */
   constructor(now: () => number, limits: Partial<KnownNodesLimits> = {}) {
     this.#now = now;
     this.#limits = { ...knownNodesLimits, ...limits };
   }
 
-  /** Whether any node was served at this address. */
   hasAny(group: string): boolean {
     return this.#addresses.has(group);
   }
 
   has(group: string, node: string): boolean {
-    const own = this.#addresses.get(group);
-    if (own === undefined) return false;
+    const ofAddress = this.#addresses.get(group);
+    if (ofAddress === undefined) return false;
     const key = keyOf(node);
-    return own.proven.has(key) || own.fresh.has(key);
+    return ofAddress.proven.has(key) || ofAddress.fresh.has(key);
   }
 
-  /** A stream's node has taken what it was sent. Once for each stream. */
+  /** A stream's node sent an ACK. Called once for each stream. */
   acknowledged(group: string, node: string): void {
-    const own = this.#seeAddress(group);
+    const ofAddress = this.#seeAddress(group);
     const key = keyOf(node);
-    const proven = own.proven.get(key);
-    const seen = proven ?? own.fresh.get(key) ?? this.#add();
-    const cameBack = proven === undefined && own.fresh.has(key) && seen.streams === 0;
+    const proven = ofAddress.proven.get(key);
+    const seen = proven ?? ofAddress.fresh.get(key) ?? this.#add();
+    const hasReturned = proven === undefined && ofAddress.fresh.has(key) && seen.streams === 0;
     if (seen.streams++ === 0) seen.since = this.#now();
-    own.fresh.delete(key);
-    own.proven.delete(key);
-    if (proven !== undefined || cameBack) own.proven.set(key, seen);
-    else own.fresh.set(key, seen);
-    this.#makeRoom(own);
-    if (this.#count > this.#limits.mostInWhole) this.#shrinkLargest();
+    ofAddress.fresh.delete(key);
+    ofAddress.proven.delete(key);
+    if (proven !== undefined || hasReturned) ofAddress.proven.set(key, seen);
+    else ofAddress.fresh.set(key, seen);
+    this.#enforceLimits(ofAddress);
+    if (this.#count > this.#limits.maxTotal) this.#shrinkLargest();
   }
 
-  /** A stream of this node is gone. */
-  gone(group: string, node: string): void {
-    const own = this.#addresses.get(group);
+  disconnected(group: string, node: string): void {
+    const ofAddress = this.#addresses.get(group);
     const key = keyOf(node);
-    const seen = own?.proven.get(key) ?? own?.fresh.get(key);
-    if (own === undefined || seen === undefined || seen.streams === 0) return;
+    const seen = ofAddress?.proven.get(key) ?? ofAddress?.fresh.get(key);
+    if (ofAddress === undefined || seen === undefined || seen.streams === 0) return;
     if (--seen.streams > 0) return;
-    const isProven = own.proven.has(key) || this.#hasProvenItself(seen);
-    own.proven.delete(key);
-    own.fresh.delete(key);
-    (isProven ? own.proven : own.fresh).set(key, seen);
-    this.#makeRoom(own);
+    const isProven = ofAddress.proven.has(key) || this.#hasProvenItself(seen);
+    ofAddress.proven.delete(key);
+    ofAddress.fresh.delete(key);
+    (isProven ? ofAddress.proven : ofAddress.fresh).set(key, seen);
+    this.#enforceLimits(ofAddress);
   }
 
   #add(): Seen {
@@ -106,25 +103,25 @@ export class KnownNodes {
   }
 
   #seeAddress(group: string): OfAddress {
-    const own = this.#addresses.get(group) ?? { fresh: new Map(), proven: new Map() };
+    const ofAddress = this.#addresses.get(group) ?? { fresh: new Map(), proven: new Map() };
     this.#addresses.delete(group);
-    this.#addresses.set(group, own);
-    if (this.#addresses.size > this.#limits.mostAddresses) {
+    this.#addresses.set(group, ofAddress);
+    if (this.#addresses.size > this.#limits.maxAddresses) {
       for (const [oldest, { fresh, proven }] of this.#addresses) {
         this.#addresses.delete(oldest);
         this.#count -= fresh.size + proven.size;
         break;
       }
     }
-    return own;
+    return ofAddress;
   }
 
   #hasProvenItself({ since }: Seen): boolean {
     return this.#now() - since >= provenAfterMs;
   }
 
-  #makeRoom({ fresh, proven }: OfAddress): void {
-    if (fresh.size > this.#limits.mostNew) {
+  #enforceLimits({ fresh, proven }: OfAddress): void {
+    if (fresh.size > this.#limits.maxNew) {
       for (const [key, seen] of fresh) {
         fresh.delete(key);
         if (seen.streams > 0 && this.#hasProvenItself(seen)) proven.set(key, seen);
@@ -132,14 +129,14 @@ export class KnownNodes {
         break;
       }
     }
-    if (proven.size > this.#limits.mostProven) this.#dropOne(proven);
+    if (proven.size > this.#limits.maxProven) this.#dropOne(proven);
   }
 
   #dropOne(nodes: Map<string, Seen>): void {
-    let passedOver = 0;
+    let skipped = 0;
     for (const [key, seen] of nodes) {
       nodes.delete(key);
-      if (seen.streams > 0 && passedOver++ < mostPassedOver) nodes.set(key, seen);
+      if (seen.streams > 0 && skipped++ < maxSkipped) nodes.set(key, seen);
       else {
         this.#count--;
         return;
@@ -150,7 +147,8 @@ export class KnownNodes {
   #shrinkLargest(): void {
     const sizeOf = ({ fresh, proven }: OfAddress): number => fresh.size + proven.size;
     let largest: OfAddress | undefined;
-    for (const own of this.#addresses.values()) if (sizeOf(own) > (largest ? sizeOf(largest) : 0)) largest = own;
+    for (const ofAddress of this.#addresses.values())
+      if (sizeOf(ofAddress) > (largest ? sizeOf(largest) : 0)) largest = ofAddress;
     if (largest === undefined) return;
     for (let left = Math.ceil(sizeOf(largest) / shareLost); left > 0; left--) {
       this.#dropOne(largest.fresh.size > 0 ? largest.fresh : largest.proven);
@@ -158,7 +156,7 @@ export class KnownNodes {
   }
 }
 
-/** A key of bounded length: a client chooses how long its id is. */
+/** Of bounded length, because clients choose the length of IDs. */
 function keyOf(node: string): string {
   return hash('sha1', node, 'base64');
 }

@@ -15,7 +15,7 @@ import type { AdmissionView } from '../ads-observer.ts';
 import { streamAdmissionWithEffects } from '../stream-admission.effects.ts';
 import { type Admission, createAdmission } from './ads-admission.ts';
 import type { KnownNodes } from './known-nodes.ts';
-import type { ConnectionSetUp } from './strangers.ts';
+import type { ConnectionSetUp } from './unidentified-connections.ts';
 
 /** While more streams wait, no more connections are set up: a connection without a session costs less. */
 const maxWaitingStreams = 1_024;

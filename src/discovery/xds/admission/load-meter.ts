@@ -1,14 +1,14 @@
-/** Processor time of this thread for each turn of its event loop: what others wait for, whatever else the machine does. */
+/** CPU time of this thread for each turn of its event loop. */
 import { performance } from 'node:perf_hooks';
 
-/** Not there before Node 23.9: then the time of other threads (garbage collector, signing) counts too. */
+/** Before Node 23.9, the time of other threads (garbage collection, signing) counts too. */
 const threadCpu = process.threadCpuUsage?.bind(process) ?? process.cpuUsage.bind(process);
 
 export class LoadMeter {
   #cpuMs = cpuMs();
   #turns = turns();
 
-  /** Milliseconds for each turn since the last call, on average. */
+  /** Average milliseconds for each turn since the last call. */
   turnMs(): number {
     const [cpu, count] = [cpuMs(), turns()];
     const ms = (cpu - this.#cpuMs) / Math.max(1, count - this.#turns);

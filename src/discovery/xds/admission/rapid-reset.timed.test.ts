@@ -1,4 +1,4 @@
-/** Streams that are opened and reset at once, by one connection after the other (CVE-2023-44487). */
+/** Streams that are opened and reset immediately, by one connection after another (CVE-2023-44487). */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServerCredentials } from '@grpc/grpc-js';
@@ -26,15 +26,15 @@ const perConnection = 2_000;
 const enhanceYourCalm = 11;
 const away = '127.0.0.9';
 
-interface Offence {
+interface Flood {
   readonly localAddress?: string;
   readonly path?: string;
   readonly tls?: boolean;
   readonly resets?: boolean;
 }
 
-/** By one connection. @returns it, when it is over, and whether it was taken */
-async function offend(port: number, { localAddress = away, tls = false, ...how }: Offence = {}) {
+/** Floods one connection. @returns the closed connection, and whether it was accepted */
+async function floodConnection(port: number, { localAddress = away, tls = false, ...how }: Flood = {}) {
   const { path = adsPath, resets = true } = how;
   const connection = new RawHttp2(port, { localAddress, tls });
   onTestFinished(() => connection.close());
@@ -54,7 +54,7 @@ async function offend(port: number, { localAddress = away, tls = false, ...how }
   return { connection, wasTaken };
 }
 
-/** What the server tells of strangers. */
+/** The server's reports about unidentified clients. */
 function witness() {
   const refused: string[] = [];
   const lines: string[] = [];
@@ -67,30 +67,30 @@ function witness() {
   return { refused, lines, heldOff, options: { observer, logger } };
 }
 
-test.for<[string, Offence]>([
+test.for<[string, Flood]>([
   ['of a method of xDS', {}],
-  ['of a method that nobody has', { path: '/nobody/has' }],
-])('an address that goes on with streams %s is held off, by each new connection', async ([, offence], { start }) => {
+  ['of an unknown method', { path: '/un/known' }],
+])('The xDS server throttles an address with repeated streams %s on new connections', async ([, flood], { start }) => {
   const { refused, lines, heldOff, options } = witness();
   const { port, client, server, source } = await start(options);
   const neighbour = await subscribed(client());
   const taken: boolean[] = [];
-  for (let i = 0; i < 40; i++) taken.push((await offend(port, offence)).wasTaken);
+  for (let i = 0; i < 40; i++) taken.push((await floodConnection(port, flood)).wasTaken);
   expect(taken[0]).toBe(true);
   expect(taken.filter((wasTaken) => wasTaken).length).toBeLessThan(20);
   expect(refused).toContain('address held off');
   expect(heldOff).toHaveBeenCalled();
   expect(lines.filter((line) => line.includes(away))).toHaveLength(1);
-  // Who is elsewhere does not feel it.
+  // Other addresses are not affected.
   source.set(clusterType, 'b');
   server.push(source.change(clusterType));
   expect((await neighbour.next()).resources).toHaveLength(2);
   await subscribed(client());
 });
 
-test('an address that was held off may come again when its time is over', async ({ start }) => {
-  const { port } = await start({ limits: { addressPace: { most: 100, firstHoldMs: 3_000, longestHoldMs: 3_000 } } });
-  await offend(port);
+test('The xDS server accepts a throttled address again after its time', async ({ start }) => {
+  const { port } = await start({ limits: { addressPace: { burst: 100, firstHoldMs: 3_000, maxHoldMs: 3_000 } } });
+  await floodConnection(port);
   const refused = new RawHttp2(port, { localAddress: away });
   expect(await refused.begin()).toBe(false);
   await sleep(3_100);
@@ -99,13 +99,15 @@ test('an address that was held off may come again when its time is over', async 
   expect(await taken.begin()).toBe(true);
 });
 
-test('streams that say nothing are held off like those that are reset, and told to calm down', async ({ start }) => {
-  const { port } = await start({ limits: { addressPace: { most: 60 } } });
-  const { connection } = await offend(port, { resets: false });
+test('The xDS server throttles silent streams as it does reset ones, with ENHANCE_YOUR_CALM', async ({ start }) => {
+  const { port } = await start({ limits: { addressPace: { burst: 60 } } });
+  const { connection } = await floodConnection(port, { resets: false });
   expect(connection.goaway).toBe(enhanceYourCalm);
 });
 
-test('nodes behind the same address keep their streams, and come back within a second', async ({ start }) => {
+test('The xDS server keeps the streams of nodes behind a throttled address, and accepts their reconnects within a second', async ({
+  start,
+}) => {
   const { heldOff, options } = witness();
   const { port, client, server, source } = await start(options);
   const neighbour = await subscribed(client());
@@ -113,7 +115,7 @@ test('nodes behind the same address keep their streams, and come back within a s
   let isOver = false;
   const attack = Promise.all(
     Array.from({ length: 5 }, async () => {
-      while (!isOver) await offend(port, { localAddress: '127.0.0.1' });
+      while (!isOver) await floodConnection(port, { localAddress: '127.0.0.1' });
     }),
   );
   await eventuallyHolds(() => expect(heldOff).toHaveBeenCalled());
@@ -121,14 +123,14 @@ test('nodes behind the same address keep their streams, and come back within a s
     source.set(clusterType, name);
     server.push(source.change(clusterType));
     await neighbour.next();
-    // Server, offenders and nodes are all of this process.
+    // Server, attackers and nodes run in this process.
     expect(await msWithoutQueueing([process.pid], () => subscribed(client()))).toBeLessThan(1_000);
   }
   isOver = true;
   await attack;
 });
 
-test('beside 45 useless streams a second a known node is served in time, and everybody after that', async ({
+test('The xDS server serves a known node in time beside 45 useless streams a second, and all clients afterwards', async ({
   start,
 }) => {
   const { port, client, server } = await start({ limits: { streamsPerSecond: 25 } });
@@ -157,34 +159,34 @@ test('beside 45 useless streams a second a known node is served in time, and eve
   expect(await msWithoutQueueing([process.pid], all)).toBeLessThan(2_000);
 });
 
-test('a node that names itself and acknowledges nothing makes its address no better', async ({ start }) => {
+test('The xDS server throttles the address of a node that never acknowledges a response', async ({ start }) => {
   const { heldOff, options } = witness();
-  const { port, client } = await start({ ...options, limits: { addressPace: { most: 100, firstHoldMs: 5_000 } } });
+  const { port, client } = await start({ ...options, limits: { addressPace: { burst: 100, firstHoldMs: 5_000 } } });
   const stream = client().sotw();
   stream.send({ node: givenNode, typeUrl: clusterType });
   await stream.next();
-  await offend(port, { localAddress: '127.0.0.1' });
+  await floodConnection(port, { localAddress: '127.0.0.1' });
   expect(heldOff).toHaveBeenCalledOnce();
   const again = new RawHttp2(port);
   expect(await again.begin()).toBe(false);
 });
 
-test('on a port with TLS it is the same', async ({ start }) => {
+test('The xDS server throttles resets on a TLS port too', async ({ start }) => {
   const { refused, options } = witness();
   const { server } = await start(options);
   const { certificate, privateKey } = createAuthority().issue(['127.0.0.1']);
   const pair = { cert_chain: Buffer.from(certificate), private_key: Buffer.from(privateKey) };
   const { port } = await server.listen('127.0.0.1:0', ServerCredentials.createSsl(null, [pair]));
   const taken: boolean[] = [];
-  for (let i = 0; i < 20; i++) taken.push((await offend(port, { tls: true })).wasTaken);
+  for (let i = 0; i < 20; i++) taken.push((await floodConnection(port, { tls: true })).wasTaken);
   expect(taken[0]).toBe(true);
   expect(taken.at(-1)).toBe(false);
   expect(refused).toContain('address held off');
 });
 
-test('handshakes of TLS that come to nothing hold an address off', async ({ start }) => {
+test('The xDS server throttles an address with unfinished TLS handshakes', async ({ start }) => {
   const { refused, options } = witness();
-  const { server } = await start({ ...options, limits: { addressPace: { most: 100, perSecond: 10 } } });
+  const { server } = await start({ ...options, limits: { addressPace: { burst: 100, perSecond: 10 } } });
   const { certificate, privateKey } = createAuthority().issue(['127.0.0.1']);
   const pair = { cert_chain: Buffer.from(certificate), private_key: Buffer.from(privateKey) };
   const { port } = await server.listen('127.0.0.1:0', ServerCredentials.createSsl(null, [pair]));
@@ -196,7 +198,7 @@ test('handshakes of TLS that come to nothing hold an address off', async ({ star
   expect(refused.length).toBeGreaterThan(4);
 });
 
-test('a session may have as many streams as HTTP/2 lets strangers have, and more with each node', async ({ start }) => {
+test('The xDS server raises the stream limit of a session with each identified node', async ({ start }) => {
   const { client, server } = await start();
   const one = client();
   const streams = [];

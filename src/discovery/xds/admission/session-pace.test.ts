@@ -3,14 +3,14 @@ import { expect, test } from 'vitest';
 import { keepPace } from './session-pace.ts';
 
 class Session extends EventEmitter {
-  readonly told: (number | string)[] = [];
+  readonly calls: (number | string)[] = [];
 
   goaway(code: number): void {
-    this.told.push(code);
+    this.calls.push(code);
   }
 
   destroy(): void {
-    this.told.push('destroyed');
+    this.calls.push('destroyed');
   }
 }
 
@@ -19,19 +19,19 @@ test.each([
   ['remoteSettings', 100],
   ['stream', 5_000],
 ])(
-  'a session with more of %s in ten seconds than anybody needs is told to calm down, and ended',
-  async (event, most) => {
+  'A session with too many %s events in ten seconds receives ENHANCE_YOUR_CALM and is closed',
+  async (event, limit) => {
     let time = 0;
     const session = new Session();
     keepPace(session, () => time);
     keepPace(session, () => time);
     for (let period = 0; period < 3; period++, time += 10_000) {
-      for (let i = 0; i < most; i++) session.emit(event);
+      for (let i = 0; i < limit; i++) session.emit(event);
     }
-    expect(session.told).toEqual([]);
-    for (let i = 0; i <= most; i++) session.emit(event);
+    expect(session.calls).toEqual([]);
+    for (let i = 0; i <= limit; i++) session.emit(event);
     await new Promise((resolve) => setImmediate(resolve));
     const enhanceYourCalm = 11;
-    expect(session.told).toEqual([enhanceYourCalm, 'destroyed']);
+    expect(session.calls).toEqual([enhanceYourCalm, 'destroyed']);
   },
 );

@@ -1,24 +1,23 @@
-/** A limited number of clients that are in the same stage of connecting at a time. */
+/** Limits how many clients are in one stage of connecting. */
 
-/** Taken by one client. */
 export interface Slot {
-  /** The client has left the stage, or its connection is closed: the next one may begin. Idempotent. */
+  /** The client has completed the stage or disconnected. Idempotent. */
   release(): void;
 }
 
-/** Limit of a slot: a client that does not respond costs no processor time, and must not keep others from connecting. */
+/** A client that does not respond costs no CPU time and must not delay others, so its slot expires. */
 export const maxSlotMs = 1_000;
 
 export class Slots {
   readonly #now: () => number;
   readonly #onFree: () => void;
-  /** Time at which each was taken, oldest first. */
+  /** Time of taking each slot, oldest first. */
   readonly #taken = new Map<Slot, number>();
   readonly #maxMs: number;
   #count: number;
 
   /**
-   * @param now monotonic milliseconds
+   * @param now monotonic clock in milliseconds
    * @param onFree called when a slot is released, and after {@link resize}
    */
   constructor(count: number, now: () => number, onFree: () => void, maxMs = maxSlotMs) {
@@ -44,7 +43,7 @@ export class Slots {
     return slot;
   }
 
-  /** Milliseconds until a slot is free, unless one is released earlier; 0 if one is free. */
+  /** Milliseconds until a slot expires; 0 if one is free. */
   get freeInMs(): number {
     const now = this.#now();
     for (const [slot, since] of this.#taken) {

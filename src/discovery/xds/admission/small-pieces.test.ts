@@ -29,7 +29,7 @@ function joining(): Decoder {
   return decoder;
 }
 
-test('messages are the same, however they are cut', () => {
+test('Joined pieces yield the same messages regardless of how they are split', () => {
   fc.assert(
     fc.property(
       fc.array(fc.uint8Array({ maxLength: 3_000 }), { maxLength: 4 }),
@@ -48,7 +48,7 @@ test('messages are the same, however they are cut', () => {
   );
 });
 
-test('one that comes a byte at a time costs its bytes', async () => {
+test('A message that arrives byte by byte costs only its bytes', async () => {
   const held = async (): Promise<number> => {
     await collectGarbage();
     const { heapUsed, arrayBuffers } = process.memoryUsage();
@@ -56,13 +56,13 @@ test('one that comes a byte at a time costs its bytes', async () => {
   };
   const decoder = joining();
   decoder.write(frameOf(Buffer.alloc(400_000)).subarray(0, 5));
-  const before = await held();
+  const heldBefore = await held();
   for (let i = 0; i < 300_000; i++) decoder.write(Buffer.allocUnsafe(1));
-  expect((await held()) - before).toBeLessThan(3_000_000);
+  expect((await held()) - heldBefore).toBeLessThan(3_000_000);
   expect(decoder.readPartialMessage.length).toBeLessThan(100);
 });
 
-test('so it is with every call of a server', async ({ start }) => {
+test('Each call of a server joins small pieces', async ({ start }) => {
   const written = StreamDecoder.prototype.write;
   const joins = new Map<Decoder, boolean>();
   StreamDecoder.prototype.write = function write(this: Decoder, data: Buffer) {
@@ -71,14 +71,14 @@ test('so it is with every call of a server', async ({ start }) => {
   };
   try {
     const { client } = await start();
-    const ask = async (of: ReturnType<typeof client>): Promise<void> => {
+    const subscribe = async (of: ReturnType<typeof client>): Promise<void> => {
       const stream = of.sotw();
       stream.send({ node: givenNode, typeUrl: clusterType });
       await stream.next();
     };
     const one = client();
-    // Two of one connection, and one of another.
-    for (const of of [one, one, client()]) await ask(of);
+    // Two calls of one connection, and one of another.
+    for (const of of [one, one, client()]) await subscribe(of);
     // The server's decoder of each call, and the client's.
     expect([...joins.values()].sort()).toEqual([false, false, false, true, true, true]);
   } finally {

@@ -1,7 +1,7 @@
 /**
- * Messages that come a byte at a time. grpc-js keeps each piece of a message as the buffer that it came in until the last one is there:
- * 150 bytes for one, 600 MB for a request of 4 MiB. So small ones are put together as they come. The decoder and what it has of a message
- * are private fields of grpc-js 1.14, so they are looked for by what they are; without them requests are served all the same.
+ * Joins small pieces of messages. grpc-js keeps each received piece as its own buffer until the message is complete:
+ * 150 bytes for a single byte, 600 MB for a request of 4 MiB. The decoder and its pieces are private fields of grpc-js
+ * 1.14, found by their structure. Without them, requests are served unchanged.
  */
 import type { ServerInterceptingCall, ServerInterceptor } from '@grpc/grpc-js';
 
@@ -10,12 +10,12 @@ interface Decoder {
   readPartialMessage: Buffer[];
 }
 
-/** HTTP/2's own frames have 16 KiB; who sends less has little to say, or means harm. */
+/** HTTP/2 frames of a large message have 16 KiB. */
 const smallBytes = 1024;
 const wholeBytes = 16 * 1024;
-const mostInterceptors = 8;
+const maxInterceptors = 8;
 
-/** Before the first byte of each call. */
+/** Installed before the first byte of each call. */
 export const joinsSmallPieces: ServerInterceptor = (_, call) => {
   const decoder = decoderOf(call);
   if (decoder !== undefined) joinSmallPieces(decoder);
@@ -31,7 +31,9 @@ export function joinSmallPieces(decoder: Decoder): void {
   };
 }
 
-/** Two of like length become one, as in a counter: each byte is copied a few times, and few pieces are left. */
+/**
+ * Joins two pieces of similar length, as in a binary counter: each byte is copied a few times, and few pieces remain.
+ */
 function joinLast(pieces: Buffer[]): void {
   while (pieces.length > 1) {
     const [one, last] = [pieces.at(-2)!, pieces.at(-1)!];
@@ -45,7 +47,7 @@ function joinLast(pieces: Buffer[]): void {
 
 function decoderOf(call: unknown): Decoder | undefined {
   let inner = call;
-  for (let i = 0; i < mostInterceptors; i++) {
+  for (let i = 0; i < maxInterceptors; i++) {
     const decoder = field(inner, 'decoder');
     if (typeof field(decoder, 'write') === 'function' && Array.isArray(field(decoder, 'readPartialMessage')))
       return decoder as Decoder;

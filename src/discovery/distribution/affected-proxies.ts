@@ -23,7 +23,7 @@ export function isNamed(config: Config, changed: ReadonlySet<string>): boolean {
   return [configKeyOf(config), ...pushedKeysOf(config)].some((one) => changed.has(configKeyText(one)));
 }
 
-const nothing: ReadonlySet<PushedType> = new Set();
+const noTypes: ReadonlySet<PushedType> = new Set();
 
 const listOf: Readonly<Record<string, Exclude<keyof WorkloadPolicies, 'id' | 'peerAuthentications'>>> = {
   RequestAuthentication: 'requestAuthentications',
@@ -34,14 +34,14 @@ const listOf: Readonly<Record<string, Exclude<keyof WorkloadPolicies, 'id' | 'pe
 };
 
 /** Empty if the object does not affect the shape. */
-export function typesConcerned(config: Config, shape: ProxyShape, context: PushContext): ReadonlySet<PushedType> {
-  if (!mayHold(config, shape, context)) return nothing;
+export function affectedTypes(config: Config, shape: ProxyShape, context: PushContext): ReadonlySet<PushedType> {
+  if (!mayApply(config, shape, context)) return noTypes;
   const seen = { shape, context };
   return typesToPush({ forced: false, keys: pushedKeysOf(config) }, seen, seen);
 }
 
 /** A change of a policy is pushed to its whole namespace, but the policy applies only to selected workloads. */
-function mayHold({ kind, namespace, name }: Config, shape: ProxyShape, context: PushContext): boolean {
+function mayApply({ kind, namespace, name }: Config, shape: ProxyShape, context: PushContext): boolean {
   const isIt = (one: Config): boolean => one.name === name && one.namespace === namespace;
   if (kind === 'Gateway') return shape.type === 'router' && context.gatewaysFor(shape).some(isIt);
   const list = Object.hasOwn(listOf, kind) ? listOf[kind] : undefined;

@@ -1,4 +1,4 @@
-/** Clients that say nothing, or too much: they are let go, and cost others nothing. */
+/** Clients that send nothing, or too much, are disconnected and do not delay others. */
 import { once } from 'node:events';
 import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, constants } from 'node:http2';
 import { connect, type Socket } from 'node:net';
@@ -15,7 +15,7 @@ const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => g
 
 const path = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
 const headers = { ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' };
-const strangers = { silentMs: 200 };
+const unidentified = { silentMs: 200 };
 
 async function tcp(port: number, localAddress = '127.0.0.1'): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1', localAddress });
@@ -25,7 +25,7 @@ async function tcp(port: number, localAddress = '127.0.0.1'): Promise<Socket> {
   return socket;
 }
 
-/** One that notices its end. */
+/** A socket that detects its end. */
 async function reading(port: number, localAddress?: string): Promise<Socket> {
   return (await tcp(port, localAddress)).resume();
 }
@@ -39,21 +39,21 @@ async function http2(port: number, localAddress = '127.0.0.1'): Promise<ClientHt
   return session;
 }
 
-/** A stream that says nothing. */
+/** A stream without a request. */
 function silentStream(session: ClientHttp2Session): ClientHttp2Stream {
   return session.request(headers).on('error', () => {});
 }
 
-/** Soon, on a busy machine too; where nothing else is said, silence may last for 30 s. */
+/** Allows for a busy machine. Without another limit, silence may last 30 s. */
 async function isClosed(connection: Socket | ClientHttp2Session, withinMs = 25_000): Promise<boolean> {
   const closed = connection.destroyed ? Promise.resolve(true) : once(connection, 'close').then(() => true);
   return Promise.race([closed, sleep(withinMs, false)]);
 }
 
 test.for<[string, (port: number) => Promise<Socket | ClientHttp2Session>]>([
-  ['never speaks', (port) => reading(port)],
+  ['sends nothing', (port) => reading(port)],
   [
-    'begins a preface and leaves it at that',
+    'sends only a part of its preface',
     async (port) => {
       const socket = await reading(port);
       socket.write('PRI * HTTP/2.0\r\n');
@@ -62,21 +62,21 @@ test.for<[string, (port: number) => Promise<Socket | ClientHttp2Session>]>([
   ],
   ['opens no stream', (port) => http2(port)],
   [
-    'opens a stream and says nothing',
+    'opens a stream without a request',
     async (port) => {
       const session = await http2(port);
       silentStream(session);
       return session;
     },
   ],
-])('a connection that %s is closed in time', async ([, open], { start }) => {
-  const { port } = await start({ limits: { strangers } });
+])('The xDS server closes a connection that %s', async ([, open], { start }) => {
+  const { port } = await start({ limits: { unidentified } });
   const connection = await open(port);
   expect(await isClosed(connection)).toBe(true);
 });
 
-test('a TLS handshake that is never finished is closed in time', async ({ start }) => {
-  const { server } = await start({ limits: { strangers } });
+test('The xDS server closes an unfinished TLS handshake', async ({ start }) => {
+  const { server } = await start({ limits: { unidentified } });
   const { certificate, privateKey } = createAuthority().issue(['127.0.0.1']);
   const pair = { cert_chain: Buffer.from(certificate), private_key: Buffer.from(privateKey) };
   const { port } = await server.listen('127.0.0.1:0', ServerCredentials.createSsl(null, [pair]));
@@ -85,21 +85,23 @@ test('a TLS handshake that is never finished is closed in time', async ({ start 
   expect(await isClosed(socket)).toBe(true);
 });
 
-test('a connection by which a node has said who it is stays', async ({ start }) => {
+test('The xDS server keeps a connection with an identified node', async ({ start }) => {
   const clock = standingClock();
-  const { port, client, source, server } = await start({ limits: { strangers } });
-  const stranger = await reading(port);
+  const { port, client, source, server } = await start({ limits: { unidentified } });
+  const silentConnection = await reading(port);
   const stream = await subscribed(client());
-  clock.pass(10 * strangers.silentMs);
-  expect(await isClosed(stranger)).toBe(true);
+  clock.pass(10 * unidentified.silentMs);
+  expect(await isClosed(silentConnection)).toBe(true);
   const [type] = source.types.keys();
   source.set(type!, 'b');
   server.push(source.change(type!));
   expect((await stream.next()).resources).toHaveLength(2);
 });
 
-test('connections of one address have a bound, and another address gets in', async ({ start }) => {
-  const { port, client } = await start({ limits: { strangers: { maxIdlePerAddress: 20, maxIdleInWhole: 30 } } });
+test('The xDS server limits unidentified connections of one address, and accepts another address', async ({
+  start,
+}) => {
+  const { port, client } = await start({ limits: { unidentified: { maxIdlePerAddress: 20, maxIdleInWhole: 30 } } });
   const crowd: Socket[] = [];
   for (let i = 0; i < 100; i++) crowd.push(await reading(port, '127.0.0.9'));
   const left = (): Socket[] => crowd.filter(({ destroyed }) => !destroyed);
@@ -108,11 +110,11 @@ test('connections of one address have a bound, and another address gets in', asy
   await subscribed(client());
 });
 
-test('the time for which a connection is kept waiting here is not its silence', async ({ start }) => {
+test("The xDS server does not count the time in its admission queue as a client's silence", async ({ start }) => {
   const clock = standingClock();
   let arrived = 0;
   const { port, client } = await start({
-    limits: { strangers, streamsPerSecond: 1 },
+    limits: { unidentified, streamsPerSecond: 1 },
     isReady: () => ++arrived > 0,
   });
   const crowd = await http2(port);
@@ -121,20 +123,18 @@ test('the time for which a connection is kept waiting here is not its silence', 
   const stream = client().sotw();
   stream.send({ node: givenNode, typeUrl: clusterType });
   await vi.waitFor(() => expect(arrived).toBe(2), { timeout: 60_000, interval: 5 });
-  // It waits for longer than the limit, which ends the other connection.
-  clock.pass(3 * strangers.silentMs);
+  // It waits longer than the limit that closes the other connection.
+  clock.pass(3 * unidentified.silentMs);
   expect(await isClosed(crowd)).toBe(true);
   clock.pass(1_000);
   await stream.next();
 });
 
-test('requests that were looked at while their stream waited are answered, each once and in order', async ({
-  start,
-}) => {
+test('The xDS server processes inspected requests of waiting streams once and in order', async ({ start }) => {
   const { source, client } = await start({ limits: { streamsPerSecond: 4 } });
   source.set(endpointType, 'a');
   client().sotw().send({ node: givenNode, typeUrl: clusterType });
-  // More than HTTP/2 lets through at once.
+  // More than HTTP/2 flow control permits at once.
   const large = { ...givenNode, metadata: { text: 'x'.repeat(200_000) } };
   const streams = [1, 2].map(() => client().sotw());
   for (const stream of streams) {
@@ -149,7 +149,7 @@ test('requests that were looked at while their stream waited are answered, each 
   }
 });
 
-test('a stream that is looked at and ends without a word is over', async ({ start }) => {
+test('The xDS server ends an inspected stream that ends without a request', async ({ start }) => {
   const { client } = await start({ limits: { streamsPerSecond: 4 } });
   client().sotw().send({ node: givenNode, typeUrl: clusterType });
   const stream = client().sotw();
@@ -157,7 +157,7 @@ test('a stream that is looked at and ends without a word is over', async ({ star
   await stream.ended;
 });
 
-test('a stream that is refused at the door is over, for a client that leaves its side open too', async ({ start }) => {
+test('The xDS server closes a rejected stream even if its client leaves its side open', async ({ start }) => {
   const { port } = await start({ limits: { streamsPerSecond: 1 } });
   const session = await http2(port);
   silentStream(session);
@@ -170,25 +170,25 @@ test('a stream that is refused at the door is over, for a client that leaves its
   expect([refused.stream.closed, refused.stream.rstCode]).toEqual([true, constants.NGHTTP2_NO_ERROR]);
 });
 
-test('two thousand streams that say nothing do not keep out a client of another address', async ({ start }) => {
+test('The xDS server serves a client beside two thousand silent streams of another address', async ({ start }) => {
   const clock = standingClock();
   const holds = (assertion: () => void): Promise<void> => vi.waitFor(assertion, { timeout: 60_000, interval: 5 });
   let arrived = 0;
   let letIn = 0;
   const { port, client } = await start({
-    // That they are so many does not hold their address off here.
-    limits: { streamsPerSecond: 25, addressPace: { most: 4_000 } },
+    // So that their number does not throttle their address.
+    limits: { streamsPerSecond: 25, addressPace: { burst: 4_000 } },
     isReady: () => ++arrived > 0,
     observer: { streamOpened: () => void letIn++ },
   });
   const session = await http2(port, '127.0.0.9');
   let refused = 0;
-  // On a busy machine a stream that was let in reaches its time limit before all others are refused.
+  // On a busy machine an accepted stream reaches its time limit before all others are rejected.
   const count = (response: Record<string, unknown>): void => {
     if (Number(response['grpc-status']) === status.RESOURCE_EXHAUSTED) refused++;
   };
   for (let i = 0; i < 2_000; i++) silentStream(session).once('response', count);
-  // One was let in at once; as many wait as have their turn within a second.
+  // One is accepted at once, and as many wait as have their turn within a second.
   await holds(() => expect([letIn, refused]).toEqual([1, 1_974]));
   const served = subscribed(client());
   await holds(() => expect(arrived).toBe(2_001));
@@ -210,7 +210,7 @@ test.for<[string, (session: ClientHttp2Session) => void]>([
         .on('error', () => {})
         .close(constants.NGHTTP2_CANCEL),
   ],
-])('a client that floods its session with %s is cut off, and others are served', async ([, flood], { start }) => {
+])('The xDS server closes a session that is flooded with %s, and serves others', async ([, flood], { start }) => {
   const { port, client } = await start();
   const session = await http2(port);
   silentStream(session);

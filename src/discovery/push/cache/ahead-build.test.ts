@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { ClusterSchema } from '../../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { type AheadPart, Encodable } from '../../../networking/messages/resource.ts';
-import { AheadBuild } from './making-ahead.ts';
+import { AheadBuild } from './ahead-build.ts';
 
 /** The number of parts that each piece builds. @param msOfPart duration of building one part */
 function partsByPiece(parts: readonly (AheadPart | undefined)[], msOfPart = 0): number[] {

@@ -1,6 +1,6 @@
 import type { Resource } from '../../../networking/index.ts';
 import type { EncodedResource } from '../../xds/resource-source.ts';
-import type { ResourceMap } from './list-making.ts';
+import type { ResourceMap } from './list-build.ts';
 
 export interface WholeListBuildOptions {
   readonly base: ResourceMap | undefined;

@@ -1,12 +1,12 @@
 /**
- * TCP connections by which nobody has said yet who is there: they are closed after a while, and bounded by address and in
- * whole (see ConnectionBounds). A connection that never speaks, a TLS handshake that is never finished, an HTTP/2 session
- * without settings or without a stream are all the same here.
+ * TCP connections without an identified node: closed after a while, and limited by address and in total (see
+ * ConnectionBounds). This covers silent connections, unfinished TLS handshakes, and HTTP/2 sessions without settings or
+ * streams.
  *
- * What they use up is counted for their address over all of its connections (see AddressPace). While an address is held
- * off, its new connections are refused before anything is set up for them, and connections by which too many streams began
- * that came to nothing are told to calm down and ended. Where nodes live that were served, new connections wait in a line
- * instead, and those that are let in may open a few streams until a node has said by them who it is.
+ * Their cost is charged to their address (see AddressPace). While an address is throttled, its new connections are
+ * reset before any set-up, and connections with too many useless streams receive ENHANCE_YOUR_CALM and are closed. At
+ * addresses with known nodes, new connections wait in a queue instead, and may open a few streams until a node is
+ * identified.
  */
 import type { Socket } from 'node:net';
 import { addressGroup, type ConnectionBounds } from '../../../runtime/fences/connection-bounds.ts';
@@ -16,20 +16,20 @@ import { ConnectionQueue, type ConnectionQueueOptions } from './connection-queue
 import type { KnownNodes } from './known-nodes.ts';
 import { endBusy, keepPace, type PacedSession, StreamAllowance } from './session-pace.ts';
 
-export interface StrangerLimits {
-  /** How long a connection may live until a stream has said who is there, and after the last such stream is gone. Default 30 s. */
+export interface UnidentifiedLimits {
+  /** Time until a node must be identified, and after the last stream of an identified node. Default 30 s. */
   readonly silentMs: number;
-  /** What may be sent meanwhile. Default 16 MiB. */
+  /** Maximum data in this time. Default 16 MiB. */
   readonly maxSilentBytes: number;
   /** Default 512 and 4096. */
   readonly maxIdlePerAddress: number;
   readonly maxIdleInWhole: number;
-  /** Connections of an address, and of all, those of clients that are served among them. Default 10 000 and 60 000. */
+  /** Connections of an address and in total, including served clients. Default 10 000 and 60 000. */
   readonly maxPerAddress: number;
   readonly maxInWhole: number;
 }
 
-export const strangerLimits: StrangerLimits = {
+export const unidentifiedLimits: UnidentifiedLimits = {
   silentMs: 30_000,
   maxSilentBytes: 16 * 1024 * 1024,
   maxIdlePerAddress: 512,
@@ -39,81 +39,80 @@ export const strangerLimits: StrangerLimits = {
 };
 
 const sweepMs = 1_000;
-/** Time in which the status of a stream that is rejected at shutdown reaches its client. */
+/** Time for the status of a stream rejected at shutdown to reach its client. */
 const statusLingerMs = 1_000;
-/** What a connection costs its address until it is introduced, in streams: a TLS handshake is a millisecond's work. */
+/** Cost of a connection until its node is identified, in streams: a TLS handshake takes a millisecond. */
 const connectionCosts = { plaintext: 2, tls: 8 } as const;
-/** Bytes that cost as much as a stream: of headers that are refused for what they unpack to, the dearest frames there are. */
+/** Bytes that cost as much as a stream. Rejected compressed headers are the most expensive frames. */
 const bytesPerUnit = 4 * 1024;
-/** What a session costs that was ended for its pings or settings. */
+/** Cost of a session that was ended because of pings or settings. */
 const busySessionCost = 400;
-/** Streams that may come to nothing on a connection whose address is held off. */
-const mostWasted = 20;
-/** What it may have cost by then: a large node takes half a MiB to say who it is. */
-const mostPaid = 160;
-/** How much of what was wasted counts a second later. */
+/** Useless streams of a connection at a throttled address. */
+const maxWasted = 20;
+/** Maximum cost until then: a large node takes half a MiB. */
+const maxPaid = 160;
+/** Share of useless streams that still counts a second later. */
 const wasteKept = 0.9;
 
-/** Connections that wait for their handshake or session: a socket costs a few KiB. */
+/** A socket that waits for its handshake or session costs a few KiB. */
 const maxQueuedConnections = 8_192;
 
-/** Why a connection was refused or ended. */
-export type Refusal = 'address held off' | 'too many connections' | 'too busy' | 'waited too long';
+/** Why a connection was refused or closed. */
+export type ConnectionRefusal = 'address held off' | 'too many connections' | 'too busy' | 'waited too long';
 
 export interface ConnectionSetUp extends Pick<ConnectionQueueOptions, 'isOpen' | 'onQueued' | 'onEmptied'> {
-  /** Initial number of TLS handshakes at a time. */
+  /** Initial number of concurrent TLS handshakes. */
   readonly slots: number;
 }
 
-export interface StrangersOptions {
-  readonly limits: StrangerLimits;
-  /** Bounds of the connections of all ports. */
+export interface UnidentifiedOptions {
+  readonly limits: UnidentifiedLimits;
+  /** Limits for the connections of all ports. */
   readonly bounds: ConnectionBounds<Socket>;
   readonly pace: AddressPace;
   readonly known: KnownNodes;
-  /** Whether the port has TLS. */
   readonly isSecure: boolean;
-  /** Streams that one connection may have at the same time, once nodes have said by it who they are. */
+  /** Concurrent streams of a connection with identified nodes. */
   readonly maxStreams: number;
-  /** Limits of connections that are set up at a time. */
+  /** Limits of concurrent set-ups. */
   readonly setUp: ConnectionSetUp;
-  readonly refused: (why: Refusal) => void;
-  /** An address is held off from now on. */
+  readonly refused: (why: ConnectionRefusal) => void;
+  /** Throttling of an address started. */
   readonly heldOff: (group: string, forMs: number) => void;
 }
 
-interface Held {
+interface TrackedConnection {
   readonly socket: Socket;
   readonly group: string;
-  /** Streams by which a node has said who it is. */
+  /** Streams with an identified node. */
   streams: number;
   wasIntroduced: boolean;
-  /** When it was one of a stranger last, and what it had sent then. */
+  /** When the connection was last unidentified, and the bytes received until then. */
   since: number;
   bytes: number;
-  /** Streams of the connection that are kept waiting here, and since when there has been one. */
+  /** Streams that wait for admission, and since when there is one. */
   kept: number;
   keptSince: number;
-  /** What it cost its address until it was introduced, and the bytes that this is for. */
+  /** Cost charged until identification, and the bytes that it covers. */
   paid: number;
   paidBytes: number;
   session: PacedSession | undefined;
   allowance: StreamAllowance | undefined;
-  /** Streams that have come to nothing, or not yet to anything; those of long ago count less. */
+  /** Useless or unidentified streams. Older ones count less. */
   wasted: number;
 }
 
-export class Strangers {
-  readonly #options: StrangersOptions;
+export class UnidentifiedConnections {
+  readonly #options: UnidentifiedOptions;
   readonly #line = new AcceptLine<Socket>(acceptLineLimits, Math.random);
-  /** Connections of addresses that are not held off, until they are set up. */
+  /** Connections before their set-up, of addresses that are not throttled. */
   readonly queue: ConnectionQueue;
-  /** Connections by `host:port`, as a stream tells its peer. */
-  readonly #held = new Map<string, Held>();
+  /** By `host:port`, the peer of a stream. */
+  readonly #held = new Map<string, TrackedConnection>();
   #timer: NodeJS.Timeout | undefined;
   #emptied: PromiseWithResolvers<void> | undefined;
 
-  constructor(options: StrangersOptions) {
+  constructor(options: UnidentifiedOptions) {
     this.#options = options;
     const { limits, isSecure, known, setUp, refused } = options;
     this.queue = new ConnectionQueue(
@@ -131,12 +130,12 @@ export class Strangers {
   }
 
   /**
-   * Takes in a new connection, at once or when it is its turn, or closes it.
+   * Accepts a new connection at once or in its turn, or closes it.
    *
-   * @param begin sets it up. `isSuspect`: its address is held off
+   * @param begin sets the connection up. `isSuspect`: its address is throttled
    */
   admit(socket: Socket, begin: (isSuspect: boolean) => void): void {
-    // What breaks is somebody's connection, and nobody's failure.
+    // Errors of a socket only close it.
     socket.on('error', () => socket.destroy());
     const { pace, known, refused } = this.#options;
     const group = addressGroup(socket.remoteAddress);
@@ -150,13 +149,12 @@ export class Strangers {
       };
       if (!this.#line.add(group, socket, turn)) refused('address held off');
     } else {
-      // Not destroy(): a connection that is closed from here is remembered by the system for a minute.
+      // Not destroy(), after which the system would keep the connection for a minute.
       socket.resetAndDestroy();
       refused('address held off');
     }
   }
 
-  /** The HTTP/2 session of a connection is there. */
   sessionBegan(session: PacedSession, peer: string): void {
     const held = this.#held.get(peer);
     if (held === undefined) return;
@@ -170,19 +168,19 @@ export class Strangers {
     });
   }
 
-  /** A stream was begun by it, whatever it is for. */
+  /** Counts a stream, whatever it is for. */
   streamBegan(peer: string): void {
     const held = this.#held.get(peer);
     if (held === undefined) return;
     held.wasted++;
     this.#spend(held.group, 1);
-    this.#calmIfBusy(held);
+    this.#closeIfBusy(held);
   }
 
   /**
-   * A stream of it waits for its turn here: that time does not count as the client's silence.
+   * The time of a stream in the admission queue does not count as the client's silence.
    *
-   * @returns to be called when it does not wait any more: again is as good as once
+   * @returns idempotent; ends the wait
    */
   keepWaiting(peer: string): () => void {
     const held = this.#held.get(peer);
@@ -195,7 +193,7 @@ export class Strangers {
     };
   }
 
-  /** A stream came to nothing for reasons of ours. */
+  /** The server rejected a stream for its own reasons. */
   excuse(peer: string): void {
     const held = this.#held.get(peer);
     if (held === undefined) return;
@@ -203,7 +201,7 @@ export class Strangers {
     this.#options.pace.giveBack(held.group, 1);
   }
 
-  /** A node has said who it is by a stream from there. */
+  /** A stream's node was identified. */
   introduced(peer: string): void {
     const held = this.#held.get(peer);
     if (held === undefined) return;
@@ -216,7 +214,7 @@ export class Strangers {
     this.#options.bounds.busy(held.socket);
   }
 
-  /** A stream that had said who is there is gone. */
+  /** A stream with an identified node ended. */
   left(peer: string): void {
     const held = this.#held.get(peer);
     if (held === undefined || --held.streams > 0) return;
@@ -227,10 +225,10 @@ export class Strangers {
   }
 
   /**
-   * Closes connections without a served node: at once without an HTTP/2 session; else when the status of a rejected stream can have
-   * arrived.
+   * Closes connections without a served node: at once without an HTTP/2 session, otherwise after the status of a
+   * rejected stream can have arrived.
    *
-   * @returns when all connections are closed
+   * @returns resolves when all connections are closed
    */
   whenEmpty(): Promise<void> {
     this.#line.clear();
@@ -245,7 +243,6 @@ export class Strangers {
     return this.#emptied.promise;
   }
 
-  /** Closes all that there are. */
   cut(): void {
     this.#stop();
     this.#line.clear();
@@ -253,14 +250,14 @@ export class Strangers {
     for (const { socket } of this.#held.values()) socket.destroy();
   }
 
-  /** An address is held off: what it is too busy with ends. */
-  calm(group: string): void {
-    for (const held of this.#held.values()) if (held.group === group) this.#calmIfBusy(held);
+  /** Throttling started: closes the busy connections of the address. */
+  closeBusy(group: string): void {
+    for (const held of this.#held.values()) if (held.group === group) this.#closeIfBusy(held);
   }
 
   #enter(socket: Socket, group: string, take: () => void): void {
     const { bounds, limits, refused } = this.#options;
-    // At the limit, a connection makes room for it, or it is refused.
+    // At the limit, another connection makes place, or this one is refused.
     if (bounds.size + this.queue.size >= limits.maxInWhole) take();
     else if (!this.queue.add(group, socket, take)) refused('too many connections');
   }
@@ -272,7 +269,7 @@ export class Strangers {
     }
     const peer = `${socket.remoteAddress}:${socket.remotePort}`;
     const since = performance.now();
-    const held: Held = {
+    const held: TrackedConnection = {
       ...{ socket, group, streams: 0, wasIntroduced: false, since, bytes: 0, kept: 0, keptSince: 0 },
       ...{ paid: 0, paidBytes: 0, session: undefined, allowance: undefined, wasted: 0 },
     };
@@ -283,18 +280,18 @@ export class Strangers {
     return true;
   }
 
-  #pay(held: Held, units: number): void {
+  #pay(held: TrackedConnection, units: number): void {
     held.paid += units;
     this.#spend(held.group, units);
   }
 
-  /** Charges a stranger's address for what it has sent since the last time. */
-  #payForBytes(held: Held): void {
+  /** Charges an unidentified client's address for the data received since the last call. */
+  #payForBytes(held: TrackedConnection): void {
     const units = Math.floor((held.socket.bytesRead - held.paidBytes) / bytesPerUnit);
     if (held.streams > 0 || units <= 0) return;
     held.paidBytes += units * bytesPerUnit;
     this.#pay(held, units);
-    this.#calmIfBusy(held);
+    this.#closeIfBusy(held);
   }
 
   #spend(group: string, units: number): void {
@@ -302,9 +299,9 @@ export class Strangers {
     if (forMs > 0) this.#options.heldOff(group, forMs);
   }
 
-  /** One by which nodes are served goes on with them, unless it is one that is too busy. */
-  #calmIfBusy(held: Held): void {
-    if (held.wasted <= mostWasted && held.paid <= mostPaid) return;
+  /** A connection with served nodes continues, unless it is the busy one. */
+  #closeIfBusy(held: TrackedConnection): void {
+    if (held.wasted <= maxWasted && held.paid <= maxPaid) return;
     if (!this.#options.pace.isHeldOff(held.group)) return;
     held.wasted = 0;
     held.paid = 0;
@@ -314,7 +311,7 @@ export class Strangers {
     else endBusy(held.session);
   }
 
-  #forget(peer: string, held: Held): void {
+  #forget(peer: string, held: TrackedConnection): void {
     this.#payForBytes(held);
     if (this.#held.get(peer) === held) this.#held.delete(peer);
     if (this.#held.size > 0) return;
