@@ -10,7 +10,6 @@
 export type ShareKey = readonly string[];
 
 export interface FairQueueOptions<Item> {
-  /** Capacity for all keys together. */
   readonly maxItems: number;
   /** Maximum items of one key, per level; `undefined` means no limit but {@link maxItems}. An item beyond it is rejected. */
   readonly maxOfKey?: readonly (number | undefined)[];
@@ -48,7 +47,6 @@ export class FairQueue<Item> {
     return this.#keys.has(item);
   }
 
-  /** All items, in order of arrival. */
   items(): Iterable<Item> {
     return this.#keys.keys();
   }
@@ -79,7 +77,6 @@ export class FairQueue<Item> {
     return item;
   }
 
-  /** @returns whether the queue contained the item */
   remove(item: Item): boolean {
     const key = this.#keys.get(item);
     if (key === undefined) return false;

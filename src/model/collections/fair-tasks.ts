@@ -35,7 +35,6 @@ interface Waiting {
 export class FairTasks {
   readonly #options: FairTasksOptions;
   readonly #queue: FairQueue<Waiting>;
-  /** Running tasks by outermost key. */
   readonly #runningOf = new Map<string, number>();
   #running = 0;
 

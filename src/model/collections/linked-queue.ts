@@ -18,7 +18,6 @@ export class LinkedQueue<Item extends Linked<Item>> {
     return this.#oldest;
   }
 
-  /** @param item not in a queue */
   add(item: Item): void {
     item.older = this.#newest;
     if (this.#newest === undefined) this.#oldest = item;

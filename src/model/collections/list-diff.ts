@@ -1,5 +1,3 @@
-/** The difference between two lists of mostly the same objects, by identity. */
-
 export interface ListDiff<T> {
   readonly removed: readonly T[];
   readonly added: readonly T[];

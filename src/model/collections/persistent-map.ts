@@ -52,7 +52,6 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
     return atOnce(this.addingAll(entries));
   }
 
-  /** {@link withAll} in steps. */
   *addingAll(entries: Iterable<readonly [string, V]>): Steps<PersistentMap<V>> {
     const editor = {};
     let root = this.#root;

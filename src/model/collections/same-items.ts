@@ -1,4 +1,3 @@
-/** Whether two lists contain identical objects in the same order. */
 export function sameItems<T>(a: readonly T[], b: readonly T[]): boolean {
   return a === b || (a.length === b.length && a.every((item, index) => item === b[index]));
 }

@@ -22,7 +22,6 @@ export class SortedList<T> {
     return SortedList.#ofSorted(items.toSorted(compare), compare);
   }
 
-  /** {@link of} in steps. */
   static *building<T>(items: readonly T[], compare: (a: T, b: T) => number): Steps<SortedList<T>> {
     return SortedList.#ofSorted(yield* sorting(items, compare), compare);
   }

@@ -1,6 +1,5 @@
 import type { Steps } from '../../runtime/turns.ts';
 
-/** Items sorted in one step. */
 const runLength = 512;
 
 /** A sorted copy, built in steps. Stable. */

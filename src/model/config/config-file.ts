@@ -60,7 +60,6 @@ export interface ConfigReadOptions {
   readonly creationTimestamp: number;
   /** Skips warnings. */
   readonly errorsOnly?: boolean;
-  /** Result of the file's previous text. */
   readonly previous?: ConfigFile;
 }
 
@@ -256,7 +255,6 @@ class DocumentReader {
     }
   }
 
-  /** @returns false if the spec is rejected */
   private readSpec(envelope: Envelope, path: string): boolean {
     const { key } = envelope;
     const kind = kinds[envelope.kind];
@@ -297,7 +295,6 @@ class DocumentReader {
   private reportWarnings(envelope: Envelope, spec: unknown, path: string): void {
     const { key } = envelope;
     const kind = kinds[envelope.kind];
-    // The kinds table pairs each decoder with warnings for its own spec type.
     const warnings = (kind.warnings as (spec: unknown) => ReturnType<typeof kind.warnings>)(spec);
     for (const warning of [...warnings, ...effectWarnings(kind.decoder, envelope.spec)]) {
       this.reportAt('warning', path, joined(bodyOf(envelope.kind), warning.path), warning, key);
@@ -358,7 +355,6 @@ function objectText(key: ConfigKey): string {
   return `${writtenKind(key.kind)} ${key.namespace}/${key.name}`;
 }
 
-/** Path of the decoded part of an object. */
 function bodyOf(kind: KindName): string {
   return kinds[kind].body === 'spec' ? 'spec' : '';
 }

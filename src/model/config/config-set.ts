@@ -2,15 +2,12 @@
 import { type KindName, kinds, type SpecOfKind } from '../kinds/index.ts';
 import { byAge, type Config } from './config.ts';
 
-/** Oldest first. */
 export type ConfigSet = { readonly [K in KindName]: readonly Config<SpecOfKind[K]>[] };
 
-/** Objects of one kind by `namespace/name`. */
 export function objectsByName<Spec>(configs: readonly Config<Spec>[]): ReadonlyMap<string, Config<Spec>> {
   return new Map(configs.map((config) => [`${config.namespace}/${config.name}`, config]));
 }
 
-/** Groups objects by kind; unknown kinds are left out. */
 export function configSetOf(configs: readonly Config[]): ConfigSet {
   const groups = Map.groupBy(configs, (config) => config.kind);
   // The decoder of the kind produced the spec, so `kind` determines its type.

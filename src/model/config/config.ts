@@ -40,7 +40,6 @@ export interface Config<Spec = unknown> {
   readonly generatedFrom?: 'Ingress';
 }
 
-/** Describes the rejected object behind a stand-in (refused.ts). */
 export interface StandsFor {
   /** Kind of the rejected object; its stand-in may be of another kind. */
   readonly kind: string;
@@ -80,7 +79,6 @@ export function configKeyOf(config: Config): ConfigKey {
   return { kind: config.kind, namespace: config.namespace, name: config.name };
 }
 
-/** Inverse of {@link configKeyText}. */
 export function parseConfigKey(text: string): ConfigKey {
   const [kind = '', namespace = '', ...name] = text.split('/');
   return { kind, namespace, name: name.join('/') };
@@ -98,7 +96,6 @@ export function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** A place in a configuration object. */
 export interface Origin {
   readonly key: ConfigKey;
   /** Fields from the document's root: `['spec', 'http', 2]`; absent for the object as a whole. */

@@ -70,7 +70,6 @@ const kindsOfKubernetes: Readonly<Record<string, readonly string[]>> = {
   'storage.k8s.io': ['StorageClass'],
 };
 
-/** Kinds that restrict access. */
 const restrictions = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const;
 
 const istiosGroups: readonly string[] = ['security.istio.io', 'networking.istio.io'];
@@ -78,7 +77,6 @@ const istiosGroups: readonly string[] = ['security.istio.io', 'networking.istio.
 /** Kinds that may restrict access: by limiting egress or requiring TLS. */
 const mayRestrict = [...restrictions, 'Sidecar', 'DestinationRule'] as const;
 
-/** Kinds of the Gateway API that may restrict access. */
 const gatewayApiMayRestrict = ['BackendTLSPolicy'] as const;
 
 const metadataFields = [
@@ -334,7 +332,6 @@ function timeOf(value: unknown, errors: FieldError[]): number | undefined {
   return undefined;
 }
 
-/** The object's key under its intended kind. */
 function intendedKey(value: Readonly<Record<string, unknown>>, written: string): ConfigKey | undefined {
   const kind = intendedKind(value.apiVersion, written);
   if (kind === undefined || !isObject(value.metadata)) return undefined;

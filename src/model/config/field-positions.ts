@@ -47,7 +47,6 @@ export class FieldPositions {
     return this.#last.document.positionOf([item, field].filter(Boolean).join('.'));
   }
 
-  /** The last document that begins at or before the line. */
   #partAt(file: string, line: number): TextPart | undefined {
     const parts = this.#partsOf(file);
     let [low, high] = [0, parts.length];

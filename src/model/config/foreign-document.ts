@@ -3,7 +3,6 @@ import { kinds } from '../kinds/index.ts';
 
 const knownKinds: ReadonlySet<string> = new Set(Object.values(kinds).map(({ kind, writtenAs }) => writtenAs ?? kind));
 
-/** A top-level `kind` field with a plain or quoted word. */
 const kindLine = /^(["']?)kind\1[ \t]*:[ \t]*(["']?)(\w+)\2[ \t]*(?:#.*)?$/gm;
 
 /** ConfigMap keys that are read: CA certificates. */

@@ -1,7 +1,6 @@
 /** Limits shared by several objects: the oldest objects are kept. */
 import { byAge, type Config, compareText, configKeyText } from './config.ts';
 
-/** The part of a shared limit that one object uses. */
 export interface LimitShare {
   readonly config: Config;
   readonly cost: number;

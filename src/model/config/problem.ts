@@ -28,13 +28,11 @@ export interface Problem {
   readonly beside?: string;
   /** The problem only exists if no object of this kind and namespace (empty: any) exists beyond those that were checked. */
   readonly absent?: { readonly kind: string; readonly namespace: string };
-  /** A related object. */
   readonly other?: OtherPlace;
   /** Key of the stand-in that applies while the object has no valid version (refused.ts). */
   readonly standIn?: string;
 }
 
-/** A related place in an object. */
 export interface OtherPlace {
   readonly object: string;
   readonly file: string;
@@ -67,7 +65,6 @@ export function violationIn({ code, message, expected, got, near, beside }: Viol
   };
 }
 
-/** `VirtualService shop/web spec.http[0] at mesh/web.yaml:12`. */
 function otherText({ object, file, line, field }: OtherPlace): string {
   return `${[object, field].filter(Boolean).join(' ')} at ${file}:${line}`;
 }

@@ -80,7 +80,6 @@ function metadataOf(value: Readonly<Record<string, unknown>>): Readonly<Record<s
   return near === undefined ? undefined : (value[near] as Readonly<Record<string, unknown>>);
 }
 
-/** The key of an object, if its name and namespace are valid. */
 export function identityOf(
   kind: string,
   metadata: Readonly<Record<string, unknown>>,

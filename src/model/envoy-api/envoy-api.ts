@@ -27,7 +27,6 @@ const places = ['src/gen/envoy-api.binpb', 'dist/envoy-api.binpb'];
 
 let loaded: FileRegistry | undefined;
 
-/** @throws Error when the package is incomplete. */
 export function envoyApi(): FileRegistry {
   loaded ??= createFileRegistry(fromBinary(FileDescriptorSetSchema, readFileSync(descriptorFile())));
   return loaded;

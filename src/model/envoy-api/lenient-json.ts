@@ -52,7 +52,6 @@ function canonicalField(field: DescField, value: JsonValue, registry: Registry):
   return field.fieldKind === 'scalar' ? canonicalScalar(field.scalar, value) : value;
 }
 
-/** Rewrites a list item or map value. */
 function canonicalElement(
   field: Extract<DescField, { fieldKind: 'list' | 'map' }>,
   item: JsonValue,

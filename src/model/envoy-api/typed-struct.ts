@@ -3,7 +3,6 @@ import type { DescField, DescMessage, JsonValue, Registry } from '@bufbuild/prot
 import { isObject } from '../../runtime/json-object.ts';
 import { messageNameOf } from './message-name.ts';
 
-/** Messages that contain arbitrary JSON and the name of its type. */
 export const typedStructs: ReadonlySet<string> = new Set(['udpa.type.v1.TypedStruct', 'xds.type.v3.TypedStruct']);
 
 /** The JSON form of protobuf. Envoy rejects Go's `500ms`, `1m` and `.5s`. */

@@ -38,7 +38,6 @@ export const text: Decoder<string> = describedAs(
   { type: 'text' },
 );
 
-/** A non-empty string. */
 export const name: Decoder<string> = describedAs(
   (value: unknown, path: string): Decoded<string> => {
     return value === '' ? fail(path, violation.empty()) : text(value, path);
@@ -62,7 +61,6 @@ export const decimal: Decoder<number> = describedAs(
   { type: 'decimal' },
 );
 
-/** An integer from `min` to `max`, inclusive. */
 export function integer(min: number, max: number): Decoder<number> {
   return describedAs(
     (value: unknown, path: string): Decoded<number> => {
@@ -189,7 +187,6 @@ export function mapped<A, B>(decoder: Decoder<A>, convert: (value: A) => B): Dec
   );
 }
 
-/** Validates a decoded value; any returned error fails the decoding. */
 type Check<A> = (value: A, path: string) => readonly FieldError[];
 
 /**
@@ -313,7 +310,6 @@ export function struct<T extends object>(
       if (!isObject(value)) return fail(path, violation.wrongType('an object', value));
       const errors = passesOver === undefined ? unknownFields(value, known, path) : [];
       const result: Record<string, unknown> = {};
-      // Names of known fields need no quotes.
       const prefix = path === '' ? '' : `${path}.`;
       for (const { property, name, field } of plan) {
         const raw = value[name];
@@ -393,7 +389,6 @@ export function ignoringUnknown<A>(
   };
 }
 
-/** A copy of a value without the fields at the paths. */
 function without(value: unknown, paths: ReadonlySet<string>, path: string): unknown {
   if (Array.isArray(value)) return value.map((item, index) => without(item, paths, `${path}[${index}]`));
   if (!isObject(value)) return value;
@@ -401,7 +396,6 @@ function without(value: unknown, paths: ReadonlySet<string>, path: string): unkn
   return Object.fromEntries(kept.map(([key, element]) => [key, without(element, paths, fieldPath(path, key))]));
 }
 
-/** Success if there are no errors. */
 export function settled<A>(errors: readonly FieldError[], value: A): Decoded<A> {
   if (errors.length === 0) return E.right(value);
   const [first, ...rest] = errors as NonEmptyArray<FieldError>;

@@ -9,26 +9,21 @@ export type Describable = (...args: any[]) => unknown;
 export type Description =
   | { readonly type: 'text' | 'boolean' | 'decimal' | 'anything' | 'any object' }
   | { readonly type: 'integer'; readonly min: number; readonly max: number }
-  /** `max`: maximum items or entries. */
   | { readonly type: 'list' | 'map'; readonly item: Describable; readonly max: number }
   /** `unread`: other fields of the API that are ignored; absent if unknown fields are errors. */
   | { readonly type: 'object'; readonly fields: readonly FieldDescription[]; readonly unread?: readonly string[] }
-  /** Accepts a subset of what `of` accepts. */
   | { readonly type: 'narrowed'; readonly of: Describable; readonly by: SchemaValidation };
 
 export interface FieldDescription {
   readonly name: string;
   readonly decoder: Describable;
   readonly isRequired: boolean;
-  /** `null` is an error and does not count as absent. */
   readonly refusesNull: boolean;
   /** The field that this is an alias of; the alias satisfies `required`. */
   readonly aliasOf?: string;
-  /** Absent if the field is used. */
   readonly effect?: Effect;
 }
 
-/** Mark of a field that has no or limited effect (`effect.ts`). */
 export type Effect =
   | {
       readonly type: 'none' | 'some values' | 'some objects';
@@ -65,7 +60,6 @@ export interface ValueValidation {
   readonly not?: ValueValidation;
 }
 
-/** Value validations and CEL rules. */
 export interface SchemaValidation extends ValueValidation {
   readonly rules?: readonly CelRule[];
 }
@@ -96,23 +90,19 @@ export function descriptionOf(decoder: Describable): Description | undefined {
  * @returns a new decoder with the same behaviour
  */
 export function inSchema<D extends Describable>(decoder: D, by: SchemaValidation): D {
-  // A new function, because the given decoder may be used elsewhere.
   const narrowed = ((value: unknown, path: unknown): unknown => decoder(value, path)) as unknown as D;
   return describedAs(narrowed, { type: 'narrowed', of: decoder, by });
 }
 
-/** At most one of the fields is present. */
 export function atMostOneOf(fields: readonly string[]): SchemaValidation {
   const pairs = fields.flatMap((one, index) => fields.slice(index + 1).map((other) => ({ required: [one, other] })));
   return { not: pairs.length === 1 ? pairs[0]! : { anyOf: pairs } };
 }
 
-/** Exactly one of the fields is present. */
 export function exactlyOneOf(fields: readonly string[]): SchemaValidation {
   return { oneOf: fields.map((field) => ({ required: [field] })) };
 }
 
-/** At least one of the fields is present. */
 export function someOf(fields: readonly string[]): SchemaValidation {
   return { anyOf: fields.map((field) => ({ required: [field] })) };
 }

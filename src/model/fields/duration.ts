@@ -16,7 +16,6 @@ const part = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gy;
 /** Node's timers have 31 bits of milliseconds and fire at once beyond that. Rounded down to hours. */
 export const maxTimerMs = 576 * 3_600_000;
 
-/** RE2 pattern of a duration, for schemas. */
 export const durationPattern = `^[-+]?(?:0|(?:(?:[0-9]+(?:\\.[0-9]*)?|\\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)$`;
 
 /** RE2 pattern of a non-negative duration; includes `-0s`. */

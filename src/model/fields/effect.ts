@@ -74,7 +74,6 @@ function isUnset(value: unknown, decoder: Describable): boolean {
   return isMap && isObject(value) && Object.keys(value).length === 0;
 }
 
-/** Marks a field of the API that the decoder rejects with any value. */
 export function refused<F extends AnyField>(field: F, reason: string): F {
   return { ...field, effect: { type: 'refused', reason } };
 }
@@ -139,7 +138,6 @@ function warningsWithin(decoder: Describable, value: unknown, path: string): Fie
   }
 }
 
-/** Ignored fields whose names are similar to a known field. */
 function misspeltFields(
   { fields, unread }: Extract<Description, { type: 'object' }>,
   value: Readonly<Record<string, unknown>>,

@@ -1,4 +1,3 @@
-/** Names of the gRPC status codes, indexed by code. */
 export const grpcStatusNames: readonly string[] = [
   'OK',
   'CANCELLED',

@@ -1,11 +1,9 @@
 /** An index by host, including wildcards: finds overlapping hosts without a scan. */
 import { isWildcard } from './hostname.ts';
 
-/** One host of one item. */
 export interface HostEntry<T> {
   readonly item: T;
   readonly host: string;
-  /** Position among the hosts of all items. */
   readonly place: number;
 }
 
@@ -40,7 +38,6 @@ export class HostIndex<T> {
     return [...wider, ...narrower].sort((a, b) => a.place - b.place);
   }
 
-  /** Entries of wildcards that cover the host, except the host itself. */
   #wider(host: string): readonly HostEntry<T>[] {
     return this.#wildcardLengths.flatMap((length) => {
       if (length >= host.length) return [];
@@ -49,7 +46,6 @@ export class HostIndex<T> {
     });
   }
 
-  /** Entries of hosts that a wildcard covers, including the wildcard itself. */
   #narrower(wildcard: string): readonly HostEntry<T>[] {
     this.#backwards ??= [...this.#byHost.keys()]
       .map((host) => ({ text: backwards(host), host }))
@@ -70,7 +66,6 @@ function backwards(text: string): string {
   return [...text].reverse().join('');
 }
 
-/** Index of the first text that is not before the given one. */
 function firstAtLeast(sorted: readonly { readonly text: string }[], text: string): number {
   let [low, high] = [0, sorted.length];
   while (low < high) {

@@ -13,7 +13,6 @@ export function isHostWithin(inner: string, outer: string): boolean {
   return isWildcard(outer) && inner.length >= outer.length && inner.endsWith(outer.slice(1));
 }
 
-/** Whether some name matches both. */
 export function hostsOverlap(a: string, b: string): boolean {
   return isHostWithin(a, b) || isHostWithin(b, a);
 }
@@ -72,7 +71,6 @@ export function* coveringKeys(host: string, keys: HostKeys): Generator<string> {
   yield* coveringPartials;
 }
 
-/** The most specific key that covers a host. */
 export function mostSpecific(host: string, keys: HostKeys): string | undefined {
   for (const candidate of coveringKeys(host, keys)) return candidate;
   return undefined;

@@ -6,7 +6,6 @@ import * as violation from './violation.ts';
 
 type Parameters = 'none' | 'required' | 'optional';
 
-/** Parameters of each command in Envoy 1.40. */
 const commands: ReadonlyMap<string, Parameters> = new Map([
   ...of(
     'required',
@@ -60,7 +59,6 @@ function of(parameters: Parameters, names: string): [string, Parameters][] {
     .map((name) => [name, parameters]);
 }
 
-/** Kinds of metadata for `%METADATA(KIND:…)%`. */
 const kindsOfMetadata = [
   'DYNAMIC',
   'CLUSTER',

@@ -10,7 +10,6 @@ export function isDnsLabel(text: string): boolean {
   return label.test(text);
 }
 
-/** A namespace name of Kubernetes: a lower-case label. */
 export function isNamespace(text: string): boolean {
   return isDnsLabel(text) && text === text.toLowerCase();
 }

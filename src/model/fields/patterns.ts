@@ -12,5 +12,4 @@ export const scopedHostPattern = `^(?:(?:~|~?(?:[*.]|${label}))/)?\\*?${host}$`;
 export const subnetPattern = `^${ip}(?:/[0-9]{1,3})?$`;
 export const exportTargetPattern = `^(?:[.*~]|${label})$`;
 export const portPattern = '^[1-9][0-9]{0,4}$';
-/** A token of RFC 9110 §5.6.2. */
 export const headerNamePattern = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";

@@ -47,11 +47,8 @@ function violationOf(regex: string): violation.Violation | undefined {
     : undefined;
 }
 
-/** A valid expression. */
 export interface Re2Expression {
-  /** Whether it matches the whole text. */
   matches(text: string): boolean;
-  /** Whether it matches anywhere in the text. */
   isFoundIn(text: string): boolean;
   /** Capturing groups, without group 0. */
   readonly groupCount: number;
@@ -100,7 +97,6 @@ let loaded: typeof import('re2js') | undefined;
 
 function library(): typeof import('re2js') {
   if (loaded === undefined) {
-    // A build copies the library to dist.
     const isBuilt = existsSync(new URL('re2js.cjs', import.meta.url));
     loaded = createRequire(import.meta.url)(isBuilt ? './re2js.cjs' : 're2js') as typeof import('re2js');
   }

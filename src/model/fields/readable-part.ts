@@ -3,22 +3,18 @@
  * that only follow from others.
  */
 
-/** Marks an unreadable field of a partial value. */
 const unreadable: unique symbol = Symbol('unreadable');
 
 const parts = new WeakMap<object, unknown>();
 
-/** Stores the partial value under its list of errors. */
 export function rememberPart(errors: object, part: unknown): void {
   parts.set(errors, part);
 }
 
-/** The stored part; else {@link unreadable}. */
 export function partOf(errors: object): unknown {
   return parts.has(errors) ? parts.get(errors) : unreadable;
 }
 
-/** Placeholder for a missing field. */
 export const missingPart: unknown = unreadable;
 
 /**

@@ -34,7 +34,6 @@ function reasonAgainst(template: string): string | undefined {
   let severals = false;
   for (const [index, segment] of segments.entries()) {
     if (segment === '') {
-      // A trailing slash is not a segment.
       if (index === segments.length - 1 && index > 0) return undefined;
       return 'empty segment';
     }
@@ -54,7 +53,6 @@ function reasonAgainst(template: string): string | undefined {
   return names.size > maxNames ? `more than ${maxNames} names` : undefined;
 }
 
-/** Splits at slashes outside braces. */
 function segmentsOf(template: string): readonly string[] {
   return template.slice(1).split(/\/(?![^{}]*\})/);
 }

@@ -14,13 +14,11 @@ export interface Violation {
   readonly expected?: string;
   /** The rejected value, escaped and at most {@link maxShownCharacters} long: `"5"`. */
   readonly got?: string;
-  /** The known name that is most similar to an unknown one. */
   readonly near?: string;
   /** Path of a conflicting field. */
   readonly beside?: string;
 }
 
-/** A violation and its path. */
 export interface FieldError extends Violation {
   /** `http[0].route[1].weight`; empty for the value itself. */
   readonly path: string;
@@ -86,12 +84,10 @@ export function wrongType(expected: string, value: unknown, { hint }: Detail = {
   return expectation('FIELD_TYPE_INVALID', 'be', expected, shownValue(value), hint);
 }
 
-/** A number, duration or size is outside its range. */
 export function outOfRange(expected: string, value: unknown, { hint }: Detail = {}): Violation {
   return expectation('FIELD_OUT_OF_RANGE', 'be', expected, shownValue(value), hint);
 }
 
-/** The value is not one of the accepted names. */
 export function unknownValue(names: readonly string[], value: unknown, { hint }: Detail = {}): Violation {
   const near = typeof value === 'string' ? nearestName(value, names) : undefined;
   const advice = near === undefined ? hint : `did you mean ${near}?`;
@@ -100,7 +96,6 @@ export function unknownValue(names: readonly string[], value: unknown, { hint }:
   return near === undefined ? found : { ...found, near };
 }
 
-/** More characters, bytes or elements than the field accepts. */
 export function tooLarge(max: number, count: number, unit = 'characters'): Violation {
   return expectation('FIELD_TOO_LARGE', 'have', `at most ${max} ${unit}`, String(count));
 }
@@ -114,7 +109,6 @@ export function missing(when?: string): Violation {
   return { code: 'FIELD_REQUIRED', message: when === undefined ? 'is required' : `is required ${when}` };
 }
 
-/** None of several fields is set, and one is required. */
 export function missingAny(names: readonly string[]): Violation {
   const expected = listed(names, 'or');
   return { code: 'FIELD_REQUIRED', message: `must have ${expected}`, expected, got: 'none' };
@@ -125,7 +119,6 @@ export function excluded(when: string): Violation {
   return { code: 'FIELDS_EXCLUSIVE', message: `must not be set ${when}` };
 }
 
-/** More than one of several exclusive fields is set. */
 export function exclusive(names: readonly string[]): Violation {
   return {
     code: 'FIELDS_EXCLUSIVE',
@@ -164,7 +157,6 @@ export function duplicate(message: string, got?: string, beside?: string): Viola
   };
 }
 
-/** Values of several fields contradict each other. */
 export function conflict(message: string, got?: unknown): Violation {
   return { code: 'FIELD_CONFLICT', message, ...(got !== undefined && { got: shownValue(got) }) };
 }

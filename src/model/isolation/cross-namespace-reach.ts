@@ -16,7 +16,6 @@ import { firstSlot } from '../services/auto-allocate.ts';
 import { allocationNames } from '../services/service-entry-services.ts';
 import { exportSet, mayExport } from '../services/visibility.ts';
 
-/** Codes of the warnings, one for each way. */
 export const reachCodes = [
   ...([
     'routes-foreign-host',
@@ -44,12 +43,10 @@ export interface ReachSettings {
     MeshConfig,
     'exportingNamespaces' | 'rootNamespace' | (`default${string}ExportTo` & keyof MeshConfig)
   >;
-  /** PILOT_SCOPE_GATEWAY_TO_NAMESPACE. */
   readonly scopesGateways: boolean;
   readonly domain: string;
 }
 
-/** Kinds whose objects may affect other namespaces. */
 export type ReachKind =
   | ('DestinationRule' | 'EnvoyFilter' | 'Gateway' | 'Ingress' | 'KubernetesGateway')
   | ('Service' | 'ServiceEntry' | 'VirtualService' | 'WasmPlugin');
@@ -232,7 +229,6 @@ function* exports(
   return foreign;
 }
 
-/** Hosts and addresses of all services, with their owners. */
 class KnownNames {
   readonly #suffix: string;
   /** Namespaces of ServiceEntries by host. */

@@ -31,7 +31,6 @@ import type { PolicyScope } from './policies/policy-target.ts';
 import { jwtRuleFields } from './policies/request-authentication.decode.ts';
 import type { JwtRule, RequestAuthentication } from './policies/request-authentication.ts';
 
-/** The readable part of a rejected object. */
 export interface RejectedObject {
   readonly spec: unknown;
   /** The text is not valid YAML: what was parsed may be incomplete. */
@@ -41,7 +40,6 @@ export interface RejectedObject {
   readonly namespace: string | undefined;
 }
 
-/** Kinds of the stand-ins for rejected objects. */
 export const closedKinds = [
   'AuthorizationPolicy',
   'PeerAuthentication',
@@ -125,7 +123,6 @@ function closedPeers(refused: RejectedObject): Closed {
   };
 }
 
-/** `isRead`: every entry is a valid port. */
 function portModes(value: unknown): { modes: Record<string, MutualTlsMode>; isRead: boolean } {
   const given = Object.entries(fieldsOf(value));
   if (given.length > maxPortModes) return { modes: {}, isRead: false };
@@ -153,7 +150,6 @@ function closedTokens(refused: RejectedObject): Closed {
 }
 
 const noKeys = '{"keys":[]}';
-/** Where Envoy extracts tokens by default. */
 const usualPlaces: Pick<JwtRule, 'fromHeaders' | 'fromParams'> = {
   fromHeaders: [{ name: 'Authorization', prefix: 'Bearer ' }],
   fromParams: ['access_token'],
@@ -182,7 +178,6 @@ function closedRule(value: unknown): JwtRule {
   };
 }
 
-/** The items that can be decoded separately. */
 function itemsRead<A>(decoder: Decoder<readonly A[]>, value: unknown): { items: readonly A[]; isComplete: boolean } {
   if (value === undefined) return { items: [], isComplete: true };
   if (!Array.isArray(value)) return { items: [], isComplete: false };
@@ -355,7 +350,6 @@ interface ReadScope {
   readonly scope: PolicyScope;
 }
 
-/** The selected workloads, if readable; else the whole namespace. */
 function scopeOf({ spec, isBroken, namespace }: RejectedObject): ReadScope {
   const { selector, targetRef, targetRefs } = fieldsOf(spec);
   const given = [selector, targetRef, targetRefs].filter((one) => one !== undefined);

@@ -79,7 +79,6 @@ export const uncheckedHost: Decoder<string> = mapped(text, (host) => host.toLowe
 /** Workload labels with Kubernetes' syntax. */
 export const labels: Decoder<Readonly<Record<string, string>>> = refine(dictionary(text), labelErrors);
 
-/** Violations of Kubernetes' label syntax. */
 export function labelErrors(map: Readonly<Record<string, string>>, path: string): FieldError[] {
   return Object.entries(map).flatMap(([key, value]) =>
     violation.errorsAt(fieldPath(path, key), labelViolation(key, value)),
@@ -161,7 +160,6 @@ export function relativeSocketHint(address: string): string | undefined {
   return `the path must be absolute; did you mean unix://${place.startsWith('@') ? '' : '/'}${place}?`;
 }
 
-/** An IP or CIDR. */
 export function subnetViolation(subnet: string): violation.Violation | undefined {
   return isIpAddress(subnet) || isCidr(subnet)
     ? undefined

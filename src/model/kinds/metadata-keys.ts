@@ -20,13 +20,11 @@ export interface MetadataKey {
 
 type Keys = Readonly<Record<string, MetadataKey>>;
 
-/** Read from the Pod at sidecar injection (`src/injection`). */
 const injection: MetadataKey = { readOn: ['Pod'] };
 const notInjected: MetadataKey = { reason: 'the injector of this control plane does not read it' };
 const ambient: MetadataKey = { reason: 'ambient mode is not supported', harmless: /^(?:none|false)$/i };
 const deployer: MetadataKey = { readOn: ['KubernetesGateway'] };
 const ofAnotherProgram: MetadataKey = { ofAnotherProgram: true };
-/** Read from the Pod by the agent, through downward API files. */
 const agent: MetadataKey = { readOn: ['Pod'] };
 const registration: MetadataKey = { readOn: ['WorkloadEntry'] };
 const workload: MetadataKey = { readOn: ['Pod', 'WorkloadEntry'] };

@@ -15,7 +15,6 @@ export const maxServiceEntryEndpoints = 32_768;
 /** ServiceEntry: subject alternative names in all clusters, as hosts x ports x names. */
 export const maxServiceEntryAltNames = 32_768;
 
-/** Service: ports. */
 export const maxServicePorts = 1_024;
 /** Service: addresses (clusterIPs, externalIPs); Kubernetes assigns at most two cluster IPs. */
 export const maxServiceAddresses = 256;
@@ -26,7 +25,6 @@ export const maxSliceEndpoints = 25_000;
 /** Pod: containers with ports, and addresses. */
 export const maxPodContainers = 512;
 
-/** DestinationRule: subsets. */
 export const maxSubsets = 512;
 /** DestinationRule with a wildcard host: subsets, each of which is built for every matching host. */
 export const maxWildcardSubsets = 32;
@@ -45,7 +43,6 @@ export const maxRouteMatches = 4_096;
  * route, which is one per match, host and listener.
  */
 export const unitBytes = 1_024;
-/** VirtualService: hosts x matches of HTTP routes. */
 export const maxHostRoutes = 8_192;
 /**
  * VirtualServices of one namespace: hosts x matches x matches of delegates. Delegates of other namespaces may add the same number. Of
@@ -60,25 +57,18 @@ export const maxAttachedMatches = 32_768;
 /** VirtualService: destinations of all routes of a type together. */
 export const maxRouteDestinations = 8_192;
 
-/** Gateway: servers. */
 export const maxServers = 2_048;
-/** Gateway: hosts of all servers together. */
 export const maxServerHosts = 8_192;
-/** Ingress: paths of all rules together. */
 export const maxIngressPaths = 4_096;
-/** Ingress: hosts of `tls` together. */
 export const maxIngressTlsHosts = 4_096;
 
-/** Sidecar: listeners per direction. */
 export const maxSidecarListeners = 256;
-/** Sidecar: hosts of all egress listeners together. */
 export const maxSidecarHosts = 8_192;
 
 /** PeerAuthentication: ports with their own mode. */
 export const maxPortModes = 1_024;
 /** AuthorizationPolicy: values of all rules together (principals, addresses, paths, …). */
 export const maxPolicyValues = 16_384;
-/** EnvoyFilter: patches. */
 export const maxConfigPatches = 512;
 /** Telemetry: settings per list, and overrides of all metrics together. */
 export const maxTelemetryOverrides = 1_024;

@@ -32,7 +32,6 @@ export function decodeKnown<A extends object>(
 
 type Adapt<A> = (known: A, unknown: readonly FieldError[]) => A;
 
-/** A warning for each ignored field of a decoded object. */
 export function unknownFields(spec: object): readonly FieldError[] {
   return (unknownOf.get(spec) ?? []).map((error) => violation.withConsequence(error, 'it is ignored'));
 }

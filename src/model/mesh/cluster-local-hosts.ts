@@ -21,7 +21,6 @@ export class ClusterLocalHosts {
     this.#settings = settings;
   }
 
-  /** The most specific matching setting decides. */
   has(hostname: string): boolean {
     const found = mostSpecific(hostname, this.#settings);
     return found !== undefined && this.#settings.get(found) === true;

@@ -112,7 +112,6 @@ const http: Decoder<ExtAuthzProvider> = mapped(
       ),
     ),
     includeRequestHeadersInCheck: headerNames,
-    // The deprecated name.
     includeHeadersInCheck: withDefault(list(name), []),
     includeAdditionalHeadersInCheck: optional(
       refine(dictionary(headerValue), (headers, path) =>
@@ -137,7 +136,6 @@ const grpc: Decoder<ExtAuthzProvider> = mapped(struct<ExtAuthzSettings>(common),
   ...settings,
 }));
 
-/** Decoders by the key of the provider's type. */
 export const extAuthzProviders: Readonly<Record<string, Decoder<ExtAuthzProvider>>> = {
   envoyExtAuthzHttp: http,
   envoyExtAuthzGrpc: grpc,
@@ -145,7 +143,6 @@ export const extAuthzProviders: Readonly<Record<string, Decoder<ExtAuthzProvider
 
 const decoded = new WeakMap<ExtensionProvider, DecodedExtAuthz | undefined>();
 
-/** Includes unknown fields, which are ignored. */
 type DecodedExtAuthz = E.Either<
   readonly FieldError[],
   { readonly value: ExtAuthzProvider; readonly unknown: readonly FieldError[] }

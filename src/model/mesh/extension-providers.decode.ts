@@ -59,7 +59,6 @@ const labels: Decoder<Readonly<Record<string, unknown>>> = refine(dictionary(any
   labelErrors(given, path),
 );
 
-/** Errors in the labels of a JSON format. */
 export function labelErrors(value: unknown, path: string): FieldError[] {
   if (typeof value === 'string') return violation.errorsAt(path, logFormatViolation(value));
   if (typeof value !== 'object' || value === null) return [];
@@ -175,7 +174,6 @@ const openTelemetry = refine(
     ),
 );
 
-/** Decoders by the key of the provider's type. */
 export const telemetryProviders = {
   envoyFileAccessLog: file,
   envoyHttpAls: grpc,

@@ -6,7 +6,6 @@ export interface ProviderAddress {
   readonly port: number;
 }
 
-/** Format of a log entry. */
 export interface LogFormat {
   readonly text?: string;
   /** A JSON object whose strings are format strings. */

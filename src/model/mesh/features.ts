@@ -41,7 +41,6 @@ export interface Features {
   readonly traceSampling: number;
 }
 
-/** Defaults without environment variables. */
 export const defaultFeatures: Features = {
   sendUnhealthy: false,
   autoSendUnhealthy: true,

@@ -82,7 +82,6 @@ export const providersWithoutEffect = Object.keys(requiredOfProvider);
 export interface ProviderFindings {
   /** The provider is ignored because of these. */
   readonly errors: readonly FieldError[];
-  /** Unknown fields, which are ignored. */
   readonly unknown: readonly FieldError[];
 }
 

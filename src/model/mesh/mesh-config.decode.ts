@@ -323,7 +323,6 @@ export const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
   defaultConfig: optional(decodeProxyConfig),
 });
 
-/** Converts field names of the nested proxy configuration to their JSON form. */
 function withJsonNamesWithin(value: unknown): unknown {
   return isObject(value) && isObject(value.defaultConfig)
     ? { ...value, defaultConfig: withJsonNames(value.defaultConfig) }
@@ -341,7 +340,6 @@ const retired: ReadonlySet<string> = new Set([
 
 export interface MeshConfigFile {
   readonly mesh: MeshConfig;
-  /** Fields without effect. */
   readonly warnings: readonly Problem[];
 }
 

@@ -26,7 +26,6 @@ export interface MeshRoots {
   readonly trustDomains: readonly string[];
 }
 
-/** A source of configuration objects. */
 export interface ConfigSourceSettings {
   /** `fs:///etc/mesh`, `k8s://`, `xds://config.example.com:15010`. */
   readonly address: string;
@@ -101,7 +100,6 @@ export interface MeshConfig {
   readonly inboundClusterStatName: string;
   readonly outboundClusterStatName: string;
   readonly verifyCertificateAtClient: boolean;
-  /** Proxy configuration defaults for agents. */
   readonly defaultConfig: ProxyConfig;
 }
 
@@ -168,13 +166,11 @@ export function mergeMeshConfig(base: MeshConfig, over: MeshConfigPart): MeshCon
   return {
     ...base,
     ...replacing,
-    // Merged field by field.
     defaultConfig:
       defaultConfig === undefined ? base.defaultConfig : mergeProxyConfig(base.defaultConfig, defaultConfig),
     defaultProviders: { ...base.defaultProviders, ...defaultProviders },
     // Merged by provider name.
     extensionProviders: [...kept, ...[...given.values()].filter((provider) => !keptNames.has(provider.name))],
-    // Sorted union.
     trustDomainAliases: [...new Set([...base.trustDomainAliases, ...(trustDomainAliases ?? [])])].sort(compareText),
   };
 }

@@ -112,7 +112,6 @@ const meshNetworks: Decoder<MeshNetworks> = struct<MeshNetworks>({
 
 export interface MeshNetworksFile {
   readonly networks: MeshNetworks;
-  /** Settings that have no effect or may be wrong. */
   readonly warnings: readonly Problem[];
 }
 

@@ -119,14 +119,12 @@ function jsonInteger(min: number, max: number): Decoder<number> {
   return orQuoted(integer(min, max));
 }
 
-/** `host:port`, with an IPv6 host in brackets. */
 const hostAndPort: Decoder<string> = refine(text, (value, path) =>
   parseHostAndPort(value) === undefined
     ? [violation.fieldError(path, violation.mustBe('host:port (an IPv6 address in brackets)', value))]
     : [],
 );
 
-/** Empty: none, which is the default. */
 const hostAndPortOrNone: Decoder<string> = describedAs(
   (value: unknown, path: string) => (value === '' ? E.right('') : hostAndPort(value, path)),
   { type: 'narrowed', of: text, by: {} },
@@ -216,12 +214,10 @@ export function decodeProxyConfig(value: unknown, path: string): Decoded<Partial
 
 describedAs(decodeProxyConfig, { type: 'narrowed', of: decodeFields, by: {} });
 
-/** A warning for each field of one source that has no effect. */
 export function proxyConfigWarnings(value: unknown, path: string): FieldError[] {
   return effectWarnings(decodeProxyConfig, withJsonNames(value), path);
 }
 
-/** Names of all fields as written. */
 export const proxyConfigNames: ReadonlySet<string> = new Set(
   Object.entries(fields).map(([property, field]) => (field as { from?: string }).from ?? property),
 );
@@ -247,7 +243,6 @@ function withinMessage(value: unknown, depth = 0): unknown {
   return Object.fromEntries(entries);
 }
 
-/** Maximum nesting of messages in a proxy configuration. */
 const maxNameLevels = 10;
 
 function jsonName(key: string): string {

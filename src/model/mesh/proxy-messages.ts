@@ -94,7 +94,6 @@ const percent: Decoder<number> = refine(orQuoted(decimal), (value, path) =>
 
 /** The part of `tracing` that the control plane uses. */
 export interface TracingSettings {
-  /** Percent. */
   readonly sampling?: number;
   readonly maxPathTagLength?: number;
   readonly customTags?: Readonly<Record<string, CustomTag>>;
@@ -110,7 +109,6 @@ const tracingSettings: FieldDecoders<TracingSettings> = {
 
 export const tracingSettingsDecoder: Decoder<TracingSettings> = struct<TracingSettings>(tracingSettings);
 
-/** Tracers of the bootstrap, and their addresses. */
 interface Tracers {
   readonly zipkin?: { readonly address?: string };
   readonly datadog?: { readonly address?: string };
@@ -189,7 +187,6 @@ export interface ProxyHeaders {
   readonly xForwardedPort?: { readonly enabled?: boolean };
 }
 
-/** Further headers of the API. */
 interface OtherProxyHeaders {
   readonly metadataExchangeHeaders?: { readonly mode?: 'UNDEFINED' | 'IN_MESH' };
   readonly preserveHttp1HeaderCase?: boolean;
@@ -231,7 +228,6 @@ const connectionSettings = struct<{ globalDownstreamConnectionLimit?: number }>(
   globalDownstreamConnectionLimit: optional(orQuoted(integer(1, 2 ** 31 - 1))),
 });
 
-/** Decoders of the messages, which are kept as written. */
 export const proxyMessages = {
   tracing,
   envoyMetricsService: remoteService,

@@ -17,7 +17,6 @@ import {
 } from './proxy-messages.ts';
 
 export interface ProxyTracing extends TracingSettings {
-  /** Whether the proxy's bootstrap has a tracer. */
   readonly hasTracer: boolean;
 }
 
@@ -57,12 +56,10 @@ function tracingDecoder(value: unknown, path: string): E.Either<readonly FieldEr
   );
 }
 
-/** Errors in the used parts of the mesh's `defaultConfig`. */
 export function proxySettingsErrors(config: Partial<ProxyConfig>, path: string): readonly FieldError[] {
   return settingsErrors(config, path).filter(({ unknown }) => unknown === undefined);
 }
 
-/** Unknown fields in the used parts. */
 export function unknownProxySettings(config: Partial<ProxyConfig>, path: string): readonly FieldError[] {
   return settingsErrors(config, path).filter(({ unknown }) => unknown !== undefined);
 }

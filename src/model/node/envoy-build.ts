@@ -1,4 +1,4 @@
-/** The Envoy version and build of a node, from xDS's `KubernetesNode`. All differences between versions are handled here (docs/envoy-versions.md). */
+/** The Envoy version and build of a node, from xDS's `Node`. All differences between versions are handled here (docs/envoy-versions.md). */
 
 export type EnvoyVersion = readonly [major: number, minor: number, patch: number];
 
@@ -7,7 +7,6 @@ export interface EnvoyBuild {
   readonly version: EnvoyVersion | undefined;
   /** Whether the build contains the Wasm runtime V8; `undefined` if the node does not list its extensions. */
   readonly hasV8: boolean | undefined;
-  /** Whether Envoy counts standard metrics itself. */
   readonly hasStatsLogger?: true;
 }
 
@@ -18,7 +17,6 @@ export const newestEnvoy = [1, 40] as const;
 /** `unknown`: the node reports no version; treated as supported. */
 export type EnvoySupport = 'supported' | 'older' | 'newer' | 'unknown';
 
-/** Fields of xDS's `KubernetesNode` that identify the Envoy. */
 export interface ReportedEnvoy {
   readonly userAgentName: string;
   readonly userAgentVersionType:
@@ -113,7 +111,6 @@ function hasStatsLogger(version: EnvoyVersion | undefined, extensions: ReportedE
   return extensions.some(({ name }) => name === statsLogger);
 }
 
-/** Compares major and minor numbers only. */
 function isBefore([majorA, minorA]: readonly number[], [majorB, minorB]: readonly number[]): boolean {
   return majorA! < majorB! || (majorA === majorB && minorA! < minorB!);
 }

@@ -5,7 +5,6 @@
 import * as E from 'fp-ts/lib/Either.js';
 import { isNamespace } from '../fields/names.ts';
 
-/** Fields of xDS's `Node` with these names. */
 export interface NamedNode {
   readonly id: string;
   readonly metadata: Readonly<Record<string, unknown>>;
@@ -28,7 +27,6 @@ const maxNameLength = 253;
 /** Maximum length of a rejected value in an error. */
 const maxQuoted = 100;
 
-/** @returns the names, or the error of the first invalid field */
 export function readNodeNames({ id, metadata }: NamedNode): E.Either<string, NodeNames> {
   const texts: Partial<Record<Key, string>> = {};
   for (const key of keys) {

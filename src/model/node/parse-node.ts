@@ -1,4 +1,4 @@
-/** Converts xDS's `KubernetesNode` to a {@link Proxy} (spec/discovery.md §7.2, rows 5 to 7). */
+/** Converts xDS's `Node` to a {@link Proxy} (spec/discovery.md §7.2, rows 5 to 7). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject } from '../../runtime/json-object.ts';
@@ -9,7 +9,6 @@ import type { EnvoyBuild } from './envoy-build.ts';
 import { readNodeNames } from './node-names.ts';
 import type { NodeType, Proxy, ProxyInterceptionMode } from './proxy.ts';
 
-/** The used fields of xDS's `KubernetesNode`. */
 export interface NodeFields {
   readonly id: string;
   readonly cluster: string;
@@ -86,7 +85,6 @@ export function isProxyless({ GENERATOR }: NodeFields['metadata']): boolean {
   return GENERATOR === 'grpc';
 }
 
-/** Maximum length of client data in an error. */
 const maxQuoted = 100;
 
 const quoted = (text: string): string => JSON.stringify(text);

@@ -7,7 +7,6 @@ export type NodeType = 'sidecar' | 'router';
 export type ProxyInterceptionMode = 'REDIRECT' | 'TPROXY' | 'NONE';
 
 export interface Proxy {
-  /** The complete node ID. */
   readonly id: string;
   readonly type: NodeType;
   readonly ipAddresses: readonly string[];

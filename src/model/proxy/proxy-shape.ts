@@ -88,20 +88,16 @@ export interface ProxyShape {
   readonly network: string;
   readonly clusterId: string;
   readonly interceptionMode: ProxyInterceptionMode;
-  /** Whether the Envoy's version and build can run Wasm code. */
   readonly runsWasm: boolean;
   readonly metadata: ShapeMetadata;
   /** Metadata that active EnvoyFilters match: ISTIO_VERSION if one matches versions, and the keys of metadata matches. */
   readonly matchedMetadata: Readonly<Record<string, unknown>>;
   /** The proxy may receive pull secrets of its namespace, and a WasmPlugin of its namespace references one. */
   readonly pullSecrets?: true;
-  /** A gRPC client or server without an Envoy. */
   readonly proxyless?: true;
-  /** Service ports that the workload serves. */
   readonly serviceTargets: readonly ServiceTarget[];
 }
 
-/** The part of a push context that shapes depend on. */
 export type ShapeContext = Pick<PushContext, 'sidecarScopeFor' | 'serviceTargetsOf' | 'workloadOf' | 'policiesFor'>;
 
 export function ipFamilyOf(addresses: readonly string[]): ProxyIpFamily {
@@ -138,7 +134,6 @@ export function knownProxy(proxy: Proxy, context: Pick<PushContext, 'workloadOf'
 /** Properties that distinguish proxies only if some active object depends on them. */
 export type OwnFacts = Pick<ProxyShape, 'ownAddresses' | 'nodeName' | 'matchedMetadata' | 'pullSecrets'>;
 
-/** The facts of almost every proxy. */
 export const noFacts: OwnFacts = { ownAddresses: [], nodeName: '', matchedMetadata: {} };
 
 export function ownFacts(
@@ -180,7 +175,6 @@ export function isCompleteShape(
   return keysMatchedBy(envoyFilters).length === 0 && !namePullSecret(wasmPlugins, shape.configNamespace);
 }
 
-/** Secrets are sent only to proxies of their own namespace. */
 function namePullSecret(plugins: readonly Config<WasmPlugin>[], namespace: string): boolean {
   return plugins.some((plugin) => plugin.namespace === namespace && !!plugin.spec.imagePullSecret);
 }
@@ -193,7 +187,6 @@ function nodeNameOf({ metadata, labels }: Pick<Proxy, 'metadata' | 'labels'>): s
 
 const listsOfNodes = new WeakMap<readonly Service[], boolean>();
 
-/** Whether endpoints of any of the services depend on the client's node. */
 function keepsToNodes(services: readonly Service[]): boolean {
   let known = listsOfNodes.get(services);
   if (known === undefined) {

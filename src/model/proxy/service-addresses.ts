@@ -7,7 +7,6 @@ import type { Features } from '../mesh/features.ts';
 import type { Service } from '../services/service.ts';
 import type { ProxyShape } from './proxy-shape.ts';
 
-/** The part of a shape that they depend on. */
 export type AddressingShape = Pick<ProxyShape, 'clusterId' | 'ipFamily' | 'metadata'>;
 
 /**

@@ -17,7 +17,6 @@ import {
 
 export class ShapeTable {
   readonly #shapes = new WeakValues<ProxyShape>();
-  /** The context-independent part of a proxy's key. */
   readonly #fixedKeys = new WeakMap<Proxy, string>();
   readonly #completeness = onceFor((_: ShapeContext) => new WeakMap<ProxyShape, boolean>());
   /** Last shape of a proxy, including registry labels and locality. */
@@ -46,7 +45,6 @@ export class ShapeTable {
     return shape;
   }
 
-  /** The interned object of equal shapes. */
   #interned(proxy: Proxy, targets: readonly ServiceTarget[], facts: OwnFacts, factsKey: string): ProxyShape {
     const key = `${this.#fixedKey(proxy)}${factsKey} ${this.#targetsKey(targets)}`;
     const known = this.#shapes.get(key);
@@ -97,7 +95,6 @@ export class ShapeTable {
 
 const texts = new WeakMap<OwnFacts, string>();
 
-/** Equal texts for equal facts. */
 function textOf(facts: OwnFacts): string {
   let text = texts.get(facts);
   if (text === undefined) {

@@ -20,14 +20,12 @@ import type { ProxyShape } from './proxy-shape.ts';
 export type PushedType = 'CDS' | 'EDS' | 'LDS' | 'RDS' | 'SDS' | 'NDS' | 'ECDS' | 'PCDS' | 'BDS';
 
 export interface PushChange {
-  /** Everything may have changed. */
   readonly forced: boolean;
   readonly keys: readonly ConfigKey[];
 }
 
 const allTypes: readonly PushedType[] = ['CDS', 'EDS', 'LDS', 'RDS', 'SDS', 'NDS', 'ECDS', 'PCDS', 'BDS'];
 
-/** Types affected by a forced push. */
 export const everyType: ReadonlySet<PushedType> = new Set(allTypes);
 
 /** A Map, because clients choose the URL. */
@@ -54,7 +52,6 @@ export function changesType(kind: string, typeUrl: string, nodeType: NodeType): 
   return type === undefined || changes(kind, type, nodeType);
 }
 
-/** Kinds without effect on the type. */
 const withoutEffect: Readonly<Record<'CDS' | 'EDS' | 'LDS' | 'RDS' | 'NDS', ReadonlySet<string>>> = {
   CDS: new Set([
     ...['WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'Secret', 'Telemetry'],
@@ -116,7 +113,6 @@ const scopedForSidecars: ReadonlySet<string> = new Set([
 ]);
 const scopedForRouters: ReadonlySet<string> = new Set(['ServiceEntry', 'Service', 'Endpoints', 'DNSName']);
 
-/** A proxy in one context. */
 export interface ProxyInContext {
   readonly shape: ProxyShape;
   readonly context: PushContext;
@@ -149,12 +145,10 @@ export function typesToPush(
       }),
     ),
   );
-  // A changed shape affects everything that depends on it.
   if (now.shape !== previous.shape) for (const pushed of ofShape) types.add(pushed);
   return types;
 }
 
-/** Whether a BackendTLSPolicy reads its CA certificates from the ConfigMap. */
 function trusts({ context: { backendTls } }: ProxyInContext, { namespace, name }: ConfigKey): boolean {
   return backendTls.uses(namespace, name);
 }
@@ -173,7 +167,6 @@ function isForMesh({ namespace }: ConfigKey, { mesh }: PushContext): boolean {
   return namespace === '' || namespace === mesh.rootNamespace;
 }
 
-/** Types that depend on the shape. */
 const ofShape = ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS', 'BDS'] as const;
 
 /** Origins of a proxy's inbound resources, in its scope or not: its services and their rules. */
@@ -208,7 +201,6 @@ function mayAffect(key: ConfigKey, now: ProxyInContext, previous: ProxyInContext
 
 const namespacesOf = new WeakMap<readonly Service[], ReadonlySet<string>>();
 
-/** Whether services of a namespace may be upstreams of the proxy. */
 function reaches({ shape, context }: ProxyInContext, namespace: string): boolean {
   const { services } = context.sidecarScopeFor(shape);
   let namespaces = namespacesOf.get(services);

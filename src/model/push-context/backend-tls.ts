@@ -10,7 +10,6 @@ type ConfigMaps = Pick<CredentialIndex, 'configMap'>;
 
 /** A policy's requirements. The same object while the policy and its ConfigMaps are unchanged. */
 export interface BackendTls {
-  /** The policy and its ConfigMaps. */
   readonly origins: readonly ConfigKey[];
   readonly hostname: string;
   /** Accepted names of the certificate; at least one. */
@@ -72,7 +71,6 @@ export function backendTlsTargetKey(namespace: string, name: string, sectionName
   return `${namespace}/${name}/${sectionName}`;
 }
 
-/** The policy of each target, by {@link backendTlsTargetKey}. */
 export function policiesByTarget(
   policies: readonly Config<BackendTlsPolicy>[],
 ): ReadonlyMap<string, Config<BackendTlsPolicy>> {
@@ -98,7 +96,6 @@ function targetsOf({ namespace, name }: Service['origin']): readonly (readonly [
 
 interface ReadPolicy {
   readonly tls: BackendTls;
-  /** The ConfigMaps that it was built from. */
   readonly configMaps: readonly (Config | undefined)[];
 }
 

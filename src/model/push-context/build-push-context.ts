@@ -47,7 +47,6 @@ export interface PushContextInput {
   /** Whether services come from Kubernetes, so that short names are qualified accordingly. Default true. */
   readonly kubernetes?: boolean;
   readonly configs: ConfigSet;
-  /** Services of all registries, oldest first. */
   readonly services: readonly Service[];
   readonly endpoints: EndpointIndex;
   /** Workloads of proxies known to registries; absent: none. */
@@ -67,7 +66,6 @@ export function buildPushContext(input: PushContextInput, previous?: PreviousCon
   return atOnce(buildingPushContext(input, previous));
 }
 
-/** {@link buildPushContext} in steps. */
 export function* buildingPushContext(input: PushContextInput, previous?: PreviousContext): Steps<PushContext> {
   const indexes = yield* indexing(input, reusable(input, previous));
   return new IndexedPushContext(input, previous, indexes);

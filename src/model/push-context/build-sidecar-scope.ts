@@ -25,7 +25,6 @@ export interface ScopeSources {
   readonly hostNames: HostNames;
 }
 
-/** One listener that imports everything exported to the namespace. */
 const importEverything: EgressListener = { captureMode: 'DEFAULT', hosts: ['*/*'] };
 
 function importsEverything({ hosts, port }: EgressListener, namespace: string): boolean {
@@ -115,7 +114,6 @@ function sameListOr<T>(previous: readonly T[] | undefined, now: readonly T[]): r
   return previous !== undefined && sameItems(previous, now) ? previous : now;
 }
 
-/** Returns the previous scope if nothing changed. */
 function sameOr(previous: SidecarScope | undefined, now: BuiltScope): SidecarScope {
   if (previous === undefined || previous.sidecar !== now.sidecar || previous.services !== now.services) return now;
   const { egressListeners, outboundTrafficPolicy } = previous;
@@ -176,7 +174,6 @@ function withTargets(services: readonly Service[], { services: index }: ScopeSou
 
 interface SeenService {
   readonly original: Service;
-  /** The service with the ports of the listener. */
   readonly service: Service;
 }
 

@@ -27,7 +27,6 @@ interface Exported {
 
 /** Rules of one namespace by host, oldest first. */
 type RulesByHost = ReadonlyMap<string, readonly Exported[]>;
-/** Rules by namespace, then by host. */
 type Rules = ReadonlyMap<string, RulesByHost>;
 
 interface About {
@@ -35,7 +34,6 @@ interface About {
   readonly mesh: ExportRule & Pick<MeshConfig, 'defaultDestinationRuleExportTo'>;
 }
 
-/** The indexed rules, as {@link DestinationRuleIndex} keeps them. */
 interface Parts {
   readonly rootNamespace: string;
   readonly sources: readonly Config<DestinationRule>[];
@@ -53,9 +51,7 @@ export class DestinationRuleIndex {
   private readonly rootNamespace: string;
   private readonly sources: readonly Config<DestinationRule>[];
   private readonly bySource: ReadonlyMap<Config<DestinationRule>, Exported>;
-  /** Rules without a workload selector. */
   private readonly general: Rules;
-  /** Rules with a workload selector. */
   private readonly selective: Rules;
   /** Objects of the previous index whose short host now resolves to another host. */
   readonly renamed: readonly ConfigKey[];
@@ -261,7 +257,6 @@ function isNarrower(one: MergedDestinationRule, other: MergedDestinationRule, ho
 
 const noLabels: Labels = {};
 
-/** The selector rules that select a workload. */
 interface ChosenRules {
   readonly byHost: RulesByHost;
   readonly names: string;
@@ -326,7 +321,6 @@ function* changedRules(
 
 const hasWildcards = onceFor((rules: RulesByHost) => [...rules.keys()].some(isWildcard));
 
-/** Results of merging, by the oldest rule. */
 const mergedRules = new WeakMap<Exported, { rules: readonly Exported[]; result: MergedDestinationRule }[]>();
 
 /** Merges a list of rules once, for all clients that see exactly these rules. */

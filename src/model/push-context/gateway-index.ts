@@ -27,16 +27,13 @@ export class GatewayIndex {
   private readonly bySelector: SelectingList<Config<Gateway>>;
   /** Gateways that select by service instead of labels, by service. */
   private readonly byService = new Map<string, Config<Gateway>[]>();
-  /** Gateways that select workloads of their own namespace only. */
   private readonly confined: ReadonlySet<Config<Gateway>>;
   private readonly usesServices: boolean;
   private readonly usesNamespace: boolean;
   /** Results for live proxies only: clients choose their labels, so a cache by label text would be unbounded. */
   private readonly results = onceFor((_: GatewaySubject['labels']) => new Map<string, readonly Config<Gateway>[]>());
-  /** Interned result lists, by the positions of their objects. */
   private readonly lists = new Map<string, readonly Config<Gateway>[]>();
 
-  /** @param gateways oldest first */
   constructor(gateways: readonly Config<Gateway>[], { ownNamespaceOnly, rule }: GatewaySelection) {
     this.places = new Map(gateways.map((gateway, place) => [gateway, place]));
     const selecting = gateways.filter((gateway) => gatewayServicesOf(gateway) === undefined);

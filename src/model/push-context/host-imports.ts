@@ -10,7 +10,6 @@ export class HostImports {
     return this.imported;
   }
 
-  /** Whether everything is imported, with no exclusion. */
   get isEverything(): boolean {
     return this.imported.get('*')?.has('*') === true && this.excluded.size === 0;
   }
@@ -36,7 +35,6 @@ export class HostImports {
     return sets.some((hosts) => hosts !== undefined && mostSpecific(host, hosts) !== undefined);
   }
 
-  /** Whether a host of a namespace is imported. */
   includes(namespace: string, host: string): boolean {
     return this.sets(namespace).some((hosts) => mostSpecific(host, hosts) !== undefined);
   }

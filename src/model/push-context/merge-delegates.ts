@@ -6,7 +6,6 @@ import type { HttpMatchRequest, HttpRoute } from '../kinds/virtual-service/virtu
 
 export interface MergedRoute {
   readonly route: HttpRoute;
-  /** Index of the delegate's route. */
   readonly index: number;
 }
 
@@ -36,7 +35,6 @@ function mergedMatches(
 
 /** Compares and merges a condition of root and delegate. */
 interface Condition<V> {
-  /** Whether the delegate's condition matches requests that the root's does not. */
   reachesOutside(root: V | undefined, leaf: V | undefined): boolean;
   merged(root: V | undefined, leaf: V | undefined): V | undefined;
 }
@@ -113,7 +111,6 @@ function conflicts(root: HttpMatchRequest, leaf: HttpMatchRequest): boolean {
   return fieldsOf(leaf).some((field) => conditionOf(field).reachesOutside(root[field], leaf[field]));
 }
 
-/** Cached per match of a delegate. */
 const fieldsOf = onceFor((match: HttpMatchRequest) => Object.keys(match) as (keyof HttpMatchRequest)[]);
 
 function conditionOf(field: keyof HttpMatchRequest): Condition<unknown> {

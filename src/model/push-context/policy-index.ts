@@ -17,7 +17,6 @@ export interface TargetableObject {
   readonly name: string;
 }
 
-/** The properties of a workload that policy selection uses. */
 export interface PolicySubject {
   readonly namespace: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -41,7 +40,6 @@ interface PolicyResult<Spec> {
  * namespace and labels.
  */
 export class PolicyIndex<Spec extends object> {
-  /** Oldest first. */
   readonly policies: readonly Config<Spec>[];
   private readonly byNamespace: ReadonlyMap<string, PoliciesOfNamespace<Spec>>;
   private readonly rootNamespace: string;
@@ -153,7 +151,6 @@ export class PolicyIndex<Spec extends object> {
 /** Policies of one namespace, indexed by labels and target objects. */
 class PoliciesOfNamespace<Spec extends object> {
   private readonly bySelector: SelectingList<Config<Spec>>;
-  /** Policies by target object. */
   private readonly byReference = new Map<string, Config<Spec>[]>();
   private readonly places = new Map<Config<Spec>, number>();
 

@@ -24,7 +24,6 @@ export interface PushContext {
   readonly mesh: MeshConfig;
   /** The same object in all contexts of a process. */
   readonly features: Features;
-  /** Suffix of host names, `cluster.local`. */
   readonly domain: string;
   /** Resolves short names in objects. */
   readonly hostNames: HostNames;
@@ -84,7 +83,6 @@ export interface PushContext {
   readonly credentials: CredentialIndex;
   /** TLS from gateways to Services (BackendTLSPolicy). */
   readonly backendTls: BackendTlsIndex;
-  /** Permitted references across namespaces. */
   readonly referenceGrants: ReferenceGrants;
   /** Policies of a workload: the same object as in another context if the same objects apply. */
   policiesFor(workload: WorkloadSubject): WorkloadPolicies;
@@ -99,7 +97,6 @@ export interface PushContext {
   sidecarScopeFor(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope;
   /** Whether the resources of a proxy with this scope may depend on the object (§6.5 rule 4). */
   scopeDependsOn(scope: SidecarScope, key: ConfigKey): boolean;
-  /** The service ports that a proxy's workload serves. */
   serviceTargetsOf(proxy: LookupSubject): readonly ServiceTarget[];
   /** Labels and locality of a proxy's workload from its registry; `undefined` if no registry knows it (§6.5). */
   workloadOf(proxy: LookupSubject): KnownWorkload | undefined;

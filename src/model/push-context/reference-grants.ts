@@ -4,7 +4,6 @@ import { gatewayApiGroup } from '../kinds/gateway-api/fields.ts';
 import type { ReferenceGrant } from '../kinds/gateway-api/reference-grant.ts';
 
 export interface ReferenceSource {
-  /** A kind of the Gateway API's group. */
   readonly kind: string;
   readonly namespace: string;
 }

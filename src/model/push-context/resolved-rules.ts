@@ -24,6 +24,5 @@ export interface ResolvedVirtualService {
 export interface MergedDestinationRule {
   /** The base rule's envelope with the merged spec; host fully qualified. */
   readonly config: Config<DestinationRule>;
-  /** All merged rules. */
   readonly origins: readonly ConfigKey[];
 }

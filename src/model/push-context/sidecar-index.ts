@@ -7,7 +7,6 @@ import { SelectingList } from '../services/label-match.ts';
 import { buildSidecarScope, type ScopeSources } from './build-sidecar-scope.ts';
 import type { SidecarScope } from './sidecar-scope.ts';
 
-/** Sidecar objects of a namespace. */
 interface OfNamespace {
   /** Objects with a workload selector, oldest first. */
   readonly chosen: SelectingList<Config<Sidecar>>;
@@ -15,12 +14,10 @@ interface OfNamespace {
 }
 
 export class SidecarIndex {
-  /** Objects of all namespaces. */
   readonly all: readonly Config<Sidecar>[];
   private readonly byNamespace: ReadonlyMap<string, OfNamespace>;
   private readonly rootNamespace: string;
 
-  /** @param sidecars oldest first */
   constructor(sidecars: readonly Config<Sidecar>[], rootNamespace: string) {
     this.all = sidecars;
     const groups = Map.groupBy(sidecars, (sidecar) => sidecar.namespace);
@@ -59,7 +56,6 @@ export class SidecarScopes {
   private readonly sources: ScopeSources;
   private readonly sidecars: SidecarIndex;
   private readonly scopes = new Map<string, SidecarScope>();
-  /** Scopes of the previous context. */
   private readonly previousScopes: ReadonlyMap<string, SidecarScope>;
   private readonly sameServices: boolean;
 

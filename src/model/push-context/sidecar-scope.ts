@@ -12,7 +12,6 @@ import type { Service } from '../services/service.ts';
 import type { ResolvedVirtualService } from './resolved-rules.ts';
 
 export interface SidecarScope {
-  /** Namespace of the proxies. */
   readonly namespace: string;
   /** The applied Sidecar object; absent: the default, everything exported to the namespace. */
   readonly sidecar?: Config<Sidecar>;

@@ -38,14 +38,11 @@ interface Bucket {
   readonly named: ReadonlySet<string>;
   /** Visible virtual services of each of these namespaces, built on first use. */
   readonly visible: Map<string, readonly ResolvedVirtualService[]>;
-  /** Lists of the previous bucket. */
   readonly previousVisible: ReadonlyMap<string, readonly ResolvedVirtualService[]>;
-  /** Built on first use. */
   byNamespace?: ReadonlyMap<string, readonly Exported[]>;
   byHost?: ReadonlyMap<string, readonly Exported[]>;
 }
 
-/** The indexed objects, as {@link VirtualServiceIndex} keeps them. */
 interface Parts {
   readonly sources: readonly Source[];
   readonly bySource: ReadonlyMap<Source, Exported>;
@@ -175,7 +172,6 @@ export class VirtualServiceIndex {
     return this.byOrigin.get(idOf({ namespace, name })) ?? none;
   }
 
-  /** Whether all short names resolve as before. */
   isCurrent(hostNames: HostNames): boolean {
     return this.withOtherNames(hostNames).length === 0;
   }
@@ -283,7 +279,6 @@ function isVisible({ config, exportTo }: Exported, namespace: string): boolean {
 
 const none: readonly ResolvedVirtualService[] = [];
 
-/** Virtual services visible to the namespace, in precedence order. */
 function servicesFor(namespace: string, items: readonly Exported[]): readonly ResolvedVirtualService[] {
   const seen = items.filter((item) => isVisible(item, namespace));
   return seen.map(({ virtualService }) => virtualService!).sort(byPrecedenceFor(namespace));

@@ -25,17 +25,14 @@ export interface WorkloadPolicies {
   readonly peerAuthentications: readonly Config<PeerAuthentication>[];
   readonly requestAuthentications: readonly Config<RequestAuthentication>[];
   readonly authorizationPolicies: readonly Config<AuthorizationPolicy>[];
-  /** Of the mesh, the namespace and the workload: at most one each. */
   readonly telemetries: readonly Config<Telemetry>[];
   readonly wasmPlugins: readonly Config<WasmPlugin>[];
   /** In the order in which their patches apply. */
   readonly envoyFilters: readonly Config<EnvoyFilter>[];
 }
 
-/** A proxy or its shape. */
 export type WorkloadSubject = GatewaySubject;
 
-/** Policies of a context, by kind. */
 export interface PolicyIndexes {
   readonly PeerAuthentication: PolicyIndex<PeerAuthentication>;
   readonly RequestAuthentication: PolicyIndex<RequestAuthentication>;
@@ -175,7 +172,6 @@ function isOfSidecar({ standsFor }: Config): boolean {
 const known = new WeakValues<WorkloadPolicies>();
 let lastId = 0;
 
-/** The interned object for these lists. */
 function theOne(lists: Lists): WorkloadPolicies {
   const all = Object.values(lists) as (readonly Config[])[];
   if (all.every((list) => list.length === 0)) return noPolicies;

@@ -8,7 +8,6 @@ import { isSelected } from '../services/label-match.ts';
 export interface ProxyConfigWorkload {
   readonly namespace: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Annotation `proxy.istio.io/config`, decoded. */
   readonly annotation?: Partial<ProxyConfig>;
 }
 

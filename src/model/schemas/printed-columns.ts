@@ -12,7 +12,6 @@ export interface PrinterColumn {
 
 export interface Appearance {
   readonly shortNames: readonly string[];
-  /** Purpose of the kind. */
   readonly description: string;
   readonly columns: readonly PrinterColumn[];
 }

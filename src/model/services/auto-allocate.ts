@@ -122,7 +122,6 @@ export class AddressAllocation {
 }
 
 interface Allocated extends AllocatedAddresses {
-  /** Index in the range. */
   readonly slot: number;
   readonly hash: number;
 }
@@ -132,7 +131,6 @@ export function firstSlot(name: string): number {
   return fnv1a(name) % slots;
 }
 
-/** Names per step. */
 const namesAtATime = 64;
 
 /** @param contested receives 1 for each occupied slot that the name hashes to */

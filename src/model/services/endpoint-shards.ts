@@ -5,10 +5,8 @@ import { compareText } from '../config/config.ts';
 import { endpointId, isSameId, sameEndpoint } from './same-endpoint.ts';
 import type { Endpoint } from './service.ts';
 
-/** Endpoints by host name, then by namespace. */
 export type EndpointIndex = ReadonlyMap<string, ReadonlyMap<string, readonly Endpoint[]>>;
 
-/** Identifies the registry of a shard. */
 export interface ShardKey {
   readonly provider: string;
   readonly cluster: string;
@@ -46,7 +44,6 @@ interface Entry extends ServiceShards {
 const noShards: Entry = entryOf([]);
 
 export interface EndpointShardsOptions {
-  /** PILOT_SEND_UNHEALTHY_ENDPOINTS. */
   readonly sendUnhealthy?: boolean;
 }
 
@@ -107,7 +104,6 @@ export class EndpointShards {
     return changed ? 'incremental' : 'none';
   }
 
-  /** Removes the service from a registry. */
   deleteService(key: ShardKey, service: ServiceName): void {
     const entry = this.#entry(service);
     if (entry === undefined) return;

@@ -39,7 +39,6 @@ export class LabelIndex<T extends { readonly labels: Labels }> {
     return this.all.size;
   }
 
-  /** Selected items in no particular order. */
   selectedBy(selector: Labels): readonly T[] {
     return [...this.candidates(selector).values()].filter((item) => isSelected(selector, item.labels));
   }

@@ -87,7 +87,6 @@ export class NetworkGateways {
   }
 }
 
-/** Replaces host names by their addresses; gateways that do not resolve are left out. */
 export function resolvedGateways(
   gateways: readonly NetworkGateway[],
   resolve: (hostname: string) => readonly string[],

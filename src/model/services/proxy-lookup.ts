@@ -59,7 +59,6 @@ interface EndpointsChange extends ServiceName {
   readonly after: readonly Endpoint[];
 }
 
-/** Service ports of one namespace at one address, by host name. */
 type ServedAt = PersistentMap<readonly TargetRef[]>;
 
 /**
@@ -67,7 +66,6 @@ type ServedAt = PersistentMap<readonly TargetRef[]>;
  * address.
  */
 export class AddressBook {
-  /** By `namespace/address`. */
   private readonly byAddress: PersistentMap<ServedAt>;
 
   constructor(byAddress: PersistentMap<ServedAt> = PersistentMap.empty()) {
@@ -82,13 +80,11 @@ export class AddressBook {
     });
   }
 
-  /** Replaces the endpoints of one service. */
   with(service: ServiceName, previous: readonly Endpoint[], after: readonly Endpoint[]): AddressBook {
     const { hostname, namespace } = service;
     return atOnce(this.changing([{ hostname, namespace, previous, after }]));
   }
 
-  /** Replaces the endpoints of several services, in steps. */
   *changing(changes: readonly EndpointsChange[]): Steps<AddressBook> {
     const moved = new Map<string, ServedAt>();
     for (const change of changes) {

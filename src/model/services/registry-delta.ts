@@ -11,7 +11,6 @@ export interface ConfigObjectChange<C> {
   readonly current: C | undefined;
 }
 
-/** Changes of one host in one namespace. */
 export interface ServiceDelta extends ServiceName {
   /** Previous services of the host: several if a ServiceEntry has several addresses, or several objects have the host. */
   readonly previous: readonly Service[];
@@ -30,7 +29,6 @@ export interface RegistryDelta {
   readonly selectors?: readonly ServiceName[];
 }
 
-/** What a change of endpoints affects. */
 export type EndpointEffect = 'endpoints' | 'service' | 'names' | 'nothing';
 
 /**

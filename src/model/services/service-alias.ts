@@ -35,7 +35,6 @@ function withoutDot(name: string): string {
   return name.endsWith('.') ? name.slice(0, -1) : name;
 }
 
-/** Aliases of a list, by their target's host name. */
 export function aliasesByTarget(
   services: readonly Service[],
   find: FindService,

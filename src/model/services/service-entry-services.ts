@@ -86,7 +86,6 @@ function allocationName(entry: Config<ServiceEntry>, hostname: string): string {
   return `${entry.namespace}/${hostname}`;
 }
 
-/** Endpoints by host. */
 export function endpointsOfEntry(
   entry: Config<ServiceEntry>,
   selected: readonly Workload[],

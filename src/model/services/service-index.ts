@@ -11,7 +11,6 @@ import { isExportedTo, isPublic, publicViewNamespace } from './visibility.ts';
 
 type HostsByNamespace = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** The indexed services, as {@link ServiceIndex} keeps them. */
 interface Parts {
   readonly services: readonly Service[];
   readonly byHost: ReadonlyMap<string, readonly Service[]>;
@@ -21,7 +20,6 @@ interface Parts {
 }
 
 export class ServiceIndex {
-  /** Oldest first. */
   readonly services: readonly Service[];
   private readonly byHost: ReadonlyMap<string, readonly Service[]>;
   /** Hosts that are not visible to all namespaces, or are defined in several. */
@@ -74,7 +72,6 @@ export class ServiceIndex {
     return new ServiceIndex({ services, byHost, special, exceptions: exceptions.sets, byNamespace }, previous, edit);
   }
 
-  /** All services visible to a namespace. */
   visibleTo(namespace: string): readonly Service[] {
     return this.visible.of(
       this.viewOf(namespace),
@@ -104,7 +101,6 @@ export class ServiceIndex {
     return this.byNamespace.get(namespace) ?? [];
   }
 
-  /** Services of a host in all namespaces. */
   named(hostname: string): readonly Service[] {
     return this.byHost.get(hostname) ?? [];
   }
@@ -141,7 +137,6 @@ export class ServiceIndex {
   }
 }
 
-/** Selects the services of a list. */
 interface Choosing {
   all(view: string): readonly Service[];
   /** The subset of `few` in the list; `undefined` if all of them are. */

@@ -24,7 +24,6 @@ export interface ServiceRegistry {
   /** Unchanged lists keep their identity. */
   readonly endpoints: EndpointIndex;
   readonly workloads: ProxyLookup;
-  /** Gateways between networks. */
   readonly gateways: NetworkGateways;
 }
 
@@ -35,7 +34,6 @@ export const emptyRegistry: ServiceRegistry = {
   gateways: NetworkGateways.none,
 };
 
-/** Settings of all registries. */
 export interface RegistryOptions extends KubernetesOptions, ServiceEntryOptions {
   readonly discoverySelectors: readonly LabelSelector[];
   /** Unready endpoints may be sent, so that changes of them are visible to clients. */
@@ -59,7 +57,6 @@ export const defaultRegistryOptions: RegistryOptions = {
   persistentSessionLabel: 'istio.io/persistent-session',
 };
 
-/** Input kinds of services and endpoints. */
 export const serviceKinds = [
   ...(['ServiceEntry', 'WorkloadEntry'] as const),
   ...(['Service', 'Endpoints', 'EndpointSlice', 'Pod', 'Node', 'Namespace'] as const),
@@ -81,7 +78,6 @@ class RegistryBuilder {
     this.#shards = new EndpointShards(options);
   }
 
-  /** Updates it to these objects. */
   build(configs: Partial<ConfigSet>): ServiceRegistry {
     const changes = this.#changes(configs);
     // Each registry receives the other's workloads; neither's workloads depend on the other's.

@@ -24,7 +24,6 @@ export interface Service {
   /** For a ServiceEntry without addresses: addresses for proxies with a DNS proxy (§1.4). */
   readonly autoAllocated?: { readonly ipv4: string; readonly ipv6: string };
   readonly addresses: readonly string[];
-  /** In definition order. */
   readonly ports: readonly Port[];
   readonly resolution: Resolution;
   readonly meshExternal: boolean;
@@ -38,11 +37,9 @@ export interface Service {
   readonly registry: string;
   /** The object that this service was built from. Change notifications use {@link serviceKey} instead. */
   readonly origin: ConfigKey;
-  /** Properties of Kubernetes services only. */
   readonly attributes?: ServiceAttributes;
 }
 
-/** Of a Kubernetes Service (§5.2, §5.4). */
 export interface ServiceAttributes {
   readonly type: 'ClusterIP' | 'NodePort' | 'LoadBalancer' | 'ExternalName';
   /** Absent: no selector, or an empty one. */
@@ -89,7 +86,6 @@ export interface Endpoint {
   readonly health: 'healthy' | 'unhealthy' | 'draining' | 'terminating';
 }
 
-/** A service port that a proxy's own workload serves. */
 export interface ServiceTarget {
   readonly service: Service;
   readonly port: Port;

@@ -25,11 +25,9 @@ import {
 import { mayExport } from './visibility.ts';
 import { byWorkloadAge, sameWorkload, type Workload, type WorkloadEvent, workloadId } from './workload.ts';
 
-/** The result for one ServiceEntry. */
 interface EntryRecord {
   readonly entry: Config<ServiceEntry>;
   readonly services: readonly Service[];
-  /** The services by host. */
   readonly ofHosts: ReadonlyMap<string, readonly Service[]>;
   readonly endpoints: ReadonlyMap<string, readonly Endpoint[]>;
 }
@@ -38,7 +36,6 @@ interface EntryRecord {
 interface Host {
   readonly hostname: string;
   readonly namespace: string;
-  /** Keys of the ServiceEntries. */
   readonly entries: ReadonlySet<string>;
   readonly services: readonly Service[];
   readonly endpoints: readonly Endpoint[];
@@ -255,7 +252,6 @@ export class ServiceEntryServices {
     return { entry, services: keptOnes, ofHosts, endpoints: new Map(kept) };
   }
 
-  /** The merged services and endpoints of a host. */
   #joined({ hostname, namespace }: { readonly hostname: string; readonly namespace: string }): ServiceDelta {
     const key = `${namespace}/${hostname}`;
     const host = this.#hosts.get(key)!;

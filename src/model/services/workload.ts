@@ -11,7 +11,6 @@ export interface Workload {
   readonly labels: Readonly<Record<string, string>>;
   /** All addresses; the first is that of {@link template}. */
   readonly addresses: readonly string[];
-  /** An endpoint without its port. */
   readonly template: EndpointTemplate;
   /** Named ports: container ports of a pod, or ports of a WorkloadEntry. */
   readonly ports: Readonly<Record<string, number>>;
@@ -21,7 +20,6 @@ export interface Workload {
 
 export type EndpointTemplate = Omit<Endpoint, 'port' | 'servicePortName'>;
 
-/** A change of one workload. */
 export interface WorkloadEvent {
   readonly previous?: Workload | undefined;
   readonly current?: Workload | undefined;
@@ -55,7 +53,6 @@ export function portNamed({ ports }: Pick<Workload, 'ports'>, name: string): num
   return Object.hasOwn(ports, name) ? ports[name] : undefined;
 }
 
-/** Converts a workload to an endpoint of a service port. */
 export function endpointOf(workload: Pick<Workload, 'template'>, servicePortName: string, port: number): Endpoint {
   return { ...workload.template, port, servicePortName };
 }

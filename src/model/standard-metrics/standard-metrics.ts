@@ -3,7 +3,6 @@
  * docs/metrics.md is generated from this table.
  */
 
-/** Name of a metric in the Telemetry API. */
 export type StandardMetricId =
   | 'REQUEST_COUNT'
   | 'REQUEST_DURATION'
@@ -114,5 +113,4 @@ export const standardBuckets: readonly number[] = [
   ...[300_000, 600_000, 1_800_000, 3_600_000],
 ];
 
-/** Label value if the actual one is unknown. */
 export const unknownLabel = 'unknown';

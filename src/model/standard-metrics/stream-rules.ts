@@ -13,21 +13,17 @@ export type LabelValue = { readonly text: string } | { readonly tag: number };
 
 export interface MetricRule {
   readonly disabled?: true;
-  /** Labels that are left out. */
   readonly removed?: readonly string[];
-  /** Labels that are added or replaced. */
   readonly set?: Readonly<Record<string, LabelValue>>;
 }
 
 export interface StreamRules {
   readonly reporter: Reporter;
-  /** Metrics that differ from the standard. */
   readonly metrics: Readonly<Partial<Record<StandardMetricId, MetricRule>>>;
 }
 
 /** Cluster of the agent's access log service in Envoy's bootstrap. */
 export const accessLogCluster = 'agent-access-logs';
-/** Prefix of these log names. */
 const prefix = 'istio-metrics/';
 /** Longer names are ignored; bounds what the agent parses. */
 export const maxLogNameLength = 32_768;

@@ -9,11 +9,9 @@ export interface HostRoutes {
   /** Ingresses with a route for the host, oldest first. */
   readonly ingresses: readonly Config<Ingress>[];
   readonly http: readonly HttpRoute[];
-  /** The Ingress path of each route. */
   readonly origins: readonly Origin[];
 }
 
-/** A route and its sort criteria. */
 interface PathRoute {
   readonly path: string;
   readonly isExact: boolean;

@@ -11,7 +11,6 @@ import { mayExport } from '../services/visibility.ts';
 import { findingRoutes, type HostRoutes } from './ingress-routes.ts';
 import { keying } from './translated-objects.ts';
 
-/** The used mesh settings. */
 export type IngressSettings = Pick<
   MeshConfig,
   'ingressClass' | 'ingressControllerMode' | 'ingressSelector' | 'exportingNamespaces' | 'rootNamespace'
@@ -24,7 +23,6 @@ export interface IngressOptions {
   readonly gatewayNamespace?: string;
 }
 
-/** Source objects. */
 type Sources = Pick<ConfigSet, 'Ingress' | 'IngressClass' | 'Service'>;
 
 const controller = 'istio.io/ingress-controller';
@@ -55,7 +53,6 @@ export function translateIngresses(
   return atOnce(translatingIngresses(sources, settings, options, previous));
 }
 
-/** {@link translateIngresses} in steps. */
 export function* translatingIngresses(
   sources: Sources,
   settings: IngressSettings,
@@ -149,7 +146,6 @@ function virtualServiceOf(
   return generated('VirtualService', name, first!.namespace, first!, spec, partOrigins);
 }
 
-/** @param creationTimestamp default: that of the origin */
 function generated<Spec>(
   kind: string,
   name: string,

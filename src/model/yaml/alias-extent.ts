@@ -6,7 +6,6 @@ export const maxAliasedValues = 100_000;
 
 interface Extent {
   readonly values: number;
-  /** Nesting depth. */
   readonly levels: number;
 }
 
@@ -26,7 +25,6 @@ export function aliasViolation(value: unknown): string | undefined {
     : undefined;
 }
 
-/** Measures each shared list or map once. */
 function extentOf(value: unknown, known: Map<object, Extent>): Extent {
   if (typeof value !== 'object' || value === null) return scalarExtent;
   const measured = known.get(value);

@@ -53,7 +53,6 @@ export function* documentsOf(text: string): Generator<TextPart, void> {
   }
 }
 
-/** Offset of the next marker line after a line end. */
 function nextMarker(text: string, from: number): number | undefined {
   for (let at = text.indexOf('\n---', from); at >= 0; at = text.indexOf('\n---', at + 1)) {
     const behind = text.charAt(at + 4);
@@ -62,7 +61,6 @@ function nextMarker(text: string, from: number): number | undefined {
   return undefined;
 }
 
-/** Whether lines are blank, comments or directives. */
 function isOnlyComments(text: string, start: number, end: number): boolean {
   for (let at = start; at < end; ) {
     const lineEnd = text.indexOf('\n', at);
@@ -150,7 +148,6 @@ function plainYamlDocument(part: TextPart, plain: PlainDocument): YamlDocument {
   };
 }
 
-/** Converts offsets to positions. */
 class LineStarts {
   readonly #part: TextPart;
   #starts: readonly number[] | undefined;
@@ -209,7 +206,6 @@ export function explainYamlDocument(part: TextPart): YamlDocument {
   }
 }
 
-/** The value, or the error of its aliases. */
 function aliasedValueOf(document: Document): { readonly value: unknown } | { readonly violation: string } {
   try {
     // Aliases share one object, so the cost is linear in the text.

@@ -25,7 +25,6 @@ export interface PlainDocument {
   offsetOf(path: readonly (string | number)[]): number | undefined;
 }
 
-/** Why a document is left to the full parser. */
 export type NotPlain =
   /** Valid YAML with features that are not supported here. */
   | { readonly why: 'odd'; readonly message: string; readonly aliases: number }
@@ -171,7 +170,6 @@ class PlainReader {
   }
 }
 
-/** Field positions in a plain document. */
 class Places {
   readonly #text: string;
   readonly #events: readonly Event[];

@@ -35,7 +35,6 @@ const functions: Readonly<
 
 const macros: ReadonlySet<string> = new Set(['all', 'exists', 'exists_one', 'filter', 'map']);
 
-/** Reserved words, which cannot be identifiers. */
 const reserved: ReadonlySet<string> = new Set([
   ...['as', 'break', 'const', 'continue', 'else', 'for', 'function', 'if', 'import', 'let', 'loop', 'package'],
   ...['namespace', 'return', 'var', 'void', 'while'],
@@ -44,7 +43,6 @@ const reserved: ReadonlySet<string> = new Set([
 /** Maximum nesting, above that of real expressions and of Envoy. */
 const maxDepth = 200;
 
-/** A syntax error; caught by `celViolation`. */
 class CelError extends Error {}
 
 /** What is wrong with an expression; `undefined` if Envoy accepts it. */
@@ -60,7 +58,6 @@ export function celViolation(text: string): violation.Violation | undefined {
   }
 }
 
-/** The shape of a subexpression, as far as its context needs it. */
 type Shape = 'field' | 'other';
 
 /** A recursive-descent parser: one method per grammar rule. */
@@ -159,7 +156,6 @@ class Reader {
   #primary(): Shape {
     const token = this.#next;
     if (token === undefined) this.#unexpected();
-    // The minus belongs to the number.
     const negative = this.#is('-') && this.#tokens[this.#at + 1]?.kind === 'literal';
     if (negative) this.#at++;
     if (this.#next?.kind === 'literal') {

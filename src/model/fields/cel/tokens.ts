@@ -1,4 +1,3 @@
-/** The tokens of a CEL (Common Expression Language) expression. */
 export interface CelToken {
   readonly kind: 'literal' | 'name' | 'sign';
   readonly text: string;

@@ -116,7 +116,6 @@ function selectorReachErrors(rule: DestinationRule, namespace: string): FieldErr
   );
 }
 
-/** Valid but probably unintended (§4.5). */
 export function destinationRuleWarnings(rule: DestinationRule): FieldError[] {
   return [
     ...violation.errorsAt('host', partialWildcardWarning(rule.host)),

@@ -15,7 +15,6 @@ import * as violation from '../../fields/violation.ts';
 type Fields = any;
 
 interface Rule {
-  /** Type of the message. */
   readonly type: string;
   /** Field name as in the .proto file. */
   readonly field: string;
@@ -47,7 +46,6 @@ const rules: readonly Rule[] = [
   {
     type: 'envoy.extensions.filters.http.admission_control.v3.AdmissionControl',
     field: 'sampling_window',
-    // A divisor, in integer seconds.
     violationOf: ({ samplingWindow }) =>
       samplingWindow !== undefined && samplingWindow.seconds < 1n
         ? violation.unsafe('must be at least 1s: Envoy crashes with a shorter one')
@@ -96,7 +94,6 @@ export function crashingValues(
   );
 }
 
-/** Checks an inline dictionary. */
 function dictionaryViolation(source: Fields): violation.Violation | undefined {
   const { case: kind, value } = source?.specifier ?? {};
   if (kind !== 'inlineBytes' && kind !== 'inlineString') return undefined;

@@ -127,12 +127,10 @@ const oldNames: Readonly<Record<string, string>> = {
   'envoy.listener.tls_inspector': 'envoy.filters.listener.tls_inspector',
 };
 
-/** Envoy's current name of a filter. */
 export function currentFilterName(name: string): string {
   return Object.hasOwn(oldNames, name) ? oldNames[name]! : name;
 }
 
-/** Valid but probably unintended. */
 export function envoyFilterWarnings({ configPatches, priority, workloadSelector }: EnvoyFilter): FieldError[] {
   const selectsAll = workloadSelector !== undefined && Object.keys(workloadSelector).length === 0;
   return [

@@ -48,7 +48,6 @@ export interface EnvoyPatch {
 export interface PatchMatch {
   readonly context: PatchContext;
   readonly proxy?: {
-    /** A regular expression. */
     readonly proxyVersion?: string;
     readonly metadata?: Readonly<Record<string, string>>;
   };

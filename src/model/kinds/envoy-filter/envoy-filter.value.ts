@@ -8,7 +8,6 @@ import type { EnvoyPatch, PatchTarget } from './envoy-filter.ts';
 const listener = 'envoy.config.listener.v3';
 const route = 'envoy.config.route.v3';
 
-/** Message type of each patch target. */
 const messageOf: Readonly<Record<PatchTarget, string>> = {
   LISTENER: `${listener}.Listener`,
   FILTER_CHAIN: `${listener}.FilterChain`,

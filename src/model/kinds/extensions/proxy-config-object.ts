@@ -1,6 +1,5 @@
 /** `networking.istio.io` ProxyConfig, decoded: agent settings of selected workloads. */
 export interface ProxyConfigObject {
-  /** Workload labels. */
   readonly selector?: Readonly<Record<string, string>>;
   /** Worker threads; 0: one per processor. */
   readonly concurrency?: number;

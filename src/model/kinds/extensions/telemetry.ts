@@ -11,7 +11,6 @@ export type TelemetryMode = 'CLIENT_AND_SERVER' | 'CLIENT' | 'SERVER';
 
 export interface Tracing {
   readonly match?: { readonly mode?: TelemetryMode };
-  /** Names of extension providers of the mesh. */
   readonly providers?: readonly string[];
   readonly randomSamplingPercentage?: number;
   readonly disableSpanReporting?: boolean;
@@ -46,6 +45,5 @@ export interface AccessLogging {
   readonly match?: { readonly mode?: TelemetryMode };
   readonly providers?: readonly string[];
   readonly disabled?: boolean;
-  /** A CEL expression. */
   readonly filter?: string;
 }

@@ -27,7 +27,6 @@ import type { WasmMatch, WasmPlugin, WasmVariable } from './wasm-plugin.ts';
 
 const schemes = ['oci', 'file', 'http', 'https'];
 
-/** JSON as written. */
 const json: Decoder<Readonly<Record<string, unknown>>> = describedAs(
   (value: unknown, path: string): Decoded<Readonly<Record<string, unknown>>> =>
     isObject(value) ? { _tag: 'Right', right: value } : fail(path, violation.wrongType('an object', value)),
@@ -49,7 +48,6 @@ const variable: Decoder<WasmVariable> = refine(
     ),
 );
 
-/** The connections that a plugin applies to. */
 export const wasmMatches: Decoder<readonly WasmMatch[]> = list(
   struct<WasmMatch>({
     mode: optional(oneOf(['UNDEFINED', 'CLIENT', 'SERVER', 'CLIENT_AND_SERVER'])),
@@ -92,7 +90,6 @@ export const wasmCodeFields = {
   vmConfig: optional(struct<{ env?: readonly WasmVariable[] }>({ env: optional(list(variable)) })),
 };
 
-/** Names of environment variables must be unique. */
 export function environmentErrors({ vmConfig }: Pick<WasmPlugin, 'vmConfig'>, path: string): FieldError[] {
   const at = (index: number): string => `${fieldPath(path, 'vmConfig')}.env[${index}].name`;
   return repetitions(vmConfig?.env ?? [], (item) => item.name, at, 'variable');

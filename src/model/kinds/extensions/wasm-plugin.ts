@@ -4,7 +4,6 @@ import type { PolicyScope } from '../policies/policy-target.ts';
 export interface WasmPlugin extends PolicyScope {
   /** Location with its scheme: `oci://`, `file://`, `http://`, `https://`. */
   readonly url: string;
-  /** 64 hexadecimal digits. */
   readonly sha256?: string;
   readonly imagePullPolicy?: 'UNSPECIFIED_POLICY' | 'IfNotPresent' | 'Always';
   readonly imagePullSecret?: string;

@@ -24,7 +24,6 @@ import type { NamespaceSelector, SecretReference } from './kubernetes-gateway.ts
 
 export const gatewayApiGroup = 'gateway.networking.k8s.io';
 
-/** Name of an object, listener or rule. */
 export const objectName: Decoder<string> = refine(name, (value, path) =>
   violation.errorsAt(
     path,
@@ -54,7 +53,6 @@ export const kindName: Decoder<string> = refine(name, (value, path) =>
   ),
 );
 
-/** A host name with an optional `*.` prefix. */
 function hostDecoder(pattern: RegExp, expected: string): Decoder<string> {
   return refine(name, (value, path) => {
     if (isIpAddress(value))
@@ -93,7 +91,6 @@ export const duration: Decoder<number> = describedAs(
   { type: 'narrowed', of: text, by: { pattern: durationPattern } },
 );
 
-/** A list with a minimum and maximum length. */
 export function listOf<A>(item: Decoder<A>, min: number, max: number): Decoder<readonly A[]> {
   return refine(list(item), (items, path): FieldError[] => {
     if (items.length < min) return [violation.fieldError(path, violation.empty())];

@@ -76,7 +76,6 @@ function nameErrors(
   return violation.errorsAt(path, pattern.test(value) ? undefined : violation.mustBe(`the name of ${subject}`, value));
 }
 
-/** Names contain no slash. */
 const anyName = '[^/]+';
 
 function pathOf({ type, service, method }: MethodMatch): PathMatch {

@@ -202,15 +202,12 @@ function filterOf(fields: FieldDecoders<HttpRouteFilter>): Decoder<HttpRouteFilt
   );
 }
 
-/** Filters that may occur once per list. */
 const once: readonly HttpRouteFilterType[] = [
   ...(['RequestHeaderModifier', 'ResponseHeaderModifier', 'RequestRedirect', 'URLRewrite', 'CORS'] as const),
 ];
 
-/** Filters of a rule. */
 export const httpRouteFilters = filtersOf(filterFields);
 
-/** Filters of one backend. */
 export const backendFilters = filtersOf({
   ...filterFields,
   requestRedirect: withoutEffect(filterFields.requestRedirect, notSupported),
@@ -230,7 +227,6 @@ const grpcFields: FieldDecoders<HttpRouteFilter> = {
 /** Filters of a GRPCRoute rule; other types are rejected. */
 export const grpcRouteFilters = filtersOf(grpcFields);
 
-/** Filters of one GRPCRoute backend. */
 export const grpcBackendFilters = filtersOf({
   ...grpcFields,
   requestMirror: withoutEffect(grpcFields.requestMirror, notSupported),

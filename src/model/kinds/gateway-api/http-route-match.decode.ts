@@ -92,7 +92,6 @@ function byName(matches: Decoder<readonly ValueMatchByName[]>): Decoder<readonly
 }
 
 const everyPath: PathMatch = { type: 'PathPrefix', value: '/' };
-/** The match of a rule without matches. */
 export const everyRequest: HttpRouteMatch = { path: everyPath, headers: [], queryParams: [] };
 
 export const headerMatches = withDefault(byName(listOf(valueMatch(headerName, 4096), 0, 16)), []);

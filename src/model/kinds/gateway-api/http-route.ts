@@ -56,7 +56,6 @@ export interface BackendRef {
   readonly group: string;
   readonly kind: string;
   readonly name: string;
-  /** Absent: the route's namespace. */
   readonly namespace?: string;
   readonly port?: number;
 }

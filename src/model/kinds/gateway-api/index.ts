@@ -26,7 +26,6 @@ export interface SpecOfGatewayApiKind {
   readonly TLSRoute: RouteObject;
 }
 
-/** A row of the kinds table; namespaced by default. */
 function row<Name extends string, Spec extends object>(
   kind: Name,
   plural: string,

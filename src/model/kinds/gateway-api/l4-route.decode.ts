@@ -39,7 +39,6 @@ function withoutHostnames(route: Omit<RouteObject, 'hostnames'>): RouteObject {
   return { ...route, hostnames: [] };
 }
 
-/** Valid but probably unintended. */
 export function l4RouteWarnings(route: RouteObject): FieldError[] {
   return violation.errorsAt(
     'rules[1]',

@@ -141,7 +141,6 @@ function serverErrors(spec: Server, path: string): FieldError[] {
   return errors;
 }
 
-/** Valid but probably unintended (§4.5). */
 export function gatewayWarnings(spec: Gateway): FieldError[] {
   return spec.servers.flatMap(({ tls, port, hosts }, index) => {
     const partial = hosts.flatMap((host, place) =>

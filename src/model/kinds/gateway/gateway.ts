@@ -15,7 +15,6 @@ export interface Server {
   /** `[namespace/]host`; namespace `.` or `*` as written. */
   readonly hosts: readonly string[];
   readonly tls?: ServerTlsSettings;
-  /** Reserved by the API. */
   readonly defaultEndpoint?: string;
   /** Why connections to the server are closed. Set for listeners of the Gateway API only; users cannot write it. */
   readonly closed?: string;
@@ -26,7 +25,6 @@ export interface ServerPort {
   readonly number: number;
   readonly name: string;
   readonly protocol: ApplicationProtocol;
-  /** Deprecated by the API. */
   readonly targetPort?: number;
 }
 

@@ -86,7 +86,6 @@ export function revocationListsOf(secret: Secret, at: Date, previous?: Revocatio
   return checkRevocationLists(Buffer.from(crl).toString('latin1'), authorities, at, previous?.usable);
 }
 
-/** The entry that contains the revocation lists. */
 export function crlKeyOf(secret: Secret): (typeof crlKeys)[number] | undefined {
   return crlKeys.find((key) => secretBytes(secret, key) !== undefined);
 }
@@ -99,7 +98,6 @@ function authoritiesOf(pem: Uint8Array): readonly Certificate[] {
   }
 }
 
-/** {@link trustedRootsOf} for a ConfigMap. */
 export function trustedRootsOfConfigMap({ data, binaryData }: ConfigMap): Either<string, TrustedRoots> {
   const key = rootKeys.find((candidate) => (data[candidate] ?? binaryData[candidate]) !== undefined);
   if (key === undefined) return left('has no entry ca.crt (or cacert)');

@@ -67,7 +67,6 @@ export const endpoints: Decoder<Endpoints> = refine(
     ),
 );
 
-/** Converts each subset to a slice. */
 export function slicesOf({ subsets }: Endpoints): readonly EndpointSlice[] {
   return subsets.map(({ addresses, notReadyAddresses, ports }) => ({
     addressType: 'IPv4',

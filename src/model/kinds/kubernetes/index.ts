@@ -28,7 +28,6 @@ export interface SpecOfKubernetesKind {
   readonly Service: KubernetesService;
 }
 
-/** A row of the kinds table; core group and namespaced by default. */
 function row<Name extends string, Spec>(
   kind: Name,
   plural: string,

@@ -53,7 +53,6 @@ export interface IngressPath {
 }
 
 export interface IngressBackend {
-  /** Any object; not used. */
   readonly resource?: unknown;
   readonly service?: { readonly name: string; readonly port: { readonly number?: number; readonly name?: string } };
 }

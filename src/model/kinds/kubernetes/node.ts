@@ -16,7 +16,6 @@ export interface NodeAddress {
   readonly address: string;
 }
 
-/** Capacity and conditions of the node. */
 const unreadOfStatus = [
   ...['allocatable', 'capacity', 'conditions', 'config', 'daemonEndpoints', 'declaredFeatures', 'features'],
   ...['images', 'nodeInfo', 'phase', 'runtimeHandlers', 'volumesAttached', 'volumesInUse'],

@@ -59,14 +59,12 @@ const ports = withDefault(
   [],
 );
 
-/** How a node runs a container. */
 const unreadOfContainer = [
   ...['args', 'command', 'env', 'envFrom', 'image', 'imagePullPolicy', 'lifecycle', 'livenessProbe', 'name'],
   ...['readinessProbe', 'resizePolicy', 'resources', 'restartPolicy', 'restartPolicyRules', 'securityContext'],
   ...['startupProbe', 'stdin', 'stdinOnce', 'terminationMessagePath', 'terminationMessagePolicy', 'tty'],
   ...['volumeDevices', 'volumeMounts', 'workingDir'],
 ];
-/** Scheduling and runtime settings of the pod. */
 const unreadOfSpec = [
   ...['activeDeadlineSeconds', 'affinity', 'automountServiceAccountToken', 'dnsConfig', 'dnsPolicy'],
   ...['enableServiceLinks', 'ephemeralContainers', 'hostAliases', 'hostIPC', 'hostNetwork', 'hostPID', 'hostUsers'],

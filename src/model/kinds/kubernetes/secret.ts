@@ -21,7 +21,6 @@ const base64: Decoder<string> = refine(text, (value, path): FieldError[] => {
     : [violation.fieldError(path, violation.mustBeHidden('base64', { hint: 'use stringData for plain text' }))];
 });
 
-/** Errors must not contain values. */
 const hidden = (decoder: Decoder<string>): Decoder<string> =>
   describedAs(
     (value: unknown, path: string) => (typeof value === 'string' ? decoder(value, path) : text(undefined, path)),
@@ -38,7 +37,6 @@ export const secret: Decoder<Secret> = reading<Secret>(
   ['immutable', 'type'],
 );
 
-/** One entry as bytes. */
 export function secretBytes({ data, stringData }: Secret, key: string): Uint8Array | undefined {
   const plain = stringData[key];
   if (plain !== undefined) return new TextEncoder().encode(plain);

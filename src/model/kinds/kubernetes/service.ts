@@ -75,7 +75,6 @@ function intOrNone(): Decoder<number> {
   });
 }
 
-/** Fields of load balancers, node ports and address assignment. */
 const unreadOfSpec = [
   ...['allocateLoadBalancerNodePorts', 'externalTrafficPolicy', 'healthCheckNodePort', 'loadBalancerClass'],
   ...['loadBalancerIP', 'loadBalancerSourceRanges', 'ipFamilies', 'ipFamilyPolicy', 'sessionAffinityConfig'],

@@ -29,7 +29,6 @@ import type {
 } from './authorization-policy.ts';
 import { scopeAliases, scopeErrors, scopeFields, scopeRules } from './policy-target.decode.ts';
 
-/** A list of non-empty strings. */
 function texts(violationOf: (text: string) => violation.Violation | undefined, pattern = rules.withoutSpacePattern) {
   const item = refine(name, (value, path) =>
     violation.errorsAt(path, rules.spaceViolation(value) ?? violationOf(value)),
@@ -149,7 +148,6 @@ const rule: Decoder<AuthorizationRule> = struct<AuthorizationRule>(
   }),
 );
 
-/** Number of principals, addresses, hosts, paths and condition values in all rules. */
 function valuesOf({ rules: all = [] }: AuthorizationPolicy): number {
   let sum = 0;
   for (const { from: sources = [], to: operations = [], when = [] } of all)

@@ -37,7 +37,6 @@ export const wildcardPattern = '^(?:\\*|\\*[^*]*[^*\\s]|[^*\\s][^*]*\\*|[^*\\s](
 export function pathViolation(text: string): violation.Violation | undefined {
   if (!text.includes('{')) return wildcardViolation(text);
   if (!text.startsWith('/')) return violation.mustBe('a path that begins with /', text);
-  // A trailing slash is not a segment.
   const segments = text.slice(1).replace(/\/$/, '').split('/');
   for (const segment of segments) {
     const isTemplate = segment === '{*}' || segment === '{**}';
@@ -66,7 +65,6 @@ type ValueCheck = (text: string) => violation.Violation | undefined;
 
 const anything: ValueCheck = () => undefined;
 
-/** Keys of conditions and the checks of their values. */
 const conditionKeys: readonly (readonly [RegExp, ValueCheck])[] = [
   [/^request\.headers\[[:\w!#$%&'*+.^`|~-]+\]$/, anything],
   [/^(?:source|remote|destination)\.ip$/, subnetViolation],
@@ -80,7 +78,6 @@ const conditionKeys: readonly (readonly [RegExp, ValueCheck])[] = [
 
 export const conditionKeyPattern = conditionKeys.map(([{ source }]) => source).join('|');
 
-/** The check for a key's values; `undefined` for an unknown key. */
 export function conditionValues(key: string): ValueCheck | undefined {
   return conditionKeys.find(([pattern]) => pattern.test(key))?.[1];
 }
@@ -221,7 +218,6 @@ function unheardWarnings<T extends object>(
   );
 }
 
-/** Valid but probably unintended. */
 export function authorizationPolicyWarnings(policy: AuthorizationPolicy): FieldError[] {
   const unheard = policy.rules.flatMap(({ from = [], to = [], when = [] }, index) => [
     ...from.flatMap((source, at) => unheardWarnings(source, `rules[${index}].from[${at}].source`, ofSources)),

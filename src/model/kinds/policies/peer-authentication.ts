@@ -6,6 +6,5 @@ export type MutualTlsMode = 'UNSET' | 'DISABLE' | 'PERMISSIVE' | 'STRICT';
 
 export interface PeerAuthentication extends Pick<PolicyScope, 'selector'> {
   readonly mtls?: MutualTlsMode;
-  /** Modes by workload port. */
   readonly portLevelMtls?: Readonly<Record<string, MutualTlsMode>>;
 }

@@ -65,7 +65,6 @@ function unknownTarget({ group, kind }: PolicyTargetReference): violation.Violat
   return violation.unknownReference(`must refer to a ${targets.map(ofGroup).join(', a ')}, got a ${got}`, got);
 }
 
-/** `{matchLabels}`. */
 const matchLabels: Decoder<Readonly<Record<string, string>>> = mapped(
   struct<{ labels: Readonly<Record<string, string>> }>(
     restrictions({ labels: withDefault(selectorLabels, {}, 'matchLabels') }),
@@ -73,13 +72,11 @@ const matchLabels: Decoder<Readonly<Record<string, string>>> = mapped(
   ({ labels }) => labels,
 );
 
-/** Fields of every kind with a {@link PolicyScope}. */
 export const scopeFields = {
   selector: restricting(optional(matchLabels)),
   targetRefs: restricting(optional(list(targetReference))),
 };
 
-/** The form with a single reference. */
 export function scopeAliases<T extends PolicyScope>(): Aliases<T> {
   const aliases: Aliases<PolicyScope> = {
     targetRef: ['targetRefs', mapped(targetReference, (reference) => [reference])],
@@ -140,7 +137,6 @@ export function decodeScoped<A extends Pick<PolicyScope, 'targetRefs'>>(
   )(spec, '');
 }
 
-/** Valid but probably unintended. */
 export function scopeWarnings({ selector, targetRefs }: PolicyScope): FieldError[] {
   const selectsAll = selector !== undefined && Object.keys(selector).length === 0;
   return [
@@ -177,7 +173,6 @@ export function targetWarnings(targetRefs: PolicyScope['targetRefs']): FieldErro
   ];
 }
 
-/** Reports if more than one of the fields is set. */
 export function onlyOneOf<T extends object>(
   value: T,
   fields: readonly (keyof T & string)[],

@@ -8,7 +8,6 @@ export interface PolicyTargetReference {
 
 /** The workloads that a policy applies to. With neither field, all of its namespace, or of the mesh in the root namespace. */
 export interface PolicyScope {
-  /** Workload labels. */
   readonly selector?: Readonly<Record<string, string>>;
   readonly targetRefs?: readonly PolicyTargetReference[];
 }

@@ -122,7 +122,6 @@ function fetchedIssuerErrors({ jwtRules }: RequestAuthentication, path: string):
   return limitErrors(fieldPath(path, 'jwtRules'), fetched, maxFetchedIssuers, 'issuers whose keys are fetched');
 }
 
-/** Valid but probably unintended. */
 export function requestAuthenticationWarnings({ jwtRules }: RequestAuthentication): FieldError[] {
   return jwtRules.flatMap(({ audiences, timeoutMs = 0 }, index) => [
     ...violation.errorsAt(

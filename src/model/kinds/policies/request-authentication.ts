@@ -18,7 +18,6 @@ export interface JwtRule {
   readonly issuer: string;
   readonly audiences?: readonly string[];
   readonly jwksUri?: string;
-  /** A JSON Web Key Set. */
   readonly jwks?: string;
   readonly fromHeaders?: readonly { readonly name: string; readonly prefix?: string }[];
   readonly fromParams?: readonly string[];

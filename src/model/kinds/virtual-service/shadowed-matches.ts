@@ -5,7 +5,6 @@ import type { FieldError } from '../../fields/decode.ts';
 import * as violation from '../../fields/violation.ts';
 import type { HttpMatchRequest, VirtualService } from './virtual-service.ts';
 
-/** A match and the earlier route that shadows it. */
 export interface ShadowedMatch extends FieldError {
   /** Path of the earlier route: `http[0]`. */
   readonly by: string;
@@ -89,7 +88,6 @@ function matchesEveryRequest({ name: _1, statPrefix: _2, ignoreUriCase: _3, uri,
   return anyPath && Object.keys(conditions).length === 0;
 }
 
-/** Conditions of a match other than the path. */
 interface Conditions {
   readonly ignoresCase: boolean;
   /** One text per condition: `method {"exact":"GET"}`, `headers.x {"exact":"1"}`. */
@@ -100,7 +98,6 @@ interface EarlierMatch extends Conditions {
   readonly index: number;
 }
 
-/** Matches every path. */
 const anyPath = '/';
 /** Prefix-shadowed matches reported per object. */
 const maxOfObject = 20;

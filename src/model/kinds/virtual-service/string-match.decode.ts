@@ -46,7 +46,6 @@ const nonEmptyMatch = refine(written, (match, path) =>
     : [],
 );
 
-/** `{exact}`, `{prefix}` or `{regex}`. */
 export const stringMatch: Decoder<StringMatch> = describedAs(
   (value: unknown, path: string): Decoded<StringMatch> => {
     // `*` alone is not an expression; it has a meaning for headers and parameters only.
@@ -57,7 +56,6 @@ export const stringMatch: Decoder<StringMatch> = describedAs(
   { type: 'narrowed', of: written, by: { minProperties: 1, maxProperties: 1 } },
 );
 
-/** A match on the method or authority, which every request has. */
 export const headerMatch: Decoder<StringMatch> = refine(stringMatch, (match, path) =>
   'prefix' in match && match.prefix === ''
     ? [violation.fieldError(fieldPath(path, 'prefix'), violation.empty('remove the match to match all'))]

@@ -65,7 +65,6 @@ export function plainHeaderNameViolation(header: string): violation.Violation | 
   return violation.mustBe('a header name', header);
 }
 
-/** Checks the name of a header that is set from a verified token. */
 export function claimHeaderViolation(header: string): violation.Violation | undefined {
   if (!isPseudoHeader(header)) return headerNameViolation(header);
   return violation.notAllowed('must not be a pseudo-header', header);
@@ -343,7 +342,6 @@ function claimErrors(spec: V.VirtualService, path: string): FieldError[] {
   );
 }
 
-/** Paths of matches on token claims. */
 export function claimMatches({ http = [] }: V.VirtualService): string[] {
   return http.flatMap(({ match = [] }, index) =>
     match.flatMap((one, matchIndex) =>

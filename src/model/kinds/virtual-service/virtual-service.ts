@@ -166,7 +166,6 @@ export interface HeaderOperations {
   readonly remove?: readonly string[];
 }
 
-/** 0 to 100, with fractions. */
 export interface Percent {
   readonly value: number;
 }

@@ -128,7 +128,6 @@ function partialHostErrors({ hosts, ports, resolution }: ServiceEntry, path: str
 
 const endpointsPath = (path: string, index: number): string => `${fieldPath(path, 'endpoints')}[${index}]`;
 
-/** Limits of the expansion. */
 function sizeErrors(spec: ServiceEntry, path: string): FieldError[] {
   const clusters = spec.hosts.length * spec.ports.length;
   const { addresses = [], endpoints = [], subjectAltNames = [] } = spec;
@@ -197,7 +196,6 @@ function addressErrors(spec: ServiceEntry, path: string): FieldError[] {
   });
 }
 
-/** `/32` or `/128`. */
 export function isSingleAddress(cidr: string): boolean {
   return cidr.endsWith(cidr.includes(':') ? '/128' : '/32');
 }
@@ -334,7 +332,6 @@ function endpointPortErrors(spec: ServiceEntry, path: string): FieldError[] {
   );
 }
 
-/** Valid but probably unintended (§4.5). */
 export function serviceEntryWarnings(spec: ServiceEntry): FieldError[] {
   const tcpOnly = spec.ports.length > 0 && spec.ports.every(({ protocol }) => isTcp(protocol) && !isTls(protocol));
   const blurred = spec.hosts.length > 1 && tcpOnly && (spec.addresses?.length ?? 0) === 0;

@@ -253,7 +253,6 @@ function sidecarErrors(spec: Sidecar, path: string): FieldError[] {
   ];
 }
 
-/** Valid but probably unintended (§4.5). */
 export function sidecarWarnings(spec: Sidecar): FieldError[] {
   const selectsAll = spec.workloadSelector !== undefined && Object.keys(spec.workloadSelector.labels).length === 0;
   return [

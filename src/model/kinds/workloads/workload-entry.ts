@@ -2,7 +2,6 @@
 export interface WorkloadEntry {
   /** An IP, a host name, or `unix:///path`; may be empty if `network` is set. */
   readonly address: string;
-  /** Port name → number. */
   readonly ports?: Readonly<Record<string, number>>;
   readonly labels?: Readonly<Record<string, string>>;
   readonly network?: string;

@@ -8,13 +8,11 @@ import { worstHealth } from './consul-instance.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A response is not valid catalog JSON. */
 export class InvalidCatalog extends Error {}
 
 export interface NodeServices {
   /** Absent if the node does not exist, or the token may not read it. */
   readonly node?: ConsulNode;
-  /** Instances of mesh services. */
   readonly instances: readonly ConsulInstance[];
 }
 

@@ -1,5 +1,3 @@
-/** Service instances in Consul's catalog. */
-
 /** Worst first. */
 export type ConsulHealth = 'critical' | 'warning' | 'passing';
 
@@ -45,7 +43,6 @@ export function worstHealth(statuses: Iterable<ConsulHealth | undefined>): Consu
   return worst;
 }
 
-/** The instance with the worst of its own status and those of the checks. */
 export function withChecks(instance: ConsulInstance, checks: ConsulChecks): ConsulInstance {
   const ofNode = checks.get(instance.node.name);
   if (ofNode === undefined) return instance;

@@ -18,14 +18,12 @@ export interface ConvertedService {
   /** Absent if the service cannot be served. */
   readonly service?: Service;
   readonly endpoints: readonly Endpoint[];
-  /** Parts that are left out, with reasons. */
   readonly problems: readonly string[];
 }
 
 /** All services of Consul are in this namespace. */
 export const consulNamespace = 'default';
 const suffix = '.service.consul';
-/** Maximum length of a DNS name. */
 const maxHostLength = 253;
 /** Larger weights would exceed Envoy's maximum sum. */
 const maxWeight = 65_535;

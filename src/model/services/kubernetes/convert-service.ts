@@ -37,7 +37,6 @@ export function convertService(
   };
 }
 
-/** `web.shop.svc.cluster.local`. */
 function hostnameOf({ name, namespace }: Pick<Config, 'name' | 'namespace'>, domain: string): string {
   return `${name}.${namespace}.svc.${domain}`;
 }
@@ -103,7 +102,6 @@ const trafficDistributions: ReadonlyMap<string, ServiceAttributes['trafficDistri
   ['PreferSameNode', 'PreferSameNode'],
 ]);
 
-/** Whether the service selects pods. */
 export function hasSelector({ spec: { spec } }: Config<KubernetesService>): boolean {
   return spec.type !== 'ExternalName' && Object.keys(spec.selector ?? {}).length > 0;
 }

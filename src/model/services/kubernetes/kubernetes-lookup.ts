@@ -8,7 +8,6 @@ import { portNamed, type Workload } from '../workload.ts';
 import { portsByName } from './pod-workload.ts';
 import { soleAt } from './pods.ts';
 
-/** A service with a selector. */
 export interface SelectingService {
   readonly hostname: string;
   readonly ports: readonly KubernetesServicePort[];

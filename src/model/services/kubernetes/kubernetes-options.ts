@@ -1,10 +1,8 @@
 import type { MeshNetworks } from '../../mesh/mesh-networks.ts';
 import type { ExportRule } from '../visibility.ts';
 
-/** Settings of the Kubernetes registry. */
 export interface KubernetesOptions extends ExportRule {
   readonly trustDomain: string;
-  /** Suffix of host names, `cluster.local`. */
   readonly domain: string;
   readonly clusterId: string;
   readonly defaultServiceExportTo: readonly string[];

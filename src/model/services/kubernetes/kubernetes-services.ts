@@ -38,7 +38,6 @@ import { ServiceSlices } from './service-slices.ts';
 import { sliceEndpoints } from './slice-endpoints.ts';
 import { Users } from './users.ts';
 
-/** The result for one Service, and its inputs. */
 interface ServiceRecord {
   /** Absent in {@link nothing}. */
   readonly config?: Config<KubernetesService>;
@@ -70,7 +69,6 @@ export interface KubernetesWorkloads {
   readonly nodes: readonly Config<KubernetesNode>[];
 }
 
-/** Input kinds. */
 export const kubernetesServiceKinds: ReadonlySet<string> = new Set([
   ...['Service', 'Endpoints', 'EndpointSlice', 'Pod', 'Node', 'Namespace'],
 ]);
@@ -114,7 +112,6 @@ export class KubernetesServices {
     }
   }
 
-  /** Pods, Nodes and EndpointSlices. */
   *objects(): Iterable<Config> {
     yield* this.#pods.pods;
     yield* this.#pods.nodes;

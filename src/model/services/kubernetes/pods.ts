@@ -21,7 +21,6 @@ export class Pods {
   readonly #nodes = new Map<string, Config<KubernetesNode>>();
   #podList: readonly Config<KubernetesPod>[] | undefined;
   #nodeList: readonly Config<KubernetesNode>[] | undefined;
-  /** Pods by node. */
   readonly #onNode = new Users();
   /** By `namespace/name`. An immutable snapshot. */
   byName = PersistentMap.empty<Workload>();
@@ -104,7 +103,6 @@ export class Pods {
     return soleAt(this.byAddress, namespace, address);
   }
 
-  /** @param key of {@link addressIn} */
   #refile(key: string, removed: Workload | undefined, added: Workload | undefined): void {
     const there = (this.byAddress.get(key) ?? []).filter((workload) => workload !== removed);
     const now = added === undefined ? there : [...there, added].sort(byName);

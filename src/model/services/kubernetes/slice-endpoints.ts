@@ -4,7 +4,6 @@ import { endpointId } from '../same-endpoint.ts';
 import type { Endpoint } from '../service.ts';
 import type { EndpointTemplate, Workload } from '../workload.ts';
 
-/** Look-ups and settings for the conversion. */
 export interface SliceContext {
   readonly namespace: string;
   /** Whether the service has a selector. Without one, endpoints are managed externally and used as they are. */
@@ -13,11 +12,8 @@ export interface SliceContext {
   readonly publishNotReady: boolean;
   /** Draining endpoints are kept, for their sessions. */
   readonly drains: boolean;
-  /** A pod of the service's namespace by name. */
   podNamed(name: string): Workload | undefined;
-  /** A pod of the service's namespace by address. */
   podAt(address: string): Workload | undefined;
-  /** Template for an address without a pod. */
   templateAt(address: string, nodeName: string | undefined): EndpointTemplate;
 }
 
@@ -25,7 +21,6 @@ export interface SliceEndpoints {
   readonly endpoints: readonly Endpoint[];
   /** `namespace/name` of referenced pods that are not yet known: their endpoints are left out. */
   readonly pending: readonly string[];
-  /** Addresses without a pod. */
   readonly bare: readonly string[];
 }
 

@@ -9,7 +9,6 @@ export class Users {
     for (const use of uses) yield* this.#users.get(use) ?? [];
   }
 
-  /** Replaces the keys that a service looked up. */
   put(service: string, previous: ReadonlySet<string>, now: ReadonlySet<string>): void {
     for (const use of previous) {
       if (now.has(use)) continue;

@@ -10,12 +10,10 @@ import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import { maxAttachedMatches } from '../../kinds/object-limits.ts';
 import { routeUnits } from '../../kinds/virtual-service/virtual-service.size.ts';
 
-/** A route's usage of a share. */
 interface Attached extends LimitShare {
   readonly config: Config<RouteObject>;
   /** Units of its matches with all filters and backends, for all hosts. */
   cost: number;
-  /** Matches for all hosts. */
   matches: number;
 }
 

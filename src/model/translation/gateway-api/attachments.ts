@@ -10,7 +10,6 @@ import { isServedByNarrower, type KnownGateway, type KnownListener, routeKindsOf
 import { namedListeners } from './named-listeners.ts';
 import type { TranslationContext, TranslationWarning } from './translation-context.ts';
 
-/** A route at a listener. */
 export interface ListenerAttachment {
   readonly route: Config<RouteObject>;
   readonly listener: KnownListener;
@@ -26,7 +25,6 @@ export interface ServiceAttachment {
   readonly service: Config<KubernetesService>;
   /** Absent: all ports. */
   readonly port?: number;
-  /** See {@link ListenerAttachment}. */
   readonly isClosed?: true;
 }
 
@@ -48,7 +46,6 @@ export interface ParentRefusal {
 /** Result of a parent reference; `foreign`: the parent belongs to another controller or to none. */
 export type ParentOutcome = 'attached' | 'foreign' | ParentRefusal;
 
-/** Receives the result of each parent reference. */
 export type ParentOutcomeListener = (route: Config<RouteObject>, index: number, outcome: ParentOutcome) => void;
 
 /** @param gateways by `namespace/name` */

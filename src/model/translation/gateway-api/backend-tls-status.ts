@@ -15,7 +15,6 @@ import type { CredentialIndex } from '../../push-context/credential-index.ts';
 import type { ListenerAttachment } from './attachments.ts';
 import { condition, type ObjectCondition, type RouteStatus } from './object-conditions.ts';
 
-/** Limit of the API. */
 const maxAncestors = 16;
 
 type GatewaysByService = ReadonlyMap<string, ReadonlySet<Config>>;

@@ -6,7 +6,6 @@ import { isWildcard } from '../../fields/hostname.ts';
 import type { StringMatch } from '../../kinds/virtual-service/string-match.ts';
 import type { PlacedRoute } from './http-route-rules.ts';
 
-/** Whether the translation of a route depends on the host. */
 export function dependsOnHost({ http: { redirect } }: PlacedRoute): boolean {
   return redirect?.includesPort === true;
 }

@@ -8,7 +8,6 @@ import { generatedNameMark, generatedObject } from './generated-object.ts';
 import { type ListenerRefusal, tlsOf } from './listener-tls.ts';
 import type { TranslationContext, TranslationWarning } from './translation-context.ts';
 
-/** A listener that routes may attach to. */
 export interface KnownListener {
   readonly gateway: Config<KubernetesGateway>;
   readonly listener: Listener;
@@ -19,13 +18,11 @@ export interface KnownListener {
   readonly hostname: string;
   /** Absent if the listener is not active; the reason is reported. */
   readonly server?: Server;
-  /** Why it is not active. */
   readonly refusal?: ListenerRefusal;
   /** Not active, but closes its connections: on a TLS port they would reach another listener, which may require less of its clients. */
   readonly closes?: true;
 }
 
-/** A Gateway and its listeners. */
 export interface KnownGateway {
   /** `undefined` for an unknown class. */
   readonly isImplementedHere: boolean | undefined;

@@ -11,7 +11,6 @@ import { closedPlace, dependsOnEntrance, type PlacedRoute, routeNameOf, routesOf
 import { byPrecedence, matchesEverything } from './precedence.ts';
 import type { TranslationContext } from './translation-context.ts';
 
-/** @param listeners of one Gateway */
 export function* gatewayVirtualServices(
   listeners: readonly KnownListener[],
   attachments: readonly ListenerAttachment[],

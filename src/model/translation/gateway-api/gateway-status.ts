@@ -37,7 +37,6 @@ export function servicesByGateway(
   return found;
 }
 
-/** Limit of the API. */
 const maxAddresses = 16;
 
 /**
@@ -230,7 +229,6 @@ function overlapOf(one: KnownListener | undefined, listeners: readonly KnownList
 
 interface Addresses {
   readonly addresses: GatewayStatus['addresses'];
-  /** Why there are no addresses. */
   readonly problem?: string;
 }
 

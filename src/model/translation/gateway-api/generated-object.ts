@@ -10,7 +10,6 @@ export interface GeneratedObject<Spec> {
   readonly creationTimestamp: number;
   readonly annotations: Readonly<Record<string, string>>;
   readonly partOrigins: NonNullable<Config['partOrigins']>;
-  /** The main source object. */
   readonly of: Config;
 }
 

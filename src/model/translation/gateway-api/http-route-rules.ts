@@ -32,7 +32,6 @@ import type { TranslationContext, TranslationWarning } from './translation-conte
 
 /** Scheme and port on which requests arrive. */
 export interface Entrance {
-  /** Requests come from clients in the mesh. */
   readonly inMesh?: true;
   readonly port?: number;
   readonly scheme?: 'http' | 'https';
@@ -114,7 +113,6 @@ function valuesByName(
   );
 }
 
-/** The action of a rule. */
 class RuleAction {
   readonly headers: Pick<HttpRoute, 'headers'>;
   readonly #route: Config<RouteObject>;

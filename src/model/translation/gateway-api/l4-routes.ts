@@ -39,7 +39,6 @@ export function* l4VirtualServices(
 /** Match key of a TCPRoute. */
 const everyConnection = 'every connection';
 
-/** Names that a route matches. */
 function matchKeysOf({ route, hosts }: ListenerAttachment): readonly string[] {
   return route.kind === 'TCPRoute' ? [everyConnection] : hosts;
 }

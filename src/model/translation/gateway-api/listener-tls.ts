@@ -5,7 +5,6 @@ import { knownCipherSuites } from '../../kinds/gateway/server-tls.decode.ts';
 import type { KubernetesGateway, Listener, ListenerTls } from '../../kinds/gateway-api/kubernetes-gateway.ts';
 import type { TranslationContext, TranslationWarning } from './translation-context.ts';
 
-/** Why a listener is not active. */
 export interface ListenerRefusal {
   /** Reason of the Gateway API's condition ResolvedRefs; `Invalid` if the cause is not a reference. */
   readonly reason: 'InvalidCertificateRef' | 'RefNotPermitted' | 'Invalid';
@@ -98,7 +97,6 @@ function isAutoPassthrough({ labels }: Config, { port, tls }: Listener): boolean
 }
 
 interface CipherSuites {
-  /** Absent: the defaults. */
   readonly cipherSuites?: readonly string[];
   readonly unknownSuites: readonly string[];
 }

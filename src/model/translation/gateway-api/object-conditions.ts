@@ -15,7 +15,6 @@ interface ConditionedStatus {
 }
 
 export interface ClassStatus extends ConditionedStatus {
-  /** Feature names of the Gateway API. */
   readonly supportedFeatures: readonly string[];
 }
 

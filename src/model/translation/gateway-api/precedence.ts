@@ -2,7 +2,6 @@
 import { compareText } from '../../config/config.ts';
 import type { HttpRouteMatch } from '../../kinds/gateway-api/http-route.ts';
 
-/** A match and its precedence criteria. */
 export interface Placed {
   readonly match: HttpRouteMatch;
   /** Creation time of the route, and its unique name ({@link routeNameOf}). */

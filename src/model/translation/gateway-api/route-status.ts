@@ -40,7 +40,6 @@ function rulesOf({ spec: { rules } }: Config<RouteObject>): ObjectCondition[] {
 
 /** Worst first: a reference that is not permitted, then an invalid kind, then a missing object. */
 const worst: readonly MissingBackend['reason'][] = ['RefNotPermitted', 'InvalidKind', 'BackendNotFound'];
-/** Maximum number of objects named in a message. */
 const maxNamed = 5;
 
 function resolvedRefs(route: Config<RouteObject>, context: TranslationContext, isInMesh: boolean): ObjectCondition {

@@ -26,7 +26,6 @@ export function* serviceVirtualServices(
   return all;
 }
 
-/** Routes of a Service for the same clients. */
 export interface ClientsRoutes {
   readonly service: Config<KubernetesService>;
   /** Namespace of the clients; the Service's own means all. */

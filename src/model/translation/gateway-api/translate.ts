@@ -18,7 +18,6 @@ import {
 } from './translation-context.ts';
 
 export interface GatewayApiTranslation {
-  /** Gateways and VirtualServices by key. */
   readonly objects: ReadonlyMap<string, Config>;
   /** Problems, keyed by a text that changes with the version of the object. */
   readonly problems: ReadonlyMap<string, Problem>;
@@ -58,7 +57,6 @@ export function translateGatewayApi(
   return atOnce(translatingGatewayApi(sources, domain, previous));
 }
 
-/** {@link translateGatewayApi} in steps. */
 export function* translatingGatewayApi(
   sources: GatewayApiSources,
   domain: string,

@@ -13,7 +13,6 @@ import { isDiscovered } from '../../services/kubernetes/discovery-namespaces.ts'
 export const routeKinds = ['HTTPRoute', 'GRPCRoute', 'TLSRoute', 'TCPRoute'] as const;
 export type RouteKind = (typeof routeKinds)[number];
 
-/** Kinds that the translation reads. */
 export type GatewayApiSources = Pick<
   ConfigSet,
   'GatewayClass' | 'KubernetesGateway' | RouteKind | 'ReferenceGrant' | 'Namespace' | 'Service'
@@ -38,7 +37,6 @@ export const controllerName = 'istio.io/gateway-controller';
 /** The default class: implemented by {@link controllerName} even without a GatewayClass object. */
 export const defaultClass = 'istio';
 
-/** Classification of a warning. */
 export interface TranslationWarning {
   readonly code: WarningCode | 'LIMIT_EXCEEDED';
   /** Kind and namespace of a missing object. */
@@ -105,7 +103,6 @@ export class TranslationContext {
     return isDiscovered(namespace, this.#namespaces.get(namespace)?.labels, [selector]);
   }
 
-  /** Whether a cross-namespace reference is permitted. */
   isGranted(from: ReferenceSource, to: ReferenceTarget): boolean {
     return this.#grants.allows(from, to);
   }
