@@ -1,9 +1,9 @@
 /**
- * A bounded queue that shares its capacity and its service order fairly by key, level by level: round-robin over namespaces, within a
- * namespace over accounts, within an account over connections. A key may use the full capacity while no other key needs it. When the queue
- * is full, the key with the most items loses one; the new item is rejected only if no key has more items than its own.
- * Also used as the set of resources that tenants occupy (registrations, streams). Callers then never use {@link FairQueue.next} and must
- * release what {@link FairQueue.add} returns.
+ * A bounded queue that is fair by key, level by level: round-robin over namespaces, within a namespace over accounts, within an account
+ * over connections. One key may use the full capacity while no other needs it. When the queue is full, the key with the most items loses
+ * one; the new item is rejected only if no key has more items than its own.
+ * Also counts resources that tenants occupy (registrations, streams): such callers never use {@link FairQueue.next} and must release what
+ * {@link FairQueue.add} returns.
  */
 
 /** From the outermost level to the innermost: namespace, account, connection. All keys of one queue have the same number of levels. */
@@ -56,7 +56,7 @@ export class FairQueue<Item> {
     return this.size < this.#options.maxItems || this.#isBelowLargest(key);
   }
 
-  /** @returns the rejected item (the new one, or one of the key with the most items); `undefined` if there is capacity for all */
+  /** @returns the rejected item, which is the new one or one of the key with the most items */
   add(item: Item, key: ShareKey): Item | undefined {
     if (this.#isFull(key)) return item;
     this.#insert(item, key);
@@ -130,7 +130,7 @@ export class FairQueue<Item> {
     });
   }
 
-  /** The last item of the key with the most items, level by level. On a tie, an item of `newKey`. */
+  /** The last item of the key with the most items; on a tie, of `newKey`. */
   #largest(newKey: ShareKey): Item {
     let share = this.#root;
     for (let level = 0; share.items.length === 0; level++) {
@@ -146,7 +146,7 @@ function emptyShare<Item>(): Share<Item> {
   return { count: 0, children: new Map(), items: [] };
 }
 
-/** Returns the next ready item and moves its keys behind all others of their levels. */
+/** Also moves the keys of the returned item behind all others of their levels. */
 function firstOf<Item>({ items, children }: Share<Item>, isReady: (item: Item) => boolean): Item | undefined {
   for (const item of items) if (isReady(item)) return item;
   for (const [name, child] of children) {

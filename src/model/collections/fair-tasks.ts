@@ -6,7 +6,6 @@ export interface FairTasksOptions {
   /** Concurrent tasks of one outermost key. Default: {@link maxRunning}. */
   readonly maxRunningOfKey?: number;
   readonly maxWaiting: number;
-  /** Waiting tasks of one key, per level. */
   readonly maxWaitingOfKey?: readonly (number | undefined)[];
 }
 

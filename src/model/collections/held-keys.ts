@@ -1,7 +1,6 @@
 /**
- * Keys that are useful only while all their holders (objects) are alive; reports a key when one of its holders was garbage-collected.
- * A holder is registered with the FinalizationRegistry once: registrations stay until the object is collected, so one per key would
- * accumulate on a holder that lives for weeks.
+ * Keys that are useful only while all their holders (objects) are alive; reports a key when one of its holders was garbage-collected. Each
+ * holder has a single FinalizationRegistry entry, because one per key would accumulate on a holder that lives for weeks.
  */
 import { onceFor } from './once-for.ts';
 

@@ -1,7 +1,7 @@
 /**
- * Items in insertion order with links to their neighbours: finding the oldest and removing any item cost O(1).
- * A `Map` has no cheap access to its oldest entry: a new iterator passes over all deleted entries, and a retained iterator keeps every
- * former hash table of the map alive.
+ * A queue with O(1) access to the oldest item and O(1) removal.
+ * A `Map` has no cheap access to its oldest entry: a new iterator passes over all deleted entries, and a retained one keeps every former
+ * hash table alive.
  */
 
 /** An item may be in one queue only. */

@@ -1,7 +1,6 @@
 /**
- * An immutable map. A new version copies the path to each changed entry and shares the rest (hash trie with 32 branches; keys of equal hash
- * share a leaf).
- * Iterates in hash order: the same for the same keys on every machine, but not insertion order.
+ * An immutable map. A new version copies the path to each changed entry and shares the rest (hash trie with 32 branches). Iterates in hash
+ * order, which is the same on every machine.
  */
 import { atOnce, type Steps } from '../../runtime/turns.ts';
 
@@ -91,10 +90,7 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
     for (const [key, value] of walk(this.#root)) visit(value, key, this);
   }
 
-  /**
-   * Keys that only one of the maps has, or whose values differ. Skips shared nodes, so the cost depends on the differing entries if one map
-   * was derived from the other.
-   */
+  /** Skips shared nodes: the cost depends on the differing entries if one map was derived from the other. */
   differingKeys(other: PersistentMap<V>): Iterable<string> {
     return differences(this.#root, other.#root);
   }

@@ -34,7 +34,6 @@ export class SortedList<T> {
     return new SortedList(blocks, sorted.length, compare);
   }
 
-  /** All items as one array, built once. */
   get items(): readonly T[] {
     this.#items ??= this.#blocks.length === 1 ? this.#blocks[0]! : ([] as T[]).concat(...this.#blocks);
     return this.#items;

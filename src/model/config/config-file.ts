@@ -1,7 +1,6 @@
 /**
  * Reads a file of configuration objects: YAML text in, objects and problems out. Pure and deterministic.
- * Documents that are unchanged from the previous version of the file are not decoded again: an edit of one object costs one object, and
- * unchanged objects keep their identity.
+ * Documents that are unchanged from the previous version are not decoded again, and their objects keep their identity.
  */
 import { hash } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
@@ -198,11 +197,7 @@ class DocumentReader {
     this.report('warning', position, { code: 'YAML_INVALID', message }, {});
   }
 
-  /**
-   * Limits the nesting of one object: a deeply nested one would overflow the stack of every reader and block the rest of its file.
-   *
-   * @param value the parsed part
-   */
+  /** Rejects deep nesting, which would overflow the stack of every reader. @param value the parsed part */
   refuseDepth(value: unknown): void {
     const envelope = readEnvelope(value);
     if (envelope._tag === 'skipped') this.reportSkipped(envelope, '');
@@ -403,8 +398,8 @@ export function withoutRepetitions(configs: readonly Config[]): {
 }
 
 /**
- * The problem of an object whose key is already used. None if both objects are equal. A different object is ignored, which is a warning; if
- * the first one is invalid it is an error, because neither applies.
+ * The problem of an object whose key is already used; none if both are equal. A different object is ignored, which is a warning; it is an
+ * error if the first one is invalid, because neither applies.
  */
 export function repetition(config: Config, first: Config): readonly [Problem?] {
   const isValid = first.standsFor === undefined;

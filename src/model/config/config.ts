@@ -13,14 +13,14 @@ export interface Config<Spec = unknown> {
   readonly creationTimestamp: number;
   /** Revision of the spec, assigned by the API server; absent for other sources. */
   readonly generation?: number;
-  /** Assigned by the API server: an object that was deleted and recreated has another one. Absent for other sources. */
+  /** Assigned by the API server: a recreated object has another one. Absent for other sources. */
   readonly uid?: string;
   /** The object has a deletion timestamp: it is being deleted. */
   readonly isEnding?: true;
   readonly spec: Spec;
   /** The status as written; only a WorkloadEntry's health is read from it. */
   readonly status?: unknown;
-  /** Where the object was written. Absent for objects that did not come from a file. */
+  /** Absent for objects that did not come from a file. */
   readonly source?: SourcePosition;
   /**
    * For an object that the control plane generated: the source of each of its parts, by path in the spec (`http[2]`). Absent for objects
@@ -34,16 +34,15 @@ export interface Config<Spec = unknown> {
    * ignored. Set by the control plane.
    */
   readonly isWithoutEndpoints?: true;
-  /** The paths of this Ingress respond with 503, because the Ingresses of its namespace have too many. Set by the control plane. */
+  /** The paths of this Ingress respond with 503, because those of its namespace have too many. Set by the control plane. */
   readonly isClosed?: true;
-  /** The control plane generated the object from objects of this kind, possibly of several namespaces. */
+  /** The control plane generated the object, possibly from several namespaces. */
   readonly generatedFrom?: 'Ingress';
 }
 
 export interface StandsFor {
   /** Kind of the rejected object; its stand-in may be of another kind. */
   readonly kind: string;
-  /** `AuthorizationPolicy shop/web`, as far as the name could be read. */
   readonly object: string;
   /** Absent if the object cannot be identified: any object of its file may be its earlier version. */
   readonly key?: ConfigKey;
@@ -63,7 +62,6 @@ export interface SourcePosition {
   readonly item?: string;
 }
 
-/** Identifies one object: in change notifications, and as the source of a generated resource. */
 export interface ConfigKey {
   readonly kind: string;
   readonly namespace: string;

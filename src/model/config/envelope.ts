@@ -19,7 +19,6 @@ export interface Envelope {
   readonly apiVersion: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** Milliseconds since the epoch, if the object has it. */
   readonly creationTimestamp?: number;
   readonly generation?: number;
   readonly uid?: string;
@@ -32,17 +31,15 @@ export interface BadEnvelope {
   readonly _tag: 'bad';
   /** Absent if the object cannot be identified. */
   readonly key?: ConfigKey;
-  /** The part to decode, if the kind is read. */
   readonly body?: { readonly kind: KindName; readonly spec: unknown };
   readonly errors: readonly FieldError[];
 }
 
-/** An object that is not decoded. */
 export interface Skipped {
   readonly _tag: 'skipped';
   /** Absent for Kubernetes' own kinds, which manifests contain beside those of the mesh. */
   readonly problem?: {
-    /** An error if the object seems intended to restrict access: a skipped restriction has no other report. */
+    /** An error if the object seems to restrict access: nothing else reports a skipped restriction. */
     readonly severity: 'error' | 'warning';
     readonly violation: violation.Violation;
   };
@@ -85,7 +82,7 @@ const metadataFields = [
   ...['deletionGracePeriodSeconds', 'ownerReferences', 'managedFields', 'clusterName'],
 ];
 
-/** Metadata with corrected field names: a misspelled field counts as the intended one if that one is absent. */
+/** Metadata in which a misspelled field counts as the intended one, if that one is absent. */
 export function correctedMetadata(metadata: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const misspelt = misspeltMetadata(metadata).filter(([, meant]) => !Object.hasOwn(metadata, meant));
   if (misspelt.length === 0) return metadata;
@@ -125,8 +122,8 @@ export function kindNameOf(apiVersion: unknown, kind: string): string {
 }
 
 /**
- * The kind of an object. For kinds that restrict access also the intended kind, if the group is empty or nearly Istio's, or the kind is
- * misspelled. `undefined` for kinds that are not read.
+ * The kind of an object. For kinds that restrict access also the intended kind, if group or kind is misspelled. `undefined` for kinds that
+ * are not read.
  */
 export function intendedKind(apiVersion: unknown, kind: string): KindName | undefined {
   const written = typeof apiVersion === 'string' ? apiVersion : undefined;
@@ -299,7 +296,7 @@ function texts(value: unknown, path: string, errors: FieldError[]): Readonly<Rec
   return value as Readonly<Record<string, string>>;
 }
 
-/** §4.5: rejects annotations that only the control plane itself may set, or that are not allowed on these kinds. */
+/** §4.5: rejects annotations that are reserved for the control plane or not allowed on the kind. */
 function annotationErrors(annotations: Readonly<Record<string, string>>, kind: string): FieldError[] {
   if (annotations === none) return [];
   return Object.entries(annotations).flatMap(([key, value]) => {

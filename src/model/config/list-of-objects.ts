@@ -3,9 +3,7 @@ import { isObject } from '../../runtime/json-object.ts';
 
 const suffix = 'List';
 
-/**
- * The items of a list; `undefined` for any other value. Items of a typed list without `kind` and `apiVersion` inherit those of the list.
- */
+/** The items of a list; `undefined` for any other value. Items of a typed list inherit its `kind` and `apiVersion`. */
 export function itemsOfList(value: unknown): readonly unknown[] | undefined {
   if (!isObject(value)) return undefined;
   const { apiVersion, kind, items } = value;

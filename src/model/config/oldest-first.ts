@@ -7,8 +7,8 @@ export interface LimitShare {
 }
 
 /**
- * The items beyond a limit. The oldest are kept; a small item is kept even if an older, larger one exceeded the limit. The result does not
- * depend on the order of the arguments.
+ * The items beyond a limit. The oldest are kept; a small item is kept even if an older, larger one exceeded the limit. Independent of the
+ * order of the arguments.
  */
 export function beyondLimit<Item extends LimitShare>(items: Iterable<Item>, maxCost: number): Item[] {
   const all = [...items];

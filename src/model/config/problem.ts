@@ -22,11 +22,10 @@ export interface Problem {
   readonly expected?: string;
   /** The rejected value, truncated and with invisible characters escaped. */
   readonly got?: string;
-  /** The known name that is most similar to an unknown one. */
   readonly near?: string;
   /** Path of a related field of the object, relative to the decoded part. */
   readonly beside?: string;
-  /** The problem only exists if no object of this kind and namespace (empty: any) exists beyond those that were checked. */
+  /** The problem exists only while no other object of this kind and namespace (empty: any) does. */
   readonly absent?: { readonly kind: string; readonly namespace: string };
   readonly other?: OtherPlace;
   /** Key of the stand-in that applies while the object has no valid version (refused.ts). */

@@ -1,8 +1,7 @@
 /**
- * Builds stand-ins: restrictive replacements for rejected objects that have no earlier valid version, so that access restrictions fail
- * closed. A stand-in blocks everything that the object might have blocked, for the workloads that it selects as far as the selection can be
- * read.
- * A stand-in affects only the object's own namespace, unless that is the root namespace or cannot be read.
+ * Builds stand-ins: replacements that make access restrictions fail closed when an object is rejected and has no earlier valid version. A
+ * stand-in blocks everything that the object might have blocked, for the workloads that it may have selected.
+ * It affects only the object's own namespace, unless that is the root namespace or cannot be read.
  */
 import { hash } from 'node:crypto';
 
@@ -19,7 +18,7 @@ interface Place {
 }
 
 /**
- * The stand-in of a rejected object; `undefined` if it restricts nothing.
+ * `undefined` for an object that restricts nothing.
  *
  * @param value the object as written, or its readable part
  * @param isBroken the document is not valid YAML, so a missing field may be in the unreadable part

@@ -1,7 +1,6 @@
 /**
- * All messages of Envoy's v3 API, for values that users write in EnvoyFilters. (The generators use only those of
- * `src/networking/messages/extension-types.ts`.)
- * The descriptors are loaded on first use: a mesh without EnvoyFilters does not pay for them.
+ * All messages of Envoy's v3 API, for values that users write in EnvoyFilters. (Generators use only those of
+ * `src/networking/messages/extension-types.ts`.) The descriptors are loaded on first use.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -65,12 +64,12 @@ export interface LenientMessage extends DecodedMessage {
 
 /**
  * Decodes a message from its JSON form, including packed messages (`@type`). Unknown types and fields are not errors: a newer Envoy may
- * define them. A packed message of an unknown type, or with an unknown field, is sent to Envoy as written (`TypedStruct`), and Envoy
- * validates it. Unknown fields elsewhere cannot be encoded and are dropped.
+ * define them. Packed messages with any are sent to Envoy as written (`TypedStruct`), and Envoy validates them. Other unknown fields cannot
+ * be encoded and are dropped.
  *
  * @param typeUrl `type.googleapis.com/envoy.config.cluster.v3.Cluster`, or the name alone
- * @param json field names as in the .proto files or in camel case; accepts every form that Istio's decoder accepts (lenient-json.ts)
- * @param keepsTypes packed messages of known types keep their type and lose their unknown fields, so that they can be merged
+ * @param json every form that Istio's decoder accepts (lenient-json.ts)
+ * @param keepsTypes packed messages of known types lose their unknown fields and keep their type, so that they can be merged
  * @returns left: what is wrong, as a sentence
  */
 export function decodeLenient(
@@ -154,7 +153,6 @@ function urlOf(type: string): string {
   return type.includes('/') ? type : `type.googleapis.com/${type}`;
 }
 
-/** The library's error message without its class names. */
 function sentenceOf(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).replace(
     /^cannot decode message (\S+) from JSON/,

@@ -1,4 +1,4 @@
-/** The message name in a type URL: `envoy.config.cluster.v3.Cluster` of `type.googleapis.com/envoy.config.cluster.v3.Cluster`. */
+/** `envoy.config.cluster.v3.Cluster` of `type.googleapis.com/envoy.config.cluster.v3.Cluster`. */
 export function messageNameOf(typeUrl: string): string {
   return typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
 }

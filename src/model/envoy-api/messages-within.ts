@@ -1,4 +1,4 @@
-/** Finds messages of Envoy's API at any depth: in fields, lists and maps, packed, and in JSON that represents a packed message. */
+/** Finds messages of Envoy's API at any depth, including packed ones and JSON that represents them. */
 import { type DescField, type DescMessage, isFieldSet, type JsonValue, type Message } from '@bufbuild/protobuf';
 import { type Any, anyUnpack } from '@bufbuild/protobuf/wkt';
 import * as E from 'fp-ts/lib/Either.js';
@@ -36,7 +36,7 @@ function packedIn({ typeName }: DescMessage, message: Message): DecodedMessage |
   return E.isRight(decoded) ? decoded.right : undefined;
 }
 
-/** Messages in a field; none for scalar fields and for fields that the library represents as plain JSON. */
+/** Messages in a field; none in scalars and in fields of plain JSON. */
 function messagesIn(field: DescField, message: Message): Message[] {
   if (field.message === undefined) return [];
   const fields = message as unknown as Record<string, unknown>;

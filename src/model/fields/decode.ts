@@ -1,6 +1,6 @@
 /**
- * Decoders of written configuration: each one checks a value and reports all of its errors, each with its path.
- * Errors accumulate, so that all errors of an object can be fixed at once. `null` counts as absent, as in Kubernetes.
+ * Decoders of written configuration. Each one reports all errors of a value with their paths, so that they can be fixed at once. `null`
+ * counts as absent, as in Kubernetes.
  */
 import * as E from 'fp-ts/lib/Either.js';
 import type { NonEmptyArray } from 'fp-ts/lib/NonEmptyArray.js';
@@ -103,7 +103,7 @@ export function durationAtLeast(minMs: number): Decoder<number> {
   return inSchema(decoder, { allOf: [{ pattern: notBelowZero }, { pattern: aboveZero }] });
 }
 
-/** `0s` disables a feature; any other value is an integer number of milliseconds, at least one, which is Envoy's minimum. */
+/** `0s` disables a feature; any other value is an integer number of milliseconds, Envoy's minimum being one. */
 export const durationOrZero: Decoder<number> = inSchema(
   refine(durationMs, (ms, path) => {
     if (ms < 0 || (ms > 0 && ms < 1)) {
@@ -190,8 +190,8 @@ export function mapped<A, B>(decoder: Decoder<A>, convert: (value: A) => B): Dec
 type Check<A> = (value: A, path: string) => readonly FieldError[];
 
 /**
- * Validates the decoded value. If decoding found errors, each check still runs on the readable part, provided that it reads no invalid
- * field: pass checks of different fields as separate functions.
+ * Validates the decoded value, or its readable part if decoding found errors. A check that reads an unreadable field is skipped, so pass
+ * checks of different fields as separate functions.
  */
 export function refine<A>(decoder: Decoder<A>, ...checks: readonly Check<A>[]): Decoder<A> {
   return describedAs(
@@ -247,8 +247,8 @@ export function withDefault<A>(decoder: Decoder<A>, value: A, from?: string): Re
 }
 
 /**
- * A field that restricts access or selects what an object applies to. Unknown fields in it are always errors, never warnings ({@link
- * ignoringUnknown}), because ignoring them would allow more than was intended.
+ * A field that restricts access or selects what an object applies to. Unknown fields in it are never ignored ({@link ignoringUnknown}),
+ * because that would allow more than was intended.
  */
 export function restricting<F extends Field<never> | Field<unknown>>(field: F): F {
   const decoder = field.decoder as Decoder<unknown>;
@@ -364,11 +364,7 @@ export function decodeWith<A>(decoder: Decoder<A>, value: unknown): Decoded<A> {
   return decoder(value, '');
 }
 
-/**
- * Decodes as if unknown fields were absent, and returns them beside the result, or among the errors if there are others.
- *
- * @param ignoredKinds which unknown fields; default: all
- */
+/** Decodes as if unknown fields were absent, and returns them beside the result, or among other errors. @param ignoredKinds default: all */
 export function ignoringUnknown<A>(
   decoder: Decoder<A>,
   ignoredKinds: readonly UnknownField[] = ['misspelt', 'strange'],

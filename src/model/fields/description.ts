@@ -84,8 +84,8 @@ export function descriptionOf(decoder: Describable): Description | undefined {
 }
 
 /**
- * Adds a validation to a decoder's description. It must not reject what the decoder accepts; checked by
- * `src/model/schemas/resource-definition.test.ts` and with a real API server by `test/cluster/definitions.test.ts`.
+ * Adds a validation to a decoder's description. It must not reject what the decoder accepts
+ * (`src/model/schemas/resource-definition.test.ts`, and with a real API server `test/cluster/definitions.test.ts`).
  *
  * @returns a new decoder with the same behaviour
  */

@@ -9,7 +9,6 @@ export interface HostEntry<T> {
 
 /** Finds entries by `hostsOverlap` (hostname.ts). A look-up costs the number of distinct wildcard lengths plus the results. Immutable. */
 export class HostIndex<T> {
-  /** Entries by exact host or wildcard. */
   readonly #byHost = new Map<string, HostEntry<T>[]>();
   /** Lengths of the wildcards' suffixes: `*.test` has a suffix of five characters. */
   readonly #wildcardLengths: readonly number[];
@@ -30,7 +29,6 @@ export class HostIndex<T> {
     this.#wildcardLengths = [...new Set(wildcards.map((host) => host.length - 1))];
   }
 
-  /** Entries whose hosts overlap the given one, in their order. */
   overlapping(host: string): readonly HostEntry<T>[] {
     const found = [this.#wider(host), isWildcard(host) ? this.#narrower(host) : (this.#byHost.get(host) ?? [])];
     const [wider, narrower] = found as [readonly HostEntry<T>[], readonly HostEntry<T>[]];

@@ -1,5 +1,5 @@
 /**
- * Host names and wildcards. A wildcard is `*`, or `*.` and a domain: it matches every name of one or more labels under the domain,
+ * Host names and wildcards. A wildcard is `*`, or `*.` and a domain, and matches every name of one or more labels under the domain,
  * including narrower wildcards. A partial wildcard, `*x.test`, matches every name with that suffix.
  */
 
@@ -82,8 +82,7 @@ export function isShortName(host: string): boolean {
 }
 
 /**
- * Resolves short names. `svc.<domain>` is the suffix of Kubernetes services; without Kubernetes, only a known service of such a name has
- * it.
+ * Resolves short names with the suffix of Kubernetes services, `svc.<domain>`; without Kubernetes, only if a service of that name is known.
  */
 export class HostNames {
   readonly domain: string;

@@ -1,11 +1,10 @@
 /**
- * Limits of what one object may contain. An object beyond a limit is rejected: a small object that expands to a large configuration would
- * block the event loop and reach every proxy that can see it.
+ * Limits of what one object may contain. An object beyond a limit is rejected, because its expansion would block the event loop and reach
+ * every proxy that can see it.
  */
 
 import type { FieldError } from './violation.ts';
 
-/** A `FieldError` with the actual number as `got` and the limit as `expected`. */
 export type LimitError = FieldError & { readonly code: 'LIMIT_EXCEEDED' };
 
 /**

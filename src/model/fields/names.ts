@@ -14,7 +14,6 @@ export function isNamespace(text: string): boolean {
   return isDnsLabel(text) && text === text.toLowerCase();
 }
 
-/** A DNS-1123 subdomain, as Kubernetes requires for object names. */
 export function isObjectName(text: string): boolean {
   return text.length <= 253 && /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/.test(text);
 }

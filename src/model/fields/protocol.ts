@@ -43,11 +43,7 @@ const byAppProtocol: ReadonlyMap<string, ApplicationProtocol> = new Map(
 /** Ports of server-first protocols, on which protocol detection would stall. */
 export const serverFirstPorts: ReadonlySet<number> = new Set([25, 53, 3306, 27017]);
 
-/**
- * The protocol of a service port.
- *
- * @param name the port's name (`http-web`), or the protocol field of a ServiceEntry or Gateway port (`HTTP`).
- */
+/** `name` is the port's name (`http-web`), or the protocol field of a ServiceEntry or Gateway port (`HTTP`). */
 export function protocolOf(port: {
   name: string;
   number: number;

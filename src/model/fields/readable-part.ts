@@ -1,6 +1,6 @@
 /**
- * The readable part of a value with errors. Checks across several fields run on it, so that all errors are reported at once, without errors
- * that only follow from others.
+ * The readable part of a value with errors. Checks across several fields run on it, so that all errors are reported at once, but none that
+ * only follows from another.
  */
 
 const unreadable: unique symbol = Symbol('unreadable');
@@ -31,7 +31,6 @@ export function withReadablePart<A, B>(errors: object, use: (part: A) => B): B |
   }
 }
 
-/** The same value, but reading an unreadable field throws. */
 function guarded(part: unknown): unknown {
   if (part === unreadable) throw unreadable;
   // Frozen objects are constants of the program.

@@ -1,7 +1,7 @@
 /**
  * Path templates of Envoy's `uri_template` extensions: `/{country}/*`, `/videos/{rest=**}.m3u8`.
- * Envoy 1.40 rejects a route with a template that it cannot parse, and crashes on one in an RBAC policy. So everything doubtful is an error
- * here, including some templates that Envoy would accept (`/***`, `/a*`).
+ * Envoy 1.40 rejects a route with a template that it cannot parse, and crashes on one in an RBAC policy. So doubtful templates are errors,
+ * even some that Envoy would accept (`/***`, `/a*`).
  */
 import * as violation from './violation.ts';
 

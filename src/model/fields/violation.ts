@@ -1,6 +1,6 @@
 /**
- * Validation errors as data: a code, the accepted values (`expected`) and the actual value (`got`). Messages are built here so that all of
- * a kind read the same. `errorsAt` adds the path.
+ * Validation errors as data: a code, the accepted values (`expected`) and the actual value (`got`). Messages are built here, so that they
+ * read the same. `errorsAt` adds the path.
  */
 import type { FieldCode } from '../../runtime/error-codes/fields.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
@@ -22,10 +22,7 @@ export interface Violation {
 export interface FieldError extends Violation {
   /** `http[0].route[1].weight`; empty for the value itself. */
   readonly path: string;
-  /**
-   * The field is unknown: misspelled, or similar to no known one. Since a later version may define it, the error can be downgraded
-   * (`ignoringUnknown` in decode.ts).
-   */
+  /** The field is unknown: misspelled, or similar to no known one. A later version may define it (`ignoringUnknown` in decode.ts). */
   readonly unknown?: UnknownField;
   /** Decoding succeeded despite it. */
   readonly isIgnored?: true;
@@ -127,7 +124,6 @@ export function exclusive(names: readonly string[]): Violation {
   };
 }
 
-/** Not exactly one of several fields is set. @param given the fields that are set */
 export function choice(names: readonly string[], given: readonly string[]): Violation {
   const expected = `exactly one of ${listed(names)}`;
   return expectation(
@@ -166,7 +162,6 @@ export function notAllowed(message: string, got?: unknown): Violation {
   return { code: 'FIELD_NOT_ALLOWED', message, ...(got !== undefined && { got: shownValue(got) }) };
 }
 
-/** A reference to something that the object does not contain. */
 export function unknownReference(message: string, got?: unknown): Violation {
   return { code: 'FIELD_REFERENCE_UNKNOWN', message, ...(got !== undefined && { got: shownValue(got) }) };
 }
@@ -176,7 +171,6 @@ export function unsupported(message: string): Violation {
   return { code: 'FIELD_UNSUPPORTED', message };
 }
 
-/** An expression, template or format with a syntax error. */
 export function malformed(message: string, got?: string): Violation {
   return { code: 'FIELD_FORMAT_INVALID', message, ...(got !== undefined && { got: shownValue(got) }) };
 }

@@ -1,7 +1,6 @@
 /**
  * Finds objects that affect proxies of other namespaces, in the ways that Istio's model leaves open (SECURITY.md, "What Istio's model
- * leaves open"). `exportingNamespaces` in the mesh configuration closes them: objects of the listed namespaces are trusted and not
- * reported.
+ * leaves open"). Objects of namespaces in the mesh's `exportingNamespaces` are trusted.
  */
 import { isIP, isIPv4 } from 'node:net';
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
@@ -56,7 +55,7 @@ type Found = Pick<ReachFinding, 'code' | 'field' | 'message'>;
 /** Ranges with more host bits than these are not attributed to one service. */
 const widestRangeBits = { ipv4: 16, ipv6: 64 };
 
-/** Yields each finding, and `undefined` after an object without one, so that callers can yield to the event loop. */
+/** Yields `undefined` after an object without a finding, so that callers can yield to the event loop. */
 export function* crossNamespaceReach(configs: Sources, settings: ReachSettings): Generator<ReachFinding | undefined> {
   const known = new KnownNames(configs, settings);
   for (const [kind, find] of Object.entries(finders) as [keyof Sources, Find<never>][]) {
@@ -213,7 +212,7 @@ function portMessage(port: number, protocol: string): string {
   return `port ${port} (${protocol}) without addresses takes connections to every address that has no listener of its own, in every namespace: set addresses, ${exportAdvice}`;
 }
 
-/** Whether other namespaces can see the object; yields a finding if the object declares an export that is not permitted. */
+/** Whether other namespaces can see the object; yields a finding for an export that is not permitted. */
 function* exports(
   namespace: string,
   exportTo: readonly string[] | undefined,

@@ -1,6 +1,6 @@
 /**
  * Builds stand-ins for rejected objects, by kind: the strictest configuration that the object may have requested, for the workloads that it
- * selects. Readable fields apply; unreadable ones count as the strictest value.
+ * may have selected. Readable fields apply; unreadable ones count as the strictest value.
  */
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject } from '../../runtime/json-object.ts';
@@ -99,9 +99,7 @@ function denial({ isKnown, scope }: ReadScope, { namespace }: RejectedObject): C
   };
 }
 
-/**
- * Requires mutual TLS. A readable mode for all ports applies if nothing unreadable might override it; readable modes of single ports apply.
- */
+/** Requires mutual TLS. Readable modes apply; that for all ports only if nothing unreadable might override it. */
 function closedPeers(refused: RejectedObject): Closed {
   const { isKnown, scope } = scopeOf(refused);
   const fields = fieldsOf(refused.isBroken ? undefined : refused.spec);
@@ -132,8 +130,8 @@ function portModes(value: unknown): { modes: Record<string, MutualTlsMode>; isRe
 }
 
 /**
- * Rejects all tokens: each issuer gets an empty key set. Requests without a token pass as with the original, and have no principal, so no
- * policy that requires one allows them.
+ * Rejects all tokens: each issuer gets an empty key set. Requests without a token have no principal, so no policy that requires one allows
+ * them.
  */
 function closedTokens(refused: RejectedObject): Closed {
   const { isKnown, scope } = scopeOf(refused);
@@ -198,8 +196,8 @@ function closedIngress(refused: RejectedObject): Closed | undefined {
 }
 
 /**
- * Connections to the host use the TLS settings as far as they are readable, else mutual TLS of the mesh: no plaintext is sent that should
- * be encrypted, and only servers with an identity of the mesh are accepted.
+ * Connections to the host use the readable TLS settings, else mutual TLS of the mesh, so that nothing is sent in plaintext that should be
+ * encrypted.
  */
 function closedUpstream(refused: RejectedObject): Closed | undefined {
   const { rule, unknown } = upstreamFields(fieldsOf(refused.spec));

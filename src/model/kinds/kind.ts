@@ -8,7 +8,7 @@ export interface MetadataTexts {
 
 export interface Kind<Name extends string, Spec> {
   readonly kind: Name;
-  /** The kind as written in files, if it differs: two API groups may have a kind of one name. */
+  /** The kind as written in files, if two API groups have a kind of one name. */
   readonly writtenAs?: string;
   /** Empty for Kubernetes' core group. */
   readonly group: string;

@@ -1,7 +1,7 @@
 /**
  * Limits of one object besides list lengths (`fields/limits.ts`). They bound products where a small object expands, because the control
- * plane builds something for each combination. The values are far above those of real meshes, and keep the cost of one object below a push
- * of a large namespace. Kinds of the Gateway API have that API's own limits, in their decoders. Listed in docs/compatibility.md.
+ * plane builds something for each combination. The values are far above those of real meshes. Kinds of the Gateway API have that API's own
+ * limits, in their decoders. Listed in docs/compatibility.md.
  */
 
 /** ServiceEntry: clusters, as hosts x ports. One object may have 2,048 hosts with one port. */
@@ -29,8 +29,8 @@ export const maxSubsets = 512;
 /** DestinationRule with a wildcard host: subsets, each of which is built for every matching host. */
 export const maxWildcardSubsets = 32;
 /**
- * Clusters of one service: ports x subsets of all its DestinationRules. Built in one stretch, about 5 us each. Each port always has its
- * cluster without a subset.
+ * Clusters of one service: ports x subsets of all its DestinationRules. Built in one stretch, about 5 us each. Clusters without a subset do
+ * not count.
  */
 export const maxServiceClusters = 4_096;
 /** DestinationRule: port settings of all policies together. */
@@ -51,7 +51,7 @@ export const maxHostRoutes = 8_192;
 export const maxDelegatedRoutes = 32_768;
 /**
  * Gateway API routes of one namespace, at the Gateways of one namespace and at all Services: matches x hosts x listeners (or Services), in
- * units of {@link unitBytes}. Beyond that, the same number of routes respond with 503, without filters and backends.
+ * units of {@link unitBytes}. Beyond that, as many again respond with 503, without filters and backends.
  */
 export const maxAttachedMatches = 32_768;
 /** VirtualService: destinations of all routes of a type together. */

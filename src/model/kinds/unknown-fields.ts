@@ -1,7 +1,4 @@
-/**
- * Decodes kinds whose API evolves: an unknown field does not reject the object, as the API server of a cluster may know more fields than
- * this control plane, but it is reported.
- */
+/** Decodes kinds whose API evolves: an unknown field is reported but does not reject the object, because a newer API may define it. */
 import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, type Decoder, type FieldError, ignoringUnknown, type UnknownField } from '../fields/decode.ts';
 import * as violation from '../fields/violation.ts';
@@ -10,9 +7,9 @@ import type { Kind } from './kind.ts';
 const unknownOf = new WeakMap<object, readonly FieldError[]>();
 
 /**
- * Decodes a value and records the ignored fields for {@link unknownFields}.
+ * Records the ignored fields for {@link unknownFields}.
  *
- * @param ignoredKinds which unknown fields are ignored; default: all
+ * @param ignoredKinds default: all
  * @param adapted makes the decoded value safe without them
  */
 export function decodeKnown<A extends object>(
@@ -37,8 +34,8 @@ export function unknownFields(spec: object): readonly FieldError[] {
 }
 
 /**
- * A kind of Istio whose unknown fields are ignored, because a newer Istio may define them. Misspelled fields are still rejected: no API
- * version defines them, and the intended setting would not apply.
+ * A kind of Istio whose unknown fields are ignored, except misspelled ones: no API version defines those, and the intended setting would
+ * not apply.
  */
 export function growing<Name extends string, Spec extends object>(
   kind: Kind<Name, Spec>,

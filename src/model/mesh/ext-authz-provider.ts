@@ -156,7 +156,6 @@ export function extAuthzProvider(
   return result && E.map(({ value }: { value: ExtAuthzProvider }) => value)(result);
 }
 
-/** {@link extAuthzProvider} with the unknown fields. */
 export function decodeExtAuthz(provider: ExtensionProvider): DecodedExtAuthz | undefined {
   if (!decoded.has(provider)) decoded.set(provider, decode(provider));
   return decoded.get(provider);

@@ -196,7 +196,6 @@ export function decodeTelemetryProvider(
 
 const decoded = new WeakMap<MeshConfig['extensionProviders'], ReadonlyMap<string, TelemetryProvider>>();
 
-/** Valid telemetry providers of the mesh, by name. */
 export function telemetryProvidersOf({
   extensionProviders,
 }: Pick<MeshConfig, 'extensionProviders'>): ReadonlyMap<string, TelemetryProvider> {

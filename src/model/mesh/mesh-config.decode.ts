@@ -344,8 +344,8 @@ export interface MeshConfigFile {
 }
 
 /**
- * Reads a mesh configuration file over a base (the defaults, or the shared configuration). An empty text changes nothing. Left: all errors
- * with their positions; the caller then keeps the previous configuration.
+ * Reads a mesh configuration file over a base (the defaults, or the shared configuration). Left: all errors with their positions; the
+ * caller then keeps the previous configuration.
  */
 export function readMeshConfig(
   file: string,

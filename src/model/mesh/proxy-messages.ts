@@ -1,7 +1,4 @@
-/**
- * Validates the messages of a proxy configuration from which the agent generates Envoy's bootstrap. The messages themselves are kept as
- * written, for node metadata.
- */
+/** Validates the messages of a proxy configuration from which the agent generates Envoy's bootstrap. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject, ownValue } from '../../runtime/json-object.ts';
@@ -34,7 +31,6 @@ import { customTag } from '../kinds/extensions/telemetry.decode.ts';
 import type { CustomTag } from '../kinds/extensions/telemetry.ts';
 import { readinessProbe } from '../kinds/workloads/workload-group.decode.ts';
 
-/** TLS towards telemetry services of Envoy. */
 export interface TlsSettings {
   readonly mode?: 'DISABLE' | 'SIMPLE' | 'MUTUAL' | 'ISTIO_MUTUAL';
   readonly clientCertificate?: string;

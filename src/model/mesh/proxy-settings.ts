@@ -1,6 +1,6 @@
 /**
- * The settings of a proxy's configuration (spec/agent.md §1.5 ProxyConfig) that the control plane uses: tracing, gateway topology, added
- * headers. The node's metadata PROXY_CONFIG overrides the mesh's `defaultConfig`.
+ * The settings of a proxy's configuration (spec/agent.md §1.5 ProxyConfig) that the control plane uses. The node's metadata PROXY_CONFIG
+ * overrides the mesh's `defaultConfig`.
  */
 import * as E from 'fp-ts/lib/Either.js';
 import type { FieldError } from '../fields/decode.ts';
@@ -30,7 +30,6 @@ export interface ProxySettings {
   readonly accessLogService: string;
 }
 
-/** Fields of a node's PROXY_CONFIG that distinguish proxies. */
 export const proxySettingsFields = [
   'envoyAccessLogService',
   'gatewayTopology',

@@ -12,8 +12,8 @@ export function trustDomainsOf({
 const identity = /^spiffe:\/\/([^/]+)(\/ns\/[^/]+\/sa\/[^/]+)$/;
 
 /**
- * SPIFFE IDs of a workload under all trust domains of the mesh: certificates of a former trust domain stay valid until they are renewed.
- * Other identities are returned unchanged.
+ * SPIFFE IDs of a workload under all trust domains of the mesh, because certificates of a former one stay valid until renewal. Other
+ * identities are returned unchanged.
  */
 export function identitiesUnder(domains: readonly string[], id: string): readonly string[] {
   const [, domain, account] = identity.exec(id) ?? [];

@@ -1,7 +1,4 @@
-/**
- * Reads the names in a node's metadata that select its configuration. Only here, so that authentication checks the same names that select
- * the configuration.
- */
+/** The names in a node's metadata that select its configuration. Read only here, so that authentication checks the same names. */
 import * as E from 'fp-ts/lib/Either.js';
 import { isNamespace } from '../fields/names.ts';
 

@@ -80,7 +80,6 @@ function generatorViolation(generator: unknown, type: string): string | undefine
   return `metadata GENERATOR must be "grpc" or must not be set, got ${shownGenerator}`;
 }
 
-/** Whether a node is a gRPC client or server without an Envoy. */
 export function isProxyless({ GENERATOR }: NodeFields['metadata']): boolean {
   return GENERATOR === 'grpc';
 }

@@ -116,7 +116,7 @@ export function shapeOf(proxy: Proxy, context: ShapeContext): ProxyShape {
 const knownProxies = new WeakMap<Proxy, Proxy>();
 
 /**
- * The proxy with the labels and locality from its registry, which override those of the node (§7.2 row 10). The same object while they are
+ * The proxy with labels and locality of its registry, which override those of the node (§7.2 row 10). The same object while they are
  * unchanged.
  */
 export function knownProxy(proxy: Proxy, context: Pick<PushContext, 'workloadOf'>): Proxy {
@@ -159,8 +159,8 @@ export function ownFacts(
 }
 
 /**
- * Whether the shape contains no own facts and no active object requires any. The shape then describes each of its proxies completely in
- * this context, as long as their service targets are unchanged.
+ * Whether the shape describes each of its proxies completely in this context, as long as their service targets are unchanged: it has no own
+ * facts, and no active object requires any.
  */
 export function isCompleteShape(
   shape: ProxyShape,

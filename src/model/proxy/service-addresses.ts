@@ -10,8 +10,8 @@ import type { ProxyShape } from './proxy-shape.ts';
 export type AddressingShape = Pick<ProxyShape, 'clusterId' | 'ipFamily' | 'metadata'>;
 
 /**
- * The service's addresses in the proxy's cluster. A service without any has its allocated addresses, if the proxy's DNS returns them. Only
- * families of the proxy, if there are several. May be CIDRs or empty.
+ * The service's addresses in the proxy's cluster, or its allocated ones if the proxy's DNS returns them. Only families of the proxy, if
+ * there are several. May be CIDRs or empty.
  */
 export function virtualAddresses(
   service: Service,

@@ -54,7 +54,6 @@ export class ShapeTable {
     return shape;
   }
 
-  /** Cached per shape, for all of its proxies. */
   #isComplete(shape: ProxyShape, context: ShapeContext): boolean {
     const completeness = this.#completeness(context);
     let isComplete = completeness.get(shape);

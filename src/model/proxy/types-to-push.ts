@@ -93,8 +93,8 @@ const onlyBy: Readonly<Record<'SDS' | 'ECDS' | 'PCDS' | 'BDS', ReadonlySet<strin
 };
 
 /**
- * Kinds from which services, endpoints and rules are derived: changes of the derived objects are notified separately (§6.1). Effects on a
- * proxy's own workload are visible in its shape.
+ * Kinds from which services, endpoints and rules are derived: changes of the derived objects are notified (§6.1). Effects on a proxy's own
+ * workload are visible in its shape.
  */
 const namedOtherwise: ReadonlySet<string> = new Set([
   ...['EndpointSlice', 'Pod', 'Node', 'Namespace', 'Ingress', 'IngressClass', 'Proxy'],
@@ -121,7 +121,7 @@ export interface ProxyInContext {
 /**
  * Resource types that may differ for a proxy after a change; empty if no push is needed. Cached per shape.
  *
- * @param previous the proxy in the context that it was last served from, which contains removed objects. Absent: everything is new.
+ * @param previous the proxy in the context that it was last served from; absent if everything is new
  */
 export function typesToPush(
   change: PushChange,

@@ -34,8 +34,8 @@ function importsEverything({ hosts, port }: EgressListener, namespace: string): 
 /**
  * @param namespace of the proxies, also for a Sidecar of the root namespace
  * @param sidecar absent: imports everything exported to the namespace
- * @param previous the scope in an earlier context; returned if nothing changed, else its unchanged lists are reused
- * @param sameServices `baseline` was built with the same services and mesh settings: only virtual services are compared
+ * @param previous returned if nothing changed, else its unchanged lists are reused
+ * @param sameServices `previous` was built with the same services and mesh settings: only virtual services are compared
  */
 export function buildSidecarScope(
   sources: ScopeSources,

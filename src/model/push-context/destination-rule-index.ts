@@ -105,8 +105,8 @@ export class DestinationRuleIndex {
 
   /**
    * @param labels of the client's workload
-   * @returns the merged rule of the first namespace that has one: client, service, root. In each, the most specific host applies, and in
-   *   the client's namespace rules that select the workload take precedence.
+   * @returns the merged rule of the first namespace that has one: client, service, root. The most specific host applies; rules of the
+   *   client's namespace that select the workload take precedence.
    */
   for(clientNamespace: string, service: Service, labels: Labels = noLabels): MergedDestinationRule | undefined {
     const selected = this.find(this.chosen(clientNamespace, labels)?.byHost, service.hostname, () => true);
@@ -133,7 +133,6 @@ export class DestinationRuleIndex {
     return [...(this.general.get(namespace)?.keys() ?? []), ...chosen, ...shown];
   }
 
-  /** Hosts of rules exported to a namespace by name. */
   private shownTo(): ReadonlyMap<string, ReadonlySet<string>> {
     if (this.shown === undefined) {
       this.shown = new Map();
@@ -173,7 +172,6 @@ export class DestinationRuleIndex {
     });
   }
 
-  /** Whether any rule orders endpoints by the labels of the client's workload. */
   get haveFailoverPriorities(): boolean {
     this.prioritised ??= this.sources.some(({ spec }) =>
       [spec.trafficPolicy, ...(spec.subsets ?? []).map((subset) => subset.trafficPolicy)].some(

@@ -53,9 +53,7 @@ export class GatewayIndex {
     this.usesNamespace = this.confined.size > 0;
   }
 
-  /**
-   * Gateways for a proxy, of all namespaces unless restricted, oldest first. Proxies that are selected by the same objects share the list.
-   */
+  /** Gateways for a proxy, of all namespaces unless restricted, oldest first. Equal results are one list. */
   for(proxy: GatewaySubject): readonly Config<Gateway>[] {
     if (proxy.type !== 'router') return [];
     const id = this.idOf(proxy);

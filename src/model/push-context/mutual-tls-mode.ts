@@ -20,8 +20,8 @@ const known = new WeakMap<Config, { layers: readonly Config[]; modes: PeerModes 
 /**
  * Returns the same object for identical layers.
  *
- * @param layers of the mesh, the namespace and the workload, as far as they exist; the last one that sets a mode applies. Only one with a
- *   selector may set modes of ports.
+ * @param layers of the mesh, the namespace and the workload: the last one that sets a mode applies. Only one with a selector may set modes
+ *   of ports.
  */
 export function peerModes(layers: readonly Config<PeerAuthentication>[]): PeerModes {
   const last = layers.at(-1);

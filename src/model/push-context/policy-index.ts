@@ -1,7 +1,6 @@
 /**
- * Selects the policies of a workload (spec/discovery.md §4.1 "typed views", §8.9 to §8.11): AuthorizationPolicy, RequestAuthentication,
- * PeerAuthentication, Telemetry, EnvoyFilter, WasmPlugin, ProxyConfig. The push context contains the other typed views: services, gateways,
- * routes, destination rules, scopes.
+ * Selects the policies of a workload (spec/discovery.md §4.1 "typed views", §8.9 to §8.11). The push context contains the other typed
+ * views.
  */
 import { WeakValues } from '../collections/weak-values.ts';
 import type { Config } from '../config/config.ts';
@@ -35,10 +34,7 @@ interface PolicyResult<Spec> {
   layers?: readonly Config<Spec>[];
 }
 
-/**
- * Policies of one kind by the workloads that they apply to. Those of the root namespace apply to the whole mesh. Results are cached per
- * namespace and labels.
- */
+/** Policies of one kind by workload. Those of the root namespace apply to the whole mesh. Results are cached per namespace and labels. */
 export class PolicyIndex<Spec extends object> {
   readonly policies: readonly Config<Spec>[];
   private readonly byNamespace: ReadonlyMap<string, PoliciesOfNamespace<Spec>>;
@@ -74,16 +70,16 @@ export class PolicyIndex<Spec extends object> {
   }
 
   /**
-   * Policies of the root namespace, then of the workload's namespace, each oldest first. A policy with `targetRefs` selects no labels; it
-   * applies to workloads that implement one of these objects in its namespace.
+   * Policies of the root namespace, then of the workload's namespace, each oldest first. A policy with `targetRefs` applies to workloads
+   * that implement one of these objects in its namespace.
    */
   for(subject: PolicySubject): readonly Config<Spec>[] {
     return this.resultFor(subject).all;
   }
 
   /**
-   * At most one policy per level, widest first: the oldest for the mesh, for the namespace, for the workload (PeerAuthentication,
-   * Telemetry, ProxyConfig: narrower ones override wider ones). In addition, stand-ins with unknown scope.
+   * The oldest policy per level, widest first: mesh, namespace, workload (PeerAuthentication, Telemetry, ProxyConfig: narrower ones
+   * override wider ones). In addition, stand-ins with unknown scope.
    */
   layersFor(subject: PolicySubject): readonly Config<Spec>[] {
     const result = this.resultFor(subject);
@@ -148,7 +144,6 @@ export class PolicyIndex<Spec extends object> {
   }
 }
 
-/** Policies of one namespace, indexed by labels and target objects. */
 class PoliciesOfNamespace<Spec extends object> {
   private readonly bySelector: SelectingList<Config<Spec>>;
   private readonly byReference = new Map<string, Config<Spec>[]>();

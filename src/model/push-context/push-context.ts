@@ -25,7 +25,6 @@ export interface PushContext {
   /** The same object in all contexts of a process. */
   readonly features: Features;
   readonly domain: string;
-  /** Resolves short names in objects. */
   readonly hostNames: HostNames;
   /**
    * Unchanged objects whose short names resolve to other hosts than in the previous context, because services were added or removed. They
@@ -39,11 +38,8 @@ export interface PushContext {
   readonly services: readonly Service[];
   /** Services exported to a namespace, oldest first. */
   servicesVisibleTo(namespace: string): readonly Service[];
-  /** Services of a host in one namespace; may be empty. */
   servicesOf(hostname: string, namespace: string): readonly Service[];
-  /**
-   * The service that a host name resolves to for clients of a namespace: that of their own namespace, else Kubernetes', else the oldest.
-   */
+  /** The service that a host name resolves to for a namespace: its own, else Kubernetes', else the oldest. */
   serviceFor(hostname: string, clientNamespace: string): Service | undefined;
   /** Endpoints of all ports, in a stable order. Match them to a port by `servicePortName`. */
   endpointsOf(hostname: string, namespace: string): readonly Endpoint[];
@@ -67,8 +63,8 @@ export interface PushContext {
   /** Names of the namespace's selector rules that select these labels, as a key that distinguishes workloads. */
   destinationRulesSelecting(clientNamespace: string, labels: Readonly<Record<string, string>>): string;
   /**
-   * Hosts, including wildcards, for which workloads with these labels may have other rules than all namespaces. For other hosts {@link
-   * destinationRuleFor} returns the same as for {@link publicViewNamespace}.
+   * Hosts, including wildcards, for which workloads with these labels may have other rules. For all others {@link destinationRuleFor}
+   * returns the same as for {@link publicViewNamespace}.
    */
   ownDestinationRuleHosts(clientNamespace: string, labels: Readonly<Record<string, string>>): readonly string[];
   /** Reports which hosts' rules changed since another context; the same object while no rule changes. */
@@ -81,7 +77,6 @@ export interface PushContext {
   gatewaysFor(proxy: GatewaySubject): readonly Config<Gateway>[];
   /** Certificates and keys that Gateways reference by name (§8.7). */
   readonly credentials: CredentialIndex;
-  /** TLS from gateways to Services (BackendTLSPolicy). */
   readonly backendTls: BackendTlsIndex;
   readonly referenceGrants: ReferenceGrants;
   /** Policies of a workload: the same object as in another context if the same objects apply. */

@@ -87,7 +87,6 @@ export function shortNamesText(config: Config<VirtualService>, hostNames: HostNa
   return short.map((host) => hostNames.qualified(host, namespace)).join();
 }
 
-/** All destination hosts of a virtual service, including mirrors. */
 export function destinationHosts(spec: VirtualService): ReadonlySet<string> {
   const hosts = new Set<string>();
   for (const route of spec.http ?? []) {

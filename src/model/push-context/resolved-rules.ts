@@ -4,8 +4,8 @@ import type { DestinationRule } from '../kinds/destinations/destination-rule.ts'
 import type { VirtualService } from '../kinds/virtual-service/virtual-service.ts';
 
 /**
- * A virtual service as generators read it: hosts and destination hosts are fully qualified, gateways (of the object and in matches) are
- * `mesh` or `namespace/name` and always set, delegates are merged in.
+ * A virtual service as generators read it: hosts are fully qualified, gateways (of the object and in matches) are `mesh` or
+ * `namespace/name` and always set, delegates are merged in.
  */
 export interface ResolvedVirtualService {
   readonly config: Config<VirtualService>;

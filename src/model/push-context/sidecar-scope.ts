@@ -23,8 +23,8 @@ export interface SidecarScope {
   /** From the Sidecar, else from the mesh. */
   readonly outboundTrafficPolicy: OutboundTrafficPolicy;
   /**
-   * Services of all egress listeners and destinations of their virtual services, for which clusters are built. Oldest first. Includes all
-   * services of one host and namespace (one per address, §5.5).
+   * Services of all egress listeners and destinations of their virtual services, for which clusters are built. Oldest first. A host and
+   * namespace may occur several times (one per address, §5.5).
    */
   readonly services: readonly Service[];
   /** The service that a host name resolves to in this scope (§8.8: own namespace, else Kubernetes, else the oldest). */
@@ -38,9 +38,7 @@ export interface EgressListenerScope {
   readonly port?: SidecarPort;
   readonly bind?: string;
   readonly captureMode: CaptureMode;
-  /**
-   * Visible through this listener, oldest first. A listener with a port (except HTTP_PROXY) has only services with the port, reduced to it.
-   */
+  /** Visible through this listener, oldest first. With a port (except HTTP_PROXY), only services that have it, reduced to it. */
   readonly services: readonly Service[];
   /** Visible through this listener and bound to `mesh`, in precedence order for the namespace. */
   readonly virtualServices: readonly ResolvedVirtualService[];

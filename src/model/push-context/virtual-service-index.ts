@@ -1,6 +1,6 @@
 /**
- * Virtual services by gateway and visibility, with merged delegates (spec/discovery.md §6.3). Immutable; derived from the previous index,
- * so that unchanged parts keep their identity.
+ * Virtual services by gateway and visibility, with merged delegates (spec/discovery.md §6.3). Immutable; unchanged parts of the previous
+ * index keep their identity.
  */
 
 import type { Steps } from '../../runtime/turns.ts';
@@ -32,7 +32,6 @@ interface Exported {
 /** The objects bound to one gateway, oldest first. */
 interface Bucket {
   readonly items: readonly Exported[];
-  /** Virtual services exported to all namespaces. */
   readonly publicServices: readonly ResolvedVirtualService[];
   /** Namespaces to which further ones are exported. */
   readonly named: ReadonlySet<string>;
@@ -57,7 +56,6 @@ export class VirtualServiceIndex {
   private readonly sources: readonly Source[];
   private readonly bySource: ReadonlyMap<Source, Exported>;
   private readonly delegates: ReadonlyMap<string, Exported>;
-  /** Objects with delegates. */
   private readonly roots: ReadonlySet<Source>;
   private readonly byGateway: ReadonlyMap<string, Bucket>;
   private byOrigin: ReadonlyMap<string, readonly ResolvedVirtualService[]> | undefined;
@@ -137,7 +135,7 @@ export class VirtualServiceIndex {
     return new VirtualServiceIndex({ sources: configs, renamed: renamed.map(configKeyOf), ...parts });
   }
 
-  /** In precedence order for the namespace. Namespaces with the same result share the list, which keeps its identity while its items do. */
+  /** In precedence order for the namespace. Equal results are one list, which keeps its identity while its items do. */
   for(gateway: string, namespace: string): readonly ResolvedVirtualService[] {
     const bucket = this.byGateway.get(gateway);
     if (bucket === undefined) return none;

@@ -4,8 +4,8 @@ import { isPublic } from '../services/visibility.ts';
 import type { ResolvedVirtualService } from './resolved-rules.ts';
 
 /**
- * Order for clients of a namespace: non-public ones of their own namespace, then those exported to it by name, then public ones, each
- * oldest first. So a namespace can override the routing of its own requests.
+ * For clients of a namespace: non-public ones of their own namespace, then those exported to it by name, then public ones, each oldest
+ * first. So a namespace can override its own routing.
  */
 export function byPrecedenceFor(namespace: string): (a: ResolvedVirtualService, b: ResolvedVirtualService) => number {
   return (a, b) => rankFor(a, namespace) - rankFor(b, namespace) || byAge(a.config, b.config);

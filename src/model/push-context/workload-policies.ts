@@ -143,8 +143,6 @@ type Lists = Omit<WorkloadPolicies, 'id'>;
 
 /**
  * Whether the rejected Sidecar may have applied to a workload: never to a router, nor if a narrower valid one applies (SidecarIndex.for).
- *
- * @param appliedSidecar the valid Sidecar that applies
  */
 function mayHaveApplied(
   { namespace, spec, standsFor }: Config<AuthorizationPolicy>,

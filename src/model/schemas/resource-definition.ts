@@ -1,7 +1,6 @@
 /**
- * CustomResourceDefinitions of Istio's kinds, generated from the decoders of files. Kubernetes' own kinds are defined by its API server.
- * Those of the Gateway API are defined by that project and shared by all controllers of a cluster: a definition with only the fields
- * supported here would make the API server drop the others.
+ * CustomResourceDefinitions of Istio's kinds, generated from the decoders of files. Kubernetes' own kinds are defined by its API server,
+ * those of the Gateway API by that project: a definition with only the fields supported here would make the API server drop the others.
  */
 import { type KindName, kinds } from '../kinds/index.ts';
 import type { Kind } from '../kinds/kind.ts';
@@ -41,7 +40,6 @@ interface ServedVersion {
   readonly additionalPrinterColumns: readonly PrinterColumn[];
 }
 
-/** Definitions of all kinds, sorted by name. */
 export function resourceDefinitions(): readonly ResourceDefinition[] {
   const names = Object.keys(kinds).sort() as KindName[];
   return names.flatMap((name) => definitionOf(name) ?? []);

@@ -21,8 +21,8 @@ const stepModulus = 65_011;
 const maxTries = 1_000;
 
 /**
- * An address for each name, the same in all replicas. On a collision the later name probes further, by a step derived from its hash. A name
- * that occurs several times takes as many slots and has the address of the lowest. Names without a free slot get none.
+ * An address for each name, the same in all replicas. On a collision the later name probes further, by a step derived from its hash. A
+ * repeated name takes as many slots and has the address of the lowest. Names without a free slot get none.
  *
  * @param names in order of precedence (oldest first)
  */
@@ -32,7 +32,6 @@ export function allocateAddresses(names: readonly string[]): ReadonlyMap<string,
   return allocation.addresses;
 }
 
-/** Addresses for a changing set of names. */
 export class AddressAllocation {
   #addresses = new Map<string, Allocated>();
   /** 1 for each occupied slot. */

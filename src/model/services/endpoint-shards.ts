@@ -16,7 +16,6 @@ export interface ShardKey {
 export type PushType = 'none' | 'incremental' | 'full';
 
 export interface ServiceShards {
-  /** Endpoints by `provider/cluster`, in list order. */
   readonly shards: ReadonlyMap<string, readonly Endpoint[]>;
   readonly serviceAccounts: ReadonlySet<string>;
 }

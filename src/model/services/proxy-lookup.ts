@@ -10,8 +10,8 @@ import { addressIn } from './namespaced-address.ts';
 import type { Endpoint } from './service.ts';
 
 /**
- * A port of a service in the proxy's own namespace. The namespace is deliberately not a field, so that no registry can return a service of
- * another one: objects that any tenant can create for any address must not decide what another tenant's proxy serves.
+ * A port of a service in the proxy's own namespace. The namespace is not a field, so that no registry can return a service of another one:
+ * objects that any tenant can create must not decide what another tenant's proxy serves.
  */
 export interface TargetRef {
   readonly hostname: string;

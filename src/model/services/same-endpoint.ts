@@ -4,10 +4,7 @@ import type { Endpoint } from './service.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/**
- * A comparison chain is five times as fast as a loop over a table of fields, and thousands of endpoints are compared per change.
- * same-endpoint.test.ts checks that no field is missing.
- */
+/** A comparison chain is five times as fast as a loop over a table of fields. same-endpoint.test.ts checks that no field is missing. */
 export function sameEndpoint(a: Endpoint, b: Endpoint): boolean {
   return (
     a === b ||

@@ -1,6 +1,6 @@
 /**
  * Services by visibility and name (spec/discovery.md §6.3, §8.8). Immutable. Lists are built on first use and shared by namespaces with the
- * same view; a private service creates separate lists only for namespaces that see it.
+ * same view.
  */
 import type { Steps } from '../../runtime/turns.ts';
 import { changedList, listDiff } from '../collections/list-diff.ts';
@@ -260,17 +260,15 @@ function isSpecial(services: readonly Service[]): boolean {
   return services.some(({ namespace, exportTo }) => !isPublic(exportTo) || namespace !== services[0]!.namespace);
 }
 
-/**
- * Namespaces in which a special host may resolve differently than in the public view: those that define it, and those it is exported to.
- */
+/** Namespaces in which a special host may resolve differently: those that define it, and those it is exported to. */
 function namesIn(services: readonly Service[]): ReadonlySet<string> {
   if (!isSpecial(services)) return new Set();
   return new Set(services.flatMap(({ namespace, exportTo }) => [namespace, ...exportTo]));
 }
 
 /**
- * Whether a service takes a host name from an older one: the client's namespace has precedence, then Kubernetes (so that no other registry
- * can squat on its names), then the older service.
+ * Whether a service takes a host name from an older one: the client's namespace has precedence, then Kubernetes (whose names others must
+ * not squat on), then the older service.
  */
 export function takesPrecedence(younger: Service, older: Service, clientNamespace: string): boolean {
   if (older.namespace === clientNamespace || younger.namespace === older.namespace) return false;

@@ -170,9 +170,8 @@ export class ServiceEntryServices {
   }
 
   /**
-   * Allocates addresses for the names of changed entries. Other entries whose address changes as a result are rebuilt.
-   *
-   * @param hasOtherAge an entry's age changed, so that precedence depends on the order of all entries
+   * Allocates addresses for the names of changed entries, and rebuilds other entries whose address changes as a result. @param hasOtherAge
+   * an entry's age changed, so that precedence depends on the order of all
    */
   *#allocating(dirty: Map<string, Config<ServiceEntry> | undefined>, hasOtherAge: boolean): Steps<void> {
     if (!hasOtherAge && this.#changesOwnAddressesOnly(dirty)) return;

@@ -7,7 +7,6 @@ export interface Workload {
   readonly kind: 'Pod' | 'WorkloadEntry';
   readonly namespace: string;
   readonly name: string;
-  /** Labels that selectors match. */
   readonly labels: Readonly<Record<string, string>>;
   /** All addresses; the first is that of {@link template}. */
   readonly addresses: readonly string[];

@@ -1,6 +1,6 @@
 /**
- * The request header by which a sidecar claims its workload. The server's agent accepts it only if the peer's certificate has the claimed
- * namespace and service account; Envoy removes it before the application.
+ * The request header by which a sidecar claims its workload. The server's agent accepts it only if namespace and service account match the
+ * peer's certificate; Envoy removes it before the application.
  */
 
 /** Label values that describe a workload. */

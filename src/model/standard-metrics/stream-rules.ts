@@ -1,6 +1,6 @@
 /**
  * What the agent counts from one access log stream. The control plane encodes the rules in the log name, which Envoy sends first on each
- * stream, so the agent needs no other source and rules change together with the listener.
+ * stream, so that rules change together with the listener.
  */
 import { isObject } from '../../runtime/json-object.ts';
 import { type StandardMetricId, standardMetricIds } from './standard-metrics.ts';

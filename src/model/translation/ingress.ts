@@ -130,10 +130,7 @@ interface GeneratedServer {
   readonly origin: Origin;
 }
 
-/**
- * Bound to the Gateway of the oldest Ingress only, as in Istio. The plain HTTP port is shared by all of them, so this only matters for TLS:
- * a host is served where the oldest Ingress has it.
- */
+/** Bound to the Gateway of the oldest Ingress only, as in Istio. All of them share the plain HTTP port, so this matters for TLS only. */
 function virtualServiceOf(
   host: string,
   { ingresses, http, origins }: HostRoutes,

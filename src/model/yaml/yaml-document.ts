@@ -1,6 +1,6 @@
 /**
- * One YAML document: its value, syntax errors, and the positions of its fields. Uses YAML 1.2 with the core schema and merge keys: `yes`,
- * `no`, `on` and `off` are strings (decoders of boolean fields report them), and there are no sexagesimal numbers.
+ * One YAML document: its value, syntax errors, and the positions of its fields. YAML 1.2 with the core schema and merge keys: `yes`, `no`,
+ * `on` and `off` are strings, and there are no sexagesimal numbers.
  */
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from 'yaml';
 import { aliasViolation } from './alias-extent.ts';
@@ -21,7 +21,6 @@ export interface YamlDocument {
   positionOf(path: string): YamlPosition;
 }
 
-/** A part of a text, with the number of its first line. */
 export interface TextPart {
   readonly text: string;
   /** 1-based. */
@@ -93,7 +92,7 @@ const maxErrors = 50;
 /** Parses one document. Never throws. Uses the full parser only when needed. */
 export function parseYamlDocument(part: TextPart): YamlDocument {
   const isLong = part.text.length > maxExplained;
-  const read = readPlainDocument(part.text, { takesTabs: isLong });
+  const read = readPlainDocument(part.text, { acceptsTabs: isLong });
   if (!('why' in read)) return plainYamlDocument(part, read);
   if (read.why === 'too deep') return refusedDocument(part, `nested deeper than ${maxNesting} levels`, read.offset);
   if (isLong) {

@@ -1,6 +1,6 @@
 /**
- * Parses plain YAML documents, five times as fast as the full parser, which also explains errors. Unusual documents are left to the full
- * parser, so that both always give the same values (compared by yaml-fast.test.ts).
+ * Parses plain YAML documents, five times as fast as the full parser. Unusual documents are left to the full parser, which also explains
+ * errors; both give the same values (yaml-fast.test.ts).
  */
 import {
   COLLECTION_STYLE,
@@ -46,12 +46,8 @@ export function parsePlainDocument(text: string): PlainDocument | undefined {
   return 'why' in read ? undefined : read;
 }
 
-/**
- * Parses one document, or returns why not.
- *
- * @param takesTabs accepts tabs, on which the parsers differ, because the full parser will not be used
- */
-export function readPlainDocument(text: string, { takesTabs: acceptsTabs = false } = {}): PlainDocument | NotPlain {
+/** @param acceptsTabs accepts tabs, on which the parsers differ, because the full parser will not be used */
+export function readPlainDocument(text: string, { acceptsTabs = false } = {}): PlainDocument | NotPlain {
   const simple = readSimpleDocument(text);
   if (simple === undefined) return readEvents(text, acceptsTabs);
   let read: PlainDocument | NotPlain | undefined;

@@ -1,7 +1,7 @@
 /**
- * Parses the most common form of YAML: block maps and lists with one value per line and no escapes. A single pass over the characters,
- * several times as fast as a complete YAML parser. Declines a document at the first other construct, and another parser reads it from the
- * start; accepted documents have the same value there (compared by yaml-simple.test.ts).
+ * Parses the most common form of YAML: block maps and lists with one value per line and no escapes. A single pass, several times as fast as
+ * a complete YAML parser. Declines a document at the first other construct, and another parser reads it; accepted documents have the same
+ * value there (yaml-simple.test.ts).
  */
 import { CORE_SCHEMA } from 'js-yaml';
 
@@ -68,7 +68,6 @@ class SimpleReader {
   readonly #text: string;
   /** Offset of the first non-space character of the next line with content. */
   #at = 0;
-  /** Offset of its end. */
   #end = -1;
   /** Its indentation; -1 after the last line. */
   #indent = 0;
@@ -166,7 +165,6 @@ class SimpleReader {
     return list;
   }
 
-  /** Parses a value on one line. */
   #inLine(at: number, depth: number): unknown {
     const text = this.#text;
     const first = text.charCodeAt(at);
@@ -289,7 +287,6 @@ function mayBeginPlain(text: string, at: number): boolean {
   return inName[code] === 1;
 }
 
-/** Value of a plain scalar. */
 function plainValue(text: string): unknown {
   if (beginsText[text.charCodeAt(0)] === 1) return text;
   const { value } = CORE_SCHEMA.resolveImplicitScalarTag(text);

@@ -2,8 +2,7 @@
 import { tokensOf } from './tokens.ts';
 
 /**
- * `string(destination.port)`, as Istio's documentation writes it → `destination.port`: the conversion is redundant where the value becomes
- * a string anyway.
+ * `string(destination.port)`, as Istio's documentation writes it → `destination.port`: redundant where the value becomes a string anyway.
  *
  * @returns the expression itself if it is not a single conversion
  */

@@ -181,7 +181,6 @@ function oldNameWarnings({ match, value }: EnvoyPatch, path: string): FieldError
   });
 }
 
-/** Warns of parts that the API does not define, and of deprecated ones. */
 function valueWarnings(patch: EnvoyPatch, path: string): FieldError[] {
   const decoded = patchValue(patch);
   if (decoded === undefined || E.isLeft(decoded)) return [];

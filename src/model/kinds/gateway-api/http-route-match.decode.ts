@@ -35,7 +35,6 @@ export const headerName: Decoder<string> = refine(name, (value, path) =>
 /** Character sequences that no normalized request path contains. */
 const impossible = ['//', '/./', '/../', '%2f', '%2F', '#'];
 
-/** Checks a path that is compared literally. */
 export function pathViolation(value: string): violation.Violation | undefined {
   if (value.length > 1024) return violation.tooLarge(1024, value.length);
   if (!value.startsWith('/')) return violation.mustBe('a path that begins with /', value);

@@ -4,7 +4,6 @@ import { reading } from './lenient.ts';
 
 export interface ConfigMap {
   readonly data: Readonly<Record<string, string>>;
-  /** Base64. */
   readonly binaryData: Readonly<Record<string, string>>;
 }
 

@@ -55,8 +55,8 @@ export function serverCertificateOf(secret: Secret): Either<string, CredentialCe
 
 /**
  * @param lists revocation lists if already checked, possibly of an earlier version of the Secret; `null` if it has none
- * @returns left: why the Secret has no usable CA certificates. If the Secret has revocation lists and none is usable, its CA certificates
- *   are not returned: they would accept revoked clients.
+ * @returns left: why the Secret has no usable CA certificates. Without a usable one of its revocation lists there are no CA certificates
+ *   either, because revoked clients would be accepted.
  */
 export function trustedRootsOf(
   secret: Secret,

@@ -1,6 +1,6 @@
 /**
- * Decoding of Kubernetes' own objects. Most of their fields do not concern the mesh, and newer clusters have more: unknown fields are
- * ignored. An unknown field whose name is similar to a known one is reported as misspelled.
+ * Decoding of Kubernetes' own objects. Unknown fields are ignored, because most do not concern the mesh and newer clusters have more. One
+ * whose name is similar to a known one is reported as misspelled.
  */
 import { anything, type Decoded, type Decoder, type FieldDecoders, fail, struct } from '../../fields/decode.ts';
 import { describedAs, descriptionOf } from '../../fields/description.ts';

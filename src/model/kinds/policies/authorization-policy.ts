@@ -31,7 +31,6 @@ export interface AuthorizationSource {
   readonly notServiceAccounts?: Texts;
   readonly trustDomains?: Texts;
   readonly notTrustDomains?: Texts;
-  /** Addresses of the connection's peer. */
   readonly ipBlocks?: Texts;
   readonly notIpBlocks?: Texts;
   /** Client addresses from trusted headers. */

@@ -148,7 +148,6 @@ export function matchKeyErrors(matches: Readonly<Record<string, unknown>>, path:
   );
 }
 
-/** Headers by name, and claims of verified tokens, which are written as headers. */
 export function headerMatchErrors(matches: Readonly<Record<string, unknown>>, path: string): FieldError[] {
   return Object.keys(matches).flatMap((key) => violation.errorsAt(fieldPath(path, key), headerMatchViolation(key)));
 }
@@ -301,7 +300,6 @@ function actionErrors(http: V.HttpRoute, path: string): FieldError[] {
   return [violation.fieldError(path, violation.choice(['route', 'redirect', 'directResponse'], actions))];
 }
 
-/** Fields that cannot be combined with a redirect or direct response. */
 function besideErrors(http: V.HttpRoute, path: string): FieldError[] {
   const alone = http.redirect ? 'redirect' : http.directResponse ? 'directResponse' : undefined;
   if (alone === undefined) return [];

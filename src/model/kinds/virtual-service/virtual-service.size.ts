@@ -44,7 +44,6 @@ export function unitsOf(bytes: number): number {
   return Math.max(1, Math.ceil(bytes / unitBytes));
 }
 
-/** Approximate size in any encoding. */
 export function bytesOf(value: unknown): number {
   return value === undefined ? 0 : JSON.stringify(value).length;
 }

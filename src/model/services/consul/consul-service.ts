@@ -15,7 +15,6 @@ export interface ConsulOptions extends ExportRule {
 }
 
 export interface ConvertedService {
-  /** Absent if the service cannot be served. */
   readonly service?: Service;
   readonly endpoints: readonly Endpoint[];
   readonly problems: readonly string[];

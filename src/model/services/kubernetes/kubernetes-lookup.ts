@@ -19,7 +19,6 @@ export interface KubernetesFacts {
   /** By {@link addressIn}. */
   readonly podsByAddress: ReadonlyMap<string, readonly Workload[]>;
   readonly selectors: SelectorIndex<SelectingService>;
-  /** Addresses of endpoints that are not pods. */
   readonly addresses: AddressBook;
 }
 
@@ -49,7 +48,7 @@ export class KubernetesLookup implements ProxyLookup {
   }
 
   /**
-   * The pod of a proxy in its own namespace, by the name in the node ID (`web-0.shop`), else by address. The client chooses both, but is
+   * The pod of a proxy in its own namespace, by the name in the node ID (`web-0.shop`), else by address. The client may choose both, but is
    * authenticated for the namespace.
    */
   podOf({ name, configNamespace: namespace, ipAddresses }: PodSubject): Workload | undefined {

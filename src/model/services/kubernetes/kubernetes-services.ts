@@ -45,7 +45,6 @@ interface ServiceRecord {
   readonly endpoints: readonly Endpoint[];
   /** Endpoints that are not pods of this cluster; proxies are found among them by address. */
   readonly foreign: readonly Endpoint[];
-  /** Pods, addresses and nodes that were looked up. */
   readonly uses: ReadonlySet<string>;
   readonly pending: readonly string[];
   readonly bare: readonly string[];
@@ -63,7 +62,6 @@ export interface KubernetesDelta extends RegistryDelta {
   readonly proxies: readonly string[];
 }
 
-/** Interface for readers other than the registry. */
 export interface KubernetesWorkloads {
   readonly pods: readonly Config<KubernetesPod>[];
   readonly nodes: readonly Config<KubernetesNode>[];

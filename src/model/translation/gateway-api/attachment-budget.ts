@@ -1,8 +1,8 @@
 /**
- * Limits what the routes of one namespace attach to Gateways and Services. Each match is translated for each host of each listener that the
- * route attaches to: 500 routes with 128 matches at a Gateway with 64 listeners would become four million routes and exhaust the control
- * plane's memory at every start. Within the limit, the oldest routes stay attached. A younger one keeps its matches but responds with 503,
- * so that its requests do not reach a wider route; beyond twice the limit it is not attached. The result does not depend on arrival order.
+ * Limits what the routes of one namespace attach to Gateways and Services. Each match is translated for each host of each listener: 500
+ * routes with 128 matches at a Gateway with 64 listeners would become four million routes and exhaust the control plane's memory. Within
+ * the limit, the oldest routes stay attached. A younger one responds with 503, so that its requests do not reach a wider route; beyond
+ * twice the limit it is not attached. The result does not depend on arrival order.
  */
 import type { Config } from '../../config/config.ts';
 import { beyondLimit, type LimitShare } from '../../config/oldest-first.ts';
@@ -101,8 +101,8 @@ export class RoutesBeyondLimit {
 }
 
 /**
- * Each namespace's Gateways have their own share: the owner of Gateways adds listeners, and must not consume what routes may attach elsewhere. All
- * Services have one share: a route may name Services of any namespace.
+ * Each namespace's Gateways have their own share, because their owner adds listeners and must not consume what routes may attach elsewhere.
+ * All Services have one share.
  *
  * @param parentNamespace of a Gateway; `undefined` for Services
  */

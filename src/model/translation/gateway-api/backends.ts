@@ -16,8 +16,6 @@ export interface MissingBackend {
 }
 
 /**
- * The destination of a backend reference.
- *
  * @param inMesh the route is for a Service: its clients could reach the backend directly, so no ReferenceGrant is needed (GEP-1294,
  *   "Namespace boundaries"). At a Gateway, the grant protects the backend from external clients.
  */

@@ -27,7 +27,6 @@ export interface KnownGateway {
   /** `undefined` for an unknown class. */
   readonly isImplementedHere: boolean | undefined;
   readonly listeners: readonly KnownListener[];
-  /** All listeners, including those with unsupported protocols. */
   readonly written: readonly Listener[];
 }
 

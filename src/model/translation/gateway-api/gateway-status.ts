@@ -181,8 +181,8 @@ interface PortConflict {
 }
 
 /**
- * Two protocols on a port conflict: the first listener's protocol applies; so does the first of HTTPS and TLS with equal hostnames. The
- * order is that of names, as for servers of Istio's Gateways. Inactive listeners use no port.
+ * Two protocols on a port conflict: that of the first listener by name applies, as for servers of Istio's Gateways; so does the first of
+ * HTTPS and TLS with equal hostnames. Inactive listeners use no port.
  */
 function portConflicts(listeners: readonly KnownListener[]): ReadonlyMap<KnownListener, PortConflict> {
   const conflicts = new Map<KnownListener, PortConflict>();

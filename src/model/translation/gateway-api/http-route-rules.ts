@@ -37,7 +37,6 @@ export interface Entrance {
   readonly scheme?: 'http' | 'https';
 }
 
-/** A route for one match, before ordering. */
 export interface PlacedRoute extends Placed {
   readonly http: HttpRoute;
   readonly origin: Origin;
@@ -82,7 +81,6 @@ export function routesOf(route: Config<RouteObject>, entrance: Entrance, context
   });
 }
 
-/** The same match with a 503 response. */
 export function closedPlace(place: PlacedRoute): PlacedRoute {
   return { ...place, http: closedRoute(place.http) };
 }

@@ -12,9 +12,8 @@ export interface Placed {
 }
 
 /**
- * Order: exact path, then the longest prefix (`/` is the shortest), then regular expressions; then a method, most headers, most query
- * parameters, oldest route, route name, position in the route. The API does not define the rank of regular expressions; as in Istio they
- * come after the path types that it orders.
+ * Order: exact path, longest prefix, regular expression; then a method, most headers, most query parameters, oldest route, route name,
+ * position in the route. The API does not define the rank of regular expressions; Istio ranks them last as well.
  */
 export function byPrecedence(a: Placed, b: Placed): number {
   return (

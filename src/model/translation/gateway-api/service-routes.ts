@@ -1,6 +1,6 @@
 /**
  * VirtualServices of HTTPRoutes for Services, which apply to clients in the mesh (the Gateway API's GAMMA). A route in the Service's
- * namespace applies to all clients; one in another namespace applies to the clients there and replaces the former.
+ * namespace applies to all clients; one in another namespace replaces it for the clients there.
  */
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config, Origin } from '../../config/config.ts';
