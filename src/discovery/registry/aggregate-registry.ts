@@ -1,6 +1,6 @@
 import { mergeServices } from '../../model/services/merge-services.ts';
 import type { NetworkGateway } from '../../model/services/network-gateways.ts';
-import { joinedLookup, type ProxyLookup } from '../../model/services/proxy-lookup.ts';
+import { combinedLookup, type ProxyLookup } from '../../model/services/proxy-lookup.ts';
 import type { Service } from '../../model/services/service.ts';
 import { AnyRegistry } from './any-registry.ts';
 import type { Registry, RegistryEvents, XdsUpdater } from './registry.ts';
@@ -94,7 +94,7 @@ export class AggregateRegistry extends AnyRegistry {
 
   /** Each cluster's registry knows by itself which proxies are not of its cluster. */
   get lookup(): ProxyLookup {
-    return joinedLookup(this.#registries.map(({ lookup }) => lookup));
+    return combinedLookup(this.#registries.map(({ lookup }) => lookup));
   }
 
   networkGateways(): readonly NetworkGateway[] {

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Linked, LinkedQueue } from './linked-queue.ts';
+import { type LinkedItem, LinkedQueue } from './linked-queue.ts';
 
-class Item implements Linked<Item> {
+class Item implements LinkedItem<Item> {
   older: Item | undefined;
   newer: Item | undefined;
 }

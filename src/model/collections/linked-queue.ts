@@ -5,12 +5,12 @@
  */
 
 /** An item may be in one queue only. */
-export interface Linked<Item> {
+export interface LinkedItem<Item> {
   older: Item | undefined;
   newer: Item | undefined;
 }
 
-export class LinkedQueue<Item extends Linked<Item>> {
+export class LinkedQueue<Item extends LinkedItem<Item>> {
   #oldest: Item | undefined;
   #newest: Item | undefined;
 

@@ -23,19 +23,19 @@ import {
 import { maxNesting } from '../yaml/yaml-fast.ts';
 import { type Config, type ConfigKey, configKeyOf, configKeyText, type SourcePosition } from './config.ts';
 import {
-  type BadEnvelope,
   correctedMetadata,
   type Envelope,
+  type InvalidEnvelope,
   kindNameOf,
   readEnvelope,
-  type Skipped,
+  type SkippedObject,
 } from './envelope.ts';
 import { isForeignDocument } from './foreign-document.ts';
 import { objectsWithin } from './list-of-objects.ts';
 import { cutAtLevel, isNestedDeeper } from './nesting.ts';
 import { type Problem, violationIn } from './problem.ts';
 import { identityOf, standInFor } from './refused.ts';
-import { rememberWritten } from './written-spec.ts';
+import { storeWrittenSpec } from './written-spec.ts';
 
 export interface ConfigFile {
   readonly configs: readonly Config[];
@@ -227,7 +227,7 @@ class DocumentReader {
   }
 
   /** Reports the errors of the spec as well when the envelope is invalid. */
-  private refuseSpec({ body, key }: BadEnvelope, path: string): void {
+  private refuseSpec({ body, key }: InvalidEnvelope, path: string): void {
     if (body === undefined) return;
     const decoded = kinds[body.kind].decode(body.spec, key?.namespace ?? 'default');
     if (E.isLeft(decoded)) this.reportAll(decoded.left, path, bodyOf(body.kind), key);
@@ -263,7 +263,7 @@ class DocumentReader {
     for (const error of errors) this.reportAt('error', path, joined('metadata', error.path), error, key);
     if (errors.length > 0) return false;
     if (this.options.errorsOnly !== true) this.reportWarnings(envelope, decoded.right, path);
-    if (kind.group.endsWith('.istio.io')) rememberWritten(decoded.right, envelope.spec);
+    if (kind.group.endsWith('.istio.io')) storeWrittenSpec(decoded.right, envelope.spec);
     const config: Config = {
       kind: key.kind,
       apiVersion: envelope.apiVersion,
@@ -305,7 +305,7 @@ class DocumentReader {
     }
   }
 
-  private reportSkipped({ problem }: Skipped, path: string): void {
+  private reportSkipped({ problem }: SkippedObject, path: string): void {
     if (problem !== undefined) {
       this.reportAt(problem.severity, path, 'kind', problem.violation);
     }

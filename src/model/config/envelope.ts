@@ -27,7 +27,7 @@ export interface Envelope {
   readonly status?: unknown;
 }
 
-export interface BadEnvelope {
+export interface InvalidEnvelope {
   readonly _tag: 'bad';
   /** Absent if the object cannot be identified. */
   readonly key?: ConfigKey;
@@ -35,7 +35,7 @@ export interface BadEnvelope {
   readonly errors: readonly FieldError[];
 }
 
-export interface Skipped {
+export interface SkippedObject {
   readonly _tag: 'skipped';
   /** Absent for Kubernetes' own kinds, which manifests contain beside those of the mesh. */
   readonly problem?: {
@@ -153,7 +153,7 @@ function isNearlyGatewayApis(group: string, kind: string): boolean {
   return written === '' || nearestName(written, [gatewayApiGroup]) !== undefined;
 }
 
-export function readEnvelope(value: unknown): Envelope | BadEnvelope | Skipped {
+export function readEnvelope(value: unknown): Envelope | InvalidEnvelope | SkippedObject {
   if (!isObject(value))
     return bad(undefined, [
       violation.fieldError('', violation.wrongType('an object with apiVersion, kind and metadata', value)),
@@ -227,7 +227,7 @@ function withMetadata(
   writtenMetadata: unknown,
   errors: FieldError[],
   scope: 'Namespaced' | 'Cluster',
-): Envelope | BadEnvelope {
+): Envelope | InvalidEnvelope {
   if (!isObject(writtenMetadata))
     return bad(undefined, [...errors, violation.fieldError('metadata', violation.missing('with a name'))], body);
   for (const [field, meant] of misspeltMetadata(writtenMetadata)) {
@@ -264,7 +264,7 @@ function withMetadata(
   };
 }
 
-function bad(key: ConfigKey | undefined, errors: readonly FieldError[], body?: Body): BadEnvelope {
+function bad(key: ConfigKey | undefined, errors: readonly FieldError[], body?: Body): InvalidEnvelope {
   const isThere = body?.spec !== undefined && body.spec !== null;
   return { _tag: 'bad', ...(key && { key }), ...(isThere && { body: { kind: body.kind, spec: body.spec } }), errors };
 }
@@ -352,7 +352,7 @@ function mistakenFor(meant: KindName, kind: string, apiVersion: string): violati
       );
 }
 
-function skipped(group: string, kind: string, apiVersion: string): Skipped {
+function skipped(group: string, kind: string, apiVersion: string): SkippedObject {
   if (ownValue(kindsOfKubernetes, group)?.includes(kind)) return { _tag: 'skipped' };
   const seemsToRestrict = group === 'security.istio.io';
   const reason = reasonToSkip(group, kind, apiVersion);

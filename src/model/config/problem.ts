@@ -27,12 +27,12 @@ export interface Problem {
   readonly beside?: string;
   /** The problem exists only while no other object of this kind and namespace (empty: any) does. */
   readonly absent?: { readonly kind: string; readonly namespace: string };
-  readonly other?: OtherPlace;
+  readonly other?: RelatedPlace;
   /** Key of the stand-in that applies while the object has no valid version (refused.ts). */
   readonly standIn?: string;
 }
 
-export interface OtherPlace {
+export interface RelatedPlace {
   readonly object: string;
   readonly file: string;
   readonly line: number;
@@ -64,6 +64,6 @@ export function violationIn({ code, message, expected, got, near, beside }: Viol
   };
 }
 
-function otherText({ object, file, line, field }: OtherPlace): string {
+function otherText({ object, file, line, field }: RelatedPlace): string {
   return `${[object, field].filter(Boolean).join(' ')} at ${file}:${line}`;
 }

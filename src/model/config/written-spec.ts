@@ -4,7 +4,7 @@
  */
 const written = new WeakMap<object, string>();
 
-export function rememberWritten(decoded: unknown, spec: unknown): void {
+export function storeWrittenSpec(decoded: unknown, spec: unknown): void {
   if (typeof decoded === 'object' && decoded !== null) written.set(decoded, JSON.stringify(spec));
 }
 

@@ -134,7 +134,7 @@ export function list<A>(item: Decoder<A>, max: number = maxItems): Decoder<reado
       const items: A[] = [];
       for (let index = 0; index < value.length; index++)
         items.push(valueOrPart(item(value[index], `${path}[${index}]`), errors));
-      return settled(errors, items);
+      return decodedOrErrors(errors, items);
     },
     { type: 'list', item, max },
   );
@@ -165,7 +165,7 @@ export function dictionary<A>(item: Decoder<A>, max: number = maxItems): Decoder
         entries.push([key, valueOrPart(item(value[key], fieldPath(path, key)), errors)]);
       }
       // Assignment would not keep a key named __proto__.
-      return settled(errors, Object.fromEntries(entries));
+      return decodedOrErrors(errors, Object.fromEntries(entries));
     },
     { type: 'map', item, max },
   );
@@ -198,7 +198,7 @@ export function refine<A>(decoder: Decoder<A>, ...checks: readonly Check<A>[]): 
     (value: unknown, path: string): Decoded<A> => {
       const decoded = decoder(value, path);
       if (E.isRight(decoded)) {
-        return settled(
+        return decodedOrErrors(
           checks.flatMap((check) => check(decoded.right, path)),
           decoded.right,
         );
@@ -255,7 +255,7 @@ export function restricting<F extends Field<never> | Field<unknown>>(field: F): 
   const strict = (value: unknown, path: string): Decoded<unknown> => {
     const decoded = decoder(value, path);
     if (E.isRight(decoded)) return decoded;
-    return settled(
+    return decodedOrErrors(
       decoded.left.map(({ unknown: _, isIgnored: __, ...error }) => error),
       partOf(decoded.left),
     );
@@ -337,7 +337,7 @@ export function struct<T extends object>(
           result[property] = missingPart;
         }
       }
-      return settled(errors, result as T);
+      return decodedOrErrors(errors, result as T);
     },
     { type: 'object', fields: fieldDescriptions(fields as Record<string, Field<unknown>>, aliases) },
   );
@@ -378,7 +378,7 @@ export function ignoringUnknown<A>(
     const rest = decoder(without(value, new Set(unknown.map((error) => error.path)), ''), '');
     return E.isRight(rest)
       ? E.right({ value: rest.right, unknown })
-      : settled(
+      : decodedOrErrors(
           [...rest.left, ...unknown.map((error) => ({ ...error, isIgnored: true as const }))],
           partOf(rest.left) as never,
         );
@@ -392,7 +392,7 @@ function without(value: unknown, paths: ReadonlySet<string>, path: string): unkn
   return Object.fromEntries(kept.map(([key, element]) => [key, without(element, paths, fieldPath(path, key))]));
 }
 
-export function settled<A>(errors: readonly FieldError[], value: A): Decoded<A> {
+export function decodedOrErrors<A>(errors: readonly FieldError[], value: A): Decoded<A> {
   if (errors.length === 0) return E.right(value);
   const [first, ...rest] = errors as NonEmptyArray<FieldError>;
   const all: NonEmptyArray<FieldError> = [first, ...rest];

@@ -61,10 +61,10 @@ export interface ValueValidation {
 }
 
 export interface SchemaValidation extends ValueValidation {
-  readonly rules?: readonly CelRule[];
+  readonly rules?: readonly SchemaRule[];
 }
 
-export interface CelRule {
+export interface SchemaRule {
   readonly rule: string;
   readonly message: string;
   /** Path from the rule to the invalid field: `.provider`. */

@@ -49,7 +49,7 @@ export const closedKinds = [
   'BackendTLSPolicy',
 ] as const;
 
-export interface Closed {
+export interface StandIn {
   readonly kind: (typeof closedKinds)[number];
   readonly apiVersion: string;
   readonly spec:
@@ -67,9 +67,9 @@ export interface Closed {
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Builds the stand-in by kind of the rejected object. Kinds that are not listed deny by default when missing, or restrict nothing. */
-export const standInBuilders: ReadonlyMap<string, (refused: RejectedObject) => Closed | undefined> = new Map<
+export const standInBuilders: ReadonlyMap<string, (refused: RejectedObject) => StandIn | undefined> = new Map<
   string,
-  (refused: RejectedObject) => Closed | undefined
+  (refused: RejectedObject) => StandIn | undefined
 >([
   ['AuthorizationPolicy', closedPolicy],
   ['PeerAuthentication', closedPeers],
@@ -83,7 +83,7 @@ export const standInBuilders: ReadonlyMap<string, (refused: RejectedObject) => C
 const security = 'security.istio.io/v1';
 
 /** Denies every request. Returns `undefined` for policies that deny nothing: AUDIT and dry run. */
-function closedPolicy(refused: RejectedObject): Closed | undefined {
+function closedPolicy(refused: RejectedObject): StandIn | undefined {
   const { action } = fieldsOf(refused.spec);
   if (typeof action === 'string' && action.trim().toUpperCase() === 'AUDIT') return undefined;
   const dryRun = refused.annotations['istio.io/dry-run'];
@@ -91,7 +91,7 @@ function closedPolicy(refused: RejectedObject): Closed | undefined {
   return denial(scopeOf(refused), refused);
 }
 
-function denial({ isKnown, scope }: ReadScope, { namespace }: RejectedObject): Closed {
+function denial({ isKnown, scope }: ReadScope, { namespace }: RejectedObject): StandIn {
   return {
     ...{ kind: 'AuthorizationPolicy', apiVersion: security, isScopeKnown: isKnown },
     spec: { ...scope, action: 'DENY', rules: [{}] },
@@ -100,7 +100,7 @@ function denial({ isKnown, scope }: ReadScope, { namespace }: RejectedObject): C
 }
 
 /** Requires mutual TLS. Readable modes apply; that for all ports only if nothing unreadable might override it. */
-function closedPeers(refused: RejectedObject): Closed {
+function closedPeers(refused: RejectedObject): StandIn {
   const { isKnown, scope } = scopeOf(refused);
   const fields = fieldsOf(refused.isBroken ? undefined : refused.spec);
   const { selector: _, mtls, portLevelMtls, ...unknown } = fields;
@@ -133,7 +133,7 @@ function portModes(value: unknown): { modes: Record<string, MutualTlsMode>; isRe
  * Rejects all tokens: each issuer gets an empty key set. Requests without a token have no principal, so no policy that requires one allows
  * them.
  */
-function closedTokens(refused: RejectedObject): Closed {
+function closedTokens(refused: RejectedObject): StandIn {
   const { isKnown, scope } = scopeOf(refused);
   const { jwtRules } = fieldsOf(refused.isBroken ? undefined : refused.spec);
   // Each rule would become one with an empty key set. Too many rules are not built: every request is denied instead.
@@ -184,7 +184,7 @@ function itemsRead<A>(decoder: Decoder<readonly A[]>, value: unknown): { items: 
 }
 
 /** Denies every request: workloads whose Sidecar requires TLS of their clients would otherwise accept plaintext on their service ports. */
-function closedIngress(refused: RejectedObject): Closed | undefined {
+function closedIngress(refused: RejectedObject): StandIn | undefined {
   // The other fields contain no TLS settings, so an unknown field may be a misspelled ingress.
   const { workloadSelector, egress: _e, outboundTrafficPolicy: _o, ...ingress } = fieldsOf(refused.spec);
   if (!mentions(ingress, 'tls')) return undefined;
@@ -199,7 +199,7 @@ function closedIngress(refused: RejectedObject): Closed | undefined {
  * Connections to the host use the readable TLS settings, else mutual TLS of the mesh, so that nothing is sent in plaintext that should be
  * encrypted.
  */
-function closedUpstream(refused: RejectedObject): Closed | undefined {
+function closedUpstream(refused: RejectedObject): StandIn | undefined {
   const { rule, unknown } = upstreamFields(fieldsOf(refused.spec));
   if (!mentions([rule.trafficPolicy, rule.subsets, unknown], 'tls')) return undefined;
   if (typeof rule.host !== 'string' || rule.host === '') return undefined;
@@ -291,7 +291,7 @@ const pluginFields = ['phase', 'failStrategy', 'type', 'match'] as const;
  * Blocks the traffic that a plugin for authentication or authorization would check. Not for plugins that fail open, nor for other phases,
  * which restrict nothing.
  */
-function closedPlugin(refused: RejectedObject): Closed | undefined {
+function closedPlugin(refused: RejectedObject): StandIn | undefined {
   const written = fieldsOf(refused.spec);
   const fieldNamed = (name: (typeof pluginFields)[number]): unknown => {
     if (Object.hasOwn(written, name)) return written[name];
@@ -318,7 +318,7 @@ function closedPlugin(refused: RejectedObject): Closed | undefined {
 }
 
 /** Fails connections of gateways to the targets. Unreadable targets count as all Services of the namespace. */
-function closedBackendTls({ spec: written, isBroken, namespace }: RejectedObject): Closed {
+function closedBackendTls({ spec: written, isBroken, namespace }: RejectedObject): StandIn {
   const fields = fieldsOf(written);
   const field = nearestName('targetRefs', Object.keys(fields));
   const given = field === undefined ? undefined : fields[field];

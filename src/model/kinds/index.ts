@@ -34,8 +34,8 @@ import type { PeerAuthentication } from './policies/peer-authentication.ts';
 import { decodeScoped, scopeWarnings, targetWarnings } from './policies/policy-target.decode.ts';
 import { requestAuthentication, requestAuthenticationWarnings } from './policies/request-authentication.decode.ts';
 import type { RequestAuthentication } from './policies/request-authentication.ts';
-import { growing } from './unknown-fields.ts';
-import { virtualService, voidMatches } from './virtual-service/virtual-service.decode.ts';
+import { toleratingUnknownFields } from './unknown-fields.ts';
+import { disableMatches, virtualService } from './virtual-service/virtual-service.decode.ts';
 import type { VirtualService } from './virtual-service/virtual-service.ts';
 import { virtualServiceWarnings } from './virtual-service/virtual-service.warnings.ts';
 import { serviceEntry, serviceEntryWarnings, waypointErrors } from './workloads/service-entry.decode.ts';
@@ -88,7 +88,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     metadataErrors: dryRunErrors,
     warnings: (spec) => [...scopeWarnings(spec), ...authorizationPolicyWarnings(spec)],
   },
-  DestinationRule: growing({
+  DestinationRule: toleratingUnknownFields({
     kind: 'DestinationRule',
     ...networking,
     plural: 'destinationrules',
@@ -96,7 +96,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     decode: decodeDestinationRule,
     warnings: destinationRuleWarnings,
   }),
-  EnvoyFilter: growing({
+  EnvoyFilter: toleratingUnknownFields({
     kind: 'EnvoyFilter',
     ...networking,
     versions: ['v1alpha3'],
@@ -105,7 +105,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     decode: (spec, namespace) => decodeScoped(envoyFilter, spec, namespace),
     warnings: (spec) => [...envoyFilterWarnings(spec), ...targetWarnings(spec.targetRefs)],
   }),
-  Gateway: growing({
+  Gateway: toleratingUnknownFields({
     kind: 'Gateway',
     ...networking,
     plural: 'gateways',
@@ -121,7 +121,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     decode: (spec) => decodeWith(peerAuthentication, spec),
     warnings: scopeWarnings,
   },
-  ProxyConfig: growing({
+  ProxyConfig: toleratingUnknownFields({
     kind: 'ProxyConfig',
     ...networking,
     versions: ['v1beta1'],
@@ -138,7 +138,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     decode: (spec, namespace) => decodeScoped(requestAuthentication, spec, namespace),
     warnings: (spec) => [...scopeWarnings(spec), ...requestAuthenticationWarnings(spec)],
   },
-  ServiceEntry: growing({
+  ServiceEntry: toleratingUnknownFields({
     kind: 'ServiceEntry',
     ...networking,
     plural: 'serviceentries',
@@ -147,7 +147,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     metadataErrors: waypointErrors,
     warnings: serviceEntryWarnings,
   }),
-  Sidecar: growing({
+  Sidecar: toleratingUnknownFields({
     kind: 'Sidecar',
     ...networking,
     plural: 'sidecars',
@@ -155,7 +155,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     decode: (spec) => decodeWith(sidecar, spec),
     warnings: sidecarWarnings,
   }),
-  Telemetry: growing({
+  Telemetry: toleratingUnknownFields({
     kind: 'Telemetry',
     ...networking,
     group: 'telemetry.istio.io',
@@ -165,7 +165,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     decode: (spec, namespace) => decodeScoped(telemetry, spec, namespace),
     warnings: scopeWarnings,
   }),
-  TrafficExtension: growing({
+  TrafficExtension: toleratingUnknownFields({
     kind: 'TrafficExtension',
     ...networking,
     group: 'extensions.istio.io',
@@ -175,7 +175,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     decode: (spec, namespace) => decodeScoped(trafficExtension, spec, namespace),
     warnings: scopeWarnings,
   }),
-  VirtualService: growing(
+  VirtualService: toleratingUnknownFields(
     {
       kind: 'VirtualService',
       ...networking,
@@ -184,9 +184,9 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
       decode: (spec) => decodeWith(virtualService, spec),
       warnings: virtualServiceWarnings,
     },
-    voidMatches,
+    disableMatches,
   ),
-  WasmPlugin: growing<'WasmPlugin', WasmPlugin>({
+  WasmPlugin: toleratingUnknownFields<'WasmPlugin', WasmPlugin>({
     kind: 'WasmPlugin',
     ...networking,
     group: 'extensions.istio.io',
@@ -196,7 +196,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     decode: (spec, namespace) => decodeScoped(wasmPlugin, spec, namespace),
     warnings: scopeWarnings,
   }),
-  WorkloadEntry: growing({
+  WorkloadEntry: toleratingUnknownFields({
     kind: 'WorkloadEntry',
     ...networking,
     plural: 'workloadentries',
@@ -205,7 +205,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     metadataErrors: (_, { labels }) => labelErrors(labels, 'labels'),
     warnings: () => [],
   }),
-  WorkloadGroup: growing({
+  WorkloadGroup: toleratingUnknownFields({
     kind: 'WorkloadGroup',
     ...networking,
     plural: 'workloadgroups',

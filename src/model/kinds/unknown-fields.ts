@@ -37,7 +37,7 @@ export function unknownFields(spec: object): readonly FieldError[] {
  * A kind of Istio whose unknown fields are ignored, except misspelled ones: no API version defines those, and the intended setting would
  * not apply.
  */
-export function growing<Name extends string, Spec extends object>(
+export function toleratingUnknownFields<Name extends string, Spec extends object>(
   kind: Kind<Name, Spec>,
   adapted?: Adapt<Spec>,
 ): Kind<Name, Spec> {

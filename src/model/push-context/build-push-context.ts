@@ -20,7 +20,7 @@ import { BackendTlsIndex } from './backend-tls.ts';
 import { CredentialIndex } from './credential-index.ts';
 import { DestinationRuleIndex, hasPriorities } from './destination-rule-index.ts';
 import { GatewayIndex, type GatewaySubject } from './gateway-index.ts';
-import { disables, type PeerModes, peerModes } from './mutual-tls-mode.ts';
+import { disablesAnyMutualTls, type PeerModes, peerModes } from './mutual-tls-mode.ts';
 import { envoyFilterIndex, PolicyIndex } from './policy-index.ts';
 import type { PushContext } from './push-context.ts';
 import { ReferenceGrants } from './reference-grants.ts';
@@ -199,7 +199,8 @@ class IndexedPushContext implements PushContext {
       kept([...policyKinds, 'Gateway'], (old) => (old.policies.isCurrent(this.sidecars) ? old.policies : undefined)) ??
       new WorkloadPolicyIndex(this.policyIndexes(configs, kept), selectingIn(this.gateways), this.sidecars);
     this.disablesMutualTls =
-      kept(['PeerAuthentication'], (old) => old.disablesMutualTls) ?? configs.PeerAuthentication.some(disables);
+      kept(['PeerAuthentication'], (old) => old.disablesMutualTls) ??
+      configs.PeerAuthentication.some(disablesAnyMutualTls);
     this.renamed = reused === undefined ? [] : this.renamedSince(reused.context);
     this.workloads = input.workloads ?? noLookup;
     const gateways = input.gateways ?? NetworkGateways.none;

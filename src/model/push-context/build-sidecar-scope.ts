@@ -7,7 +7,7 @@ import { type HostNames, isWildcard, mostSpecific } from '../fields/hostname.ts'
 import type { VirtualService } from '../kinds/virtual-service/virtual-service.ts';
 import type { EgressListener, OutboundTrafficPolicy, Sidecar } from '../kinds/workloads/sidecar.ts';
 import type { Service } from '../services/service.ts';
-import { chainBehind, isAlias } from '../services/service-alias.ts';
+import { aliasChain, isAlias } from '../services/service-alias.ts';
 import { type ServiceIndex, takesPrecedence } from '../services/service-index.ts';
 import { byServiceAge } from '../services/service-registry.ts';
 import { isExportedTo } from '../services/visibility.ts';
@@ -51,7 +51,7 @@ export function buildSidecarScope(
     });
     if (isSame) return previous;
   }
-  const seen = new SeenServices(namespace);
+  const seen = new VisibleServices(namespace);
   const listeners = egress.map((listener, index) =>
     listenerScope(sources, namespace, listener, previous?.egressListeners[index]),
   );
@@ -85,8 +85,8 @@ function listenerScope(
   const meant = imports.isEverything
     ? sources.services.resolvedFor(namespace)
     : withTargets(onePerHost(importedServices(sources.services, imports, namespace), namespace), sources, namespace);
-  const showsAll = !showsOnePort(listener);
-  const shown = (): readonly SeenService[] => withPort(meant, listener);
+  const showsAll = !exposesOnePort(listener);
+  const shown = (): readonly VisibleService[] => withPort(meant, listener);
   const virtualServices = importedRules(sources, namespace, listener);
   const { port, bind, captureMode } = listener;
   const services = showsAll ? meant : shown().map(({ service }) => service);
@@ -163,7 +163,7 @@ function withTargets(services: readonly Service[], { services: index }: ScopeSou
   const hosts = new Set(services.map(({ hostname }) => hostname));
   const find = (host: string): Service | undefined => index.meaningOf(host, namespace);
   for (const alias of aliases) {
-    for (const { hostname, namespace: owner } of chainBehind(alias, find)) {
+    for (const { hostname, namespace: owner } of aliasChain(alias, find)) {
       if (hosts.has(hostname)) continue;
       hosts.add(hostname);
       for (const service of index.of(hostname, owner)) all.add(service);
@@ -172,19 +172,19 @@ function withTargets(services: readonly Service[], { services: index }: ScopeSou
   return [...all].sort(byServiceAge);
 }
 
-interface SeenService {
+interface VisibleService {
   readonly original: Service;
   readonly service: Service;
 }
 
 /** The port of an HTTP_PROXY listener belongs to no service. */
-function showsOnePort({ port }: EgressListener): boolean {
+function exposesOnePort({ port }: EgressListener): boolean {
   return port !== undefined && port.number !== 0 && port.protocol !== 'HTTP_PROXY';
 }
 
 /** A listener with a port exposes services that have the port, reduced to that port. */
-function withPort(services: readonly Service[], listener: EgressListener): SeenService[] {
-  if (!showsOnePort(listener)) return services.map((service) => ({ original: service, service }));
+function withPort(services: readonly Service[], listener: EgressListener): VisibleService[] {
+  if (!exposesOnePort(listener)) return services.map((service) => ({ original: service, service }));
   const port = listener.port!;
   return services.flatMap((original) => {
     // An alias has the ports of its target.
@@ -209,7 +209,7 @@ function withPorts(original: Service, ports: Service['ports']): Service {
 }
 
 /** Union of the services of all listeners: the first listener decides the namespace of a host; ports are merged. */
-class SeenServices {
+class VisibleServices {
   private readonly namespace: string;
   private readonly namespaceOfHost = new Map<string, string>();
   private readonly ports = new Map<Service, Set<number>>();
@@ -234,7 +234,7 @@ class SeenServices {
       const find = (name: string): Service | undefined => index.meaningOf(name, this.namespace);
       const service = find(host);
       if (service === undefined) continue;
-      for (const { hostname, namespace } of chainBehind(service, find)) {
+      for (const { hostname, namespace } of aliasChain(service, find)) {
         for (const one of index.of(hostname, namespace)) this.add(one, one);
       }
     }

@@ -40,7 +40,7 @@ export function peerModeOf({ mode, ports }: PeerModes, port: number): PeerMode {
 }
 
 /** Whether an object disables mutual TLS, for any workload or port. */
-export function disables({ spec }: Config<PeerAuthentication>): boolean {
+export function disablesAnyMutualTls({ spec }: Config<PeerAuthentication>): boolean {
   return spec.mtls === 'DISABLE' || Object.values(spec.portLevelMtls ?? {}).includes('DISABLE');
 }
 

@@ -87,7 +87,7 @@ export class WorkloadPolicyIndex {
       const { configNamespace: namespace, labels } = workload;
       const targetableAs = workload.type === 'router' ? gatewayReferences(workload, this.gatewaysOf(workload)) : [];
       const lists = this.listsFor({ namespace, labels, targetableAs });
-      result = theOne(this.withoutReplaced(lists, workload));
+      result = interned(this.withoutReplaced(lists, workload));
       this.results.set(workload, result);
     }
     return result;
@@ -170,7 +170,7 @@ function isOfSidecar({ standsFor }: Config): boolean {
 const known = new WeakValues<WorkloadPolicies>();
 let lastId = 0;
 
-function theOne(lists: Lists): WorkloadPolicies {
+function interned(lists: Lists): WorkloadPolicies {
   const all = Object.values(lists) as (readonly Config[])[];
   if (all.every((list) => list.length === 0)) return noPolicies;
   const text = all.map(identityText).join(';');

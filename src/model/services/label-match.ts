@@ -119,28 +119,28 @@ export class SelectingList<T> {
 /** Selectors by namespace, indexed by their labels. Immutable: each change returns a new index. */
 export class SelectorIndex<T> {
   /** Items by namespace and one label of their selector, which every selected workload has. */
-  private readonly buckets: PersistentMap<readonly Selecting<T>[]>;
+  private readonly buckets: PersistentMap<readonly SelectingItem<T>[]>;
   /** Results by label object and namespace: a proxy keeps its label object across contexts. */
-  private readonly found = onceFor((_: Labels) => new Map<string, readonly Selecting<T>[]>());
+  private readonly found = onceFor((_: Labels) => new Map<string, readonly SelectingItem<T>[]>());
 
-  constructor(buckets: PersistentMap<readonly Selecting<T>[]> = PersistentMap.empty()) {
+  constructor(buckets: PersistentMap<readonly SelectingItem<T>[]> = PersistentMap.empty()) {
     this.buckets = buckets;
   }
 
-  with(namespace: string, selecting: Selecting<T>): SelectorIndex<T> {
+  with(namespace: string, selecting: SelectingItem<T>): SelectorIndex<T> {
     const bucket = bucketOf(namespace, selecting.selector);
     const otherItems = (this.buckets.get(bucket) ?? []).filter(({ id }) => id !== selecting.id);
     return new SelectorIndex(this.buckets.with(bucket, [...otherItems, selecting]));
   }
 
-  without(namespace: string, { id, selector }: Pick<Selecting<T>, 'id' | 'selector'>): SelectorIndex<T> {
+  without(namespace: string, { id, selector }: Pick<SelectingItem<T>, 'id' | 'selector'>): SelectorIndex<T> {
     const bucket = bucketOf(namespace, selector);
     const left = (this.buckets.get(bucket) ?? []).filter((other) => other.id !== id);
     return new SelectorIndex(left.length === 0 ? this.buckets.without(bucket) : this.buckets.with(bucket, left));
   }
 
   /** Items of a namespace that select these labels, in no particular order; cached per label object. */
-  selecting(namespace: string, labels: Labels): readonly Selecting<T>[] {
+  selecting(namespace: string, labels: Labels): readonly SelectingItem<T>[] {
     const known = this.found(labels);
     let selecting = known.get(namespace);
     if (selecting === undefined) {
@@ -150,7 +150,7 @@ export class SelectorIndex<T> {
     return selecting;
   }
 
-  private find(namespace: string, labels: Labels): readonly Selecting<T>[] {
+  private find(namespace: string, labels: Labels): readonly SelectingItem<T>[] {
     const buckets = [bucketOf(namespace, {}), ...labelTexts(labels).map((text) => `${namespace}|${text}`)];
     return buckets
       .flatMap((bucket) => this.buckets.get(bucket) ?? [])
@@ -158,7 +158,7 @@ export class SelectorIndex<T> {
   }
 }
 
-export interface Selecting<T> {
+export interface SelectingItem<T> {
   readonly id: string;
   readonly selector: Labels;
   readonly item: T;

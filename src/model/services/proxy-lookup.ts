@@ -40,7 +40,7 @@ export interface KnownWorkload {
 export const noLookup: ProxyLookup = { targetsOf: () => [], workloadOf: () => undefined };
 
 /** Combines registries: services of all of them; the workload from the first that knows it. */
-export function joinedLookup(lookups: readonly ProxyLookup[]): ProxyLookup {
+export function combinedLookup(lookups: readonly ProxyLookup[]): ProxyLookup {
   if (lookups.length === 1) return lookups[0]!;
   return {
     targetsOf: (proxy) => lookups.flatMap((lookup) => lookup.targetsOf(proxy)),

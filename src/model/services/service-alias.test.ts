@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { givenMesh } from '../../../test/fixtures/given-mesh.ts';
-import { aliasesByTarget, serviceBehind } from './service-alias.ts';
+import { aliasesByTarget, aliasTarget } from './service-alias.ts';
 
 function alias(name: string, of: string): string {
   return `
@@ -23,7 +23,7 @@ const domain = 'shop.svc.cluster.local';
 function behind(yaml: string, name: string): string | undefined {
   const { context } = givenMesh(yaml);
   const find = (host: string) => context.serviceFor(host, 'shop');
-  return serviceBehind(find(`${name}.${domain}`), find)?.hostname;
+  return aliasTarget(find(`${name}.${domain}`), find)?.hostname;
 }
 
 describe('an alias', () => {

@@ -14,13 +14,13 @@ export function isAlias({ resolution }: Pick<Service, 'resolution'>): boolean {
  * The final target of a service, itself unless it is an alias. `undefined` if the target is not a service of the mesh, or aliases are
  * cyclic.
  */
-export function serviceBehind(service: Service | undefined, find: FindService): Service | undefined {
-  const last = service && chainBehind(service, find).at(-1);
+export function aliasTarget(service: Service | undefined, find: FindService): Service | undefined {
+  const last = service && aliasChain(service, find).at(-1);
   return last === undefined || isAlias(last) ? undefined : last;
 }
 
 /** A service and its successive alias targets, as far as they are known. */
-export function chainBehind(service: Service, find: FindService): readonly Service[] {
+export function aliasChain(service: Service, find: FindService): readonly Service[] {
   const chain = [service];
   let next: Service | undefined = service;
   while (next !== undefined && isAlias(next) && chain.length <= maxSteps) {
@@ -42,7 +42,7 @@ export function aliasesByTarget(
   const result = new Map<string, Service[]>();
   for (const service of services) {
     if (!isAlias(service)) continue;
-    const target = serviceBehind(service, find);
+    const target = aliasTarget(service, find);
     if (target === undefined) continue;
     const known = result.get(target.hostname);
     if (known === undefined) result.set(target.hostname, [service]);

@@ -9,7 +9,7 @@ import type { KubernetesOptions } from './kubernetes/kubernetes-options.ts';
 import { KubernetesServices } from './kubernetes/kubernetes-services.ts';
 import { mergeServices } from './merge-services.ts';
 import { gatewaysOfNetworks, NetworkGateways } from './network-gateways.ts';
-import { joinedLookup, noLookup, type ProxyLookup } from './proxy-lookup.ts';
+import { combinedLookup, noLookup, type ProxyLookup } from './proxy-lookup.ts';
 import type { ConfigObjectChange, RegistryDelta } from './registry-delta.ts';
 import type { Service } from './service.ts';
 import type { ServiceEntryOptions } from './service-entry-services.ts';
@@ -99,7 +99,7 @@ class RegistryBuilder {
     return {
       services: this.#services,
       endpoints: this.#shards.index,
-      workloads: joinedLookup([this.#kubernetes.lookup, this.#entries.lookup]),
+      workloads: combinedLookup([this.#kubernetes.lookup, this.#entries.lookup]),
       gateways: new NetworkGateways(gateways),
     };
   }

@@ -10,7 +10,7 @@ import type { ServiceEntry } from '../kinds/workloads/service-entry.ts';
 import type { WorkloadEntry } from '../kinds/workloads/workload-entry.ts';
 import { AddressAllocation, type AllocatedAddresses } from './auto-allocate.ts';
 import type { ServiceName } from './endpoint-shards.ts';
-import { LabelIndex, type Selecting, SelectorIndex } from './label-match.ts';
+import { LabelIndex, type SelectingItem, SelectorIndex } from './label-match.ts';
 import { AddressBook, type LookupSubject, type ProxyLookup, type TargetRef } from './proxy-lookup.ts';
 import { type ConfigObjectChange, keptServices, type RegistryDelta, type ServiceDelta } from './registry-delta.ts';
 import { keptEndpoints, sameLabels } from './same-endpoint.ts';
@@ -155,7 +155,7 @@ export class ServiceEntryServices {
   }
 
   /** Stores a workload. Returns the ServiceEntries that selected it or select it now. */
-  #moved({ previous, current }: WorkloadEvent): readonly Selecting<Config<ServiceEntry>>[] {
+  #moved({ previous, current }: WorkloadEvent): readonly SelectingItem<Config<ServiceEntry>>[] {
     const { namespace } = (current ?? previous)!;
     let index = this.#workloads.get(namespace);
     if (index === undefined) {

@@ -9,7 +9,7 @@ import type { VirtualService } from '../kinds/virtual-service/virtual-service.ts
 import type { MeshConfig } from '../mesh/mesh-config.ts';
 import { mayExport } from '../services/visibility.ts';
 import { findingRoutes, type HostRoutes } from './ingress-routes.ts';
-import { keying } from './translated-objects.ts';
+import { keepingIdentity } from './translated-objects.ts';
 
 export type IngressSettings = Pick<
   MeshConfig,
@@ -70,7 +70,7 @@ export function* translatingIngresses(
     objects.push(virtualServiceOf(host, found, gatewayName));
     yield;
   }
-  return yield* keying(objects, previous);
+  return yield* keepingIdentity(objects, previous);
 }
 
 /** Ingresses of this control plane's class. They configure a gateway of another namespace, so their own must be permitted to export. */

@@ -3,7 +3,7 @@ import type { Steps } from '../../runtime/turns.ts';
 import { type Config, configKeyText } from '../config/config.ts';
 
 /** By key; equal objects are replaced by the previous ones. */
-export function* keying(
+export function* keepingIdentity(
   objects: Iterable<Config>,
   previous: ReadonlyMap<string, Config>,
 ): Steps<ReadonlyMap<string, Config>> {

@@ -93,13 +93,13 @@ const maxErrors = 50;
 export function parseYamlDocument(part: TextPart): YamlDocument {
   const isLong = part.text.length > maxExplained;
   const read = readPlainDocument(part.text, { acceptsTabs: isLong });
-  if (!('why' in read)) return plainYamlDocument(part, read);
-  if (read.why === 'too deep') return refusedDocument(part, `nested deeper than ${maxNesting} levels`, read.offset);
+  if (!('reason' in read)) return plainYamlDocument(part, read);
+  if (read.reason === 'too deep') return refusedDocument(part, `nested deeper than ${maxNesting} levels`, read.offset);
   if (isLong) {
-    const refused = refusedDocument(part, whyNotExplained(read), read.why === 'odd' ? 0 : read.offset);
-    return read.why === 'odd' ? { ...refused, isTooLong: true } : refused;
+    const refused = refusedDocument(part, rejectionReason(read), read.reason === 'odd' ? 0 : read.offset);
+    return read.reason === 'odd' ? { ...refused, isTooLong: true } : refused;
   }
-  const aliases = read.why === 'odd' ? read.aliases : part.text.match(seemingAlias)?.length;
+  const aliases = read.reason === 'odd' ? read.aliases : part.text.match(seemingAlias)?.length;
   if ((aliases ?? 0) > maxAliases) return refusedDocument(part, `more than ${maxAliases} aliases in one document`, 0);
   return explainYamlDocument(part);
 }
@@ -107,8 +107,8 @@ export function parseYamlDocument(part: TextPart): YamlDocument {
 /** An alias, or what looks like one in a document that is not valid YAML. */
 const seemingAlias = /(?<![^\s,[{])\*[^\s,[\]{}]/g;
 
-function whyNotExplained(read: NotPlain): string {
-  if (read.why === 'broken') return read.message;
+function rejectionReason(read: NotPlain): string {
+  if (read.reason === 'broken') return read.message;
   const message = `a document of more than ${maxExplained} characters must not have ${read.message}`;
   return `${message}; split it into several documents with ---`;
 }

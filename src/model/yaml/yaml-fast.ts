@@ -27,9 +27,9 @@ export interface PlainDocument {
 
 export type NotPlain =
   /** Valid YAML with features that are not supported here. */
-  | { readonly why: 'odd'; readonly message: string; readonly aliases: number }
+  | { readonly reason: 'odd'; readonly message: string; readonly aliases: number }
   /** Not YAML, or not a single document. */
-  | { readonly why: 'broken' | 'too deep'; readonly message: string; readonly offset: number };
+  | { readonly reason: 'broken' | 'too deep'; readonly message: string; readonly offset: number };
 
 /** Maximum nesting. Envoy accepts at most 100 levels in a message as well. */
 export const maxNesting = 100;
@@ -43,7 +43,7 @@ const emptyLineAfterEscape = /\\\r?\n[ \t]*\r?\n/;
 /** Parses one document; `undefined` if it is not a map, unusual or invalid. */
 export function parsePlainDocument(text: string): PlainDocument | undefined {
   const read = readPlainDocument(text);
-  return 'why' in read ? undefined : read;
+  return 'reason' in read ? undefined : read;
 }
 
 /** @param acceptsTabs accepts tabs, on which the parsers differ, because the full parser will not be used */
@@ -56,7 +56,7 @@ export function readPlainDocument(text: string, { acceptsTabs = false } = {}): P
     offsetOf: (path) => {
       if (path.length === 0) return simple.start;
       read ??= readEvents(text, acceptsTabs);
-      return 'why' in read ? undefined : read.offsetOf(path);
+      return 'reason' in read ? undefined : read.offsetOf(path);
     },
   };
 }
@@ -67,13 +67,13 @@ export function readEvents(text: string, acceptsTabs = false): PlainDocument | N
   try {
     events = parseEvents(text, { maxDepth: maxNesting });
   } catch (error) {
-    if (!(error instanceof YAMLException)) return { why: 'broken', message: String(error), offset: 0 };
+    if (!(error instanceof YAMLException)) return { reason: 'broken', message: String(error), offset: 0 };
     const { reason, mark } = error;
     const isTooDeep = reason.startsWith('nesting exceeded');
-    return { why: isTooDeep ? 'too deep' : 'broken', message: reason, offset: mark?.position ?? 0 };
+    return { reason: isTooDeep ? 'too deep' : 'broken', message: reason, offset: mark?.position ?? 0 };
   }
   const odd = (message: string): NotPlain => {
-    return { why: 'odd', message, aliases: events.filter(({ type }) => type === EVENT_ID.ALIAS).length };
+    return { reason: 'odd', message, aliases: events.filter(({ type }) => type === EVENT_ID.ALIAS).length };
   };
   if (!acceptsTabs && text.includes('\t')) return odd('a tab');
   if (oddText.test(text)) return odd('a byte order mark or "..."');

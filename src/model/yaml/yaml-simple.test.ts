@@ -27,7 +27,7 @@ function agrees(text: string): boolean {
   const simple = readSimpleDocument(text);
   if (simple === undefined) return false;
   const read = readEvents(text);
-  if ('why' in read) throw new Error(`${read.why}, ${read.message}: ${text}`);
+  if ('reason' in read) throw new Error(`${read.reason}, ${read.message}: ${text}`);
   expect(simple.value, text).toStrictEqual(read.value);
   expect(simple.start, text).toBe(read.offsetOf([]));
   const explained = explainYamlDocument({ text, line: 1 });

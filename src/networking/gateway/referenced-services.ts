@@ -3,7 +3,7 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { destinationHosts } from '../../model/push-context/resolve-virtual-service.ts';
 import type { Service } from '../../model/services/service.ts';
-import { chainBehind } from '../../model/services/service-alias.ts';
+import { aliasChain } from '../../model/services/service-alias.ts';
 import { mergeGateways } from './merge-gateways.ts';
 import { gatewayName } from './placed-server.ts';
 
@@ -25,7 +25,7 @@ export function referencedServices(
   const referenced = new Set(
     [...named, ...providerHosts(push)].flatMap((host) => {
       const first = byHost.get(host);
-      return first === undefined ? [] : chainBehind(first, (other) => byHost.get(other));
+      return first === undefined ? [] : aliasChain(first, (other) => byHost.get(other));
     }),
   );
   return services.filter((service) => referenced.has(service));

@@ -12,7 +12,7 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
 import type { Service } from '../../model/services/service.ts';
-import { chainBehind, isAlias } from '../../model/services/service-alias.ts';
+import { aliasChain, isAlias } from '../../model/services/service-alias.ts';
 import { servicesWithin } from '../../model/services/services-within.ts';
 import { carriesEndpoints } from '../traffic/shape-keys.ts';
 
@@ -88,7 +88,7 @@ const aliasesIn = onceFor((services: readonly Service[]) => services.filter(isAl
 /** A rule for a service also applies to its aliases and to the targets of an alias. */
 function namedBeside(host: string, scope: SidecarScope): readonly Service[] {
   return aliasesIn(scope.services).flatMap((alias) => {
-    const chain = chainBehind(alias, (name) => scope.serviceByHostname(name));
+    const chain = aliasChain(alias, (name) => scope.serviceByHostname(name));
     return chain.some(({ hostname }) => isHostWithin(hostname, host)) ? chain : [];
   });
 }

@@ -8,7 +8,7 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
 import type { Service } from '../../model/services/service.ts';
-import { chainBehind, isAlias } from '../../model/services/service-alias.ts';
+import { aliasChain, isAlias } from '../../model/services/service-alias.ts';
 import { byServiceAge } from '../../model/services/service-registry.ts';
 import { servicesWithin } from '../../model/services/services-within.ts';
 
@@ -99,7 +99,7 @@ function withAliases(
   const all = new Set(hosts);
   for (const scope of [push.sidecarScopeFor(shape), push.sidecarScopeFor(common)]) {
     for (const alias of aliasesIn(scope.services)) {
-      const chain = chainBehind(alias, (host) => scope.serviceByHostname(host));
+      const chain = aliasChain(alias, (host) => scope.serviceByHostname(host));
       if (!chain.some(({ hostname }) => hosts.has(hostname))) continue;
       for (const { hostname } of chain) all.add(hostname);
     }

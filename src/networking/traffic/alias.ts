@@ -6,7 +6,7 @@ import { isWildcard, mostSpecific } from '../../model/fields/hostname.ts';
 import type { MergedDestinationRule, ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import type { EgressListenerScope } from '../../model/push-context/sidecar-scope.ts';
 import type { Service } from '../../model/services/service.ts';
-import { aliasesByTarget, chainBehind, isAlias } from '../../model/services/service-alias.ts';
+import { aliasChain, aliasesByTarget, isAlias } from '../../model/services/service-alias.ts';
 import type { ProxyReach } from './reach.ts';
 
 /** The destination rule that names an alias. Rules for wildcards apply to the service behind it. */
@@ -40,7 +40,7 @@ export function resolveAlias(hostname: string, reach: ProxyReach): AliasResoluti
   const first = reach.serviceByHostname(hostname);
   if (first === undefined) return { chain: [], service: undefined, clustered: undefined };
   if (!isAlias(first)) return { chain: [first], service: first, clustered: first };
-  const chain = chainBehind(first, (host) => reach.serviceByHostname(host));
+  const chain = aliasChain(first, (host) => reach.serviceByHostname(host));
   const last = chain.at(-1)!;
   if (isAlias(last)) return { chain, service: undefined, clustered: undefined };
   return { chain, service: last, clustered: chain.find((one) => one === last || hasOwnClusters(one, reach)) };

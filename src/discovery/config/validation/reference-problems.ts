@@ -2,7 +2,7 @@
 import { type Config, type ConfigKey, configKeyOf } from '../../../model/config/config.ts';
 import { type ConfigSet, configSetOf } from '../../../model/config/config-set.ts';
 import type { FieldPositions } from '../../../model/config/field-positions.ts';
-import type { OtherPlace, Problem } from '../../../model/config/problem.ts';
+import type { Problem, RelatedPlace } from '../../../model/config/problem.ts';
 import { defaultFeatures } from '../../../model/mesh/features.ts';
 import type { MeshNetworks } from '../../../model/mesh/mesh-networks.ts';
 import { buildPushContext } from '../../../model/push-context/build-push-context.ts';
@@ -100,7 +100,7 @@ function problemOf({ code, config, field, message, other }: ConfigWarning, posit
   };
 }
 
-function placeOf({ config, field }: ObjectPlace, positions: FieldPositions): OtherPlace {
+function placeOf({ config, field }: ObjectPlace, positions: FieldPositions): RelatedPlace {
   const { source } = config;
   return {
     object: objectText(config),

@@ -1,6 +1,6 @@
 /** Cache of generated values across push contexts (spec/discovery.md §6.7). */
 
-import { type Linked, LinkedQueue } from '../../../model/collections/linked-queue.ts';
+import { type LinkedItem, LinkedQueue } from '../../../model/collections/linked-queue.ts';
 import { hashOf } from '../../../model/collections/persistent-map.ts';
 import { type ConfigKey, configKeyText } from '../../../model/config/config.ts';
 import type { Memory, RememberedType } from '../../../networking/index.ts';
@@ -43,7 +43,7 @@ const maxDependencies = 256;
 const noKeys: readonly string[] = [];
 const minReportedRemade = 1_000;
 
-interface Entry extends Linked<Entry> {
+interface Entry extends LinkedItem<Entry> {
   readonly id: string;
   readonly inputs: readonly unknown[];
   readonly value: unknown;

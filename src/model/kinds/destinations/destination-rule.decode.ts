@@ -2,6 +2,7 @@ import { isObject } from '../../../runtime/json-object.ts';
 import {
   type Decoded,
   type Decoder,
+  decodedOrErrors,
   decodeWith,
   type FieldError,
   fieldPath,
@@ -11,7 +12,6 @@ import {
   refine,
   required,
   restricting,
-  settled,
   struct,
   withDefault,
 } from '../../fields/decode.ts';
@@ -54,7 +54,7 @@ function withoutTooManySettings<A>(decoder: Decoder<A>): Decoder<A> {
   return describedAs(
     (value: unknown, path: string) => {
       const errors = isObject(value) ? settingsErrors([value, ...listOf(value.subsets)].map(policyOf), path) : [];
-      return errors.length > 0 ? settled(errors, missingPart as A) : decoder(value, path);
+      return errors.length > 0 ? decodedOrErrors(errors, missingPart as A) : decoder(value, path);
     },
     { type: 'narrowed', of: decoder, by: {} },
   );

@@ -33,7 +33,7 @@ import {
   backendErrors,
   grpcBackendFilters,
   grpcRouteFilters,
-  weighedBackendFields,
+  weightedBackendFields,
 } from './http-route-filter.decode.ts';
 import { everyRequest, headerMatches } from './http-route-match.decode.ts';
 import { routeErrors, routeFields } from './route.decode.ts';
@@ -130,7 +130,7 @@ function ofGrpc(filters: Decoder<readonly HttpRouteFilter[]>): Decoder<readonly 
 }
 
 const backendRef: Decoder<HttpBackendRef> = refine(
-  struct<HttpBackendRef>({ ...weighedBackendFields, filters: withDefault(ofGrpc(grpcBackendFilters), []) }),
+  struct<HttpBackendRef>({ ...weightedBackendFields, filters: withDefault(ofGrpc(grpcBackendFilters), []) }),
   backendErrors,
 );
 

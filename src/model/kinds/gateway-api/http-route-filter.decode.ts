@@ -60,7 +60,7 @@ const backendFields = {
   port: optional(port),
 };
 
-export const weighedBackendFields = { ...backendFields, weight: withDefault(integer(0, 1_000_000), 1) };
+export const weightedBackendFields = { ...backendFields, weight: withDefault(integer(0, 1_000_000), 1) };
 
 /** A Service needs a port number; other backends may have a single port. */
 export function backendErrors({ group: ofGroup, kind, port: number }: BackendRef, path: string): FieldError[] {

@@ -19,13 +19,13 @@ import {
   backendFilters,
   httpRouteFilters,
   pathModifierOf,
-  weighedBackendFields,
+  weightedBackendFields,
 } from './http-route-filter.decode.ts';
 import { everyRequest, httpRouteMatch } from './http-route-match.decode.ts';
 import { routeErrors, routeFields } from './route.decode.ts';
 
 const backendRef: Decoder<HttpBackendRef> = refine(
-  struct<HttpBackendRef>({ ...weighedBackendFields, filters: withDefault(backendFilters, []) }),
+  struct<HttpBackendRef>({ ...weightedBackendFields, filters: withDefault(backendFilters, []) }),
   backendErrors,
 );
 

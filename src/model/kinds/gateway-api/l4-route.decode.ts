@@ -4,11 +4,11 @@ import { type Decoder, type FieldError, mapped, optional, refine, required, stru
 import * as violation from '../../fields/violation.ts';
 import { listOf, objectName } from './fields.ts';
 import type { HttpBackendRef, HttpRouteRule, RouteObject } from './http-route.ts';
-import { backendErrors, weighedBackendFields } from './http-route-filter.decode.ts';
+import { backendErrors, weightedBackendFields } from './http-route-filter.decode.ts';
 import { routeErrors, routeFields } from './route.decode.ts';
 
 const backendRef: Decoder<HttpBackendRef> = mapped(
-  refine(struct<Omit<HttpBackendRef, 'filters'>>(weighedBackendFields), backendErrors),
+  refine(struct<Omit<HttpBackendRef, 'filters'>>(weightedBackendFields), backendErrors),
   (ref) => ({ ...ref, filters: [] }),
 );
 

@@ -1,13 +1,13 @@
 /** Kubernetes' ConfigMap, read only for CA certificates (`caCertificates` of credentials, spec/discovery.md §4.2). */
 import { type Decoder, dictionary, text, withDefault } from '../../fields/decode.ts';
-import { reading } from './lenient.ts';
+import { partialStruct } from './lenient.ts';
 
 export interface ConfigMap {
   readonly data: Readonly<Record<string, string>>;
   readonly binaryData: Readonly<Record<string, string>>;
 }
 
-export const configMap: Decoder<ConfigMap> = reading<ConfigMap>(
+export const configMap: Decoder<ConfigMap> = partialStruct<ConfigMap>(
   {
     data: withDefault(dictionary(text), {}),
     binaryData: withDefault(dictionary(text), {}),

@@ -14,7 +14,7 @@ import {
 } from '../../fields/decode.ts';
 import { limitErrors } from '../../fields/limits.ts';
 import { maxSliceEndpoints } from '../object-limits.ts';
-import { reading } from './lenient.ts';
+import { partialStruct } from './lenient.ts';
 import { type KubernetesObjectReference, objectReference } from './object-reference.ts';
 
 export interface EndpointSlice {
@@ -48,15 +48,15 @@ export interface SlicePort {
 export const unreadOfSlicePort = ['appProtocol', 'protocol'];
 
 export const endpointSlice: Decoder<EndpointSlice> = refine(
-  reading<EndpointSlice>({
+  partialStruct<EndpointSlice>({
     addressType: withDefault(oneOf(['IPv4', 'IPv6', 'FQDN']), 'IPv4'),
     endpoints: withDefault(
       list(
-        reading<SliceEndpoint>(
+        partialStruct<SliceEndpoint>(
           {
             addresses: required(list(text)),
             conditions: withDefault(
-              reading<SliceConditions>({
+              partialStruct<SliceConditions>({
                 ready: optional(boolean),
                 serving: optional(boolean),
                 terminating: optional(boolean),
@@ -74,7 +74,9 @@ export const endpointSlice: Decoder<EndpointSlice> = refine(
       [],
     ),
     ports: withDefault(
-      list(reading<SlicePort>({ name: withDefault(text, ''), port: optional(integer(0, 65535)) }, unreadOfSlicePort)),
+      list(
+        partialStruct<SlicePort>({ name: withDefault(text, ''), port: optional(integer(0, 65535)) }, unreadOfSlicePort),
+      ),
       [],
     ),
   }),

@@ -13,7 +13,7 @@ import {
 import { limitErrors } from '../../fields/limits.ts';
 import { maxSliceEndpoints } from '../object-limits.ts';
 import { type EndpointSlice, type SliceEndpoint, type SlicePort, unreadOfSlicePort } from './endpoint-slice.ts';
-import { reading } from './lenient.ts';
+import { partialStruct } from './lenient.ts';
 import { type KubernetesObjectReference, objectReference } from './object-reference.ts';
 
 export interface Endpoints {
@@ -33,7 +33,7 @@ export interface EndpointAddress {
   readonly targetRef?: KubernetesObjectReference;
 }
 
-const address = reading<EndpointAddress>({
+const address = partialStruct<EndpointAddress>({
   ip: required(text),
   hostname: optional(text),
   nodeName: optional(text),
@@ -41,15 +41,18 @@ const address = reading<EndpointAddress>({
 });
 
 export const endpoints: Decoder<Endpoints> = refine(
-  reading<Endpoints>({
+  partialStruct<Endpoints>({
     subsets: withDefault(
       list(
-        reading<EndpointSubset>({
+        partialStruct<EndpointSubset>({
           addresses: withDefault(list(address), []),
           notReadyAddresses: withDefault(list(address), []),
           ports: withDefault(
             list(
-              reading<SlicePort>({ name: withDefault(text, ''), port: optional(integer(0, 65535)) }, unreadOfSlicePort),
+              partialStruct<SlicePort>(
+                { name: withDefault(text, ''), port: optional(integer(0, 65535)) },
+                unreadOfSlicePort,
+              ),
             ),
             [],
           ),

@@ -6,7 +6,7 @@ import { credentialWarnings } from './credential.ts';
 import { type EndpointSlice, endpointSlice } from './endpoint-slice.ts';
 import { type Endpoints, endpoints } from './endpoints.ts';
 import { type Ingress, type IngressClass, ingress, ingressClass, ingressWarnings } from './ingress.ts';
-import { reading } from './lenient.ts';
+import { partialStruct } from './lenient.ts';
 import { type KubernetesNode, node } from './node.ts';
 import { type KubernetesPod, pod } from './pod.ts';
 import { type Secret, secret } from './secret.ts';
@@ -54,7 +54,7 @@ export const kubernetesKinds: {
   }),
   Ingress: row('Ingress', 'ingresses', ingress, { group: 'networking.k8s.io', warnings: ingressWarnings }),
   IngressClass: row('IngressClass', 'ingressclasses', ingressClass, { group: 'networking.k8s.io', scope: 'Cluster' }),
-  Namespace: row('Namespace', 'namespaces', reading<Namespace>({}, ['spec', 'status']), { scope: 'Cluster' }),
+  Namespace: row('Namespace', 'namespaces', partialStruct<Namespace>({}, ['spec', 'status']), { scope: 'Cluster' }),
   Node: row('Node', 'nodes', node, { scope: 'Cluster' }),
   Pod: row('Pod', 'pods', pod),
   Secret: row('Secret', 'secrets', secret, { warnings: credentialWarnings }),

@@ -20,7 +20,7 @@ import { literalStarInPath } from '../../fields/literal-star.ts';
 import * as violation from '../../fields/violation.ts';
 import { uncheckedHost } from '../field-rules.ts';
 import { maxIngressPaths, maxIngressTlsHosts } from '../object-limits.ts';
-import { reading } from './lenient.ts';
+import { partialStruct } from './lenient.ts';
 
 export interface Ingress {
   readonly spec: IngressSpec;
@@ -61,14 +61,14 @@ export interface IngressClass {
   readonly spec: { readonly controller: string };
 }
 
-const backend = reading<IngressBackend>({
+const backend = partialStruct<IngressBackend>({
   resource: withoutEffect(optional(anything), 'only Services are backends'),
   service: optional(
-    reading<NonNullable<IngressBackend['service']>>({
+    partialStruct<NonNullable<IngressBackend['service']>>({
       name: required(name),
       port: withDefault(
         refine(
-          reading<{ number?: number; name?: string }>({ number: optional(port), name: optional(name) }),
+          partialStruct<{ number?: number; name?: string }>({ number: optional(port), name: optional(name) }),
           (value, path) =>
             value.number !== undefined && value.name !== undefined
               ? [violation.fieldError(path, violation.exclusive(['number', 'name']))]
@@ -80,28 +80,30 @@ const backend = reading<IngressBackend>({
   ),
 });
 
-const path = reading<IngressPath>({
+const path = partialStruct<IngressPath>({
   path: withDefault(text, ''),
   pathType: withDefault(text, 'ImplementationSpecific'),
   backend: required(backend),
 });
 
-export const ingress: Decoder<Ingress> = reading<Ingress>(
+export const ingress: Decoder<Ingress> = partialStruct<Ingress>(
   {
     spec: required(
       refine(
-        reading<IngressSpec>({
+        partialStruct<IngressSpec>({
           ingressClassName: optional(text),
           defaultBackend: withoutEffect(optional(backend), 'use a rule without a host'),
           tls: withDefault(
-            list(reading<IngressTls>({ hosts: withDefault(list(uncheckedHost), []), secretName: optional(text) })),
+            list(
+              partialStruct<IngressTls>({ hosts: withDefault(list(uncheckedHost), []), secretName: optional(text) }),
+            ),
             [],
           ),
           rules: withDefault(
             list(
-              reading<IngressRule>({
+              partialStruct<IngressRule>({
                 host: optional(uncheckedHost),
-                http: optional(reading<{ paths: readonly IngressPath[] }>({ paths: required(list(path)) })),
+                http: optional(partialStruct<{ paths: readonly IngressPath[] }>({ paths: required(list(path)) })),
               }),
             ),
             [],
@@ -123,8 +125,8 @@ function ingressSizeErrors({ rules, tls }: IngressSpec, at: string): FieldError[
   ];
 }
 
-export const ingressClass: Decoder<IngressClass> = reading<IngressClass>({
-  spec: withDefault(reading<{ controller: string }>({ controller: withDefault(text, '') }, ['parameters']), {
+export const ingressClass: Decoder<IngressClass> = partialStruct<IngressClass>({
+  spec: withDefault(partialStruct<{ controller: string }>({ controller: withDefault(text, '') }, ['parameters']), {
     controller: '',
   }),
 });

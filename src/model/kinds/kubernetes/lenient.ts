@@ -11,7 +11,7 @@ import * as violation from '../../fields/violation.ts';
  *
  * @param unread Kubernetes' other fields, which do not concern the mesh
  */
-export function reading<T extends object>(fields: FieldDecoders<T>, unread: readonly string[] = []): Decoder<T> {
+export function partialStruct<T extends object>(fields: FieldDecoders<T>, unread: readonly string[] = []): Decoder<T> {
   const decoder = struct<T>(fields, {}, 'unknown fields');
   const description = descriptionOf(decoder);
   if (description?.type !== 'object') throw new TypeError('the fields of an object are not described');

@@ -1,6 +1,6 @@
 /** Kubernetes' Node; its labels contain the locality. */
 import { type Decoder, list, text, withDefault } from '../../fields/decode.ts';
-import { reading } from './lenient.ts';
+import { partialStruct } from './lenient.ts';
 
 export interface KubernetesNode {
   readonly status: NodeStatus;
@@ -21,13 +21,13 @@ const unreadOfStatus = [
   ...['images', 'nodeInfo', 'phase', 'runtimeHandlers', 'volumesAttached', 'volumesInUse'],
 ];
 
-export const node: Decoder<KubernetesNode> = reading<KubernetesNode>(
+export const node: Decoder<KubernetesNode> = partialStruct<KubernetesNode>(
   {
     status: withDefault(
-      reading<NodeStatus>(
+      partialStruct<NodeStatus>(
         {
           addresses: withDefault(
-            list(reading<NodeAddress>({ type: withDefault(text, ''), address: withDefault(text, '') })),
+            list(partialStruct<NodeAddress>({ type: withDefault(text, ''), address: withDefault(text, '') })),
             [],
           ),
         },

@@ -1,5 +1,5 @@
 import { type Decoder, text, withDefault } from '../../fields/decode.ts';
-import { reading } from './lenient.ts';
+import { partialStruct } from './lenient.ts';
 
 export interface KubernetesObjectReference {
   readonly kind: string;
@@ -8,7 +8,7 @@ export interface KubernetesObjectReference {
   readonly namespace: string;
 }
 
-export const objectReference: Decoder<KubernetesObjectReference> = reading<KubernetesObjectReference>(
+export const objectReference: Decoder<KubernetesObjectReference> = partialStruct<KubernetesObjectReference>(
   {
     kind: withDefault(text, ''),
     name: withDefault(text, ''),

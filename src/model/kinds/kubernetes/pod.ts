@@ -1,7 +1,7 @@
 /** Kubernetes' Pod (spec/discovery.md §5.4): address, locality and ports of a workload. */
 import { type Decoder, integer, list, required, text, withDefault } from '../../fields/decode.ts';
 import { maxPodContainers } from '../object-limits.ts';
-import { reading } from './lenient.ts';
+import { partialStruct } from './lenient.ts';
 
 export interface KubernetesPod {
   readonly spec: KubernetesPodSpec;
@@ -47,7 +47,7 @@ export interface PodCondition {
 
 const ports = withDefault(
   list(
-    reading<KubernetesContainerPort>(
+    partialStruct<KubernetesContainerPort>(
       {
         name: withDefault(text, ''),
         containerPort: required(integer(1, 65535)),
@@ -83,18 +83,21 @@ const unreadOfStatus = [
 
 const noStatus: PodStatus = { phase: '', podIP: '', podIPs: [], conditions: [] };
 
-export const pod: Decoder<KubernetesPod> = reading<KubernetesPod>({
+export const pod: Decoder<KubernetesPod> = partialStruct<KubernetesPod>({
   spec: required(
-    reading<KubernetesPodSpec>(
+    partialStruct<KubernetesPodSpec>(
       {
         nodeName: withDefault(text, ''),
         serviceAccountName: withDefault(text, ''),
         hostname: withDefault(text, ''),
         subdomain: withDefault(text, ''),
-        containers: withDefault(list(reading<KubernetesContainer>({ ports }, unreadOfContainer), maxPodContainers), []),
+        containers: withDefault(
+          list(partialStruct<KubernetesContainer>({ ports }, unreadOfContainer), maxPodContainers),
+          [],
+        ),
         initContainers: withDefault(
           list(
-            reading<InitContainer>({ ports, restartPolicy: withDefault(text, '') }, unreadOfContainer),
+            partialStruct<InitContainer>({ ports, restartPolicy: withDefault(text, '') }, unreadOfContainer),
             maxPodContainers,
           ),
           [],
@@ -104,14 +107,17 @@ export const pod: Decoder<KubernetesPod> = reading<KubernetesPod>({
     ),
   ),
   status: withDefault(
-    reading<PodStatus>(
+    partialStruct<PodStatus>(
       {
         phase: withDefault(text, ''),
         podIP: withDefault(text, ''),
-        podIPs: withDefault(list(reading<{ ip: string }>({ ip: required(text) }), maxPodContainers), []),
+        podIPs: withDefault(list(partialStruct<{ ip: string }>({ ip: required(text) }), maxPodContainers), []),
         conditions: withDefault(
           list(
-            reading<PodCondition>({ type: withDefault(text, ''), status: withDefault(text, '') }, unreadOfCondition),
+            partialStruct<PodCondition>(
+              { type: withDefault(text, ''), status: withDefault(text, '') },
+              unreadOfCondition,
+            ),
           ),
           [],
         ),

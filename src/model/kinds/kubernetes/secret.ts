@@ -3,7 +3,7 @@
 import { type Decoder, dictionary, type FieldError, refine, text, withDefault } from '../../fields/decode.ts';
 import { describedAs } from '../../fields/description.ts';
 import * as violation from '../../fields/violation.ts';
-import { reading } from './lenient.ts';
+import { partialStruct } from './lenient.ts';
 
 export interface Secret {
   /** Base64, as written. */
@@ -29,7 +29,7 @@ const hidden = (decoder: Decoder<string>): Decoder<string> =>
     },
   );
 
-export const secret: Decoder<Secret> = reading<Secret>(
+export const secret: Decoder<Secret> = partialStruct<Secret>(
   {
     data: withDefault(dictionary(hidden(base64)), {}),
     stringData: withDefault(dictionary(hidden(text)), {}),

@@ -15,7 +15,7 @@ import { describedAs } from '../../fields/description.ts';
 import { withoutEffect } from '../../fields/effect.ts';
 import { labels, uncheckedHost } from '../field-rules.ts';
 import { maxServiceAddresses, maxServicePorts } from '../object-limits.ts';
-import { intOrText, reading } from './lenient.ts';
+import { intOrText, partialStruct } from './lenient.ts';
 
 export interface KubernetesService {
   readonly spec: ServiceSpec;
@@ -59,7 +59,7 @@ export interface LoadBalancerIngress {
   readonly hostname?: string;
 }
 
-const servicePort = reading<KubernetesServicePort>({
+const servicePort = partialStruct<KubernetesServicePort>({
   name: withDefault(text, ''),
   port: required(port),
   protocol: withDefault(text, 'TCP'),
@@ -80,9 +80,9 @@ const unreadOfSpec = [
   ...['loadBalancerIP', 'loadBalancerSourceRanges', 'ipFamilies', 'ipFamilyPolicy', 'sessionAffinityConfig'],
 ];
 
-export const kubernetesService: Decoder<KubernetesService> = reading<KubernetesService>({
+export const kubernetesService: Decoder<KubernetesService> = partialStruct<KubernetesService>({
   spec: required(
-    reading<ServiceSpec>(
+    partialStruct<ServiceSpec>(
       {
         type: withDefault(oneOf(['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName']), 'ClusterIP'),
         clusterIP: withDefault(text, ''),
@@ -104,12 +104,17 @@ export const kubernetesService: Decoder<KubernetesService> = reading<KubernetesS
     ),
   ),
   status: withDefault(
-    reading<ServiceStatus>(
+    partialStruct<ServiceStatus>(
       {
         loadBalancer: withDefault(
-          reading<ServiceStatus['loadBalancer']>({
+          partialStruct<ServiceStatus['loadBalancer']>({
             ingress: withDefault(
-              list(reading<LoadBalancerIngress>({ ip: optional(text), hostname: optional(text) }, ['ipMode', 'ports'])),
+              list(
+                partialStruct<LoadBalancerIngress>({ ip: optional(text), hostname: optional(text) }, [
+                  'ipMode',
+                  'ports',
+                ]),
+              ),
               [],
             ),
           }),

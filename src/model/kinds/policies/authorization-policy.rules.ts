@@ -206,7 +206,7 @@ const ofConditions: ReadonlyMap<string, Suspicion> = new Map([
 ]);
 
 /** Warns of values that no request has: an ALLOW rule allows nothing by them, a DENY rule denies nothing. */
-function unheardWarnings<T extends object>(
+function unmatchableWarnings<T extends object>(
   value: T,
   path: string,
   suspicions: readonly (readonly [keyof T & string, Suspicion])[],
@@ -220,12 +220,14 @@ function unheardWarnings<T extends object>(
 
 export function authorizationPolicyWarnings(policy: AuthorizationPolicy): FieldError[] {
   const unheard = policy.rules.flatMap(({ from = [], to = [], when = [] }, index) => [
-    ...from.flatMap((source, at) => unheardWarnings(source, `rules[${index}].from[${at}].source`, ofSources)),
-    ...to.flatMap((operation, at) => unheardWarnings(operation, `rules[${index}].to[${at}].operation`, ofOperations)),
+    ...from.flatMap((source, at) => unmatchableWarnings(source, `rules[${index}].from[${at}].source`, ofSources)),
+    ...to.flatMap((operation, at) =>
+      unmatchableWarnings(operation, `rules[${index}].to[${at}].operation`, ofOperations),
+    ),
     ...when.flatMap((condition, at) => {
       const suspicion = ofConditions.get(condition.key);
       if (suspicion === undefined) return [];
-      return unheardWarnings(condition, `rules[${index}].when[${at}]`, [
+      return unmatchableWarnings(condition, `rules[${index}].when[${at}]`, [
         ['values', suspicion],
         ['notValues', suspicion],
       ]);

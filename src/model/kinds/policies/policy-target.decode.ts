@@ -18,7 +18,7 @@ import {
   text,
   withDefault,
 } from '../../fields/decode.ts';
-import { type CelRule, inSchema } from '../../fields/description.ts';
+import { inSchema, type SchemaRule } from '../../fields/description.ts';
 import { refused } from '../../fields/effect.ts';
 import * as violation from '../../fields/violation.ts';
 import { selectorLabels } from '../field-rules.ts';
@@ -86,12 +86,12 @@ export function scopeAliases<T extends PolicyScope>(): Aliases<T> {
 }
 
 /** For a kind without `targetRef`. */
-export const selectorRule: CelRule = {
+export const selectorRule: SchemaRule = {
   rule: '!has(self.selector) || !has(self.targetRefs) || size(self.targetRefs) == 0',
   message: violation.exclusive(['selector', 'targetRefs']).message,
 };
 
-export const scopeRules: readonly CelRule[] = [
+export const scopeRules: readonly SchemaRule[] = [
   selectorRule,
   {
     rule: '!has(self.targetRef) || !has(self.selector)',

@@ -410,7 +410,7 @@ export const virtualService: Decoder<V.VirtualService> = inSchema(
 const inMatch = /^(http|tls|tcp)\[(\d+)\]\.match\[(\d+)\]/;
 
 /** Disables matches with an unknown condition: without that condition they would match more requests than intended. */
-export function voidMatches(spec: V.VirtualService, unknown: readonly FieldError[]): V.VirtualService {
+export function disableMatches(spec: V.VirtualService, unknown: readonly FieldError[]): V.VirtualService {
   const voided = new Set(unknown.map(({ path }) => inMatch.exec(path)?.[0]).filter((path) => path !== undefined));
   if (voided.size === 0) return spec;
   const without = <R extends { readonly match?: readonly object[] }>(list: string, routes: readonly R[]): R[] =>

@@ -6,7 +6,7 @@ import type { SelectorIndex } from '../label-match.ts';
 import type { AddressBook, KnownWorkload, LookupSubject, ProxyLookup, TargetRef } from '../proxy-lookup.ts';
 import { portNamed, type Workload } from '../workload.ts';
 import { portsByName } from './pod-workload.ts';
-import { soleAt } from './pods.ts';
+import { onlyPodAt } from './pods.ts';
 
 export interface SelectingService {
   readonly hostname: string;
@@ -57,7 +57,7 @@ export class KubernetesLookup implements ProxyLookup {
     const named = podName && this.#facts.pods.get(`${namespace}/${podName}`);
     if (named) return named;
     for (const address of ipAddresses) {
-      const pod = soleAt(this.#facts.podsByAddress, namespace, address);
+      const pod = onlyPodAt(this.#facts.podsByAddress, namespace, address);
       if (pod !== undefined) return pod;
     }
     return undefined;

@@ -36,7 +36,7 @@ import { nodeLocality } from './pod-workload.ts';
 import { Pods } from './pods.ts';
 import { ServiceSlices } from './service-slices.ts';
 import { sliceEndpoints } from './slice-endpoints.ts';
-import { Users } from './users.ts';
+import { UsageIndex } from './usage-index.ts';
 
 interface ServiceRecord {
   /** Absent in {@link nothing}. */
@@ -79,7 +79,7 @@ export class KubernetesServices {
   readonly #namespaces = new Map<string, Config>();
   readonly #workloads = new Map<string, LabelIndex<Workload>>();
   readonly #records = new Map<string, ServiceRecord>();
-  readonly #users = new Users();
+  readonly #users = new UsageIndex();
   #networks: ClusterNetworks;
   #selectors = new SelectorIndex<SelectingService>();
   #addresses = new AddressBook();

@@ -8,7 +8,7 @@ import { addressIn } from '../namespaced-address.ts';
 import { sameWorkload, type Workload, type WorkloadEvent } from '../workload.ts';
 import type { ClusterNetworks } from './networks.ts';
 import { podWorkload } from './pod-workload.ts';
-import { Users } from './users.ts';
+import { UsageIndex } from './usage-index.ts';
 
 export interface PodOptions {
   readonly trustDomain: string;
@@ -21,7 +21,7 @@ export class Pods {
   readonly #nodes = new Map<string, Config<KubernetesNode>>();
   #podList: readonly Config<KubernetesPod>[] | undefined;
   #nodeList: readonly Config<KubernetesNode>[] | undefined;
-  readonly #onNode = new Users();
+  readonly #onNode = new UsageIndex();
   /** By `namespace/name`. An immutable snapshot. */
   byName = PersistentMap.empty<Workload>();
   /** Pods by {@link addressIn}: pods with host networking share their node's address. */
@@ -100,7 +100,7 @@ export class Pods {
 
   /** The only pod of a namespace at an address; `undefined` if there are several or none. */
   at(namespace: string, address: string): Workload | undefined {
-    return soleAt(this.byAddress, namespace, address);
+    return onlyPodAt(this.byAddress, namespace, address);
   }
 
   #refile(key: string, removed: Workload | undefined, added: Workload | undefined): void {
@@ -111,7 +111,7 @@ export class Pods {
 }
 
 /** @param pods by {@link addressIn} */
-export function soleAt(
+export function onlyPodAt(
   pods: ReadonlyMap<string, readonly Workload[]>,
   namespace: string,
   address: string,

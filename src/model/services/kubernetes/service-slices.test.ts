@@ -3,7 +3,7 @@ import { collectGarbage } from '../../../../test/harness/collect-garbage.ts';
 import type { Config } from '../../config/config.ts';
 import type { EndpointSlice } from '../../kinds/kubernetes/endpoint-slice.ts';
 import { ServiceSlices } from './service-slices.ts';
-import { Users } from './users.ts';
+import { UsageIndex } from './usage-index.ts';
 
 const sliceOf = (service: string): Config<EndpointSlice> => ({
   ...{ kind: 'EndpointSlice', apiVersion: 'discovery.k8s.io/v1', name: `${service}-1`, namespace: 'shop' },
@@ -35,7 +35,7 @@ it('a service without slices retains no memory after many additions and removals
 });
 
 it('unused keys retain no memory', async () => {
-  const users = new Users();
+  const users = new UsageIndex();
   users.put('shop/web', new Set(), new Set(['node n1', 'pod shop/a']));
   users.put('shop/web', new Set(['node n1', 'pod shop/a']), new Set(['node n2']));
   expect([[...users.of('node n2')], [...users.of('node n1')]]).toEqual([['shop/web'], []]);

@@ -13,7 +13,7 @@ import {
 } from '../../push-context/backend-tls.ts';
 import type { CredentialIndex } from '../../push-context/credential-index.ts';
 import type { ListenerAttachment } from './attachments.ts';
-import { condition, type ObjectCondition, type RouteStatus } from './object-conditions.ts';
+import { condition, type GatewayApiCondition, type RouteStatus } from './object-conditions.ts';
 
 const maxAncestors = 16;
 
@@ -83,7 +83,7 @@ function acceptedOf(
   policy: Config<BackendTlsPolicy>,
   { roots, problems }: BackendTls,
   byTarget: ReadonlyMap<string, Config>,
-): ObjectCondition {
+): GatewayApiCondition {
   for (const { name, sectionName } of servicesOf(policy)) {
     const winner = byTarget.get(backendTlsTargetKey(policy.namespace, name, sectionName))!;
     if (winner === policy) continue;
@@ -98,7 +98,7 @@ function acceptedOf(
   return condition('Accepted', false, 'NoValidCACertificate', `no reference has a valid CA certificate: ${effect}`);
 }
 
-function resolvedRefs({ problems }: BackendTls): ObjectCondition {
+function resolvedRefs({ problems }: BackendTls): GatewayApiCondition {
   const unresolved = problems.filter(({ reason }) => reason !== 'Invalid');
   if (unresolved.length === 0) return condition('ResolvedRefs', true, 'ResolvedRefs', 'all references are resolved');
   const message = unresolved.map((one) => one.message).join('; ');

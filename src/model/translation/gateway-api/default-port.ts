@@ -14,7 +14,7 @@ export function dependsOnHost({ http: { redirect } }: PlacedRoute): boolean {
 const withPort: StringMatch = { regex: '.*:[0-9]+' };
 
 /** Specializes a route for a host. For a wildcard the actual name is unknown: an authority with a port gets the port in the redirect. */
-export function atHost(placed: PlacedRoute, host: string): readonly PlacedRoute[] {
+export function routesForHost(placed: PlacedRoute, host: string): readonly PlacedRoute[] {
   const { redirect, match = [{}], ...http } = placed.http;
   if (redirect === undefined || !dependsOnHost(placed)) return [placed];
   const { port: _, includesPort: _kept, ...unsaid } = redirect;

@@ -4,7 +4,7 @@ import { document, service, setOf } from '../../../../test/fixtures/given-object
 import { sized } from '../../../../test/harness/size-of-run.ts';
 import { atOnce } from '../../../runtime/turns.ts';
 import { computingGatewayApiStatus } from './gateway-api-status.ts';
-import type { ObjectCondition } from './object-conditions.ts';
+import type { GatewayApiCondition } from './object-conditions.ts';
 
 const plain = '{name: plain, port: 80, protocol: HTTP}';
 const gateway = (listeners = plain, more = '', name = 'front'): string =>
@@ -15,7 +15,7 @@ const edge = (fields: string, more = ''): string =>
   `---\napiVersion: v1\nkind: Service\nmetadata: {name: edge, namespace: shop}\nspec: {clusterIP: 10.1.0.9, selector: {gateway.networking.k8s.io/gateway-name: front}, ports: [{port: 80}], ${fields}}\n${more}\n`;
 
 const judged = (yaml: string) => atOnce(computingGatewayApiStatus(setOf(yaml), 'cluster.local'));
-const short = (conditions: readonly ObjectCondition[]): string[] =>
+const short = (conditions: readonly GatewayApiCondition[]): string[] =>
   conditions.map(({ type, status, reason }) => `${type} ${status} ${reason}`);
 const gatewayOf = (yaml: string) => judged(yaml).KubernetesGateway.get('shop/front')!;
 const listenerOf = (yaml: string, index = 0) => {

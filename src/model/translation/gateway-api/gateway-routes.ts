@@ -4,7 +4,7 @@ import type { Config, Origin } from '../../config/config.ts';
 import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { VirtualService } from '../../kinds/virtual-service/virtual-service.ts';
 import type { ListenerAttachment } from './attachments.ts';
-import { atHost, dependsOnHost } from './default-port.ts';
+import { dependsOnHost, routesForHost } from './default-port.ts';
 import { isWithinWider, type KnownListener } from './gateway-listeners.ts';
 import { generatedObject as madeObject, nameAtListener } from './generated-object.ts';
 import { closedPlace, dependsOnEntrance, type PlacedRoute, routeNameOf, routesOf } from './http-route-rules.ts';
@@ -49,7 +49,7 @@ export function* gatewayVirtualServices(
     for (const [hosts, ofHosts] of groups(byHost, isOwn)) {
       const matches = ofHosts.flatMap((route) => placed.get(route)!).sort(byPrecedence);
       reportUnreached(matches, ofHosts, context);
-      const atFirst = matches.flatMap((match) => atHost(match, hosts[0]!));
+      const atFirst = matches.flatMap((match) => routesForHost(match, hosts[0]!));
       virtualServices.push(virtualService(listener, hosts, ofHosts, atFirst));
       yield;
     }

@@ -9,7 +9,7 @@ import { serverCertificateOf } from '../../kinds/kubernetes/credential.ts';
 import type { Secret } from '../../kinds/kubernetes/secret.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
 import { gatewayNameLabel, type KnownListener, portUseOf, protocolsServed, routeKindsOf } from './gateway-listeners.ts';
-import { condition, type GatewayStatus, type ListenerStatus, type ObjectCondition } from './object-conditions.ts';
+import { condition, type GatewayApiCondition, type GatewayStatus, type ListenerStatus } from './object-conditions.ts';
 import type { TranslationContext } from './translation-context.ts';
 
 /** Objects that Gateways reference, and the Services that implement them. */
@@ -81,7 +81,7 @@ export function gatewayStatusOf(
   };
 }
 
-function acceptedOf({ addresses, listeners }: KubernetesGateway, refused: number): ObjectCondition {
+function acceptedOf({ addresses, listeners }: KubernetesGateway, refused: number): GatewayApiCondition {
   const other = addresses.find(({ type }) => type !== 'Hostname');
   if (other !== undefined) {
     const message = `addresses: type must be Hostname (the name of a Service), got ${other.type} ${other.value}`;
@@ -92,7 +92,7 @@ function acceptedOf({ addresses, listeners }: KubernetesGateway, refused: number
   return condition('Accepted', refused < listeners.length, 'ListenersNotValid', message);
 }
 
-function isTrue(conditions: readonly ObjectCondition[], type: string): boolean {
+function isTrue(conditions: readonly GatewayApiCondition[], type: string): boolean {
   return conditions.some((one) => one.type === type && one.status === 'True');
 }
 
@@ -112,7 +112,7 @@ function listenerConditions(
   served: KnownListener | undefined,
   conflict: PortConflict | undefined,
   context: GatewayStatusContext,
-): ObjectCondition[] {
+): GatewayApiCondition[] {
   const references = resolvedRefs(listener, served, context);
   const free = condition('Conflicted', false, 'NoConflicts', 'no conflict with another listener');
   if (served === undefined) {
@@ -147,9 +147,10 @@ function resolvedRefs(
   listener: Listener,
   served: KnownListener | undefined,
   { secrets }: GatewayStatusContext,
-): ObjectCondition {
+): GatewayApiCondition {
   const { refusal } = served ?? {};
-  const no = (reason: string, message: string): ObjectCondition => condition('ResolvedRefs', false, reason, message);
+  const no = (reason: string, message: string): GatewayApiCondition =>
+    condition('ResolvedRefs', false, reason, message);
   if (refusal !== undefined && refusal.reason !== 'Invalid') return no(refusal.reason, refusal.message);
   const { kinds = [] } = listener.allowedRoutes;
   const other = kinds.find((one) => !isSupported(one, listener));
@@ -209,7 +210,10 @@ function portConflicts(listeners: readonly KnownListener[]): ReadonlyMap<KnownLi
  * HTTP/2 clients may reuse a connection for hosts of several listeners if one certificate covers them. No condition without overlapping
  * hostnames, as the API requires.
  */
-function overlapOf(one: KnownListener | undefined, listeners: readonly KnownListener[]): readonly ObjectCondition[] {
+function overlapOf(
+  one: KnownListener | undefined,
+  listeners: readonly KnownListener[],
+): readonly GatewayApiCondition[] {
   const isHttps = ({ listener, server }: KnownListener): boolean =>
     listener.protocol === 'HTTPS' && server !== undefined;
   if (one === undefined || !isHttps(one)) return [];

@@ -27,7 +27,7 @@ import {
 } from '../../kinds/virtual-service/virtual-service.ts';
 import { destinationOf, noDestination } from './backends.ts';
 import { pathMatches, pathRedirect, pathRewrite } from './paths.ts';
-import type { Placed } from './precedence.ts';
+import type { RankedMatch } from './precedence.ts';
 import type { TranslationContext, TranslationWarning } from './translation-context.ts';
 
 /** Scheme and port on which requests arrive. */
@@ -37,7 +37,7 @@ export interface Entrance {
   readonly scheme?: 'http' | 'https';
 }
 
-export interface PlacedRoute extends Placed {
+export interface PlacedRoute extends RankedMatch {
   readonly http: HttpRoute;
   readonly origin: Origin;
 }

@@ -2,7 +2,7 @@
 import type { ParentReference } from '../../kinds/gateway-api/http-route.ts';
 
 /** A condition without its transition time. */
-export interface ObjectCondition {
+export interface GatewayApiCondition {
   readonly type: string;
   readonly status: 'True' | 'False';
   readonly reason: string;
@@ -11,7 +11,7 @@ export interface ObjectCondition {
 
 interface ConditionedStatus {
   readonly generation?: number;
-  readonly conditions: readonly ObjectCondition[];
+  readonly conditions: readonly GatewayApiCondition[];
 }
 
 export interface ClassStatus extends ConditionedStatus {
@@ -28,15 +28,18 @@ export interface ListenerStatus {
   readonly name: string;
   readonly supportedKinds: readonly { readonly group: string; readonly kind: string }[];
   readonly attachedRoutes: number;
-  readonly conditions: readonly ObjectCondition[];
+  readonly conditions: readonly GatewayApiCondition[];
 }
 
 export interface RouteStatus {
   readonly generation?: number;
   /** Parents that this control plane implements, in the order of references. Empty: no status of this control plane. */
-  readonly parents: readonly { readonly parentRef: ParentReference; readonly conditions: readonly ObjectCondition[] }[];
+  readonly parents: readonly {
+    readonly parentRef: ParentReference;
+    readonly conditions: readonly GatewayApiCondition[];
+  }[];
 }
 
-export function condition(type: string, isTrue: boolean, reason: string, message: string): ObjectCondition {
+export function condition(type: string, isTrue: boolean, reason: string, message: string): GatewayApiCondition {
   return { type, status: isTrue ? 'True' : 'False', reason, message };
 }

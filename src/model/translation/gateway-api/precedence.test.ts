@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { HttpRouteMatch } from '../../kinds/gateway-api/http-route.ts';
-import { byPrecedence, type Placed } from './precedence.ts';
+import { byPrecedence, type RankedMatch } from './precedence.ts';
 
 interface Written {
   readonly exact?: string;
@@ -15,7 +15,7 @@ interface Written {
   readonly index?: number;
 }
 
-function placed(written: Written): Placed {
+function placed(written: Written): RankedMatch {
   const { exact, prefix = '/', regex, method, headers = 0, params = 0 } = written;
   const values = (count: number) =>
     Array.from({ length: count }, (_, index) => ({ type: 'Exact' as const, name: `n${index}`, value: 'v' }));

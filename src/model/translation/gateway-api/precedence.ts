@@ -2,7 +2,7 @@
 import { compareText } from '../../config/config.ts';
 import type { HttpRouteMatch } from '../../kinds/gateway-api/http-route.ts';
 
-export interface Placed {
+export interface RankedMatch {
   readonly match: HttpRouteMatch;
   /** Creation time of the route, and its unique name ({@link routeNameOf}). */
   readonly age: number;
@@ -15,7 +15,7 @@ export interface Placed {
  * Order: exact path, longest prefix, regular expression; then a method, most headers, most query parameters, oldest route, route name,
  * position in the route. The API does not define the rank of regular expressions; Istio ranks them last as well.
  */
-export function byPrecedence(a: Placed, b: Placed): number {
+export function byPrecedence(a: RankedMatch, b: RankedMatch): number {
   return (
     rankOf(b.match) - rankOf(a.match) ||
     pathOf(b.match).length - pathOf(a.match).length ||
@@ -36,7 +36,7 @@ function rankOf({ path }: HttpRouteMatch): number {
 }
 
 /** Whether it matches every request, so that later matches receive none. */
-export function matchesEverything({ match }: Pick<Placed, 'match'>): boolean {
+export function matchesEverything({ match }: Pick<RankedMatch, 'match'>): boolean {
   const { path, method, headers, queryParams } = match;
   const anyPath = path.type === 'PathPrefix' && pathOf(match) === '';
   return anyPath && method === undefined && headers.length === 0 && queryParams.length === 0;

@@ -4,7 +4,7 @@ import type { BackendRef, RouteObject } from '../../kinds/gateway-api/http-route
 import type { ParentOutcome } from './attachments.ts';
 import { destinationOf, type MissingBackend } from './backends.ts';
 import { unsupportedFilterOf } from './http-route-rules.ts';
-import { condition, type ObjectCondition, type RouteStatus } from './object-conditions.ts';
+import { condition, type GatewayApiCondition, type RouteStatus } from './object-conditions.ts';
 import type { TranslationContext } from './translation-context.ts';
 
 /** @param outcomes of the parent references, by index */
@@ -26,7 +26,7 @@ export function routeStatusOf(
 }
 
 /** Accepted, and PartiallyInvalid if rules are left out; the latter is omitted rather than false. */
-function rulesOf({ spec: { rules } }: Config<RouteObject>): ObjectCondition[] {
+function rulesOf({ spec: { rules } }: Config<RouteObject>): GatewayApiCondition[] {
   const bad = rules.flatMap((rule, index) => {
     const filter = unsupportedFilterOf(rule);
     return filter === undefined ? [] : [`rules[${index}]: filter ${filter} is not supported`];
@@ -42,7 +42,7 @@ function rulesOf({ spec: { rules } }: Config<RouteObject>): ObjectCondition[] {
 const worst: readonly MissingBackend['reason'][] = ['RefNotPermitted', 'InvalidKind', 'BackendNotFound'];
 const maxNamed = 5;
 
-function resolvedRefs(route: Config<RouteObject>, context: TranslationContext, isInMesh: boolean): ObjectCondition {
+function resolvedRefs(route: Config<RouteObject>, context: TranslationContext, isInMesh: boolean): GatewayApiCondition {
   const missing = new Map<string, MissingBackend>();
   for (const ref of referencesOf(route.spec)) {
     const found = destinationOf(ref, route, context, isInMesh);

@@ -2,7 +2,7 @@
 import { atOnce, type Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
-import { keying } from '../translated-objects.ts';
+import { keepingIdentity } from '../translated-objects.ts';
 import { attaching } from './attachments.ts';
 import { gatewayOf, type KnownGateway, knownGateway, takesRequests } from './gateway-listeners.ts';
 import { gatewayVirtualServices } from './gateway-routes.ts';
@@ -91,7 +91,7 @@ export function* translatingGatewayApi(
   const l4 = { toListeners: toListeners.filter(isL4), toServices: toServices.filter(isL4) };
   for (const one of yield* l4VirtualServices(l4, context)) objects.push(one);
   return {
-    objects: yield* keying(objects, previous.objects),
+    objects: yield* keepingIdentity(objects, previous.objects),
     problems: context.problems,
     dependencies: context.dependencies,
     beyondLimit,

@@ -9,7 +9,7 @@ import {
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
 import type { SidecarScope } from '../../../model/push-context/sidecar-scope.ts';
 import type { Service } from '../../../model/services/service.ts';
-import { isAlias, serviceBehind } from '../../../model/services/service-alias.ts';
+import { aliasTarget, isAlias } from '../../../model/services/service-alias.ts';
 import type { ServiceGroup } from './service-groups.ts';
 import type { RouteSelection } from './sidecar-virtual-hosts.ts';
 import type { ByHost, ClientRules } from './virtual-services-by-host.ts';
@@ -109,7 +109,7 @@ function resolvableNames(services: readonly Service[], scope: SidecarScope): Nam
   namesOfServices.set(services, known);
   let names = known.get(scope.services);
   if (names === undefined) {
-    const behind = (service: Service) => serviceBehind(service, (host) => scope.serviceByHostname(host));
+    const behind = (service: Service) => aliasTarget(service, (host) => scope.serviceByHostname(host));
     const resolvable = services.filter((service) => !isAlias(service) || behind(service) !== undefined);
     names = new Set(resolvable.map(({ hostname }) => hostname));
     known.set(scope.services, names);

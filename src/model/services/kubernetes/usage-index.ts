@@ -2,7 +2,7 @@
  * Reverse index: looked-up pods, addresses and nodes (existing or not) → the services that looked them up; also nodes → pods. Unused keys
  * are removed.
  */
-export class Users {
+export class UsageIndex {
   readonly #users = new Map<string, Set<string>>();
 
   *of(...uses: readonly string[]): Iterable<string> {
