@@ -6,7 +6,7 @@ import { defaultTableLimits } from '../src/agent/access-logs/metric-table.ts';
 import { maxCacheBytes, maxModuleBytes } from '../src/agent/wasm/module-cache.ts';
 import { signingLimits } from '../src/discovery/ca/issuing/certificate-signer.ts';
 import { historyLimits } from '../src/discovery/changes/change-history.ts';
-import { configLimitsOf, deepestDirectory, defaultConfigLimits } from '../src/discovery/config/files/config-limits.ts';
+import { configLimitsOf, defaultConfigLimits, maxDirectoryDepth } from '../src/discovery/config/files/config-limits.ts';
 import { xdsSourceLimitsOf } from '../src/discovery/config/xds/xds-source-limits.ts';
 import { Environment } from '../src/discovery/environment.ts';
 import { maxSourcesOfMesh, maxSourcesOfNamespace } from '../src/discovery/jwks/key-sources.ts';
@@ -84,7 +84,7 @@ const controlPlane: readonly Row[] = [
     number(config.maxEntries),
     'the directory is rejected, its last objects apply',
   ],
-  ['directories in each other', fixed, number(deepestDirectory), 'deeper ones are rejected'],
+  ['directories in each other', fixed, number(maxDirectoryDepth), 'deeper ones are rejected'],
   [
     'clusters and routes that a namespace exports',
     'PILOT_MAX_EXPORTED_PER_NAMESPACE',

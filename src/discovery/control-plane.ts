@@ -47,7 +47,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
       watch: (changed) => cluster.watchSettings(changed),
     },
     mesh: () => mesh(),
-    own: () => ca?.signing?.identityOf(options.namespace),
+    ownIdentity: () => ca?.signing?.identityOf(options.namespace),
     ...{ recorder, log },
   });
   const { configs, settings } = config;
@@ -128,7 +128,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
     grpc: (socket) => xds.take(socket),
     unreadable: () => configs.unreadable,
     awaited: () =>
-      [cluster?.awaited ?? '', remotes.awaited, ofCluster.shared?.awaited ?? '']
+      [cluster?.awaited ?? '', remotes.unsyncedText, ofCluster.shared?.awaited ?? '']
         .filter((text) => text !== '')
         .join(', '),
   });
@@ -181,9 +181,9 @@ export function makeControlPlane(program: DiscoveryProgram) {
     orphans: () => controllers?.writes.orphans,
   });
   const secrets = makeSecrets({ access: cluster?.secretAccess, credentials: () => state.context?.credentials });
-  const registry = makeRegistry({ state, offers: consul.offersBeside(program.registries ?? remotes.offers) });
+  const registry = makeRegistry({ state, offers: consul.joinOffersOfConsul(program.registries ?? remotes.offers) });
   /** Resources for proxies: those of the mesh, with roots, and connections of workloads that register themselves. */
-  const source = () => configServer.beside(registration.sourceBeside(signing?.roots.beside(resources) ?? resources));
+  const source = () => configServer.withFallback(registration.extend(signing?.roots.beside(resources) ?? resources));
 
   const stages = makeStages({ options, cluster, problem, config, ca, remotes, mesh, authenticators, log });
 

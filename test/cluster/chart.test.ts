@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { FollowedCluster } from '../../src/discovery/cluster/followed-cluster.ts';
 import { statusKinds } from '../../src/discovery/distribution/status-objects.ts';
-import { leases, type Resource, resourceOf as resourceOfKind } from '../../src/discovery/kubernetes/api-resource.ts';
+import { type ApiResource, leases, resourceOf as resourceOfKind } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import { silentLogger } from '../../src/runtime/output/log.ts';
@@ -18,7 +18,7 @@ import { defineKinds, writeKubeconfig } from './mesh-objects.ts';
 
 const cluster = givenCluster();
 const never = new AbortController().signal;
-const secrets: Resource = { group: '', version: 'v1', kind: 'Secret', plural: 'secrets', namespaced: true };
+const secrets: ApiResource = { group: '', version: 'v1', kind: 'Secret', plural: 'secrets', namespaced: true };
 const folder = mkdtempSync(join(tmpdir(), 'cp-chart-'));
 const { run, rendered: renderedIn } = givenHelm();
 
@@ -46,7 +46,7 @@ const rendered = (...values: string[]): Promise<KubernetesObject[]> => renderedI
 
 const plurals: Readonly<Record<string, string>> = { NetworkPolicy: 'networkpolicies' };
 
-function resourceOf({ apiVersion = '', kind = '' }: KubernetesObject): Resource {
+function resourceOf({ apiVersion = '', kind = '' }: KubernetesObject): ApiResource {
   const [version = '', group = ''] = apiVersion.split('/').reverse();
   const namespaced = !/^Cluster|^Namespace$|WebhookConfiguration$/.test(kind);
   return { group, version, kind, plural: plurals[kind] ?? `${kind.toLowerCase()}s`, namespaced };
@@ -172,7 +172,7 @@ describe.each([
     );
     await applied(objects);
     const strict = `${cluster.namespace}-strict`;
-    const namespaces: Resource = {
+    const namespaces: ApiResource = {
       group: '',
       version: 'v1',
       kind: 'Namespace',

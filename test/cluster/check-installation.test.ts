@@ -7,9 +7,9 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { checkCluster } from '../../src/discovery/installation/check-cluster.ts';
 import type { ClusterFinding, ClusterReport, Phase } from '../../src/discovery/installation/findings.ts';
 import {
+  type ApiResource,
   customResourceDefinitions,
   mutatingWebhookConfigurations,
-  type Resource,
   resourceOf,
 } from '../../src/discovery/kubernetes/api-resource.ts';
 import { webhookEntriesOf } from '../../src/injection/decision/webhook-entries.ts';
@@ -26,9 +26,9 @@ const folder = mkdtempSync(join(tmpdir(), 'cp-check-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const core = { group: '', version: 'v1', namespaced: true } as const;
-const nodes: Resource = { ...core, plural: 'nodes', kind: 'Node', namespaced: false };
-const pods: Resource = { ...core, plural: 'pods', kind: 'Pod' };
-const deployments: Resource = { ...core, group: 'apps', plural: 'deployments', kind: 'Deployment' };
+const nodes: ApiResource = { ...core, plural: 'nodes', kind: 'Node', namespaced: false };
+const pods: ApiResource = { ...core, plural: 'pods', kind: 'Pod' };
+const deployments: ApiResource = { ...core, group: 'apps', plural: 'deployments', kind: 'Deployment' };
 const namespaces = resourceOf('Namespace');
 
 beforeAll(async () => {
@@ -57,7 +57,7 @@ const of = ({ findings }: ClusterReport, level: ClusterFinding['level']): Cluste
   findings.filter((finding) => finding.level === level);
 
 /** Writes an object for one test. */
-async function given(resource: Resource, object: ObjectToWrite, status?: object): Promise<void> {
+async function given(resource: ApiResource, object: ObjectToWrite, status?: object): Promise<void> {
   await cluster.apply(resource, object);
   const { name, namespace = resource.namespaced ? cluster.namespace : undefined } = object.metadata;
   const where = { resource, name, ...(namespace !== undefined && { namespace }) };

@@ -1,8 +1,8 @@
 /** An API server with a namespace that nobody else uses, and what is written to it. */
 import type { ClusterAccess } from '../../src/discovery/kubernetes/access/cluster-access.ts';
 import {
+  type ApiResource,
   apiVersionOf,
-  type Resource,
   resourceOf,
   serviceAccounts,
 } from '../../src/discovery/kubernetes/api-resource.ts';
@@ -11,10 +11,10 @@ import { type ApiServerLimits, Http2ApiServer } from '../../src/discovery/kubern
 import { type ApiServerAddress, compact } from './api-server-process.ts';
 
 const rbac = { group: 'rbac.authorization.k8s.io', version: 'v1', namespaced: false } as const;
-const clusterRoles: Resource = { ...rbac, plural: 'clusterroles', kind: 'ClusterRole' };
-const clusterRoleBindings: Resource = { ...rbac, plural: 'clusterrolebindings', kind: 'ClusterRoleBinding' };
-const roles: Resource = { ...rbac, plural: 'roles', kind: 'Role', namespaced: true };
-const roleBindings: Resource = { ...rbac, plural: 'rolebindings', kind: 'RoleBinding', namespaced: true };
+const clusterRoles: ApiResource = { ...rbac, plural: 'clusterroles', kind: 'ClusterRole' };
+const clusterRoleBindings: ApiResource = { ...rbac, plural: 'clusterrolebindings', kind: 'ClusterRoleBinding' };
+const roles: ApiResource = { ...rbac, plural: 'roles', kind: 'Role', namespaced: true };
+const roleBindings: ApiResource = { ...rbac, plural: 'rolebindings', kind: 'RoleBinding', namespaced: true };
 
 const never = new AbortController().signal;
 
@@ -79,7 +79,7 @@ export class Cluster {
       server: new URL(url),
       tls: async () => ({ ca }),
       headers: async () => ({ authorization: `Bearer ${token}` }),
-      refused: () => {},
+      invalidateCredentials: () => {},
     };
   }
 
@@ -101,8 +101,8 @@ export class Cluster {
     await this.create(serviceAccounts, { metadata: { name } });
     const subjects = [{ kind: 'ServiceAccount', name, namespace: this.namespace }];
     const grant = async (
-      role: Resource,
-      binding: Resource,
+      role: ApiResource,
+      binding: ApiResource,
       roleName: string,
       rules: readonly Rule[],
     ): Promise<void> => {
@@ -130,13 +130,13 @@ export class Cluster {
     return (answer.status as { token: string }).token;
   }
 
-  create(resource: Resource, object: ObjectToWrite): Promise<KubernetesObject> {
+  create(resource: ApiResource, object: ObjectToWrite): Promise<KubernetesObject> {
     const { namespace = this.namespace } = object.metadata;
     return this.admin.request({ method: 'POST', resource, namespace, body: withKind(resource, object) }, never);
   }
 
   /** Server-side apply: made, or changed where it is another. */
-  apply(resource: Resource, object: ObjectToWrite, subresource?: string): Promise<KubernetesObject> {
+  apply(resource: ApiResource, object: ObjectToWrite, subresource?: string): Promise<KubernetesObject> {
     const { name, namespace = this.namespace } = object.metadata;
     return this.admin.request(
       {
@@ -148,12 +148,12 @@ export class Cluster {
     );
   }
 
-  patch(resource: Resource, name: string, body: unknown, subresource?: string): Promise<KubernetesObject> {
+  patch(resource: ApiResource, name: string, body: unknown, subresource?: string): Promise<KubernetesObject> {
     const where = { resource, namespace: this.namespace, name, ...(subresource !== undefined && { subresource }) };
     return this.admin.request({ method: 'PATCH', ...where, body }, never);
   }
 
-  async delete(resource: Resource, name: string, namespace = this.namespace): Promise<void> {
+  async delete(resource: ApiResource, name: string, namespace = this.namespace): Promise<void> {
     await this.admin.request({ method: 'DELETE', resource, namespace, name }, never);
   }
 
@@ -163,7 +163,7 @@ export class Cluster {
   }
 }
 
-function withKind(resource: Resource, object: ObjectToWrite): unknown {
+function withKind(resource: ApiResource, object: ObjectToWrite): unknown {
   return { apiVersion: apiVersionOf(resource), kind: resource.kind, ...object };
 }
 

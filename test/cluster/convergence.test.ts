@@ -3,7 +3,11 @@
  * is known is in the end what is there, and was told step by step. A server of the file's own.
  */
 import { expect, it, onTestFinished } from 'vitest';
-import { customResourceDefinitions, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import {
+  type ApiResource,
+  customResourceDefinitions,
+  resourceOf,
+} from '../../src/discovery/kubernetes/api-resource.ts';
 import { InformerEffects } from '../../src/discovery/kubernetes/api-server.effects.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { Http2ApiServer } from '../../src/discovery/kubernetes/transport/http2-api-server.ts';
@@ -15,8 +19,8 @@ import { givenOwnServer } from './given-cluster.ts';
 const never = new AbortController().signal;
 const services = resourceOf('Service');
 const configMaps = resourceOf('ConfigMap');
-const limitRanges: Resource = { ...configMaps, plural: 'limitranges', kind: 'LimitRange' };
-const routes: Resource = {
+const limitRanges: ApiResource = { ...configMaps, plural: 'limitranges', kind: 'LimitRange' };
+const routes: ApiResource = {
   group: 'late.example.com',
   version: 'v1',
   plural: 'routes',
@@ -33,12 +37,12 @@ async function following() {
   const client = new Http2ApiServer({ ...cluster.access(), server: proxy.url });
   const lost: (string | undefined)[] = [];
   const faults: unknown[] = [];
-  const told = new Map<Resource, Map<string, KubernetesObject>>();
+  const told = new Map<ApiResource, Map<string, KubernetesObject>>();
   let synced = 0;
   const effects = new InformerEffects({
     server: client,
     kinds: resources.map((resource) => ({ resource })),
-    ...{ draw: Math.random, now: () => performance.now() },
+    ...{ random: Math.random, now: () => performance.now() },
     synced: () => void synced++,
     lost: (reason) => void lost.push(reason),
     fault: (error) => void faults.push(error),

@@ -1,7 +1,11 @@
 /** The definitions of `pilot-discovery crds`, as a real API server takes them, and what it takes and refuses by them. */
 import * as E from 'fp-ts/lib/Either.js';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { customResourceDefinitions, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import {
+  type ApiResource,
+  customResourceDefinitions,
+  resourceOf,
+} from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import { resourceDefinitions } from '../../src/model/schemas/resource-definition.ts';
@@ -50,7 +54,7 @@ let made = 0;
 
 /** As it would be stored, of an object that is not: `dryRun` goes through everything but the store. */
 async function sent({ kind, spec, version }: ToSend, query: Record<string, string> = {}): Promise<KubernetesObject> {
-  const resource: Resource = resourceOf(kind as KindName, version);
+  const resource: ApiResource = resourceOf(kind as KindName, version);
   const { namespace } = cluster;
   const body = {
     apiVersion: `${resource.group}/${resource.version}`,

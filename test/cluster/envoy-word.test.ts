@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import { type ApiResource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import { FeatureMesh } from '../e2e/features/harness/feature-mesh.ts';
 import { eventually } from '../harness/eventually.ts';
 import { sized } from '../harness/size-of-run.ts';
@@ -84,7 +84,7 @@ const route = (name: string, timeout: string) =>
     spec: { hosts: ['cart.example.com'], http: [{ timeout, route: [{ destination: { host: 'cart.example.com' } }] }] },
   });
 
-async function conditionsOf(resource: Resource, name: string): Promise<Record<string, Condition>> {
+async function conditionsOf(resource: ApiResource, name: string): Promise<Record<string, Condition>> {
   const { namespace } = cluster;
   const { status } = await cluster.admin.request({ method: 'GET', resource, namespace, name }, never);
   const { conditions = [] } = (status ?? {}) as { conditions?: Condition[] };
@@ -94,7 +94,7 @@ async function conditionsOf(resource: Resource, name: string): Promise<Record<st
 /** Waits until the conditions are so. @returns them, and how long it took */
 async function until(
   what: string,
-  resource: Resource,
+  resource: ApiResource,
   name: string,
   isSo: (conditions: Record<string, Condition>) => boolean,
 ): Promise<{ conditions: Record<string, Condition>; tookMs: number }> {

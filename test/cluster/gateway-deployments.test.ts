@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, expect, it } from 'vitest';
-import { events, type Resource, resourceOf, serviceAccounts } from '../../src/discovery/kubernetes/api-resource.ts';
+import { type ApiResource, events, resourceOf, serviceAccounts } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';
@@ -21,7 +21,7 @@ afterEach(stopControlPlanes);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const rbac = { group: 'rbac.authorization.k8s.io', version: 'v1' } as const;
-const chartKinds: Readonly<Record<string, Resource>> = {
+const chartKinds: Readonly<Record<string, ApiResource>> = {
   ServiceAccount: serviceAccounts,
   ConfigMap: of.configMaps,
   ClusterRole: { ...rbac, plural: 'clusterroles', kind: 'ClusterRole', namespaced: false },
@@ -29,10 +29,10 @@ const chartKinds: Readonly<Record<string, Resource>> = {
   Role: { ...rbac, plural: 'roles', kind: 'Role', namespaced: true },
   RoleBinding: { ...rbac, plural: 'rolebindings', kind: 'RoleBinding', namespaced: true },
 };
-const quotas: Resource = {
+const quotas: ApiResource = {
   ...{ group: '', version: 'v1', plural: 'resourcequotas', kind: 'ResourceQuota', namespaced: true },
 };
-const deployments: Resource = {
+const deployments: ApiResource = {
   group: 'apps',
   version: 'v1',
   plural: 'deployments',
@@ -64,7 +64,7 @@ it('a Gateway is deployed with the rights of the chart, follows its listeners, r
   await apply('front', 80);
   await apply('taken', 80);
   const { namespace } = cluster;
-  const read = (resource: Resource, name: string): Promise<KubernetesObject> =>
+  const read = (resource: ApiResource, name: string): Promise<KubernetesObject> =>
     cluster.admin.request({ method: 'GET', resource, namespace, name }, never);
   const plane = new ControlPlane(
     {

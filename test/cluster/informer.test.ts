@@ -5,7 +5,11 @@
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { customResourceDefinitions, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import {
+  type ApiResource,
+  customResourceDefinitions,
+  resourceOf,
+} from '../../src/discovery/kubernetes/api-resource.ts';
 import { InformerEffects } from '../../src/discovery/kubernetes/api-server.effects.ts';
 import type { ApiServer, WatchEvent } from '../../src/discovery/kubernetes/api-server.ts';
 import { Http2ApiServer } from '../../src/discovery/kubernetes/transport/http2-api-server.ts';
@@ -20,7 +24,7 @@ const never = new AbortController().signal;
 const configMaps = resourceOf('ConfigMap');
 const virtualServices = resourceOf('VirtualService');
 /** They have no watch cache: a watch of them asks the store. */
-const limitRanges: Resource = { ...configMaps, plural: 'limitranges', kind: 'LimitRange' };
+const limitRanges: ApiResource = { ...configMaps, plural: 'limitranges', kind: 'LimitRange' };
 const own = givenOwnServer();
 const { cluster } = own;
 
@@ -30,7 +34,7 @@ const makeRange = (name: string) =>
   cluster.create(limitRanges, { metadata: { name }, spec: { limits: [{ type: 'Pod' }] } });
 
 /** Follows the file's namespace through a proxy, for as long as the test runs. */
-async function following(...resources: Resource[]) {
+async function following(...resources: ApiResource[]) {
   const proxy = await faultyProxy(new URL(own.server.url));
   const client = new Http2ApiServer({ ...cluster.access(), server: proxy.url });
   const lost: (string | undefined)[] = [];
@@ -39,7 +43,7 @@ async function following(...resources: Resource[]) {
   const effects = new InformerEffects({
     server: client,
     kinds: resources.map((resource) => ({ resource, selection: { namespace: cluster.namespace } })),
-    draw: () => 0.5,
+    random: () => 0.5,
     now: () => performance.now(),
     synced: () => {
       isSynced = true;
@@ -88,7 +92,7 @@ async function converges(one: Following, resource = configMaps): Promise<number>
 }
 
 /** What a watch says until something is waited for no more. */
-function watched(client: ApiServer, resource: Resource, resourceVersion: string) {
+function watched(client: ApiServer, resource: ApiResource, resourceVersion: string) {
   const events: WatchEvent[] = [];
   const stop = new AbortController();
   onTestFinished(() => stop.abort());

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as E from 'fp-ts/lib/Either.js';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Resource } from '../../src/discovery/kubernetes/api-resource.ts';
+import type { ApiResource } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { type WebhookEntry, webhookEntriesOf } from '../../src/injection/decision/webhook-entries.ts';
 import { injectPod } from '../../src/injection/inject.ts';
@@ -26,12 +26,12 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const image = ['--set', 'image.repository=registry.test/mesh/chartpilot'];
 const admission = { group: 'admissionregistration.k8s.io', version: 'v1', namespaced: false } as const;
-const mutating: Resource = {
+const mutating: ApiResource = {
   ...admission,
   plural: 'mutatingwebhookconfigurations',
   kind: 'MutatingWebhookConfiguration',
 };
-const validating: Resource = {
+const validating: ApiResource = {
   ...admission,
   plural: 'validatingwebhookconfigurations',
   kind: 'ValidatingWebhookConfiguration',
@@ -45,7 +45,7 @@ interface Webhook extends WebhookEntry {
 }
 
 const webhooksOf = (object: KubernetesObject): readonly Webhook[] => object.webhooks as readonly Webhook[];
-const ofKind = (objects: readonly KubernetesObject[], { kind }: Resource): KubernetesObject[] =>
+const ofKind = (objects: readonly KubernetesObject[], { kind }: ApiResource): KubernetesObject[] =>
   objects.filter((object) => object.kind === kind);
 const entriesOf = (object: KubernetesObject): WebhookEntry[] =>
   webhooksOf(object).map(({ name, namespaceSelector, objectSelector }) => ({
@@ -211,9 +211,9 @@ describe('an upgrade of the release', () => {
       mutating: `istio-sidecar-injector-${revision}-${namespace}`,
       validating: `istio-validator-${revision}-${namespace}`,
     };
-    const webhooks = async (resource: Resource, name: string): Promise<readonly Webhook[]> =>
+    const webhooks = async (resource: ApiResource, name: string): Promise<readonly Webhook[]> =>
       webhooksOf(await cluster.admin.request({ method: 'GET', resource, name }, never));
-    const setBy = async (resource: Resource, name: string, changed: object): Promise<void> => {
+    const setBy = async (resource: ApiResource, name: string, changed: object): Promise<void> => {
       const entries = (await webhooks(resource, name)).map((entry) => ({
         name: entry.name,
         ...{ admissionReviewVersions: ['v1'], sideEffects: 'None' },

@@ -1,6 +1,10 @@
 /** What a mesh in a cluster consists of: definitions of the kinds, and objects as people, controllers and kubelets write them. */
 import { writeFileSync } from 'node:fs';
-import { customResourceDefinitions, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import {
+  type ApiResource,
+  customResourceDefinitions,
+  resourceOf,
+} from '../../src/discovery/kubernetes/api-resource.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import { resourceDefinitions } from '../../src/model/schemas/resource-definition.ts';
 import { eventually } from '../harness/eventually.ts';
@@ -90,7 +94,7 @@ export const of = {
   configMaps: resourceOf('ConfigMap'),
   secrets: resourceOf('Secret'),
   namespaces: resourceOf('Namespace'),
-} satisfies Record<string, Resource>;
+} satisfies Record<string, ApiResource>;
 
 /** A service with one slice of these addresses, all of them ready. */
 export async function writeService(

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { kindsWithEvents, kindsWithWarningEvents } from '../../src/discovery/distribution/status-objects.ts';
-import { events, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import { type ApiResource, events, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import {
   maxIngressPaths,
@@ -55,7 +55,7 @@ beforeAll(async () => {
 });
 
 async function conditionsOf(
-  resource: Resource,
+  resource: ApiResource,
   name: string,
   namespace = cluster.namespace,
 ): Promise<Record<string, Condition>> {
@@ -64,13 +64,13 @@ async function conditionsOf(
   return Object.fromEntries(conditions.map((condition) => [condition.type, condition]));
 }
 
-const partialOf = (resource: Resource, name: string, namespace?: string): Promise<Condition> =>
+const partialOf = (resource: ApiResource, name: string, namespace?: string): Promise<Condition> =>
   eventually(
     `${resource.kind} ${name} has PartiallyInvalid`,
     async () => (await conditionsOf(resource, name, namespace)).PartiallyInvalid,
   );
 
-const mended = (resource: Resource, name: string, namespace?: string): Promise<Record<string, Condition>> =>
+const mended = (resource: ApiResource, name: string, namespace?: string): Promise<Record<string, Condition>> =>
   eventually(`${resource.kind} ${name} has no PartiallyInvalid`, async () => {
     const conditions = await conditionsOf(resource, name, namespace);
     return conditions.PartiallyInvalid === undefined ? conditions : undefined;

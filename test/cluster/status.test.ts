@@ -11,7 +11,7 @@ import { GatewayApiDerivation } from '../../src/discovery/controllers/status/gat
 import { IngressDerivation } from '../../src/discovery/controllers/status/ingress-derivation.ts';
 import { processMoment } from '../../src/discovery/election/leader-term.ts';
 import { WriteGate } from '../../src/discovery/election/write-gate.ts';
-import { type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import { type ApiResource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import { InformerEffects } from '../../src/discovery/kubernetes/api-server.effects.ts';
 import type { ApiServer, KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { ClusterSource } from '../../src/discovery/kubernetes/readers/cluster-source.ts';
@@ -65,7 +65,7 @@ async function leading(
       const resource = resourceOf(kind);
       return { resource, selection: resource.namespaced ? selection : {} };
     }),
-    ...{ draw: () => 0.5, now: () => performance.now() },
+    ...{ random: () => 0.5, now: () => performance.now() },
     fault: (error) => {
       throw error;
     },
@@ -112,7 +112,7 @@ async function leading(
   };
   const { log, lines: warnings } = recordingLog();
   const duty = new DerivedStatusDuty({
-    ...{ lease: 'test', server, resourceOf: (kind) => informers.served(resourceOf(kind as KindName)) },
+    ...{ lease: 'test', server, resourceOf: (kind) => informers.servedResource(resourceOf(kind as KindName)) },
     log,
     derivation: derivationOf(
       () => source.snapshot.set,
@@ -172,7 +172,7 @@ interface Status {
   readonly loadBalancer?: { readonly ingress?: readonly object[] };
 }
 
-async function read(resource: Resource, name: string): Promise<KubernetesObject & { readonly status?: Status }> {
+async function read(resource: ApiResource, name: string): Promise<KubernetesObject & { readonly status?: Status }> {
   const where = { resource, name, ...(resource.namespaced && { namespace: cluster.namespace }) };
   return cluster.admin.request({ method: 'GET', ...where }, never);
 }
@@ -184,7 +184,7 @@ const short = (conditions: readonly Condition[] = []): string[] =>
 const ownParent = (status: Status = {}) =>
   (status.parents ?? status.ancestors)?.find(({ controllerName }) => controllerName === 'istio.io/gateway-controller');
 
-async function said(resource: Resource, name: string, expected: readonly string[]): Promise<void> {
+async function said(resource: ApiResource, name: string, expected: readonly string[]): Promise<void> {
   let last: readonly string[] = [];
   await eventually(`the status of ${resource.kind} ${name} is that`, async () => {
     const { status } = await read(resource, name);

@@ -4,7 +4,7 @@
  */
 
 import { beforeAll, expect, it } from 'vitest';
-import { type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import { type ApiResource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { Http2ApiServer } from '../../src/discovery/kubernetes/transport/http2-api-server.ts';
 import { typeUrls } from '../ads-client.ts';
 import { eventually } from '../harness/eventually.ts';
@@ -48,7 +48,7 @@ beforeAll(async () => {
 /** Writes objects as the tenant, eight at a time. @returns how many the API server accepted */
 async function fill(
   tenant: Http2ApiServer,
-  resource: Resource,
+  resource: ApiResource,
   prefix: string,
   objects: number,
   make: (index: number) => Omit<ObjectToWrite, 'metadata'> & { readonly annotations?: Record<string, string> },
@@ -74,7 +74,7 @@ async function fill(
   return accepted;
 }
 
-const apiVersion = ({ group, version }: Resource): string => (group === '' ? version : `${group}/${version}`);
+const apiVersion = ({ group, version }: ApiResource): string => (group === '' ? version : `${group}/${version}`);
 
 it(
   'stays up, starts again and serves another namespace as before, whatever a tenant creates in its own',

@@ -7,9 +7,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { kubeconfigAccess } from '../../src/discovery/kubernetes/access/kubeconfig.ts';
 import { type ApiError, failureOfStatus } from '../../src/discovery/kubernetes/api-failure.ts';
 import {
+  type ApiResource,
   customResourceDefinitions,
   leases,
-  type Resource,
   resourceOf,
   serviceAccounts,
   tokenReviews,
@@ -21,7 +21,7 @@ import type {
   WatchOptions,
 } from '../../src/discovery/kubernetes/api-server.ts';
 import { endsInitialEvents } from '../../src/discovery/kubernetes/api-server.ts';
-import { usualSelection } from '../../src/discovery/kubernetes/store/usual-selection.ts';
+import { defaultSelection } from '../../src/discovery/kubernetes/store/usual-selection.ts';
 import { Http2ApiServer } from '../../src/discovery/kubernetes/transport/http2-api-server.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import { loadAuthority } from '../certs/authority.ts';
@@ -34,12 +34,12 @@ const never = new AbortController().signal;
 const configMaps = resourceOf('ConfigMap');
 const services = resourceOf('Service');
 /** They have no watch cache: a watch of them asks the store. */
-const limitRanges: Resource = { ...configMaps, plural: 'limitranges', kind: 'LimitRange' };
+const limitRanges: ApiResource = { ...configMaps, plural: 'limitranges', kind: 'LimitRange' };
 
 const namesOf = (objects: readonly KubernetesObject[]): string[] => objects.map(({ metadata }) => metadata.name);
 
 /** A watch of the file's namespace, for as long as the test runs. */
-function watched(client: ApiServer, resource: Resource, options: Partial<WatchOptions>) {
+function watched(client: ApiServer, resource: ApiResource, options: Partial<WatchOptions>) {
   const stop = new AbortController();
   const events: WatchEvent[] = [];
   const end = client.watch(
@@ -87,7 +87,7 @@ describe('a list', () => {
     await cluster.create(secrets, { metadata: { name: 'release' }, type: 'helm.sh/release.v1', data: { a: 'aGk=' } });
     await cluster.create(secrets, { metadata: { name: 'certificate' }, data: { b: 'aGk=' } });
     const { namespace } = cluster;
-    const credentials = await cluster.admin.list(secrets, { ...usualSelection(secrets), namespace }, never);
+    const credentials = await cluster.admin.list(secrets, { ...defaultSelection(secrets), namespace }, never);
     expect(namesOf(credentials.items)).toEqual(['certificate']);
     const metadata = await cluster.admin.list(secrets, { namespace, metadataOnly: true }, never);
     expect(namesOf(metadata.items).sort()).toEqual(['certificate', 'release']);
@@ -98,7 +98,7 @@ describe('a list', () => {
     'of %s is asked for as the server knows it, where it has the kind',
     async (name) => {
       const resource = resourceOf(name);
-      const list = cluster.admin.list(resource, { ...usualSelection(resource), limit: 1 }, never);
+      const list = cluster.admin.list(resource, { ...defaultSelection(resource), limit: 1 }, never);
       // Another file may have installed its definition.
       const isThere = await list.then(
         () => true,
@@ -120,7 +120,7 @@ describe('a list', () => {
       const phase = name === 'runs' ? 'Running' : 'Failed';
       await cluster.patch(pods, name, { status: { phase, podIPs: [{ ip: '10.1.0.5' }], podIP: '10.1.0.5' } }, 'status');
     }
-    const page = await cluster.admin.list(pods, { ...usualSelection(pods), namespace: cluster.namespace }, never);
+    const page = await cluster.admin.list(pods, { ...defaultSelection(pods), namespace: cluster.namespace }, never);
     expect(page.items).toMatchObject([
       {
         metadata: { name: 'runs', labels: { app: 'runs' } },
@@ -215,7 +215,7 @@ describe('a watch', () => {
 describe('a kind that is not there', () => {
   it('is 404, and is picked up once its definition is', async () => {
     const group = `${cluster.namespace}.example.com`;
-    const routes: Resource = { group, version: 'v1', plural: 'routes', kind: 'Route', namespaced: true };
+    const routes: ApiResource = { group, version: 'v1', plural: 'routes', kind: 'Route', namespaced: true };
     const options = { namespace: cluster.namespace };
     expect(await failureOf(cluster.admin.list(routes, options, never))).toMatchObject({ kind: 'status', code: 404 });
     expect(await failureOf(watched(cluster.admin, routes, { resourceVersion: '0' }).end)).toMatchObject({ code: 404 });

@@ -182,7 +182,7 @@ function controlPlaneWith({ mesh, services, domain }: PushContext): readonly str
   const connections = mesh.configSources
     .filter(({ address }) => address.startsWith('xds:'))
     .map(({ address, tlsSettings: tls }) =>
-      resultOf(() => connectionTo(parseSourceAddress(address), { tls, tokenFile: '', own: () => undefined })),
+      resultOf(() => connectionTo(parseSourceAddress(address), { tls, tokenFile: '', ownIdentity: () => undefined })),
     );
   const local = new ClusterLocalHosts(mesh, domain);
   const localHosts = services.flatMap(({ hostname }) => (local.has(hostname) ? [hostname] : []));

@@ -1,7 +1,7 @@
 /** Random objects of a tenant, of every kind that has a namespace, and the WorkloadEntries that its machines register. */
 
 import { entryOf, readGroup } from '../../src/discovery/registration/group-entry.ts';
-import { asksToRegister, claimOf } from '../../src/discovery/registration/workload-claim.ts';
+import { claimOf, requestsRegistration } from '../../src/discovery/registration/workload-claim.ts';
 import type { Config } from '../../src/model/config/config.ts';
 import { readConfigFile } from '../../src/model/config/config-file.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
@@ -93,7 +93,7 @@ export function registeredEntry(draw: Draw, place: number): TenantObject | undef
       ...draw.maybe('INSTANCE_IPS', 0.3, () => '10.1.1.1,10.1.9.1'),
     },
   };
-  const claim = asksToRegister(node) ? claimOf(node) : undefined;
+  const claim = requestsRegistration(node) ? claimOf(node) : undefined;
   if (claim === undefined || 'code' in claim) return undefined;
   const group = readGroup({
     apiVersion: 'networking.istio.io/v1',

@@ -1,5 +1,5 @@
 /** Kinds of Kubernetes that the tests of a node write, and how their status is read. */
-import type { Resource } from '../../src/discovery/kubernetes/api-resource.ts';
+import type { ApiResource } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 
 const core = { group: '', version: 'v1', namespaced: true } as const;
@@ -8,7 +8,7 @@ export const resources = {
   Node: { ...core, kind: 'Node', plural: 'nodes', namespaced: false },
   Deployment: { ...core, group: 'apps', kind: 'Deployment', plural: 'deployments' },
   Pod: { ...core, kind: 'Pod', plural: 'pods' },
-} as const satisfies Record<string, Resource>;
+} as const satisfies Record<string, ApiResource>;
 
 function pluralOf(kind: string): string {
   const name = kind.toLowerCase();
@@ -23,7 +23,7 @@ const clusterKinds = [
 ];
 
 /** The resource of an object as a manifest has it. */
-export function resourceOfObject({ apiVersion = '', kind = '' }: KubernetesObject): Resource {
+export function resourceOfObject({ apiVersion = '', kind = '' }: KubernetesObject): ApiResource {
   const [version = '', group = ''] = apiVersion.split('/').reverse();
   const namespaced = !kind.startsWith('Cluster') && !clusterKinds.includes(kind);
   return { group, version, kind, plural: pluralOf(kind), namespaced };

@@ -598,7 +598,7 @@ describe('what is closed', () => {
     expect(closed(await read({ 'a.yaml': first, 'b.yaml': good }))).toEqual(['shop/cart']);
     const context = await read({ 'a.yaml': bad });
     expect(closed(context)).toEqual(['shop/cart']);
-    expect(directory.snapshot.standIns).toEqual([]);
+    expect(directory.snapshot.placeholders).toEqual([]);
     expect(closed(await read({ 'a.yaml': good }))).toEqual([]);
   });
 
@@ -624,7 +624,7 @@ describe('what is closed', () => {
     await directory.read([first, second]);
     writeFileSync(join(first, 'a.yaml'), bad);
     await directory.read([first, second]);
-    expect(directory.snapshot.standIns).toEqual([]);
+    expect(directory.snapshot.placeholders).toEqual([]);
   });
 
   it('is told to be of the whole mesh in the root namespace', () => {

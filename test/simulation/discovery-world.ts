@@ -75,7 +75,7 @@ import {
 import { secretAccessMachine } from '../../machines/discovery/secrets/secret-access.machine.ts';
 import type { DiscoverySettings } from '../../machines/discovery/settings.ts';
 import { webhookServerMachine } from '../../machines/discovery/webhooks/webhook-server.machine.ts';
-import { whereabouts } from '../../src/discovery/config/sources/config-problem.ts';
+import { fileOrSourceOf } from '../../src/discovery/config/sources/config-problem.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { relay } from '../../src/runtime/actors/relay-event.ts';
 import { actorName } from '../../src/runtime/trace/known-actors.ts';
@@ -575,7 +575,7 @@ export class DiscoveryWorld {
       ? { outcome: 'read', objects: reading.objects, problems: reading.problemCount, changed: true }
       : {
           outcome: 'missing',
-          reason: reading.problems.map(({ place, message }) => `${whereabouts(place)}: ${message}`).join('; '),
+          reason: reading.problems.map(({ place, message }) => `${fileOrSourceOf(place)}: ${message}`).join('; '),
         };
   }
 

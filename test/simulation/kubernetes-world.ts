@@ -8,7 +8,7 @@ import type { Actor, AnyActorRef } from 'xstate';
 import { apiServerMachine } from '../../machines/discovery/kubernetes/api-server.machine.ts';
 import { informerMachine } from '../../machines/discovery/kubernetes/informer.machine.ts';
 import type { InformerRecord } from '../../machines/discovery/kubernetes/informer-rules.ts';
-import { customResourceDefinitions, type Resource } from '../../src/discovery/kubernetes/api-resource.ts';
+import { type ApiResource, customResourceDefinitions } from '../../src/discovery/kubernetes/api-resource.ts';
 import { type InformerCharts, InformerEffects, nameOf } from '../../src/discovery/kubernetes/api-server.effects.ts';
 import type { ApiServer, KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import type { ObjectChange } from '../../src/discovery/kubernetes/store/object-store.ts';
@@ -19,13 +19,19 @@ import { SimulatedApiServer } from './simulated-api-server.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 const custom = { group: 'networking.istio.io', version: 'v1', namespaced: true } as const;
-export const services: Resource = { group: '', version: 'v1', plural: 'services', kind: 'Service', namespaced: true };
-export const pods: Resource = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
-export const routes: Resource = { ...custom, plural: 'virtualservices', kind: 'VirtualService' };
+export const services: ApiResource = {
+  group: '',
+  version: 'v1',
+  plural: 'services',
+  kind: 'Service',
+  namespaced: true,
+};
+export const pods: ApiResource = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
+export const routes: ApiResource = { ...custom, plural: 'virtualservices', kind: 'VirtualService' };
 export { customResourceDefinitions as definitions };
 
 export interface WorldOptions {
-  readonly resources?: readonly Resource[];
+  readonly resources?: readonly ApiResource[];
   /** Broken on purpose. */
   readonly charts?: Partial<InformerCharts>;
   /** Broken on purpose: what stands between the effects and the server. */
@@ -38,7 +44,7 @@ export interface WorldOptions {
 const mostInASecond = 60;
 
 interface Followed {
-  readonly resource: Resource;
+  readonly resource: ApiResource;
   /** Made of what a reader was told, and nothing else. */
   readonly told: Map<string, KubernetesObject>;
   readonly changes: ObjectChange[];
@@ -75,7 +81,7 @@ export class KubernetesWorld {
     this.effects = new InformerEffects({
       server: port(this.server),
       kinds: resources.map((resource) => ({ resource })),
-      draw: () => (this.#draws++ * 0.618) % 1,
+      random: () => (this.#draws++ * 0.618) % 1,
       now: this.clock.now,
       synced: () => void this.synced++,
       lost: (reason) => void this.lost.push(reason),
@@ -116,24 +122,24 @@ export class KubernetesWorld {
     return pathOf(this.actor.getSnapshot().value);
   }
 
-  informer(resource: Resource): AnyActorRef {
+  informer(resource: ApiResource): AnyActorRef {
     const number = this.#followed.findIndex((followed) => followed.resource === resource) + 1;
     return this.actor.getSnapshot().children[`informer-${number}`] as unknown as AnyActorRef;
   }
 
-  stateOf(resource: Resource): string {
+  stateOf(resource: ApiResource): string {
     return pathOf((this.informer(resource).getSnapshot() as { value: unknown }).value);
   }
 
-  recordOf(resource: Resource): InformerRecord {
+  recordOf(resource: ApiResource): InformerRecord {
     return (this.informer(resource).getSnapshot() as { context: InformerRecord }).context;
   }
 
-  names(resource: Resource): string[] {
+  names(resource: ApiResource): string[] {
     return [...this.effects.storeOf(resource).entries()].map(([key]) => key.split('/')[1]!).sort();
   }
 
-  changesOf(resource: Resource): string[] {
+  changesOf(resource: ApiResource): string[] {
     const { changes } = this.#followed.find((followed) => followed.resource === resource)!;
     return changes.map(({ event, key }) => `${event} ${key.split('/')[1]}`);
   }

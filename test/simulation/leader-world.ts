@@ -229,7 +229,7 @@ export class Replica {
   }
 
   get leads(): boolean {
-    return this.elections.leads(lease);
+    return this.elections.isLeader(lease);
   }
 
   /** Of its leader's chart; `gone`: it has ended. */

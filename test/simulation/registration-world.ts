@@ -53,12 +53,12 @@ export class RegistrationReplicas {
 
   connect(replica: number): void {
     const one = this.#replicas[replica]!;
-    if (!one.isKilled) one.connection ??= one.registrations.enter(claim, () => {});
+    if (!one.isKilled) one.connection ??= one.registrations.connect(claim, () => {});
   }
 
   disconnect(replica: number): void {
     const one = this.#replicas[replica]!;
-    if (!one.isKilled) one.connection?.leave();
+    if (!one.isKilled) one.connection?.disconnect();
     one.connection = undefined;
   }
 

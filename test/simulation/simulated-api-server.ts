@@ -4,7 +4,7 @@
  * what somebody believes can be held against it.
  */
 import { ApiError, type ApiFailure } from '../../src/discovery/kubernetes/api-failure.ts';
-import { apiVersionOf, type Resource } from '../../src/discovery/kubernetes/api-resource.ts';
+import { type ApiResource, apiVersionOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import type {
   ApiServer,
   KubernetesObject,
@@ -113,7 +113,7 @@ export class SimulatedApiServer implements ApiServer {
   #tokens = 0;
   readonly #snapshots = new Map<string, { version: number; rest: readonly KubernetesObject[] }>();
 
-  constructor(clock: VirtualClock, resources: readonly Resource[]) {
+  constructor(clock: VirtualClock, resources: readonly ApiResource[]) {
     this.#clock = clock;
     for (const resource of resources) this.#defined.set(pathName(resource), true);
     const definitions = resources.find(({ plural }) => plural === 'customresourcedefinitions');
@@ -131,16 +131,16 @@ export class SimulatedApiServer implements ApiServer {
     return this.#eras.length - 1;
   }
 
-  objectsOf(resource: Resource): Objects {
+  objectsOf(resource: ApiResource): Objects {
     return this.#now(pathName(resource));
   }
 
-  isDefined(resource: Resource): boolean {
+  isDefined(resource: ApiResource): boolean {
     return this.#defined.get(pathName(resource)) === true;
   }
 
   /** What a kind was at a version of an era; undefined: no such version was ever told. */
-  stateAt(resource: Resource, version: number, era: number): Objects | undefined {
+  stateAt(resource: ApiResource, version: number, era: number): Objects | undefined {
     const states = this.#eras[era]?.states.get(pathName(resource));
     let found: Objects | undefined = new Map();
     for (const [at, state] of states ?? []) if (at <= version) found = state;
@@ -148,25 +148,25 @@ export class SimulatedApiServer implements ApiServer {
   }
 
   /** Made, or changed. */
-  put(resource: Resource, name: string, fields: Readonly<Record<string, unknown>> = {}): void {
+  put(resource: ApiResource, name: string, fields: Readonly<Record<string, unknown>> = {}): void {
     const known = this.#now(pathName(resource)).get(keyIn(resource, name));
     const uid = known?.metadata.uid ?? `uid-${++this.#uids}`;
     this.#write(resource, known === undefined ? 'ADDED' : 'MODIFIED', { name, uid }, fields);
   }
 
-  delete(resource: Resource, name: string): void {
+  delete(resource: ApiResource, name: string): void {
     const known = this.#now(pathName(resource)).get(keyIn(resource, name));
     if (known !== undefined) this.#write(resource, 'DELETED', known.metadata as { name: string; uid: string }, {});
   }
 
   /** As a CustomResourceDefinition does. */
-  define(resource: Resource, definitions: Resource): void {
+  define(resource: ApiResource, definitions: ApiResource): void {
     if (this.#defined.get(pathName(resource)) === true) return;
     this.#defined.set(pathName(resource), true);
     this.put(definitions, definitionOf(resource));
   }
 
-  undefine(resource: Resource, definitions: Resource): void {
+  undefine(resource: ApiResource, definitions: ApiResource): void {
     if (this.#defined.get(pathName(resource)) !== true) return;
     for (const { metadata } of [...this.#now(pathName(resource)).values()]) this.delete(resource, metadata.name);
     this.#defined.set(pathName(resource), false);
@@ -230,7 +230,7 @@ export class SimulatedApiServer implements ApiServer {
   // ---- the port
 
   list(
-    resource: Resource,
+    resource: ApiResource,
     options: ListOptions,
     signal: AbortSignal,
     onItem?: (object: KubernetesObject) => void,
@@ -254,7 +254,7 @@ export class SimulatedApiServer implements ApiServer {
   }
 
   watch(
-    resource: Resource,
+    resource: ApiResource,
     options: WatchOptions,
     onEvent: (event: WatchEvent) => void,
     signal: AbortSignal,
@@ -336,7 +336,7 @@ export class SimulatedApiServer implements ApiServer {
   }
 
   #write(
-    resource: Resource,
+    resource: ApiResource,
     type: HistoryEvent['type'],
     { name, uid }: { name: string; uid: string },
     fields: Readonly<Record<string, unknown>>,
@@ -475,9 +475,9 @@ function bookmark(version: number, endsInitial: boolean): WatchEvent {
   return { type: 'BOOKMARK', object: { metadata: { name: '', resourceVersion: String(version), ...annotations } } };
 }
 
-const definitionOf = ({ plural, group }: Resource): string => `${plural}.${group}`;
-const keyIn = ({ namespaced }: Resource, name: string): string => `${namespaced ? 'default' : ''}/${name}`;
+const definitionOf = ({ plural, group }: ApiResource): string => `${plural}.${group}`;
+const keyIn = ({ namespaced }: ApiResource, name: string): string => `${namespaced ? 'default' : ''}/${name}`;
 
-function pathName(resource: Resource): string {
+function pathName(resource: ApiResource): string {
   return `${apiVersionOf(resource)}/${resource.plural}`;
 }

@@ -1,4 +1,4 @@
-/** Bundles of endpoints that serve what they should, and of such as mean harm: over real TLS. */
+/** Valid and hostile bundle endpoints, over real TLS. */
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -23,7 +23,7 @@ const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateK
 const rootOf = (commonName: string, privateKey = newKey(), lifetime = life(-1, 1)): Uint8Array =>
   issueRoot(privateKey, { organization: 'test', commonName }, lifetime);
 
-/** The name in the endpoint's own certificate; nothing of it may count for workloads. */
+/** Issuer of the endpoint's own certificate, which must not be trusted for workloads. */
 const webKey = newKey();
 const web = rootOf('web', webKey);
 const serverKey = newKey();
@@ -40,25 +40,25 @@ const bundleOf = (...roots: Uint8Array[]): string =>
     spiffe_refresh_hint: 60,
   });
 
-type Answer = (response: ServerResponse, request: IncomingMessage) => void;
+type Respond = (response: ServerResponse, request: IncomingMessage) => void;
 
-let answer: Answer;
-let asked: string[];
+let respond: Respond;
+let requested: string[];
 let server: Server;
 let url: string;
 let directory: string;
-/** Of a question; shorter where a test wants it to pass. */
+/** Limit of a request; tests that wait for it shorten it. */
 let timeoutMs: number;
 
 beforeEach(async () => {
-  answer = (response) => response.end(bundleOf(one));
-  asked = [];
+  respond = (response) => response.end(bundleOf(one));
+  requested = [];
   timeoutMs = 10_000;
   const key = serverKey.export({ format: 'pem', type: 'pkcs8' }) as string;
   server = createServer({ key, cert: pemOf('CERTIFICATE', serverCertificate) }, (request, response) => {
-    asked.push(request.url ?? '');
+    requested.push(request.url ?? '');
     response.on('error', () => {});
-    answer(response, request);
+    respond(response, request);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/bundle`;
@@ -74,11 +74,11 @@ afterEach(() => {
 const stay = new AbortController().signal;
 
 function endpointsOf(caCertificates: () => readonly MeshRoots[], more: { ca?: string } = {}) {
-  const told: string[] = [];
+  const logged: string[] = [];
   const endpoints = new BundleEndpoints({
     mesh: () => ({ caCertificates: caCertificates(), trustDomain: 'shop.test', trustDomainAliases: ['old.test'] }),
     directory,
-    logger: { warn: (event) => void told.push(event) },
+    logger: { warn: (event) => void logged.push(event) },
     now: () => new Date(),
     ca: pemOf('CERTIFICATE', web),
     get timeoutMs() {
@@ -86,24 +86,24 @@ function endpointsOf(caCertificates: () => readonly MeshRoots[], more: { ca?: st
     },
     ...more,
   });
-  return { endpoints, told };
+  return { endpoints, logged };
 }
 
-const own = (spiffeBundleUrl = url): MeshRoots => ({ spiffeBundleUrl, trustDomains: [] });
+const meshRootsAt = (spiffeBundleUrl = url): MeshRoots => ({ spiffeBundleUrl, trustDomains: [] });
 
-/** As the chart does with what is new. */
+/** As the chart does with a new bundle. */
 async function fetched({ endpoints }: ReturnType<typeof endpointsOf>, signal = stay): Promise<BundleAnswer> {
   const [input] = endpoints.find();
   const got = await endpoints.fetch(input!, signal);
-  if (got.outcome === 'fetched') endpoints.adopt(input!.endpoint, got.version);
+  if (got.outcome === 'fetched') endpoints.setActive(input!.endpoint, got.version);
   return got;
 }
 
 const rootsOf = ({ endpoints }: ReturnType<typeof endpointsOf>, of = url): (string | undefined)[] =>
   endpoints.rootsOf(of).map(({ x509 }) => x509.subject?.split('\n').at(-1));
 
-describe('an endpoint', () => {
-  it('is one that the mesh configuration names, for the mesh’s own trust domain or an alias of it', () => {
+describe('a bundle endpoint', () => {
+  it('is used if the mesh configuration names it for the mesh’s trust domain or an alias', () => {
     const of = (...trustDomains: string[]): MeshRoots => ({
       spiffeBundleUrl: `https://${trustDomains[0]}/a`,
       trustDomains,
@@ -113,10 +113,10 @@ describe('an endpoint', () => {
       of('old.test', 'bank.test'),
       of('bank.test'),
       { spiffeBundleUrl: 'https://old.test/a', trustDomains: ['shop.test'] },
-      own('http://shop.test/plaintext'),
-      own('https://me:secret@shop.test/a'),
-      own('nonsense'),
-      own('https://shop.test/a?token=secret'),
+      meshRootsAt('http://shop.test/plaintext'),
+      meshRootsAt('https://me:secret@shop.test/a'),
+      meshRootsAt('nonsense'),
+      meshRootsAt('https://shop.test/a?token=secret'),
     ]);
     expect(endpoints.find()).toEqual([
       { endpoint: 'https://old.test/a', trustDomains: ['old.test', 'shop.test'] },
@@ -124,52 +124,52 @@ describe('an endpoint', () => {
     ]);
   });
 
-  it('that answers with another protocol has failed, and is not waited for', async () => {
-    answer = ({ socket }) => {
+  it('with another protocol fails without waiting for the time limit', async () => {
+    respond = ({ socket }) => {
       socket?.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n');
     };
     timeoutMs = 5_000;
-    const got = await fetched(endpointsOf(() => [own()]));
+    const got = await fetched(endpointsOf(() => [meshRootsAt()]));
     expect(got).toEqual({
       outcome: 'failed',
       reason: expect.stringMatching(/protocol.* \[TRUST_BUNDLE_UNAVAILABLE\]$/),
     });
   });
 
-  it('has its roots trusted once they are adopted, and says when it would be asked again', async () => {
-    const given = endpointsOf(() => [own()]);
+  it('provides roots that are trusted once they are adopted, and its refresh interval', async () => {
+    const given = endpointsOf(() => [meshRootsAt()]);
     const [input] = given.endpoints.find();
     const got = await given.endpoints.fetch(input!, stay);
     expect(got).toMatchObject({ outcome: 'fetched', sequence: 1, refreshMs: 60_000 });
     expect(rootsOf(given)).toEqual([]);
-    given.endpoints.adopt(input!.endpoint, 'another version');
+    given.endpoints.setActive(input!.endpoint, 'another version');
     expect(rootsOf(given)).toEqual([]);
-    given.endpoints.adopt(input!.endpoint, (got as { version: string }).version);
+    given.endpoints.setActive(input!.endpoint, (got as { version: string }).version);
     expect(rootsOf(given)).toEqual(['CN=one']);
   });
 
-  it('is known by the set of its roots: in another order they are no other version', async () => {
-    const given = endpointsOf(() => [own()]);
-    answer = (response) => response.end(bundleOf(one, two));
-    const before = await fetched(given);
-    answer = (response) => response.end(bundleOf(two, one, two));
-    expect(await fetched(given)).toEqual(before);
+  it('has a version that depends on the set of its roots and not on their order', async () => {
+    const given = endpointsOf(() => [meshRootsAt()]);
+    respond = (response) => response.end(bundleOf(one, two));
+    const previous = await fetched(given);
+    respond = (response) => response.end(bundleOf(two, one, two));
+    expect(await fetched(given)).toEqual(previous);
   });
 
-  it('may say that its bundle is at another address, which counts for this one answer', async () => {
-    const given = endpointsOf(() => [own()]);
-    answer = (response, { url: path }) =>
+  it('may redirect to another address for one response', async () => {
+    const given = endpointsOf(() => [meshRootsAt()]);
+    respond = (response, { url: path }) =>
       path === '/bundle' ? response.writeHead(307, { location: '/elsewhere' }).end() : response.end(bundleOf(two));
     expect(await fetched(given)).toMatchObject({ outcome: 'fetched' });
     await fetched(given);
-    expect(asked).toEqual(['/bundle', '/elsewhere', '/bundle', '/elsewhere']);
+    expect(requested).toEqual(['/bundle', '/elsewhere', '/bundle', '/elsewhere']);
   });
 });
 
 const silence = /within 300 ms \[TRUST_BUNDLE_UNAVAILABLE\]$/;
 
-/** What is served, and what is said of it. In none of the cases anything changes, on the disk neither. */
-const hostile: readonly (readonly [string, Answer, RegExp])[] = [
+/** Response and expected reason. No case changes the roots or the files. */
+const hostile: readonly (readonly [string, Respond, RegExp])[] = [
   ['a huge answer', (response) => endless(response), /exceeds 1048576 bytes/],
   ['an answer that never begins', () => {}, silence],
   ['an answer that never ends', (response) => void response.write('{"keys":['), silence],
@@ -208,55 +208,55 @@ const hostile: readonly (readonly [string, Answer, RegExp])[] = [
   ],
 ];
 
-describe('an endpoint that means harm', () => {
-  it.each(hostile)('serves %s: the last good roots stay', async (_, serve, reason) => {
-    const given = endpointsOf(() => [own()]);
+describe('a hostile bundle endpoint', () => {
+  it.each(hostile)('that serves %s does not change the last valid roots', async (_, serve, reason) => {
+    const given = endpointsOf(() => [meshRootsAt()]);
     expect(await fetched(given)).toMatchObject({ outcome: 'fetched' });
-    answer = serve;
+    respond = serve;
     if (reason === silence) timeoutMs = 300;
     const got = await fetched(given);
     expect(got).toMatchObject({ outcome: 'failed', reason: expect.stringMatching(reason) });
     expect(rootsOf(given)).toEqual(['CN=one']);
-    const after = endpointsOf(() => [own()]);
+    const after = endpointsOf(() => [meshRootsAt()]);
     const [input] = after.endpoints.find();
     expect(await after.endpoints.recall(input!)).toMatchObject({ outcome: 'fetched' });
   });
 
-  it.each(hostile)('serves %s from the beginning: nothing is trusted', async (_, serve, reason) => {
-    const given = endpointsOf(() => [own()]);
-    answer = serve;
+  it.each(hostile)('that serves %s from the start is not trusted', async (_, serve, reason) => {
+    const given = endpointsOf(() => [meshRootsAt()]);
+    respond = serve;
     if (reason === silence) timeoutMs = 300;
     expect(await fetched(given)).toMatchObject({ outcome: 'failed' });
     expect(rootsOf(given)).toEqual([]);
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  it('is nobody when its certificate is not one that is known: the mesh’s own roots are no proof of a host', async () => {
-    const given = endpointsOf(() => [own()], { ca: pemOf('CERTIFICATE', one) });
+  it('with an unknown certificate is rejected: the mesh’s own roots do not verify hosts', async () => {
+    const given = endpointsOf(() => [meshRootsAt()], { ca: pemOf('CERTIFICATE', one) });
     expect(await fetched(given)).toMatchObject({ outcome: 'failed', reason: expect.stringMatching(/certificate/) });
-    expect(asked).toEqual([]);
+    expect(requested).toEqual([]);
   });
 
-  it('is not asked on when nobody asks any more', async () => {
-    const given = endpointsOf(() => [own()]);
-    answer = () => {};
-    const gone = new AbortController();
-    const pending = fetched(given, gone.signal);
-    gone.abort();
+  it('is disconnected when the request is aborted', async () => {
+    const given = endpointsOf(() => [meshRootsAt()]);
+    respond = () => {};
+    const aborted = new AbortController();
+    const pending = fetched(given, aborted.signal);
+    aborted.abort();
     expect(await pending).toMatchObject({ outcome: 'failed' });
     expect(rootsOf(given)).toEqual([]);
   });
 });
 
-describe('what was fetched', () => {
-  it('counts after a restart until the endpoint answers, in a file that nobody else may write', async () => {
-    await fetched(endpointsOf(() => [own()]));
+describe('a fetched bundle', () => {
+  it('applies after a restart until the endpoint responds, from a file that only its owner may write', async () => {
+    await fetched(endpointsOf(() => [meshRootsAt()]));
     const [file] = readdirSync(directory);
     expect(statSync(join(directory, file!)).mode & 0o777).toBe(0o600);
-    const after = endpointsOf(() => [own()]);
+    const after = endpointsOf(() => [meshRootsAt()]);
     const [input] = after.endpoints.find();
     const got = await after.endpoints.recall(input!);
-    after.endpoints.adopt(input!.endpoint, (got as { version: string }).version);
+    after.endpoints.setActive(input!.endpoint, (got as { version: string }).version);
     expect(rootsOf(after)).toEqual(['CN=one']);
   });
 
@@ -264,16 +264,16 @@ describe('what was fetched', () => {
     ['damaged', '{"keys":'],
     ['of roots that have ended since', bundleOf(rootOf('old', newKey(), life(-2, -1)))],
     ['too long', ' '.repeat(1_100_000)],
-  ])('counts no more when what was kept is %s', async (_, text) => {
-    await fetched(endpointsOf(() => [own()]));
+  ])('is not read from a file that is %s', async (_, text) => {
+    await fetched(endpointsOf(() => [meshRootsAt()]));
     writeFileSync(join(directory, readdirSync(directory)[0]!), text);
-    const { endpoints } = endpointsOf(() => [own()]);
+    const { endpoints } = endpointsOf(() => [meshRootsAt()]);
     const [input] = endpoints.find();
     expect(await endpoints.recall(input!)).toMatchObject({ outcome: 'failed' });
   });
 
-  it('is forgotten when the mesh configuration names it no more, on the disk as well', async () => {
-    let named: readonly MeshRoots[] = [own()];
+  it('is removed with its file when the mesh configuration no longer names its endpoint', async () => {
+    let named: readonly MeshRoots[] = [meshRootsAt()];
     const given = endpointsOf(() => named);
     await fetched(given);
     const [input] = given.endpoints.find();
@@ -287,28 +287,28 @@ describe('what was fetched', () => {
     });
   });
 
-  it('is what is in force, and not an older one that was kept, when its roots are to count for others', async () => {
-    let named: readonly MeshRoots[] = [own()];
+  it('is taken from memory and not from an older file when its trust domains change', async () => {
+    let named: readonly MeshRoots[] = [meshRootsAt()];
     const given = endpointsOf(() => named);
     await fetched(given);
-    // From now on nothing can be kept: what is on the disk stays the first one.
+    // Later bundles cannot be saved, so that the file keeps the first one.
     mkdirSync(join(directory, `${readdirSync(directory)[0]}.new`));
-    answer = (response) => response.end(bundleOf(two));
+    respond = (response) => response.end(bundleOf(two));
     await fetched(given);
     named = [{ spiffeBundleUrl: url, trustDomains: ['old.test'] }];
     const [input] = given.endpoints.find();
     const recalled = await given.endpoints.recall(input!);
-    given.endpoints.adopt(input!.endpoint, (recalled as { version: string }).version);
+    given.endpoints.setActive(input!.endpoint, (recalled as { version: string }).version);
     expect(rootsOf(given)).toEqual(['CN=two']);
   });
 
-  it('is in force also where it cannot be kept, and that is told', async () => {
-    const given = endpointsOf(() => [own()]);
+  it('applies even if it cannot be saved, which is logged', async () => {
+    const given = endpointsOf(() => [meshRootsAt()]);
     rmSync(directory, { recursive: true });
     writeFileSync(directory, 'in the way');
     await fetched(given);
     expect(rootsOf(given)).toEqual(['CN=one']);
-    expect(given.told).toEqual(['trust-bundle.notSaved']);
+    expect(given.logged).toEqual(['trust-bundle.notSaved']);
   });
 });
 

@@ -1,6 +1,6 @@
 /**
- * Roots that the mesh configuration names by an address: fetched, checked, in force under the address, and kept beside the authority
- * for the next start. The effects of the charts `trust-bundles` and `trust-bundle`.
+ * Trust bundles that the mesh configuration names by URL: fetches and validates them, and saves them beside the authority for the next start. Effects
+ * of the charts `trust-bundles` and `trust-bundle`.
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, rmSync } from 'node:fs';
@@ -15,19 +15,19 @@ import { readBoundedText } from '../../runtime/files/bounded-file.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import { replaceFileSync } from '../../runtime/files/replace-file.ts';
 import type { Logger } from '../../runtime/output/log.ts';
-import { endpointProblem, fetchBundle, mostBundleBytes } from './fetch-bundle.ts';
+import { endpointProblem, fetchBundle, maxBundleBytes } from './fetch-bundle.ts';
 import { HeldBundles } from './held-bundles.ts';
 
 export interface BundleEndpointsOptions {
-  /** Of the mesh, now. */
+  /** The current mesh configuration. */
   readonly mesh: () => Pick<MeshConfig, 'caCertificates' | 'trustDomain' | 'trustDomainAliases'>;
-  /** Where bundles are kept; empty: nowhere, and after a restart they are fetched before they count. */
+  /** Directory of saved bundles. If empty, none are saved, and after a restart they apply once fetched. */
   readonly directory: string;
   readonly logger: Pick<Logger, 'warn'>;
   readonly now: () => Date;
-  /** For all of a question. */
+  /** Limit of a whole request. */
   readonly timeoutMs?: number;
-  /** PEM, instead of the roots that Node knows; for tests. */
+  /** PEM, instead of the roots of Node; for tests. */
   readonly ca?: string;
 }
 
@@ -45,83 +45,85 @@ export interface BundleStatus {
   readonly roots: number;
 }
 
-const usualTimeoutMs = 10_000;
-const keptFile = /^bundle-[0-9a-f]{16}\.json$/;
+const defaultTimeoutMs = 10_000;
+const savedFilePattern = /^bundle-[0-9a-f]{16}\.json$/;
 
 export class BundleEndpoints {
   readonly #options: BundleEndpointsOptions;
   readonly #urls = new Map<string, { readonly url: string; readonly trustDomains: readonly string[] }>();
-  #held = new HeldBundles<Bundle>();
+  #bundles = new HeldBundles<Bundle>();
 
   constructor(options: BundleEndpointsOptions) {
     this.#options = options;
   }
 
-  /** Of an address in the mesh configuration; none as long as nothing good has come from it. */
+  /** Roots of a URL in the mesh configuration; empty until a valid bundle was fetched. */
   rootsOf(url: string): readonly Certificate[] {
-    return this.#held.inForce(nameOf(url))?.roots ?? [];
+    return this.#bundles.inForce(nameOf(url))?.roots ?? [];
   }
 
   describe(): BundleStatus[] {
     return [...this.#urls].map(([endpoint, { trustDomains }]) => {
-      const { version = '', roots = [] } = this.#held.inForce(endpoint) ?? {};
+      const { version = '', roots = [] } = this.#bundles.inForce(endpoint) ?? {};
       return { endpoint, trustDomains, version, roots: roots.length };
     });
   }
 
   // ---- effects of the charts
 
-  /** Endpoints that count for the mesh, each once. What others have said is forgotten, on the disk as well. */
+  /** Endpoints that apply to the mesh. Bundles of others are removed, also their files. */
   find(): TrustBundleInput[] {
     const { caCertificates, ...mesh } = this.#options.mesh();
-    const ours = trustDomainsOf(mesh);
+    const meshTrustDomains = trustDomainsOf(mesh);
     const found = new Map<string, { url: string; trustDomains: string[] }>();
     for (const { spiffeBundleUrl: url, trustDomains } of caCertificates) {
-      const known = (trustDomains.length === 0 ? ours.slice(0, 1) : trustDomains).filter((one) => ours.includes(one));
+      const known = (trustDomains.length === 0 ? meshTrustDomains.slice(0, 1) : trustDomains).filter((one) =>
+        meshTrustDomains.includes(one),
+      );
       if (url === undefined || known.length === 0 || endpointProblem(url) !== undefined) continue;
-      const before = found.get(nameOf(url))?.trustDomains ?? [];
-      found.set(nameOf(url), { url, trustDomains: [...new Set([...before, ...known])].sort() });
+      const previous = found.get(nameOf(url))?.trustDomains ?? [];
+      found.set(nameOf(url), { url, trustDomains: [...new Set([...previous, ...known])].sort() });
     }
     this.#urls.clear();
     for (const [name, endpoint] of found) this.#urls.set(name, endpoint);
-    this.#held = this.#held.following(found.keys());
+    this.#bundles = this.#bundles.following(found.keys());
     this.#forgetFiles();
     return [...found].map(([endpoint, { trustDomains }]) => ({ endpoint, trustDomains }));
   }
 
   /**
-   * What is in force, where the endpoint is to count for other trust domains; else what was kept by another life of this program. A disk that
-   * was full has an older one.
+   * Re-validates the active bundle if there is one, because trust domains may have changed, otherwise the saved one. The saved one may be older, if
+   * the disk was full.
    */
   async recall({ endpoint, trustDomains }: TrustBundleInput): Promise<BundleAnswer> {
     const { directory } = this.#options;
-    const inForce = this.#held.inForce(endpoint)?.text;
-    if (inForce === undefined && directory === '') return { outcome: 'failed', reason: 'no saved trust bundle' };
+    const activeText = this.#bundles.inForce(endpoint)?.text;
+    if (activeText === undefined && directory === '') return { outcome: 'failed', reason: 'no saved trust bundle' };
     try {
-      const text = inForce ?? readBoundedText(this.#fileOf(endpoint), mostBundleBytes);
-      return this.#taken(endpoint, trustDomains, text);
+      const text = activeText ?? readBoundedText(this.#fileOf(endpoint), maxBundleBytes);
+      return this.#accept(endpoint, trustDomains, text);
     } catch (error) {
       return { outcome: 'failed', reason: messageOf(error) };
     }
   }
 
   async fetch({ endpoint, trustDomains }: TrustBundleInput, signal: AbortSignal): Promise<BundleAnswer> {
-    const { timeoutMs = usualTimeoutMs, ca } = this.#options;
+    const { timeoutMs = defaultTimeoutMs, ca } = this.#options;
     const known = this.#urls.get(endpoint);
     if (known === undefined) return { outcome: 'failed', reason: 'the mesh configuration no longer has this endpoint' };
     try {
       const text = await fetchBundle(known.url, { timeoutMs, signal, ...(ca !== undefined && { ca }) });
-      return this.#taken(endpoint, trustDomains, text);
+      return this.#accept(endpoint, trustDomains, text);
     } catch (error) {
       return { outcome: 'failed', reason: messageOf(error) };
     }
   }
 
-  adopt(endpoint: string, version: string): void {
+  setActive(endpoint: string, version: string): void {
     const { directory, logger } = this.#options;
-    const bundle = this.#held.candidate(endpoint);
+    const bundle = this.#bundles.candidate(endpoint);
     if (bundle?.version !== version) return;
-    this.#held = this.#held.adopted(endpoint, version);
+    this.#bundles = this.#bundles.adopted(endpoint, version);
     if (directory === '') return;
     const file = this.#fileOf(endpoint);
     try {
@@ -132,7 +134,7 @@ export class BundleEndpoints {
     }
   }
 
-  #taken(endpoint: string, trustDomains: readonly string[], text: string): BundleAnswer {
+  #accept(endpoint: string, trustDomains: readonly string[], text: string): BundleAnswer {
     const { logger, now } = this.#options;
     const { roots, sequence, refreshHintSeconds, passedOver } = readSpiffeBundle(text, trustDomains, now());
     const version = hashOf(
@@ -141,10 +143,10 @@ export class BundleEndpoints {
         .sort()
         .join(),
     );
-    if (this.#held.candidate(endpoint)?.version !== version) {
+    if (this.#bundles.candidate(endpoint)?.version !== version) {
       for (const reason of passedOver) logger.warn('authority.rootIgnored', { endpoint, reason });
     }
-    this.#held = this.#held.offered(endpoint, { version, text, roots });
+    this.#bundles = this.#bundles.offered(endpoint, { version, text, roots });
     const refreshMs = refreshHintSeconds === undefined ? null : refreshHintSeconds * 1_000;
     return { outcome: 'fetched', version, sequence: sequence ?? null, refreshMs };
   }
@@ -158,15 +160,15 @@ export class BundleEndpoints {
     if (directory === '') return;
     const kept = new Set([...this.#urls.keys()].map((endpoint) => this.#fileOf(endpoint)));
     try {
-      const files = readdirSync(directory).filter((name) => keptFile.test(name));
+      const files = readdirSync(directory).filter((name) => savedFilePattern.test(name));
       for (const file of files.map((name) => join(directory, name))) if (!kept.has(file)) rmSync(file, { force: true });
     } catch {
-      // There is no directory yet, so there is nothing in it.
+      // The directory does not exist yet.
     }
   }
 }
 
-/** What stands for an address in events, logs and names of files: without what may be secret in it, and yet one for each. */
+/** Name of a URL in events, logs and file names: without secret parts, and unique. */
 function nameOf(url: string): string {
   if (!URL.canParse(url)) return url;
   const { origin, pathname, search } = new URL(url);

@@ -1,4 +1,4 @@
-/** What becomes of fetched roots: whom the control plane believes by them, and what agents are told. */
+/** Effect of fetched roots: which identities the control plane accepts, and which roots agents receive. */
 
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -108,12 +108,17 @@ const fetched = (plane: ControlPlane, roots: readonly number[]) =>
     return JSON.stringify(all.map((one) => one.roots)) === JSON.stringify(roots);
   });
 
-/** A workload that says this of itself, signed by whoever. @returns whom the control plane takes it for */
-async function taken(plane: ControlPlane, uri: string, issuer: Issuer, between?: Issuer): Promise<string | undefined> {
+/** A workload certificate with this URI. @returns the accepted identity */
+async function acceptedIdentity(
+  plane: ControlPlane,
+  uri: string,
+  issuer: Issuer,
+  between?: Issuer,
+): Promise<string | undefined> {
   const names = { uris: [uri], dns: [], ips: [] };
   const leaf = readCertificate(issueLeaf(between ?? issuer, createPublicKey(key), names, life)).pem;
-  const own = { chain: `${leaf}${between?.certificate.pem ?? ''}`, key };
-  const client = given.caller.client(plane.port('ads.listening'), own);
+  const keyPair = { chain: `${leaf}${between?.certificate.pem ?? ''}`, key };
+  const client = given.caller.client(plane.port('ads.listening'), keyPair);
   try {
     const [first] = await askForCertificate(client, { csr: makeRequest(key, []) });
     return readCertificates(first!)[0]!.alternativeNames?.uris[0];
@@ -122,8 +127,8 @@ async function taken(plane: ControlPlane, uri: string, issuer: Issuer, between?:
   }
 }
 
-/** The roots that agents are told, by their names. */
-async function told(plane: ControlPlane): Promise<(string | undefined)[]> {
+/** Common names of the roots that agents receive. */
+async function rootsOfAgents(plane: ControlPlane): Promise<(string | undefined)[]> {
   const cart = { namespace: 'shop', serviceAccount: 'cart' };
   const [leaf] = await askForCertificate(given.caller.client(plane.port('ads.listening')), {
     csr: makeRequest(key, []),
@@ -143,49 +148,49 @@ async function told(plane: ControlPlane): Promise<(string | undefined)[]> {
 const cart = (trustDomain: string): string => `spiffe://${trustDomain}/ns/shop/sa/cart`;
 const mine = cart('cluster.local');
 
-it('each pool signs for its own trust domain and for no other', async () => {
+it('each pool of roots signs for its own trust domain and no other', async () => {
   const plane = await serving();
   await fetched(plane, [1, 1]);
-  expect(await told(plane)).toEqual(['added', 'authority']);
-  expect(await taken(plane, mine, added)).toBe(mine);
-  expect(await taken(plane, cart('old.test'), old)).toBe(mine);
-  // Which is what an alias may not do: sign for the mesh, for another alias, for somebody who is nobody here.
-  expect(await taken(plane, mine, old)).toBeUndefined();
-  expect(await taken(plane, mine, old, below(old))).toBeUndefined();
-  expect(await taken(plane, cart('older.test'), old)).toBeUndefined();
-  expect(await taken(plane, cart('bank.test'), old)).toBeUndefined();
-  // The endpoint's own identity says nothing of workloads.
-  expect(await taken(plane, mine, web)).toBeUndefined();
+  expect(await rootsOfAgents(plane)).toEqual(['added', 'authority']);
+  expect(await acceptedIdentity(plane, mine, added)).toBe(mine);
+  expect(await acceptedIdentity(plane, cart('old.test'), old)).toBe(mine);
+  // An alias's roots must not sign for the mesh, another alias or an unknown trust domain.
+  expect(await acceptedIdentity(plane, mine, old)).toBeUndefined();
+  expect(await acceptedIdentity(plane, mine, old, below(old))).toBeUndefined();
+  expect(await acceptedIdentity(plane, cart('older.test'), old)).toBeUndefined();
+  expect(await acceptedIdentity(plane, cart('bank.test'), old)).toBeUndefined();
+  // The identity of the endpoint is not valid for workloads.
+  expect(await acceptedIdentity(plane, mine, web)).toBeUndefined();
   expect(plane.departures()).toEqual([]);
 });
 
-it('nobody is believed by roots that were not fetched, and a start does not wait for them', async () => {
+it('no identity is accepted by roots that were not fetched, and the start does not wait for them', async () => {
   bundles = {};
   const plane = await serving();
-  const told503 = (): string[] => linesOf(plane.lines, 'trust-bundle.failed.none', { reason: /status 503/ });
-  await eventually('it is told', async () => told503().length === 2);
-  expect(await told(plane)).toEqual(['authority']);
-  expect(await taken(plane, mine, added)).toBeUndefined();
-  expect(await taken(plane, cart('old.test'), old)).toBeUndefined();
+  const logged503 = (): string[] => linesOf(plane.lines, 'trust-bundle.failed.none', { reason: /status 503/ });
+  await eventually('it is told', async () => logged503().length === 2);
+  expect(await rootsOfAgents(plane)).toEqual(['authority']);
+  expect(await acceptedIdentity(plane, mine, added)).toBeUndefined();
+  expect(await acceptedIdentity(plane, cart('old.test'), old)).toBeUndefined();
 });
 
-it('an endpoint that is away over a restart costs nobody anything', async () => {
-  const before = await serving();
-  await fetched(before, [1, 1]);
-  await before.stop();
+it('an endpoint that is down during a restart affects no client', async () => {
+  const previous = await serving();
+  await fetched(previous, [1, 1]);
+  await previous.stop();
   bundles = {};
   const plane = await serving();
   await fetched(plane, [1, 1]);
-  expect(await told(plane)).toEqual(['added', 'authority']);
-  expect(await taken(plane, cart('old.test'), old)).toBe(mine);
+  expect(await rootsOfAgents(plane)).toEqual(['added', 'authority']);
+  expect(await acceptedIdentity(plane, cart('old.test'), old)).toBe(mine);
 });
 
-it('an endpoint that the mesh configuration names no more signs for nobody, in the same run', async () => {
+it('an endpoint that the mesh configuration no longer names is not trusted any more, without a restart', async () => {
   const plane = await serving();
   await fetched(plane, [1, 1]);
   writeFileSync(join(plane.root, 'mesh'), JSON.stringify({ trustDomainAliases: ['old.test'] }));
   await fetched(plane, []);
-  await eventually('they are not trusted', async () => (await taken(plane, mine, added)) === undefined);
-  expect(await taken(plane, cart('old.test'), old)).toBeUndefined();
-  expect(await told(plane)).toEqual(['authority']);
+  await eventually('they are not trusted', async () => (await acceptedIdentity(plane, mine, added)) === undefined);
+  expect(await acceptedIdentity(plane, cart('old.test'), old)).toBeUndefined();
+  expect(await rootsOfAgents(plane)).toEqual(['authority']);
 });

@@ -1,24 +1,24 @@
 /**
- * What is known of bundle endpoints: what came last from each, and what of it is in force. A record that is replaced and never changed, so
- * that the explorer can bring it back (test/simulation/bundles-world.ts).
+ * State of bundle endpoints: the last bundle of each and the active one. Immutable, so that the explorer can restore it
+ * (test/simulation/bundles-world.ts).
  */
 
-interface Held<Bundle> {
-  /** What came last, in force or not yet. */
+interface EndpointBundles<Bundle> {
+  /** The last fetched bundle, active or not. */
   readonly candidate?: Bundle;
-  readonly inForce?: Bundle;
+  readonly active?: Bundle;
 }
 
 export class HeldBundles<Bundle extends { readonly version: string }> {
-  readonly #held: ReadonlyMap<string, Held<Bundle>>;
+  readonly #held: ReadonlyMap<string, EndpointBundles<Bundle>>;
 
-  constructor(held: ReadonlyMap<string, Held<Bundle>> = new Map()) {
+  constructor(held: ReadonlyMap<string, EndpointBundles<Bundle>> = new Map()) {
     this.#held = held;
   }
 
-  /** The last good ones of an endpoint; undefined as long as nothing good has come from it. */
+  /** The active bundle of an endpoint; `undefined` until one was adopted. */
   inForce(endpoint: string): Bundle | undefined {
-    return this.#held.get(endpoint)?.inForce;
+    return this.#held.get(endpoint)?.active;
   }
 
   candidate(endpoint: string): Bundle | undefined {
@@ -29,24 +29,24 @@ export class HeldBundles<Bundle extends { readonly version: string }> {
     return this.#held.has(endpoint);
   }
 
-  /** These endpoints are followed and no others: what others have said is forgotten. */
+  /** Follows exactly these endpoints and drops the bundles of others. */
   following(endpoints: Iterable<string>): HeldBundles<Bundle> {
     return new HeldBundles(new Map([...endpoints].map((endpoint) => [endpoint, this.#held.get(endpoint) ?? {}])));
   }
 
-  /** Something good came; it counts when it is adopted. */
+  /** Records a fetched bundle, which applies when it is adopted. */
   offered(endpoint: string, candidate: Bundle): HeldBundles<Bundle> {
     const held = this.#held.get(endpoint);
     return held === undefined ? this : this.#with(endpoint, { ...held, candidate });
   }
 
-  /** In force from now on. The same record where this is not what came last, or comes from nobody who is followed. */
+  /** Makes the candidate active. Returns the same state if the version is not that of the candidate or the endpoint is not followed. */
   adopted(endpoint: string, version: string): HeldBundles<Bundle> {
     const candidate = this.candidate(endpoint);
-    return candidate?.version === version ? this.#with(endpoint, { candidate, inForce: candidate }) : this;
+    return candidate?.version === version ? this.#with(endpoint, { candidate, active: candidate }) : this;
   }
 
-  #with(endpoint: string, held: Held<Bundle>): HeldBundles<Bundle> {
+  #with(endpoint: string, held: EndpointBundles<Bundle>): HeldBundles<Bundle> {
     return new HeldBundles(new Map(this.#held).set(endpoint, held));
   }
 }

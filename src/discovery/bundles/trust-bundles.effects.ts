@@ -6,8 +6,8 @@ import type { BundleEndpoints } from './bundle-endpoints.ts';
 import { trustBundleWithEffects } from './trust-bundle.effects.ts';
 
 /**
- * @param bundles `undefined` if there is no authority, so no other roots are trusted either
- * @param publishRoots called when other roots are trusted
+ * @param bundles `undefined` without an authority; no other roots are trusted then
+ * @param publishRoots called when the trusted roots change
  */
 export function trustBundlesWithEffects(bundles: BundleEndpoints | undefined, publishRoots: () => void) {
   return trustBundlesMachine.provide({

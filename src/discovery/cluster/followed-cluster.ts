@@ -21,14 +21,14 @@ import type { ClusterAccess } from '../kubernetes/access/cluster-access.ts';
 import { customResourceDefinitions, resourceOf } from '../kubernetes/api-resource.ts';
 import { type FollowedKind, InformerEffects } from '../kubernetes/api-server.effects.ts';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
-import { OutageLog, usualOutageMs } from '../kubernetes/outage-log.ts';
+import { OutageLog, outageWarningDelayMs } from '../kubernetes/outage-log.ts';
 import { ClusterSettings, type SettingsNames } from '../kubernetes/readers/cluster-settings.ts';
 import { ClusterSource, type ClusterSourceOptions } from '../kubernetes/readers/cluster-source.ts';
 import { DiscoveredNamespaces } from '../kubernetes/readers/discovered-namespaces.ts';
 import { ReferencedObjects } from '../kubernetes/readers/referenced-objects.ts';
 import { StoredObjects } from '../kubernetes/readers/stored-objects.ts';
 import { RefusedObjectLog } from '../kubernetes/store/refused-object-log.ts';
-import { usualSelection } from '../kubernetes/store/usual-selection.ts';
+import { defaultSelection } from '../kubernetes/store/usual-selection.ts';
 import { Http2ApiServer } from '../kubernetes/transport/http2-api-server.ts';
 import type { Publication } from '../push/contexts/mesh-state.ts';
 import { type ReadGroup, readGroup } from '../registration/group-entry.ts';
@@ -116,14 +116,14 @@ export class FollowedCluster {
     // An address may have a password in it, and is told in logs and traces.
     this.url = `${access.server.origin}${access.server.pathname}`;
     // A definition is served some moments after it was created.
-    this.#unserved = new RepeatedLines(log, () => performance.now(), usualOutageMs);
+    this.#unserved = new RepeatedLines(log, () => performance.now(), outageWarningDelayMs);
     this.#outage = new OutageLog(log, { server: this.url });
     this.server = new Http2ApiServer(access);
     this.leaseServer = new Http2ApiServer(access);
     this.secretAccess = new SecretAccess({ server: this.server, log });
     const own = isRegistry ? configKinds : [...configKinds, 'Namespace' as const];
     const refusals = new RefusedObjectLog((fields) => log.warn('object.limitExceeded', fields));
-    const refused = (kind: string, key: string, reason: string): void => refusals.refused(kind, key, reason);
+    const refused = (kind: string, key: string, reason: string): void => refusals.report(kind, key, reason);
     this.referenced = new ReferencedObjects({
       ...{ server: this.server, informers: () => this.informers, fault: faultOf(log), refused },
     });
@@ -140,7 +140,7 @@ export class FollowedCluster {
         ...(authoritySecret === undefined
           ? []
           : [authoritySecret, pluggedInSecret].map((name) => oneSecret(settings.namespace, name))),
-        { resource: customResourceDefinitions, selection: usualSelection(customResourceDefinitions) },
+        { resource: customResourceDefinitions, selection: defaultSelection(customResourceDefinitions) },
         ...rootConfigMaps,
         ...(options.injects === true && signs ? webhookConfigurationsOf(settings.revision) : []),
         ...[...own, ...(isRegistry ? registryKinds : [])].map((kind) =>
@@ -148,7 +148,7 @@ export class FollowedCluster {
         ),
       ],
       refused,
-      draw: Math.random,
+      random: Math.random,
       now: () => performance.now(),
       lost: (reason) => this.#outage.report(reason),
       unserved: (resource, versions) => {
@@ -249,7 +249,7 @@ export class FollowedCluster {
   get awaited(): string {
     const { reason } = this.#outage;
     if (reason !== undefined) return `the API server ${this.url} does not respond: ${reason}`;
-    const awaited = this.informers.awaited;
+    const awaited = this.informers.unsyncedKinds;
     const named = awaited.toSorted((a, b) => Number(b.reason !== undefined) - Number(a.reason !== undefined));
     const texts = named
       .slice(0, mostNamed)
@@ -338,8 +338,8 @@ function remoteSecretsIn(namespace: string): FollowedKind & { readonly name: str
 
 function followedKind(kind: KindName, referenced: ReferencedObjects, discovered: DiscoveredNamespaces): FollowedKind {
   const resource = resourceOf(kind);
-  const usual = { resource, selection: usualSelection(resource), otherVersions: kinds[kind].versions.slice(1) };
-  if (discovered.decides(kind)) return { ...usual, keeps: discovered.keeps };
+  const usual = { resource, selection: defaultSelection(resource), otherVersions: kinds[kind].versions.slice(1) };
+  if (discovered.isMemberKind(kind)) return { ...usual, keeps: discovered.keeps };
   if (kind !== 'Secret' && kind !== 'ConfigMap') return usual;
   return {
     ...usual,

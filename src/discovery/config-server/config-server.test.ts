@@ -75,7 +75,7 @@ test.each(['sotw', 'delta'])(
   },
 );
 
-test('a client gets what changed only, by delta, and an object as it was written', async () => {
+test('a delta client receives changed objects only, each as written', async () => {
   const feeder = given(open, {
     'cart.yaml': serviceEntry(),
     'more.yaml': serviceEntry().replaceAll('cart', 'more'),
@@ -110,7 +110,7 @@ test('a client gets what changed only, by delta, and an object as it was written
   stream.cancel();
 });
 
-test('kinds that are not read, and kinds without objects, get an empty response', async () => {
+test('unsupported kinds and kinds without objects get an empty response', async () => {
   const feeder = given(open);
   await feeder.ready();
   const sizes = await eventually('it is prepared', async () => {
@@ -131,7 +131,7 @@ test('kinds that are not read, and kinds without objects, get an empty response'
   expect(sizes).toEqual([0, 0, 0, 1]);
 });
 
-test('Istio’s client, which makes up the nonces of first requests and never acknowledges MeshConfig, gets each kind once', async () => {
+test('Istio’s client, which invents nonces for first requests and never acknowledges MeshConfig, gets each kind once', async () => {
   const feeder = given(open);
   await feeder.ready();
   const types = [
@@ -170,7 +170,7 @@ test('a proxy that requests a type of configuration gets nothing', async () => {
   expect(feeder.troubles().filter((line) => line.includes('\tads\t'))).toEqual([]);
 });
 
-test('objects that are labelled for another revision than the client’s are not sent', async () => {
+test('objects that are labelled for another revision than that of the client are not sent', async () => {
   const labelled = serviceEntry()
     .replace('metadata: {', 'metadata: {labels: {istio.io/rev: canary}, ')
     .replaceAll('cart', 'new');
@@ -190,7 +190,7 @@ test('objects that are labelled for another revision than the client’s are not
   expect(await names('canary')).toEqual(['shop/cart', 'shop/new']);
 });
 
-test('a client without an identity is refused, and a start that permits it is warned about', async () => {
+test('a client without an identity is rejected, and disabling that check logs a warning at the start', async () => {
   const feeder = given({});
   await feeder.ready();
   expect(linesOf(feeder.lines, 'option.configServedUnverified')).toEqual([]);
@@ -223,8 +223,10 @@ test('a control plane reads from another one over TLS with the identity of a sha
   const plane = secure({}, mesh, 'istio-system');
   await plane.ready();
   expect((await plane.subscribe('ads.listening')).clusters).toContain(cartCluster);
-  const stranger = secure({}, mesh, 'shop');
+  const unauthorized = secure({}, mesh, 'shop');
   await eventually('it is refused', async () =>
-    /PERMISSION_DENIED|got spiffe:\/\/cluster\.local\/ns\/shop/.test((await stranger.get('/debug/configsourcez')).text),
+    /PERMISSION_DENIED|got spiffe:\/\/cluster\.local\/ns\/shop/.test(
+      (await unauthorized.get('/debug/configsourcez')).text,
+    ),
   );
 });

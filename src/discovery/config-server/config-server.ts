@@ -1,6 +1,6 @@
 /**
- * Serves the objects of this control plane to other ones: clients of xDS with `GENERATOR: api` in their node. They read all namespaces, so that
- * they must show an identity of the root namespace.
+ * Serves the objects of this control plane to other control planes: xDS clients with `GENERATOR: api` in their node. They read all namespaces, so
+ * they must have an identity of the root namespace.
  */
 import type { DescMessage } from '@bufbuild/protobuf';
 import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
@@ -28,7 +28,7 @@ export interface ConfigServerOptions {
   readonly rootNamespace: () => string;
   /** ENABLE_XDS_API_GENERATOR_AUTH. */
   readonly requiresIdentity: boolean;
-  /** Has all clients served that a change concerns. */
+  /** Pushes a change to all affected clients. */
   readonly push: (change: ResourceChange) => void;
   readonly log: Logger;
 }
@@ -39,7 +39,7 @@ interface ServedKind {
   readonly set: ResourceSet;
 }
 
-/** Encoded objects; undefined: it has no wire form. */
+/** Encoded objects; `none` for an object without a wire format. */
 type Encoded = WeakMap<Config, EncodedResource | 'none'>;
 
 const empty: ResourceSet = { version: 'empty', resources: new Map() };
@@ -58,21 +58,21 @@ export class ConfigServer {
     this.#options = options;
   }
 
-  /** Loads what encodes objects. Until then clients are asked to retry. */
+  /** Loads the message types for encoding. Until then clients must retry. */
   async load(): Promise<void> {
     this.#messages ??= await loadMessages();
   }
 
-  /** Objects changed: clients get them without the delay that collects changes for proxies. */
+  /** Pushes changed objects to clients without the debounce delay for proxies. */
   changed(touched: ReadonlySet<string>): void {
     if (this.#clients.size === 0 || touched.size === 0) return;
     this.#options.push({ version: `config-${++this.#version}`, forced: false, configs: new Set([changedKey]) });
   }
 
-  /** Serves these clients, and all others from another source. */
-  beside(others: ResourceSource): ResourceSource {
+  /** Serves these clients itself, and all others from another source. */
+  withFallback(fallback: ResourceSource): ResourceSource {
     return {
-      open: (node, refused) => (node.metadata.GENERATOR === 'api' ? this.#open(node) : others.open(node, refused)),
+      open: (node, refused) => (node.metadata.GENERATOR === 'api' ? this.#open(node) : fallback.open(node, refused)),
     };
   }
 
@@ -105,7 +105,7 @@ export class ConfigServer {
     return { code: 'PERMISSION_DENIED', error: withCode(error, 'CLIENT_FORBIDDEN') };
   }
 
-  /** Equal for equal objects; a type that is not known has none, so that no client waits for it. */
+  /** Equal objects give the same set. An unknown type has an empty set, so that no client waits for it. */
   #setOf(typeUrl: string, revision: string): ResourceSet {
     const kind = kindOfType(typeUrl);
     const schema = kind && this.#messages?.get(kind);
@@ -142,7 +142,7 @@ export class ConfigServer {
   }
 }
 
-/** Kinds of a few revisions: a client may name any. */
+/** Bounds kinds and revisions, because a client may name any revision. */
 const maxServedKinds = 256;
 
 function isEqual(one: ReadonlyMap<string, EncodedResource>, other: ReadonlyMap<string, EncodedResource>): boolean {
@@ -152,7 +152,7 @@ function isEqual(one: ReadonlyMap<string, EncodedResource>, other: ReadonlyMap<s
 class ConfigClient implements NodeResources {
   readonly #setOf: (typeUrl: string) => ResourceSet;
   readonly close: () => void;
-  /** What each type had when it was last looked up. */
+  /** The set of each type at its last lookup. */
   readonly #sent = new Map<string, ResourceSet>();
 
   constructor(setOf: (typeUrl: string) => ResourceSet, close: () => void) {

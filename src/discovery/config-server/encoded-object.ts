@@ -1,4 +1,4 @@
-/** An object of configuration as a resource of configuration over xDS: the reverse of `received-object.ts`. */
+/** Encodes a configuration object as a resource of configuration over xDS: the reverse of `received-object.ts`. */
 import { create, type DescMessage, fromJson, type JsonValue, toBinary } from '@bufbuild/protobuf';
 import { anyPack, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { ResourceSchema } from '../../gen/istio/mcp/v1alpha1/resource_pb.ts';
@@ -12,8 +12,8 @@ import { encodeValue } from '../xds/responses/encoding.ts';
 const resourceType = 'type.googleapis.com/istio.mcp.v1alpha1.Resource';
 
 /**
- * @returns undefined for an object that nobody wrote: a stand-in, or one that is made of others
- * @throws Error when the spec has no wire form
+ * @returns `undefined` for a placeholder or a generated object
+ * @throws Error if the spec has no wire format
  */
 export function encodeObject(config: Config, schema: DescMessage): EncodedResource | undefined {
   const spec = config.standsFor === undefined ? writtenSpec(config.spec) : undefined;
@@ -29,7 +29,7 @@ export function encodeObject(config: Config, schema: DescMessage): EncodedResour
   return encodeValue(resourceType, value, name);
 }
 
-/** Durations such as `1m` have no form in the JSON of protobuf, which has seconds only. */
+/** Converts durations such as `1m`: the JSON form of protobuf allows seconds only. */
 function wireJson(value: JsonValue, schema: DescMessage): JsonValue {
   if (!isObject(value)) return value;
   const fields = new Map(

@@ -1,4 +1,4 @@
-/** The objects of this control plane, served to other ones over xDS. */
+/** Builds the server that provides the objects of this control plane to others over xDS. */
 import type { Logger } from '../../runtime/output/log.ts';
 import type { MeshConfigs } from '../config/snapshots/mesh-configs.ts';
 import type { ResourceChange } from '../xds/resource-source.ts';
@@ -9,7 +9,7 @@ export interface ConfigServerParts {
   readonly rootNamespace: () => string;
   /** ENABLE_XDS_API_GENERATOR_AUTH. */
   readonly requiresIdentity: boolean;
-  /** Serves all clients that a change concerns. */
+  /** Pushes a change to all affected clients. */
   readonly push: (change: ResourceChange) => void;
   readonly log: Logger;
 }

@@ -1,4 +1,4 @@
-/** Effects of the chart `config-controller`: which sources there are, and their objects together. */
+/** Effects of the chart `config-controller`: lists the configuration sources and joins their objects. */
 import { fromCallback, fromPromise } from 'xstate';
 import {
   type ConfigReading,
@@ -13,13 +13,13 @@ import type { configSources } from './sources/config-sources.ts';
 
 export interface ConfigControllerEffects {
   readonly configs: MeshConfigs;
-  /** @throws Error for sources that cannot be read */
+  /** @throws Error if the sources cannot be read */
   readonly listSources: () => ReturnType<typeof configSources>;
   readonly log: Logger;
 }
 
 export function configControllerWithEffects({ configs, listSources, log }: ConfigControllerEffects) {
-  /** Ignored sources that were logged. */
+  /** Ignored sources that are already logged. */
   let logged: ReadonlySet<string> = new Set();
   const list = (): SourcesListed | SourcesRefused => {
     try {

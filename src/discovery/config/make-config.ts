@@ -6,29 +6,37 @@ import { SettingsFiles } from './files/settings-files.ts';
 import { meshConfigWithEffects, type SettingsOfCluster } from './mesh-config.effects.ts';
 import { MeshConfigs } from './snapshots/mesh-configs.ts';
 import type { SourceAdapters } from './sources/config-source.ts';
-import { type AskedSources, configSources } from './sources/config-sources.ts';
+import { configSources, type RequestedSources } from './sources/config-sources.ts';
 import { XdsSources, type XdsSourcesOptions } from './xds/xds-sources.ts';
 
-export interface ConfigParts extends Pick<XdsSourcesOptions, 'mesh' | 'own' | 'recorder'> {
-  readonly options: AskedSources &
+export interface ConfigParts extends Pick<XdsSourcesOptions, 'mesh' | 'ownIdentity' | 'recorder'> {
+  readonly options: RequestedSources &
     Pick<XdsSourcesOptions, 'namespace' | 'domain' | 'revision' | 'clusterId'> & {
       readonly configLimits: ConfigLimits;
       readonly xdsSources: XdsSourcesOptions['limits'];
     };
-  /** Sources by the scheme of their addresses, beside files and xDS. */
+  /** Further sources by the scheme of their addresses, besides files and xDS. */
   readonly adapters: SourceAdapters;
   /** `undefined` if no cluster is configured. */
   readonly cluster: SettingsOfCluster | undefined;
   readonly log: Logger;
 }
 
-export function makeConfig({ options, adapters: others, cluster, mesh, own, recorder, log }: ConfigParts) {
+export function makeConfig({
+  options,
+  adapters: otherAdapters,
+  cluster,
+  mesh,
+  ownIdentity,
+  recorder,
+  log,
+}: ConfigParts) {
   const { namespace, domain, revision, clusterId, configLimits: limits } = options;
   const xdsSources = new XdsSources({
     ...{ namespace, domain, revision, clusterId, limits: options.xdsSources },
-    ...{ mesh, own, recorder, log: log.scope('config-source') },
+    ...{ mesh, ownIdentity, recorder, log: log.scope('config-source') },
   });
-  const adapters: SourceAdapters = { xds: xdsSources.open, ...others };
+  const adapters: SourceAdapters = { xds: xdsSources.open, ...otherAdapters };
   const settings = new SettingsFiles(
     ({ file, line, field, message: reason }) =>
       log.scope('mesh-config').warn('settings.warning', { place: `${file}:${line}`, field, reason }),
@@ -40,9 +48,9 @@ export function makeConfig({ options, adapters: others, cluster, mesh, own, reco
     settings,
     configs,
     xdsSources,
-    /** @throws Error for sources that cannot be read */
+    /** @throws Error if the sources cannot be read */
     checkSources: (): void => void listSources(),
-    /** @param adopted called after settings of the mesh were adopted */
+    /** @param adopted called after mesh settings were adopted */
     actors: (adopted: () => void) => ({
       meshConfig: meshConfigWithEffects({ settings, cluster, adopted, log: log.scope('mesh-config') }),
       configController: configControllerWithEffects({ configs, listSources, log }),

@@ -1,6 +1,10 @@
-/** Effects of the chart `mesh-config`: the mesh configuration, and networks. */
+/** Effects of the chart `mesh-config`: reads and watches MeshConfig and MeshNetworks. */
 import { fromPromise } from 'xstate';
-import { meshConfigMachine, type SettingsReading } from '../../../machines/discovery/config/mesh-config.machine.ts';
+import {
+  type MeshConfigInput,
+  meshConfigMachine,
+  type SettingsReading,
+} from '../../../machines/discovery/config/mesh-config.machine.ts';
 import type { SettingsName } from '../../../machines/discovery/protocol.ts';
 import { watchFile } from '../../runtime/files/file-watch.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -9,8 +13,8 @@ import { watchEffect } from './files/watch-actor.ts';
 
 /** Settings in ConfigMaps of a cluster. */
 export interface SettingsOfCluster {
-  readonly read: (what: SettingsName) => Promise<Parameters<SettingsFiles['readTexts']>[1]>;
-  /** Reports when settings may be different. @returns ends it */
+  readonly read: (name: SettingsName) => Promise<Parameters<SettingsFiles['readTexts']>[1]>;
+  /** Reports when settings may have changed. @returns ends the watch */
   readonly watch: (changed: () => void) => () => void;
 }
 
@@ -36,7 +40,7 @@ export function meshConfigWithEffects({ settings, cluster, adopted, log }: MeshC
         'files.changed',
         log,
       ),
-      readSettings: fromPromise<SettingsReading, { what: SettingsName; file: string }>(async ({ input }) => {
+      readSettings: fromPromise<SettingsReading, Pick<MeshConfigInput, 'what' | 'file'>>(async ({ input }) => {
         const { what, file } = input;
         const reading = settings.read(what, file);
         if (reading.outcome !== 'absent' || cluster === undefined) return reading;

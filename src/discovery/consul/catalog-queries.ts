@@ -1,4 +1,4 @@
-/** Reads a catalog as a whole, by the strategy that was chosen for its watch (spec/consul.md §3). */
+/** Reads a complete catalog, by the strategy that was chosen for its watch (spec/consul.md §3). */
 import type { WatchStrategy } from '../../../machines/discovery/consul/watch-strategy.ts';
 import {
   type ConsulCheck,
@@ -11,26 +11,26 @@ import {
   serviceNames,
 } from '../../model/services/consul/catalog-json.ts';
 import type { ConsulInstance } from '../../model/services/consul/consul-instance.ts';
-import type { PartKey, WholeCatalog } from './catalog-store.ts';
+import type { CatalogContent, PartKey } from './catalog-store.ts';
 import type { ConsulClient, ConsulQuery, ConsulResponse } from './consul-client.ts';
 
-/** Key of a list that is not a part: all nodes, all services, checks that do not pass. */
+/** Key of a list that is not a part: all nodes, all services, checks that are not passing. */
 export type ListKey = 'nodes' | 'services' | 'checks';
 export type QueryKey = ListKey | PartKey;
 
-/** Requests at a time of a read; a burst of thousands would occupy the agent. */
+/** Concurrent requests of a read; thousands at once would overload the agent. */
 const maxConcurrentReads = 20;
-/** HTTP/2 needs no connection for each. */
+/** Higher, because HTTP/2 needs no connection for each request. */
 const maxConcurrentHttp2Reads = 100;
 const failing = 'Status != "passing"';
 
-export interface ReadCatalog extends WholeCatalog {
-  /** Of each response: where a blocking query continues. */
+export interface ReadCatalog extends CatalogContent {
+  /** Index of each response, from which its blocking query continues. */
   readonly indexes: ReadonlyMap<QueryKey, number>;
   readonly sizes: CatalogSizes;
 }
 
-/** Bytes of all responses that a catalog consists of. */
+/** Maximum bytes of all responses of a catalog. */
 export const maxCatalogBytes = 256 * 1024 * 1024;
 
 /** Bytes of the last response of each query. */
@@ -38,7 +38,7 @@ export class CatalogSizes {
   readonly #bytes = new Map<QueryKey, number>();
   #total = 0;
 
-  /** @throws InvalidCatalog: the catalog exceeds {@link maxCatalogBytes} */
+  /** @throws InvalidCatalog if the catalog exceeds {@link maxCatalogBytes} */
   set(key: QueryKey, bytes: number): void {
     this.#total += bytes - (this.#bytes.get(key) ?? 0);
     this.#bytes.set(key, bytes);
@@ -62,7 +62,7 @@ export function get(client: ConsulClient, key: QueryKey, query: ConsulQuery): Pr
   return client.get(kind === 'node' ? `catalog/node-services/${name}` : `health/service/${name}`, query);
 }
 
-/** Instances in the response of a part; undefined: a node that does not exist. @throws InvalidCatalog */
+/** Instances in the response of a part; `undefined` for a node that does not exist. @throws InvalidCatalog */
 export function instancesIn(key: PartKey, body: unknown): readonly ConsulInstance[] | undefined {
   if (key.startsWith('service/')) return serviceInstances(body);
   const { node, instances } = nodeServices(body);
@@ -72,7 +72,7 @@ export function instancesIn(key: PartKey, body: unknown): readonly ConsulInstanc
 /** Names of services of the mesh. @throws InvalidCatalog */
 export const meshServices = (body: unknown): readonly string[] => serviceNames(body).filter(isMeshService);
 
-export interface ReadOptions {
+export interface CatalogReadOptions {
   readonly strategy: WatchStrategy;
   readonly maxConnections: number;
   readonly consistent: boolean;
@@ -80,7 +80,7 @@ export interface ReadOptions {
 }
 
 /** @throws ConsulError, InvalidCatalog */
-export async function readCatalog(client: ConsulClient, options: ReadOptions): Promise<ReadCatalog> {
+export async function readCatalog(client: ConsulClient, options: CatalogReadOptions): Promise<ReadCatalog> {
   const { strategy, maxConnections, consistent, signal } = options;
   const indexes = new Map<QueryKey, number>();
   const sizes = new CatalogSizes();
@@ -96,12 +96,12 @@ export async function readCatalog(client: ConsulClient, options: ReadOptions): P
   const keys = strategy === 'nodes' ? nodes.map(nodePart) : meshServices(await read('services')).map(servicePart);
   const parts = new Map<PartKey, readonly ConsulInstance[]>();
   const isHttp2 = client.transport === 'HTTP/2';
-  const atOnce = isHttp2 ? maxConcurrentHttp2Reads : Math.min(maxConcurrentReads, maxConnections);
-  await each(keys, atOnce, async (key) => {
+  const maxConcurrent = isHttp2 ? maxConcurrentHttp2Reads : Math.min(maxConcurrentReads, maxConnections);
+  await each(keys, maxConcurrent, async (key) => {
     const instances = instancesIn(key, await read(key));
     if (instances !== undefined) parts.set(key, instances);
   });
-  // After the instances: a check is never older than its instance, which would be served although the check does not pass.
+  // Read after the instances: with a check older than its instance, a failing instance would be served.
   const checks: readonly ConsulCheck[] = strategy === 'services' ? [] : failingChecks(await read('checks'));
   return { nodes, parts, checks, restricted, indexes, sizes };
 }

@@ -1,6 +1,6 @@
 /**
- * What Consul returned last, and what is served. Responses are parts of the catalog: the services of a node, or the instances of a
- * service. Only {@link CatalogStore.apply} changes what is served, for hosts that changed since the last time.
+ * The last responses of Consul, and the content that is served. Responses are parts of the catalog: the services of a node, or the instances of a
+ * service. Only {@link CatalogStore.apply} changes what is served, for hosts that changed since the last call.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { CatalogReading } from '../../../machines/discovery/consul/catalog-change.ts';
@@ -17,14 +17,14 @@ import { consulHostname } from '../../model/services/consul/consul-service.ts';
 /** Key of a part: `node/NAME` or `service/NAME`. */
 export type PartKey = string;
 
-export interface WholeCatalog {
+export interface CatalogContent {
   readonly nodes: readonly string[];
   readonly parts: ReadonlyMap<PartKey, readonly ConsulInstance[]>;
   readonly checks: readonly ConsulCheck[];
   readonly restricted: boolean;
 }
 
-/** Instances of a host that is served; none: it is removed. */
+/** Instances of a served host; none if it is removed. */
 export interface AppliedHost {
   readonly hostname: string;
   readonly instances: readonly ConsulInstance[];
@@ -56,8 +56,8 @@ export class CatalogStore {
     };
   }
 
-  /** Replaces everything that Consul returned before. */
-  replace({ nodes, parts, checks, restricted }: WholeCatalog): void {
+  /** Replaces all earlier responses. */
+  replace({ nodes, parts, checks, restricted }: CatalogContent): void {
     this.#restricted = restricted;
     this.#nodes = new Set(nodes);
     for (const key of [...this.#parts.keys()]) if (!parts.has(key)) this.#put(key, undefined);
@@ -66,28 +66,28 @@ export class CatalogStore {
     this.#emptied = 0;
   }
 
-  /** @returns whether the set of nodes is another one */
+  /** @returns whether the set of nodes changed */
   setNodes(names: readonly string[]): boolean {
     const nodes = new Set(names);
-    const isSame = nodes.size === this.#nodes.size && names.every((name) => this.#nodes.has(name));
+    const isUnchanged = nodes.size === this.#nodes.size && names.every((name) => this.#nodes.has(name));
     this.#nodes = nodes;
-    return !isSame;
+    return !isUnchanged;
   }
 
-  /** @returns whether its content is other than before */
+  /** @returns whether the content changed */
   setPart(key: PartKey, instances: readonly ConsulInstance[] | undefined): boolean {
     return this.#put(key, instances);
   }
 
-  /** IDs of instances of a part that were not there before. */
+  /** Number of instances that the part did not have before. */
   addedTo(key: PartKey, instances: readonly ConsulInstance[]): number {
     const known = new Set(this.#parts.get(key)?.map(idOf));
     return instances.filter((instance) => !known.has(idOf(instance))).length;
   }
 
-  /** @returns whether the status of an instance is another one */
+  /** @returns whether the status of an instance changed */
   setChecks(checks: readonly ConsulCheck[]): boolean {
-    const before = this.#checks;
+    const previous = this.#checks;
     const now = new Map<string, Map<string, ConsulHealth>>();
     for (const { node, instance, status } of checks) {
       const ofNode = now.get(node) ?? new Map<string, ConsulHealth>();
@@ -95,8 +95,8 @@ export class CatalogStore {
       now.set(node, ofNode);
     }
     this.#checks = now;
-    const nodes = [...new Set([...before.keys(), ...now.keys()])];
-    const changed = nodes.filter((node) => !isDeepStrictEqual(before.get(node), now.get(node)));
+    const nodes = [...new Set([...previous.keys(), ...now.keys()])];
+    const changed = nodes.filter((node) => !isDeepStrictEqual(previous.get(node), now.get(node)));
     for (const node of changed) {
       for (const key of this.#partsOfNode.get(node) ?? [])
         for (const { service } of this.#parts.get(key)!) this.#changed.add(consulHostname(service));
@@ -108,7 +108,7 @@ export class CatalogStore {
     this.#restricted = this.#restricted || restricted;
   }
 
-  /** What was returned last is served from now on. @returns hosts that differ from what was served before */
+  /** Serves the last responses. @returns hosts that changed */
   apply(): readonly AppliedHost[] {
     this.#isApplied = true;
     this.#emptied = 0;
@@ -136,11 +136,11 @@ export class CatalogStore {
   }
 
   #put(key: PartKey, instances: readonly ConsulInstance[] | undefined): boolean {
-    const before = this.#parts.get(key);
+    const previous = this.#parts.get(key);
     const now = instances?.toSorted((a, b) => (idOf(a) < idOf(b) ? -1 : 1));
-    if (isDeepStrictEqual(now, before)) return false;
-    if ((before?.length ?? 0) > 0 && (now?.length ?? 0) === 0) this.#emptied++;
-    for (const instance of before ?? []) this.#forget(key, instance);
+    if (isDeepStrictEqual(now, previous)) return false;
+    if ((previous?.length ?? 0) > 0 && (now?.length ?? 0) === 0) this.#emptied++;
+    for (const instance of previous ?? []) this.#forget(key, instance);
     if (now === undefined) this.#parts.delete(key);
     else this.#parts.set(key, now);
     for (const instance of now ?? []) this.#remember(key, instance);

@@ -1,6 +1,6 @@
 /**
- * Blocking queries of a catalog. Each continues at the index of its last response. Responses go to the store; what is served changes when
- * the chart decides so. The first failure or lower index ends the watch.
+ * Blocking queries of a catalog. Each continues at the index of its last response. Responses go to the store; the chart decides when they are served.
+ * The first failure or lower index ends the watch.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WatchOrder } from '../../../machines/discovery/consul/consul-catalog.machine.ts';
@@ -26,65 +26,63 @@ import type { CatalogStore, PartKey } from './catalog-store.ts';
 import type { ConsulClient, ConsulQuery, ConsulResponse } from './consul-client.ts';
 import { failureIn } from './consul-error.ts';
 
-export interface WatchOptions {
+export interface CatalogWatchOptions {
   readonly client: ConsulClient;
   readonly store: CatalogStore;
   readonly order: WatchOrder;
   readonly from: ReadCatalog;
-  /** Of all responses; by default {@link responsePace}. */
+  /** Rate limit of all responses; by default {@link responsePace}. */
   readonly pace?: Pace;
   readonly report: (event: CatalogChanged | IndexRegressed | QueryFailed) => void;
 }
 
-/** A response that arrives sooner is followed by a pause: a server or proxy that does not block must not be asked without end. */
+/** A response that arrives sooner is followed by a pause, so that a server or proxy that does not block is not queried in a tight loop. */
 const minQueryMs = 20;
 const firstPauseMs = 50;
 const maxPauseMs = 5_000;
-/**
- * Responses of all queries: a server whose indexes rise without end is not asked without end. Thousands of instances may change at once.
- */
+/** Rate limit of all responses, for a server whose indexes rise continuously. Thousands of instances may change at once. */
 const responsePace: Pace = { most: 5_000, perSecond: 500 };
 const paceWaitMs = 100;
-/** Of the coarse strategy: all services are read again at most so often. */
+/** Minimum interval of the coarse strategy between reads of all services. */
 const coarseIntervalMs = 2_000;
 const coarseReads = 20;
 
 export class CatalogWatch {
-  readonly #options: WatchOptions;
-  readonly #over = new AbortController();
-  /** Of each part that is watched: ends its query. */
+  readonly #options: CatalogWatchOptions;
+  readonly #stopped = new AbortController();
+  /** For each watched part: ends its query. */
   readonly #parts = new Map<PartKey, AbortController>();
   readonly #allowance: Allowance;
   #isReporting = false;
-  /** Of the coarse strategy: services that were read last. */
+  /** Services that the coarse strategy read last. */
   #coarseParts: readonly PartKey[];
 
-  constructor(options: WatchOptions) {
+  constructor(options: CatalogWatchOptions) {
     this.#options = options;
     this.#allowance = new Allowance(options.pace ?? responsePace);
     const { indexes } = options.from;
     this.#coarseParts = [...options.from.parts.keys()];
     const isCoarse = options.order.strategy === 'coarse';
     for (const [key, index] of indexes) {
-      if (!key.includes('/')) this.#follow(key, index, this.#over.signal);
+      if (!key.includes('/')) this.#follow(key, index, this.#stopped.signal);
       else if (!isCoarse) this.#followPart(key, index);
     }
   }
 
   stop(): void {
-    this.#over.abort();
+    this.#stopped.abort();
     for (const part of this.#parts.values()) part.abort();
   }
 
   #followPart(key: PartKey, index: number): void {
-    const over = new AbortController();
-    this.#parts.set(key, over);
-    this.#follow(key, index, over.signal);
+    const partStopped = new AbortController();
+    this.#parts.set(key, partStopped);
+    this.#follow(key, index, partStopped.signal);
   }
 
   #follow(key: QueryKey, from: number, signal: AbortSignal): void {
     this.#run(key, from, signal).catch((error: unknown) => {
-      if (signal.aborted || this.#over.signal.aborted) return;
+      if (signal.aborted || this.#stopped.signal.aborted) return;
       this.#end({ type: 'query.failed', failure: failureIn(error), draw: Math.random() });
     });
   }
@@ -120,13 +118,13 @@ export class CatalogWatch {
     return response;
   }
 
-  /** @returns whether the content is other than before */
+  /** @returns whether the content changed */
   async #take(key: QueryKey, response: ConsulResponse, signal: AbortSignal): Promise<boolean> {
     const { store } = this.#options;
     const wasRestricted = store.reading.restricted;
     store.setRestricted(response.restricted);
-    const isOther = await this.#takeContent(key, response.body, signal);
-    return isOther || store.reading.restricted !== wasRestricted;
+    const hasChanged = await this.#takeContent(key, response.body, signal);
+    return hasChanged || store.reading.restricted !== wasRestricted;
   }
 
   async #takeContent(key: QueryKey, body: unknown, signal: AbortSignal): Promise<boolean> {
@@ -149,7 +147,7 @@ export class CatalogWatch {
     }
   }
 
-  /** Checks of an instance that was added arrive by another query: it must not be served before. */
+  /** Checks of an added instance arrive with another query. The instance must not be served before. */
   async #takePart(
     key: PartKey,
     instances: readonly ConsulInstance[] | undefined,
@@ -165,13 +163,13 @@ export class CatalogWatch {
     return store.setPart(key, instances);
   }
 
-  /** Parts that were added are read and watched; those of removed nodes and services are dropped. */
+  /** Reads and watches added parts, and drops those of removed nodes and services. */
   async #followOnly(keys: readonly PartKey[], signal: AbortSignal): Promise<boolean> {
     const { store, from } = this.#options;
-    const wanted = new Set(keys);
+    const current = new Set(keys);
     let isOther = false;
     for (const [key, over] of this.#parts) {
-      if (wanted.has(key)) continue;
+      if (current.has(key)) continue;
       over.abort();
       this.#parts.delete(key);
       from.sizes.delete(key);
@@ -188,14 +186,14 @@ export class CatalogWatch {
     return isOther;
   }
 
-  /** The coarse strategy: which of the services changed is not known. */
+  /** The coarse strategy: the changed services are not known. */
   async #readAll(keys: readonly PartKey[], signal: AbortSignal): Promise<boolean> {
     const { store, from } = this.#options;
     let isOther = false;
-    const before = this.#coarseParts;
+    const previous = this.#coarseParts;
     this.#coarseParts = keys;
     const now = new Set(keys);
-    for (const key of before) {
+    for (const key of previous) {
       if (now.has(key)) continue;
       from.sizes.delete(key);
       isOther = store.setPart(key, undefined) || isOther;
@@ -206,7 +204,7 @@ export class CatalogWatch {
       store.setRestricted(restricted);
       isOther = (await this.#takePart(key, instancesIn(key, body), signal)) || isOther;
     });
-    // The next response may be there at once.
+    // Reported before the pause, because the next response may follow at once.
     if (isOther) this.#changed();
     await sleep(coarseIntervalMs, undefined, { signal });
     return false;
@@ -218,7 +216,7 @@ export class CatalogWatch {
     // Responses that arrive together are one change.
     setImmediate(() => {
       this.#isReporting = false;
-      if (!this.#over.signal.aborted)
+      if (!this.#stopped.signal.aborted)
         this.#options.report({ type: 'catalog.changed', reading: this.#options.store.reading });
     });
   }
@@ -229,7 +227,7 @@ export class CatalogWatch {
   }
 }
 
-/** Its index is 1: it is not lower because the server lost data. The list of nodes decides whether the node exists. */
+/** Such a response has index 1, which is not a sign of lost data. The list of nodes decides whether the node exists. */
 function isOfMissingNode(key: QueryKey, { body }: ConsulResponse): boolean {
   return key.startsWith('node/') && instancesIn(key, body) === undefined;
 }

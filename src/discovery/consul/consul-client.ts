@@ -1,6 +1,6 @@
 /**
- * Requests to Consul's HTTP API: HTTP/2 where the server offers it over TLS, else HTTP/1.1 (Consul has no HTTP/2 in plaintext). Bounds
- * on time and size; rules of blocking queries: spec/consul.md §2.
+ * Client of Consul's HTTP API: HTTP/2 where the server offers it over TLS, otherwise HTTP/1.1 (Consul has no HTTP/2 in plaintext). Limits time and
+ * size; rules of blocking queries: spec/consul.md §2.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ConsulTransport } from '../../../machines/discovery/consul/watch-strategy.ts';
@@ -16,8 +16,8 @@ const connectTimeoutMs = 5_000;
 /** A server without a leader does not respond at all. */
 const plainTimeoutMs = 5_000;
 /**
- * A server that lost its data, or a token that was revoked, is seen only when a query ends: a minute must be enough to see it, to read the
- * catalog, and to log a failure that persists.
+ * Maximum duration of a blocking query. A server that lost its data or a revoked token is noticed only when a query ends, and that, reading the
+ * catalog and logging a persistent failure must take at most a minute.
  */
 export const maxWaitMs = 30_000;
 /** Consul waits up to a sixteenth longer. */
@@ -33,7 +33,7 @@ export interface ConsulResponse {
 }
 
 export interface ConsulQuery {
-  /** Of a blocking query: returns when the index is above this one, or after {@link maxWaitMs}. */
+  /** For a blocking query: returns when the index exceeds this one, or after {@link maxWaitMs}. */
   readonly index?: number;
   readonly consistent?: boolean;
   readonly filter?: string;
@@ -50,7 +50,7 @@ export class ConsulClient {
   /** Requests since the start. */
   requests = 0;
 
-  /** @param datacenter empty: that of the agent */
+  /** @param datacenter empty for that of the agent */
   constructor(access: ConsulAccess, datacenter: string) {
     this.#access = access;
     this.#datacenter = datacenter;
@@ -62,9 +62,9 @@ export class ConsulClient {
     return this.#transport ?? 'HTTP/1.1';
   }
 
-  /** Connections of HTTP/1.1 that requests occupy. */
-  get occupied(): number {
-    return this.#http1.occupied;
+  /** Number of HTTP/1.1 connections in use. */
+  get usedConnections(): number {
+    return this.#http1.usedConnections;
   }
 
   /** @throws ConsulError */
@@ -88,16 +88,16 @@ export class ConsulClient {
       };
     } catch (error) {
       const failure = error instanceof ConsulError ? error : new ConsulError(failureOf(error));
-      if (failure.failure.status === 403) this.#access.refused();
+      if (failure.failure.status === 403) this.#access.invalidateCredentials();
       throw failure;
     } finally {
       body.release();
     }
   }
 
-  /** Ends all connections and reads credentials again; the next request opens another one. */
+  /** Closes all connections and reads credentials again. The next request opens a new connection. */
   reconnect(): void {
-    this.#access.refused();
+    this.#access.invalidateCredentials();
     this.#http1.close();
     this.#http2?.closeAll();
     this.#http2 = undefined;
@@ -139,7 +139,7 @@ export class ConsulClient {
       },
       data: (chunk: Buffer): void => body.push(Buffer.from(chunk)),
     };
-    const limits = { answerMs: timeoutMs, wholeMs: timeoutMs + connectTimeoutMs, idleMs: timeoutMs };
+    const limits = { responseMs: timeoutMs, totalMs: timeoutMs + connectTimeoutMs, idleMs: timeoutMs };
     const sent = () => ({ ...headers, ':method': 'GET', ':path': path });
     await this.#http2.send({ headers: sent }, reader, limits, query.signal);
     return received;

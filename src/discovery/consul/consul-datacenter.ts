@@ -1,4 +1,4 @@
-/** One datacenter of Consul: its client, what was read of it, and the registries that serve it. */
+/** One Consul datacenter: its client, its content, and the registries that serve it. */
 import { createHash } from 'node:crypto';
 import type {
   ReadOrder,
@@ -26,7 +26,7 @@ import { ConsulRegistry } from './consul-registry.ts';
 import { type ConsulSettings, consulAccess, credentialFiles } from './consul-settings.ts';
 
 export interface ConsulDatacenterOptions {
-  /** Empty: that of the agent. */
+  /** Empty for that of the agent. */
   readonly name: string;
   readonly settings: ConsulSettings;
   readonly log: Logger;
@@ -34,14 +34,14 @@ export interface ConsulDatacenterOptions {
 
 export type DatacenterCondition = 'reading' | 'synced' | 'held' | 'failing';
 
-/** A datacenter as people see it. */
+/** Status of a datacenter for debug pages. */
 export interface DatacenterView {
   readonly registry: string;
   readonly datacenter: string;
   readonly server: string;
   readonly condition: DatacenterCondition;
   readonly reason: string;
-  /** Since when, ISO 8601. */
+  /** Time of the last change of `condition`, ISO 8601. */
   readonly since: string;
   readonly strategy: string;
   readonly transport: string;
@@ -49,13 +49,13 @@ export interface DatacenterView {
   readonly requests: number;
   readonly last: { readonly nodes: number; readonly services: number; readonly instances: number };
   readonly restricted: boolean;
-  /** What is left out, by host. */
+  /** Omitted parts, by host. */
   readonly problems: Readonly<Record<string, readonly string[]>>;
 }
 
-/** The agent's own datacenter has no name before it is read. */
+/** Name of the agent's datacenter until it is read. */
 const ownDatacenter = 'local';
-/** Hosts with problems that a page lists. */
+/** Maximum hosts with problems on a page. */
 const maxListedProblems = 1_000;
 
 export class ConsulDatacenter {
@@ -80,11 +80,11 @@ export class ConsulDatacenter {
     this.#credentials = digestOf(settings);
   }
 
-  make(options: ConsulOptions, updates: XdsUpdater): Registry {
+  createRegistry(options: ConsulOptions, updates: XdsUpdater): Registry {
     return new ConsulRegistry(this.shard, options, updates, {
       attach: (registry) => {
         this.#registries.add(registry);
-        registry.adopt([...this.#store.applied()]);
+        registry.applyHosts([...this.#store.applied()]);
         if (this.#store.isApplied) registry.complete();
       },
       detach: (registry) => void this.#registries.delete(registry),
@@ -121,19 +121,19 @@ export class ConsulDatacenter {
     }
   }
 
-  /** @returns how to stop it */
+  /** @returns a function that stops it */
   watch(order: WatchOrder, report: (event: CatalogChanged | IndexRegressed | QueryFailed) => void): () => void {
     if (this.#last === undefined) throw new Error('the catalog was not read');
     const watch = new CatalogWatch({ client: this.#client, store: this.#store, order, from: this.#last, report });
     return () => watch.stop();
   }
 
-  /** What was returned last is served from now on. */
+  /** Serves the last responses. */
   apply(): void {
     const hosts = this.#store.apply();
     this.setCondition('synced', '');
     for (const registry of this.#registries) {
-      registry.adopt(hosts);
+      registry.applyHosts(hosts);
       registry.complete();
     }
   }
@@ -146,12 +146,12 @@ export class ConsulDatacenter {
     return credentialFiles(this.#options.settings);
   }
 
-  /** Whether files have other content than when this was called last. */
+  /** Reports whether credential files changed since the last call. */
   credentialsChanged(): boolean {
     const now = digestOf(this.#options.settings);
-    const isOther = now !== this.#credentials;
+    const hasChanged = now !== this.#credentials;
     this.#credentials = now;
-    return isOther;
+    return hasChanged;
   }
 
   setCondition(condition: DatacenterCondition, reason: string): void {
@@ -161,12 +161,12 @@ export class ConsulDatacenter {
     this.#reason = reason;
   }
 
-  /** One line; undefined if nothing is wrong. */
+  /** One line, or `undefined` without a problem. */
   get conditionText(): string | undefined {
     if (this.#condition !== 'held' && this.#condition !== 'failing') return undefined;
-    const what = this.#condition === 'held' ? 'response held back' : 'not responding';
+    const problem = this.#condition === 'held' ? 'response held back' : 'not responding';
     const served = this.#store.isApplied ? 'serving the last known services' : 'no services known yet';
-    return `registry Consul/${this.shard.cluster}: ${what}, ${served}: ${this.#reason}`;
+    return `registry Consul/${this.shard.cluster}: ${problem}, ${served}: ${this.#reason}`;
   }
 
   get view(): DatacenterView {
@@ -175,7 +175,7 @@ export class ConsulDatacenter {
       ...{ registry: `Consul/${this.shard.cluster}`, datacenter: this.#options.name },
       server: this.#options.settings.server.href,
       ...{ condition: this.#condition, reason: this.#reason, since: this.#since.toISOString() },
-      ...{ strategy: this.#strategy, transport: this.#client.transport, connections: this.#client.occupied },
+      ...{ strategy: this.#strategy, transport: this.#client.transport, connections: this.#client.usedConnections },
       ...{ requests: this.#client.requests, last: { nodes, services, instances }, restricted },
       problems: Object.fromEntries([...this.#problems].slice(0, maxListedProblems)),
     };
@@ -186,18 +186,18 @@ export class ConsulDatacenter {
     this.#registries.clear();
   }
 
-  /** Each problem is logged once until it is over. */
+  /** Logs each problem once until it is resolved. */
   #report(hostname: string, problems: readonly string[]): void {
-    const before = this.#problems.get(hostname) ?? [];
+    const previous = this.#problems.get(hostname) ?? [];
     if (problems.length === 0) this.#problems.delete(hostname);
     else this.#problems.set(hostname, problems);
     for (const reason of problems) {
-      if (!before.includes(reason)) this.#options.log.warn('consul.serviceIncomplete', { service: hostname, reason });
+      if (!previous.includes(reason)) this.#options.log.warn('consul.serviceIncomplete', { service: hostname, reason });
     }
   }
 }
 
-/** Of the files' content; a file that cannot be read counts as empty. */
+/** Digest of the files' content; an unreadable file counts as empty. */
 function digestOf(settings: ConsulSettings): string {
   const digest = createHash('sha256');
   for (const file of credentialFiles(settings)) digest.update(`${file}\0${textOf(file)}\0`);

@@ -2,7 +2,7 @@ import type { ConsulFailure } from '../../../machines/discovery/consul/consul-pr
 import { InvalidCatalog } from '../../model/services/consul/catalog-json.ts';
 import { CodedError, type ErrorCode, messageOf, withCode } from '../../runtime/errors.ts';
 
-/** Thrown by each request to Consul that brought nothing; usual causes: no connection, a rejected token, no leader. */
+/** Error of a failed request to Consul; usual causes: no connection, a rejected token, no leader. */
 export class ConsulError extends CodedError {
   override readonly name = 'ConsulError';
   readonly failure: ConsulFailure;
@@ -19,7 +19,7 @@ function codeOf(status: number): ErrorCode {
   return status === 401 || status === 403 ? 'CONSUL_TOKEN_REJECTED' : 'CONSUL_RESPONSE_INVALID';
 }
 
-/** Why a request brought nothing, as charts take it. */
+/** The failure of a request as plain data for charts. */
 export function failureIn(error: unknown): ConsulFailure {
   if (error instanceof ConsulError) return error.failure;
   const reason = messageOf(error);

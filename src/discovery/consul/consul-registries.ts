@@ -1,4 +1,4 @@
-/** Datacenters of Consul, each offered as a registry. */
+/** Consul datacenters, each offered as a registry. */
 import { isDeepStrictEqual } from 'node:util';
 import type { RegistryOptions } from '../../model/services/service-registry.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -8,7 +8,7 @@ import type { ConsulSettings } from './consul-settings.ts';
 
 export interface ConsulRegistriesOptions {
   readonly settings: ConsulSettings;
-  /** Settings of registries, of this moment. */
+  /** Current settings of registries. */
   readonly registrySettings: () => RegistryOptions;
   readonly log: Logger;
 }
@@ -17,7 +17,7 @@ export class ConsulRegistries {
   readonly #options: ConsulRegistriesOptions;
   readonly #datacenters = new Map<string, ConsulDatacenter>();
   #offered: ((offers: readonly RegistryOffer[]) => void) | undefined;
-  /** Undefined until the chart took up the list of datacenters. */
+  /** `undefined` until the chart has received the list of datacenters. */
   #offers: readonly RegistryOffer[] | undefined;
   #followed: readonly string[] = [];
   #settings: RegistryOptions | undefined;
@@ -35,7 +35,7 @@ export class ConsulRegistries {
     };
   };
 
-  /** What is wrong, in lines for people; none if nothing is. */
+  /** Problems as lines of text; empty without problems. */
   get conditions(): readonly string[] {
     return [...this.#datacenters.values()].flatMap((datacenter) => datacenter.conditionText ?? []);
   }
@@ -45,21 +45,21 @@ export class ConsulRegistries {
     return this.#followed.map((name) => this.datacenter(name).view);
   }
 
-  /** Registries depend on the mesh configuration. */
+  /** Called when the mesh configuration changed, because registries depend on it. */
   settingsChanged(): void {
-    if (this.#settings !== undefined) this.#offer();
+    if (this.#settings !== undefined) this.#offerRegistries();
   }
 
   close(): void {
     for (const datacenter of this.#datacenters.values()) datacenter.close();
   }
 
-  /** Datacenters that are read. */
+  /** Names of the configured datacenters. */
   get configured(): readonly string[] {
     return this.#options.settings.datacenters;
   }
 
-  /** The datacenter of a name; it is created when it is requested for the first time. */
+  /** The datacenter of a name, created on first use. */
   datacenter(name: string): ConsulDatacenter {
     let datacenter = this.#datacenters.get(name);
     if (datacenter === undefined) {
@@ -70,7 +70,7 @@ export class ConsulRegistries {
     return datacenter;
   }
 
-  /** The chart follows these datacenters, and no others: each is offered as a registry. */
+  /** Offers exactly the datacenters that the chart follows as registries. */
   publish(followed: readonly string[]): void {
     for (const [name, datacenter] of this.#datacenters) {
       if (followed.includes(name)) continue;
@@ -78,10 +78,10 @@ export class ConsulRegistries {
       this.#datacenters.delete(name);
     }
     this.#followed = followed;
-    this.#offer();
+    this.#offerRegistries();
   }
 
-  #offer(): void {
+  #offerRegistries(): void {
     const settings = this.#options.registrySettings();
     if (!isDeepStrictEqual(settings, this.#settings)) {
       this.#settings = settings;
@@ -92,10 +92,10 @@ export class ConsulRegistries {
       const { provider, cluster } = datacenter.shard;
       return {
         ...{ provider, clusterId: cluster, revision: `${this.#revision}` },
-        make: (updates) => datacenter.make(settings, updates),
+        create: (updates) => datacenter.createRegistry(settings, updates),
       };
     });
-    // A chart is in the midst of its step.
+    // Deferred, because the chart is still in its transition.
     queueMicrotask(() => this.#offers && this.#offered?.(this.#offers));
   }
 }

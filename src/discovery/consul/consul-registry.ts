@@ -13,15 +13,15 @@ import { MemoryRegistry } from '../registry/memory-registry.ts';
 import type { XdsUpdater } from '../registry/registry.ts';
 import type { AppliedHost } from './catalog-store.ts';
 
-/** Where the registry gets its content, once it runs. */
+/** Source of the registry's content while it runs. */
 export interface ConsulFeed {
   attach(registry: ConsulRegistry): void;
   detach(registry: ConsulRegistry): void;
-  /** Reports what is left out of a host, and why; empty: nothing. */
+  /** Reports omitted parts of a host with reasons; empty if complete. */
   problems(hostname: string, problems: readonly string[]): void;
 }
 
-/** Services of one datacenter of Consul. */
+/** Services of one Consul datacenter. */
 export class ConsulRegistry extends MemoryRegistry {
   readonly #options: ConsulOptions;
   protected override readonly feed: ConsulFeed;
@@ -35,7 +35,7 @@ export class ConsulRegistry extends MemoryRegistry {
     this.feed = feed;
   }
 
-  /** Workloads at an address belong to the namespace of all services of Consul. */
+  /** All Consul services have one namespace, and so have workloads at their addresses. */
   override get lookup(): ProxyLookup {
     const { targetsOf } = super.lookup;
     const workloads = this.#workloads;
@@ -46,14 +46,14 @@ export class ConsulRegistry extends MemoryRegistry {
     return { targetsOf, workloadOf };
   }
 
-  /** Hosts of Consul have other instances. */
-  adopt(hosts: readonly AppliedHost[]): void {
-    for (const { hostname, instances } of hosts) this.#adoptHost(hostname, instances);
+  /** Applies changed hosts. */
+  applyHosts(hosts: readonly AppliedHost[]): void {
+    for (const { hostname, instances } of hosts) this.#applyHost(hostname, instances);
   }
 
-  #adoptHost(hostname: string, instances: readonly ConsulInstance[]): void {
+  #applyHost(hostname: string, instances: readonly ConsulInstance[]): void {
     const name = { hostname, namespace: consulNamespace };
-    this.#adoptWorkloads(hostname, instances);
+    this.#setWorkloads(hostname, instances);
     if (instances.length === 0) {
       this.feed.problems(hostname, []);
       this.removeService(name);
@@ -65,20 +65,21 @@ export class ConsulRegistry extends MemoryRegistry {
     else this.putService(service, endpoints);
   }
 
-  #adoptWorkloads(hostname: string, instances: readonly ConsulInstance[]): void {
+  #setWorkloads(hostname: string, instances: readonly ConsulInstance[]): void {
     const now = new Map(instances.map((instance) => [instance.address || instance.node.address, instance]));
     for (const address of this.#addresses.get(hostname) ?? []) {
-      const others = this.#workloads.get(address)?.without(hostname);
-      if (now.has(address) || others === undefined) continue;
-      this.#workloads = others.size === 0 ? this.#workloads.without(address) : this.#workloads.with(address, others);
+      const remaining = this.#workloads.get(address)?.without(hostname);
+      if (now.has(address) || remaining === undefined) continue;
+      this.#workloads =
+        remaining.size === 0 ? this.#workloads.without(address) : this.#workloads.with(address, remaining);
     }
     if (now.size === 0) this.#addresses.delete(hostname);
     else this.#addresses.set(hostname, new Set(now.keys()));
     for (const [address, instance] of now) {
       const labels = labelsOf(instance);
       const workload = { labels, locality: consulLocality(instance, labels) };
-      const there = this.#workloads.get(address) ?? PersistentMap.empty<KnownWorkload>();
-      this.#workloads = this.#workloads.with(address, there.with(hostname, workload));
+      const workloads = this.#workloads.get(address) ?? PersistentMap.empty<KnownWorkload>();
+      this.#workloads = this.#workloads.with(address, workloads.with(hostname, workload));
     }
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Where Consul is and with which credentials: flags, and the variables of Consul's own client
+ * Address and credentials of Consul: flags, and the variables of Consul's own client
  * (https://developer.hashicorp.com/consul/commands#environment-variables).
  */
 
@@ -18,19 +18,19 @@ export interface ConsulFlags {
 }
 
 export interface ConsulSettings {
-  /** With the path below which the API is. */
+  /** Includes the base path of the API. */
   readonly server: URL;
-  /** Datacenters that are read; an empty name is that of the agent. */
+  /** Datacenters to read; an empty name is that of the agent. */
   readonly datacenters: readonly string[];
-  /** Empty: none. */
+  /** Empty for none. */
   readonly tokenFile: string;
-  /** Of the environment; the file takes precedence. Secret. */
+  /** From the environment; the file takes precedence. Secret. */
   readonly token: string;
-  /** PEM files; empty: none. */
+  /** PEM files; empty for none. */
   readonly caFile: string;
   readonly certificateFile: string;
   readonly keyFile: string;
-  /** Name that the server's certificate must be valid for; empty: that of the address. */
+  /** Expected name in the server's certificate; empty for that of the address. */
   readonly serverName: string;
   readonly verifiesCertificate: boolean;
 }
@@ -91,14 +91,13 @@ function serverOf(setting: string, address: string, isTls: boolean): URL {
   });
 }
 
-/** Files whose content may change while the program runs. */
+/** Files whose content may change at runtime. */
 export function credentialFiles({ tokenFile, caFile, certificateFile, keyFile }: ConsulSettings): readonly string[] {
   return [tokenFile, caFile, certificateFile, keyFile].filter((file) => file !== '');
 }
 
-/** Reads files again for each connection; the token when {@link ConsulAccess.refused} was called. */
+/** Reads TLS files for each connection, and the token again after {@link ConsulAccess.invalidateCredentials}. */
 export interface ConsulAccess extends ClusterAccess {
-  /** Whether requests have a token. */
   readonly hasToken: boolean;
 }
 
@@ -121,7 +120,7 @@ export function consulAccess(settings: ConsulSettings): ConsulAccess {
       else if (token !== '') cached ??= headerText(token, 'CONSUL_HTTP_TOKEN');
       return cached === undefined ? {} : { 'x-consul-token': cached };
     },
-    refused: () => {
+    invalidateCredentials: () => {
       cached = undefined;
     },
   };

@@ -1,4 +1,4 @@
-/** A Consul that sends anything, endlessly or not at all: each request has an end and a reason, and memory and requests stay bounded. */
+/** A Consul server that sends arbitrary, endless or no data: each request ends with a reason, and memory and requests stay bounded. */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,7 +12,7 @@ import { ConsulClient } from './consul-client.ts';
 import { consulAccess, consulSettingsOf } from './consul-settings.ts';
 import { maxReceivingBytes, maxResponseBytes, maxValues, ReceivedBodies } from './received-bodies.ts';
 
-/** A client of a server that responds so. */
+/** A client of a server with these responses. */
 async function givenClient(respond: (response: ServerResponse, url: URL) => void): Promise<ConsulClient> {
   const server = createServer((request, response) => respond(response, new URL(request.url!, 'http://consul')));
   server.listen(0, '127.0.0.1');
@@ -33,7 +33,7 @@ async function givenClient(respond: (response: ServerResponse, url: URL) => void
 const { signal } = new AbortController();
 const get = (client: ConsulClient) => client.get('catalog/nodes', { signal });
 
-/** Sends the part again and again. */
+/** Sends the part repeatedly. */
 function sendForEver(response: ServerResponse, part: Buffer): void {
   const send = (): void => {
     while (!response.destroyed && response.write(part));
@@ -75,10 +75,10 @@ it.each<[string, (response: ServerResponse) => void, RegExp]>([
 ])('%s fails with a reason', async (_, respond, reason) => {
   const client = await givenClient(respond);
   await expect(get(client)).rejects.toMatchObject({ failure: { reason: expect.stringMatching(reason) } });
-  await eventually('its connection is closed', () => client.occupied === 0);
+  await eventually('its connection is closed', () => client.usedConnections === 0);
 });
 
-it('a response that drips has the same time as one that does not come', async () => {
+it('a slow response has the same time limit as a missing one', async () => {
   const client = await givenClient((response) => {
     const timer = setInterval(() => response.write(' '), 100);
     response.once('close', () => clearInterval(timer));
@@ -88,7 +88,7 @@ it('a response that drips has the same time as one that does not come', async ()
   });
 }, 30_000);
 
-it('responses that are received at the same time have a limit together, until they end', () => {
+it('responses that are received at the same time have a common limit until they end', () => {
   const bodies = new ReceivedBodies();
   const part = Buffer.alloc(maxResponseBytes);
   const received = Array.from({ length: maxReceivingBytes / maxResponseBytes }, () => bodies.begin());
@@ -120,7 +120,7 @@ it.each(['NaN', '-1', '1e400', '', '9007199254740993', '0'])(
   },
 );
 
-it('a server whose indexes rise without end is asked at the pace of the watch', async () => {
+it('a server whose indexes rise continuously is queried at the pace of the watch', async () => {
   let index = 1;
   let requests = 0;
   const client = await givenClient((response) => {
@@ -141,9 +141,9 @@ it('a server whose indexes rise without end is asked at the pace of the watch', 
       indexes: new Map([['nodes', 1]]),
     },
   });
-  const [before, begun] = [requests, performance.now()];
-  await eventually('it asked some times', () => requests - before >= 10);
+  const [previous, begun] = [requests, performance.now()];
+  await eventually('it asked some times', () => requests - previous >= 10);
   watch.stop();
   const seconds = (performance.now() - begun) / 1_000;
-  expect(requests - before).toBeLessThanOrEqual(5 + 10 * seconds + 2);
+  expect(requests - previous).toBeLessThanOrEqual(5 + 10 * seconds + 2);
 });

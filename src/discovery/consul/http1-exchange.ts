@@ -1,4 +1,4 @@
-/** One request of HTTP/1.1, with bounds on time and size. Each blocking query occupies a connection; idle ones are reused. */
+/** One HTTP/1.1 request with limits on time and size. Each blocking query occupies a connection; idle ones are reused. */
 import { Agent as HttpAgent, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { messageOf } from '../../runtime/errors.ts';
@@ -6,16 +6,16 @@ import type { TlsMaterial } from '../kubernetes/access/cluster-access.ts';
 import { ConsulError } from './consul-error.ts';
 import type { ReceivedBody } from './received-bodies.ts';
 
-/** Dead peers are found by TCP, too: a partition may drop packets of a query for a quarter of an hour. */
+/** TCP keep-alive detects dead peers: a partition may drop the packets of a query for a quarter of an hour. */
 const keepAliveMsecs = 15_000;
 
 export interface Http1Request {
   readonly server: URL;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Until the whole response is there. */
+  /** Limit until the response is complete. */
   readonly timeoutMs: number;
-  /** Takes the response. */
+  /** Receives the response. */
   readonly body: ReceivedBody;
   readonly signal: AbortSignal;
 }
@@ -23,18 +23,18 @@ export interface Http1Request {
 export class Http1Connections {
   #agent: HttpAgent | undefined;
 
-  /** @param tls for new connections of https; read once until {@link close} */
+  /** @param tls options of new https connections; called once until {@link close} */
   async send(request: Http1Request, tls: () => Promise<TlsMaterial>): Promise<IncomingHttpHeaders> {
     this.#agent ??= request.server.protocol === 'https:' ? await secureAgent(tls) : new HttpAgent(agentOptions);
     return exchange(this.#agent, request);
   }
 
-  /** Connections that requests occupy. */
-  get occupied(): number {
+  /** Number of connections in use. */
+  get usedConnections(): number {
     return Object.values(this.#agent?.sockets ?? {}).reduce((sum, sockets) => sum + (sockets?.length ?? 0), 0);
   }
 
-  /** Ends all connections. The next request opens another one. */
+  /** Closes all connections. The next request opens a new one. */
   close(): void {
     this.#agent?.destroy();
     this.#agent = undefined;
@@ -89,7 +89,7 @@ function exchange(agent: HttpAgent, options: Http1Request): Promise<IncomingHttp
   });
 }
 
-/** Without the brackets of IPv6. */
+/** Removes the brackets of an IPv6 address. */
 function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1');
 }

@@ -1,17 +1,18 @@
-/** The registry of Consul: its datacenters, and the actor that reads them. */
+/** The Consul registry: its datacenters and the actor that reads them. */
 import type { RegistryOptions } from '../../model/services/service-registry.ts';
 import type { Logger } from '../../runtime/output/log.ts';
-import { joinedOffers, type RegistryOffers } from '../registry/registry.ts';
+import { joinOffers, type RegistryOffers } from '../registry/registry.ts';
 import { consulWithEffects } from './consul.effects.ts';
 import { ConsulRegistries } from './consul-registries.ts';
 import type { ConsulSettings } from './consul-settings.ts';
 
-/** @param settings `undefined` if Consul is no registry */
+/** @param settings `undefined` if Consul is not enabled */
 export function makeConsul(settings: ConsulSettings | undefined, registrySettings: () => RegistryOptions, log: Logger) {
   const registries = settings && new ConsulRegistries({ settings, registrySettings, log });
   return {
     registries,
     actors: () => registries && { consul: consulWithEffects(registries, log) },
-    offersBeside: (others: RegistryOffers) => (registries ? joinedOffers(others, registries.offers) : others),
+    joinOffersOfConsul: (otherOffers: RegistryOffers) =>
+      registries ? joinOffers(otherOffers, registries.offers) : otherOffers,
   };
 }

@@ -1,13 +1,13 @@
-/** Bodies of responses while they are received: bounded one by one and all together, so that no server exhausts the memory. */
+/** Bodies of responses while they are received: each and all together are limited, so that no server exhausts the memory. */
 
 /** A list of 10,000 services is 0.7 MB, the services of a node with 1,000 instances 0.7 MB. */
 export const maxResponseBytes = 32 * 1024 * 1024;
-/** Of all responses that are being received. */
+/** Maximum bytes of all responses being received. */
 export const maxReceivingBytes = 4 * maxResponseBytes;
-/** Values of a response. Parsing 32 MiB of brackets takes more than a gigabyte of memory and seconds. */
+/** Maximum values of a response. Parsing 32 MiB of brackets takes more than a gigabyte of memory and several seconds. */
 export const maxValues = 2_000_000;
 
-/** 1 for each byte that begins a value of JSON, as lists and maps separate them. */
+/** 1 for each byte after which a JSON value may begin. */
 const separators = new Uint8Array(256);
 for (const byte of Buffer.from('[{,')) separators[byte] = 1;
 
@@ -37,7 +37,7 @@ export class ReceivedBody {
     return this.#bytes;
   }
 
-  /** @throws Error: the body exceeds a limit */
+  /** @throws Error if the body exceeds a limit */
   push(chunk: Buffer): void {
     this.#bytes += chunk.length;
     this.#chunks.push(chunk);
@@ -51,7 +51,7 @@ export class ReceivedBody {
     return Buffer.concat(this.#chunks).toString('utf8');
   }
 
-  /** Call it once, when the body was read or the request failed. */
+  /** Must be called once, when the body was read or the request failed. */
   release(): void {
     this.#count(-this.#bytes);
     this.#chunks.length = 0;

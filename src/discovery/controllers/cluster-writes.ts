@@ -38,7 +38,7 @@ export interface WrittenCluster {
   /** Sources by their address. */
   readonly sources: ReadonlyMap<string, ClusterSource>;
   /** Objects that only the registry reads. */
-  readonly workloads?: Pick<ClusterSource, 'onRefused'>;
+  readonly workloads?: Pick<ClusterSource, 'onRejected'>;
   /** Name of this process in Leases. */
   readonly identity: string;
   readonly dnsSecrets?: DnsSecrets;
@@ -94,7 +94,7 @@ export class ClusterWrites {
     const { server, informers, identity } = this.#writes.cluster;
     const { namespace, leaseMs, registration } = this.#writes.options;
     return new OrphanedEntries({
-      ...{ server, namespace, identity, leaseMs, graceMs: registration.graceMs, words: this.#words },
+      ...{ server, namespace, identity, leaseMs, graceMs: registration.graceMs, records: this.#words },
       entries: () => (registration.enabled ? informers.storeOf(resourceOf('WorkloadEntry')).values() : []),
       now: () => performance.now(),
     });
@@ -102,7 +102,7 @@ export class ClusterWrites {
 
   /** Whether this replica writes the statuses. */
   get writesStatuses(): boolean {
-    return this.elections.leads(statusLease);
+    return this.elections.isLeader(statusLease);
   }
 
   /** Objects that take effect only in part: their statuses report it, or Events. */
@@ -120,7 +120,7 @@ export class ClusterWrites {
       objectOf: (kind, key) => informers.storeOf(resourceOf(kind as KindName)).get(key),
     });
     for (const source of [...sources.values(), ...(workloads === undefined ? [] : [workloads])]) {
-      source.onRefused(({ kind, key, errors }) =>
+      source.onRejected(({ kind, key, errors }) =>
         events.report(`${kind}/${key}`, errors.length === 0 ? undefined : problemsText(errors)),
       );
     }
@@ -148,7 +148,7 @@ export class ClusterWrites {
         ...{ mesh, onMesh, words: this.#words, orphans: this.orphans, events: this.#events },
         presence,
         identity,
-        leads: (lease) => this.elections.leads(lease),
+        leads: (lease) => this.elections.isLeader(lease),
         ofGatewayClass: options.createsGatewayClass,
         status: {
           ...{ server, inputs, domain, namespace, log },

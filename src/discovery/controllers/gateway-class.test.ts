@@ -37,7 +37,7 @@ function given(respond = (_: ApiRequest): void => {}) {
     lease: 'test',
     informers: {
       storeOf,
-      served: (resource) => resource as never,
+      servedResource: (resource) => resource as never,
       addReader: (resource, reader) => void readers.set(nameOf(resource), reader as never),
     },
   });

@@ -11,7 +11,7 @@ import type { InformerEffects } from '../kubernetes/api-server.effects.ts';
 import { DueKeys } from './due-keys.ts';
 
 export interface GatewayClassOptions {
-  readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader' | 'served'>;
+  readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader' | 'servedResource'>;
   readonly lease: string;
 }
 
@@ -56,7 +56,7 @@ export class GatewayClassDuty implements Duty {
     const isDefined = this.#informers.storeOf(customResourceDefinitions).get(definition) !== undefined;
     if (!isDefined || this.#informers.storeOf(classes).get(`/${name}`) !== undefined) return false;
     try {
-      await gate.write({ verb: 'create', resource: this.#informers.served(classes), name, object: { spec } });
+      await gate.write({ verb: 'create', resource: this.#informers.servedResource(classes), name, object: { spec } });
       return true;
     } catch (error) {
       // It was created since it was looked at.

@@ -10,8 +10,8 @@ import type { Duty, DutyReport, DutyRun } from '../election/duty.ts';
 import type { WriteGate } from '../election/write-gate.ts';
 import { statusOf } from '../kubernetes/api-failure.ts';
 import {
+  type ApiResource,
   mutatingWebhookConfigurations,
-  type Resource,
   validatingWebhookConfigurations,
 } from '../kubernetes/api-resource.ts';
 import type { FollowedKind, InformerEffects } from '../kubernetes/api-server.effects.ts';
@@ -56,7 +56,7 @@ export function webhookConfigurationsOf(revision: string): readonly [mutating: N
 
 type NamedKind = FollowedKind & { readonly name: string };
 
-function followedBy(resource: Resource, labelSelector: string): NamedKind {
+function followedBy(resource: ApiResource, labelSelector: string): NamedKind {
   return {
     resource,
     name: `${resource.group}/${resource.version}/${resource.plural}/${labelSelector}`,
@@ -152,7 +152,7 @@ export class WebhookBundles implements Duty {
   }
 
   /** The root comes first: without it the API server cannot call the entry that is to be proved. */
-  async #changeOf(resource: Resource, object: KubernetesObject, caBundle: string): Promise<Change | undefined> {
+  async #changeOf(resource: ApiResource, object: KubernetesObject, caBundle: string): Promise<Change | undefined> {
     const bundled = this.#withBundle(object.webhooks, caBundle);
     if (bundled !== undefined) return { field: 'caBundle', webhooks: bundled };
     if (resource !== validatingWebhookConfigurations) return undefined;

@@ -4,7 +4,7 @@ import { ClusterObjects } from './cluster-objects.ts';
 
 const conditionsOf = (status: unknown) => {
   const object: KubernetesObject = { metadata: { name: 'web', namespace: 'shop' }, status };
-  return new ClusterObjects({ source: { onRefused: () => {} }, objectOf: () => object }).statusOf(
+  return new ClusterObjects({ source: { onRejected: () => {} }, objectOf: () => object }).statusOf(
     'VirtualService/shop/web',
   )?.conditions;
 };

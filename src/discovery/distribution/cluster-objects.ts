@@ -13,7 +13,7 @@ import { proxyText } from './proxy-text.ts';
 import { hasStatus, type KnownStatus, type StatusObjects } from './status-objects.ts';
 
 export interface ClusterObjectsOptions {
-  readonly source: Pick<ClusterSource, 'onRefused'>;
+  readonly source: Pick<ClusterSource, 'onRejected'>;
   /** Absent if there is no export limit. */
   readonly limits?: Pick<MeshConfigs, 'onLimited'>;
   /** The cached object, which may be older than the API server's. */
@@ -40,7 +40,7 @@ export class ClusterObjects implements StatusObjects {
   }
 
   onErrors(listener: (key: string, error: ObjectError | undefined) => void): void {
-    this.#options.source.onRefused(({ kind, key, generation, errors }) => {
+    this.#options.source.onRejected(({ kind, key, generation, errors }) => {
       if (!hasStatus(kind)) return;
       const isRefused = errors.length > 0 && generation !== undefined;
       listener(`${kind}/${key}`, isRefused ? { generation, text: problemsText(errors) } : undefined);

@@ -1,31 +1,31 @@
-/** What one replica of many writes: the chart `elected-writer` says when, a duty knows what. */
+/** Writes that one elected replica performs: the chart `elected-writer` decides when, a duty decides what. */
 import type { WriteGate } from './write-gate.ts';
 
 export interface DutyRun {
-  /** What could not be written before counts as due as well. */
+  /** Failed writes count as due, too. */
   readonly retry: boolean;
-  /** Everything that is known counts as due: another may have written since, and nothing else tells a new leader. */
+  /** Everything counts as due: another replica may have written since, and a new leader has no other notification. */
   readonly anew: boolean;
 }
 
-/** How a run ended. What came meanwhile is due for the next one. */
+/** Result of a run. What becomes due during it is left for the next. */
 export interface DutyReport {
   readonly written: number;
-  /** What is still to be written after a rest. A conflict is one: by then the newer object is known. */
+  /** Number of writes to retry after a delay, including conflicts: the newer object is known by then. */
   readonly failed: number;
-  /** Why, of the last one, for people; empty: none failed, or others were quicker to write the same object. */
+  /** Reason of the last failure, for logs; empty if none failed, or all failures were conflicts. */
   readonly reason: string;
 }
 
 export interface Duty {
-  /** Name of the duty's Lease: Istio's, where Istio has one for the same. */
+  /** Name of the duty's Lease; that of Istio if Istio has the same duty. */
   readonly lease: string;
-  /** Annotations that each renewal writes into the Lease; absent: none. */
+  /** Annotations that each renewal writes to the Lease, if any. */
   leaseAnnotations?(): Readonly<Record<string, string>>;
-  /** Tells whenever something becomes due; also while a run is under way. @returns ends it */
+  /** Reports when something becomes due, also during a run. @returns a function that ends it */
   watch(due: () => void): () => void;
-  /** Something is due that has not been tried in vain. */
+  /** `true` if something is due that has not failed before. */
   readonly isDue: boolean;
-  /** Writes what is due through the gate, each object once: it waits for nothing and tries nothing again. It does not reject. */
+  /** Writes what is due through the gate, each object once, without waiting or retrying. Does not reject. */
   writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport>;
 }

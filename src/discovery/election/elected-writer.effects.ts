@@ -1,4 +1,4 @@
-/** Effects of the chart `elected-writer`: the duty of a replica that holds its Lease. */
+/** Effects of the chart `elected-writer`: runs the duty of a replica that holds its Lease. */
 import { fromCallback, fromPromise } from 'xstate';
 import {
   type ElectedWriterInput,
@@ -9,7 +9,7 @@ import {
 import type { DutyDue, LeaseName } from '../../../machines/discovery/election/leader-protocol.ts';
 
 export interface ElectedDuties {
-  /** Reports when something of the duty is due. @returns ends it */
+  /** Reports when the duty is due. @returns a function that ends it */
   readonly watch: (lease: LeaseName, due: (event: DutyDue) => void) => () => void;
   readonly write: (run: WriteRun) => Promise<WriteOutcome>;
 }

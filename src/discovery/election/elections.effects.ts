@@ -1,4 +1,4 @@
-/** Effects of the chart `elections`: reads and writes Leases, opens and closes gates, and runs duties. */
+/** Effects of the chart `elections`: reads and writes Leases, opens and closes write gates, and runs duties. */
 import {
   electedWriterMachine,
   type WriteOutcome,
@@ -21,28 +21,28 @@ import { electedWriterWithEffects } from './elected-writer.effects.ts';
 import { leaderWithEffects } from './leader.effects.ts';
 import { elapsedMs, type Moment } from './leader-term.ts';
 import { heldLease, releasedLease, sightingOf } from './lease.ts';
-import { mistakeIn, writeLimitMs } from './lease-times.ts';
+import { leaseTimesProblem, writeLimitMs } from './lease-times.ts';
 import { WriteGate } from './write-gate.ts';
 
 export interface ElectionsOptions {
-  /** A connection for Leases alone: what is written otherwise must not hold up a renewal. */
+  /** A connection for Leases only: other writes must not delay a renewal. */
   readonly leaseServer: Pick<ApiServer, 'request'>;
-  /** The connection for what duties write. */
+  /** Connection for the writes of duties. */
   readonly server: Pick<ApiServer, 'request'>;
   /** Namespace of the Leases. */
   readonly namespace: string;
-  /** Name of this process, which no other one ever has. */
+  /** Name of this process, unique over all processes and restarts. */
   readonly identity: string;
   readonly duties: readonly Duty[];
-  /** The Lease of this replica's presence, which one of the duties has. */
+  /** The presence Lease of this replica, which belongs to one of the duties. */
   readonly presence: LeaseName;
   readonly times: LeaseTimes;
   readonly now: () => Moment;
-  /** Draws a number from 0 to 1: randomness for the charts. */
+  /** Random number from 0 to 1, for the charts. */
   readonly draw: () => number;
 }
 
-/** Tests have others, which are broken on purpose. */
+/** Charts to use; tests pass charts with deliberate faults. */
 export interface ElectionCharts {
   readonly leader: typeof leaderMachine;
   readonly writer: typeof electedWriterMachine;
@@ -50,50 +50,50 @@ export interface ElectionCharts {
 
 interface Election {
   readonly duty: Duty;
-  /** The Lease as it was read or written last. */
+  /** The Lease as last read or written. */
   lease: KubernetesObject | undefined;
-  /** What its holder wrote, and when that was seen first. */
+  /** The record of its holder, and the time of its first observation. */
   seen: { readonly record: string; readonly at: Moment } | undefined;
-  /** Gate of the last term. Each term has its own: what a run of an earlier one still asks for is refused. */
+  /** Gate of the last term. Each term has its own, so that writes of an earlier term are rejected. */
   gate: WriteGate;
-  /** Ends with the last run: two of one duty would write the same objects. */
+  /** Settles with the last run: two runs of one duty would write the same objects. */
   running: Promise<unknown>;
-  /** Something is due, and the chart knows. */
-  isTold: boolean;
+  /** The chart was notified that something is due. */
+  isNotified: boolean;
 }
 
 export class Elections {
   readonly #options: ElectionsOptions;
   readonly #elections: ReadonlyMap<LeaseName, Election>;
 
-  /** @throws Error for duties that share a Lease, and for times by which two could lead, and if no duty has the Lease of the presence */
+  /** @throws Error if duties share a Lease, if the times allow two leaders, or if no duty has the presence Lease */
   constructor(options: ElectionsOptions) {
-    const mistake = mistakeIn(options.times);
-    if (mistake !== undefined) throw new Error(mistake);
+    const problem = leaseTimesProblem(options.times);
+    if (problem !== undefined) throw new Error(problem);
     this.#options = options;
     this.#elections = new Map(
       options.duties.map((duty): [LeaseName, Election] => [
         duty.lease,
         {
           ...{ duty, lease: undefined, seen: undefined, gate: this.#newGate() },
-          ...{ running: Promise.resolve(), isTold: false },
+          ...{ running: Promise.resolve(), isNotified: false },
         },
       ]),
     );
     if (this.#elections.size < options.duties.length) throw new Error('two duties have one Lease');
-    if (options.duties.length > 0) this.#of(options.presence);
+    if (options.duties.length > 0) this.#electionOf(options.presence);
   }
 
-  /** Input of the chart; null: there is no duty. */
+  /** Input of the chart; `null` without duties. */
   get input(): ElectionsInput | null {
     const { times, presence } = this.#options;
     const leaders = [...this.#elections.keys()].map((lease) => ({ lease, times }));
     return leaders.length === 0 ? null : { leaders, presence };
   }
 
-  /** Whether this replica may write for the duty now, by its own word. */
-  leads(lease: LeaseName): boolean {
-    return this.#of(lease).gate.isOpen;
+  /** Reports whether this replica may write for the duty now, by its own clock. */
+  isLeader(lease: LeaseName): boolean {
+    return this.#electionOf(lease).gate.isOpen;
   }
 
   machine(charts: ElectionCharts = { leader: leaderMachine, writer: electedWriterMachine }): typeof electionsMachine {
@@ -109,14 +109,14 @@ export class Elections {
         electedWriter,
         readLease: (lease, signal) => this.#readLease(lease, signal),
         writeLease: (order, signal) => this.#writeLease(order, signal),
-        finishWrites: (lease) => this.#of(lease).gate.idle(),
+        finishWrites: (lease) => this.#electionOf(lease).gate.idle(),
         beginTerm: ({ lease, sent, termMs }) => {
-          const election = this.#of(lease);
+          const election = this.#electionOf(lease);
           election.gate = this.#newGate();
           election.gate.extend(sent, termMs);
         },
-        extendTerm: ({ lease, sent, termMs }) => this.#of(lease).gate.extend(sent, termMs),
-        endTerm: ({ lease, giveUp }) => this.#of(lease).gate.close({ giveUp }),
+        extendTerm: ({ lease, sent, termMs }) => this.#electionOf(lease).gate.extend(sent, termMs),
+        endTerm: ({ lease, giveUp }) => this.#electionOf(lease).gate.close({ giveUp }),
       },
       charts.leader,
     );
@@ -128,7 +128,7 @@ export class Elections {
     return new WriteGate({ server, now, writeMs: writeLimitMs(times) });
   }
 
-  #of(lease: LeaseName): Election {
+  #electionOf(lease: LeaseName): Election {
     const election = this.#elections.get(lease);
     if (election === undefined) throw new Error(`no election for Lease ${lease}`);
     return election;
@@ -136,7 +136,7 @@ export class Elections {
 
   async #readLease(name: LeaseName, signal: AbortSignal): Promise<LeaseSighting> {
     const { leaseServer, namespace, identity, times, draw, now } = this.#options;
-    const election = this.#of(name);
+    const election = this.#electionOf(name);
     try {
       const order = { method: 'GET', resource: leases, namespace, name, timeoutMs: times.answerMs } as const;
       const lease = await leaseServer.request(order, signal);
@@ -154,20 +154,20 @@ export class Elections {
 
   async #writeLease({ lease: name, deed, version }: LeaseOrder, signal: AbortSignal): Promise<LeaseAnswer> {
     const { leaseServer, namespace, times, draw, now } = this.#options;
-    const election = this.#of(name);
-    const before = version === '' ? undefined : election.lease;
-    const leftMs = deed === 'claim' && before !== undefined ? this.#leftMs(election, before) : 0;
+    const election = this.#electionOf(name);
+    const previous = version === '' ? undefined : election.lease;
+    const leftMs = deed === 'claim' && previous !== undefined ? this.#leftMs(election, previous) : 0;
     if (leftMs > 0) return { outcome: 'early', leftMs, draw: draw() };
-    // The Lease is another one than the chart speaks of: a request that nobody waited for has read it since.
-    if (before?.metadata.resourceVersion !== (version === '' ? undefined : version)) {
+    // The Lease is not the version that the chart refers to: an abandoned request has read it since.
+    if (previous?.metadata.resourceVersion !== (version === '' ? undefined : version)) {
       return { outcome: 'conflict', draw: draw() };
     }
-    const body = this.#bodyOf(name, deed, before);
+    const body = this.#bodyOf(name, deed, previous);
     const sent = now();
     const where = { resource: leases, namespace, body, timeoutMs: times.answerMs };
     try {
       const lease = await leaseServer.request(
-        before === undefined ? { method: 'POST', ...where } : { method: 'PUT', name, ...where },
+        previous === undefined ? { method: 'POST', ...where } : { method: 'PUT', name, ...where },
         signal,
       );
       election.lease = lease;
@@ -180,14 +180,14 @@ export class Elections {
         draw: draw(),
       };
     } catch (error) {
-      const isConflict = statusOf(error) === 409 || (statusOf(error) === 404 && before !== undefined);
+      const isConflict = statusOf(error) === 409 || (statusOf(error) === 404 && previous !== undefined);
       return isConflict ? { outcome: 'conflict', draw: draw() } : this.#failed(error);
     }
   }
 
   /**
-   * What is left of another holder's time. The chart has waited for it; where this process was stopped or busy just when the record came, its
-   * timer began too early. The clock that stands still in a suspended machine is the one that never says too much.
+   * Remaining time of another holder. The chart has waited for it, but if this process was suspended when the record arrived, its timer started too
+   * early. Measured with the monotonic clock, which stops in a suspended machine and so never overstates the elapsed time.
    */
   #leftMs({ seen }: Election, lease: KubernetesObject): number {
     const { identity, times, now } = this.#options;
@@ -196,15 +196,15 @@ export class Elections {
     return Math.max(0, Math.ceil(leaseMs - (now().monotonicMs - seen.at.monotonicMs)));
   }
 
-  #bodyOf(name: LeaseName, deed: LeaseOrder['deed'], before: KubernetesObject | undefined): object {
+  #bodyOf(name: LeaseName, action: LeaseOrder['deed'], previous: KubernetesObject | undefined): object {
     const { namespace, identity, times, now } = this.#options;
     const nowMs = now().wallMs;
-    if (deed === 'release' && before !== undefined) return releasedLease(before, nowMs);
-    const annotations = this.#of(name).duty.leaseAnnotations?.();
-    const held = heldLease(before, { identity, leaseMs: times.leaseMs, nowMs, ...(annotations && { annotations }) });
+    if (action === 'release' && previous !== undefined) return releasedLease(previous, nowMs);
+    const annotations = this.#electionOf(name).duty.leaseAnnotations?.();
+    const held = heldLease(previous, { identity, leaseMs: times.leaseMs, nowMs, ...(annotations && { annotations }) });
     const typed = { apiVersion: apiVersionOf(leases), kind: leases.kind };
     const metadata = { name, namespace, ...(annotations && { annotations }) };
-    return before === undefined ? { ...typed, metadata, ...held } : held;
+    return previous === undefined ? { ...typed, metadata, ...held } : held;
   }
 
   #failed(error: unknown): Extract<LeaseAnswer, { outcome: 'failed' }> {
@@ -213,22 +213,22 @@ export class Elections {
     return { outcome: 'failed', reason: failure?.message ?? String(error), retryAfterMs, draw: this.#options.draw() };
   }
 
-  #watch(lease: LeaseName, tell: (due: DutyDue) => void): () => void {
-    const election = this.#of(lease);
-    election.isTold = false;
+  #watch(lease: LeaseName, report: (due: DutyDue) => void): () => void {
+    const election = this.#electionOf(lease);
+    election.isNotified = false;
     return election.duty.watch(() => {
-      // Ten thousand objects are one event.
-      if (election.isTold) return;
-      election.isTold = true;
-      tell({ type: 'duty.due' });
+      // Ten thousand due objects give one event.
+      if (election.isNotified) return;
+      election.isNotified = true;
+      report({ type: 'duty.due' });
     });
   }
 
   async #writeDuty({ lease, retry, anew }: WriteRun): Promise<WriteOutcome> {
-    const election = this.#of(lease);
+    const election = this.#electionOf(lease);
     const { gate } = election;
     await election.running;
-    election.isTold = false;
+    election.isNotified = false;
     const run = election.duty.writeDue({ retry, anew }, gate);
     election.running = run.catch(() => {});
     const { written, failed, reason } = await run;

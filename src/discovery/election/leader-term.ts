@@ -1,20 +1,20 @@
-/** How long a leader may act by its own word: until the deadline of the last renewal that was taken, counted from its sending. */
+/** Time for which a leader may act without contacting the server: until the deadline of the last successful renewal, counted from its sending. */
 
-/** Milliseconds on two clocks, of any beginning. */
+/** Milliseconds of two clocks, with any origin. */
 export interface Moment {
   readonly monotonicMs: number;
   readonly wallMs: number;
 }
 
 /**
- * What has passed, as the clock says that says most. The monotonic one stands still while a machine is suspended, the wall clock jumps
- * as it is set; one that goes back counts for nothing.
+ * Elapsed time by the clock that shows more. The monotonic clock stops while a machine is suspended, and the wall clock may be changed; one that goes
+ * backwards is ignored.
  */
 export function elapsedMs(since: Moment, now: Moment): number {
   return Math.max(now.monotonicMs - since.monotonicMs, now.wallMs - since.wallMs);
 }
 
-/** This moment, by both clocks of this process. */
+/** The current time of both clocks. */
 export function processMoment(): Moment {
   return { monotonicMs: performance.now(), wallMs: Date.now() };
 }

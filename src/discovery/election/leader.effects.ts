@@ -10,9 +10,9 @@ import type { LeaseName } from '../../../machines/discovery/election/leader-prot
 import type { ActorsOf } from '../../runtime/actors/effects-of.ts';
 import type { Moment } from './leader-term.ts';
 
-interface Term {
+interface LeaseTerm {
   readonly lease: LeaseName;
-  /** When the request was sent that took or renewed the Lease. */
+  /** Time of sending the request that acquired or renewed the Lease. */
   readonly sent: Moment;
   readonly termMs: number;
 }
@@ -22,8 +22,8 @@ export interface LeaderEffects extends ActorsOf<typeof leaderMachine, 'electedWr
   readonly writeLease: (order: LeaseOrder, signal: AbortSignal) => Promise<LeaseAnswer>;
   /** Settles when no write of the duty is in progress. */
   readonly finishWrites: (lease: LeaseName) => Promise<unknown>;
-  readonly beginTerm: (term: Term) => void;
-  readonly extendTerm: (term: Term) => void;
+  readonly beginTerm: (term: LeaseTerm) => void;
+  readonly extendTerm: (term: LeaseTerm) => void;
   readonly endTerm: (end: { readonly lease: LeaseName; readonly giveUp: boolean }) => void;
 }
 

@@ -1,23 +1,23 @@
 import { describe, expect, it } from 'vitest';
-import { leaseTimesOf, mistakeIn, shortestLeaseMs, usualLeaseMs, writeLimitMs } from './lease-times.ts';
+import { defaultLeaseMs, leaseTimesOf, leaseTimesProblem, minLeaseMs, writeLimitMs } from './lease-times.ts';
 
-it('usual times are those of client-go', () => {
-  expect(leaseTimesOf(usualLeaseMs)).toEqual({ leaseMs: 15_000, termMs: 10_000, retryMs: 2_000, answerMs: 3_333 });
+it('the default times are those of client-go', () => {
+  expect(leaseTimesOf(defaultLeaseMs)).toEqual({ leaseMs: 15_000, termMs: 10_000, retryMs: 2_000, answerMs: 3_333 });
 });
 
-describe.each([usualLeaseMs, shortestLeaseMs, 4_000, 7_000, 61_000])('of a Lease of %d ms', (leaseMs) => {
+describe.each([defaultLeaseMs, minLeaseMs, 4_000, 7_000, 61_000])('times of a Lease of %d ms', (leaseMs) => {
   const times = leaseTimesOf(leaseMs);
 
-  it('all are whole milliseconds, as timers want them', () => {
+  it('are integer milliseconds, as timers need', () => {
     expect([...Object.values(times), writeLimitMs(times)].filter((ms) => !Number.isInteger(ms))).toEqual([]);
   });
 
-  it('none is a mistake, and there is time for a second try', () => {
-    expect(mistakeIn(times)).toBeUndefined();
+  it('are valid and leave time for a second attempt', () => {
+    expect(leaseTimesProblem(times)).toBeUndefined();
     expect(times.retryMs + times.answerMs + times.retryMs / 4).toBeLessThan(times.termMs);
   });
 
-  it('a write that begins in the last moment of a term is over before anybody else may lead', () => {
+  it('let a write that begins at the end of a term finish before another replica may lead', () => {
     expect(times.termMs + writeLimitMs(times)).toBeLessThan(leaseMs);
   });
 });
@@ -28,6 +28,6 @@ it.each([
     { leaseMs: 15_000, termMs: 10_000, retryMs: 8_400, answerMs: 1_000 },
     'the renew deadline of a Lease must be longer',
   ],
-])('%j is a mistake', (times, word) => {
-  expect(mistakeIn(times)).toContain(word);
+])('the times %j are rejected', (times, word) => {
+  expect(leaseTimesProblem(times)).toContain(word);
 });

@@ -3,7 +3,7 @@ import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import { heldLease, microTime, releasedLease, sightingOf } from './lease.ts';
 
 const nowMs = Date.UTC(2026, 0, 2, 3, 4, 5, 67);
-const word = { identity: 'one_1', leaseMs: 15_000, nowMs };
+const options = { identity: 'one_1', leaseMs: 15_000, nowMs };
 const now = '2026-01-02T03:04:05.067000Z';
 
 const leaseOf = (spec: object, metadata = {}): KubernetesObject => ({
@@ -11,13 +11,13 @@ const leaseOf = (spec: object, metadata = {}): KubernetesObject => ({
   metadata: { name: 'duty', resourceVersion: '7', ...metadata },
 });
 
-it('a time has six decimals', () => {
+it('a MicroTime has six decimals', () => {
   expect(microTime(nowMs)).toBe(now);
 });
 
-describe('what its holder writes', () => {
-  it('is whole where there was none', () => {
-    expect(heldLease(undefined, word)).toEqual({
+describe('a Lease that its holder writes', () => {
+  it('is complete for a new Lease', () => {
+    expect(heldLease(undefined, options)).toEqual({
       spec: {
         ...{ holderIdentity: 'one_1', leaseDurationSeconds: 15, acquireTime: now, renewTime: now },
         leaseTransitions: 0,
@@ -25,13 +25,13 @@ describe('what its holder writes', () => {
     });
   });
 
-  it('leaves alone what is none of its fields, and names the version', () => {
-    const before = leaseOf({ strategy: 'OldestEmulationVersion' }, { labels: { a: 'b' }, managedFields: [{}] });
-    expect(heldLease(before, word)).toMatchObject({
+  it('keeps unknown fields and names the version', () => {
+    const previous = leaseOf({ strategy: 'OldestEmulationVersion' }, { labels: { a: 'b' }, managedFields: [{}] });
+    expect(heldLease(previous, options)).toMatchObject({
       metadata: { name: 'duty', resourceVersion: '7', labels: { a: 'b' } },
       spec: { strategy: 'OldestEmulationVersion' },
     });
-    expect(heldLease(before, word)).not.toHaveProperty('metadata.managedFields');
+    expect(heldLease(previous, options)).not.toHaveProperty('metadata.managedFields');
   });
 
   it.each([
@@ -40,19 +40,19 @@ describe('what its holder writes', () => {
     ['given back', { holderIdentity: '', acquireTime: 'then', leaseTransitions: 3 }, now, 4],
     ['without a count', { leaseTransitions: 'many' }, now, 1],
     ['at the end of the count', { leaseTransitions: 2_147_483_647 }, now, 2_147_483_647],
-  ])('over one that is %s', (_, spec, acquireTime, leaseTransitions) => {
-    expect(heldLease(leaseOf(spec), word).spec).toMatchObject({ acquireTime, renewTime: now, leaseTransitions });
+  ])('replaces one that is %s', (_, spec, acquireTime, leaseTransitions) => {
+    expect(heldLease(leaseOf(spec), options).spec).toMatchObject({ acquireTime, renewTime: now, leaseTransitions });
   });
 
-  it('at its end is that nobody has it', () => {
-    const before = leaseOf({ holderIdentity: 'one_1', leaseDurationSeconds: 15, leaseTransitions: 3 });
-    expect(releasedLease(before, nowMs).spec).toMatchObject({
+  it('has no holder after its release', () => {
+    const previous = leaseOf({ holderIdentity: 'one_1', leaseDurationSeconds: 15, leaseTransitions: 3 });
+    expect(releasedLease(previous, nowMs).spec).toMatchObject({
       ...{ holderIdentity: '', leaseDurationSeconds: 1, leaseTransitions: 3 },
     });
   });
 });
 
-describe('what is seen of it', () => {
+describe('an observed Lease', () => {
   it.each([
     [{ holderIdentity: 'one_1', leaseDurationSeconds: 15 }, 'this one', 15_000],
     [{ holderIdentity: 'one_2', leaseDurationSeconds: 30 }, 'another', 30_000],
@@ -65,7 +65,7 @@ describe('what is seen of it', () => {
     expect(sightingOf(leaseOf(spec), 'one_1', 15_000)).toMatchObject({ holder, leaseMs, version: '7' });
   });
 
-  it('is another record only where its holder has written', () => {
+  it('has a new record only if its holder has written', () => {
     const seen = (spec: object, metadata = {}): string => sightingOf(leaseOf(spec, metadata), 'x', 15_000).record;
     const spec = { holderIdentity: 'two', renewTime: now };
     expect(seen(spec, { annotations: { a: 'b' }, resourceVersion: '9' })).toBe(seen(spec));

@@ -1,56 +1,57 @@
-/** What a Lease says, and what one of ours writes in it (coordination.k8s.io/v1, as client-go's electors use it). */
+/** Reads and builds Leases (coordination.k8s.io/v1, as client-go's electors use them). */
 import type { LeaseSighting } from '../../../machines/discovery/election/leader.machine.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
-type Seen = Omit<Extract<LeaseSighting, { outcome: 'seen' }>, 'draw'>;
+type SeenLease = Omit<Extract<LeaseSighting, { outcome: 'seen' }>, 'draw'>;
 
-/** The longest duration of a Lease that is believed: nobody would lead for so long after the end of that one, and a timer has an end. */
-const longestLeaseMs = 3_600_000;
+/** Maximum accepted duration of a Lease: after a longer one no replica would lead for too long, and timers have a limit. */
+const maxLeaseMs = 3_600_000;
 
-/** The API's type has no greater number (int32): a Lease that says it could be claimed by nobody any more. */
-const mostTransitions = 2 ** 31 - 1;
+/** Maximum of the API's type int32. A Lease with a greater value could not be claimed any more. */
+const maxTransitions = 2 ** 31 - 1;
 
-/**
- * As the type MicroTime wants it: six decimals, neither more nor fewer. With three, as `toISOString` gives, each write is refused
- * (kubernetes/kubernetes#89156).
- */
+/** A MicroTime has exactly six decimals. With three, as of `toISOString`, each write is rejected (kubernetes/kubernetes#89156). */
 export function microTime(unixMs: number): string {
   return `${new Date(unixMs).toISOString().slice(0, -1)}000Z`;
 }
 
-/** @param usualLeaseMs where it does not say how long its holder has it */
-export function sightingOf(lease: KubernetesObject, identity: string, usualLeaseMs: number): Seen {
+/** @param defaultLeaseMs used if the Lease has no duration */
+export function sightingOf(lease: KubernetesObject, identity: string, defaultLeaseMs: number): SeenLease {
   const spec = specOf(lease);
   const { holderIdentity, leaseDurationSeconds: seconds, acquireTime, renewTime, leaseTransitions } = spec;
   const holder = typeof holderIdentity === 'string' ? holderIdentity : '';
-  const leaseMs = typeof seconds === 'number' && seconds > 0 ? seconds * 1_000 : usualLeaseMs;
+  const leaseMs = typeof seconds === 'number' && seconds > 0 ? seconds * 1_000 : defaultLeaseMs;
   return {
     outcome: 'seen',
     version: lease.metadata.resourceVersion ?? '',
     record: JSON.stringify([holder, seconds, acquireTime, renewTime, leaseTransitions]),
     holder: holder === '' ? 'nobody' : holder === identity ? 'this one' : 'another',
     identity: holder,
-    leaseMs: Math.min(leaseMs, longestLeaseMs),
+    leaseMs: Math.min(leaseMs, maxLeaseMs),
   };
 }
 
-export interface LeaseWord {
+export interface LeaseHolder {
   readonly identity: string;
   readonly leaseMs: number;
-  /** Unix time. Nobody compares it; it is for people. */
+  /** Unix time for operators; it is never compared. */
   readonly nowMs: number;
-  /** To be set; others stay. */
+  /** Annotations to set; others are kept. */
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** The Lease as its holder writes it; `before`: as it was seen, absent where there was none. Whoever has had it all along goes on having it. */
+/**
+ * The Lease as its holder writes it. A current holder keeps its acquire time.
+ *
+ * @param previous as last read; absent for a new Lease
+ */
 export function heldLease(
-  before: KubernetesObject | undefined,
-  { identity, leaseMs, nowMs, annotations }: LeaseWord,
+  previous: KubernetesObject | undefined,
+  { identity, leaseMs, nowMs, annotations }: LeaseHolder,
 ): Fields {
-  const spec = before === undefined ? {} : specOf(before);
+  const spec = previous === undefined ? {} : specOf(previous);
   const isHolder = spec.holderIdentity === identity;
   const transitions = typeof spec.leaseTransitions === 'number' ? spec.leaseTransitions : 0;
   const held = {
@@ -59,16 +60,16 @@ export function heldLease(
     leaseDurationSeconds: Math.ceil(leaseMs / 1_000),
     acquireTime: isHolder && spec.acquireTime !== undefined ? spec.acquireTime : microTime(nowMs),
     renewTime: microTime(nowMs),
-    leaseTransitions: isHolder || before === undefined ? transitions : Math.min(transitions + 1, mostTransitions),
+    leaseTransitions: isHolder || previous === undefined ? transitions : Math.min(transitions + 1, maxTransitions),
   };
-  return written(before && withAnnotations(before, annotations), held);
+  return updatedLease(previous && withAnnotations(previous, annotations), held);
 }
 
-/** The Lease as its holder leaves it: nobody need wait. */
-export function releasedLease(before: KubernetesObject, nowMs: number): Fields {
+/** The Lease as its holder releases it, so that others need not wait. */
+export function releasedLease(previous: KubernetesObject, nowMs: number): Fields {
   const time = microTime(nowMs);
-  return written(before, {
-    ...specOf(before),
+  return updatedLease(previous, {
+    ...specOf(previous),
     ...{ holderIdentity: '', leaseDurationSeconds: 1, acquireTime: time, renewTime: time },
   });
 }
@@ -81,10 +82,10 @@ function withAnnotations(
   return { ...lease, metadata: { ...lease.metadata, annotations: { ...lease.metadata.annotations, ...annotations } } };
 }
 
-function written(before: KubernetesObject | undefined, spec: Fields): Fields {
-  if (before === undefined) return { spec };
-  const { managedFields: _, ...metadata } = before.metadata;
-  return { ...before, metadata, spec };
+function updatedLease(previous: KubernetesObject | undefined, spec: Fields): Fields {
+  if (previous === undefined) return { spec };
+  const { managedFields: _, ...metadata } = previous.metadata;
+  return { ...previous, metadata, spec };
 }
 
 function specOf({ spec }: KubernetesObject): Fields {

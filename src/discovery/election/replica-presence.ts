@@ -1,22 +1,21 @@
 /**
- * That this replica lives: a Lease of its own, which it alone stands for, and renews as any other. When it is renewed no more, what the replica
- * has left behind is somebody else's to clear away (src/discovery/registration/orphaned-entries.ts). Whoever has it
- * writes what its own proxies reject (status/distribution-status.ts).
+ * The presence Lease of this replica, which only it claims and renews like any other. When it is no longer renewed, the elected replica removes what
+ * this one has left (src/discovery/registration/orphaned-entries.ts). Its holder writes what its own proxies reject (status/distribution-status.ts).
  */
 import { leases } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
 
 const prefix = 'istiod-replica-';
-/** The part by chance of an identity, behind the name of its pod. */
-const ownPart = /_([0-9a-f][0-9a-f-]{6,34}[0-9a-f])$/;
+/** The random part of an identity, after the name of its pod. */
+const randomPart = /_([0-9a-f][0-9a-f-]{6,34}[0-9a-f])$/;
 /** Other programs may have Leases in the namespace. */
 const maxLeasesPerPage = 500;
 const maxPages = 20;
 const listLimitMs = 5_000;
 
-/** The name of a replica's Lease; undefined: this is no replica of ours, as one of Istio's own. */
+/** Name of a replica's Lease, or `undefined` if the identity is not one of this program, such as one of Istio's. */
 export function presenceLeaseOf(identity: string): string | undefined {
-  const [, part] = ownPart.exec(identity) ?? [];
+  const [, part] = randomPart.exec(identity) ?? [];
   return part && `${prefix}${part}`;
 }
 
@@ -25,9 +24,9 @@ function isPresenceLease(name: string): boolean {
 }
 
 /**
- * The presence Leases of all replicas in a namespace. One that is missing because it is on a later page would be taken for a dead replica.
+ * Presence Leases of all replicas in a namespace. The list must be complete, because a missing Lease would count as a dead replica.
  *
- * @throws Error if the API server does not respond, or there are more Leases than pages
+ * @throws Error if the API server does not respond, or if there are too many Leases
  */
 export async function presenceLeases(
   server: Pick<ApiServer, 'list'>,

@@ -28,7 +28,7 @@ class Clocks {
   }
 }
 
-/** A gate of a real client, whose server takes everything, and a term of ten seconds that has just begun. */
+/** A gate with a real client and a server that accepts everything, at the start of a term of ten seconds. */
 async function given(options: ScriptedOptions = {}, hold?: Promise<void>) {
   const clocks = new Clocks();
   const server = await scriptedApiServer(async (stream) => {
@@ -41,8 +41,8 @@ async function given(options: ScriptedOptions = {}, hold?: Promise<void>) {
   return { gate, clocks, paths: server.paths };
 }
 
-/** What a gate asks of a server for an order. */
-async function asked(sent: WriteOrder): Promise<ApiRequest> {
+/** The request that a gate sends for an order. */
+async function requestFor(sent: WriteOrder): Promise<ApiRequest> {
   const requests: ApiRequest[] = [];
   const server = {
     request: async (request: ApiRequest) => {
@@ -56,14 +56,14 @@ async function asked(sent: WriteOrder): Promise<ApiRequest> {
   return requests[0]!;
 }
 
-describe('within a term', () => {
-  it('a write is sent, with a limit that the server is told as well', async () => {
+describe('a write within a term', () => {
+  it('is sent with a limit that the server receives too', async () => {
     const { gate, paths } = await given();
     expect((await gate.write(order)).metadata.resourceVersion).toBe('8');
     expect(paths).toEqual(['/api/v1/namespaces/shop/configmaps/roots?timeout=4s']);
   });
 
-  it('a renewal moves its end', async () => {
+  it('is possible for longer after a renewal', async () => {
     const { gate, clocks } = await given();
     clocks.pass(6_000);
     gate.extend(clocks.moment, 10_000);
@@ -74,8 +74,8 @@ describe('within a term', () => {
   });
 });
 
-describe('nothing is sent', () => {
-  it('before a term, and after its end', async () => {
+describe('no write is sent', () => {
+  it('before a term or after its end', async () => {
     const { gate, clocks, paths } = await given();
     gate.close({ giveUp: false });
     expect(await failureOf(gate.write(order))).toMatchObject({ kind: 'aborted' });
@@ -83,14 +83,14 @@ describe('nothing is sent', () => {
     clocks.pass(10_000);
     expect(await failureOf(gate.write(order))).toMatchObject({ kind: 'aborted' });
     expect(paths).toEqual([]);
-    expect(gate.refused).toBe(2);
+    expect(gate.rejected).toBe(2);
   });
 
   it.each([
     ['the wall clock alone says that the term is over, as after a machine was suspended', { wallMs: 10_000 }, false],
     ['the monotonic clock alone does, as where somebody has set the wall clock', { monotonicMs: 10_000 }, false],
     ['the wall clock was set back, and the term is over', { monotonicMs: 10_000, wallMs: -3_600_000 }, false],
-  ])('when %s', async (_, { monotonicMs = 0, wallMs = 0 }: { monotonicMs?: number; wallMs?: number }, open) => {
+  ])('if %s', async (_, { monotonicMs = 0, wallMs = 0 }: { monotonicMs?: number; wallMs?: number }, open) => {
     const { gate, clocks } = await given();
     clocks.monotonicMs += monotonicMs;
     clocks.wallMs += wallMs;
@@ -107,7 +107,7 @@ describe('nothing is sent', () => {
         gate.extend(clocks.moment, 10_000);
       },
     ],
-  ])('when the term %s while the write waits for credentials', async (_, happens) => {
+  ])('if the term %s while the write waits for credentials', async (_, happens) => {
     const credentials = Promise.withResolvers<void>();
     const waited = async (): Promise<Record<string, string>> => {
       await credentials.promise;
@@ -122,8 +122,8 @@ describe('nothing is sent', () => {
   });
 });
 
-describe('what is under way at the end of a term', () => {
-  it('is awaited, where the term is given back', async () => {
+describe('a running write at the end of a term', () => {
+  it('is awaited if the term is released', async () => {
     const hold = Promise.withResolvers<void>();
     const { gate, paths } = await given({}, hold.promise);
     const written = gate.write(order);
@@ -140,14 +140,14 @@ describe('what is under way at the end of a term', () => {
     await idle;
   });
 
-  it('is given up, where it was lost', async () => {
+  it('is aborted if the term was lost', async () => {
     const { gate, paths } = await given({}, Promise.withResolvers<void>().promise);
     const written = failureOf(gate.write(order));
     await eventually('it was sent', () => paths.length === 1);
     gate.close({ giveUp: true });
     expect(await written).toMatchObject({ kind: 'aborted' });
     await gate.idle();
-    expect(gate.refused).toBe(1);
+    expect(gate.rejected).toBe(1);
   });
 });
 
@@ -175,17 +175,17 @@ describe('an order', () => {
       { ...where, verb: 'delete', version: '7' },
       { method: 'DELETE', name: 'roots', body: { preconditions: { resourceVersion: '7' } } },
     ],
-  ])('%j names what it was made from', async (sent, request) => {
-    expect(await asked(sent)).toMatchObject(request);
+  ])('%j contains the version that it was derived from', async (sent, request) => {
+    expect(await requestFor(sent)).toMatchObject(request);
   });
 
-  it.each(['update', 'patch', 'delete'] as const)('to %s without a version is refused', async (verb) => {
+  it.each(['update', 'patch', 'delete'] as const)('to %s without a version is rejected', async (verb) => {
     const sent = { ...where, verb, version: '', object: {}, fields: {} } as WriteOrder;
-    expect(await failureOf(asked(sent))).toMatchObject({ kind: 'invalid' });
+    expect(await failureOf(requestFor(sent))).toMatchObject({ kind: 'invalid' });
   });
 });
 
-it('time is what the clock says that says most', () => {
+it('elapsed time is that of the clock that shows more', () => {
   const at = { monotonicMs: 5, wallMs: 100 };
   expect(elapsedMs(at, { monotonicMs: 8, wallMs: 110 })).toBe(10);
   expect(elapsedMs(at, { monotonicMs: 8, wallMs: 50 })).toBe(3);

@@ -1,32 +1,32 @@
 /**
- * The one gate that what an elected replica writes goes through. A write begins only within the term, which is looked at in the turn in
- * which its bytes go out, and it names the version that the object was read at: what is under way when a process is stopped, and
- * comes late, changes nothing that another leader has touched (spec/kubernetes.md §2).
+ * Gate for all writes of an elected replica. A write begins only within the term, checked in the turn in which its bytes are sent, and names the
+ * version of the object that was read. So a write that is delayed, for example by a stopped process, changes nothing that another leader has written
+ * (spec/kubernetes.md §2).
  */
 import { ApiError } from '../kubernetes/api-failure.ts';
-import { apiVersionOf, type Resource } from '../kubernetes/api-resource.ts';
+import { type ApiResource, apiVersionOf } from '../kubernetes/api-resource.ts';
 import type { ApiRequest, ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
 import { elapsedMs, type Moment } from './leader-term.ts';
 
 interface WrittenObject {
-  readonly resource: Resource;
-  /** Namespace of the object; absent for one that is in none. */
+  readonly resource: ApiResource;
+  /** Absent for cluster-scoped objects. */
   readonly namespace?: string;
   readonly name: string;
 }
 
-/** What is to be written. None of them can be sent without what it was made from. */
+/** A write. Each kind names the state that it was derived from. */
 export type WriteOrder =
-  /** The object is made: `AlreadyExists` (409) where somebody has made one since. */
+  /** Creates the object; `AlreadyExists` (409) if it was created since. */
   | (WrittenObject & { readonly verb: 'create'; readonly object: Readonly<Record<string, unknown>> })
-  /** `version`: of the object as it was read; `Conflict` (409) where it is another one since. `object`: the whole of it. */
+  /** Replaces the object; `version` is the one that was read, and `Conflict` (409) results if it changed since. */
   | (WrittenObject & {
       readonly verb: 'update';
       readonly version: string;
       readonly object: Readonly<Record<string, unknown>>;
       readonly subresource?: 'status';
     })
-  /** The object is changed as by `update`; `fields` is a merge patch (RFC 7386). */
+  /** Changes the object under the same condition as `update`; `fields` is a merge patch (RFC 7386). */
   | (WrittenObject & {
       readonly verb: 'patch';
       readonly version: string;
@@ -34,8 +34,8 @@ export type WriteOrder =
       readonly subresource?: 'status';
     })
   /**
-   * Server-side apply of the whole object by {@link applier}. `version`: as in `update`, and fields of other managers are taken over. Absent: there was
-   * no such object; a field that another manager has set since is a `Conflict` (409).
+   * Server-side apply of the complete object by {@link fieldManager}. With `version`: as in `update`, and fields of other managers are taken over.
+   * Without: the object did not exist; a field that another manager has set since is a `Conflict` (409).
    */
   | (WrittenObject & {
       readonly verb: 'apply';
@@ -44,20 +44,20 @@ export type WriteOrder =
     })
   | (WrittenObject & { readonly verb: 'delete'; readonly version: string });
 
-/** Field manager of objects that are applied. */
-export const applier = 'chartpilot-gateways';
+/** Field manager of applied objects. */
+export const fieldManager = 'chartpilot-gateways';
 
 export interface WriteGateOptions {
   readonly server: Pick<ApiServer, 'request'>;
   readonly now: () => Moment;
   /**
-   * Until a write is answered; the server is told it as well. Shorter than what lies between the end of a term and the end of its Lease, so that
-   * nothing takes effect when another may lead.
+   * Limit of a response, also sent to the server. Shorter than the time between the end of a term and the end of its Lease, so that no write applies
+   * when another replica may lead.
    */
   readonly writeMs: number;
 }
 
-interface Term {
+interface WriteTerm {
   readonly ended: AbortController;
   sent: Moment;
   termMs: number;
@@ -65,67 +65,67 @@ interface Term {
 
 export class WriteGate {
   readonly #options: WriteGateOptions;
-  #term: Term | undefined;
-  #underWay = 0;
+  #term: WriteTerm | undefined;
+  #running = 0;
   readonly #idle: (() => void)[] = [];
-  /** Writes that were not sent, or given up, for they were outside the term. */
-  refused = 0;
+  /** Number of writes that were not sent or were aborted because they were outside the term. */
+  rejected = 0;
 
   constructor(options: WriteGateOptions) {
     this.#options = options;
   }
 
-  /** A term began, or goes on: a claim or renewal of the Lease that was sent then was taken. */
+  /** Starts or extends a term: a claim or renewal of the Lease sent at `sent` was accepted. */
   extend(sent: Moment, termMs: number): void {
     if (this.#term === undefined) this.#term = { ended: new AbortController(), sent, termMs };
     else Object.assign(this.#term, { sent, termMs });
   }
 
-  /** Nothing begins any more. What was sent already is awaited, unless it is to be given up: its bytes may still take effect. */
+  /** Rejects further writes. Running ones are awaited, or aborted with `giveUp`; aborted ones may still be applied. */
   close({ giveUp }: { readonly giveUp: boolean }): void {
     const term = this.#term;
     this.#term = undefined;
     if (giveUp) term?.ended.abort();
   }
 
-  /** A write would begin now. Whether one that is asked for will be sent is found out when it is. */
+  /** Reports whether a write could begin now. It is checked again when the write is sent. */
   get isOpen(): boolean {
     return this.#isWithin(this.#term);
   }
 
-  /** Settles once nothing is under way. */
+  /** Settles when no write is running. */
   async idle(): Promise<void> {
-    if (this.#underWay > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
   /**
-   * @returns the object as it is now
-   * @throws ApiError; `aborted`: it was not sent, or nobody waits for its answer, for the term has ended
+   * @returns the written object
+   * @throws ApiError; `aborted` if it was not sent, or was aborted because the term ended
    */
   async write(order: WriteOrder): Promise<KubernetesObject> {
     const term = this.#term;
-    if (term === undefined || !this.#isWithin(term)) throw this.#refuse();
-    this.#underWay++;
+    if (term === undefined || !this.#isWithin(term)) throw this.#reject();
+    this.#running++;
     try {
-      // A write must be of this term: one that waited for a connection until the next term was made of what was known before.
+      // The write must be of this term: one that waited until the next term is based on old state.
       const permit = (): boolean => this.#term === term && this.#isWithin(term);
       const request = { ...requestOf(order), permit, timeoutMs: this.#options.writeMs };
       return await this.#options.server.request(request, term.ended.signal);
     } catch (error) {
-      if (error instanceof ApiError && error.failure.kind === 'aborted') this.refused++;
+      if (error instanceof ApiError && error.failure.kind === 'aborted') this.rejected++;
       throw error;
     } finally {
-      this.#underWay--;
-      if (this.#underWay === 0) for (const resolve of this.#idle.splice(0)) resolve();
+      this.#running--;
+      if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve();
     }
   }
 
-  #isWithin(term: Term | undefined): boolean {
+  #isWithin(term: WriteTerm | undefined): boolean {
     return term !== undefined && elapsedMs(term.sent, this.#options.now()) < term.termMs;
   }
 
-  #refuse(): ApiError {
-    this.refused++;
+  #reject(): ApiError {
+    this.rejected++;
     return new ApiError({ kind: 'aborted', message: 'this replica is not the leader' });
   }
 }
@@ -133,9 +133,9 @@ export class WriteGate {
 export function requestOf(order: WriteOrder): ApiRequest {
   const { verb, resource, namespace, name } = order;
   const where = { resource, ...(namespace !== undefined && { namespace }) };
-  const metadata = (of: Readonly<Record<string, unknown>>, own: object): object => ({
+  const metadata = (of: Readonly<Record<string, unknown>>, overrides: object): object => ({
     ...(typeof of.metadata === 'object' && of.metadata),
-    ...own,
+    ...overrides,
   });
   const typed = { apiVersion: apiVersionOf(resource), kind: resource.kind };
   switch (verb) {
@@ -147,7 +147,7 @@ export function requestOf(order: WriteOrder): ApiRequest {
     case 'update': {
       const { object, version, subresource } = order;
       const named = metadata(object, {
-        ...{ name, resourceVersion: known(version) },
+        ...{ name, resourceVersion: requireVersion(version) },
         ...(namespace !== undefined && { namespace }),
       });
       const body = { ...object, ...typed, metadata: named };
@@ -155,7 +155,7 @@ export function requestOf(order: WriteOrder): ApiRequest {
     }
     case 'patch': {
       const { fields, version, subresource } = order;
-      const body = { ...fields, metadata: metadata(fields, { resourceVersion: known(version) }) };
+      const body = { ...fields, metadata: metadata(fields, { resourceVersion: requireVersion(version) }) };
       return {
         method: 'PATCH',
         patch: 'merge',
@@ -167,21 +167,21 @@ export function requestOf(order: WriteOrder): ApiRequest {
     }
     case 'apply': {
       const { object, version } = order;
-      const read = version === undefined ? {} : { resourceVersion: known(version) };
+      const read = version === undefined ? {} : { resourceVersion: requireVersion(version) };
       const body = { ...object, ...typed, metadata: metadata(object, read) };
-      const query = { fieldManager: applier, force: `${version !== undefined}` };
+      const query = { fieldManager: fieldManager, force: `${version !== undefined}` };
       return { method: 'PATCH', patch: 'apply', ...where, name, body, query };
     }
     case 'delete': {
-      const preconditions = { resourceVersion: known(order.version) };
+      const preconditions = { resourceVersion: requireVersion(order.version) };
       const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions };
       return { method: 'DELETE', ...where, name, body };
     }
   }
 }
 
-/** The version, which must be known: a write without one would be for whatever is there. */
-function known(version: string): string {
+/** An empty version is rejected, because the write would apply to any state. */
+function requireVersion(version: string): string {
   if (version === '')
     throw new ApiError({ kind: 'invalid', message: 'a write must have the resourceVersion that was read' });
   return version;

@@ -50,8 +50,8 @@ export async function readOfflineMesh(files: MeshFiles): Promise<OfflineMesh> {
   const state = new MeshState({ settings, directory, domain, clusterId, registries, registryOptions, features });
   state.computeServices();
   const context = state.publishContext({ forced: true, changed: [] });
-  const { byKey, standIns } = directory.snapshot;
-  warnings.push(...standIns.map((config) => standInText(config, context.mesh.rootNamespace)));
+  const { byKey, placeholders } = directory.snapshot;
+  warnings.push(...placeholders.map((config) => standInText(config, context.mesh.rootNamespace)));
   return { context, warnings, configOf: (key) => byKey.get(configKeyText(key as Config)) };
 }
 

@@ -5,9 +5,9 @@ import { messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { statusOf } from '../kubernetes/api-failure.ts';
 import {
+  type ApiResource,
   customResourceDefinitions,
   mutatingWebhookConfigurations,
-  type Resource,
   resourceOf,
   validatingWebhookConfigurations,
 } from '../kubernetes/api-resource.ts';
@@ -112,16 +112,16 @@ export interface InstalledFacts {
 }
 
 const core = { group: '', version: 'v1', namespaced: true } as const;
-const pods: Resource = { ...core, plural: 'pods', kind: 'Pod' };
-const nodes: Resource = { ...core, plural: 'nodes', kind: 'Node', namespaced: false };
-const deployments: Resource = { ...core, group: 'apps', plural: 'deployments', kind: 'Deployment' };
-const accessReviews: Resource = {
+const pods: ApiResource = { ...core, plural: 'pods', kind: 'Pod' };
+const nodes: ApiResource = { ...core, plural: 'nodes', kind: 'Node', namespaced: false };
+const deployments: ApiResource = { ...core, group: 'apps', plural: 'deployments', kind: 'Deployment' };
+const accessReviews: ApiResource = {
   ...{ group: 'authorization.k8s.io', version: 'v1', namespaced: false },
   ...{ plural: 'selfsubjectaccessreviews', kind: 'SelfSubjectAccessReview' },
 };
 /** Resources that are no lists of objects. */
-const serverVersion: Resource = { ...core, plural: 'version', kind: 'Info', namespaced: false, path: '/version' };
-const apiGroups: Resource = { ...core, plural: 'apis', kind: 'APIGroupList', namespaced: false, path: '/apis' };
+const serverVersion: ApiResource = { ...core, plural: 'version', kind: 'Info', namespaced: false, path: '/version' };
+const apiGroups: ApiResource = { ...core, plural: 'apis', kind: 'APIGroupList', namespaced: false, path: '/apis' };
 
 const pageSize = '200';
 /** A cluster with more objects of a kind is checked in part: the command has a bounded duration. */
@@ -223,7 +223,7 @@ export class FactReader {
   }
 
   /** Whole objects: informers keep only what the control plane reads of them. */
-  #list(resource: Resource, namespace?: string, labelSelector?: string): Promise<Read<readonly KubernetesObject[]>> {
+  #list(resource: ApiResource, namespace?: string, labelSelector?: string): Promise<Read<readonly KubernetesObject[]>> {
     return this.#read(resource.plural, async () => {
       const found: KubernetesObject[] = [];
       let next = '';

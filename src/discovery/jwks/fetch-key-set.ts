@@ -1,12 +1,12 @@
-/** Asks an issuer of tokens for its keys (RFC 7517), by their address or by OpenID Connect Discovery. */
+/** Fetches the keys of a token issuer (RFC 7517), from their URL or by OpenID Connect Discovery. */
 import { maxKeys } from '../../model/kinds/policies/request-authentication.ts';
 import { CodedError, messageOf, reasonError } from '../../runtime/errors.ts';
 import { boundedText } from '../../runtime/fences/bounded-text.ts';
 import type { Fetch } from '../../runtime/fences/guarded-fetch.ts';
 import { isObject } from '../../runtime/json-object.ts';
-import { inOrder } from './key-order.ts';
+import { sortedKeySet } from './key-order.ts';
 
-/** Where a key set is: its own address, or its issuer, whose metadata says it. */
+/** URL of a key set, or of an issuer whose metadata contains it. */
 export interface KeyAddress {
   readonly kind: 'keys' | 'issuer';
   readonly url: string;
@@ -19,26 +19,26 @@ export interface FetchOptions {
   readonly fetch: Fetch;
 }
 
-/** Issuers have a few keys; who sends more than this is none. */
+/** Issuers have a few keys. */
 const maxBytes = 1024 * 1024;
 
 /**
- * @returns the key set as text, the same for the same keys in whatever order
+ * @returns the key set as text, independent of the order of its keys
  * @throws CodedError KEY_SET_UNAVAILABLE
  */
 export async function fetchKeySet({ kind, url }: KeyAddress, options: FetchOptions): Promise<string> {
   const timeout = AbortSignal.timeout(options.timeoutMs);
-  const ask = (address: string): Promise<unknown> =>
+  const fetchJson = (address: string): Promise<unknown> =>
     readJson(address, { ...options, signal: AbortSignal.any([options.signal, timeout]) });
   try {
-    const answer = await ask(kind === 'keys' ? url : keysOfIssuer(await ask(discoveryUrl(url)), url));
-    if (!isObject(answer) || !Array.isArray(answer.keys)) throw unavailable('response must be a JSON Web Key Set');
-    const keys = answer.keys.filter((key) => isObject(key) && typeof key.kty === 'string');
-    // With no key Envoy would refuse every token: the keys from before are better.
+    const keySet = await fetchJson(kind === 'keys' ? url : keysOfIssuer(await fetchJson(discoveryUrl(url)), url));
+    if (!isObject(keySet) || !Array.isArray(keySet.keys)) throw unavailable('response must be a JSON Web Key Set');
+    const keys = keySet.keys.filter((key) => isObject(key) && typeof key.kty === 'string');
+    // Without a key Envoy would reject every token, so the previous keys are kept.
     if (keys.length === 0) throw unavailable('the JSON Web Key Set has no keys');
     if (keys.length > maxKeys)
       throw unavailable(`the JSON Web Key Set must have at most ${maxKeys} keys, got ${keys.length}`);
-    return inOrder(keys);
+    return sortedKeySet(keys);
   } catch (error) {
     if (timeout.aborted) throw unavailable(`no response within ${options.timeoutMs} ms`);
     throw unavailable(messageOf(error), error);

@@ -1,4 +1,4 @@
-/** Effects of the chart `key-set`: keys of one issuer. */
+/** Effects of the chart `key-set`: fetches the keys of one issuer. */
 import { fromPromise } from 'xstate';
 import { type IssuerAnswer, keySetMachine } from '../../../machines/discovery/jwks/key-set.machine.ts';
 import type { KeySets } from './key-sets.ts';
@@ -7,7 +7,7 @@ export function keySetWithEffects(keySets: KeySets) {
   return keySetMachine.provide({
     actors: {
       fetchKeySet: fromPromise<IssuerAnswer, { source: string; timeoutMs: number }>(({ input, signal }) =>
-        keySets.ask(input.source, input.timeoutMs, signal),
+        keySets.fetchOutcome(input.source, input.timeoutMs, signal),
       ),
     },
   });

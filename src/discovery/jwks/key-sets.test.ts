@@ -13,22 +13,22 @@ import { KeySets } from './key-sets.ts';
 const one = { kty: 'EC', kid: 'one' };
 const two = { kty: 'EC', kid: 'two' };
 
-/** An issuer on the loopback interface; each path answers with its text, or with a status. */
-let answers: Record<string, string | number> = {};
+/** An issuer on the loopback interface. Each path responds with its text or status. */
+let responses: Record<string, string | number> = {};
 let server: Server;
-let asked: (string | undefined)[] = [];
+let requested: (string | undefined)[] = [];
 let origin = '';
 
 beforeEach(async () => {
-  answers = { '/keys': JSON.stringify({ keys: [one, two] }) };
-  asked = [];
+  responses = { '/keys': JSON.stringify({ keys: [one, two] }) };
+  requested = [];
   server = createServer((request, response) => {
-    asked.push(request.url);
-    const answer = answers[request.url ?? ''] ?? 404;
-    // 0: never.
-    if (answer === 0) return;
-    if (typeof answer === 'number') response.statusCode = answer;
-    response.end(typeof answer === 'string' ? answer : '');
+    requested.push(request.url);
+    const reply = responses[request.url ?? ''] ?? 404;
+    // 0: no response.
+    if (reply === 0) return;
+    if (typeof reply === 'number') response.statusCode = reply;
+    response.end(typeof reply === 'string' ? reply : '');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -42,7 +42,7 @@ afterEach(() => {
 const stay = new AbortController().signal;
 const newKeySets = (): KeySets => new KeySets(guardedFetch(new BlockedAddresses({ allowed: ['127.0.0.0/8'] })));
 
-function asking(name: string, ...jwtRules: JwtRule[]): Config<RequestAuthentication> {
+function policyWith(name: string, ...jwtRules: JwtRule[]): Config<RequestAuthentication> {
   return {
     kind: 'RequestAuthentication',
     apiVersion: 'security.istio.io/v1',
@@ -51,11 +51,15 @@ function asking(name: string, ...jwtRules: JwtRule[]): Config<RequestAuthenticat
   };
 }
 
-describe('what is asked for', () => {
-  it('is each key set once, with the longest time limit of its users; keys in an object are not asked for', async () => {
+describe('key sets to fetch', () => {
+  it('contain each key set once, with the longest timeout of its users, and none that is inline', async () => {
     const sources = await newKeySets().sourcesOf([
-      asking('a', { issuer: 'i', jwksUri: 'https://id.test/keys' }, { issuer: 'x', jwks: '{}' }),
-      asking('b', { issuer: 'i', jwksUri: 'https://id.test/keys', timeoutMs: 9_000 }, { issuer: 'https://id.test' }),
+      policyWith('a', { issuer: 'i', jwksUri: 'https://id.test/keys' }, { issuer: 'x', jwks: '{}' }),
+      policyWith(
+        'b',
+        { issuer: 'i', jwksUri: 'https://id.test/keys', timeoutMs: 9_000 },
+        { issuer: 'https://id.test' },
+      ),
     ]);
     const [a, b] = ['RequestAuthentication/shop/a', 'RequestAuthentication/shop/b'];
     expect(sources).toEqual([
@@ -64,19 +68,19 @@ describe('what is asked for', () => {
     ]);
   });
 
-  it('is named without what may be secret in its address, and yet by a name of its own', async () => {
+  it('have unique names without the secret parts of their URLs', async () => {
     const urls = ['https://me:pass@id.test/keys', 'https://id.test/keys?token=1', 'https://id.test/keys?token=2'];
-    const found = await newKeySets().sourcesOf(urls.map((jwksUri) => asking('a', { issuer: '', jwksUri })));
+    const found = await newKeySets().sourcesOf(urls.map((jwksUri) => policyWith('a', { issuer: '', jwksUri })));
     const names = found.map(({ source }) => source);
     expect(names.join(' ')).not.toMatch(/pass|token/);
     expect(new Set(names).size).toBe(3);
   });
 });
 
-describe('the objects', () => {
-  it('get the keys that were fetched, and are the same objects while the keys are the same', async () => {
+describe('RequestAuthentications', () => {
+  it('get the fetched keys, and keep their identity while the keys are the same', async () => {
     const keySets = newKeySets();
-    const object = asking('a', { issuer: 'i', jwksUri: `${origin}/keys` }, { issuer: 'x', jwks: '{"keys":[]}' });
+    const object = policyWith('a', { issuer: 'i', jwksUri: `${origin}/keys` }, { issuer: 'x', jwks: '{"keys":[]}' });
     const set = configSetOf([object]);
     const [{ source }] = (await keySets.sourcesOf([object])) as [KeySource];
     expect(keySets.resolve(set).RequestAuthentication).toEqual([object]);
@@ -86,23 +90,23 @@ describe('the objects', () => {
       JSON.stringify({ keys: [one, two] }),
       '{"keys":[]}',
     ]);
-    answers['/keys'] = JSON.stringify({ keys: [two, one] }, undefined, 2);
+    responses['/keys'] = JSON.stringify({ keys: [two, one] }, undefined, 2);
     expect(await keySets.fetch(source, 1_000, stay)).toEqual(first);
     expect(keySets.resolve(set).RequestAuthentication[0]).toBe(resolved);
-    answers['/keys'] = JSON.stringify({ keys: [two] });
+    responses['/keys'] = JSON.stringify({ keys: [two] });
     expect((await keySets.fetch(source, 1_000, stay)).version).not.toBe(first.version);
     expect(keySets.resolve(set).RequestAuthentication[0]!.spec.jwtRules[0]!.jwks).toBe(JSON.stringify({ keys: [two] }));
     expect(keySets.counts).toEqual({ success: 3, failure: 0 });
   });
 
-  it('keep the last keys whatever the issuer does, until nobody asks for them', async () => {
+  it('keep the last keys, whatever the issuer does, until no object uses them', async () => {
     const keySets = newKeySets();
-    const object = asking('a', { issuer: 'i', jwksUri: `${origin}/keys` });
+    const object = policyWith('a', { issuer: 'i', jwksUri: `${origin}/keys` });
     const set = configSetOf([object]);
     const [{ source }] = (await keySets.sourcesOf([object])) as [KeySource];
     await keySets.fetch(source, 1_000, stay);
     const resolved = keySets.resolve(set).RequestAuthentication[0];
-    answers['/keys'] = 500;
+    responses['/keys'] = 500;
     await expect(keySets.fetch(source, 1_000, stay)).rejects.toThrow('HTTP status 500');
     expect(keySets.resolve(set).RequestAuthentication[0]).toBe(resolved);
     expect(keySets.counts).toEqual({ success: 1, failure: 1 });
@@ -115,14 +119,14 @@ describe('the objects', () => {
 describe('an issuer', () => {
   const fetched = async (rule: JwtRule, timeoutMs = 1_000): Promise<string | undefined> => {
     const keySets = newKeySets();
-    const object = asking('a', rule);
+    const object = policyWith('a', rule);
     const [{ source }] = (await keySets.sourcesOf([object])) as [KeySource];
     await keySets.fetch(source, timeoutMs, stay);
     return keySets.resolve(configSetOf([object])).RequestAuthentication[0]!.spec.jwtRules[0]!.jwks;
   };
 
-  it('says where its keys are', async () => {
-    answers['/.well-known/openid-configuration'] = JSON.stringify({ jwks_uri: `${origin}/keys` });
+  it('provides the URL of its keys', async () => {
+    responses['/.well-known/openid-configuration'] = JSON.stringify({ jwks_uri: `${origin}/keys` });
     expect(await fetched({ issuer: origin })).toContain('"two"');
     expect(await fetched({ issuer: `${origin}/` })).toContain('"two"');
   });
@@ -135,7 +139,7 @@ describe('an issuer', () => {
       /^HTTP status 404 \[KEY_SET_UNAVAILABLE\]$/,
     ],
     ['is not there', () => ({ issuer: '', jwksUri: 'http://127.0.0.1:1/keys' }), /ECONNREFUSED|bad port/],
-  ] as const)('has no keys when it %s', async (_, rule, reason) => {
+  ] as const)('has no keys if it %s', async (_, rule, reason) => {
     await expect(fetched(rule())).rejects.toThrow(reason);
   });
 
@@ -151,36 +155,36 @@ describe('an issuer', () => {
     ],
     ['too much', JSON.stringify({ keys: [{ kty: 'x'.repeat(1_100_000) }] }), /response exceeds/],
     ['nothing for a long time', 0, /within 50 ms \[KEY_SET_UNAVAILABLE\]$/],
-  ])('has no keys when it answers %s', async (_, answer, reason) => {
-    answers['/keys'] = answer;
-    await expect(fetched({ issuer: '', jwksUri: `${origin}/keys` }, answer === 0 ? 50 : 5_000)).rejects.toThrow(reason);
+  ])('has no keys if it responds with %s', async (_, body, reason) => {
+    responses['/keys'] = body;
+    await expect(fetched({ issuer: '', jwksUri: `${origin}/keys` }, body === 0 ? 50 : 5_000)).rejects.toThrow(reason);
   });
 });
 
 describe('addresses of this host', () => {
-  it('are not fetched from unless a setting permits it', async () => {
+  it('are not fetched unless a setting permits it', async () => {
     const keySets = new KeySets();
-    const [{ source }] = (await keySets.sourcesOf([asking('a', { issuer: 'i', jwksUri: `${origin}/keys` })])) as [
+    const [{ source }] = (await keySets.sourcesOf([policyWith('a', { issuer: 'i', jwksUri: `${origin}/keys` })])) as [
       KeySource,
     ];
     await expect(keySets.fetch(source, 1_000, stay)).rejects.toThrow(
       'host 127.0.0.1 is a loopback address and not in ALLOWED_CIDRS_IN_JWKS_URIS',
     );
-    expect(asked).toEqual([]);
+    expect(requested).toEqual([]);
   });
 
-  it('are not fetched from when the metadata of an issuer names them', async () => {
-    answers['/.well-known/openid-configuration'] = JSON.stringify({
+  it('are not fetched if the metadata of an issuer names them', async () => {
+    responses['/.well-known/openid-configuration'] = JSON.stringify({
       jwks_uri: origin.replace('127.0.0.1', '127.0.0.2'),
     });
     const keySets = new KeySets(guardedFetch(new BlockedAddresses({ allowed: ['127.0.0.1'] })));
-    const [{ source }] = (await keySets.sourcesOf([asking('a', { issuer: origin })])) as [KeySource];
+    const [{ source }] = (await keySets.sourcesOf([policyWith('a', { issuer: origin })])) as [KeySource];
     await expect(keySets.fetch(source, 1_000, stay)).rejects.toThrow('host 127.0.0.2 is a loopback address');
-    expect(asked).toEqual(['/.well-known/openid-configuration']);
+    expect(requested).toEqual(['/.well-known/openid-configuration']);
   });
 });
 
-it('reports an object with issuers beyond the limit of its namespace once, and that it no longer is', async () => {
+it('an object with issuers beyond the limit of its namespace is reported once, and again when it no longer is', async () => {
   const object = (name: string, issuers: number): Config<RequestAuthentication> =>
     givenObject('RequestAuthentication', 'mallory', name, {
       jwtRules: Array.from({ length: issuers }, (_, index) => ({ issuer: `https://idp.test/${name}/${index}` })),
@@ -194,7 +198,7 @@ it('reports an object with issuers beyond the limit of its namespace once, and t
   expect(reported.splice(0)).toEqual([
     'RequestAuthentication/mallory/c: has issuers beyond the limit of 200 in its namespace, whose tokens are rejected (LIMIT_EXCEEDED): remove issuers that are not needed',
   ]);
-  // A new version of the object needs the condition in its status as well.
+  // A new version of the object needs the condition in its status, too.
   await keys.sourcesOf([...objects.slice(0, 2), object('c', 100)]);
   expect(reported.splice(0)).toEqual([expect.stringMatching(/mallory\/c: .*LIMIT_EXCEEDED/)]);
   await keys.sourcesOf(objects.slice(1));

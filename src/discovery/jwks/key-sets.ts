@@ -1,4 +1,4 @@
-/** Key sets of issuers that RequestAuthentications name by an address: fetched, kept, and put into the objects. */
+/** Key sets that RequestAuthentications name by URL: fetches and keeps them, and adds them to the objects. */
 
 import type { KeySource } from '../../../machines/discovery/jwks/jwks.machine.ts';
 import type { IssuerAnswer } from '../../../machines/discovery/jwks/key-set.machine.ts';
@@ -16,24 +16,24 @@ import { hashOf, keySourceOf, selectKeySources } from './key-sources.ts';
 
 type Warn = (fields: Readonly<Record<string, string | number>>) => void;
 
-/** An object with what it got, as long as that is the same. */
+/** An object with its keys, kept while both are the same. */
 interface Resolved {
   readonly keys: readonly (string | undefined)[];
   readonly config: Config<RequestAuthentication>;
 }
 
-/** An object with issuers beyond a limit, which takes effect as it was given. */
+/** An object with issuers beyond a limit. The object itself applies unchanged. */
 export interface LimitedIssuers {
   readonly original: Config;
   readonly config: Config;
   readonly problem: ConfigProblem;
 }
 
-/** `undefined`: the issuers of the object are within the limits again. */
+/** `limited` is `undefined` if the issuers of the object are within the limits again. */
 export type IssuerLimitListener = (key: string, limited: LimitedIssuers | undefined) => void;
 
 export class KeySets {
-  /** How often issuers were asked, and what came of it. */
+  /** Fetches by outcome. */
   readonly counts = { success: 0, failure: 0 };
   readonly #fetch: Fetch;
   readonly #warn: Warn;
@@ -57,47 +57,47 @@ export class KeySets {
     return sources;
   }
 
-  /** Called with each object whose issuers are beyond a limit, and with each whose issuers no longer are. */
+  /** Called for each object whose issuers exceed a limit, and for each whose issuers no longer do. */
   onLimited(listener: IssuerLimitListener): void {
     this.#limitListeners.push(listener);
   }
 
-  /** Once for every change: objects beyond a limit stay there until somebody edits them. */
+  /** Reports changes only: objects stay beyond a limit until they are edited. */
   #reportRejected(reasons: ReadonlyMap<string, string>, configs: readonly Config[]): void {
-    const before = this.#rejected;
+    const previous = this.#rejected;
     const now = new Map<string, LimitedIssuers>();
     for (const config of configs) {
       const key = configKeyText(config);
       const reason = reasons.get(key);
       if (reason === undefined) continue;
-      const known = before.get(key);
+      const known = previous.get(key);
       const isKnown = known?.original === config && known.problem.message === reason;
       now.set(key, isKnown ? known : limitedIssuers(config, reason));
     }
-    const [first] = [...now].filter(([key, { problem }]) => before.get(key)?.problem.message !== problem.message);
+    const [first] = [...now].filter(([key, { problem }]) => previous.get(key)?.problem.message !== problem.message);
     if (first !== undefined) {
       const [object, { problem }] = first;
       const fields = { object, count: now.size, reason: problem.message };
       this.#warn(fields);
     }
-    for (const key of new Set([...before.keys(), ...now.keys()])) {
-      if (before.get(key) === now.get(key)) continue;
+    for (const key of new Set([...previous.keys(), ...now.keys()])) {
+      if (previous.get(key) === now.get(key)) continue;
       for (const listener of this.#limitListeners) listener(key, now.get(key));
     }
     this.#rejected = now;
   }
 
   /**
-   * Asks an issuer, and keeps what it answers.
+   * Fetches and keeps the keys of an issuer.
    *
-   * @throws Error with what to tell people
+   * @throws Error with the reason
    */
   async fetch(source: string, timeoutMs: number, signal: AbortSignal): Promise<{ version: string }> {
     const address = this.#addresses.get(source);
     if (address === undefined) throw new Error('no object uses this issuer any longer');
     try {
       const keys = await fetchKeySet(address, { timeoutMs, signal, fetch: this.#fetch });
-      // Stopped meanwhile: nobody asks for it any more.
+      // After an abort no object uses the issuer.
       if (!signal.aborted) this.#keys.set(source, keys);
       this.counts.success++;
       return { version: hashOf(keys) };
@@ -107,8 +107,8 @@ export class KeySets {
     }
   }
 
-  /** Does what {@link KeySets.fetch} does; what that throws is an answer here. */
-  async ask(source: string, timeoutMs: number, signal: AbortSignal): Promise<IssuerAnswer> {
+  /** As {@link KeySets.fetch}, with a failure as a result. */
+  async fetchOutcome(source: string, timeoutMs: number, signal: AbortSignal): Promise<IssuerAnswer> {
     try {
       return { outcome: 'fetched', ...(await this.fetch(source, timeoutMs, signal)) };
     } catch (error) {
@@ -116,7 +116,7 @@ export class KeySets {
     }
   }
 
-  /** The objects with the keys that were fetched for them. An object is the same one while its keys are. */
+  /** Adds the fetched keys to the objects. An object keeps its identity while its keys are the same. */
   resolve(set: ConfigSet): ConfigSet {
     const configs = set.RequestAuthentication;
     if (configs.length === 0) return set;

@@ -17,7 +17,7 @@ const rules = (tenant: string, count: number): JwtRule[] =>
   Array.from({ length: count }, (_, i) => ({ issuer: '', jwksUri: `https://${tenant}.test/${i}` }));
 const select = (...configs: Config<RequestAuthentication>[]) => atOnce(selectKeySources(configs));
 
-describe('key sets that are fetched', () => {
+describe('fetched key sets', () => {
   it('are the first ones of a namespace up to its limit, and objects with others are reported', () => {
     const first = naming('mallory', 'first', rules('a', maxSourcesOfNamespace));
     const second = naming('mallory', 'second', rules('b', 3));
@@ -29,7 +29,7 @@ describe('key sets that are fetched', () => {
     expect(addresses.has('https://b.test/0')).toBe(false);
   });
 
-  it('are shared between namespaces in turns when the mesh has too many: who names few has all of them', () => {
+  it('are shared between namespaces in turns when the mesh has too many, so that a namespace with few has all of them', () => {
     const greedy = Array.from({ length: 20 }, (_, i) =>
       naming(`mallory-${i}`, 'jwt', rules(`mallory-${i}`, maxSourcesOfNamespace)),
     );
@@ -40,19 +40,19 @@ describe('key sets that are fetched', () => {
     expect(rejected.get('RequestAuthentication/mallory-0/jwt')).toContain(`${maxSourcesOfMesh} in the mesh`);
   });
 
-  it('that a namespace shares with one beyond its limit are fetched', () => {
+  it('include those that a namespace shares with one beyond its limit', () => {
     const greedy = naming('mallory', 'a', [...rules('a', maxSourcesOfNamespace), ...rules('shared', 1)]);
     const { sources, rejected } = select(greedy, naming('bank', 'jwt', rules('shared', 1)));
     expect(sources.map(({ source }) => source)).toContain('https://shared.test/0');
     expect(rejected.size).toBe(0);
   });
 
-  it('are waited for half a minute at most, whatever an object says', () => {
+  it('have a timeout of at most half a minute, whatever an object specifies', () => {
     const [source] = select(naming('a', 'b', [{ ...rules('a', 1)[0]!, timeoutMs: 3_600_000 }])).sources;
     expect(source?.timeoutMs).toBe(30_000);
   });
 
-  it('are found in steps, with one for each rule', () => {
+  it('are selected in steps, one for each rule', () => {
     const steps = selectKeySources([naming('a', 'b', rules('a', 50))]);
     let count = 0;
     while (steps.next().done !== true) count++;

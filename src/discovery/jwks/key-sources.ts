@@ -1,4 +1,4 @@
-/** Which key sets RequestAuthentications name, and which of them are fetched: what one namespace may name is limited. */
+/** Key sets that RequestAuthentications name, and the subset that is fetched: the number of a namespace is limited. */
 import { createHash } from 'node:crypto';
 import type { KeySource } from '../../../machines/discovery/jwks/jwks.machine.ts';
 import { type Config, configKeyText } from '../../model/config/config.ts';
@@ -10,9 +10,9 @@ import {
 import type { Steps } from '../../runtime/turns.ts';
 import type { KeyAddress } from './fetch-key-set.ts';
 
-/** Key sets that the objects of one namespace may name. */
+/** Maximum key sets of the objects of one namespace. */
 export const maxSourcesOfNamespace = 200;
-/** Key sets of all namespaces together. Each has an actor and is fetched every 20 minutes. */
+/** Maximum key sets of all namespaces. Each has an actor and is fetched every 20 minutes. */
 export const maxSourcesOfMesh = 1_000;
 
 const defaultTimeoutMs = 5_000;
@@ -20,7 +20,7 @@ const defaultTimeoutMs = 5_000;
 export interface KeySourceSelection {
   readonly sources: KeySource[];
   readonly addresses: ReadonlyMap<string, KeyAddress>;
-  /** Objects with issuers beyond a limit, and what the limit is: their keys are not fetched, so that their tokens are rejected. */
+  /** Reason by object key, for objects with issuers beyond a limit. Their keys are not fetched, so that their tokens are rejected. */
   readonly rejected: ReadonlyMap<string, string>;
 }
 
@@ -31,8 +31,8 @@ interface Named {
 }
 
 /**
- * The key sets that these objects name, each once. A namespace has the first ones of its objects, in their order, and namespaces share
- * the limit of the mesh in turns: one that names many takes no place from one that names few.
+ * The unique key sets of these objects. A namespace gets the first ones in the order of its objects, and namespaces share the limit of the mesh in
+ * turns, so that one with many takes none from one with few.
  */
 export function* selectKeySources(configs: readonly Config<RequestAuthentication>[]): Steps<KeySourceSelection> {
   const named = new Map<string, Named>();
@@ -45,7 +45,6 @@ export function* selectKeySources(configs: readonly Config<RequestAuthentication
       if (source === undefined) continue;
       const known = named.get(source.name) ?? { address: source.address, users: new Set(), timeoutMs: 0 };
       known.users.add(user);
-      // The longest timeout among its users counts.
       known.timeoutMs = Math.max(known.timeoutMs, Math.min(rule.timeoutMs ?? defaultTimeoutMs, maxFetchTimeoutMs));
       named.set(source.name, known);
       const ofNamespace = byNamespace.get(config.namespace) ?? new Set();
@@ -90,10 +89,10 @@ export interface NamedKeySource {
   readonly name: string;
 }
 
-/** Objects are resolved for every push context, and their rules stay the same. */
+/** Cached, because objects are resolved for every push context and their rules do not change. */
 const sourcesOfRules = new WeakMap<JwtRule, NamedKeySource>();
 
-/** The key set that a rule names; `undefined` for a rule that contains its keys. */
+/** The key set that a rule names, or `undefined` for a rule with inline keys. */
 export function keySourceOf(rule: JwtRule): NamedKeySource | undefined {
   const { jwks, jwksUri, issuer } = rule;
   if (jwks !== undefined) return undefined;
@@ -105,7 +104,7 @@ export function keySourceOf(rule: JwtRule): NamedKeySource | undefined {
   return source;
 }
 
-/** What stands for an address in events and logs: without what may be secret in it, and yet one for each. */
+/** Name of a URL in events and logs: without secret parts, and unique. */
 function nameOf({ kind, url }: KeyAddress): string {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   const role = kind === 'issuer' ? 'issuer ' : '';

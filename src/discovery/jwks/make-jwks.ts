@@ -1,4 +1,4 @@
-/** Keys of token issuers: the key sets that objects name by an address, and the actor that fetches them. */
+/** Keys of token issuers: the key sets that objects name by URL, and the actor that fetches them. */
 import type { BlockedAddresses } from '../../runtime/fences/blocked-addresses.ts';
 import { guardedFetch } from '../../runtime/fences/guarded-fetch.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -8,7 +8,7 @@ import { KeySets } from './key-sets.ts';
 export interface JwksParts {
   /** Addresses from which no key set is fetched. */
   readonly addresses: BlockedAddresses;
-  /** RequestAuthentications that apply now. */
+  /** The current RequestAuthentications. */
   readonly policies: () => Parameters<KeySets['sourcesOf']>[0];
   readonly log: Logger;
 }

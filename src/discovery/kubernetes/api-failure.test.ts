@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { failureOfStatus } from './api-failure.ts';
 
-describe('the failure that a Status says', () => {
-  it('has its code, reason, causes and message', () => {
+describe('the failure of a Kubernetes Status', () => {
+  it('has the code, reason, causes and message of the Status', () => {
     const status = {
       code: 504,
       reason: 'Timeout',
@@ -19,7 +19,7 @@ describe('the failure that a Status says', () => {
     });
   });
 
-  it('is what HTTP says where the body says nothing', () => {
+  it('falls back to the HTTP status if the body has none', () => {
     expect(failureOfStatus({}, 503)).toEqual({
       kind: 'status',
       code: 503,
@@ -30,7 +30,7 @@ describe('the failure that a Status says', () => {
     expect(failureOfStatus({}, 429, '7')).toMatchObject({ code: 429, retryAfterMs: 7_000 });
   });
 
-  it('is bounded, whatever a hostile server writes', () => {
+  it('has bounded texts, whatever a hostile server sends', () => {
     const hostile = failureOfStatus(
       {
         code: '410',

@@ -1,33 +1,33 @@
-/** Why a request to an API server failed: plain data, as charts take it. */
+/** Reason for which a request to an API server failed, as plain data for charts. */
 import { CodedError, type ErrorCode, withCode } from '../../runtime/errors.ts';
 
 export type ApiFailure =
-  /** It answered, with an error of its own, as HTTP status or in a watch as an event. */
+  /** The server responded with an error, as HTTP status or as an event of a watch. */
   | {
       readonly kind: 'status';
-      /** As in HTTP. */
+      /** HTTP status code. */
       readonly code: number;
-      /** Of the Kubernetes Status, as `Expired`, `NotFound`, `AlreadyExists`, `TooManyRequests`; empty when it says none. */
+      /** Reason of the Kubernetes Status, such as `Expired`, `NotFound`, `AlreadyExists`, `TooManyRequests`; empty if it has none. */
       readonly reason: string;
       readonly message: string;
-      /** Reasons of the Status' causes: `ResourceVersionTooLarge` comes so. */
+      /** Reasons of the causes of the Status, such as `ResourceVersionTooLarge`. */
       readonly causes: readonly string[];
-      /** The least time until the next try, bounded; absent when it says none. */
+      /** Minimum delay before a retry, bounded; absent if not specified. */
       readonly retryAfterMs?: number;
     }
-  /** No connection: refused, no route, no such name, no TLS with what it presents. */
+  /** No connection: refused, no route, name not found, TLS failed. */
   | { readonly kind: 'unreachable'; readonly message: string }
-  /** The connection is being ended (GOAWAY) and took no more: the next try has a connection of its own. No fault. */
+  /** The connection is shutting down (GOAWAY) and accepted no more streams. The next attempt uses a new connection; not a fault. */
   | { readonly kind: 'going away'; readonly message: string }
-  /** The connection or stream ended in the middle. */
+  /** The connection or stream ended early. */
   | { readonly kind: 'closed'; readonly message: string }
-  /** No answer within the limit. */
+  /** No response within the limit. */
   | { readonly kind: 'timeout'; readonly message: string }
-  /** It answered what no API server answers: no JSON, a line without end, a redirect. */
+  /** Not a response of an API server: no JSON, an unbounded line, a redirect. */
   | { readonly kind: 'invalid'; readonly message: string }
-  /** There are no credentials to ask with: no token file, a plugin that fails. */
+  /** No credentials: no token file, or a failing plugin. */
   | { readonly kind: 'credentials'; readonly message: string }
-  /** Its signal was aborted, or the permit of a write was refused: nobody waits for it. */
+  /** The signal was aborted, or the permit of a write was denied. No caller waits for the result. */
   | { readonly kind: 'aborted'; readonly message: string };
 
 const codes = {
@@ -41,7 +41,7 @@ const codes = {
   aborted: 'API_REQUEST_CANCELLED',
 } as const satisfies Record<ApiFailure['kind'], ErrorCode>;
 
-/** The only error that operations of the port reject with. Its message is that of the failure, with the code. */
+/** The only error that operations of the port reject with. Its message is that of the failure with its code. */
 export class ApiError extends CodedError {
   override readonly name = 'ApiError';
   readonly failure: ApiFailure;
@@ -53,17 +53,17 @@ export class ApiError extends CodedError {
   }
 }
 
-/** With which HTTP status an API server answered; undefined where it did not, or the error is none of it. */
+/** HTTP status of an API server's response, or `undefined` for other errors. */
 export function statusOf(error: unknown): number | undefined {
   return error instanceof ApiError && error.failure.kind === 'status' ? error.failure.code : undefined;
 }
 
-/** It answered what no API server answers. */
+/** An `invalid` failure. */
 export function invalid(message: string): ApiError {
   return new ApiError({ kind: 'invalid', message });
 }
 
-/** The Status object of Kubernetes (meta/v1), as far as it is read; a stranger made it, so any field may be anything. */
+/** A Kubernetes Status (meta/v1) as received: any field may have any type. */
 export interface Status {
   readonly code?: unknown;
   readonly reason?: unknown;
@@ -71,16 +71,16 @@ export interface Status {
   readonly details?: unknown;
 }
 
-/** Longer than client-go ever waits between two tries. A server that asks for a year is not obeyed. */
+/** Longer than client-go waits between retries. A longer Retry-After is shortened. */
 const maxRetryAfterMs = 60_000;
 
 const maxMessageCharacters = 1_000;
 
 /**
- * The failure that a Status object says: an error's body, or the object of a watch's ERROR event.
+ * Converts a Status: the body of an error, or the object of a watch's ERROR event.
  *
- * @param httpCode where the Status says no code
- * @param retryAfter the header's text, in seconds; what is no number counts as absent
+ * @param httpCode used if the Status has no code
+ * @param retryAfter header text in seconds; ignored if it is no number
  */
 export function failureOfStatus(status: Status, httpCode = 500, retryAfter?: string): ApiFailure & { kind: 'status' } {
   const details = asRecord(status.details);

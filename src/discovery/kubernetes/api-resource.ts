@@ -1,34 +1,34 @@
-/** How the Kubernetes API calls a kind of object. */
+/** Name of a kind of object in the Kubernetes API. */
 import { type KindName, kinds } from '../../model/kinds/index.ts';
 
-export interface Resource {
+export interface ApiResource {
   /** Empty for the core group. */
   readonly group: string;
   readonly version: string;
-  /** As in the address: `virtualservices`. */
+  /** As in the path: `virtualservices`. */
   readonly plural: string;
-  /** As objects say it: two groups have a `Gateway`. */
+  /** As in objects. Two groups have a `Gateway`. */
   readonly kind: string;
-  /** False: objects of the kind are in no namespace. */
+  /** `false` for cluster-scoped kinds. */
   readonly namespaced: boolean;
-  /** Address of what is no list of objects: `/version`. */
+  /** Path of a response that is no list of objects, such as `/version`. */
   readonly path?: string;
 }
 
 /**
- * The resource of a kind that configuration may hold.
+ * The resource of a configuration kind.
  *
- * @param version one of the kind's; by default the newest. All mean the same, so one is watched
+ * @param version one of the kind's; by default the newest. All are equivalent, so that watching one suffices
  */
-export function resourceOf(name: KindName, version?: string): Resource {
+export function resourceOf(name: KindName, version?: string): ApiResource {
   const { group, versions, plural, kind, writtenAs = kind, scope } = kinds[name];
   return { group, version: version ?? versions[0]!, plural, kind: writtenAs, namespaced: scope === 'Namespaced' };
 }
 
 const core = { group: '', version: 'v1', namespaced: true } as const;
 
-/** What is asked for and written, and is no configuration. */
-export const customResourceDefinitions: Resource = {
+/** Resources that are read and written but are no configuration. */
+export const customResourceDefinitions: ApiResource = {
   group: 'apiextensions.k8s.io',
   version: 'v1',
   plural: 'customresourcedefinitions',
@@ -36,30 +36,30 @@ export const customResourceDefinitions: Resource = {
   namespaced: false,
 };
 const admission = { group: 'admissionregistration.k8s.io', version: 'v1', namespaced: false } as const;
-export const mutatingWebhookConfigurations: Resource = {
+export const mutatingWebhookConfigurations: ApiResource = {
   ...{ ...admission, plural: 'mutatingwebhookconfigurations', kind: 'MutatingWebhookConfiguration' },
 };
-export const validatingWebhookConfigurations: Resource = {
+export const validatingWebhookConfigurations: ApiResource = {
   ...{ ...admission, plural: 'validatingwebhookconfigurations', kind: 'ValidatingWebhookConfiguration' },
 };
-export const leases: Resource = { ...core, group: 'coordination.k8s.io', plural: 'leases', kind: 'Lease' };
-export const events: Resource = { ...core, plural: 'events', kind: 'Event' };
-export const serviceAccounts: Resource = { ...core, plural: 'serviceaccounts', kind: 'ServiceAccount' };
-export const tokenReviews: Resource = {
+export const leases: ApiResource = { ...core, group: 'coordination.k8s.io', plural: 'leases', kind: 'Lease' };
+export const events: ApiResource = { ...core, plural: 'events', kind: 'Event' };
+export const serviceAccounts: ApiResource = { ...core, plural: 'serviceaccounts', kind: 'ServiceAccount' };
+export const tokenReviews: ApiResource = {
   group: 'authentication.k8s.io',
   version: 'v1',
   plural: 'tokenreviews',
   kind: 'TokenReview',
   namespaced: false,
 };
-export const certificateSigningRequests: Resource = {
+export const certificateSigningRequests: ApiResource = {
   group: 'certificates.k8s.io',
   version: 'v1',
   plural: 'certificatesigningrequests',
   kind: 'CertificateSigningRequest',
   namespaced: false,
 };
-export const subjectAccessReviews: Resource = {
+export const subjectAccessReviews: ApiResource = {
   group: 'authorization.k8s.io',
   version: 'v1',
   plural: 'subjectaccessreviews',
@@ -67,13 +67,13 @@ export const subjectAccessReviews: Resource = {
   namespaced: false,
 };
 
-/** `networking.istio.io/v1`, and `v1` of the core group: an object's `apiVersion`. */
-export function apiVersionOf({ group, version }: Pick<Resource, 'group' | 'version'>): string {
+/** The `apiVersion` of objects: `networking.istio.io/v1`, or `v1` for the core group. */
+export function apiVersionOf({ group, version }: Pick<ApiResource, 'group' | 'version'>): string {
   return group === '' ? version : `${group}/${version}`;
 }
 
-/** Where the resource is, of one namespace or of all: `/apis/networking.istio.io/v1/namespaces/shop/virtualservices`. */
-export function pathOf(resource: Resource, namespace?: string): string {
+/** Path of the resource in one namespace or in all: `/apis/networking.istio.io/v1/namespaces/shop/virtualservices`. */
+export function pathOf(resource: ApiResource, namespace?: string): string {
   if (resource.path !== undefined) return resource.path;
   const root = resource.group === '' ? '/api' : `/apis/${resource.group}`;
   const within = namespace === undefined || !resource.namespaced ? '' : `/namespaces/${encodeURIComponent(namespace)}`;

@@ -5,18 +5,18 @@ import { InformerEffects } from './api-server.effects.ts';
 import type { ApiServer, WatchEvent } from './api-server.ts';
 
 const services = resourceOf('Service');
-/** All that is under way is done. */
+/** Waits until pending work is done. */
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** A kind that is watched, on a server that the test plays. */
+/** A watched kind on a server that the test controls. */
 async function givenWatched() {
   const clock = new SimulatedClock();
-  const told = new Set<string>();
-  let tell = (_: WatchEvent): void => {};
+  const notified = new Set<string>();
+  let emit = (_: WatchEvent): void => {};
   let missPing: ((error: Error) => void) | undefined;
   const server: Partial<ApiServer> = {
     watch: (_resource, _options, onEvent) => {
-      tell = onEvent;
+      emit = onEvent;
       return new Promise(() => {});
     },
     ping: () =>
@@ -28,13 +28,13 @@ async function givenWatched() {
     reconnect: () => {},
   };
   const effects = new InformerEffects({
-    ...{ server: server as ApiServer, kinds: [{ resource: services }], draw: () => 0.5, now: () => 0 },
+    ...{ server: server as ApiServer, kinds: [{ resource: services }], random: () => 0.5, now: () => 0 },
     fault: (error) => {
       throw error;
     },
   });
   effects.addReader(services, (changes) => {
-    for (const { key } of changes) told.add(key);
+    for (const { key } of changes) notified.add(key);
   });
   const input = { server: 's', resources: effects.resources, firstInformer: 1 };
   const chart = createActor(effects.machine(), { clock, input }).start();
@@ -42,7 +42,7 @@ async function givenWatched() {
   clock.increment(100);
   await turn();
   const annotations = { 'k8s.io/initial-events-end': 'true' };
-  tell({ type: 'BOOKMARK', object: { metadata: { name: '', resourceVersion: '1', annotations } } });
+  emit({ type: 'BOOKMARK', object: { metadata: { name: '', resourceVersion: '1', annotations } } });
   await turn();
   missPing = () => {};
   clock.increment(2_000);
@@ -50,21 +50,21 @@ async function givenWatched() {
   return {
     chart,
     effects,
-    told,
-    tell: (event: WatchEvent) => tell(event),
+    notified,
+    tell: (event: WatchEvent) => emit(event),
     missPing: () => missPing?.(new Error('no')),
   };
 }
 
-it('what is in the store was told, in whichever moment the server is given up', async () => {
+it('readers receive every change in the store, whenever the server is abandoned', async () => {
   for (let later = 0; later < 20; later++) {
-    const { chart, effects, told, tell, missPing } = await givenWatched();
+    const { chart, effects, notified, tell, missPing } = await givenWatched();
     missPing();
     for (let step = 0; step < later; step++) await Promise.resolve();
     tell({ type: 'ADDED', object: { metadata: { name: 'web', namespace: 'shop', uid: 'u', resourceVersion: '2' } } });
     await turn();
     const known = [...effects.storeOf(services).entries()].map(([key]) => key);
-    expect({ later, told: [...told] }).toEqual({ later, told: known });
+    expect({ later, notified: [...notified] }).toEqual({ later, notified: known });
     chart.stop();
   }
 });

@@ -1,4 +1,4 @@
-/** What the charts `api-server` and `informer` have done: requests go to the port, what comes goes into a store of each kind. */
+/** Effects of the charts `api-server` and `informer`: sends requests through the port and stores the objects of each kind. */
 import { fromCallback, fromPromise } from 'xstate';
 import { apiServerMachine, type PingAnswer } from '../../../machines/discovery/kubernetes/api-server.machine.ts';
 import { informerMachine, type SetOrder } from '../../../machines/discovery/kubernetes/informer.machine.ts';
@@ -11,7 +11,7 @@ import type {
 } from '../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { ApiError, statusOf } from './api-failure.ts';
-import { apiVersionOf, customResourceDefinitions, type Resource } from './api-resource.ts';
+import { type ApiResource, apiVersionOf, customResourceDefinitions } from './api-resource.ts';
 import type { ApiServer, KubernetesObject, Selection } from './api-server.ts';
 import { type InformerRequests, informerWithEffects } from './informer.effects.ts';
 import { SharesOfKinds } from './store/namespace-shares.ts';
@@ -19,94 +19,94 @@ import { type ObjectChange, type ObjectKey, ObjectStore } from './store/object-s
 import { type RefilledKind, Refills } from './store/refills.ts';
 import { WatchReading } from './store/watch-reading.ts';
 
-/** A kind that is followed, and which objects of it. */
+/** A kind to follow, and which of its objects. */
 export interface FollowedKind {
-  readonly resource: Resource;
-  /** Absent: all. */
+  readonly resource: ApiResource;
+  /** If absent, all objects. */
   readonly selection?: Selection;
-  /** Absent: that of the resource. A resource that is followed twice, as by two names, has two. */
+  /** If absent, the name of the resource. A resource that is followed twice, for example by two names, needs two. */
   readonly name?: ResourceName;
-  /** Others in which a server may have the kind, all of the same meaning: they are asked for where it does not know one. */
+  /** Equivalent versions. They are requested if the server does not know the preferred one. */
   readonly otherVersions?: readonly string[];
-  /** Which objects are kept, by their key; absent: all. */
+  /** Reports whether to keep the object of a key; absent: all are kept. */
   readonly keeps?: (key: ObjectKey) => boolean;
-  /** A reader reads the kept objects by itself, and may know one before its event comes. */
+  /** A reader reads kept objects itself, and may know one before its event is received. */
   readonly isOnDemand?: boolean;
 }
 
-/** A kind that was not handed over yet. */
-export interface AwaitedKind {
+/** A kind whose initial list has not been handed over. */
+export interface UnsyncedKind {
   readonly name: ResourceName;
-  /** Why it was refused last; absent: it was not. */
+  /** The last error; absent if none occurred. */
   readonly reason?: string;
 }
 
 /**
- * Is told what becomes of a kind's objects, when the store has it already. A promise is waited for before a whole set counts as
- * handled. It must not throw: what it throws is a fault that is told, and nothing is told again.
+ * Receives changes of a kind's objects after they are in the store. A full set counts as handled when the returned promise settles. An error it
+ * throws is reported as a fault, and the changes are not repeated.
  */
 export type StoreReader = (changes: readonly ObjectChange[]) => void | Promise<void>;
 
 export interface InformerEffectsOptions {
   readonly server: ApiServer;
   readonly kinds: readonly FollowedKind[];
-  /** At random, from 0 to 1. */
-  readonly draw: () => number;
-  /** Milliseconds, of any beginning. */
+  /** Random number from 0 to 1. */
+  readonly random: () => number;
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
-  /** All kinds have been handed over once. */
+  /** Called once when all kinds have been handed over. */
   readonly synced?: () => void;
-  /** It does not answer; undefined: it does again. */
+  /** Called when the server stops responding, and with `undefined` when it responds again. */
   readonly lost?: (reason: string | undefined) => void;
-  /** A kind has a definition, and the server serves none of the versions that are read here. Called for each request. */
+  /** Called for each request if a kind has a definition but the server serves none of the supported versions. */
   readonly unserved?: (resource: string, versions: readonly string[]) => void;
-  /** A reader has thrown. */
+  /** Called when a reader throws. */
   readonly fault: (error: unknown) => void;
-  /** How much the objects of a namespace may take, by kind; absent: as this process's heap allows. */
+  /** Size limits of a namespace's objects by kind; by default derived from the heap limit of this process. */
   readonly shares?: SharesOfKinds;
-  /** An object exceeds what its namespace may take: nothing but its name is kept. */
+  /** Called when an object exceeds its namespace's limit and only its name is kept. */
   readonly refused?: (kind: string, key: ObjectKey, reason: string) => void;
 }
 
-/** Tests have others, which are broken on purpose. */
+/** Charts to use; tests pass charts with deliberate faults. */
 export interface InformerCharts {
   readonly server: typeof apiServerMachine;
   readonly informer: typeof informerMachine;
 }
 
-/** Whose effects those of a server, or of a kind on it, are. */
+/** Selects the effects of a server or of a resource on it. */
 export interface EffectsOfServers {
   ofServer(server: string): InformerEffects;
   ofResource(resource: ResourceName): InformerEffects;
 }
 
-const objectsOfPage = 500;
-/** A server ends a watch after five to ten minutes: not all at once, and none grows old. */
-const shortestWatchSeconds = 300;
+const maxPageObjects = 500;
+/** A server ends a watch after five to ten minutes, spread so that not all end together. */
+const minWatchSeconds = 300;
 
-/** The port has a limit of its own. */
+/** The port has its own limit. */
 const neverAborted = new AbortController().signal;
 
-type TellFailure = (report: { type: 'request.failed'; failure: RequestFailure; draw: number }) => void;
+type ReportFailure = (report: { type: 'request.failed'; failure: RequestFailure; draw: number }) => void;
 
-interface Followed {
+interface FollowedStore {
   readonly name: ResourceName;
-  /** In each version, of which the first is asked for. */
-  resources: readonly Resource[];
+  /** The resource in each version. The first is requested. */
+  resources: readonly ApiResource[];
   readonly selection: Selection;
   readonly store: ObjectStore;
   readonly readers: StoreReader[];
-  /** Settles when the first whole set was handed over. */
+  /** Settles when the first full set was handed over. */
   readonly firstSet: PromiseWithResolvers<void>;
   isHandedOver: boolean;
-  /** Of the last request, if it was refused. */
+  /** Error of the last request, if it failed. */
   reason: string | undefined;
 }
 
 export class InformerEffects {
   readonly #options: InformerEffectsOptions;
-  readonly #kinds: ReadonlyMap<ResourceName, Followed>;
-  readonly #refilledOf: ReadonlyMap<Followed, RefilledKind>;
+  readonly #kinds: ReadonlyMap<ResourceName, FollowedStore>;
+  readonly #refilledOf: ReadonlyMap<FollowedStore, RefilledKind>;
   readonly #refills: Refills;
 
   readonly #requests: InformerRequests = {
@@ -126,33 +126,33 @@ export class InformerEffects {
     this.#refills = new Refills([...this.#refilledOf.values()]);
   }
 
-  /** The objects of the namespace, of which `keeps` has said that they are not kept, are kept from now on. */
-  refill(resource: Resource | ResourceName, namespace: string): void {
+  /** Keeps the objects of the namespace from now on, after `keeps` had excluded them. */
+  refill(resource: ApiResource | ResourceName, namespace: string): void {
     this.#refills.request(this.#refilledOf.get(this.#kindOf(nameOf(resource)))!, namespace);
   }
 
-  /** The objects of the namespace, of which `keeps` says that they are not kept, are forgotten. */
-  drop(resource: Resource | ResourceName, namespace: string): void {
+  /** Removes the objects of the namespace that `keeps` now excludes. */
+  drop(resource: ApiResource | ResourceName, namespace: string): void {
     const kind = this.#kindOf(nameOf(resource));
     const changes = kind.store.drop(namespace);
-    if (changes.length > 0) this.#tellReaders(kind, changes);
+    if (changes.length > 0) this.#notifyReaders(kind, changes);
   }
 
-  #refilled(kind: Followed): RefilledKind {
+  #refilled(kind: FollowedStore): RefilledKind {
     const list = async (namespace: string, onItem: (object: KubernetesObject) => void): Promise<void> => {
       let next: string | undefined;
       do {
-        const options = { ...kind.selection, namespace, limit: objectsOfPage, ...(next && { continue: next }) };
-        const page = await inItsVersion(kind, (resource) =>
+        const options = { ...kind.selection, namespace, limit: maxPageObjects, ...(next && { continue: next }) };
+        const page = await inServedVersion(kind, (resource) =>
           this.#options.server.list(resource, options, neverAborted, onItem),
         );
         next = page.continue;
       } while (next !== undefined);
     };
-    return { store: kind.store, list, tell: (changes) => this.#tellReaders(kind, changes) };
+    return { store: kind.store, list, notifyReaders: (changes) => this.#notifyReaders(kind, changes) };
   }
 
-  /** How many objects of a namespace were refused for their size, by kind and namespace. */
+  /** Number of objects that were rejected for their size, by kind and namespace. */
   *refusedObjects(): Iterable<{ readonly kind: string; readonly namespace: string; readonly count: number }> {
     for (const { resources, store } of this.#kinds.values()) {
       for (const [namespace, count] of store.refused) yield { kind: resources[0]!.kind, namespace, count };
@@ -164,33 +164,33 @@ export class InformerEffects {
     return [...this.#kinds.keys()];
   }
 
-  /** What is known of a kind, which goes by its resource or its name: empty until it was handed over. */
-  storeOf(resource: Resource | ResourceName): ObjectStore {
+  /** The store of a kind, by resource or name. It is empty until the kind is handed over. */
+  storeOf(resource: ApiResource | ResourceName): ObjectStore {
     return this.#kindOf(nameOf(resource)).store;
   }
 
-  /** In the version in which the server has it, as far as that is known. */
-  served(resource: Resource | ResourceName): Resource {
+  /** The resource in the version that the server is known to serve. */
+  servedResource(resource: ApiResource | ResourceName): ApiResource {
     return this.#kindOf(nameOf(resource)).resources[0]!;
   }
 
-  /** Added before the chart is started, so that it is told everything. Called one after the other, as they were added. */
-  addReader(resource: Resource | ResourceName, reader: StoreReader): void {
+  /** Adds a reader, before the chart starts so that it receives everything. Readers are called in the order in which they were added. */
+  addReader(resource: ApiResource | ResourceName, reader: StoreReader): void {
     this.#kindOf(nameOf(resource)).readers.push(reader);
   }
 
-  /** Settles when all that there is of the kind was handed over for the first time. */
-  firstSet(resource: Resource | ResourceName): Promise<void> {
+  /** Settles when all objects of the kind were handed over for the first time. */
+  firstSet(resource: ApiResource | ResourceName): Promise<void> {
     return this.#kindOf(nameOf(resource)).firstSet.promise;
   }
 
   /** Kinds that have never been handed over. */
-  get awaited(): readonly AwaitedKind[] {
+  get unsyncedKinds(): readonly UnsyncedKind[] {
     const kinds = [...this.#kinds.values()].filter(({ isHandedOver }) => !isHandedOver);
     return kinds.map(({ name, reason }) => ({ name, ...(reason !== undefined && { reason }) }));
   }
 
-  /** The chart of the server, with these effects. */
+  /** The chart of the server with these effects. */
   machine(charts?: InformerCharts): typeof apiServerMachine {
     return InformerEffects.machineOf({ ofServer: () => this, ofResource: () => this }, charts);
   }
@@ -220,63 +220,63 @@ export class InformerEffects {
     });
   }
 
-  #watch({ resource: name, initial, basis, version }: SetOrder, tell: (report: StreamReport) => void): () => void {
+  #watch({ resource: name, initial, basis, version }: SetOrder, notify: (report: StreamReport) => void): () => void {
     const kind = this.#kindOf(name);
     const options = {
       ...kind.selection,
-      timeoutSeconds: Math.round(shortestWatchSeconds * (1 + this.#options.draw())),
+      timeoutSeconds: Math.round(minWatchSeconds * (1 + this.#options.random())),
       ...(initial && { sendInitialEvents: true }),
       ...((!initial || basis === 'not older') && { resourceVersion: version }),
     };
-    return this.#begin(kind, tell, async (signal) => {
+    return this.#begin(kind, notify, async (signal) => {
       const reading = new WatchReading(kind.store, initial, this.#options.now, (report, changes) => {
-        // They are in the store already, whether or not the chart still wants to know: the next whole set would not tell them again.
-        if (changes.length > 0) this.#tellReaders(kind, changes);
-        if (!signal.aborted) tell(report);
+        // Notify even if aborted: the changes are already in the store, so the next full set would not contain them.
+        if (changes.length > 0) this.#notifyReaders(kind, changes);
+        if (!signal.aborted) notify(report);
       });
-      await inItsVersion(kind, (resource) => this.#options.server.watch(resource, options, reading.take, signal));
+      await inServedVersion(kind, (resource) => this.#options.server.watch(resource, options, reading.take, signal));
       reading.flush();
       if (reading.failure !== undefined) throw new ApiError(reading.failure);
-      if (!signal.aborted) tell({ type: 'watch.ended' });
+      if (!signal.aborted) notify({ type: 'watch.ended' });
     });
   }
 
-  #list({ resource: name, basis, version }: SetOrder, tell: (report: ListReport) => void): () => void {
+  #list({ resource: name, basis, version }: SetOrder, notify: (report: ListReport) => void): () => void {
     const kind = this.#kindOf(name);
     const { selection, store } = kind;
-    return this.#begin(kind, tell, async (signal) => {
+    return this.#begin(kind, notify, async (signal) => {
       store.beginSet();
       const options = {
         ...selection,
         ...(basis === 'not older' && { resourceVersion: version }),
-        ...(basis === 'newest' && { limit: objectsOfPage }),
+        ...(basis === 'newest' && { limit: maxPageObjects }),
       };
       let next: string | undefined;
       for (;;) {
         const pageOptions = { ...options, ...(next !== undefined && { continue: next }) };
         let objects = 0;
         const take = (item: KubernetesObject): void => {
-          if (!signal.aborted) objects = store.holdApart(item);
+          if (!signal.aborted) objects = store.collect(item);
         };
-        const page = await inItsVersion(kind, (resource) =>
+        const page = await inServedVersion(kind, (resource) =>
           this.#options.server.list(resource, pageOptions, signal, take),
         );
         if (signal.aborted) return;
-        tell({ type: 'page.taken', objects });
+        notify({ type: 'page.taken', objects });
         next = page.continue;
-        if (next === undefined) return tell({ type: 'list.ended', version: page.resourceVersion });
+        if (next === undefined) return notify({ type: 'list.ended', version: page.resourceVersion });
       }
     });
   }
 
-  #check(name: ResourceName, tell: (report: CheckReport) => void): () => void {
+  #check(name: ResourceName, notify: (report: CheckReport) => void): () => void {
     const kind = this.#kindOf(name);
-    return this.#begin(kind, tell, async (signal) => {
+    return this.#begin(kind, notify, async (signal) => {
       const options = { ...kind.selection, metadataOnly: true, limit: 1 };
-      const { resourceVersion } = await inItsVersion(kind, (resource) =>
+      const { resourceVersion } = await inServedVersion(kind, (resource) =>
         this.#options.server.list(resource, options, signal),
       );
-      if (!signal.aborted) tell({ type: 'history.seen', version: resourceVersion });
+      if (!signal.aborted) notify({ type: 'history.seen', version: resourceVersion });
     });
   }
 
@@ -284,8 +284,8 @@ export class InformerEffects {
     const kind = this.#kindOf(name);
     const { store, readers } = kind;
     const changes = absent ? store.clear() : store.replace();
-    // All of them in this turn: what comes over the watch meanwhile is told after it.
-    await Promise.all(readers.map((reader) => this.#tellReader(reader, changes)));
+    // Notifies all readers in this turn, so that later watch events follow it.
+    await Promise.all(readers.map((reader) => this.#notifyReader(reader, changes)));
     kind.isHandedOver = true;
     kind.reason = undefined;
     kind.firstSet.resolve();
@@ -297,30 +297,30 @@ export class InformerEffects {
       await this.#options.server.ping(signal);
       return { outcome: 'answered' };
     } catch (error) {
-      return { outcome: 'failed', reason: messageOf(error), draw: this.#options.draw() };
+      return { outcome: 'failed', reason: messageOf(error), draw: this.#options.random() };
     }
   }
 
-  /** From the objects that define kinds, if they are followed as well. */
-  #watchDefinitions(tell: (resource: ResourceName, defined: boolean) => void): () => void {
+  /** Reports definitions (CRDs) that are created or deleted, if these are followed. */
+  #watchDefinitions(notify: (resource: ResourceName, defined: boolean) => void): () => void {
     const definitions = this.#kinds.get(nameOf(customResourceDefinitions));
     const reader: StoreReader = (changes) => {
       for (const { name, resources } of this.#kinds.values()) {
-        const [resource] = resources as [Resource];
+        const [resource] = resources as [ApiResource];
         const last = changes.findLast(({ key }) => key === `/${resource.plural}.${resource.group}`);
-        if (last !== undefined) tell(name, last.event !== 'delete');
+        if (last !== undefined) notify(name, last.event !== 'delete');
       }
     };
     definitions?.readers.push(reader);
     return () => void definitions?.readers.splice(definitions.readers.indexOf(reader), 1);
   }
 
-  #tellReaders({ readers }: Followed, changes: readonly ObjectChange[]): void {
-    for (const reader of readers) void this.#tellReader(reader, changes);
-    this.#refills.look();
+  #notifyReaders({ readers }: FollowedStore, changes: readonly ObjectChange[]): void {
+    for (const reader of readers) void this.#notifyReader(reader, changes);
+    this.#refills.check();
   }
 
-  async #tellReader(reader: StoreReader, changes: readonly ObjectChange[]): Promise<void> {
+  async #notifyReader(reader: StoreReader, changes: readonly ObjectChange[]): Promise<void> {
     try {
       await reader(changes);
     } catch (error) {
@@ -328,17 +328,17 @@ export class InformerEffects {
     }
   }
 
-  /** What goes wrong is told, unless nobody wants to know any more. @returns ends it */
-  #begin(kind: Followed, tell: TellFailure, work: (signal: AbortSignal) => Promise<void>): () => void {
+  /** Runs a request and reports its failure unless it was aborted. @returns a function that aborts it */
+  #begin(kind: FollowedStore, notify: ReportFailure, work: (signal: AbortSignal) => Promise<void>): () => void {
     const abort = new AbortController();
-    void this.#tellFailure(kind, abort.signal, tell, work);
+    void this.#runReporting(kind, abort.signal, notify, work);
     return () => abort.abort();
   }
 
-  async #tellFailure(
-    kind: Followed,
+  async #runReporting(
+    kind: FollowedStore,
     signal: AbortSignal,
-    tell: TellFailure,
+    notify: ReportFailure,
     work: (signal: AbortSignal) => Promise<void>,
   ): Promise<void> {
     try {
@@ -351,19 +351,19 @@ export class InformerEffects {
           : { kind: 'invalid', message: messageOf(error) };
       kind.reason = failure.message;
       if (statusOf(error) === 404) this.#reportUnserved(kind);
-      tell({ type: 'request.failed', failure, draw: this.#options.draw() });
+      notify({ type: 'request.failed', failure, draw: this.#options.random() });
     }
   }
 
-  /** Without a definition the kind is not there, which is no fault. */
-  #reportUnserved({ resources }: Followed): void {
+  /** A kind without a definition does not exist, which is no fault. */
+  #reportUnserved({ resources }: FollowedStore): void {
     const { plural, group } = resources[0]!;
     const definition = `${plural}.${group}`;
     const isDefined = this.#kinds.get(nameOf(customResourceDefinitions))?.store.get(`/${definition}`) !== undefined;
     if (isDefined) this.#options.unserved?.(definition, resources.map(({ version }) => version).sort());
   }
 
-  #kindOf(name: ResourceName): Followed {
+  #kindOf(name: ResourceName): FollowedStore {
     const kind = this.#kinds.get(name);
     if (kind === undefined) throw new Error(`${name} is not followed`);
     return kind;
@@ -374,8 +374,8 @@ function followed(
   { resource, selection = {}, name = nameOf(resource), otherVersions = [], keeps, isOnDemand }: FollowedKind,
   shares: SharesOfKinds,
   refused: InformerEffectsOptions['refused'],
-): Followed {
-  // What is selected by a namespace is the control plane's own.
+): FollowedStore {
+  // Objects selected by namespace belong to the control plane and have no limit.
   const isLimited = selection.namespace === undefined;
   const store = new ObjectStore({
     ...(isLimited && { shares: shares.of(resource.kind) }),
@@ -390,21 +390,24 @@ function followed(
   };
 }
 
-/** Asks in the version that was known last, and in each of the others where the server does not know that one. */
-async function inItsVersion<Answer>(kind: Followed, ask: (resource: Resource) => Promise<Answer>): Promise<Answer> {
+/** Sends a request in the last known version, and in each other one if the server does not know it. */
+async function inServedVersion<Result>(
+  kind: FollowedStore,
+  send: (resource: ApiResource) => Promise<Result>,
+): Promise<Result> {
   for (let left = kind.resources.length; ; ) {
-    const [resource, ...others] = kind.resources as [Resource, ...Resource[]];
+    const [resource, ...otherResources] = kind.resources as [ApiResource, ...ApiResource[]];
     try {
-      return await ask(resource);
+      return await send(resource);
     } catch (error) {
       if (statusOf(error) !== 404) throw error;
-      kind.resources = [...others, resource];
+      kind.resources = [...otherResources, resource];
       if (--left === 0) throw error;
     }
   }
 }
 
 /** `v1/pods`, `networking.istio.io/v1/virtualservices`. */
-export function nameOf(resource: Resource | ResourceName): ResourceName {
+export function nameOf(resource: ApiResource | ResourceName): ResourceName {
   return typeof resource === 'string' ? resource : `${apiVersionOf(resource)}/${resource.plural}`;
 }

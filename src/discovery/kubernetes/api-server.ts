@@ -1,12 +1,12 @@
 /**
- * One API server, as informers, electors and status writers see it. Every operation rejects with an `ApiError` and with nothing
- * else, ends soon after its signal is aborted, and has a limit of its own for a server that does not answer. Nothing is tried again
- * but what the server said that it had not looked at (HTTP/2's refused streams).
+ * Port to one API server, for informers, electors and status writers. Every operation rejects only with an `ApiError`, ends soon after its signal is
+ * aborted, and has a limit for a server that does not respond. Only requests that the server reports as not processed (HTTP/2 REFUSED_STREAM) are
+ * retried.
  */
 import type { Status } from './api-failure.ts';
-import type { Resource } from './api-resource.ts';
+import type { ApiResource } from './api-resource.ts';
 
-/** An object of any kind, trimmed: without managed fields, and of pods, nodes and Secrets only what is read of them. */
+/** An object of any kind, trimmed: without managed fields, and of Pods, Nodes and Secrets only the fields that are read. */
 export interface KubernetesObject {
   readonly apiVersion?: string;
   readonly kind?: string;
@@ -16,7 +16,7 @@ export interface KubernetesObject {
 
 export interface ObjectMeta {
   readonly name: string;
-  /** Absent for what is in no namespace. */
+  /** Absent for cluster-scoped objects. */
   readonly namespace?: string;
   readonly uid?: string;
   readonly resourceVersion?: string;
@@ -28,116 +28,115 @@ export interface ObjectMeta {
   readonly [field: string]: unknown;
 }
 
-/** Which objects of a resource. */
+/** Selects objects of a resource. */
 export interface Selection {
-  /** Absent: of all namespaces. */
+  /** If absent, all namespaces. */
   readonly namespace?: string;
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
-  /** Nothing but `metadata` is sent. */
+  /** Requests only `metadata`. */
   readonly metadataOnly?: boolean;
-  /** Everything is kept, and of Secrets not only what credentials are of: who asks for it must select few. */
+  /** Keeps all data, also of Secrets without credentials. The selection must be narrow. */
   readonly keepsData?: boolean;
-  /** Of ConfigMaps and Secrets the SHA-256 of each value is kept (`digestOf` in `trim.ts`), and not the value. */
+  /** Keeps the SHA-256 of each value of ConfigMaps and Secrets (`digestOf` in `trim.ts`) instead of the value. */
   readonly digestsData?: boolean;
 }
 
 export interface ListOptions extends Selection {
-  /** `0`: any age, from the server's cache. Another: not older than it. Absent: what is true now. */
+  /** `0`: any version from the server's cache. Another: not older than it. Absent: the newest. */
   readonly resourceVersion?: string;
-  /** Objects of a page. A server may send more: with version `0` it sends all. */
+  /** Objects per page. A server may send more: with version `0` it sends all. */
   readonly limit?: number;
-  /** What the page before ended with. */
+  /** Token of the previous page. */
   readonly continue?: string;
 }
 
 export interface ObjectPage {
   readonly items: readonly KubernetesObject[];
-  /** Of the list: where a watch goes on. Never that of an item. */
+  /** Version of the list, from which a watch continues. Never the version of an item. */
   readonly resourceVersion: string;
   /** Absent on the last page. */
   readonly continue?: string;
 }
 
 export interface WatchOptions extends Selection {
-  /** Events after it; with `sendInitialEvents` the first list is not older. Absent: with `sendInitialEvents` what is true now. */
+  /** Sends events after it; with `sendInitialEvents` the initial list is not older. Absent with `sendInitialEvents`: the newest. */
   readonly resourceVersion?: string;
-  /** The list comes first, as ADDED events, and a bookmark that ends it (`endsInitialEvents`). Not all servers can. */
+  /** Sends the list first, as ADDED events that a bookmark ends (`endsInitialEvents`). Not all servers support it. */
   readonly sendInitialEvents?: boolean;
-  /** After it the server ends the watch: no failure. */
+  /** The server ends the watch after it, which is no failure. */
   readonly timeoutSeconds: number;
 }
 
-/** Bookmarks are always asked for. Events of unknown types and objects of another kind are left out, and counted. */
+/** Bookmarks are always requested. Events of unknown types and objects of other kinds are skipped and counted. */
 export type WatchEvent =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK'; readonly object: KubernetesObject }
-  /** The last one: `failureOfStatus(object)` says what. */
+  /** The last event; `failureOfStatus(object)` is the reason. */
   | { readonly type: 'ERROR'; readonly object: Status };
 
-/** A watch that the server ended as it should, at its deadline or sooner. */
+/** Result of a watch that the server ended regularly, at its deadline or before. */
 export interface WatchEnd {
-  /** How many came: none, and within a second, is a server that cannot answer this version. */
+  /** Number of events. None within a second indicates a server that cannot serve this version. */
   readonly events: number;
-  /** Left out: unknown types, other kinds. */
+  /** Number of skipped events: unknown types, other kinds. */
   readonly skipped: number;
 }
 
 export interface ApiRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  readonly resource: Resource;
+  readonly resource: ApiResource;
   readonly namespace?: string;
   /** Absent for a POST of a new object. */
   readonly name?: string;
   /** `status`, `token`. */
   readonly subresource?: string;
   readonly body?: unknown;
-  /** How the body of a PATCH is meant; by default a merge patch. An apply needs `fieldManager` in the query. */
+  /** Type of a PATCH body; by default a merge patch. An apply needs `fieldManager` in the query. */
   readonly patch?: 'merge' | 'json' | 'apply';
   readonly query?: Readonly<Record<string, string>>;
-  /** Of the answer, from now; the server is told it too, so that nothing takes effect much later. */
+  /** Limit for the response, also sent to the server so that a late write is not applied. */
   readonly timeoutMs?: number;
   /**
-   * Asked in the same turn in which the bytes go out, after everything that is waited for: false, and nothing is sent
-   * (`aborted`). An elected writer's term is looked at there.
+   * Checked in the turn that sends the bytes, after everything that is awaited. If `false`, nothing is sent (`aborted`). An elected writer checks its
+   * term here.
    */
   readonly permit?: () => boolean;
 }
 
 export interface ApiServer {
   /**
-   * A page of objects.
+   * Reads a page of objects.
    *
-   * @param onItem is handed each object as it comes, so that a page of large ones is never in memory as a whole; the page then has no items.
-   *   It must not throw
+   * @param onItem receives each object as it arrives, so that a large page is never in memory as a whole; the page then has no items. Must not throw
    */
   list(
-    resource: Resource,
+    resource: ApiResource,
     options: ListOptions,
     signal: AbortSignal,
     onItem?: (object: KubernetesObject) => void,
   ): Promise<ObjectPage>;
   /**
-   * Hands on each event as its line comes. It ends when the server ends it; an ERROR event ends it as well.
+   * Passes on each event as its line arrives. Ends when the server ends the watch, or with an ERROR event.
    *
-   * @param onEvent called one by one and never after the promise is settled; must not throw
+   * @param onEvent called for one event at a time and never after the promise settles; must not throw
    */
   watch(
-    resource: Resource,
+    resource: ApiResource,
     options: WatchOptions,
     onEvent: (event: WatchEvent) => void,
     signal: AbortSignal,
   ): Promise<WatchEnd>;
-  /** Asks the connection of watches whether its other end lives; opens it when there is none. @returns the time it took */
+  /** Checks that the connection of watches is alive; opens it if necessary. @returns the round-trip time in milliseconds */
   ping(signal: AbortSignal): Promise<number>;
-  /** The connection of watches is ended, with what runs on it (`closed`); the next operation opens a new one. */
+  /** Closes the connection of watches and its streams (`closed`). The next operation opens a new one. */
   reconnect(): void;
-  /** Everything else, one request and one answer, on a connection of its own. */
+  /** Sends one request on a separate connection. */
   request(request: ApiRequest, signal: AbortSignal): Promise<KubernetesObject>;
-  /** Everything ends, `aborted`. */
+  /** Ends all operations with `aborted`. */
   close(): void;
 }
 
-/** The bookmark that ends the initial events of a watch: all that there was has come. */
+/** Reports whether an event is the bookmark that ends the initial events of a watch. */
 export function endsInitialEvents(event: WatchEvent): boolean {
   return event.type === 'BOOKMARK' && event.object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true';
 }

@@ -8,12 +8,12 @@ import type {
   StreamReport,
 } from '../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 
-/** Each of the first three reports until it is ended by what it returns. */
+/** The first three report until the returned function is called. */
 export interface InformerRequests {
   watch(order: SetOrder, report: (event: StreamReport) => void): () => void;
   list(order: SetOrder, report: (event: ListReport) => void): () => void;
   check(resource: ResourceName, report: (event: CheckReport) => void): () => void;
-  /** Hands the set over to its readers. */
+  /** Notifies the readers of the full set. */
   handOver(resource: ResourceName, absent: boolean): Promise<{ objects: number }>;
 }
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { recordingLog } from '../../../test/harness/recording-log.ts';
-import { OutageLog, usualOutageMs } from './outage-log.ts';
+import { OutageLog, outageWarningDelayMs } from './outage-log.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -10,27 +10,27 @@ function given() {
   return { outage: new OutageLog(log, { server: 'https://a' }), lines };
 }
 
-it('an outage that is short is no warning', () => {
+it('a short outage causes no warning', () => {
   const { outage, lines } = given();
   outage.report('refused');
-  vi.advanceTimersByTime(usualOutageMs - 1);
+  vi.advanceTimersByTime(outageWarningDelayMs - 1);
   outage.report('refused');
   outage.report(undefined);
-  vi.advanceTimersByTime(usualOutageMs);
+  vi.advanceTimersByTime(outageWarningDelayMs);
   expect(lines).toEqual([
     { event: 'kubernetes.unresponsive', level: 'info', server: 'https://a', reason: 'refused' },
     { event: 'kubernetes.responsive', level: 'info', server: 'https://a' },
   ]);
 });
 
-it('an outage that lasts is one warning with the newest reason', () => {
+it('a lasting outage causes one warning with the latest reason', () => {
   const { outage, lines } = given();
   outage.report('refused');
-  vi.advanceTimersByTime(5 * usualOutageMs);
+  vi.advanceTimersByTime(5 * outageWarningDelayMs);
   expect(lines.slice(1)).toEqual([
     {
       ...{ event: 'kubernetes.stillUnresponsive', level: 'warn', server: 'https://a', reason: 'refused' },
-      sinceMs: usualOutageMs,
+      sinceMs: outageWarningDelayMs,
     },
   ]);
   expect(outage.reason).toBe('refused');
@@ -38,10 +38,10 @@ it('an outage that lasts is one warning with the newest reason', () => {
   expect(lines.map(({ level }) => level)).toEqual(['info', 'warn', 'info']);
 });
 
-it('an outage of a cluster that is followed no more is not reported', () => {
+it('an outage of a cluster that is no longer followed is not reported', () => {
   const { outage, lines } = given();
   outage.report('refused');
   outage.close();
-  vi.advanceTimersByTime(2 * usualOutageMs);
+  vi.advanceTimersByTime(2 * outageWarningDelayMs);
   expect(lines.map(({ level }) => level)).toEqual(['info']);
 });

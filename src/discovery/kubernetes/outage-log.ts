@@ -2,10 +2,10 @@
 import type { Logger } from '../../runtime/output/log.ts';
 
 /**
- * An outage or a series of failed requests that is over by then is no warning: an API server restarts, and a definition is served
- * some moments after it was created. In milliseconds. Leases are lost later.
+ * Delay before an outage or a series of failed requests causes a warning, in milliseconds: API servers restart, and a new definition is served some
+ * moments after its creation. Shorter than the time after which Leases expire.
  */
-export const usualOutageMs = 10_000;
+export const outageWarningDelayMs = 10_000;
 
 /** Fields that name an API server in the log. */
 interface ServerFields {
@@ -13,7 +13,7 @@ interface ServerFields {
   readonly cluster?: string;
 }
 
-/** One line when the server stops responding, a warning if that lasts for {@link usualOutageMs}, one line when it responds again. */
+/** Logs one line when the server stops responding, a warning after {@link outageWarningDelayMs}, and one line when it responds again. */
 export class OutageLog {
   readonly #log: Logger;
   readonly #server: ServerFields;
@@ -26,12 +26,12 @@ export class OutageLog {
     this.#server = server;
   }
 
-  /** Why the server does not respond; undefined while it responds. */
+  /** The reason for which the server does not respond, or `undefined` while it does. */
   get reason(): string | undefined {
     return this.#reason;
   }
 
-  /** @param reason undefined: the server responds */
+  /** @param reason `undefined` if the server responds */
   report(reason: string | undefined): void {
     const wasLost = this.#reason !== undefined;
     this.#reason = reason;
@@ -41,9 +41,9 @@ export class OutageLog {
     } else if (!wasLost) {
       this.#log.info('kubernetes.unresponsive', { ...this.#server, reason });
       this.#warning = setTimeout(() => {
-        const fields = { ...this.#server, reason: this.#reason, sinceMs: usualOutageMs };
+        const fields = { ...this.#server, reason: this.#reason, sinceMs: outageWarningDelayMs };
         this.#log.warn('kubernetes.stillUnresponsive', fields);
-      }, usualOutageMs).unref();
+      }, outageWarningDelayMs).unref();
     }
   }
 

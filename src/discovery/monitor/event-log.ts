@@ -6,8 +6,8 @@ import { scopeOfActor } from '../../runtime/output/log-scopes.ts';
 import { remembering } from '../../runtime/remembering.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { TracedEvent, TraceRecord } from '../../runtime/trace/trace.ts';
-import { codesOf, fieldTexts, placeText, whereabouts } from '../config/sources/config-problem.ts';
-import { usualOutageMs } from '../kubernetes/outage-log.ts';
+import { codesOf, fieldTexts, fileOrSourceOf, placeText } from '../config/sources/config-problem.ts';
+import { outageWarningDelayMs } from '../kubernetes/outage-log.ts';
 import { RepeatedLines } from '../xds/stream/repeated-lines.ts';
 
 /** Entries by type of event, built when the event comes to its receiver. */
@@ -116,7 +116,7 @@ const repeated: Readonly<Record<string, Repeated>> = {
   },
   // A kind whose definition is new is served some moments later.
   'kind.failed': {
-    ...{ scope: 'cluster', persistsMs: usualOutageMs },
+    ...{ scope: 'cluster', persistsMs: outageWarningDelayMs },
     entry: ({ resource, reason }) => ({
       key: String(resource),
       entry: { event: 'kind.failed', resource, reason },
@@ -124,7 +124,7 @@ const repeated: Readonly<Record<string, Repeated>> = {
   },
   // A server that restarts is back in seconds.
   'catalog.failed': {
-    ...{ scope: 'consul', persistsMs: usualOutageMs },
+    ...{ scope: 'consul', persistsMs: outageWarningDelayMs },
     entry: ({ datacenter, reason }) => ({
       key: `datacenter ${datacenter}`,
       entry: { event: 'catalog.failed', datacenter: datacenterOf(datacenter), reason },
@@ -132,15 +132,15 @@ const repeated: Readonly<Record<string, Repeated>> = {
   },
   // Workloads are many where an API server does not respond.
   'registration.failed': {
-    ...{ scope: 'cluster', persistsMs: usualOutageMs },
+    ...{ scope: 'cluster', persistsMs: outageWarningDelayMs },
     entry: ({ entry, reason }) => ({ key: 'registration', entry: { event: 'registration.failed', entry, reason } }),
   },
   'leader.failed': {
-    ...{ scope: 'elections', persistsMs: usualOutageMs },
+    ...{ scope: 'elections', persistsMs: outageWarningDelayMs },
     entry: ({ lease, reason }) => ({ key: `lease ${lease}`, entry: { event: 'leader.failed', lease, reason } }),
   },
   'duty.written': {
-    ...{ scope: 'elections', persistsMs: usualOutageMs },
+    ...{ scope: 'elections', persistsMs: outageWarningDelayMs },
     entry: ({ lease, failed, reason }) =>
       Number(failed) === 0 || reason === ''
         ? undefined
@@ -209,7 +209,10 @@ function reasonOf({ reason }: TracedEvent): object {
 
 /** One entry for each object, or for each file that cannot be parsed, with all that is wrong in it. */
 function problemEntries(problems: readonly ConfigProblem[]): LogEntry[] {
-  const groups = Map.groupBy(problems, ({ severity, place, object }) => `${severity} ${whereabouts(place)} ${object}`);
+  const groups = Map.groupBy(
+    problems,
+    ({ severity, place, object }) => `${severity} ${fileOrSourceOf(place)} ${object}`,
+  );
   return [...groups.values()].map((group) => {
     const [{ severity, place, object }] = group as [ConfigProblem, ...ConfigProblem[]];
     const effect = group.find((problem) => problem.closed !== undefined)?.closed;

@@ -1,4 +1,4 @@
-/** Namespace of a DNS client, by its certificate. */
+/** Namespace of a DNS client, from its certificate. */
 import type { TLSSocket } from 'node:tls';
 import { oneWorkloadOf } from '../../identity/spiffe-id.ts';
 import type { Authenticator, PeerCertificate } from '../xds/access/authenticator.ts';
@@ -8,7 +8,7 @@ import { chainOf } from '../xds/admission/grpc-http2.ts';
 export interface ClientNamespaceOptions {
   /** Trust domains of the mesh. */
   readonly trustDomains: () => readonly string[];
-  /** Whether a certificate that TLS rejects is issued by an accepted root of another trust domain. */
+  /** Reports whether a certificate that TLS rejects was issued by an accepted root of another trust domain. */
   readonly acceptsOther: (chain: readonly Uint8Array[]) => boolean;
   /** By serial number. */
   readonly isRevoked: (serialNumber: string) => boolean;

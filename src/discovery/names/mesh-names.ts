@@ -1,4 +1,4 @@
-/** Names of the mesh as clients of a namespace see them: those of its sidecars' name table (NDS). */
+/** DNS names of the mesh as a namespace sees them: those of its sidecars' name table (NDS). */
 
 import type { NameTable } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
 import { noFacts, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -9,7 +9,7 @@ import { DnsNames } from '../../runtime/dns/dns-names.ts';
 import { Turns } from '../../runtime/turns.ts';
 
 export interface MeshNamesOptions {
-  /** Of the last push; `undefined` before the first. */
+  /** The last push context; `undefined` before the first. */
   readonly context: () => PushContext | undefined;
   /** `cluster.local`. */
   readonly domain: string;
@@ -24,16 +24,16 @@ interface NamesOfNamespace {
   readonly names: Promise<DnsNames>;
 }
 
-/** Namespaces whose names are kept. */
+/** Maximum number of cached namespaces. */
 const maxNamespaces = 64;
-/** Names are at most this much older than the configuration: building them for each push would cost more than queries do. */
+/** Maximum age of names after a configuration change: building them for each push would cost more than queries do. */
 const maxAgeMs = 1_000;
 
 export class MeshNames {
   readonly #options: MeshNamesOptions;
   readonly #now: () => number;
   /** Least recently built first. */
-  readonly #kept = new Map<string, NamesOfNamespace>();
+  readonly #cached = new Map<string, NamesOfNamespace>();
 
   constructor(options: MeshNamesOptions) {
     this.#options = options;
@@ -50,20 +50,24 @@ export class MeshNames {
     const context = this.#options.context();
     if (context === undefined) return undefined;
     const key = namespace ?? publicViewNamespace;
-    const kept = this.#kept.get(key);
-    if (kept !== undefined && (kept.context === context || this.#now() - kept.builtAt < maxAgeMs)) return kept.names;
+    const cached = this.#cached.get(key);
+    if (cached !== undefined && (cached.context === context || this.#now() - cached.builtAt < maxAgeMs))
+      return cached.names;
     const names = this.#build(context, key);
-    this.#kept.delete(key);
-    this.#kept.set(key, { context, builtAt: this.#now(), names });
-    for (const oldest of this.#kept.keys()) {
-      if (this.#kept.size <= maxNamespaces) break;
-      this.#kept.delete(oldest);
+    this.#cached.delete(key);
+    this.#cached.set(key, { context, builtAt: this.#now(), names });
+    for (const oldest of this.#cached.keys()) {
+      if (this.#cached.size <= maxNamespaces) break;
+      this.#cached.delete(oldest);
     }
-    names.catch(() => this.#kept.delete(key));
+    names.catch(() => this.#cached.delete(key));
     return names;
   }
 
-  /** Whether names of this zone are the mesh's alone, so that an unknown one does not exist. Lower case, with a dot at the end. */
+  /**
+   * Reports whether the mesh is authoritative for the zone of a name, so that an unknown name does not exist. Names are in lower case, with a
+   * trailing dot.
+   */
   isOfZone(name: string): boolean {
     const zone = `svc.${this.#options.domain}.`;
     return name === zone || name.endsWith(`.${zone}`);
@@ -71,14 +75,18 @@ export class MeshNames {
 
   async #build(context: PushContext, namespace: string): Promise<DnsNames> {
     const { domain } = this.#options;
-    const isNobody = namespace === publicViewNamespace;
+    const isAnonymous = namespace === publicViewNamespace;
     const ofDomain = `svc.${domain}`;
-    const shape = shapeOfClient(namespace, isNobody ? ofDomain : `${namespace}.${ofDomain}`, this.#options.clusterId);
+    const shape = shapeOfClient(
+      namespace,
+      isAnonymous ? ofDomain : `${namespace}.${ofDomain}`,
+      this.#options.clusterId,
+    );
     const [table] = buildNameTable(shape, context);
     const { table: hosts } = table!.message as NameTable;
     return new Turns().through(
       DnsNames.of(new Map(Object.entries(hosts)), {
-        namespace: isNobody ? '' : namespace,
+        namespace: isAnonymous ? '' : namespace,
         domain: shape.dnsDomain,
         search: '',
       }),
@@ -86,7 +94,7 @@ export class MeshNames {
   }
 }
 
-/** A sidecar without labels. Allocated addresses are left out: only an Envoy whose agent resolves names accepts them. */
+/** A sidecar without labels. Allocated addresses are omitted: only an Envoy whose agent resolves names accepts them. */
 function shapeOfClient(configNamespace: string, dnsDomain: string, clusterId: string): ProxyShape {
   return {
     ...{ type: 'sidecar', configNamespace, labels: {}, ipFamily: 'dual', ...noFacts },

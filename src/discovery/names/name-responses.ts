@@ -7,19 +7,19 @@ export type NameResult = 'answered' | 'nxdomain' | 'refused' | 'invalid' | 'fail
 
 export interface NameResponse {
   readonly result: NameResult;
-  /** `undefined`: the message needs none. */
+  /** `undefined` if the message needs none. */
   readonly response: Buffer | undefined;
 }
 
-/** Zone transfers and other requests that are about no name (RFC 6895 §3.1). */
+/** Zone transfers and other requests without a name (RFC 6895 §3.1). */
 const firstMetaType = 128;
 const anyType = 255;
 
 /**
- * Responds to one message. REFUSED for names outside of the mesh; NXDOMAIN for unknown ones of `svc.DOMAIN`, so that resolvers go on with
- * their search domains. A name that the client may not see does not exist.
+ * Responds to one message. REFUSED for names outside of the mesh; NXDOMAIN for unknown ones of `svc.DOMAIN`, so that resolvers continue with their
+ * search domains. A name that is not visible to the client does not exist.
  *
- * @param namespace of the client; `undefined` if it has no identity
+ * @param namespace of the client; `undefined` without an identity
  */
 export async function respondTo(
   message: Buffer,
@@ -34,7 +34,7 @@ export async function respondTo(
     const { result, response } = responseTo(query, await names.visibleTo(namespace), (name) => names.isOfZone(name));
     return { result, response: withoutRecursion(response) };
   } catch {
-    // A fault of ours: the client may try again.
+    // An internal error: the client may retry.
     return { result: 'failed', response: withoutRecursion(failure(message, 'SERVFAIL', query.questionEnd)) };
   }
 }
@@ -52,7 +52,7 @@ function responseTo(
   if (!isInternet || (type >= firstMetaType && type !== anyType)) return fail('refused', 'REFUSED');
   const found = names.find(name);
   if (found === undefined) return isOfZone(name) ? fail('nxdomain', 'NXDOMAIN') : fail('refused', 'REFUSED');
-  // The name exists, without a record of another type.
+  // The name exists, but has no record of this type.
   if (asksFor === undefined) return { result: 'answered', response: failure(message, 'NOERROR', questionEnd) };
   return { result: 'answered', response: answer(query, found, maxTcpBytes) };
 }

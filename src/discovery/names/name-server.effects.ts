@@ -4,7 +4,7 @@ import type { ListenAddress } from '../listen-address.ts';
 import { optionalPort } from '../optional-port.ts';
 import { NameServer, type NameServerOptions } from './name-server.ts';
 
-/** @param options built when the port is opened: the certificate is known by then */
+/** @param options called when the port opens: the certificate is known by then */
 export function nameServerWithEffects(
   address: ListenAddress,
   options: () => Omit<NameServerOptions, 'address' | 'failed'>,

@@ -1,4 +1,4 @@
-/** The DNS server of the control plane over TLS, by clients with sockets of their own. */
+/** The DNS server of the control plane over TLS, with clients on real sockets. */
 import { once } from 'node:events';
 import { connect as connectTcp } from 'node:net';
 import { connect, type TLSSocket, type TlsOptions } from 'node:tls';
@@ -45,7 +45,11 @@ interface Started {
   readonly counts: NameServerCounts;
   readonly revoked: Set<string>;
   readonly changeTls: (options: TlsOptions) => void;
-  ask(name: string, client?: IssuedCertificate, question?: Partial<{ type: string; class: string }>): Promise<Packet>;
+  resolve(
+    name: string,
+    client?: IssuedCertificate,
+    question?: Partial<{ type: string; class: string }>,
+  ): Promise<Packet>;
   connect(client?: IssuedCertificate): Promise<TLSSocket>;
 }
 
@@ -91,7 +95,7 @@ async function start(limits: Partial<NameServerLimits> = {}): Promise<Started> {
   };
   return {
     ...{ port, counts, revoked, connect: dial, changeTls: (options) => change(options) },
-    ask: async (name, client, { type = 'A', ...more } = {}) => {
+    resolve: async (name, client, { type = 'A', ...more } = {}) => {
       const socket = await dial(client);
       socket.write(framed(encode(query(name, type, more))));
       const found = await oneMessage(socket);
@@ -119,64 +123,64 @@ const rcode = (packet: Packet): string => (packet as unknown as { rcode: string 
 const addresses = ({ answers = [] }: Packet): unknown[] => answers.flatMap((one) => ('data' in one ? [one.data] : []));
 
 test('a client without an identity resolves names that are exported to all namespaces, and no others', async () => {
-  const { ask } = await start();
-  expect(addresses(await ask('cart.shop.svc.cluster.local'))).toEqual(['10.0.0.1']);
-  expect(addresses(await ask('cart.shop.test'))).toEqual(['10.0.0.1']);
-  expect(rcode(await ask('vault.shop.svc.cluster.local'))).toBe('NXDOMAIN');
-  expect(rcode(await ask('vault.shop.test'))).toBe('REFUSED');
-  expect(rcode(await ask('cart'))).toBe('REFUSED');
+  const { resolve } = await start();
+  expect(addresses(await resolve('cart.shop.svc.cluster.local'))).toEqual(['10.0.0.1']);
+  expect(addresses(await resolve('cart.shop.test'))).toEqual(['10.0.0.1']);
+  expect(rcode(await resolve('vault.shop.svc.cluster.local'))).toBe('NXDOMAIN');
+  expect(rcode(await resolve('vault.shop.test'))).toBe('REFUSED');
+  expect(rcode(await resolve('cart'))).toBe('REFUSED');
 });
 
-test('a client with an identity resolves what sidecars of its namespace see', async () => {
-  const { ask } = await start();
+test('a client with an identity resolves the names that sidecars of its namespace see', async () => {
+  const { resolve } = await start();
   const [shop, other] = [workload('shop'), workload('other')];
-  expect(addresses(await ask('vault.shop.svc.cluster.local', shop))).toEqual(['10.0.0.2']);
-  expect(addresses(await ask('vault.shop.test', shop))).toEqual(['10.0.0.2']);
-  expect(addresses(await ask('cart', shop))).toEqual(['10.0.0.1']);
-  expect(addresses(await ask('blog.other.svc.cluster.local', shop))).toEqual(['10.0.0.3']);
-  expect(rcode(await ask('vault.shop.svc.cluster.local', other))).toBe('NXDOMAIN');
-  expect(rcode(await ask('vault.shop.test', other))).toBe('REFUSED');
-  expect(rcode(await ask('cart', other))).toBe('REFUSED');
+  expect(addresses(await resolve('vault.shop.svc.cluster.local', shop))).toEqual(['10.0.0.2']);
+  expect(addresses(await resolve('vault.shop.test', shop))).toEqual(['10.0.0.2']);
+  expect(addresses(await resolve('cart', shop))).toEqual(['10.0.0.1']);
+  expect(addresses(await resolve('blog.other.svc.cluster.local', shop))).toEqual(['10.0.0.3']);
+  expect(rcode(await resolve('vault.shop.svc.cluster.local', other))).toBe('NXDOMAIN');
+  expect(rcode(await resolve('vault.shop.test', other))).toBe('REFUSED');
+  expect(rcode(await resolve('cart', other))).toBe('REFUSED');
 });
 
 test('names outside of the mesh are refused, and recursion is not offered', async () => {
-  const { ask } = await start();
+  const { resolve } = await start();
   for (const name of ['example.com', 'svc.cluster.local.example.com', 'localhost', '.']) {
-    const response = await ask(name);
+    const response = await resolve(name);
     expect(rcode(response)).toBe('REFUSED');
     expect((response as { flag_ra?: boolean }).flag_ra).toBe(false);
   }
 });
 
 test('a known name has no records of other types; zone transfers and other classes are refused', async () => {
-  const { ask } = await start();
+  const { resolve } = await start();
   for (const type of ['AAAA', 'TXT', 'ANY']) {
-    const response = await ask('cart.shop.svc.cluster.local', undefined, { type });
+    const response = await resolve('cart.shop.svc.cluster.local', undefined, { type });
     expect([rcode(response), response.answers]).toEqual(['NOERROR', []]);
   }
-  expect(rcode(await ask('cart.shop.svc.cluster.local', undefined, { type: 'AXFR' }))).toBe('REFUSED');
-  expect(rcode(await ask('cart.shop.svc.cluster.local', undefined, { class: 'CH' }))).toBe('REFUSED');
+  expect(rcode(await resolve('cart.shop.svc.cluster.local', undefined, { type: 'AXFR' }))).toBe('REFUSED');
+  expect(rcode(await resolve('cart.shop.svc.cluster.local', undefined, { class: 'CH' }))).toBe('REFUSED');
 });
 
 test('a client with a certificate of another root, or a revoked one, receives no response', async () => {
-  const { ask, revoked, counts } = await start();
-  await expect(ask('cart.shop.test', workload('shop', createAuthority('stranger')))).rejects.toThrow();
-  await expect(ask('cart.shop.test', authority.issue(['spiffe://elsewhere/ns/shop/sa/default']))).rejects.toThrow();
+  const { resolve, revoked, counts } = await start();
+  await expect(resolve('cart.shop.test', workload('shop', createAuthority('stranger')))).rejects.toThrow();
+  await expect(resolve('cart.shop.test', authority.issue(['spiffe://elsewhere/ns/shop/sa/default']))).rejects.toThrow();
   const client = workload('shop');
-  expect(addresses(await ask('cart.shop.test', client))).toEqual(['10.0.0.1']);
+  expect(addresses(await resolve('cart.shop.test', client))).toEqual(['10.0.0.1']);
   revoked.add(client.serialNumber);
-  await expect(ask('cart.shop.test', client)).rejects.toThrow();
+  await expect(resolve('cart.shop.test', client)).rejects.toThrow();
   expect(counts.closed.get('certificate')).toBe(3);
 });
 
-test('a rotated certificate is shown to new connections; open ones go on unless the roots change', async () => {
+test('a rotated certificate is used for new connections; open ones continue unless the roots change', async () => {
   const { connect: dial, changeTls } = await start();
-  const before = await dial();
+  const previous = await dial();
   const next = authority.issue(['127.0.0.1']);
   changeTls(tlsOf(next));
   expect((await dial()).getPeerCertificate().serialNumber).toBe(next.serialNumber);
-  before.write(framed(encode(query('cart.shop.test'))));
-  expect(addresses(await oneMessage(before))).toEqual(['10.0.0.1']);
+  previous.write(framed(encode(query('cart.shop.test'))));
+  expect(addresses(await oneMessage(previous))).toEqual(['10.0.0.1']);
   const open = await dial();
   changeTls(tlsOf(next, createAuthority('next').certificate));
   open.resume();
@@ -184,7 +188,7 @@ test('a rotated certificate is shown to new connections; open ones go on unless 
 });
 
 test('a client that does not finish its handshake, or sends a byte at a time, is disconnected; others are served', async () => {
-  const { port, connect: dial, ask, counts } = await start({ handshakeMs: 200, idleMs: 300 });
+  const { port, connect: dial, resolve, counts } = await start({ handshakeMs: 200, idleMs: 300 });
   const silent = connectTcp(port, '127.0.0.1');
   silent.on('error', () => {});
   silent.resume();
@@ -193,7 +197,7 @@ test('a client that does not finish its handshake, or sends a byte at a time, is
   slow.write(Buffer.of(0x0f, 0xa0));
   const bytes = setInterval(() => slow.write(Buffer.of(0)), 20);
   onTestFinished(() => clearInterval(bytes));
-  expect(addresses(await ask('cart.shop.test'))).toEqual(['10.0.0.1']);
+  expect(addresses(await resolve('cart.shop.test'))).toEqual(['10.0.0.1']);
   await eventually('both are closed', () => silent.destroyed && slow.destroyed);
   expect(counts.closed.get('idle')).toBe(1);
   expect(counts.closed.get('TLS')).toBe(1);

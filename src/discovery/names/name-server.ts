@@ -11,13 +11,13 @@ import { type NameResult, respondTo } from './name-responses.ts';
 
 export interface NameServerOptions {
   readonly address: ListenAddress;
-  /** Calls back with the TLS options, at once and when they change. @returns how to stop */
+  /** Calls back with the TLS options, at once and when they change. @returns a function that stops it */
   readonly followTls: (changed: (options: TlsOptions) => void) => () => void;
-  /** Namespace of a client, `undefined` if it shows no certificate; throws if its certificate is not accepted. */
+  /** Namespace of a client, or `undefined` without a certificate; throws if its certificate is not accepted. */
   readonly namespaceOf: (socket: TLSSocket) => string | undefined;
   readonly names: Pick<MeshNames, 'visibleTo' | 'isOfZone'>;
   readonly counts: NameServerCounts;
-  /** The socket has failed while it was open. */
+  /** Called when the open socket fails. */
   readonly failed: (error: Error) => void;
   readonly limits?: Partial<NameServerLimits>;
 }
@@ -52,7 +52,7 @@ const defaultLimits: NameServerLimits = {
   handshakeMs: 10_000,
   maxPending: 64,
   maxUnreadBytes: 256 * 1024,
-  // A question is 271 bytes at most; the rest is for options such as padding.
+  // A question has at most 271 bytes; the rest is for options such as padding.
   maxQueryBytes: 4_096,
   idleMs: 10_000,
   queriesPerSecond: 200,
@@ -76,10 +76,10 @@ export class NameServer {
     });
   }
 
-  /** @returns the address with the port. Rejects if the port cannot be opened; then it is closed */
+  /** @returns the address with the port. Rejects, closed, if the port cannot be opened */
   async open(): Promise<string> {
     const { address, followTls, failed } = this.#options;
-    this.#unfollow = followTls((tls) => this.#use(tls));
+    this.#unfollow = followTls((tls) => this.#applyTls(tls));
     const server = this.#server!;
     try {
       server.listen({ port: address.port, ...(address.host !== '' && { host: address.host }) });
@@ -98,12 +98,12 @@ export class NameServer {
     for (const connection of this.#connections) connection.destroy();
   }
 
-  #use(tls: TlsOptions): void {
+  #applyTls(tls: TlsOptions): void {
     const roots = String(tls.ca);
     if (this.#server === undefined) this.#server = this.#create(tls);
     else {
       this.#server.setSecureContext(tls);
-      // Clients whose root is no longer trusted must not go on with what they have.
+      // Closes connections of clients whose root is no longer trusted.
       if (roots !== this.#roots) for (const connection of this.#connections) connection.destroy();
     }
     this.#roots = roots;
@@ -143,7 +143,7 @@ export class NameServer {
       query: (message, respond) => {
         let namespace: string | undefined;
         try {
-          // For each query: a certificate expires or is revoked while its connection is open.
+          // Checked for each query, because a certificate may expire or be revoked while its connection is open.
           namespace = namespaceOf(socket);
         } catch {
           counts.close('certificate');

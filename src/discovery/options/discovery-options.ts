@@ -23,7 +23,7 @@ import { ownNames } from '../ca/server-certificate/own-certificate.ts';
 import { type ConfigLimits, configLimitsOf } from '../config/files/config-limits.ts';
 import { type XdsSourceLimits, xdsSourceLimitsOf } from '../config/xds/xds-source-limits.ts';
 import { type ConsulSettings, consulSettingsOf } from '../consul/consul-settings.ts';
-import { shortestLeaseMs, usualLeaseMs } from '../election/lease-times.ts';
+import { defaultLeaseMs, minLeaseMs } from '../election/lease-times.ts';
 import { Environment, variablesWithoutEffect } from '../environment.ts';
 import { isInCluster } from '../kubernetes/access/in-cluster.ts';
 import { type ListenAddress, parseListenAddress } from '../listen-address.ts';
@@ -326,16 +326,16 @@ export function resolveDiscoveryOptions(
 
 /** A Lease says whole seconds. */
 function leaseMsOf(from: Environment, warn: (warning: LogWarning) => void): number {
-  const ms = from.timerMs('PILOT_LEASE_DURATION', usualLeaseMs);
-  if (ms >= shortestLeaseMs && ms % 1_000 === 0) return ms;
+  const ms = from.timerMs('PILOT_LEASE_DURATION', defaultLeaseMs);
+  if (ms >= minLeaseMs && ms % 1_000 === 0) return ms;
   warn({
     event: 'option.defaulted',
     setting: 'PILOT_LEASE_DURATION',
     value: `${ms}ms`,
-    default: `${usualLeaseMs}ms`,
-    reason: `must be an integer number of seconds, >= ${shortestLeaseMs / 1_000}s`,
+    default: `${defaultLeaseMs}ms`,
+    reason: `must be an integer number of seconds, >= ${minLeaseMs / 1_000}s`,
   });
-  return usualLeaseMs;
+  return defaultLeaseMs;
 }
 
 /** The DNS server has the certificate of the TLS port. */

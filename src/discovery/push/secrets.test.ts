@@ -164,9 +164,9 @@ describe('Access to Secrets that an API server decides', () => {
     const node = gateway({ verifiedIdentity });
     expect(namesOf(node)).toEqual([requestedNames[0]]);
     expect(requestedAccounts.splice(0)).toEqual([['edge/front']]);
-    access.adopt('edge/front', true);
+    access.setAllowed('edge/front', true);
     expect(namesOf(node)).toEqual(requestedNames);
-    access.adopt('edge/front', false);
+    access.setAllowed('edge/front', false);
     expect(namesOf(node)).toEqual([requestedNames[0]]);
     node.close();
     expect(requestedAccounts.splice(0)).toEqual([[]]);
@@ -188,9 +188,9 @@ describe('Access to Secrets that an API server decides', () => {
     expect(node.get(secretType, names)).toBeUndefined();
     // The Secret is read in the meantime, from the node's own namespace only.
     expect(references).toEqual([['Secret one']]);
-    access.adopt('edge/front', false);
+    access.setAllowed('edge/front', false);
     expect([...node.get(secretType, names)!.resources.keys()]).toEqual([]);
-    access.adopt('edge/front', true);
+    access.setAllowed('edge/front', true);
     expect([...node.get(secretType, names)!.resources.keys()]).toEqual(['kubernetes://one']);
     node.close();
     expect(references).toEqual([['Secret one'], []]);
@@ -204,11 +204,11 @@ describe('Access to Secrets that an API server decides', () => {
     expect([unauthenticated, node].map((one) => one.credentialReading(name))).toEqual(['denied', 'unread']);
     namesOf(node);
     expect(node.credentialReading(name)).toBe('unread');
-    access.adopt('edge/front', false);
+    access.setAllowed('edge/front', false);
     expect(node.credentialReading(name)).toBe('denied');
     expect(node.credentialReading('configmap://ca-cacert')).toBeUndefined();
     expect(node.credentialReading('kubernetes://other/one')).toBe('denied');
-    access.adopt('edge/front', true);
+    access.setAllowed('edge/front', true);
     expect(node.credentialReading(name)).toBeUndefined();
     node.close();
     requestedAccounts.splice(0);
@@ -218,12 +218,12 @@ describe('Access to Secrets that an API server decides', () => {
     const [first, second] = [gateway({ verifiedIdentity }), gateway({ verifiedIdentity })];
     namesOf(first);
     namesOf(second);
-    access.adopt('edge/front', true);
+    access.setAllowed('edge/front', true);
     first.close();
     expect(namesOf(second)).toEqual(requestedNames);
     second.close();
     expect(namesOf(second)).toEqual([requestedNames[0]]);
-    access.adopt('edge/front', true);
+    access.setAllowed('edge/front', true);
     expect(namesOf(gateway({ verifiedIdentity }))).toEqual([requestedNames[0]]);
   });
 

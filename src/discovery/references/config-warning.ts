@@ -1,4 +1,4 @@
-/** What checks across objects read, and what they report (docs/config-analysis.md). */
+/** Types of checks across objects: what they read and report (docs/config-analysis.md). */
 import type { Config } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -6,19 +6,19 @@ import type { WarningCode } from '../../runtime/errors.ts';
 import type { KnownObjects } from './known-objects.ts';
 import type { MeshHosts } from './routes/mesh-hosts.ts';
 
-/** A place in an object, for people. */
+/** A place in an object, as shown to users. */
 export interface ObjectPlace {
   readonly config: Config;
-  /** `spec.http[0]`; absent: the object as a whole. */
+  /** `spec.http[0]`; absent for the object as a whole. */
   readonly field?: string;
 }
 
-/** Valid configuration that has no effect, or a different one than it seems to have. */
+/** Valid configuration without effect, or with an unexpected one. */
 export interface ConfigWarning extends Required<ObjectPlace> {
   readonly code: WarningCode;
-  /** What is wrong, and what to do. */
+  /** The problem and its correction. */
   readonly message: string;
-  /** The other object that it is about, where there is one. */
+  /** The other object involved, if any. */
   readonly other?: ObjectPlace;
 }
 
@@ -27,20 +27,20 @@ export interface CheckSources {
   readonly configs: ConfigSet;
   readonly known: KnownObjects;
   readonly hosts: MeshHosts;
-  /** The mesh configuration, as an object with a place. */
+  /** The mesh configuration as an object with a place. */
   readonly meshConfig: Config;
 }
 
-/** A mesh configuration of which the file is not known. */
+/** A mesh configuration whose file is unknown. */
 export const unlocatedMeshConfig: Config = {
   ...{ kind: 'MeshConfig', apiVersion: 'mesh.istio.io/v1alpha1', name: 'mesh', namespace: '', spec: {} },
   ...{ labels: {}, annotations: {}, resourceVersion: '', creationTimestamp: 0 },
 };
 
-/** Yields `undefined` after each object without a warning, for callers that rest. */
+/** Yields `undefined` after each object without a warning, so that callers can pause. */
 export type ConfigCheck = (sources: CheckSources) => Iterable<ConfigWarning | undefined>;
 
-/** Objects as people wrote them: of what is made of others, the translation reports. */
+/** Reports whether a user wrote the object. Generated objects are reported by their translation. */
 export function isWritten({ partOrigins, standsFor }: Config): boolean {
   return partOrigins === undefined && standsFor === undefined;
 }

@@ -30,7 +30,7 @@ async function validated(
   const { problems } = await validateFiles([], files, undefined, { ...settings, mesh, meshFile });
   return (
     problems
-      // The mesh configuration itself: providers.test.ts.
+      // Warnings of the mesh configuration: providers.test.ts.
       .filter(({ code = '', key }) => code in warningTable && key?.kind !== 'MeshConfig')
       .map(({ code = '', key, field = '', line, other }) => ({
         ...{ code, object: `${key!.kind}/${key!.name}`, field, line },
@@ -43,7 +43,7 @@ function shortOf(object: string): string {
   return object === 'mesh configuration' ? 'MeshConfig/mesh' : object.replace(/ .*\//, '/');
 }
 
-/** @param gateway labels of a gateway that is connected and served */
+/** @param gateway labels of a connected gateway */
 function served(yaml: string, { gateway, hasProvider }: Pick<FaultyObjects, 'gateway' | 'hasProvider'>): Found[] {
   const plane = givenPlane(yaml, hasProvider ? { meshConfig: meshConfigOfFaults } : {});
   if (gateway !== undefined) {
@@ -73,14 +73,14 @@ it.each(faultyObjects)('$code: validate and push_status report $fault, with both
   expect(served(yaml, row)).toEqual([expected]);
   if (gateway !== undefined) expect(served(yaml, { ...(hasProvider && { hasProvider }) })).toEqual([]);
 
-  /** First line of the document of a line. */
+  /** First line of the document that contains a line. */
   function lineOf(text: string, line: number): number {
     return text.split('\n').slice(0, line).lastIndexOf('---') + 1;
   }
 });
 
 it.each(faultyObjects)(
-  '$code: neither reports anything when the fault is corrected',
+  '$code: neither validate nor push_status reports anything when the fault is corrected',
   async ({ fix: [wrong, right], yaml, ...row }) => {
     expect(yaml).toContain(wrong);
     const mended = yaml.replace(wrong, right);
@@ -89,7 +89,7 @@ it.each(faultyObjects)(
   },
 );
 
-it('validate names every kind of fault of one directory, and nothing else', async () => {
+it('validate reports every kind of fault of one directory, and nothing else', async () => {
   const found = await validated(faultyObjects.map(({ yaml }) => yaml).join(''), { hasProvider: true });
   const expected = faultyObjects.map(({ code, object, field, other }) => ({ code, object, field, other }));
   const rows = found.map(({ code, object, field, other }) => ({ code, object, field, other }));
@@ -97,7 +97,7 @@ it('validate names every kind of fault of one directory, and nothing else', asyn
   expect(sorted(rows)).toEqual(sorted(expected as Found[]));
 });
 
-it('each code has a fault that shows it, and a row in the page', () => {
+it('each warning code has a test fault and a row in docs/config-analysis.md', () => {
   const page = readFileSync(join(packageRoot(), 'docs/config-analysis.md'), 'utf8');
   for (const code of Object.keys(warningTable)) {
     // Files have no clients: src/discovery/monitor/diagnostics/proxy-warnings.test.ts.

@@ -1,4 +1,4 @@
-/** All checks across objects, for `validate` and the control plane alike. */
+/** All checks across objects, used by both `validate` and the control plane. */
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { type ConfigCheck, type ConfigWarning, unlocatedMeshConfig } from './config-warning.ts';
@@ -45,16 +45,16 @@ const checks: readonly ConfigCheck[] = [
   ...[checkClientSources],
 ];
 
-/** Yields `undefined` after each object that was looked at, for callers that rest. */
+/** Yields `undefined` after each checked object, so that callers can pause. */
 export function* findConfigWarnings(
   context: PushContext,
   configs: ConfigSet,
   known: KnownObjects,
   meshConfig = unlocatedMeshConfig,
 ): Generator<ConfigWarning | undefined> {
-  const making = MeshHosts.of(context.services, context.domain, known);
-  let made = making.next();
-  for (; made.done !== true; made = making.next()) yield undefined;
-  const sources = { context, configs, known, hosts: made.value, meshConfig };
+  const steps = MeshHosts.of(context.services, context.domain, known);
+  let step = steps.next();
+  for (; step.done !== true; step = steps.next()) yield undefined;
+  const sources = { context, configs, known, hosts: step.value, meshConfig };
   for (const check of checks) yield* check(sources);
 }

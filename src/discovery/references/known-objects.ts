@@ -1,4 +1,4 @@
-/** Which objects are all there: of others, a missing one may exist elsewhere. */
+/** Whether all objects of a kind are known. Otherwise a missing object may exist elsewhere. */
 import { onceFor } from '../../model/collections/once-for.ts';
 import { type Config, type ConfigKey, configKeyText } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
@@ -7,7 +7,7 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import { isSelected, LabelIndex } from '../../model/services/label-match.ts';
 import type { Service } from '../../model/services/service.ts';
 
-/** Kinds that others refer to, with those that only clusters or nodes know. */
+/** Kinds that can be referenced, including those that only a cluster or node knows. */
 export type ReferencedKind =
   | ('Service' | 'ServiceEntry' | 'Gateway' | 'KubernetesGateway' | 'VirtualService' | 'ReferenceGrant')
   | 'DestinationRule'
@@ -24,15 +24,15 @@ export type ReferencedKind =
     );
 
 export interface KnownObjects {
-  /** Files describe what is to run; a control plane knows what runs now. */
+  /** `true` for files, which describe what will run; `false` for a control plane, which knows what runs. */
   readonly areOfFiles: boolean;
   /**
-   * Whether an object that is not among the configs does not exist.
+   * Reports whether an object that is not among the configs does not exist.
    *
-   * @param namespace absent: of any namespace
+   * @param namespace absent for any namespace
    */
   isComplete(kind: ReferencedKind, namespace?: string): boolean;
-  /** Workloads that are connected: they may be no Pods and have no WorkloadEntry. */
+  /** Connected workloads, which may have neither a Pod nor a WorkloadEntry. */
   readonly connected?: Iterable<ConnectedWorkload>;
 }
 
@@ -41,8 +41,8 @@ export interface ConnectedWorkload {
 }
 
 /**
- * A control plane has all objects of the mesh, with two exceptions: it reads only Secrets and ConfigMaps that something names to it, and
- * knows workloads of its own cluster only.
+ * A control plane has all objects of the mesh, with two exceptions: it reads only referenced Secrets and ConfigMaps, and knows workloads of its own
+ * cluster only.
  */
 export class ObjectsOfControlPlane implements KnownObjects {
   readonly areOfFiles = false;
@@ -57,7 +57,7 @@ export class ObjectsOfControlPlane implements KnownObjects {
     connected: Iterable<ConnectedWorkload> = [],
   ) {
     this.connected = connected;
-    // Workloads of namespaces that are not selected may connect all the same.
+    // Workloads of namespaces that are not selected may still connect.
     this.#hasAllNamespaces = mesh.discoverySelectors.length === 0;
     const hasOtherClusters = new Set(services.flatMap(({ clusterVIPs = {} }) => Object.keys(clusterVIPs))).size > 1;
     this.#knowsNamespaces = this.#hasAllNamespaces && !hasOtherClusters && areOfCluster(Namespace);
@@ -74,8 +74,8 @@ export class ObjectsOfControlPlane implements KnownObjects {
 }
 
 /**
- * Files have all objects of a kind and namespace if they have one of them, and none that is invalid: others may be in the cluster. References that cannot be
- * checked are noted.
+ * Files are complete for a kind and namespace if they contain one such object and none that is invalid: others may be in the cluster. References that
+ * cannot be checked are noted.
  */
 export class ObjectsOfFiles implements KnownObjects {
   readonly areOfFiles = true;
@@ -86,8 +86,8 @@ export class ObjectsOfFiles implements KnownObjects {
   readonly #hasNamespacesOfCluster: boolean;
 
   /**
-   * @param hasMeshConfig whether extension providers are known
-   * @param rejected invalid objects: references to them are no fault of their own
+   * @param hasMeshConfig `true` if extension providers are known
+   * @param rejected invalid objects, to which references are not reported
    */
   constructor(configs: ConfigSet, hasMeshConfig: boolean, rejected: readonly ConfigKey[] = []) {
     for (const { kind, namespace } of rejected) this.#rejected.add(`${kind} ${namespace}`).add(`${kind} `);
@@ -105,9 +105,9 @@ export class ObjectsOfFiles implements KnownObjects {
   }
 
   isComplete(kind: ReferencedKind, namespace = ''): boolean {
-    // Files rarely contain Namespaces: no note.
+    // Files rarely contain Namespaces, so there is no note.
     if (kind === 'Namespace') return this.#hasNamespacesOfCluster;
-    // Who gives the objects of a namespace gives its grants too.
+    // Files with objects of a namespace are expected to contain its ReferenceGrants.
     const isKnown =
       kind === 'ReferenceGrant' ? this.#namespaces.has(namespace) : this.#known.has(`${kind} ${namespace}`);
     if (isKnown && !this.#rejected.has(`${kind} ${namespace}`)) return true;
@@ -115,7 +115,7 @@ export class ObjectsOfFiles implements KnownObjects {
     return false;
   }
 
-  /** Sentences about references that were not checked. */
+  /** Notes about references that were not checked, as sentences. */
   get notes(): readonly string[] {
     return [...this.#unchecked].sort().map((text) => {
       const [kind = '', namespace = ''] = text.split(' ');
@@ -139,7 +139,7 @@ function haveGateway(pods: readonly Config[], gateways: ConfigSet['Gateway']): b
   return gateways.some(({ spec: { selector } }) => Object.keys(selector).length > 0 && index.selectsAny(selector));
 }
 
-/** Whether a Gateway selects the Pod, or it is a gateway {@link isGatewayByItself by itself}. */
+/** Reports whether a Gateway selects the Pod, or it is a gateway {@link isGatewayByItself by itself}. */
 export function isGatewayPod(pod: Config, gateways: ConfigSet['Gateway']): boolean {
   return (
     isGatewayByItself(pod) ||
@@ -147,21 +147,21 @@ export function isGatewayPod(pod: Config, gateways: ConfigSet['Gateway']): boole
   );
 }
 
-/** Whether the Pod has the label `istio` of Istio's charts, or the template of gateways is injected. */
+/** Reports whether the Pod has the label `istio` of Istio's charts, or the gateway template is injected. */
 export function isGatewayByItself({ labels, annotations }: Config): boolean {
   if (labels.istio !== undefined && labels.istio !== controlPlaneLabel) return true;
   return annotations['inject.istio.io/templates']?.split(',').includes('gateway') === true;
 }
 
-/** Each cluster has this namespace: without it, the objects are some of a file. */
+/** Each cluster has this namespace. Without it, the objects are only those of some files. */
 function areOfCluster(namespaces: readonly Config[]): boolean {
   return namespaces.some(({ name }) => name === 'kube-system');
 }
 
-/** Of istiod's own Pods. */
+/** Label of istiod's Pods. */
 const controlPlaneLabel = 'pilot';
 
-/** The object that a service was read from; `undefined` if it is of another cluster. */
+/** The object that a service was read from; `undefined` for a service of another cluster. */
 export function objectOfService(
   { origin }: Pick<Service, 'origin'>,
   { ServiceEntry, Service }: Pick<ConfigSet, 'ServiceEntry' | 'Service'>,

@@ -15,7 +15,7 @@ metadata: {name: ${name}, namespace: ${namespace}}
 spec: ${spec}
 `;
 
-describe('of files that are a part of a mesh, validate reports no object as missing that may be in the cluster', () => {
+describe('validate of files that are a part of a mesh reports no object as missing that may be in the cluster', () => {
   it.each([
     [
       'a route to a host of another namespace',
@@ -55,7 +55,7 @@ describe('of files that are a part of a mesh, validate reports no object as miss
       object('PeerAuthentication', 'p', '{selector: {matchLabels: {app: a}}, mtls: {mode: STRICT}}'),
       'Pod objects of namespace shop',
     ],
-  ])('%s', async (_, yaml, unchecked) => {
+  ])('references of %s', async (_, yaml, unchecked) => {
     const { warnings, notes } = await warningsAndNotes(yaml);
     expect(warnings).toEqual([]);
     expect(notes).toContainEqual(expect.stringContaining(`references to ${unchecked} are not checked`));
@@ -69,7 +69,7 @@ const tcp = (name: string, address: string): string =>
     `{hosts: [${name}.test], ${address} location: MESH_EXTERNAL, resolution: DNS, ports: [{number: 3306, name: tcp, protocol: TCP}]}`,
   );
 
-describe('services at one port are no conflict', () => {
+describe('services on one port do not conflict', () => {
   it.each([
     [
       'where each TCP service has its own address',

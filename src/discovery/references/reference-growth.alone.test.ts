@@ -1,4 +1,4 @@
-/** The checks across objects cost as much for each object of a large mesh as of a small one: counted, not timed. */
+/** The cost of checks per object must not grow with the mesh; operations are counted, not timed. */
 import { expect, it } from 'vitest';
 import { givenObject } from '../../../test/fixtures/given-world.ts';
 import { countedWork, growthOfWork } from '../../../test/harness/counted-work.ts';
@@ -12,7 +12,7 @@ import { findConfigWarnings } from './find-config-warnings.ts';
 import { ObjectsOfFiles } from './known-objects.ts';
 
 const [few, many] = [100, 400];
-/** Of all that is done. */
+/** Exponent of the growth of all counted operations. */
 const maxExponent = 1.2;
 
 const mesh = {
@@ -53,7 +53,7 @@ function service(index: number): Config {
   });
 }
 
-/** Objects of one number; the faults that the same tenant may repeat in each. */
+/** Objects by number, with faults that one tenant may repeat in each. */
 const cases: readonly (readonly [what: string, objectsOf: (index: number, size: number) => readonly Config[]])[] = [
   [
     'an ordinary mesh: services with routes, rules and policies of their own',
@@ -166,7 +166,7 @@ it.each(cases)('checks grow with the number of objects: %s', (_, objectsOf) => {
       const about = { version: '1', mesh, domain: 'cluster.local', features: defaultFeatures };
       const context = buildPushContext({ ...about, configs, ...buildServiceRegistry(configs) });
       const known = new ObjectsOfFiles(configs, true);
-      // What the context computes when it is first asked is not of the checks.
+      // Excludes what the context computes on first use.
       Array.from(findConfigWarnings(context, configs, known));
       return countedWork(() => void Array.from(findConfigWarnings(context, configs, known)));
     },

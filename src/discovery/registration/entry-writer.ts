@@ -1,6 +1,6 @@
 /**
- * One write to the WorkloadEntry of a workload. The entry is read first, from the API server itself, and what is written names the version
- * that was read: whoever else wrote in between wins, and the chart comes again. An entry of another replica is let be.
+ * One write to the WorkloadEntry of a workload. The entry is first read from the API server, and the write names the version that was read: if
+ * another client wrote in between, the write fails and the chart retries. Entries of other replicas are not changed.
  */
 
 import type { EntryAnswer, EntryOrder } from '../../../machines/discovery/registration/registration.machine.ts';
@@ -16,21 +16,21 @@ import type { WorkloadClaim } from './workload-claim.ts';
 
 export interface EntryWriterOptions {
   readonly server: Pick<ApiServer, 'request'>;
-  /** Name of this replica, which no other one has, nor one before it. */
+  /** Name of this replica, which no other or earlier replica has. */
   readonly controller: string;
-  /** Undefined: there is none. */
+  /** `undefined` if the group does not exist. */
   readonly groupOf: (claim: WorkloadClaim) => ReadGroup | undefined;
   /** Unix time in milliseconds. */
   readonly now: () => number;
 }
 
-/** Limit of an answer of the API server; a write needs two. */
-const answerMs = 5_000;
+/** Limit of one response of the API server; a write needs two. */
+const responseMs = 5_000;
 const entries = resourceOf('WorkloadEntry');
-/** Characters that a condition's message may have. */
-const maxMessage = 32_768;
+/** Maximum characters of a condition's message. */
+const maxMessageLength = 32_768;
 
-type Where = { readonly resource: typeof entries; readonly namespace: string; readonly name: string };
+type EntryLocation = { readonly resource: typeof entries; readonly namespace: string; readonly name: string };
 
 export class EntryWriter {
   readonly #options: EntryWriterOptions;
@@ -39,23 +39,26 @@ export class EntryWriter {
     this.#options = options;
   }
 
-  /** What goes wrong is an answer. @param connectedAt RFC 3339 */
+  /** Never rejects: a failure is a result. @param connectedAt RFC 3339 */
   async write(order: EntryOrder, claim: WorkloadClaim, connectedAt: string, signal: AbortSignal): Promise<EntryAnswer> {
-    const where: Where = { resource: entries, namespace: claim.namespace, name: claim.name };
+    const where: EntryLocation = { resource: entries, namespace: claim.namespace, name: claim.name };
     try {
       const entry = await this.#read(where, signal);
       const write = this.#writeFor(order, { claim, connectedAt, entry, where });
       if (!('verb' in write)) return write;
-      await this.#options.server.request({ ...requestOf(write), timeoutMs: answerMs }, signal);
+      await this.#options.server.request({ ...requestOf(write), timeoutMs: responseMs }, signal);
       return { outcome: 'written' };
     } catch (error) {
-      return answerTo(error, order);
+      return outcomeOf(error, order);
     }
   }
 
-  async #read({ resource, namespace, name }: Where, signal: AbortSignal): Promise<KubernetesObject | undefined> {
+  async #read(
+    { resource, namespace, name }: EntryLocation,
+    signal: AbortSignal,
+  ): Promise<KubernetesObject | undefined> {
     try {
-      const order = { method: 'GET', resource, namespace, name, timeoutMs: answerMs } as const;
+      const order = { method: 'GET', resource, namespace, name, timeoutMs: responseMs } as const;
       return await this.#options.server.request(order, signal);
     } catch (error) {
       if (statusOf(error) === 404) return undefined;
@@ -65,7 +68,7 @@ export class EntryWriter {
 
   #writeFor(order: EntryOrder, read: Read): WriteOrder | EntryAnswer {
     const { controller } = this.#options;
-    if (order.deed === 'register') return this.#registering(read);
+    if (order.deed === 'register') return this.#registrationWrite(read);
     const { entry, where } = read;
     if (entry === undefined || annotationsOf(entry)[annotations.controller] !== controller) {
       return { outcome: 'foreign' };
@@ -87,30 +90,31 @@ export class EntryWriter {
           },
         };
       case 'delete':
-        // Somebody has taken the entry into use again.
+        // The entry is in use again.
         if (annotationsOf(entry)[annotations.disconnectedAt] === undefined) return { outcome: 'foreign' };
         return { ...named, verb: 'delete' };
     }
   }
 
-  #registering({ claim, connectedAt, entry, where }: Read): WriteOrder | EntryAnswer {
+  #registrationWrite({ claim, connectedAt, entry, where }: Read): WriteOrder | EntryAnswer {
     const { controller, groupOf } = this.#options;
     const connected: Connected = { controller, connectedAt };
     if (entry !== undefined) {
-      const problem = foreignness(entry, claim);
+      const problem = ownershipProblem(entry, claim);
       if (problem !== undefined) return { outcome: 'rejected', reason: problem };
       if (entry.metadata.deletionTimestamp !== undefined)
         return { outcome: 'failed', reason: 'the WorkloadEntry is being deleted' };
       const known = annotationsOf(entry);
-      const isSaid = known[annotations.connectedAt] === connectedAt && known[annotations.disconnectedAt] === undefined;
-      if (isSaid && known[annotations.controller] === controller) return { outcome: 'written' };
-      const taken = {
+      const isCurrent =
+        known[annotations.connectedAt] === connectedAt && known[annotations.disconnectedAt] === undefined;
+      if (isCurrent && known[annotations.controller] === controller) return { outcome: 'written' };
+      const claimedAnnotations = {
         [annotations.controller]: controller,
         [annotations.connectedAt]: connectedAt,
         [annotations.disconnectedAt]: null,
       };
       const version = entry.metadata.resourceVersion ?? '';
-      return { ...where, verb: 'patch', version, fields: { metadata: { annotations: taken } } };
+      return { ...where, verb: 'patch', version, fields: { metadata: { annotations: claimedAnnotations } } };
     }
     const read = groupOf(claim);
     const problem = groupProblem(read, claim);
@@ -129,10 +133,10 @@ interface Read {
   readonly claim: WorkloadClaim;
   readonly connectedAt: string;
   readonly entry: KubernetesObject | undefined;
-  readonly where: Where;
+  readonly where: EntryLocation;
 }
 
-/** Why a workload cannot be registered by the group; undefined: it can. */
+/** The reason for which a workload cannot be registered by the group, or `undefined`. */
 export function groupProblem(read: ReadGroup | undefined, claim: WorkloadClaim): string | undefined {
   const { namespace, group, name } = claim;
   const failed = `auto-registration of WorkloadEntry ${namespace}/${name} failed:`;
@@ -143,39 +147,41 @@ export function groupProblem(read: ReadGroup | undefined, claim: WorkloadClaim):
   return `${failed} WorkloadGroup ${namespace}/${group} is for service account ${account}, got ${claim.serviceAccount}`;
 }
 
-/** Why an entry of this name is not the workload's: a person's, another group's, another address's, another account's. */
-function foreignness(entry: KubernetesObject, claim: WorkloadClaim): string | undefined {
+/**
+ * The reason for which the entry of this name does not belong to the workload: it was written by a user, or for another group, address or account.
+ */
+function ownershipProblem(entry: KubernetesObject, claim: WorkloadClaim): string | undefined {
   const spec = isObject(entry.spec) ? entry.spec : {};
-  const there = `WorkloadEntry ${claim.namespace}/${claim.name} already exists, and is`;
+  const prefix = `WorkloadEntry ${claim.namespace}/${claim.name} already exists, and is`;
   const group = annotationsOf(entry)[annotations.group];
-  if (group === undefined) return `${there} not registered automatically`;
-  if (group !== claim.group) return `${there} of WorkloadGroup ${group}`;
-  if (spec.address !== claim.address) return `${there} of another address`;
+  if (group === undefined) return `${prefix} not registered automatically`;
+  if (group !== claim.group) return `${prefix} of WorkloadGroup ${group}`;
+  if (spec.address !== claim.address) return `${prefix} of another address`;
   const account = spec.serviceAccount ?? '';
-  return account === '' || account === claim.serviceAccount ? undefined : `${there} of another service account`;
+  return account === '' || account === claim.serviceAccount ? undefined : `${prefix} of another service account`;
 }
 
-/** The conditions with what the workload says, each in its place; undefined: they say it already. */
+/** Conditions with the reported health replaced in place, or `undefined` if unchanged. */
 function withHealth(status: unknown, { healthy, message }: WorkloadHealth, now: string): unknown[] | undefined {
-  const before: unknown[] = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
-  const at = before.findIndex((one) => isObject(one) && one.type === 'Healthy');
-  const known = before[at];
-  const said = { status: healthy ? 'True' : 'False', message: message.slice(0, maxMessage) };
-  const isSameStatus = isObject(known) && known.status === said.status;
-  if (isSameStatus && (known.message ?? '') === said.message) return undefined;
+  const previous: unknown[] = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
+  const at = previous.findIndex((one) => isObject(one) && one.type === 'Healthy');
+  const known = previous[at];
+  const reported = { status: healthy ? 'True' : 'False', message: message.slice(0, maxMessageLength) };
+  const isSameStatus = isObject(known) && known.status === reported.status;
+  if (isSameStatus && (known.message ?? '') === reported.message) return undefined;
   const since = isSameStatus ? known.lastTransitionTime : now;
   const condition = {
-    ...{ type: 'Healthy', ...said, reason: healthy ? 'Healthy' : 'Unhealthy' },
+    ...{ type: 'Healthy', ...reported, reason: healthy ? 'Healthy' : 'Unhealthy' },
     ...{ lastProbeTime: now, lastTransitionTime: since ?? now },
   };
-  return at < 0 ? [...before, condition] : before.with(at, condition);
+  return at < 0 ? [...previous, condition] : previous.with(at, condition);
 }
 
-function answerTo(error: unknown, { deed }: EntryOrder): EntryAnswer {
+function outcomeOf(error: unknown, { deed }: EntryOrder): EntryAnswer {
   const code = statusOf(error);
   if (code === 404 && deed !== 'register') return { outcome: 'foreign' };
   const reason = messageOf(error);
-  // What is written cannot be taken, whenever it comes.
+  // The API server rejects this object permanently.
   if (deed === 'register' && (code === 400 || code === 413 || code === 422)) return { outcome: 'rejected', reason };
   return { outcome: 'failed', reason };
 }

@@ -1,4 +1,4 @@
-/** A WorkloadEntry that is made of a WorkloadGroup, and what its annotations say of who is connected where. */
+/** A WorkloadEntry that is generated from a WorkloadGroup, and its annotations about the connection. */
 import { type Config, configKeyOf } from '../../model/config/config.ts';
 import { readConfigObject } from '../../model/config/config-file.ts';
 import { problemText } from '../../model/config/problem.ts';
@@ -7,29 +7,29 @@ import type { WorkloadGroup } from '../../model/kinds/workloads/workload-group.t
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import type { WorkloadClaim } from './workload-claim.ts';
 
-/** The same words as Istio's. */
+/** The annotations of Istio. */
 export const annotations = {
   group: 'istio.io/autoRegistrationGroup',
   /** The replica that the workload is connected to, or was last. */
   controller: 'istio.io/workloadController',
   connectedAt: 'istio.io/connectedAt',
-  /** When the workload went; absent while it is connected. */
+  /** Time of disconnection; absent while the workload is connected. */
   disconnectedAt: 'istio.io/disconnectedAt',
-  /** Without the condition `Healthy` the workload is unhealthy. */
+  /** With this annotation the workload is unhealthy until the condition `Healthy` is set. */
   healthChecks: 'proxy.istio.io/health-checks-enabled',
 } as const;
 
-/** A group as it is in force, or why it is not. */
-export type ReadGroup = { readonly group: GroupInForce } | { readonly problem: string };
+/** A valid group, or the reason for which it is invalid. */
+export type ReadGroup = { readonly group: ValidGroup } | { readonly problem: string };
 
-export interface GroupInForce {
+export interface ValidGroup {
   readonly name: string;
   readonly uid: string | undefined;
   readonly apiVersion: string;
   readonly spec: WorkloadGroup;
 }
 
-/** @param object as the API server has it */
+/** @param object as on the API server */
 export function readGroup(object: KubernetesObject): ReadGroup {
   const { config, problems } = readConfigObject('k8s://', object, { creationTimestamp: 0 });
   if (config === undefined) {
@@ -41,15 +41,15 @@ export function readGroup(object: KubernetesObject): ReadGroup {
   return { group: { name, uid: metadata.uid, apiVersion, spec: (config as Config<WorkloadGroup>).spec } };
 }
 
-/** Who has the connection, and since when. */
+/** The replica that has the connection, and its start. */
 export interface Connected {
   readonly controller: string;
   /** RFC 3339. */
   readonly connectedAt: string;
 }
 
-/** What the workload says counts before what the group's `metadata` says, and that before its template. */
-export function entryOf(claim: WorkloadClaim, group: GroupInForce, connected: Connected): Record<string, unknown> {
+/** Values of the workload override the `metadata` of the group, which overrides its template. */
+export function entryOf(claim: WorkloadClaim, group: ValidGroup, connected: Connected): Record<string, unknown> {
   const { address: _, ...template } = group.spec.template;
   const labels = { ...template.labels, ...group.spec.metadata?.labels, ...claim.labels };
   const spec: WorkloadEntry = {

@@ -3,7 +3,7 @@ import { presenceLeaseOf } from '../election/replica-presence.ts';
 import type { WriteGate, WriteOrder } from '../election/write-gate.ts';
 import { ApiError } from '../kubernetes/api-failure.ts';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
-import { OrphanedEntries, type WordsOfReplicas } from './orphaned-entries.ts';
+import { OrphanedEntries, type ReplicaRecords } from './orphaned-entries.ts';
 
 const me = 'istiod-a_11111111';
 const other = 'istiod-b_22222222';
@@ -23,15 +23,15 @@ function entry(
 }
 
 interface Left {
-  readonly words?: WordsOfReplicas;
-  /** Leases of others. */
-  readonly strangers?: number;
+  readonly words?: ReplicaRecords;
+  /** Number of unrelated Leases. */
+  readonly unrelatedLeases?: number;
 }
 
-/** A duty, a clock, Leases by name, and what was deleted. */
-function given(entries: KubernetesObject[], { words, strangers = 0 }: Left = {}) {
+/** A duty, a clock, Leases by name, and deleted objects. */
+function given(entries: KubernetesObject[], { words, unrelatedLeases = 0 }: Left = {}) {
   const clock = { now: 0 };
-  const others = Array.from({ length: strangers }, (_, i): [string, string] => [`cilium-${i}`, '1']);
+  const unrelated = Array.from({ length: unrelatedLeases }, (_, i): [string, string] => [`cilium-${i}`, '1']);
   const leases = new Map<string, string>();
   const deleted: string[] = [];
   const script: { refusal?: ApiError; unlisted?: boolean } = {};
@@ -39,7 +39,7 @@ function given(entries: KubernetesObject[], { words, strangers = 0 }: Left = {})
     server: {
       list: async (_, { limit = 0, continue: from = '0' }) => {
         if (script.unlisted === true) throw new Error('no answer');
-        const all = [...others, ...leases];
+        const all = [...unrelated, ...leases];
         const end = Number(from) + limit;
         const page = all.slice(Number(from), end);
         return {
@@ -50,7 +50,7 @@ function given(entries: KubernetesObject[], { words, strangers = 0 }: Left = {})
       },
     },
     entries: () => entries,
-    ...(words && { words }),
+    ...(words && { records: words }),
     ...{ namespace: 'istio-system', identity: me, leaseMs: 15_000, graceMs: 10_000, now: () => clock.now },
   });
   const gate = {
@@ -71,7 +71,7 @@ function given(entries: KubernetesObject[], { words, strangers = 0 }: Left = {})
 
 const leaseOf = (identity: string): string => presenceLeaseOf(identity)!;
 
-it('entries of a replica that lives are let be, however long', async () => {
+it('entries of a live replica are kept, however long', async () => {
   const world = given([entry('vm-1', other)]);
   for (let i = 0; i < 20; i++) {
     world.leases.set(leaseOf(other), `${i}`);
@@ -80,8 +80,8 @@ it('entries of a replica that lives are let be, however long', async () => {
   expect(world.deleted).toEqual([]);
 });
 
-it('entries of a replica that lives are let be, however many Leases others have beside it', async () => {
-  const world = given([entry('vm-1', other)], { strangers: 1_200 });
+it('entries of a live replica are kept, however many unrelated Leases exist', async () => {
+  const world = given([entry('vm-1', other)], { unrelatedLeases: 1_200 });
   for (let i = 0; i < 20; i++) {
     world.leases.set(leaseOf(other), `${i}`);
     expect(await world.runAt(i * 10_000)).toEqual({ written: 0, failed: 0, reason: '' });
@@ -89,15 +89,15 @@ it('entries of a replica that lives are let be, however many Leases others have 
   expect(world.deleted).toEqual([]);
 });
 
-it('where the end of the Leases is not reached nobody is taken for dead', async () => {
-  const world = given([entry('vm-1', other)], { strangers: 10_001 });
+it('no replica counts as dead if the list of Leases is incomplete', async () => {
+  const world = given([entry('vm-1', other)], { unrelatedLeases: 10_001 });
   for (const ms of [0, 50_000]) {
     expect(await world.runAt(ms)).toMatchObject({ failed: 1, reason: expect.stringContaining('more than 10000') });
   }
   expect(world.deleted).toEqual([]);
 });
 
-it('entries of one whose Lease changes no more go when its time and the grace period are over, and then its Lease', async () => {
+it('entries of a replica whose Lease does not change are deleted after its duration and the grace period, and then its Lease', async () => {
   const world = given([entry('vm-1', other), entry('vm-2', other)]);
   world.leases.set(leaseOf(other), '7');
   await world.runAt(0);
@@ -107,7 +107,7 @@ it('entries of one whose Lease changes no more go when its time and the grace pe
   expect(world.deleted).toEqual(['vm-1 of vm-1', 'vm-2 of vm-2', `${leaseOf(other)} 7`]);
 });
 
-it('a namespace with many entries of invented replicas delays no deletion of another namespace', async () => {
+it('a namespace with many entries of invented replicas delays no deletion in another namespace', async () => {
   const invented = Array.from({ length: 1_000 }, (_, i) => {
     const controller = `istiod-x_${(0x33333333 + i).toString(16)}`;
     return entry(`flood-${i}`, controller, 'vm', 'mallory');
@@ -119,7 +119,7 @@ it('a namespace with many entries of invented replicas delays no deletion of ano
   expect(world.deleted).toContain('vm-1 of vm-1');
 });
 
-it('entries of one that has no Lease go as well, and not before one that has just begun could have made its own', async () => {
+it('entries of a replica without a Lease are deleted too, but not before a starting replica could have created its Lease', async () => {
   const world = given([entry('vm-1', other)]);
   await world.runAt(0);
   await world.runAt(24_999);
@@ -136,7 +136,7 @@ it('entries of one that has no Lease go as well, and not before one that has jus
 it.each([
   ['a list that failed', { fails: true, anew: false }],
   ['a term that was lost', { fails: false, anew: true }],
-])('what came before %s does not count: nobody could renew anything', async (_, { fails, anew }) => {
+])('time before %s does not count, because no replica could renew its Lease', async (_, { fails, anew }) => {
   const world = given([entry('vm-1', other)]);
   world.leases.set(leaseOf(other), '7');
   await world.runAt(0, { ...run, anew: true });
@@ -145,7 +145,7 @@ it.each([
     await world.runAt(30_000);
     world.script.unlisted = false;
   }
-  // It was not there yet with its renewal.
+  // It was absent in the renewed term.
   await world.runAt(60_000, { ...run, anew });
   expect(world.deleted).toEqual([]);
   world.leases.set(leaseOf(other), '8');
@@ -156,7 +156,7 @@ it.each([
   expect(world.deleted).toEqual(['vm-1 of vm-1', `${leaseOf(other)} 8`]);
 });
 
-it('entries of this replica, of Istio’s own, and what people wrote are let be', async () => {
+it("entries of this replica, of Istio's replicas and of users are kept", async () => {
   const entries = [
     ...[entry('mine', me), entry('of-istio', 'istiod-c8479896c-9tmqc'), entry('by-hand', other, undefined)],
     entry('of-nobody', undefined),
@@ -168,17 +168,17 @@ it('entries of this replica, of Istio’s own, and what people wrote are let be'
   expect(world.deleted).toEqual([]);
 });
 
-describe('a deletion', () => {
+describe('a deletion of an orphaned entry', () => {
   const status = (code: number) => ({ kind: 'status', code, reason: '', message: 'no', causes: [] }) as const;
 
-  it('of what somebody has taken over since is not tried again', async () => {
+  it('is not retried if the entry was claimed again', async () => {
     const world = given([entry('vm-1', other)]);
     await world.runAt(0);
     world.script.refusal = new ApiError(status(409));
     expect(await world.runAt(30_000)).toEqual({ written: 0, failed: 0, reason: '' });
   });
 
-  it('that failed is, and so is what could not be found out', async () => {
+  it('is retried if it or the reading of Leases failed', async () => {
     const world = given([entry('vm-1', other)]);
     world.script.unlisted = true;
     expect(await world.runAt(0)).toEqual({ written: 0, failed: 1, reason: 'no answer' });
@@ -189,27 +189,27 @@ describe('a deletion', () => {
   });
 });
 
-it('it is due as long as other replicas have entries', async () => {
+it('the duty is due as long as other replicas have entries', async () => {
   const entries = [entry('mine', me)];
   const { duty, runAt } = given(entries);
-  let told = 0;
-  duty.watch(() => void told++);
-  duty.look();
-  expect([duty.isDue, told]).toEqual([false, 0]);
+  let dueCount = 0;
+  duty.watch(() => void dueCount++);
+  duty.check();
+  expect([duty.isDue, dueCount]).toEqual([false, 0]);
   entries.push(entry('vm-1', other));
-  duty.look();
-  expect([duty.isDue, told]).toEqual([true, 1]);
+  duty.check();
+  expect([duty.isDue, dueCount]).toEqual([true, 1]);
   await runAt(0);
   expect(duty.isDue).toBe(false);
 });
 
-it('words of one that is dead have ended, though it has left no entry, and those of one that lives have not', async () => {
+it('records of a dead replica are ended even without entries, and those of a live replica are not', async () => {
   const third = 'istiod-c_33333333';
   const leases = new Set([other, third].map(leaseOf));
   const ended: string[] = [];
   const { duty, leases: there, runAt } = given([], { words: { leases, ended: (lease) => void ended.push(lease) } });
   there.set(leaseOf(other), '7');
-  duty.look();
+  duty.check();
   expect(duty.isDue).toBe(true);
   for (const [index, ms] of [0, 24_999].entries()) {
     there.set(leaseOf(third), `${index}`);
@@ -221,7 +221,7 @@ it('words of one that is dead have ended, though it has left no entry, and those
   expect(ended).toEqual([leaseOf(other)]);
 });
 
-it('a replica stands for a Lease that has its name from its identity alone', () => {
+it("the name of a replica's Lease is derived from its identity alone", () => {
   expect(presenceLeaseOf(me)).toBe('istiod-replica-11111111');
   expect(presenceLeaseOf(`istiod_${crypto.randomUUID()}`)).toMatch(/^istiod-replica-[0-9a-f-]{36}$/);
   expect(['istiod', 'istiod_', '_../../x', 'istiod_UPPER123'].map(presenceLeaseOf)).toEqual(

@@ -1,20 +1,20 @@
-/** Connections of workloads that register themselves, among all others: what a node is given is the same, and its coming and going is told. */
+/** Adds auto-registration to an xDS resource source: the resources are unchanged, and connections and disconnections are reported. */
 
 import { withCode } from '../../runtime/errors.ts';
 import type { NodeResources, OpenedNode, ResourceSource, StreamRejection } from '../xds/resource-source.ts';
-import { asksToRegister, claimOf } from './workload-claim.ts';
+import { claimOf, requestsRegistration } from './workload-claim.ts';
 import type { WorkloadRegistrations } from './workload-registrations.ts';
 
 export interface RegisteringSourceOptions {
   readonly registrations: WorkloadRegistrations;
   readonly clusterAliases: Readonly<Record<string, string>>;
-  /** What workloads say of their health is written (PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS). */
+  /** Writes the health that workloads report (PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS). */
   readonly healthChecks: boolean;
 }
 
 /**
- * The API server is asked for nothing before a node is served: what it says ends the stream later, if it must. A node that asks to be
- * registered, and is found out not to be allowed to, is not served at all.
+ * Sends no request to the API server before a node is served; a later rejection ends the stream. A node whose registration is known to be rejected is
+ * not served.
  */
 export function registeringSource(
   source: ResourceSource,
@@ -22,7 +22,7 @@ export function registeringSource(
 ): ResourceSource {
   return {
     open: (node, refused) => {
-      if (!asksToRegister(node)) return source.open(node, refused);
+      if (!requestsRegistration(node)) return source.open(node, refused);
       const claimed = claimOf(node, clusterAliases);
       if ('code' in claimed) return refusalOf(claimed);
       const claim = healthChecks ? claimed : { ...claimed, isProbed: false };
@@ -30,42 +30,42 @@ export function registeringSource(
       if (rejection !== undefined) return refusalOf(rejection);
       const opened = source.open(node, refused);
       if ('error' in opened) return opened;
-      const connection = registrations.enter(claim, (why) => refused?.(coded(why)));
-      return { resources: reporting(opened.resources, connection, healthChecks) };
+      const connection = registrations.connect(claim, (reason) => refused?.(withRejectionCode(reason)));
+      return { resources: withReports(opened.resources, connection, healthChecks) };
     },
   };
 }
 
 function refusalOf(rejection: StreamRejection): OpenedNode {
-  const { code, reason } = coded(rejection);
+  const { code, reason } = withRejectionCode(rejection);
   return { error: reason, code };
 }
 
-function coded({ code, reason }: StreamRejection): StreamRejection {
+function withRejectionCode({ code, reason }: StreamRejection): StreamRejection {
   return {
     code,
     reason: withCode(reason, code === 'RESOURCE_EXHAUSTED' ? 'REGISTRATIONS_EXHAUSTED' : 'REGISTRATION_REJECTED'),
   };
 }
 
-type Connection = ReturnType<WorkloadRegistrations['enter']>;
+type ReportedConnection = ReturnType<WorkloadRegistrations['connect']>;
 
-function reporting(others: NodeResources, connection: Connection, healthChecks: boolean): NodeResources {
+function withReports(resources: NodeResources, connection: ReportedConnection, healthChecks: boolean): NodeResources {
   return {
-    get: (typeUrl, names) => others.get(typeUrl, names),
-    prepare: (typeUrl, names) => others.prepare?.(typeUrl, names),
-    typesToPush: (change, watched) => others.typesToPush(change, watched),
-    sent: (typeUrl, version, cause) => others.sent?.(typeUrl, version, cause),
-    acknowledged: (typeUrl, version) => others.acknowledged?.(typeUrl, version),
-    rejected: (typeUrl) => others.rejected?.(typeUrl),
-    watched: (watches) => others.watched?.(watches),
-    nodeUpdated: (typeUrl, metadata) => others.nodeUpdated?.(typeUrl, metadata),
+    get: (typeUrl, names) => resources.get(typeUrl, names),
+    prepare: (typeUrl, names) => resources.prepare?.(typeUrl, names),
+    typesToPush: (change, watched) => resources.typesToPush(change, watched),
+    sent: (typeUrl, version, cause) => resources.sent?.(typeUrl, version, cause),
+    acknowledged: (typeUrl, version) => resources.acknowledged?.(typeUrl, version),
+    rejected: (typeUrl) => resources.rejected?.(typeUrl),
+    watched: (watches) => resources.watched?.(watches),
+    nodeUpdated: (typeUrl, metadata) => resources.nodeUpdated?.(typeUrl, metadata),
     healthReported: (failure) => {
       if (healthChecks) connection.reportHealth(failure);
     },
     close: () => {
-      connection.leave();
-      others.close();
+      connection.disconnect();
+      resources.close();
     },
   };
 }

@@ -1,4 +1,4 @@
-/** Effects of the chart `registration`: the WorkloadEntry of one workload. */
+/** Effects of the chart `registration`: writes the WorkloadEntry of one workload. */
 import { fromPromise } from 'xstate';
 import {
   type EntryAnswer,

@@ -5,16 +5,16 @@ import { registrationWithEffects } from './registration.effects.ts';
 import type { WorkloadRegistrations } from './workload-registrations.ts';
 
 /** @param orphans entries of replicas that no longer run */
-export function registrationsWithEffects(registrations: WorkloadRegistrations, orphans?: { look(): void }) {
+export function registrationsWithEffects(registrations: WorkloadRegistrations, orphans?: { check(): void }) {
   return registrationsMachine.provide({
     actors: {
       watchWorkloads: fromCallback<{ type: never }, undefined>(({ sendBack }) => registrations.watch(sendBack)),
       registration: registrationWithEffects(registrations),
     },
     actions: {
-      forget: (_, { entry }) => registrations.forget(entry),
-      lookForOrphans: () => orphans?.look(),
-      turnAway: (_, { entry, reason }) => registrations.turnAway(entry, reason),
+      forget: (_, { entry }) => registrations.remove(entry),
+      lookForOrphans: () => orphans?.check(),
+      turnAway: (_, { entry, reason }) => registrations.rejectWorkload(entry, reason),
     },
   });
 }

@@ -1,81 +1,87 @@
 import { describe, expect, it } from 'vitest';
 import type { NodeIdentity } from '../xds/resource-source.ts';
-import { asksToRegister, claimOf, entryName, type Rejection, type WorkloadClaim } from './workload-claim.ts';
+import {
+  claimOf,
+  entryName,
+  type RegistrationRejection,
+  requestsRegistration,
+  type WorkloadClaim,
+} from './workload-claim.ts';
 
 const identity = 'spiffe://cluster.local/ns/shop/sa/vm';
 
 function node(
-  { ip = '10.0.0.1', ...said }: Record<string, unknown> = {},
+  { ip = '10.0.0.1', ...reported }: Record<string, unknown> = {},
   shown: string | null = identity,
 ): NodeIdentity {
   return {
     id: `sidecar~${ip}~vm.shop~shop.svc.cluster.local`,
     cluster: 'vm',
-    metadata: { NAMESPACE: 'shop', AUTO_REGISTER_GROUP: 'vm', ...said },
+    metadata: { NAMESPACE: 'shop', AUTO_REGISTER_GROUP: 'vm', ...reported },
     ...(shown !== null && { verifiedIdentity: shown }),
   };
 }
 
 const claim = (of: NodeIdentity): WorkloadClaim => claimOf(of) as WorkloadClaim;
-const code = (of: NodeIdentity): string | undefined => (claimOf(of) as Partial<Rejection>).code;
+const code = (of: NodeIdentity): string | undefined => (claimOf(of) as Partial<RegistrationRejection>).code;
 
-it('a node that names no group does not ask to be registered', () => {
-  const asks = [undefined, null, '', 'vm', 7, ['vm']].map((AUTO_REGISTER_GROUP) =>
-    asksToRegister(node({ AUTO_REGISTER_GROUP })),
+it('a node without a group does not request registration', () => {
+  const requests = [undefined, null, '', 'vm', 7, ['vm']].map((AUTO_REGISTER_GROUP) =>
+    requestsRegistration(node({ AUTO_REGISTER_GROUP })),
   );
-  expect(asks).toEqual([false, false, false, true, true, true]);
+  expect(requests).toEqual([false, false, false, true, true, true]);
 });
 
-it('an entry is named by group, address and network', () => {
+it('the name of an entry consists of group, address and network', () => {
   expect(claim(node()).entry).toBe('shop/vm-10.0.0.1');
   expect(claim(node({ NETWORK: 'lab' })).name).toBe('vm-10.0.0.1-lab');
   expect(claim(node({ ip: '2001:DB8::1' })).name).toBe('vm-2001-db8--1');
 });
 
-it('a name that is too long loses its beginning, and is one all the same', () => {
+it('a name that is too long loses its beginning and stays valid', () => {
   const name = entryName(`a${'-x'.repeat(120)}`, '2001:db8::1', 'network');
   expect(name.length).toBeLessThanOrEqual(253);
   expect(name).toMatch(/^[a-z0-9].*-2001-db8--1-network$/);
   expect(code(node({ AUTO_REGISTER_GROUP: 'a'.repeat(253) }))).toBeUndefined();
 });
 
-describe('who has shown no identity of the namespace', () => {
+describe('a client without a verified identity of the namespace', () => {
   it.each([
     ['nobody', null],
     ['another namespace', 'spiffe://cluster.local/ns/other/sa/vm'],
     ['a namespace that only looks alike', 'spiffe://cluster.local/ns/shop2/sa/vm'],
     ['no workload', 'spiffe://cluster.local/shop/vm'],
     ['no identity', 'shop'],
-  ])('is refused: %s', (_, shown) => {
+  ])('is rejected: %s', (_, shown) => {
     expect(code(node({}, shown))).toBe('PERMISSION_DENIED');
   });
 
-  it('also where identities are not checked, unless its only identity is', () => {
+  it('is rejected also where identities are not checked, unless its only identity is of the namespace', () => {
     const unchecked = { ...node({}, null), identities: [identity] };
     expect(claim(unchecked).serviceAccount).toBe('vm');
     expect(code({ ...unchecked, identities: ['spiffe://td/ns/other/sa/a'] })).toBe('PERMISSION_DENIED');
-    // A client that shows to be two workloads is neither.
+    // A client with the identities of two workloads counts as neither.
     expect(code({ ...unchecked, identities: ['spiffe://td/ns/other/sa/a', identity] })).toBe('PERMISSION_DENIED');
   });
 
-  it('what a node says of its account is not looked at', () => {
+  it("the service account in a node's metadata is ignored", () => {
     expect(claim(node({ SERVICE_ACCOUNT: 'admin' })).serviceAccount).toBe('vm');
   });
 });
 
-describe('a claim that is none', () => {
+describe('an invalid claim is rejected', () => {
   it.each([
     ...['0.0.0.0', '127.0.0.1', '127.8.8.8', '169.254.169.254', '224.0.0.1', '255.255.255.255', '::', '::1', 'fe80::1'],
     ...['ff02::1', '::ffff:127.0.0.1', '::ffff:169.254.169.254', 'fe80::1%eth0', '2001:db8::%x'],
-    // Issue 33 item 15: NAT64 of loopback, metadata of a cloud, and other forms of the same addresses.
+    // Issue 33 item 15: NAT64 of loopback, cloud metadata addresses, and other forms of the same addresses.
     ...['64:ff9b::7f00:1', '64:ff9b:1:7f00:0:100::', 'fd00:ec2::254', '::127.0.0.1', '2002:7f00:1::1', 'fec0::1'],
     ...['2001:0:7f00:1::', '2001:0:808:808::80ff:fffe', '::ffff:0:7f00:1', '100.100.100.200', '168.63.129.16'],
-  ])('by the address %s', (ip) => {
+  ])('for the address %s', (ip) => {
     expect(code(node({ ip }))).toBe('INVALID_ARGUMENT');
   });
 
   it.each([['', 'vm/other', '../vm', 'VM', 'vm.', 'a'.repeat(254), 7, ['vm'], { a: 'b' }, true].slice(1)].flat(1))(
-    'by the group %j',
+    'for the group %j',
     (AUTO_REGISTER_GROUP) => {
       expect(code(node({ AUTO_REGISTER_GROUP }))).toBe('INVALID_ARGUMENT');
     },
@@ -86,12 +92,12 @@ describe('a claim that is none', () => {
     ['a network with another path', { NETWORK: '../../secrets' }],
     ['labels without end', { LABELS: { a: 'x'.repeat(20_000) } }],
     ['labels that are none', { LABELS: ['a'] }],
-  ])('by %s', (_, said) => {
-    expect(code(node(said))).toBe('INVALID_ARGUMENT');
+  ])('for %s', (_, reported) => {
+    expect(code(node(reported))).toBe('INVALID_ARGUMENT');
   });
 });
 
-it('it is probed if its agent was told to probe it', () => {
+it('health is probed if the agent has a readiness probe', () => {
   expect(claim(node({ PROXY_CONFIG: { readinessProbe: { tcpSocket: { port: 80 } } } })).isProbed).toBe(true);
   expect([undefined, null, 'readinessProbe', {}].map((PROXY_CONFIG) => claim(node({ PROXY_CONFIG })).isProbed)).toEqual(
     [false, false, false, false],

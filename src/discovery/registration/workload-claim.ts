@@ -1,4 +1,4 @@
-/** Which WorkloadEntry a connection asks for by `AUTO_REGISTER_GROUP` (spec/discovery.md §5.5, §7.2), and whether it may have it. */
+/** The WorkloadEntry that a connection requests with `AUTO_REGISTER_GROUP` (spec/discovery.md §5.5, §7.2), and whether it may have it. */
 import * as E from 'fp-ts/lib/Either.js';
 import type { EntryKey } from '../../../machines/discovery/registration/registration-protocol.ts';
 import type { EndCode } from '../../../machines/discovery/xds/ads-protocol.ts';
@@ -9,48 +9,47 @@ import { specialUseOf } from '../../runtime/addresses/special-address.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { NodeIdentity } from '../xds/resource-source.ts';
 
-/** What a workload is registered as. What it says of itself is here as well, and is no more than its word. */
+/** Registration data of a workload. Metadata that the workload reports is included unverified. */
 export interface WorkloadClaim {
   readonly entry: EntryKey;
   readonly namespace: string;
   readonly name: string;
   readonly group: string;
-  /** Which its client has shown to be its own. */
+  /** Verified service account of the client. */
   readonly serviceAccount: string;
   readonly address: string;
   readonly network: string;
   readonly locality: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** The workload says how it is; until then it counts as unhealthy. */
+  /** The workload reports its health, and counts as unhealthy until then. */
   readonly isProbed: boolean;
 }
 
-/** Why a connection ends instead. */
-export interface Rejection {
+/** The reason for which a connection is rejected or closed. */
+export interface RegistrationRejection {
   readonly code: EndCode;
   readonly reason: string;
 }
 
-/** Characters that an object's name may have. */
-const maxName = 253;
-/** What it says of labels goes into an object of the API server. */
+/** Maximum length of an object name. */
+const maxNameLength = 253;
+/** Reported labels become part of an object on the API server. */
 const maxLabelCharacters = 16_384;
 
-/** Whether a node asks to be registered. */
-export function asksToRegister({ metadata }: NodeIdentity): boolean {
+export function requestsRegistration({ metadata }: NodeIdentity): boolean {
   const { AUTO_REGISTER_GROUP: group } = metadata;
   return group !== undefined && group !== null && group !== '';
 }
 
 /**
- * What a node that asks to be registered would be registered as.
+ * The claim of a node that requests registration, or the reason for its rejection.
  *
  * @param clusterAliases as for any node
  */
 export function claimOf(
   node: NodeIdentity,
   clusterAliases: Readonly<Record<string, string>> = {},
-): WorkloadClaim | Rejection {
+): WorkloadClaim | RegistrationRejection {
   const { AUTO_REGISTER_GROUP: group } = node.metadata;
   if (typeof group !== 'string' || !isObjectName(group)) {
     return invalid(`metadata AUTO_REGISTER_GROUP must be the name of a WorkloadGroup, got ${quoted(group)}`);
@@ -66,8 +65,8 @@ export function claimOf(
       reason: `registration of ${namespace}/${group} requires a verified identity of namespace ${namespace}`,
     };
   }
-  const addressError = errorOfAddress(address);
-  if (addressError !== undefined) return invalid(addressError);
+  const invalidAddress = addressError(address);
+  if (invalidAddress !== undefined) return invalid(invalidAddress);
   if (JSON.stringify(labels).length > maxLabelCharacters)
     return invalid(`metadata LABELS must have at most ${maxLabelCharacters} characters as JSON`);
   const name = entryName(group, address, network);
@@ -83,31 +82,31 @@ export function claimOf(
   };
 }
 
-/** `<group>-<ip>[-<network>]`; one that is too long loses its beginning. Which group it is of, its annotation says. */
+/** `<group>-<ip>[-<network>]`; a name that is too long loses its beginning. An annotation contains the group. */
 export function entryName(group: string, address: string, network: string): string {
   const name = [group, address.replaceAll(':', '-'), ...(network === '' ? [] : [network])].join('-');
-  return name.length <= maxName ? name : name.slice(-maxName).replace(/^[^a-z0-9]+/, '');
+  return name.length <= maxNameLength ? name : name.slice(-maxNameLength).replace(/^[^a-z0-9]+/, '');
 }
 
-/** The service account of the namespace that the client has shown to be; undefined: it has shown none. */
+/** The verified service account if it is of the namespace, or `undefined`. */
 function identityIn({ verifiedIdentity, identities = [] }: NodeIdentity, namespace: string): string | undefined {
-  const shown = oneWorkloadOf(verifiedIdentity === undefined ? identities : [verifiedIdentity]);
-  return shown?.namespace === namespace ? shown.serviceAccount : undefined;
+  const workload = oneWorkloadOf(verifiedIdentity === undefined ? identities : [verifiedIdentity]);
+  return workload?.namespace === namespace ? workload.serviceAccount : undefined;
 }
 
-/** An address that every host has, or that leads to one's own host, link or cloud, would send a client's requests there. */
-function errorOfAddress(address: string): string | undefined {
+/** Rejects an address that every host has, or that leads to the host, link or cloud of a client: requests would be sent there. */
+function addressError(address: string): string | undefined {
   if (address.includes('%')) return `address must not have a zone, got ${address}`;
   const use = specialUseOf(address);
   return use && `address must be one of a workload, got ${address} (special use "${use}")`;
 }
 
-/** `PROXY_CONFIG` as an agent sends it. */
+/** Reads `PROXY_CONFIG` in the form that an agent sends. */
 function isProbed(config: unknown): boolean {
   return isObject(config) && isObject(config.readinessProbe);
 }
 
-function invalid(reason: string): Rejection {
+function invalid(reason: string): RegistrationRejection {
   return { code: 'INVALID_ARGUMENT', reason };
 }
 

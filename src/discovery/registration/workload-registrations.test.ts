@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import type { WorkloadReport } from '../../../machines/discovery/registration/registration-protocol.ts';
 import type { ObjectChange } from '../kubernetes/store/object-store.ts';
-import type { GroupInForce, ReadGroup } from './group-entry.ts';
-import type { Rejection, WorkloadClaim } from './workload-claim.ts';
+import type { ReadGroup, ValidGroup } from './group-entry.ts';
+import type { RegistrationRejection, WorkloadClaim } from './workload-claim.ts';
 import {
   type RegistrationLimits,
   WorkloadRegistrations,
   type WorkloadRegistrationsOptions,
 } from './workload-registrations.ts';
 
-const group: GroupInForce = { name: 'vm', uid: 'uid', apiVersion: 'v1', spec: { template: { serviceAccount: 'vm' } } };
+const group: ValidGroup = { name: 'vm', uid: 'uid', apiVersion: 'v1', spec: { template: { serviceAccount: 'vm' } } };
 
 function claimed(address = '10.0.0.1', more: Partial<WorkloadClaim> = {}): WorkloadClaim {
   const name = `vm-${address}`;
@@ -19,13 +19,13 @@ function claimed(address = '10.0.0.1', more: Partial<WorkloadClaim> = {}): Workl
   };
 }
 
-/** What is told; `connected shop/vm-10.0.0.1`. */
+/** Reported events, such as `connected shop/vm-10.0.0.1`. */
 function given(
   groups: Record<string, ReadGroup> = { 'shop/vm': { group } },
   limits: Partial<RegistrationLimits> = {},
   server: WorkloadRegistrationsOptions['server'] = { request: () => Promise.reject(new Error('nobody is asked')) },
 ) {
-  const told: string[] = [];
+  const reports: string[] = [];
   let entriesChanged: (changes: readonly ObjectChange[]) => void = () => {};
   const registrations = new WorkloadRegistrations({
     server,
@@ -36,50 +36,57 @@ function given(
     controller: 'me',
     limits: { maxWorkloads: 3, maxOfAccount: 2, ...limits },
   });
-  const tell = ({ type, entry, ...said }: WorkloadReport): void => {
-    const health = 'healthy' in said ? ` ${said.healthy ? 'healthy' : said.message}` : '';
-    told.push(`${type} ${entry}${health}`);
+  const report = ({ type, entry, ...details }: WorkloadReport): void => {
+    const health = 'healthy' in details ? ` ${details.healthy ? 'healthy' : details.message}` : '';
+    reports.push(`${type} ${entry}${health}`);
   };
-  const stop = registrations.watch(tell);
-  return { registrations, told, stop, tell, change: (...changes: ObjectChange[]) => entriesChanged(changes) };
+  const stop = registrations.watch(report);
+  return {
+    registrations,
+    reports,
+    stop,
+    report,
+    change: (...changes: ObjectChange[]) => entriesChanged(changes),
+  };
 }
 
 const entry = 'shop/vm-10.0.0.1';
 const nothing = (): void => {};
 
-describe('of the connections of a workload', () => {
-  it('the first and the last are told, and a second one is not', () => {
-    const { registrations, told } = given();
-    const one = registrations.enter(claimed(), nothing);
-    const two = registrations.enter(claimed(), () => {});
-    one.leave();
-    one.leave();
-    expect(told).toEqual([`workload.connected ${entry}`]);
-    two.leave();
-    expect(told).toEqual([`workload.connected ${entry}`, `workload.disconnected ${entry}`]);
+describe('connections of a workload', () => {
+  it('are reported when the first opens and the last closes, and not for a second one', () => {
+    const { registrations, reports } = given();
+    const one = registrations.connect(claimed(), nothing);
+    const two = registrations.connect(claimed(), () => {});
+    one.disconnect();
+    one.disconnect();
+    expect(reports).toEqual([`workload.connected ${entry}`]);
+    two.disconnect();
+    expect(reports).toEqual([`workload.connected ${entry}`, `workload.disconnected ${entry}`]);
   });
 
-  it('those that there are are told to who begins to look', () => {
-    const { registrations, told, stop, tell } = given();
+  it('that exist are reported to a new watcher', () => {
+    const { registrations, reports, stop, report } = given();
     stop();
-    registrations.enter(claimed(), nothing);
-    registrations.enter(claimed('10.0.0.2'), nothing).leave();
-    registrations.watch(tell);
-    expect(told).toEqual([`workload.connected ${entry}`]);
+    registrations.connect(claimed(), nothing);
+    registrations.connect(claimed('10.0.0.2'), nothing).disconnect();
+    registrations.watch(report);
+    expect(reports).toEqual([`workload.connected ${entry}`]);
   });
 
-  it('all are turned away, and none that has gone', () => {
+  it('are all closed when the workload is rejected, and closed ones are ignored', () => {
     const { registrations } = given();
     const turned: string[] = [];
-    const turn = (name: string) => (why: Rejection) => void turned.push(`${name}: ${why.code} ${why.reason}`);
-    registrations.enter(claimed(), turn('one'));
-    registrations.enter(claimed(), turn('two')).leave();
-    registrations.turnAway(entry, 'it is not allowed');
+    const turn = (name: string) => (why: RegistrationRejection) =>
+      void turned.push(`${name}: ${why.code} ${why.reason}`);
+    registrations.connect(claimed(), turn('one'));
+    registrations.connect(claimed(), turn('two')).disconnect();
+    registrations.rejectWorkload(entry, 'it is not allowed');
     expect(turned).toEqual(['one: FAILED_PRECONDITION it is not allowed']);
   });
 });
 
-describe('who may not be registered', () => {
+describe('registration of a workload', () => {
   it.each<[string, Record<string, ReadGroup>, string]>([
     ['without a group', {}, 'FAILED_PRECONDITION'],
     ['with a group of the name in another namespace', { 'other/vm': { group } }, 'FAILED_PRECONDITION'],
@@ -89,29 +96,29 @@ describe('who may not be registered', () => {
       { 'shop/vm': { group: { ...group, spec: { template: { serviceAccount: 'admin' } } } } },
       'PERMISSION_DENIED',
     ],
-  ])('%s', (_, groups, code) => {
+  ])('is rejected for %s', (_, groups, code) => {
     expect(given(groups).registrations.rejectionOf(claimed())?.code).toBe(code);
   });
 
-  it('any account of the namespace may where the group names none', () => {
+  it('is accepted for any account of the namespace if the group names none', () => {
     const any = { group: { ...group, spec: { template: {} } } };
     expect(given({ 'shop/vm': any }).registrations.rejectionOf(claimed())).toBeUndefined();
   });
 
-  it('as a workload of another account, as long as that one is connected', () => {
-    const { registrations, told } = given({ 'shop/vm': { group: { ...group, spec: { template: {} } } } });
-    const stranger = claimed('10.0.0.1', { serviceAccount: 'stranger', labels: { app: 'another' } });
-    const connection = registrations.enter(claimed(), nothing);
-    expect(registrations.rejectionOf(stranger)?.code).toBe('PERMISSION_DENIED');
+  it('is rejected for the entry of a connected workload of another account', () => {
+    const { registrations, reports } = given({ 'shop/vm': { group: { ...group, spec: { template: {} } } } });
+    const otherAccount = claimed('10.0.0.1', { serviceAccount: 'stranger', labels: { app: 'another' } });
+    const connection = registrations.connect(claimed(), nothing);
+    expect(registrations.rejectionOf(otherAccount)?.code).toBe('PERMISSION_DENIED');
     expect(registrations.rejectionOf(claimed())).toBeUndefined();
-    connection.leave();
-    expect(registrations.rejectionOf(stranger)).toBeUndefined();
-    registrations.enter(stranger, nothing);
+    connection.disconnect();
+    expect(registrations.rejectionOf(otherAccount)).toBeUndefined();
+    registrations.connect(otherAccount, nothing);
     expect(registrations.rejectionOf(claimed())?.code).toBe('PERMISSION_DENIED');
-    expect(told.at(-1)).toBe(`workload.connected ${entry}`);
+    expect(reports.at(-1)).toBe(`workload.connected ${entry}`);
   });
 
-  it('by another group, address or network of which the same name of an entry comes', () => {
+  it('is rejected for another group, address or network with the same entry name', () => {
     const groups = { 'shop/vm': { group }, 'shop/vm-10.0.0.1': { group } };
     const { registrations } = given(groups);
     const one = claimed('10.0.0.1', {
@@ -119,31 +126,31 @@ describe('who may not be registered', () => {
       name: 'vm-10.0.0.1-10.0.0.2',
       network: '10.0.0.2',
     });
-    registrations.enter(one, nothing).leave();
+    registrations.connect(one, nothing).disconnect();
     expect(registrations.rejectionOf(one)).toBeUndefined();
-    const others = [
+    const conflicting = [
       { group: 'vm-10.0.0.1', address: '10.0.0.2', network: '' },
       { address: '10.0.0.2' },
       { network: '' },
     ];
-    for (const other of others) {
+    for (const other of conflicting) {
       expect(registrations.rejectionOf({ ...one, ...other })?.code).toBe('FAILED_PRECONDITION');
     }
   });
 
-  it('more than there may be, of an account or in all, until others are forgotten; who is there already may come again', () => {
+  it('is rejected beyond the limit of an account or in total until others are removed, and a known workload may reconnect', () => {
     const { registrations } = given({ 'shop/vm': { group: { ...group, spec: { template: {} } } } });
     const codeFor = (claim: WorkloadClaim) => registrations.rejectionOf(claim)?.code;
-    for (const address of ['10.0.0.1', '10.0.0.2']) registrations.enter(claimed(address), nothing);
+    for (const address of ['10.0.0.1', '10.0.0.2']) registrations.connect(claimed(address), nothing);
     expect(codeFor(claimed('10.0.0.3'))).toBe('RESOURCE_EXHAUSTED');
     expect(codeFor(claimed('10.0.0.1'))).toBeUndefined();
     const other = { serviceAccount: 'other' };
     expect(codeFor(claimed('10.0.0.3', other))).toBeUndefined();
-    registrations.enter(claimed('10.0.0.3', other), nothing).leave();
+    registrations.connect(claimed('10.0.0.3', other), nothing).disconnect();
     expect(codeFor(claimed('10.0.0.4', other))).toBe('RESOURCE_EXHAUSTED');
-    registrations.forget('shop/vm-10.0.0.3');
+    registrations.remove('shop/vm-10.0.0.3');
     expect(codeFor(claimed('10.0.0.4', other))).toBeUndefined();
-    registrations.forget('shop/vm-10.0.0.2');
+    registrations.remove('shop/vm-10.0.0.2');
     expect(codeFor(claimed('10.0.0.4'))).toBeUndefined();
   });
 });
@@ -165,19 +172,19 @@ describe('a namespace that uses up all slots', () => {
     );
     for (const claim of claims) {
       expect(world.registrations.rejectionOf(claim)).toBeUndefined();
-      world.registrations.enter(claim, ({ code }) => void turned.push(`${code} ${claim.entry}`));
+      world.registrations.connect(claim, ({ code }) => void turned.push(`${code} ${claim.entry}`));
     }
     return { ...world, turned, claims };
   };
 
-  it('gives one up for another namespace, and gets none of them back', () => {
-    const { registrations, told, turned } = attacked();
+  it('loses one to another namespace and does not regain it', () => {
+    const { registrations, reports, turned } = attacked();
     const bank = of('bank', 'pay', 1);
     expect(registrations.rejectionOf(bank)).toBeUndefined();
-    registrations.enter(bank, nothing);
+    registrations.connect(bank, nothing);
     const [displaced] = turned;
     expect(turned).toEqual([expect.stringMatching(/^RESOURCE_EXHAUSTED mallory/)]);
-    expect(told.slice(-2)).toEqual([
+    expect(reports.slice(-2)).toEqual([
       `workload.displaced ${displaced!.split(' ')[1]}`,
       `workload.connected ${bank.entry}`,
     ]);
@@ -190,29 +197,29 @@ describe('a namespace that uses up all slots', () => {
     const accepted = Array.from({ length: 600 }, (_, index) => of('bank', `pay-${index % 2}`, index)).filter(
       (claim) => {
         const isAccepted = registrations.rejectionOf(claim) === undefined;
-        if (isAccepted) registrations.enter(claim, nothing);
+        if (isAccepted) registrations.connect(claim, nothing);
         return isAccepted;
       },
     );
     expect([accepted.length, turned.length]).toEqual([500, 500]);
   });
 
-  it('knows of displaced workloads no more than there are slots for', () => {
+  it('has no more displaced workloads than there are slots', () => {
     const { registrations } = given(groups, { maxWorkloads: 4, maxOfAccount: 4 });
     const all = [...Array(4).keys()].map((index) => of('mallory', 'one', index));
-    for (const claim of all) registrations.enter(claim, nothing);
+    for (const claim of all) registrations.connect(claim, nothing);
     const bank = [...Array(4).keys()].map((index) => of('bank', 'pay', index));
-    for (const claim of bank) if (registrations.rejectionOf(claim) === undefined) registrations.enter(claim, nothing);
-    registrations.forget(all[3]!.entry);
+    for (const claim of bank) if (registrations.rejectionOf(claim) === undefined) registrations.connect(claim, nothing);
+    registrations.remove(all[3]!.entry);
     expect(registrations.rejectionOf(of('mallory', 'one', 9))?.code).toBe('RESOURCE_EXHAUSTED');
     expect(registrations.rejectionOf(bank[0]!)).toBeUndefined();
   });
 
-  it('delays the write for another namespace by those under way, however slow the API server is', async () => {
-    const asked: string[] = [];
+  it('delays writes of another namespace only by running ones, however slow the API server is', async () => {
+    const writes: string[] = [];
     const server = {
       request: ({ namespace = '' }: { namespace?: string }) => {
-        asked.push(namespace);
+        writes.push(namespace);
         return new Promise<never>(() => {});
       },
     };
@@ -220,24 +227,24 @@ describe('a namespace that uses up all slots', () => {
     const signal = new AbortController().signal;
     for (const { entry: of } of claims) void registrations.write({ entry: of, deed: 'register' }, signal);
     const bank = of('bank', 'pay', 1);
-    registrations.enter(bank, nothing);
+    registrations.connect(bank, nothing);
     void registrations.write({ entry: bank.entry, deed: 'register' }, signal);
     await Promise.resolve();
-    expect([asked.length, asked.at(-1)]).toEqual([13, 'bank']);
+    expect([writes.length, writes.at(-1)]).toEqual([13, 'bank']);
   });
 });
 
-describe('health', () => {
-  it('is told when it is another, bounded, and not of a workload that has gone', () => {
-    const { registrations, told } = given();
-    const connection = registrations.enter(claimed(), nothing);
+describe('reported health of a workload', () => {
+  it('is passed on when it changes, bounded, and not after the workload disconnected', () => {
+    const { registrations, reports } = given();
+    const connection = registrations.connect(claimed(), nothing);
     connection.reportHealth(undefined);
     connection.reportHealth(undefined);
     connection.reportHealth('x'.repeat(100_000));
     connection.reportHealth('\u001b[31mgone\r\n\u202etxt.exe');
-    connection.leave();
+    connection.disconnect();
     connection.reportHealth(undefined);
-    expect(told.slice(1)).toEqual([
+    expect(reports.slice(1)).toEqual([
       `workload.health ${entry} healthy`,
       `workload.health ${entry} ${'x'.repeat(999)}…`,
       `workload.health ${entry} \\x1b[31mgone\\r\\n\\u202etxt.exe`,
@@ -245,32 +252,32 @@ describe('health', () => {
     ]);
   });
 
-  it('is told anew when the workload comes back', () => {
-    const { registrations, told } = given();
+  it('is passed on again when the workload reconnects', () => {
+    const { registrations, reports } = given();
     for (let i = 0; i < 2; i++) {
-      const connection = registrations.enter(claimed(), nothing);
+      const connection = registrations.connect(claimed(), nothing);
       connection.reportHealth(undefined);
-      connection.leave();
+      connection.disconnect();
     }
-    expect(told.filter((text) => text.endsWith('healthy')).length).toBe(2);
+    expect(reports.filter((text) => text.endsWith('healthy')).length).toBe(2);
   });
 });
 
-it('what others do to an entry is told until its workload is forgotten, and what is written of who has it is not', () => {
-  const { registrations, told, change } = given();
+it('foreign changes of an entry are reported until its workload is removed, and changes of its owner are not', () => {
+  const { registrations, reports, change } = given();
   const object = (annotations: Record<string, string>) => ({ metadata: { name: 'vm-10.0.0.1', annotations } });
-  const gone: ObjectChange = { event: 'delete', key: entry, previous: object({}) };
+  const deletion: ObjectChange = { event: 'delete', key: entry, previous: object({}) };
   const connected: ObjectChange = { event: 'add', key: entry, object: object({ 'istio.io/connectedAt': 'now' }) };
   const noted: ObjectChange = { event: 'add', key: entry, object: object({ 'istio.io/disconnectedAt': 'now' }) };
-  change(gone);
-  const connection = registrations.enter(claimed(), nothing);
+  change(deletion);
+  const connection = registrations.connect(claimed(), nothing);
   change(connected);
-  change(gone);
+  change(deletion);
   change(noted);
-  connection.leave();
-  change(gone);
-  expect(told.filter((text) => text.startsWith('entry.lost')).length).toBe(3);
-  registrations.forget(entry);
-  change(gone);
-  expect(told.filter((text) => text.startsWith('entry.lost')).length).toBe(3);
+  connection.disconnect();
+  change(deletion);
+  expect(reports.filter((text) => text.startsWith('entry.lost')).length).toBe(3);
+  registrations.remove(entry);
+  change(deletion);
+  expect(reports.filter((text) => text.startsWith('entry.lost')).length).toBe(3);
 });

@@ -1,6 +1,6 @@
 /**
- * Which workloads of WorkloadGroups are connected here, for the charts that register them: bounded with a fair share for each namespace,
- * then for each service account, and reported as edges only. Writes to the API server take turns in the same way.
+ * Connected workloads of WorkloadGroups, for the charts that register them. The number is limited with a fair share for each namespace, then for each
+ * service account; only the first connection and the last disconnection are reported. Writes to the API server are shared in the same way.
  */
 
 import type { EntryAnswer, EntryOrder } from '../../../machines/discovery/registration/registration.machine.ts';
@@ -16,15 +16,15 @@ import type { ApiServer } from '../kubernetes/api-server.ts';
 import type { ObjectChange } from '../kubernetes/store/object-store.ts';
 import { EntryWriter, groupProblem } from './entry-writer.ts';
 import { annotations, type ReadGroup } from './group-entry.ts';
-import type { Rejection, WorkloadClaim } from './workload-claim.ts';
+import type { RegistrationRejection, WorkloadClaim } from './workload-claim.ts';
 
 export interface WorkloadRegistrationsOptions {
   readonly server: Pick<ApiServer, 'request'>;
-  /** The group of a claim as the cluster has it; undefined: there is none. */
+  /** The group of a claim in the cluster, or `undefined`. */
   readonly groupOf: (namespace: string, name: string) => ReadGroup | undefined;
-  /** Tells what becomes of WorkloadEntries. */
+  /** Reports changes of WorkloadEntries. */
   readonly onEntries: (changed: (changes: readonly ObjectChange[]) => void) => void;
-  /** Name of this replica, which no other one has, nor one before it. */
+  /** Name of this replica, which no other or earlier replica has. */
   readonly controller: string;
   readonly limits?: Partial<RegistrationLimits>;
   /** Unix time in milliseconds. */
@@ -32,19 +32,19 @@ export interface WorkloadRegistrationsOptions {
 }
 
 export interface RegistrationLimits {
-  /** Workloads that are connected, or were and still have an entry to be deleted. Beyond it the namespace with the most loses one. */
+  /** Workloads that are connected, or disconnected with an entry that must be deleted. Beyond the limit the namespace with the most loses one. */
   readonly maxWorkloads: number;
-  /** Workloads of one service account: a holder of its token can claim any address. */
+  /** Workloads of one service account, because its token can claim any address. */
   readonly maxOfAccount: number;
-  /** Entries that are being written, of all namespaces. */
+  /** Concurrent writes of entries. */
   readonly maxWrites: number;
-  /** Entries of one namespace that are being written: a slot is left for other namespaces while the API server is slow. */
+  /** Concurrent writes of one namespace, lower so that other namespaces have slots while the API server is slow. */
   readonly maxWritesOfNamespace: number;
 }
 
 /**
- * Each has a chart, which is a child of one parent: what it costs to begin or end one grows with those that there are (spec/xstate.md §2). 1,000
- * took 1.3 s to begin and, at the end of the program, 4.9 s to stop on a busy machine, 2,500 took 10 and 17.5 s.
+ * Each has a chart below one parent, and the cost of starting or stopping a chart grows with their number (spec/xstate.md §2). On a busy machine
+ * 1,000 took 1.3 s to start and 4.9 s to stop, 2,500 took 10 s and 17.5 s.
  */
 const registrationLimits: RegistrationLimits = {
   maxWorkloads: 1_000,
@@ -53,29 +53,29 @@ const registrationLimits: RegistrationLimits = {
   maxWritesOfNamespace: 12,
 };
 
-/** Workloads that were displaced, and whose entries are still to be deleted, are known for a while beside those that have a slot. */
+/** Displaced workloads whose entries are not deleted yet are kept in addition to those with a slot. */
 const maxKnownFactor = 2;
 
-/** Why a workload is unhealthy is told to people. */
+/** Maximum length of the reason of bad health. */
 const maxHealthMessage = 1_000;
 
 /** A connection of a workload that registers itself. */
 export interface RegisteredConnection {
-  /** What the workload says of itself; undefined `failure`: it is healthy. */
+  /** Reports health; `failure` is `undefined` if the workload is healthy. */
   reportHealth(failure: string | undefined): void;
-  /** The connection is gone. */
-  leave(): void;
+  /** The connection has closed. */
+  disconnect(): void;
 }
 
-type Turned = (rejection: Rejection) => void;
+type OnRejected = (rejection: RegistrationRejection) => void;
 
 interface Workload {
   claim: WorkloadClaim;
-  /** Service account that its connections have shown. */
+  /** Verified service account of its connections. */
   connectedAs: string;
-  /** RFC 3339, of the first of its connections. */
+  /** Time of the first connection, RFC 3339. */
   connectedAt: string;
-  readonly connections: Set<Turned>;
+  readonly connections: Set<OnRejected>;
   health: WorkloadHealth | undefined;
 }
 
@@ -85,7 +85,7 @@ export class WorkloadRegistrations {
   readonly #now: () => number;
   readonly #writer: EntryWriter;
   readonly #workloads = new Map<EntryKey, Workload>();
-  /** Entries of workloads that have a slot, by namespace and service account. */
+  /** Entries of workloads with a slot, by namespace and service account. */
   readonly #slots: FairQueue<EntryKey>;
   readonly #writes: FairTasks;
   readonly #watchers = new Set<(report: WorkloadReport) => void>();
@@ -98,7 +98,7 @@ export class WorkloadRegistrations {
     this.#slots = new FairQueue({ maxItems: maxWorkloads, maxOfKey: [undefined, maxOfAccount] });
     this.#writes = new FairTasks({
       ...{ maxRunning: maxWrites, maxRunningOfKey: maxWritesOfNamespace },
-      // Each workload has one write at a time.
+      // Sufficient: each workload has one write at a time.
       maxWaiting: maxKnownFactor * maxWorkloads,
     });
     const { server, controller } = options;
@@ -107,52 +107,52 @@ export class WorkloadRegistrations {
     options.onEntries((changes) => this.#entriesChanged(changes));
   }
 
-  /** Why a workload may not be registered, as far as that is known without a question to the API server. */
-  rejectionOf(claim: WorkloadClaim): Rejection | undefined {
+  /** The reason for which a workload may not be registered, without a request to the API server. */
+  rejectionOf(claim: WorkloadClaim): RegistrationRejection | undefined {
     const problem = groupProblem(this.#options.groupOf(claim.namespace, claim.group), claim);
     if (problem !== undefined) {
-      // Of an account that is not the group's: it is not its client's to have.
+      // The client has no right to the account of the group.
       const code = /service account/.test(problem) ? 'PERMISSION_DENIED' : 'FAILED_PRECONDITION';
       return { code, reason: problem };
     }
     const known = this.#workloads.get(claim.entry);
-    const foreignness = known === undefined ? undefined : foreignnessOf(known, claim);
-    if (foreignness !== undefined || this.#slots.has(claim.entry)) return foreignness;
+    const ownershipProblem = known === undefined ? undefined : ownershipProblemOf(known, claim);
+    if (ownershipProblem !== undefined || this.#slots.has(claim.entry)) return ownershipProblem;
     const isFull = known === undefined && this.#workloads.size >= maxKnownFactor * this.#limits.maxWorkloads;
     return isFull || !this.#slots.accepts(shareOf(claim)) ? this.#exhausted(claim) : undefined;
   }
 
-  /** @param turned called when the workload cannot be registered after all */
-  enter(claim: WorkloadClaim, turned: Turned): RegisteredConnection {
+  /** @param onRejected called if the registration is rejected later */
+  connect(claim: WorkloadClaim, onRejected: OnRejected): RegisteredConnection {
     const { entry } = claim;
     this.#takeSlot(claim);
     const workload = this.#workloadOf(claim);
     const isFirst = workload.connections.size === 0;
-    workload.connections.add(turned);
+    workload.connections.add(onRejected);
     if (isFirst) {
       workload.connectedAt = new Date(this.#now()).toISOString();
-      this.#tell({ type: 'workload.connected', entry });
+      this.#report({ type: 'workload.connected', entry });
     }
     return {
       reportHealth: (failure) => this.#healthReported(workload, failure),
-      leave: () => {
-        if (!workload.connections.delete(turned) || workload.connections.size > 0) return;
+      disconnect: () => {
+        if (!workload.connections.delete(onRejected) || workload.connections.size > 0) return;
         workload.health = undefined;
-        if (this.#workloads.get(entry) === workload) this.#tell({ type: 'workload.disconnected', entry });
+        if (this.#workloads.get(entry) === workload) this.#report({ type: 'workload.disconnected', entry });
       },
     };
   }
 
-  /** Tells of all that are there, and from then on what becomes of them. @returns ends it */
-  watch(tell: (report: WorkloadReport) => void): () => void {
-    this.#watchers.add(tell);
+  /** Reports all connected workloads, then changes. @returns a function that ends it */
+  watch(report: (report: WorkloadReport) => void): () => void {
+    this.#watchers.add(report);
     for (const [entry, { connections }] of this.#workloads) {
-      if (connections.size > 0) tell({ type: 'workload.connected', entry });
+      if (connections.size > 0) report({ type: 'workload.connected', entry });
     }
-    return () => void this.#watchers.delete(tell);
+    return () => void this.#watchers.delete(report);
   }
 
-  /** A failure is a result. */
+  /** Never rejects: a failure is a result. */
   async write(order: EntryOrder, signal: AbortSignal): Promise<EntryAnswer> {
     const workload = this.#workloads.get(order.entry);
     if (workload === undefined) return { outcome: 'foreign' };
@@ -167,21 +167,21 @@ export class WorkloadRegistrations {
     );
   }
 
-  /** Ends the connections of a workload. */
-  turnAway(entry: EntryKey, reason: string): void {
+  /** Closes the connections of a workload. */
+  rejectWorkload(entry: EntryKey, reason: string): void {
     this.#closeConnections(entry, { code: 'FAILED_PRECONDITION', reason });
   }
 
-  /** Nothing of the workload is left to do. */
-  forget(entry: EntryKey): void {
+  /** Removes a workload without remaining work. */
+  remove(entry: EntryKey): void {
     if (this.#workloads.delete(entry)) this.#slots.remove(entry);
   }
 
-  #closeConnections(entry: EntryKey, rejection: Rejection): void {
+  #closeConnections(entry: EntryKey, rejection: RegistrationRejection): void {
     for (const turned of [...(this.#workloads.get(entry)?.connections ?? [])]) turned(rejection);
   }
 
-  /** Gives the claim a slot; another workload may lose its slot for it. */
+  /** Assigns a slot to the claim; another workload may be displaced. */
   #takeSlot({ entry, ...claim }: WorkloadClaim): void {
     if (this.#slots.has(entry)) return;
     const displaced = this.#slots.add(entry, shareOf(claim));
@@ -190,10 +190,13 @@ export class WorkloadRegistrations {
     this.#closeConnections(displaced, this.#exhausted(workload.claim));
     workload.connections.clear();
     workload.health = undefined;
-    this.#tell({ type: 'workload.displaced', entry: displaced });
+    this.#report({ type: 'workload.displaced', entry: displaced });
   }
 
-  #exhausted({ namespace, serviceAccount }: Pick<WorkloadClaim, 'namespace' | 'serviceAccount'>): Rejection {
+  #exhausted({
+    namespace,
+    serviceAccount,
+  }: Pick<WorkloadClaim, 'namespace' | 'serviceAccount'>): RegistrationRejection {
     const { maxWorkloads, maxOfAccount } = this.#limits;
     const ofAccount = this.#slots.sizeOf([namespace, serviceAccount]);
     const reason =
@@ -206,59 +209,60 @@ export class WorkloadRegistrations {
   #workloadOf(claim: WorkloadClaim): Workload {
     const known = this.#workloads.get(claim.entry);
     if (known !== undefined) {
-      // What it says of itself may be another word by now; it counts for whom it was counted.
+      // Reported metadata may have changed. The account that the slot is counted for stays.
       known.claim = { ...claim, serviceAccount: known.claim.serviceAccount };
       if (known.connections.size === 0) known.connectedAs = claim.serviceAccount;
       return known;
     }
-    const made: Workload = {
+    const workload: Workload = {
       ...{ claim, connectedAs: claim.serviceAccount, connectedAt: '' },
-      ...{ connections: new Set<Turned>(), health: undefined },
+      ...{ connections: new Set<OnRejected>(), health: undefined },
     };
-    this.#workloads.set(claim.entry, made);
-    return made;
+    this.#workloads.set(claim.entry, workload);
+    return workload;
   }
 
   #healthReported(workload: Workload, failure: string | undefined): void {
     const { entry } = workload.claim;
     const health = { healthy: failure === undefined, message: proxyText(failure ?? '', maxHealthMessage) };
-    const { health: before } = workload;
-    if (before?.healthy === health.healthy && before.message === health.message) return;
+    const { health: previous } = workload;
+    if (previous?.healthy === health.healthy && previous.message === health.message) return;
     if (workload.connections.size === 0 || this.#workloads.get(entry) !== workload) return;
     workload.health = health;
-    this.#tell({ type: 'workload.health', entry, ...health });
+    this.#report({ type: 'workload.health', entry, ...health });
   }
 
-  /** Somebody has deleted the entry of a workload, or written that it is not connected; it may have been the workload's own chart. */
+  /** Reports entries that were deleted or marked as disconnected, possibly by the workload's own chart. */
   #entriesChanged(changes: readonly ObjectChange[]): void {
     for (const change of changes) {
-      // A workload that is away for a moment counts as well: when it is back, it must not be taken for registered.
+      // Includes briefly disconnected workloads: when one reconnects, its entry must be written again.
       if (!this.#workloads.has(change.key)) continue;
-      const said = change.event === 'delete' ? undefined : change.object.metadata.annotations;
-      if (said?.[annotations.connectedAt] === undefined) this.#tell({ type: 'entry.lost', entry: change.key });
+      const entryAnnotations = change.event === 'delete' ? undefined : change.object.metadata.annotations;
+      if (entryAnnotations?.[annotations.connectedAt] === undefined)
+        this.#report({ type: 'entry.lost', entry: change.key });
     }
   }
 
-  #tell(report: WorkloadReport): void {
-    for (const tell of this.#watchers) tell(report);
+  #report(report: WorkloadReport): void {
+    for (const notify of this.#watchers) notify(report);
   }
 }
 
 /**
- * Why a claim is not of the workload that has its entry: of another account, while that one is connected, or made of another group and
- * address, of which the same name came out.
+ * The reason for which a claim may not use the entry: it belongs to a connected workload of another account, or was created for another group,
+ * address or network with the same entry name.
  */
-function foreignnessOf(
+function ownershipProblemOf(
   { claim: known, connectedAs, connections }: Workload,
   claim: WorkloadClaim,
-): Rejection | undefined {
-  const there = `WorkloadEntry ${claim.namespace}/${claim.name} already exists, and is`;
+): RegistrationRejection | undefined {
+  const prefix = `WorkloadEntry ${claim.namespace}/${claim.name} already exists, and is`;
   if (known.group !== claim.group)
-    return { code: 'FAILED_PRECONDITION', reason: `${there} of WorkloadGroup ${known.group}` };
+    return { code: 'FAILED_PRECONDITION', reason: `${prefix} of WorkloadGroup ${known.group}` };
   if (known.address !== claim.address || known.network !== claim.network)
-    return { code: 'FAILED_PRECONDITION', reason: `${there} of another address` };
+    return { code: 'FAILED_PRECONDITION', reason: `${prefix} of another address` };
   if (connections.size === 0 || connectedAs === claim.serviceAccount) return undefined;
-  return { code: 'PERMISSION_DENIED', reason: `${there} of a connected workload with another service account` };
+  return { code: 'PERMISSION_DENIED', reason: `${prefix} of a connected workload with another service account` };
 }
 
 function shareOf({ namespace, serviceAccount }: Pick<WorkloadClaim, 'namespace' | 'serviceAccount'>): ShareKey {

@@ -33,7 +33,7 @@ function given() {
 }
 
 describe('an aggregate of registries', () => {
-  it('asks Kubernetes first, the own cluster before the others, then the rest as they came', () => {
+  it('queries Kubernetes first, its own cluster before others, then the rest in order of addition', () => {
     const { aggregate, registryOf } = given();
     registryOf('External', 'home');
     registryOf('Kubernetes', 'away');
@@ -47,7 +47,7 @@ describe('an aggregate of registries', () => {
     ]);
   });
 
-  it('has the same host of several clusters once, with the addresses of each', () => {
+  it('merges the same host of several clusters, with the addresses of each', () => {
     const { aggregate, registryOf } = given();
     registryOf('Kubernetes', 'far', inCluster('far', { ports: [], serviceAccounts: ['b'] }));
     registryOf('Kubernetes', 'home', inCluster('home', { serviceAccounts: ['a'] }));
@@ -62,7 +62,7 @@ describe('an aggregate of registries', () => {
     expect(aggregate.getService(web!.hostname)).toEqual(services[0]);
   });
 
-  it('lists the same host of other registries each, and answers with the first', () => {
+  it('lists the same host of other registries separately, and returns the first by hostname', () => {
     const { aggregate, registryOf } = given();
     registryOf('External', 'home', { ...web!, registry: 'External', labels: { from: 'first' } });
     registryOf('Mock', 'm', { ...web!, registry: 'Mock' });
@@ -70,7 +70,7 @@ describe('an aggregate of registries', () => {
     expect(aggregate.getService(web!.hostname)?.labels).toEqual({ from: 'first' });
   });
 
-  it('does not look for a proxy in clusters that it says it is not of', () => {
+  it('does not look up a proxy in clusters other than the one it reports', () => {
     const { aggregate, registryOf } = given();
     const endpoint: Endpoint = {
       ...{ address: '10.0.0.1', port: 8080, servicePortName: 'http', labels: {}, serviceAccount: '', network: '' },
@@ -84,13 +84,13 @@ describe('an aggregate of registries', () => {
     expect([from('away'), from('home'), from('')]).toEqual([1, 0, 1]);
   });
 
-  it('refuses a second registry of the same provider and cluster', () => {
+  it('rejects a second registry of the same provider and cluster', () => {
     const { registryOf } = given();
     registryOf('Kubernetes', 'home');
     expect(() => registryOf('Kubernetes', 'home')).toThrow('already');
   });
 
-  it('stops what is removed, and takes its endpoints along', () => {
+  it('stops a removed registry and removes its endpoints', () => {
     const { aggregate, registryOf, updates } = given();
     const away = registryOf('Kubernetes', 'away', web!);
     aggregate.run();

@@ -6,8 +6,8 @@ import { AnyRegistry } from './any-registry.ts';
 import type { Registry, RegistryEvents, XdsUpdater } from './registry.ts';
 
 /**
- * Several registries as one (spec/discovery.md §5.7): those of Kubernetes first, the own cluster's before the others',
- * then the rest in the order in which they were added.
+ * Several registries as one (spec/discovery.md §5.7): first those of Kubernetes, the own cluster's before the others, then the rest in order of
+ * addition.
  */
 export class AggregateRegistry extends AnyRegistry {
   readonly provider = 'Aggregate';
@@ -15,22 +15,22 @@ export class AggregateRegistry extends AnyRegistry {
   readonly #updater: Pick<XdsUpdater, 'removeShard'>;
   #registries: readonly Registry[] = [];
 
-  /** @param clusterId of the cluster that the control plane's configuration is in */
+  /** @param clusterId cluster of the control plane's configuration */
   constructor(clusterId: string, updater: Pick<XdsUpdater, 'removeShard'>) {
     super();
     this.clusterId = clusterId;
     this.#updater = updater;
   }
 
-  /** Registries in the order in which they are asked. */
+  /** Registries in query order. */
   get registries(): readonly Registry[] {
     return this.#registries;
   }
 
   /**
-   * @param registry that does not run yet: it is run at once when this one runs
-   * @param told what becomes of it
-   * @throws Error when there is one of the same provider and cluster
+   * @param registry not running yet; it starts at once if this one runs
+   * @param events listener for the state of the registry
+   * @throws Error if a registry of the same provider and cluster exists
    */
   addRegistry(registry: Registry, events?: RegistryEvents): void {
     const { provider, clusterId } = registry;
@@ -38,24 +38,23 @@ export class AggregateRegistry extends AnyRegistry {
       throw new Error(`registry ${provider} of cluster ${clusterId} already exists`);
     }
     this.#registries = [...this.#registries, registry].sort((a, b) => this.#rank(a) - this.#rank(b));
-    registry.appendServiceHandler((event) => this.handlers.tellService(event));
-    registry.appendWorkloadHandler((event) => this.handlers.tellWorkload(event));
+    registry.appendServiceHandler((event) => this.handlers.notifyService(event));
+    registry.appendWorkloadHandler((event) => this.handlers.notifyWorkload(event));
     if (this.handlers.isRunning) registry.run(events);
   }
 
-  /** The registry of a provider and cluster. */
   registryOf(provider: string, clusterId: string): Registry | undefined {
     return this.#registries.find((one) => one.provider === provider && one.clusterId === clusterId);
   }
 
-  /** Puts a registry that runs in the place of the one of the same provider and cluster, which is stopped. */
+  /** Replaces and stops the registry of the same provider and cluster. @param registry already running */
   replaceRegistry(registry: Registry): void {
-    const before = this.registryOf(registry.provider, registry.clusterId);
-    before?.stop();
-    this.#registries = this.#registries.map((one) => (one === before ? registry : one));
+    const previous = this.registryOf(registry.provider, registry.clusterId);
+    previous?.stop();
+    this.#registries = this.#registries.map((one) => (one === previous ? registry : one));
   }
 
-  /** Stops a registry and takes its endpoints out of every service; everything is pushed. */
+  /** Stops a registry and removes its endpoints from every service. Everything is pushed. */
   removeRegistry(provider: string, clusterId: string): void {
     const registry = this.registryOf(provider, clusterId);
     if (registry === undefined) return;
@@ -79,7 +78,7 @@ export class AggregateRegistry extends AnyRegistry {
     );
   }
 
-  /** The first registry's that has it; one of Kubernetes' together with the other clusters'. */
+  /** The service of the first registry that has the host; Kubernetes services are merged over all clusters. */
   override getService(hostname: string): Service | undefined {
     const found = this.#registries.find((registry) => registry.getService(hostname) !== undefined);
     if (found?.provider !== 'Kubernetes') return found?.getService(hostname);
@@ -87,12 +86,12 @@ export class AggregateRegistry extends AnyRegistry {
     return mergeServices(
       clusters.map((registry) => ({
         provider: 'Kubernetes',
-        services: [registry.getService(hostname)].filter(isThere),
+        services: [registry.getService(hostname)].filter(isPresent),
       })),
     )[0];
   }
 
-  /** Each cluster's registry knows by itself which proxies are not of its cluster. */
+  /** The registry of each cluster excludes proxies of other clusters itself. */
   get lookup(): ProxyLookup {
     return combinedLookup(this.#registries.map(({ lookup }) => lookup));
   }
@@ -121,6 +120,6 @@ export class AggregateRegistry extends AnyRegistry {
   }
 }
 
-function isThere(service: Service | undefined): service is Service {
+function isPresent(service: Service | undefined): service is Service {
   return service !== undefined;
 }

@@ -6,18 +6,18 @@ import { serviceTargets } from '../../model/services/service-targets.ts';
 import type { Registry, RegistryEvents, ServiceHandler, WorkloadHandler } from './registry.ts';
 import { RegistryHandlers } from './registry-handlers.ts';
 
-/** Where a registry gets its content from, once it runs. */
+/** Source that fills a registry while it runs. */
 export interface RegistryFeed {
   attach(registry: AnyRegistry): void;
   detach(registry: AnyRegistry): void;
 }
 
-/** What every registry does in the same way: it responds from its content, has handlers, and may have a feed. */
+/** Behaviour that all registries share: lookups, handlers and an optional feed. */
 export abstract class AnyRegistry implements Registry {
   abstract readonly provider: string;
   abstract readonly clusterId: string;
   protected readonly handlers = new RegistryHandlers();
-  /** `undefined`: the content is put in from outside. A registry with a feed is synced when the feed has called {@link complete}. */
+  /** `undefined` if the content is set from outside. A registry with a feed is synced when the feed has called {@link complete}. */
   protected readonly feed: RegistryFeed | undefined = undefined;
   #events: RegistryEvents | undefined;
   #isComplete = false;
@@ -57,7 +57,7 @@ export abstract class AnyRegistry implements Registry {
   run(events?: RegistryEvents): void {
     this.#events = events;
     this.handlers.run();
-    this.handOver();
+    this.deliverPending();
     this.feed?.attach(this);
   }
 
@@ -70,22 +70,22 @@ export abstract class AnyRegistry implements Registry {
     return this.handlers.isRunning && (this.feed === undefined || this.#isComplete);
   }
 
-  /** The feed has put in all that it has. */
+  /** Called when the feed has delivered all initial content. */
   complete(): void {
     if (this.#isComplete) return;
     this.#isComplete = true;
-    this.tellSynced();
+    this.notifySynced();
   }
 
-  /** Reports what was put in before the registry ran. */
-  protected handOver(): void {}
+  /** Reports content that was set before the registry ran. */
+  protected deliverPending(): void {}
 
-  /** To be called when {@link hasSynced} comes true after `run` has returned. */
-  protected tellSynced(): void {
+  /** Must be called when {@link hasSynced} becomes true after `run` has returned. */
+  protected notifySynced(): void {
     if (this.handlers.isRunning) this.#events?.synced();
   }
 
-  protected tellFailed(error: unknown): void {
+  protected notifyFailed(error: unknown): void {
     if (this.handlers.isRunning) this.#events?.failed(error);
   }
 }

@@ -1,4 +1,4 @@
-/** Effects of the chart `gateway-name`: the addresses of one name. */
+/** Effects of the chart `gateway-name`: resolves one host name. */
 import { fromPromise } from 'xstate';
 import {
   type GatewayNameInput,
@@ -13,8 +13,8 @@ export function gatewayNameWithEffects(names: GatewayNames, resolve: ResolveName
       resolveName: fromPromise<NameAnswer, GatewayNameInput>(({ input, signal }) => resolve(input.hostname, signal)),
     },
     actions: {
-      adopt: ({ context: { hostname } }, answer) => {
-        if (answer.outcome === 'resolved') names.adopt(hostname, answer.addresses);
+      adopt: ({ context: { hostname } }, result) => {
+        if (result.outcome === 'resolved') names.setAddresses(hostname, result.addresses);
       },
     },
   });

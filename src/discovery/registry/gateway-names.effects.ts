@@ -1,4 +1,4 @@
-/** Effects of the chart `gateway-names`: names of gateways of networks. */
+/** Effects of the chart `gateway-names`: the host names of network gateways. */
 import { fromCallback } from 'xstate';
 import { gatewayNamesMachine } from '../../../machines/discovery/registry/gateway-names.machine.ts';
 import { gatewayNameWithEffects } from './gateway-name.effects.ts';
@@ -8,7 +8,7 @@ export function gatewayNamesWithEffects(names: GatewayNames, resolve: ResolveNam
   return gatewayNamesMachine.provide({
     actors: {
       listNames: fromCallback<{ type: never }, undefined>(({ sendBack }) =>
-        names.onWanted((hostnames) => sendBack({ type: 'gateway-names.wanted', hostnames: [...hostnames] })),
+        names.onTrackedChanged((hostnames) => sendBack({ type: 'gateway-names.wanted', hostnames: [...hostnames] })),
       ),
       gatewayName: gatewayNameWithEffects(names, resolve),
     },

@@ -1,58 +1,58 @@
-/** Host names of networks' gateways, and what they resolve to (spec/discovery.md §3.3, RESOLVE_HOSTNAME_GATEWAYS). */
+/** Host names of network gateways and their addresses (spec/discovery.md §3.3, RESOLVE_HOSTNAME_GATEWAYS). */
 import { Resolver } from 'node:dns/promises';
 import type { NameAnswer } from '../../../machines/discovery/registry/gateway-name.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
 
 export type ResolveName = (hostname: string, signal: AbortSignal) => Promise<NameAnswer>;
 
-/** Which names are wanted, and the addresses in force. When they are asked for, the chart gateway-name decides. */
+/** Tracked names and their current addresses. The chart gateway-name decides when to resolve them. */
 export class GatewayNames {
   readonly #changed: () => void;
   readonly #listeners = new Set<(hostnames: ReadonlySet<string>) => void>();
   readonly #addresses = new Map<string, readonly string[]>();
-  #wanted: ReadonlySet<string> = new Set();
+  #tracked: ReadonlySet<string> = new Set();
 
-  /** @param changed called when a name has other addresses than it had */
+  /** @param changed called when the addresses of a name change */
   constructor(changed: () => void) {
     this.#changed = changed;
   }
 
-  /** The addresses of a name, sorted; none until they are known. */
+  /** The sorted addresses of a name; empty until it is resolved. */
   addressesOf(hostname: string): readonly string[] {
     return this.#addresses.get(hostname) ?? [];
   }
 
-  /** These names are kept up to date from now on; others are forgotten. */
-  want(hostnames: ReadonlySet<string>): void {
-    const before = this.#wanted;
-    if (hostnames.size === before.size && [...hostnames].every((hostname) => before.has(hostname))) return;
-    this.#wanted = hostnames;
+  /** Tracks these names and drops all others. */
+  track(hostnames: ReadonlySet<string>): void {
+    const previous = this.#tracked;
+    if (hostnames.size === previous.size && [...hostnames].every((hostname) => previous.has(hostname))) return;
+    this.#tracked = hostnames;
     for (const hostname of this.#addresses.keys()) if (!hostnames.has(hostname)) this.#addresses.delete(hostname);
     for (const listener of this.#listeners) listener(hostnames);
   }
 
-  /** Called at once if there are any, and whenever other names are wanted. Returns how to end that. */
-  onWanted(listener: (hostnames: ReadonlySet<string>) => void): () => void {
+  /** Calls the listener at once if names are tracked, and whenever they change. @returns a function that removes it */
+  onTrackedChanged(listener: (hostnames: ReadonlySet<string>) => void): () => void {
     this.#listeners.add(listener);
-    if (this.#wanted.size > 0) listener(this.#wanted);
+    if (this.#tracked.size > 0) listener(this.#tracked);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Addresses that are others than before, as the name's chart has found; a late answer changes nothing. */
-  adopt(hostname: string, addresses: readonly string[]): void {
-    if (!this.#wanted.has(hostname)) return;
+  /** Sets the changed addresses of a name. Ignored for a name that is no longer tracked. */
+  setAddresses(hostname: string, addresses: readonly string[]): void {
+    if (!this.#tracked.has(hostname)) return;
     this.#addresses.set(hostname, addresses);
     this.#changed();
   }
 }
 
-/** Asks the system's DNS servers for both families. */
+/** Resolves both address families with the system's DNS servers. */
 export async function resolveByDns(hostname: string, signal: AbortSignal): Promise<NameAnswer> {
   const resolver = new Resolver({ timeout: 2_000, tries: 2 });
   const cancel = (): void => resolver.cancel();
   signal.addEventListener('abort', cancel, { once: true });
   try {
-    return answerOf(
+    return mergeDnsResults(
       await Promise.allSettled([
         resolver.resolve4(hostname, { ttl: true }),
         resolver.resolve6(hostname, { ttl: true }),
@@ -63,13 +63,13 @@ export async function resolveByDns(hostname: string, signal: AbortSignal): Promi
   }
 }
 
-/** What two answers say together: of one family is enough. */
-export function answerOf(
-  answers: readonly PromiseSettledResult<readonly { readonly address: string; readonly ttl: number }[]>[],
+/** Merges the results of both address families; one is sufficient. */
+export function mergeDnsResults(
+  results: readonly PromiseSettledResult<readonly { readonly address: string; readonly ttl: number }[]>[],
 ): NameAnswer {
-  const records = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+  const records = results.flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
   if (records.length === 0) {
-    const reasons = answers.flatMap((answer) => (answer.status === 'rejected' ? [messageOf(answer.reason)] : []));
+    const reasons = results.flatMap((result) => (result.status === 'rejected' ? [messageOf(result.reason)] : []));
     return { outcome: 'failed', reason: reasons.join('; ') || 'the name has no address' };
   }
   const addresses = [...new Set(records.map(({ address }) => address))].sort();

@@ -1,49 +1,49 @@
-/** What stands between a registry that came while the program runs and what all registries hand over to. */
+/** Buffer between a registry that starts while the program runs and the updater of all registries. */
 import { isDeepStrictEqual } from 'node:util';
 import type { PushType, ServiceName, ShardKey } from '../../model/services/endpoint-shards.ts';
 import type { Endpoint, Service } from '../../model/services/service.ts';
 import type { RegistryPush, ServiceDiscovery, ServiceEvent, XdsUpdater } from './registry.ts';
 
-interface Handed extends ServiceName {
+interface HeldUpdate extends ServiceName {
   readonly endpoints: readonly Endpoint[];
 }
 
 const idOf = ({ namespace, hostname }: ServiceName): string => `${namespace}/${hostname}`;
 
 /**
- * Passes on what one registry hands over. Of a registry that takes the place of another nothing is passed on until it has
- * handed over all that it has: half a list would take from proxies what the other half still says.
+ * Forwards the updates of one registry. While it prepares to replace another, updates are held until it is complete: half of its content would remove
+ * from proxies what the other half still contains.
  */
 export class Handover implements XdsUpdater {
-  readonly #to: XdsUpdater;
-  readonly #moved: () => void;
-  /** By service; undefined: it is passed on. */
-  #held: Map<string, Handed> | undefined;
+  readonly #updater: XdsUpdater;
+  readonly #onForwarded: () => void;
+  /** By service; `undefined` when updates are forwarded. */
+  #held: Map<string, HeldUpdate> | undefined;
 
   /**
-   * @param moved called after each change that was passed on
-   * @param isHeld it takes the place of another
+   * @param onForwarded called after each forwarded change
+   * @param isHeld `true` if it replaces another registry
    */
-  constructor(to: XdsUpdater, moved: () => void, isHeld: boolean) {
-    this.#to = to;
-    this.#moved = moved;
+  constructor(updater: XdsUpdater, onForwarded: () => void, isHeld: boolean) {
+    this.#updater = updater;
+    this.#onForwarded = onForwarded;
     this.#held = isHeld ? new Map() : undefined;
   }
 
   servicesOf(hostname: string, namespace: string): readonly Service[] {
-    return this.#to.servicesOf(hostname, namespace);
+    return this.#updater.servicesOf(hostname, namespace);
   }
 
   edsUpdate(shard: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): void {
     if (this.#hold(service, endpoints)) return;
-    this.#to.edsUpdate(shard, service, endpoints);
-    this.#moved();
+    this.#updater.edsUpdate(shard, service, endpoints);
+    this.#onForwarded();
   }
 
   edsCacheUpdate(shard: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): PushType {
     if (this.#hold(service, endpoints)) return 'none';
-    const push = this.#to.edsCacheUpdate(shard, service, endpoints);
-    this.#moved();
+    const push = this.#updater.edsCacheUpdate(shard, service, endpoints);
+    this.#onForwarded();
     return push;
   }
 
@@ -52,49 +52,49 @@ export class Handover implements XdsUpdater {
       if (event === 'delete') this.#held.delete(idOf(service));
       return;
     }
-    this.#to.svcUpdate(shard, service, event);
-    this.#moved();
+    this.#updater.svcUpdate(shard, service, event);
+    this.#onForwarded();
   }
 
   configUpdate(push: RegistryPush): void {
-    this.#pass(() => this.#to.configUpdate(push));
+    this.#forward(() => this.#updater.configUpdate(push));
   }
 
   proxyUpdate(clusterId: string, address: string): void {
-    this.#pass(() => this.#to.proxyUpdate(clusterId, address));
+    this.#forward(() => this.#updater.proxyUpdate(clusterId, address));
   }
 
   removeShard(shard: ShardKey): void {
-    this.#pass(() => this.#to.removeShard(shard));
+    this.#forward(() => this.#updater.removeShard(shard));
   }
 
   pruneShard(shard: ShardKey, keep: (service: ServiceName) => boolean): void {
-    this.#pass(() => this.#to.pruneShard(shard, keep));
+    this.#forward(() => this.#updater.pruneShard(shard, keep));
   }
 
   /**
-   * The registry is complete and in the other's place: what differs between the two is handed over.
+   * Called when the complete registry has replaced the other: forwards the differences.
    *
-   * @param before of the other
+   * @param previous services of the replaced registry
    */
-  release(shard: ShardKey, before: readonly Service[], now: Pick<ServiceDiscovery, 'services'>): void {
+  release(shard: ShardKey, previous: readonly Service[], now: Pick<ServiceDiscovery, 'services'>): void {
     const held = this.#held;
     if (held === undefined) return;
     this.#held = undefined;
-    const old = Map.groupBy(before, idOf);
+    const old = Map.groupBy(previous, idOf);
     const current = Map.groupBy(now.services(), idOf);
     for (const [id, services] of current) {
       const { hostname, namespace } = services[0]!;
       const { endpoints = [] } = held.get(id) ?? {};
-      if (isDeepStrictEqual(services, old.get(id))) this.#to.edsUpdate(shard, { hostname, namespace }, endpoints);
+      if (isDeepStrictEqual(services, old.get(id))) this.#updater.edsUpdate(shard, { hostname, namespace }, endpoints);
       else {
-        this.#to.edsCacheUpdate(shard, { hostname, namespace }, endpoints);
-        this.#to.svcUpdate(shard, { hostname, namespace }, old.has(id) ? 'update' : 'add');
+        this.#updater.edsCacheUpdate(shard, { hostname, namespace }, endpoints);
+        this.#updater.svcUpdate(shard, { hostname, namespace }, old.has(id) ? 'update' : 'add');
       }
     }
-    for (const [id, [service]] of old) if (!current.has(id)) this.#to.svcUpdate(shard, service!, 'delete');
-    this.#to.pruneShard(shard, (service) => current.has(idOf(service)));
-    this.#moved();
+    for (const [id, [service]] of old) if (!current.has(id)) this.#updater.svcUpdate(shard, service!, 'delete');
+    this.#updater.pruneShard(shard, (service) => current.has(idOf(service)));
+    this.#onForwarded();
   }
 
   #hold({ hostname, namespace }: ServiceName, endpoints: readonly Endpoint[]): boolean {
@@ -102,10 +102,10 @@ export class Handover implements XdsUpdater {
     return this.#held !== undefined;
   }
 
-  /** What concerns no service is nothing while the registry is not in its place. */
-  #pass(deed: () => void): void {
+  /** Updates without a service have no effect before the registry is in place. */
+  #forward(forward: () => void): void {
     if (this.#held !== undefined) return;
-    deed();
-    this.#moved();
+    forward();
+    this.#onForwarded();
   }
 }

@@ -32,7 +32,7 @@ export class KubernetesRegistry extends ObjectRegistry {
     return this.#model.counts;
   }
 
-  /** The object that it was told of last, of the kinds Service, EndpointSlice, Pod, Node and Namespace. */
+  /** The last version of an object of kind Service, EndpointSlice, Pod, Node or Namespace. */
   objectOf(key: string): Config | undefined {
     return this.#model.objectOf(key);
   }
@@ -46,7 +46,7 @@ export class KubernetesRegistry extends ObjectRegistry {
     return this.#model.workloads;
   }
 
-  protected override adopted({ proxies }: KubernetesDelta): void {
+  protected override onApplied({ proxies }: KubernetesDelta): void {
     for (const address of proxies) this.updater.proxyUpdate(this.clusterId, address);
   }
 }

@@ -1,10 +1,10 @@
-/** Service registries: the actor that follows all of them, and computes services and endpoints. */
+/** The service registries and the actor that computes services and endpoints from them. */
 import type { RegistryOffers } from './registry.ts';
 import { type RegistryState, serviceRegistryWithEffects } from './service-registry.effects.ts';
 
 export interface RegistryParts {
   readonly state: RegistryState;
-  /** Registries beside those that flags name. */
+  /** Registries besides those of flags. */
   readonly offers: RegistryOffers;
 }
 

@@ -5,25 +5,25 @@ import { keptEndpoints } from '../../model/services/same-endpoint.ts';
 import type { Endpoint, Service } from '../../model/services/service.ts';
 import { ShardRegistry } from './shard-registry.ts';
 
-interface Held extends ServiceName {
+interface ServiceState extends ServiceName {
   readonly services: readonly Service[];
   readonly endpoints: readonly Endpoint[];
 }
 
-/** Services that somebody puts in by hand: a test, or nobody at all (`--registries=Memory,Mock`). */
+/** Services that code sets, such as tests. Empty by default (`--registries=Memory,Mock`). */
 export class MemoryRegistry extends ShardRegistry {
-  readonly #held = new Map<string, Held>();
+  readonly #states = new Map<string, ServiceState>();
   #addresses = new AddressBook();
 
   services(): readonly Service[] {
-    return [...this.#held.values()].flatMap(({ services }) => services);
+    return [...this.#states.values()].flatMap(({ services }) => services);
   }
 
   servicesOf(hostname: string, namespace: string): readonly Service[] {
-    return this.#held.get(`${namespace}/${hostname}`)?.services ?? [];
+    return this.#states.get(`${namespace}/${hostname}`)?.services ?? [];
   }
 
-  /** A cluster's registry answers for its own proxies alone. */
+  /** The registry of a cluster knows only proxies of that cluster. */
   get lookup(): ProxyLookup {
     const [addresses, { provider, clusterId }] = [this.#addresses, this];
     const isElsewhere = (proxy: LookupSubject): boolean =>
@@ -34,46 +34,46 @@ export class MemoryRegistry extends ShardRegistry {
     };
   }
 
-  /** Adds a service or puts it in the place of the one of the same host and namespace; its endpoints too, when given. */
+  /** Adds a service, or replaces that of the same host and namespace, with its endpoints if given. */
   putService(service: Service, endpoints?: readonly Endpoint[]): void {
-    this.#put({ ...this.#heldOf(service), services: [service], ...(endpoints && { endpoints }) });
+    this.#put({ ...this.#stateOf(service), services: [service], ...(endpoints && { endpoints }) });
   }
 
-  /** All endpoints of a service that was put before. */
+  /** Replaces all endpoints of an existing service. */
   putEndpoints(service: ServiceName, endpoints: readonly Endpoint[]): void {
-    this.#put({ ...this.#heldOf(service), endpoints });
+    this.#put({ ...this.#stateOf(service), endpoints });
   }
 
-  /** Its endpoints go as well. */
+  /** Removes a service with its endpoints. */
   removeService(service: ServiceName): void {
-    this.#put({ ...this.#heldOf(service), services: [], endpoints: [] });
+    this.#put({ ...this.#stateOf(service), services: [], endpoints: [] });
   }
 
-  protected override handOver(): void {
-    for (const held of this.#held.values()) this.#tell(held, { ...held, services: [], endpoints: [] });
+  protected override deliverPending(): void {
+    for (const held of this.#states.values()) this.#deliverChange(held, { ...held, services: [], endpoints: [] });
   }
 
-  #heldOf({ hostname, namespace }: ServiceName): Held {
-    return this.#held.get(`${namespace}/${hostname}`) ?? { hostname, namespace, services: [], endpoints: [] };
+  #stateOf({ hostname, namespace }: ServiceName): ServiceState {
+    return this.#states.get(`${namespace}/${hostname}`) ?? { hostname, namespace, services: [], endpoints: [] };
   }
 
-  #put(wanted: Held): void {
-    const before = this.#heldOf(wanted);
-    const now: Held = {
-      ...wanted,
-      services: keptServices(wanted.services, before.services),
-      endpoints: keptEndpoints(wanted.endpoints, before.endpoints),
+  #put(next: ServiceState): void {
+    const previous = this.#stateOf(next);
+    const now: ServiceState = {
+      ...next,
+      services: keptServices(next.services, previous.services),
+      endpoints: keptEndpoints(next.endpoints, previous.endpoints),
     };
     const id = `${now.namespace}/${now.hostname}`;
-    if (now.services.length === 0) this.#held.delete(id);
-    else this.#held.set(id, now);
-    this.#addresses = this.#addresses.with(now, before.endpoints, now.endpoints);
-    if (this.handlers.isRunning) this.#tell(now, before);
+    if (now.services.length === 0) this.#states.delete(id);
+    else this.#states.set(id, now);
+    this.#addresses = this.#addresses.with(now, previous.endpoints, now.endpoints);
+    if (this.handlers.isRunning) this.#deliverChange(now, previous);
   }
 
-  #tell({ hostname, namespace, services, endpoints }: Held, before: Held): void {
-    if (services === before.services && endpoints === before.endpoints) return;
-    const change = { previous: before.services, current: services, previousEndpoints: before.endpoints, endpoints };
+  #deliverChange({ hostname, namespace, services, endpoints }: ServiceState, previous: ServiceState): void {
+    if (services === previous.services && endpoints === previous.endpoints) return;
+    const change = { previous: previous.services, current: services, previousEndpoints: previous.endpoints, endpoints };
     this.deliver({ services: [{ hostname, namespace, ...change }], workloads: [] });
   }
 }

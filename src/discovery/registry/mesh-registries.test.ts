@@ -125,11 +125,11 @@ const workloadEntry = fc
   .map((given) => object('WorkloadEntry', given.namespace, given.name, { address: given.ip, labels: given.labels }));
 
 const anyObject = fc.oneof(service, slice, pod, node, area, serviceEntry, workloadEntry);
-/** One object that comes or changes, or goes. */
-const step = fc.record({ object: anyObject, goes: fc.boolean() });
+/** Adds, changes or deletes one object. */
+const step = fc.record({ object: anyObject, isDeleted: fc.boolean() });
 
-/** Everything that anybody may ask of registries. */
-function known({ services, endpoints, workloads, gateways }: ServiceRegistry): unknown {
+/** Everything that a registry can be queried for. */
+function queryAll({ services, endpoints, workloads, gateways }: ServiceRegistry): unknown {
   const proxies = [1, 2, 3, 4, 5, 6].map((part) =>
     givenProxy({ ip: `10.0.0.${part}`, namespace: 'shop', labels: { app: 'a' } }),
   );
@@ -150,11 +150,11 @@ function known({ services, endpoints, workloads, gateways }: ServiceRegistry): u
   };
 }
 
-describe('registries that are told of changes', () => {
+describe('registries that receive changes', () => {
   it.each<[string, Partial<RegistryOptions>]>([
     ['of all namespaces', {}],
     ['of chosen namespaces', { discoverySelectors: [{ matchLabels: { mesh: 'a' } }] }],
-  ])('know what registries know that are told of everything at once, %s', (_, about) => {
+  ])('equal registries that receive everything at once, %s', (_, about) => {
     const options = { ...defaultRegistryOptions, ...about };
     fc.assert(
       fc.property(fc.array(fc.array(step, { minLength: 1, maxLength: 4 }), { maxLength: 12 }), (batches) => {
@@ -162,38 +162,38 @@ describe('registries that are told of changes', () => {
         grown.load(new Map());
         const objects = new Map<string, Config>();
         for (const batch of batches) {
-          const changes: ChangedObject[] = batch.map(({ object, goes }) => {
+          const changes: ChangedObject[] = batch.map(({ object, isDeleted }) => {
             const key = configKeyText(object);
-            if (goes) objects.delete(key);
+            if (isDeleted) objects.delete(key);
             else objects.set(key, object);
-            return { key, event: goes ? 'delete' : 'update' };
+            return { key, event: isDeleted ? 'delete' : 'update' };
           });
-          const before = grown.snapshot;
-          const remembered = JSON.stringify(known(before));
+          const previous = grown.snapshot;
+          const remembered = JSON.stringify(queryAll(previous));
           grown.apply(changes, new Map(objects));
-          expect(JSON.stringify(known(before))).toBe(remembered);
-          // What nobody is told of is what it was.
+          expect(JSON.stringify(queryAll(previous))).toBe(remembered);
+          // Changes that are not reported must not exist.
           const { forced, services, endpoints } = grown.take();
-          const told = new Set([...services, ...endpoints]);
-          const untold = differing(before, grown.snapshot).filter(
-            (key) => !told.has(key) && !told.has(key.replace('Endpoints/', 'ServiceEntry/')),
+          const reported = new Set([...services, ...endpoints]);
+          const untold = differing(previous, grown.snapshot).filter(
+            (key) => !reported.has(key) && !reported.has(key.replace('Endpoints/', 'ServiceEntry/')),
           );
           expect(forced ? [] : untold).toEqual([]);
         }
-        const anew = new MeshRegistries(options);
-        anew.load(objects);
-        expect(known(grown.snapshot)).toEqual(known(anew.snapshot));
-        // What the model makes of the same objects without any registry.
+        const rebuilt = new MeshRegistries(options);
+        rebuilt.load(objects);
+        expect(queryAll(grown.snapshot)).toEqual(queryAll(rebuilt.snapshot));
+        // Expected: the model of the same objects without any registry.
         if (options.discoverySelectors.length > 0) return;
         const byModel = buildServiceRegistry(configSetOf([...objects.values()]), options);
-        expect(known(grown.snapshot)).toEqual(known(byModel));
+        expect(queryAll(grown.snapshot)).toEqual(queryAll(byModel));
       }),
       { numRuns: 300 },
     );
   });
 });
 
-/** Objects of a followed cluster, by hand. */
+/** Objects of a followed cluster, set by the test. */
 class GivenCluster implements FollowedObjects {
   readonly objects = new Map<string, Config>();
   readonly #unread = new Set<string>();
@@ -230,9 +230,9 @@ class GivenCluster implements FollowedObjects {
 const ofCluster: ReadonlySet<string> = new Set(['EndpointSlice', 'Pod', 'Node']);
 
 describe('registries of a followed cluster', () => {
-  it('know the same as if all objects were configuration; an object of the configuration takes precedence', () => {
+  it('equal those that read all objects as configuration, of which each takes precedence over one of the cluster', () => {
     const options = { ...defaultRegistryOptions };
-    // A few endpoints are beyond the limit again and again.
+    // Low, so that some endpoints repeatedly exceed the limit.
     const limits = { maxEndpointsPerNamespace: 4 };
     const move = fc.record({ object: anyObject, goes: fc.boolean(), isInFile: fc.boolean(), remakes: fc.nat(9) });
     fc.assert(
@@ -251,22 +251,22 @@ describe('registries of a followed cluster', () => {
               else configured.set(key, object);
               changes.push({ key, event: goes ? 'delete' : 'update' });
             }
-            if (remakes === 0) grown.remake();
+            if (remakes === 0) grown.rebuild();
           }
           grown.apply(changes, new Map(configured));
         }
-        const anew = new MeshRegistries(options, limits);
-        anew.load(new Map([...cluster.objects, ...configured]));
-        expect(known(grown.snapshot)).toEqual(known(anew.snapshot));
-        expect(grown.objects.limitedCount).toBe(anew.objects.limitedCount);
+        const rebuilt = new MeshRegistries(options, limits);
+        rebuilt.load(new Map([...cluster.objects, ...configured]));
+        expect(queryAll(grown.snapshot)).toEqual(queryAll(rebuilt.snapshot));
+        expect(grown.objects.limitedCount).toBe(rebuilt.objects.limitedCount);
         const names = ({ pods, nodes }: MeshRegistries['workloads']) => [...pods, ...nodes].map(configKeyText).sort();
-        expect(names(grown.workloads)).toEqual(names(anew.workloads));
+        expect(names(grown.workloads)).toEqual(names(rebuilt.workloads));
       }),
       { numRuns: 300 },
     );
   });
 
-  it('have the endpoints of a slice again that is no longer beyond the limit, and did not change', () => {
+  it('have the endpoints of an unchanged slice again when it is no longer beyond the limit', () => {
     const cluster = new GivenCluster();
     const grown = new MeshRegistries(defaultRegistryOptions, { cluster, maxEndpointsPerNamespace: 3 });
     const web = object('Service', 'shop', 'web', {
@@ -300,7 +300,7 @@ describe('registries of a followed cluster', () => {
     expect(addresses()).toEqual(['10.0.0.1', '10.0.0.3', '10.0.0.4']);
   });
 
-  it('report what changed and each limited object once, also of those that a slice of the cluster puts beyond the limit', () => {
+  it('report changes and each limited object once, also those that a slice of the cluster puts beyond the limit', () => {
     const cluster = new GivenCluster();
     const grown = new MeshRegistries(defaultRegistryOptions, { cluster, maxEndpointsPerNamespace: 2 });
     const entry = object(
@@ -330,7 +330,7 @@ describe('registries of a followed cluster', () => {
     expect(problems).toMatchObject([{ code: 'LIMIT_EXCEEDED', object: 'ServiceEntry shop/young' }]);
     expect(events).toEqual([{ key: 'EndpointSlice/shop/web-1', event: 'add' }]);
     expect(limits.map(([key, limited]) => [key, limited !== undefined])).toEqual([['ServiceEntry/shop/young', true]]);
-    grown.remake();
+    grown.rebuild();
     expect([endpoints(), grown.objects.takeReport()]).toEqual([
       0,
       { problems: [], recovered: [], events: [], limits: [] },
@@ -345,8 +345,8 @@ describe('registries of a followed cluster', () => {
   });
 });
 
-/** Keys that a push must name between two moments: of healthy endpoints and of services. */
-function differing(before: ServiceRegistry, now: ServiceRegistry): string[] {
+/** Keys that a push between two states must name: of healthy endpoints and of services. */
+function differing(previous: ServiceRegistry, now: ServiceRegistry): string[] {
   const view = ({ services, endpoints }: ServiceRegistry): Map<string, string> => {
     const texts = new Map<string, string>();
     for (const service of services) {
@@ -366,6 +366,6 @@ function differing(before: ServiceRegistry, now: ServiceRegistry): string[] {
     }
     return texts;
   };
-  const [old, present] = [view(before), view(now)];
+  const [old, present] = [view(previous), view(now)];
   return [...new Set([...old.keys(), ...present.keys()])].filter((key) => old.get(key) !== present.get(key));
 }

@@ -1,4 +1,4 @@
-/** All registries of this control plane, and what they know together (spec/discovery.md §5.1, §5.7, §5.8). */
+/** All registries of this control plane and their merged content (spec/discovery.md §5.1, §5.7, §5.8). */
 import { isDeepStrictEqual } from 'node:util';
 import type { ListedRegistry } from '../../../machines/discovery/protocol.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
@@ -32,63 +32,61 @@ import { type KeyedObject, ServiceObjects, type ServiceObjectsOptions } from './
 import { ServicesByAge } from './services-by-age.ts';
 
 export interface MeshRegistriesOptions extends ServiceObjectsOptions {
-  /** Of `--registries`, beside the objects' own: `Mock`, `Memory`. */
+  /** Names of `--registries` besides those of objects: `Mock`, `Memory`. */
   readonly names?: readonly string[];
   readonly observer?: RegistryObserver | undefined;
-  /**
-   * Names of gateways have other addresses: there is something to {@link MeshRegistries.take} that nobody asked for.
-   */
+  /** Called when gateway host names have new addresses, so that {@link MeshRegistries.take} has a push. */
   readonly gatewaysResolved?: () => void;
 }
 
-/** An object that came, changed or went, by its key `Kind/namespace/name`. */
+/** A changed object by key `Kind/namespace/name`. */
 export interface ChangedObject {
   readonly key: string;
   readonly event: 'add' | 'update' | 'delete';
 }
 
-/** What becomes of a registry while it runs. */
+/** Listener for a running registry. */
 export interface RunningRegistry extends RegistryEvents {
-  /** There is something to {@link MeshRegistries.take}. Called once until it is taken, after the registry's change. */
+  /** Called after a change of the registry, once until {@link MeshRegistries.take} takes it. */
   changed(): void;
 }
 
-/** The objects of one moment. */
-export type Objects = ReadonlyMap<string, Config>;
+/** All objects at one time, by key. */
+export type ObjectsByKey = ReadonlyMap<string, Config>;
 
-/** Of more names together, all services are asked for and sorted. */
-const mostSingleServices = 64;
+/** If more services change together, all of them are read and sorted. */
+const maxSingleServices = 64;
 
-const ofServices: ReadonlySet<string> = new Set(serviceKinds);
+const serviceKindSet: ReadonlySet<string> = new Set(serviceKinds);
 
 export class MeshRegistries {
   readonly #options: MeshRegistriesOptions;
   readonly #shards: EndpointShards;
   readonly #aggregate: AggregateRegistry;
-  /** Host names that gateways have, and the addresses of those that resolve. */
-  readonly gatewayNames = new GatewayNames(() => this.#namesChanged());
-  /** Where registries of this control plane hand over what changed. */
+  /** Host names of gateways and their resolved addresses. */
+  readonly gatewayNames = new GatewayNames(() => this.#onNamesChanged());
+  /** Collects the changes of all registries of this control plane. */
   readonly updates: RegistryUpdates;
   #settings: RegistryOptions;
   #kubernetes: KubernetesRegistry;
   #entries: ServiceEntryRegistry;
-  /** What the registries of objects were told of. */
+  /** Objects that the object registries received. */
   readonly objects: ServiceObjects;
-  /** What registries said of their workloads and the others were not told yet. */
+  /** Workload events that the other object registry has not received yet. */
   #workloads: { readonly to: 'entries' | 'kubernetes'; readonly event: WorkloadEvent }[] = [];
   #snapshot: ServiceRegistry = emptyRegistry;
   readonly #services = new ServicesByAge();
-  /** Registries beside the objects' own and the named ones, by `Provider/cluster`. */
+  /** Additional registries by `Provider/cluster`. */
   #offers: ReadonlyMap<string, RegistryOffer> = new Map();
   readonly #unpublished = new Set<string>();
-  /** Works in steps that are not done: until then what the registries say together is of no moment. */
-  #underWay = 0;
-  /** Names of gateways have had other addresses meanwhile. */
-  #namesMoved = false;
-  /** Whose actors were told that there is something to take. */
+  /** Number of unfinished stepwise operations, during which the registries are inconsistent. */
+  #unfinished = 0;
+  /** Addresses of gateway names changed during a stepwise operation. */
+  #haveNamesChanged = false;
+  /** Registries whose actors were notified of a pending change. */
   readonly #notified = new Set<string>();
-  /** `Provider/cluster` of the objects' own registries and the named ones. */
-  readonly #own: readonly string[];
+  /** Names (`Provider/cluster`) of the object registries and those of flags. */
+  readonly #builtInNames: readonly string[];
 
   constructor(settings: RegistryOptions, options: MeshRegistriesOptions = {}) {
     this.#options = options;
@@ -98,41 +96,41 @@ export class MeshRegistries {
     this.updates = new RegistryUpdates(this.#shards, () => this.#aggregate);
     this.#aggregate = new AggregateRegistry(settings.clusterId, this.updates);
     [this.#kubernetes, this.#entries] = this.#objectRegistries();
-    for (const shard of (options.names ?? []).flatMap((name) => memoriesOf(name, settings.clusterId))) {
+    for (const shard of (options.names ?? []).flatMap((name) => memoryShards(name, settings.clusterId))) {
       this.#aggregate.addRegistry(new MemoryRegistry(shard, this.updates));
     }
-    this.#own = this.registries.map(nameOf);
+    this.#builtInNames = this.registries.map(nameOf);
     this.#aggregate.run();
   }
 
-  /** In the order in which they are asked. */
+  /** In query order. */
   get registries(): readonly Registry[] {
     return this.#aggregate.registries;
   }
 
-  /** What all of them know at this moment. */
+  /** The merged content at this time. */
   get snapshot(): ServiceRegistry {
     return this.#snapshot;
   }
 
-  /** Those that there are: the objects' own, the named ones, and these. What of others is left goes with {@link keepOnly}. */
+  /** Sets the additional registries and returns the list of all. Registries that are no longer in it are removed by {@link keepOnly}. */
   offer(offers: readonly RegistryOffer[]): readonly ListedRegistry[] {
-    const taken = offers.map(nameOf).find((name) => this.#own.includes(name));
+    const taken = offers.map(nameOf).find((name) => this.#builtInNames.includes(name));
     if (taken !== undefined) throw new Error(`registry ${taken} already exists`);
     this.#offers = new Map(offers.map((offer) => [nameOf(offer), offer]));
     return [
-      ...this.#own.map((registry) => ({ registry, revision: '' })),
+      ...this.#builtInNames.map((registry) => ({ registry, revision: '' })),
       ...offers.map((offer) => ({ registry: nameOf(offer), revision: offer.revision ?? '' })),
     ];
   }
 
   /**
-   * Runs a registry that was offered, or follows one that runs anyway. In the place of another it comes when it has
-   * handed over all that it has.
+   * Runs an additional registry, or reports a built-in one as synced. A registry that replaces another takes effect when it has delivered all its
+   * content.
    *
    * @param name `Provider/cluster`
-   * @returns how to stop it; what it handed over stays
-   * @throws what the registry throws when it is made or run
+   * @returns a function that stops it; its content stays
+   * @throws any error of creating or running the registry
    */
   run(name: string, report: RunningRegistry): () => void {
     const offer = this.#offers.get(name);
@@ -140,33 +138,33 @@ export class MeshRegistries {
       report.synced();
       return () => {};
     }
-    let isOver = false;
-    let isWhole = false;
-    const before = this.#aggregate.registryOf(offer.provider, offer.clusterId);
-    const moved = (): void => {
-      if (isOver || this.#notified.has(name)) return;
+    let isStopped = false;
+    let isSynced = false;
+    const previous = this.#aggregate.registryOf(offer.provider, offer.clusterId);
+    const onForwarded = (): void => {
+      if (isStopped || this.#notified.has(name)) return;
       this.#notified.add(name);
-      // The registry is in the midst of its change.
-      queueMicrotask(() => isOver || report.changed());
+      // Deferred, because the registry is still applying its change.
+      queueMicrotask(() => isStopped || report.changed());
     };
-    const handover = new Handover(this.updates, moved, before !== undefined);
-    const registry = offer.make(handover);
+    const handover = new Handover(this.updates, onForwarded, previous !== undefined);
+    const registry = offer.create(handover);
     const events: RegistryEvents = {
       synced: () => {
-        if (isOver || isWhole) return;
-        isWhole = true;
-        if (before !== undefined && !this.registries.includes(registry)) this.#replace(registry, handover);
+        if (isStopped || isSynced) return;
+        isSynced = true;
+        if (previous !== undefined && !this.registries.includes(registry)) this.#replace(registry, handover);
         report.synced();
       },
-      failed: (error) => isOver || report.failed(error),
+      failed: (error) => isStopped || report.failed(error),
     };
     const stop = (): void => {
-      isOver = true;
+      isStopped = true;
       this.#notified.delete(name);
       registry.stop();
     };
     try {
-      if (before === undefined) this.#aggregate.addRegistry(registry, events);
+      if (previous === undefined) this.#aggregate.addRegistry(registry, events);
       else registry.run(events);
       if (registry.hasSynced()) events.synced();
     } catch (error) {
@@ -183,16 +181,16 @@ export class MeshRegistries {
     handover.release({ provider, cluster: clusterId }, services, registry);
   }
 
-  /** Takes away whatever is left of registries that are none of these (`Provider/cluster`): their endpoints too. */
+  /** Removes all registries that are not among these (`Provider/cluster`), with their endpoints. */
   keepOnly(names: readonly string[]): void {
     atOnce(this.keepingOnly(names));
   }
 
-  /** The same in steps. */
+  /** {@link keepOnly} in steps. */
   *keepingOnly(names: readonly string[]): Steps<void> {
-    const gone = this.registries.filter((registry) => !names.includes(nameOf(registry)));
-    for (const { provider, clusterId } of gone) this.#aggregate.removeRegistry(provider, clusterId);
-    if (gone.length > 0) yield* this.#refreshing();
+    const removed = this.registries.filter((registry) => !names.includes(nameOf(registry)));
+    for (const { provider, clusterId } of removed) this.#aggregate.removeRegistry(provider, clusterId);
+    if (removed.length > 0) yield* this.#refreshing();
   }
 
   get endpointCount(): number {
@@ -203,54 +201,54 @@ export class MeshRegistries {
     return this.#kubernetes.counts;
   }
 
-  /** `Kubernetes/cluster` of the followed cluster. */
-  get ofCluster(): string {
+  /** Name of the followed cluster's registry, `Kubernetes/cluster`. */
+  get clusterRegistryName(): string {
     return nameOf(this.#kubernetes);
   }
 
-  /** Pods and Nodes of the configuration and of the cluster: each list is the same one until one of its objects changes. */
+  /** Pods and Nodes of the configuration and of the cluster. Each list keeps its identity until one of its objects changes. */
   get workloads(): KubernetesWorkloads {
     return this.#kubernetes.workloads;
   }
 
-  /** Endpoints by service and registry, for people. */
+  /** Endpoints by service and registry, for debug pages. */
   shards(): Iterable<ServiceName & ServiceShards> {
     return this.#shards.services();
   }
 
-  /** Brings the registries to these objects, whatever they were told before. */
-  load(objects: Objects): void {
+  /** Replaces the objects of all registries. */
+  load(objects: ObjectsByKey): void {
     atOnce(this.loading(objects));
   }
 
   /**
-   * The same in steps, as are all of the following. The snapshot is what it was until they are done; what changes objects
-   * must not be begun before the last of it is done.
+   * {@link load} in steps, as are all generators below. The snapshot is unchanged until they are done, and no operation that changes objects may
+   * start before.
    */
-  *loading(objects: Objects): Steps<void> {
+  *loading(objects: ObjectsByKey): Steps<void> {
     const now = new Map<string, Config>();
     for (const [key, config] of objects) {
-      if (ofServices.has(config.kind)) now.set(key, config);
+      if (serviceKindSet.has(config.kind)) now.set(key, config);
       yield;
     }
-    const gone = [...this.objects.configured.keys()]
+    const removed = [...this.objects.configured.keys()]
       .filter((key) => !now.has(key))
       .map((key): KeyedObject => [key, undefined]);
-    yield* this.#whole(this.#following([...gone, ...now]));
+    yield* this.#untilDone(this.#following([...removed, ...now]));
   }
 
-  /** Tells the registries of these objects of the configuration alone, and of what changed in the cluster. */
-  apply(changes: readonly ChangedObject[], objects: Objects): void {
+  /** Applies these changes of the configuration, and those of the cluster. */
+  apply(changes: readonly ChangedObject[], objects: ObjectsByKey): void {
     atOnce(this.applying(changes, objects));
   }
 
-  *applying(changes: readonly ChangedObject[], objects: Objects): Steps<void> {
+  *applying(changes: readonly ChangedObject[], objects: ObjectsByKey): Steps<void> {
     const keys = [...new Set(changes.map(({ key }) => key))];
-    const changed = keys.filter((key) => ofServices.has(key.slice(0, key.indexOf('/'))));
-    yield* this.#whole(this.#following(changed.map((key): KeyedObject => [key, objects.get(key)])));
+    const changed = keys.filter((key) => serviceKindSet.has(key.slice(0, key.indexOf('/'))));
+    yield* this.#untilDone(this.#following(changed.map((key): KeyedObject => [key, objects.get(key)])));
   }
 
-  /** Other settings make other services: then the objects' registries are made anew, and everything must be pushed. */
+  /** Applies other settings: the object registries are rebuilt, and everything must be pushed. */
   configure(settings: RegistryOptions): void {
     atOnce(this.configuring(settings));
   }
@@ -258,51 +256,51 @@ export class MeshRegistries {
   *configuring(settings: RegistryOptions): Steps<void> {
     if (isDeepStrictEqual(settings, this.#settings)) return;
     this.#settings = settings;
-    yield* this.remaking();
+    yield* this.rebuilding();
   }
 
-  /** Makes the objects' registries anew, of the objects that they were told of. */
-  remake(): void {
-    atOnce(this.remaking());
+  /** Rebuilds the object registries from their objects. */
+  rebuild(): void {
+    atOnce(this.rebuilding());
   }
 
-  *remaking(): Steps<void> {
-    yield* this.#whole(this.#remaking());
+  *rebuilding(): Steps<void> {
+    yield* this.#untilDone(this.#rebuilding());
   }
 
-  /** What is done in steps, and not to be seen half done. */
-  *#whole(work: Steps<void>): Steps<void> {
-    this.#underWay++;
+  /** Marks stepwise work as unfinished until it completes. */
+  *#untilDone(work: Steps<void>): Steps<void> {
+    this.#unfinished++;
     try {
       yield* work;
     } finally {
-      this.#underWay--;
+      this.#unfinished--;
     }
   }
 
-  *#remaking(): Steps<void> {
+  *#rebuilding(): Steps<void> {
     for (const { provider, clusterId } of [this.#kubernetes, this.#entries]) {
       this.#aggregate.removeRegistry(provider, clusterId);
     }
     this.#workloads = [];
     [this.#kubernetes, this.#entries] = this.#objectRegistries();
     const { changes } = yield* this.objects.all();
-    yield* this.#handingOver(changes);
+    yield* this.#delivering(changes);
     yield* this.#refreshing();
   }
 
-  /** What a push must name since this was last asked. */
+  /** Returns and clears what the next push must name. */
   take(): PendingPush {
     this.#notified.clear();
     return this.updates.take();
   }
 
-  /** Keys of services and endpoints of {@link snapshot} that differ from those at the last call of {@link published}. */
+  /** Keys of services and endpoints of {@link snapshot} that changed since the last call of {@link published}. */
   get unpublished(): ReadonlySet<string> {
     return this.#unpublished;
   }
 
-  /** Call it when a push context has the services and endpoints of {@link snapshot}. */
+  /** Called when a push context contains {@link snapshot}. */
   published(): void {
     this.#unpublished.clear();
   }
@@ -311,7 +309,7 @@ export class MeshRegistries {
     this.#aggregate.stop();
   }
 
-  /** Takes over what registries handed over by themselves. */
+  /** Takes up changes that registries made on their own. */
   refresh(): void {
     atOnce(this.#refreshing());
   }
@@ -319,14 +317,14 @@ export class MeshRegistries {
   *#refreshing(): Steps<void> {
     yield* this.#passingOnWorkloads();
     let servicesChanged = false;
-    do servicesChanged = (yield* this.#takingServices()) || servicesChanged;
+    do servicesChanged = (yield* this.#updatingServices()) || servicesChanged;
     while (this.updates.haveServicesChanged);
-    // From here on nobody has a turn: what registries hand over by themselves is in the snapshot, or not taken yet.
+    // No yield from here on, so that a change by a registry is either in the snapshot or still pending.
     for (const key of this.updates.pendingKeys) this.#unpublished.add(key);
     const { services, gateways } = this.#snapshot;
     const now = servicesChanged ? this.#services.items : services;
-    const gatewaysMoved = servicesChanged || this.#namesMoved;
-    this.#namesMoved = false;
+    const gatewaysMoved = servicesChanged || this.#haveNamesChanged;
+    this.#haveNamesChanged = false;
     this.#snapshot = {
       services: now,
       endpoints: this.#shards.index,
@@ -336,9 +334,9 @@ export class MeshRegistries {
   }
 
   /** @returns whether any changed */
-  *#takingServices(): Steps<boolean> {
+  *#updatingServices(): Steps<boolean> {
     const changed = this.updates.takeServicesChanged();
-    if (changed === 'all' || changed.length > mostSingleServices || this.#snapshot === emptyRegistry) {
+    if (changed === 'all' || changed.length > maxSingleServices || this.#snapshot === emptyRegistry) {
       yield* this.#services.setting(this.#aggregate.services());
       return true;
     }
@@ -352,7 +350,7 @@ export class MeshRegistries {
   #objectRegistries(): [KubernetesRegistry, ServiceEntryRegistry] {
     const kubernetes = new KubernetesRegistry(this.#settings, this.updates);
     const entries = new ServiceEntryRegistry(this.#settings, this.updates);
-    // Each may select the other's workloads (§5.5).
+    // Each may select workloads of the other (§5.5).
     kubernetes.appendWorkloadHandler((event) => this.#workloads.push({ to: 'entries', event }));
     entries.appendWorkloadHandler((event) => this.#workloads.push({ to: 'kubernetes', event }));
     for (const registry of [kubernetes, entries]) this.#aggregate.addRegistry(registry);
@@ -362,30 +360,30 @@ export class MeshRegistries {
   *#following(objects: Iterable<KeyedObject>): Steps<void> {
     const { changes, events } = yield* this.objects.updating(objects);
     for (const { key, event } of events) this.#options.observer?.registryEvent?.(key.slice(0, key.indexOf('/')), event);
-    yield* this.#handingOver(changes);
+    yield* this.#delivering(changes);
     yield* this.#refreshing();
   }
 
-  *#handingOver(changes: readonly ConfigObjectChange<Config>[]): Steps<void> {
+  *#delivering(changes: readonly ConfigObjectChange<Config>[]): Steps<void> {
     const kubernetes = changes.filter(({ key }) => kubernetesServiceKinds.has(key.kind));
     const entries = changes.filter(({ key }) => !kubernetesServiceKinds.has(key.kind));
-    if (entries.length > 0) yield* this.#entries.changingObjects(this.#discovered(entries, kubernetes));
-    else if (kubernetes.some(isNamespace)) yield* this.#entries.changingObjects(this.#discovered([], kubernetes));
+    if (entries.length > 0) yield* this.#entries.changingObjects(this.#ofMembers(entries, kubernetes));
+    else if (kubernetes.some(isNamespace)) yield* this.#entries.changingObjects(this.#ofMembers([], kubernetes));
     if (kubernetes.length > 0) yield* this.#kubernetes.changingObjects(kubernetes);
   }
 
-  /** Objects of namespaces that do not take part count as if they were not there. */
-  #discovered(
+  /** Objects of namespaces outside the mesh count as deleted. */
+  #ofMembers(
     changes: readonly ConfigObjectChange<Config>[],
-    others: readonly ConfigObjectChange<Config>[],
+    kubernetesChanges: readonly ConfigObjectChange<Config>[],
   ): readonly ConfigObjectChange<Config>[] {
     const { discoverySelectors } = this.#settings;
     if (discoverySelectors.length === 0) return changes;
-    const moved = new Set(others.filter(isNamespace).map(({ key }) => key.name));
+    const moved = new Set(kubernetesChanges.filter(isNamespace).map(({ key }) => key.name));
     const again = [...this.objects.configured.values()]
       .filter(({ kind, namespace }) => moved.has(namespace) && !kubernetesServiceKinds.has(kind))
       .map(configKeyOf)
-      .map((key) => ({ key, current: this.objects.configuredInForce(configKeyText(key)) }));
+      .map((key) => ({ key, current: this.objects.limitedConfigured(configKeyText(key)) }));
     return [...changes, ...again].map(({ key, current }) => {
       const { labels } = this.objects.configured.get(`Namespace//${key.namespace}`) ?? {};
       return { key, current: isDiscovered(key.namespace, labels, discoverySelectors) ? current : undefined };
@@ -400,19 +398,19 @@ export class MeshRegistries {
     yield* this.#kubernetes.changingWorkloads((workloads.get('kubernetes') ?? []).map(({ event }) => event));
   }
 
-  #gateways(services: ServiceRegistry['services'], before: NetworkGateways): NetworkGateways {
+  #gateways(services: ServiceRegistry['services'], previous: NetworkGateways): NetworkGateways {
     const named = gatewaysOfNetworks(this.#settings.networks, (host) => services.filter((s) => s.hostname === host));
     const all = [...this.#aggregate.networkGateways(), ...named];
-    this.gatewayNames.want(new Set(all.map(({ address }) => address).filter((address) => !isIpAddress(address))));
+    this.gatewayNames.track(new Set(all.map(({ address }) => address).filter((address) => !isIpAddress(address))));
     const now = new NetworkGateways(resolvedGateways(all, (name) => this.gatewayNames.addressesOf(name)));
-    if (now.isSameAs(before)) return before;
+    if (now.isSameAs(previous)) return previous;
     this.updates.configUpdate({ configs: [], forced: true, reason: 'networks' });
     return now;
   }
 
-  #namesChanged(): void {
-    if (this.#underWay > 0) {
-      this.#namesMoved = true;
+  #onNamesChanged(): void {
+    if (this.#unfinished > 0) {
+      this.#haveNamesChanged = true;
       this.#options.gatewaysResolved?.();
       return;
     }
@@ -431,7 +429,7 @@ function isNamespace({ key }: ConfigObjectChange<Config>): boolean {
   return key.kind === 'Namespace';
 }
 
-function memoriesOf(name: string, clusterId: string): { readonly provider: string; readonly cluster: string }[] {
+function memoryShards(name: string, clusterId: string): { readonly provider: string; readonly cluster: string }[] {
   if (name === 'Memory') return [{ provider: 'Memory', cluster: clusterId }];
   if (name !== 'Mock') return [];
   return ['mockAdapter1', 'mockAdapter2'].map((cluster) => ({ provider: 'Mock', cluster }));

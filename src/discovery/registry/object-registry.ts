@@ -8,7 +8,7 @@ import { atOnce, type Steps } from '../../runtime/turns.ts';
 import type { XdsUpdater } from './registry.ts';
 import { ShardRegistry } from './shard-registry.ts';
 
-/** What makes services of objects, without I/O: src/model. */
+/** Builds services from objects, without I/O (src/model). */
 export interface ObjectServices {
   services(): Iterable<Service>;
   servicesOf(hostname: string, namespace: string): readonly Service[];
@@ -17,13 +17,13 @@ export interface ObjectServices {
 }
 
 /**
- * A registry whose services are made from objects. The owner of the objects (a directory, the informers of a live cluster)
- * hands their changes over; what comes before the registry runs waits until then.
+ * A registry with services built from objects. The owner of the objects (a directory, the informers of a cluster) delivers their changes. Changes
+ * before `run` are queued until then.
  */
 export abstract class ObjectRegistry extends ShardRegistry {
   readonly #model: ObjectServices;
-  #waiting: ConfigObjectChange<Config>[] = [];
-  #waitingWorkloads: WorkloadEvent[] = [];
+  #queued: ConfigObjectChange<Config>[] = [];
+  #queuedWorkloads: WorkloadEvent[] = [];
 
   constructor(shard: ShardKey, model: ObjectServices, updater: XdsUpdater) {
     super(shard, updater);
@@ -42,36 +42,36 @@ export abstract class ObjectRegistry extends ShardRegistry {
     return this.#model.lookup;
   }
 
-  /** Objects that came, changed or went; of the same object in order. */
+  /** Applies changes of objects; changes of one object must be in order. */
   objectsChanged(changes: readonly ConfigObjectChange<Config>[]): void {
     atOnce(this.changingObjects(changes));
   }
 
-  /** The same in steps. Nothing else may be told of objects or workloads until these are done. */
+  /** {@link objectsChanged} in steps. No other change may be applied until they are done. */
   *changingObjects(changes: readonly ConfigObjectChange<Config>[]): Steps<void> {
-    if (this.handlers.isRunning) yield* this.#adopting(changes, []);
-    else for (const change of changes) this.#waiting.push(change);
+    if (this.handlers.isRunning) yield* this.#applying(changes, []);
+    else for (const change of changes) this.#queued.push(change);
   }
 
-  /** Workloads of other registries, which this one's services may select (§5.5), in steps as {@link changingObjects}. */
+  /** Applies workloads of other registries, which services of this one may select (§5.5), in steps like {@link changingObjects}. */
   *changingWorkloads(events: readonly WorkloadEvent[]): Steps<void> {
-    if (this.handlers.isRunning) yield* this.#adopting([], events);
-    else for (const event of events) this.#waitingWorkloads.push(event);
+    if (this.handlers.isRunning) yield* this.#applying([], events);
+    else for (const event of events) this.#queuedWorkloads.push(event);
   }
 
-  protected override handOver(): void {
-    const [changes, workloads] = [this.#waiting, this.#waitingWorkloads];
-    this.#waiting = [];
-    this.#waitingWorkloads = [];
-    atOnce(this.#adopting(changes, workloads));
+  protected override deliverPending(): void {
+    const [changes, workloads] = [this.#queued, this.#queuedWorkloads];
+    this.#queued = [];
+    this.#queuedWorkloads = [];
+    atOnce(this.#applying(changes, workloads));
   }
 
-  *#adopting(changes: readonly ConfigObjectChange<Config>[], workloads: readonly WorkloadEvent[]): Steps<void> {
+  *#applying(changes: readonly ConfigObjectChange<Config>[], workloads: readonly WorkloadEvent[]): Steps<void> {
     const delta = yield* this.#model.applying(changes, workloads);
     yield* this.delivering(delta);
-    this.adopted(delta);
+    this.onApplied(delta);
   }
 
-  /** For what a kind of registry has to say beyond services and workloads. */
-  protected adopted(_delta: RegistryDelta): void {}
+  /** Hook for additional reports of a kind of registry. */
+  protected onApplied(_delta: RegistryDelta): void {}
 }

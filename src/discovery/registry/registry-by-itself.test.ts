@@ -1,4 +1,4 @@
-/** A registry that nobody feeds: it changes by itself, and lists what it has when it has it (spec/discovery.md §5.1). */
+/** A registry that changes on its own and lists its content later (spec/discovery.md §5.1). */
 
 import { afterEach, expect, test } from 'vitest';
 import { givenMesh } from '../../../test/fixtures/given-mesh.ts';
@@ -13,10 +13,10 @@ afterEach(stopControlPlanes);
 class SlowRegistry extends MemoryRegistry {
   hasListed = false;
 
-  /** It has handed over all that it has. */
+  /** Marks its content as complete. */
   list(): void {
     this.hasListed = true;
-    this.tellSynced();
+    this.notifySynced();
   }
 
   override hasSynced(): boolean {
@@ -34,20 +34,20 @@ spec:
 `).registry.services;
 
 function given(env: NodeJS.ProcessEnv = {}): { plane: ControlPlane; registry: () => SlowRegistry } {
-  let made: SlowRegistry | undefined;
+  let created: SlowRegistry | undefined;
   const make = (updates: XdsUpdater): SlowRegistry => {
-    made = new SlowRegistry({ provider: 'Consul', cluster: 'dc1' }, updates);
-    return made;
+    created = new SlowRegistry({ provider: 'Consul', cluster: 'dc1' }, updates);
+    return created;
   };
   const registries: RegistryOffers = (offered) => {
-    offered([{ provider: 'Consul', clusterId: 'dc1', make }]);
+    offered([{ provider: 'Consul', clusterId: 'dc1', create: make }]);
     return () => {};
   };
   const plane = new ControlPlane({}, {}, () => {}, env, { registries });
-  return { plane, registry: () => made! };
+  return { plane, registry: () => created! };
 }
 
-test('what a registry has newly is pushed without anybody asking', async () => {
+test('a change that a registry makes on its own is pushed', async () => {
   const { plane, registry } = given();
   await eventually('it runs', () => registry() !== undefined);
   registry().list();
@@ -60,7 +60,7 @@ test('what a registry has newly is pushed without anybody asking', async () => {
   expect(plane.departures()).toEqual([]);
 });
 
-test('the start waits for the first list of a registry, and tells so', async () => {
+test('the start waits for the first list of a registry and reports that', async () => {
   const { plane, registry } = given();
   const waits = 'not ready: syncing registries, waiting for registry Consul/dc1\n';
   const ready = async () => (await plane.get('/ready').catch(() => ({ text: '' }))).text === waits;
@@ -72,7 +72,7 @@ test('the start waits for the first list of a registry, and tells so', async () 
   expect(plane.departures()).toEqual([]);
 });
 
-test('a list that does not come in time is not waited for any longer, and comes later', async () => {
+test('the start continues without a list that is late, and the list applies later', async () => {
   const { plane, registry } = given({ PILOT_REMOTE_CLUSTER_TIMEOUT: '300ms' });
   await plane.ready();
   expect(linesOf(plane.lines, 'services.synced.missing', { registries: 'Consul/dc1' })).toHaveLength(1);

@@ -21,7 +21,7 @@ import { ServiceEntryRegistry } from './service-entry-registry.ts';
 
 const text = (value: unknown): string => JSON.stringify(value);
 
-/** Tells a registry what has changed between two states of a directory. */
+/** Reports the differences between two states of a directory to a registry. */
 class ObjectsDriver {
   readonly registry: ObjectRegistry;
   #objects = new Map<string, Config>();
@@ -41,27 +41,27 @@ class ObjectsDriver {
     for (const [key, document] of Object.entries(this.#write(service, endpoints))) {
       this.#documents.set(`${service.name} ${key}`, document);
     }
-    this.#tell();
+    this.#notify();
   }
 
   remove(name: string): void {
     for (const key of this.#documents.keys()) if (key.startsWith(`${name} `)) this.#documents.delete(key);
-    this.#tell();
+    this.#notify();
   }
 
   repeat(): void {
     this.registry.objectsChanged([...this.#objects].map(([key, current]) => ({ key: parseConfigKey(key), current })));
   }
 
-  #tell(): void {
+  #notify(): void {
     const { configs, problems } = readConfigFile('x.yaml', [...this.#documents.values()].join('\n---\n'), {
       creationTimestamp: 1,
     });
     if (problems.length > 0) throw new Error(text(problems));
     const now = new Map(configs.map((config) => [`${config.kind}/${config.namespace}/${config.name}`, config]));
-    const gone = [...this.#objects.keys()].filter((key) => !now.has(key));
+    const removed = [...this.#objects.keys()].filter((key) => !now.has(key));
     const changes: ConfigObjectChange<Config>[] = [
-      ...gone.map((key) => ({ key: parseConfigKey(key), current: undefined })),
+      ...removed.map((key) => ({ key: parseConfigKey(key), current: undefined })),
       ...[...now].map(([key, current]) => ({ key: parseConfigKey(key), current })),
     ];
     this.#objects = now;
@@ -161,7 +161,7 @@ function memoryDriver(updates: RegistryUpdates, provider = 'Memory'): RegistryDr
   };
 }
 
-/** One registry of several, which the others must not disturb. */
+/** One of several registries, which must not affect each other. */
 function aggregateDriver(updates: RegistryUpdates): RegistryDriver {
   const aggregate = new AggregateRegistry('c1', updates);
   const driver = memoryDriver(updates, 'Kubernetes');

@@ -1,7 +1,7 @@
 import type { WorkloadEvent } from '../../model/services/workload.ts';
 import type { ServiceEvent, ServiceHandler, WorkloadHandler } from './registry.ts';
 
-/** Who is told of a registry's events, and since when. */
+/** Handlers of a registry's events, and whether it runs. */
 export class RegistryHandlers {
   readonly #services: ServiceHandler[] = [];
   readonly #workloads: WorkloadHandler[] = [];
@@ -12,12 +12,12 @@ export class RegistryHandlers {
   }
 
   appendServiceHandler(handler: ServiceHandler): void {
-    this.#refuseLate();
+    this.#assertNotRun();
     this.#services.push(handler);
   }
 
   appendWorkloadHandler(handler: WorkloadHandler): void {
-    this.#refuseLate();
+    this.#assertNotRun();
     this.#workloads.push(handler);
   }
 
@@ -30,15 +30,15 @@ export class RegistryHandlers {
     this.#state = 'stopped';
   }
 
-  tellService(event: ServiceEvent): void {
+  notifyService(event: ServiceEvent): void {
     if (this.isRunning) for (const handler of this.#services) handler(event);
   }
 
-  tellWorkload(event: WorkloadEvent): void {
+  notifyWorkload(event: WorkloadEvent): void {
     if (this.isRunning) for (const handler of this.#workloads) handler(event);
   }
 
-  #refuseLate(): void {
+  #assertNotRun(): void {
     if (this.#state !== 'built') throw new Error('handlers must be added before the registry is run');
   }
 }

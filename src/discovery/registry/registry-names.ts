@@ -3,7 +3,7 @@ import { ChartpilotError } from '../../runtime/errors.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import { listOf } from '../environment.ts';
 
-/** Registries that this program has. Besides them there is always the one of ServiceEntries. */
+/** Supported registries. The registry of ServiceEntries always exists in addition. */
 export type RegistryName = 'Kubernetes' | 'Consul' | 'Mock' | 'Memory';
 
 const known = ['Kubernetes', 'Consul', 'MCP', 'Mock', 'Memory'];
@@ -18,7 +18,7 @@ export function registryNames(text: string, warn: (warning: LogWarning) => void)
 }
 
 /**
- * Those of the names that are registries of their own. MCP is none: its services come as ServiceEntries.
+ * The names that add a registry. MCP adds none: its services arrive as ServiceEntries.
  *
  * @throws ChartpilotError FLAG_INVALID for an unknown registry
  */

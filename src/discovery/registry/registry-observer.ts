@@ -1,13 +1,13 @@
-/** What is counted of registries (spec/discovery.md §9.2); all optional. */
+/** Metrics of registries (spec/discovery.md §9.2); all optional. */
 export interface RegistryObserver {
-  /** `pilot_k8s_reg_events{type,event}`: an object came, changed or went. */
+  /** `pilot_k8s_reg_events{type,event}`: an object was added, updated or deleted. */
   registryEvent?(kind: string, event: 'add' | 'update' | 'delete'): void;
 }
 
-/** What a registry of Kubernetes' objects could not make sense of at this moment. */
+/** Unresolved references of the current Kubernetes objects. */
 export interface KubernetesCounts {
-  /** `pilot_k8s_endpoints_pending_pod`: pods that endpoints name and that are not known yet. */
+  /** `pilot_k8s_endpoints_pending_pod`: pods that endpoints refer to and that are not known yet. */
   readonly pendingPods: number;
-  /** `pilot_k8s_endpoints_with_no_pods`, `endpoint_no_pod`: addresses of services with a selector without a pod. */
+  /** `pilot_k8s_endpoints_with_no_pods`, `endpoint_no_pod`: addresses without a pod, of services with a selector. */
   readonly endpointsWithoutPod: number;
 }

@@ -49,7 +49,7 @@ ports: [{name: ${protocol}, port: 80}]
 endpoints: [{addresses: [${address}]}]
 `;
 
-/** A Kubernetes service with a virtual IP, and one endpoint. */
+/** A Kubernetes service with a cluster IP and one endpoint. */
 const clustered = (address: string, annotations = ''): string => `---
 apiVersion: v1
 kind: Service
@@ -86,25 +86,25 @@ function registriesOf(): { load(yaml: string): string[]; readonly mesh: MeshRegi
   };
 }
 
-/** What a push names when the objects change from one to the other. */
-function changes(before: string, after: string): string[] {
+/** Keys that a push names for a change between these objects. */
+function changes(previous: string, after: string): string[] {
   const registries = registriesOf();
-  registries.load(before);
+  registries.load(previous);
   return registries.load(after);
 }
 
-describe('what a push names', () => {
-  it('is nothing when nothing differs', () => {
+describe('a push of registry changes', () => {
+  it('names nothing when nothing differs', () => {
     expect(changes(entry('a', { more: at('1.1.1.1') }), entry('a', { more: at('1.1.1.1') }))).toEqual([]);
   });
 
-  it('is endpoints alone when only static endpoints differ', () => {
+  it('names only endpoints when only static endpoints differ', () => {
     expect(changes(entry('a', { more: at('1.1.1.1') }), entry('a', { more: at('2.2.2.2') }))).toEqual([
       'Endpoints/shop/a.b',
     ]);
   });
 
-  it('is the service when endpoints that DNS resolves differ: they are in the cluster', () => {
+  it('names the service when endpoints differ that DNS resolves, because they are in the cluster', () => {
     const dns = (address: string): string => entry('a', { resolution: 'DNS', more: at(address) });
     expect(changes(dns('x.y'), dns('z.y'))).toEqual(['ServiceEntry/shop/a.b', 'ServiceEntry/shop/a']);
   });
@@ -113,35 +113,38 @@ describe('what a push names', () => {
     ['a new service', '', entry('a')],
     ['a service that went', entry('a'), ''],
     ['another port', entry('a'), entry('a', { port: 81 })],
-  ])('is the service and its object for %s', (_, before, after) => {
-    expect(changes(before + entry('z'), after + entry('z'))).toEqual(['ServiceEntry/shop/a.b', 'ServiceEntry/shop/a']);
+  ])('names the service and its object for %s', (_, previous, after) => {
+    expect(changes(previous + entry('z'), after + entry('z'))).toEqual([
+      'ServiceEntry/shop/a.b',
+      'ServiceEntry/shop/a',
+    ]);
   });
 
-  it('is the endpoints that a WorkloadEntry changes, and nothing for one that nobody selects', () => {
+  it('names the endpoints that a WorkloadEntry changes, and nothing for one that no service selects', () => {
     const selecting = entry('a', { more: 'workloadSelector: {labels: {app: web}}' });
     expect(changes(selecting + workload('1.1.1.1'), selecting + workload('1.1.1.2'))).toEqual(['Endpoints/shop/a.b']);
     expect(changes(entry('a') + workload('1.1.1.1'), entry('a') + workload('1.1.1.2'))).toEqual([]);
   });
 
-  it('is the service whose selector is another, although nothing else differs', () => {
+  it('names the service when only its selector differs', () => {
     const selecting = (app: string): string => entry('a', { more: `workloadSelector: {labels: {app: ${app}}}` });
     expect(changes(selecting('x'), selecting('y'))).toEqual(['ServiceEntry/shop/a.b']);
   });
 
-  it('is the service when pods of a headless service with a TCP port change: it has listeners for them', () => {
+  it('names the service when pods of a headless service with a TCP port change, because it has listeners for them', () => {
     expect(changes(headless('tcp', '10.0.0.1'), headless('tcp', '10.0.0.2'))).toEqual([
       'ServiceEntry/shop/db.shop.svc.cluster.local',
     ]);
   });
 
-  it('is the name alone when those of one with HTTP ports change', () => {
+  it('names only the DNS name when pods of a headless service with HTTP ports change', () => {
     expect(changes(headless('http', '10.0.0.1'), headless('http', '10.0.0.2'))).toEqual([
       'DNSName/shop/db.shop.svc.cluster.local',
       'Endpoints/shop/db.shop.svc.cluster.local',
     ]);
   });
 
-  it('is the service when the first of them comes, and takes mutual TLS: its clusters are secured by that', () => {
+  it('names the service when its first pod is added and accepts mutual TLS, because that secures its clusters', () => {
     const [service = ''] = headless('http', '').split('---\napiVersion: discovery');
     const selecting = service.replace('clusterIP', 'selector: {app: web}, clusterIP');
     const first = workload('10.0.0.1').replace('labels', 'serviceAccount: sa, labels');
@@ -152,14 +155,14 @@ describe('what a push names', () => {
     ['the service when its clusters carry the endpoints', 'DNS', ['ServiceEntry/shop/HOST', 'ServiceEntry/shop/other']],
     ['the service when its clusters go by them', 'NONE', ['ServiceEntry/shop/HOST', 'ServiceEntry/shop/other']],
     ['endpoints alone when these are told by themselves', 'STATIC', ['Endpoints/shop/HOST']],
-  ])('is, where a ServiceEntry has the host of a Kubernetes service too, %s', (_, resolution, named) => {
+  ])('names, where a ServiceEntry has the host of a Kubernetes service too, %s', (_, resolution, named) => {
     const host = 'db.shop.svc.cluster.local';
     const other = entry('other', { host, resolution, port: 443 });
     const keys = named.map((key) => key.replace('HOST', host));
     expect(changes(other + clustered('10.0.0.1'), other + clustered('10.0.0.2'))).toEqual(keys);
   });
 
-  it('is the endpoints of a service that nobody sees where others see one of the same host', () => {
+  it('names the endpoints of an invisible service if a visible one has the same host', () => {
     const [unseen, host] = ['networking.istio.io/exportTo: "~"', 'db.shop.svc.cluster.local'];
     const other = entry('other', { host });
     expect(changes(clustered('10.0.0.1', unseen), clustered('10.0.0.2', unseen))).toEqual([]);
@@ -168,17 +171,17 @@ describe('what a push names', () => {
     ]);
   });
 
-  it('is nothing for endpoints of a service that nobody sees', () => {
+  it('names nothing for endpoints of an invisible service', () => {
     const hidden = (address: string): string => entry('a', { more: `exportTo: ["~"]\n  ${at(address)}` });
     expect(changes(hidden('1.1.1.1'), hidden('1.1.1.2'))).toEqual([]);
   });
 
-  it('is the proxy whose pod has other labels', () => {
+  it('names the proxy whose pod has new labels', () => {
     expect(changes(pod('a'), pod('b'))).toEqual(['Proxy/Kubernetes/10.0.0.1']);
     expect(changes(pod('a'), pod('a'))).toEqual([]);
   });
 
-  it('is everything when a registry goes, and its endpoints are gone everywhere', () => {
+  it('names everything when a registry is removed, with its endpoints', () => {
     const registries = registriesOf();
     registries.load(entry('a', { more: at('1.1.1.1') }));
     const service = { ...registries.mesh.snapshot.services[0]!, registry: 'Kubernetes' };
@@ -186,7 +189,7 @@ describe('what a push names', () => {
     const offered = registries.mesh.offer([
       {
         ...{ provider: 'Kubernetes', clusterId: 'remote' },
-        make: (updates) => {
+        create: (updates) => {
           const remote = new MemoryRegistry({ provider: 'Kubernetes', cluster: 'remote' }, updates);
           remote.putService(service, [{ ...endpoint!, address: '9.9.9.9' }]);
           return remote;
@@ -210,7 +213,7 @@ describe('what a push names', () => {
   });
 });
 
-describe('registries of a mesh', () => {
+describe('the registries of a mesh', () => {
   it('select workloads of each other', () => {
     const registries = registriesOf();
     const selecting = entry('a', { more: 'workloadSelector: {labels: {app: web}}' });
@@ -234,7 +237,7 @@ spec: {clusterIP: 10.9.0.1, selector: {app: web}, ports: [{name: http, port: 80}
     expect(addresses('a.b')).toEqual([]);
   });
 
-  it('are made anew when the settings change, and then everything is pushed', () => {
+  it('are rebuilt when the settings change, which pushes everything', () => {
     const registries = registriesOf();
     registries.load(entry('a', { more: 'endpoints: [{address: 1.1.1.1, serviceAccount: x}]' }));
     const identity = (): unknown => registries.mesh.snapshot.endpoints.get('a.b')?.get('shop')?.[0]?.serviceAccount;
@@ -244,7 +247,7 @@ spec: {clusterIP: 10.9.0.1, selector: {app: web}, ports: [{name: http, port: 80}
     expect([registries.mesh.take().forced, identity()]).toEqual([true, 'spiffe://td/ns/shop/sa/x']);
   });
 
-  it('are those that are named, Kubernetes first', () => {
+  it('are those of the flag, Kubernetes first', () => {
     const { registries } = new MeshRegistries(defaultRegistryOptions, { names: ['Memory', 'Mock'] });
     expect(registries.map(({ provider, clusterId }) => `${provider}/${clusterId}`)).toEqual([
       'Kubernetes/Kubernetes',
@@ -255,7 +258,7 @@ spec: {clusterIP: 10.9.0.1, selector: {app: web}, ports: [{name: http, port: 80}
     ]);
   });
 
-  it('keep ways into networks whose names resolve', () => {
+  it('keep network gateways whose names resolve', () => {
     let changed = 0;
     const networks = {
       networks: { west: { endpoints: [], gateways: [{ address: 'gw.example.com', port: 15443 }] } },
@@ -264,7 +267,7 @@ spec: {clusterIP: 10.9.0.1, selector: {app: web}, ports: [{name: http, port: 80}
     mesh.load(new Map());
     expect(mesh.snapshot.gateways.all).toEqual([]);
     mesh.take();
-    mesh.gatewayNames.adopt('gw.example.com', ['7.7.7.7']);
+    mesh.gatewayNames.setAddresses('gw.example.com', ['7.7.7.7']);
     expect(mesh.snapshot.gateways.to('west', 'x')).toMatchObject([{ address: '7.7.7.7', port: 15443 }]);
     expect([changed, mesh.take().forced]).toEqual([1, true]);
     mesh.stop();

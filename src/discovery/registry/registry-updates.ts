@@ -3,19 +3,19 @@ import type { EndpointShards, PushType, ServiceName, ShardKey } from '../../mode
 import { type Endpoint, endpointsKey, proxyKey, type Service, serviceKey } from '../../model/services/service.ts';
 import type { RegistryPush, ServiceDiscovery, ServiceEvent, XdsUpdater } from './registry.ts';
 
-/** What registries said since it was last taken, as one push names it. Keys are `Kind/namespace/name`. */
+/** Changes since the last call of `take`, as a push names them. Keys are `Kind/namespace/name`. */
 export interface PendingPush {
   readonly forced: boolean;
-  /** Services that are not what they were, and whatever else is not endpoints alone. */
+  /** Services that changed otherwise than in endpoints only. */
   readonly services: readonly string[];
-  /** Services that are the same but for their endpoints. */
+  /** Services of which only endpoints changed. */
   readonly endpoints: readonly string[];
-  /** Addresses whose proxies' workloads are not what they were. */
+  /** Addresses of proxies whose workloads changed. */
   readonly proxies: readonly string[];
   readonly reasons: ReadonlyMap<RegistryPush['reason'], number>;
 }
 
-/** Keeps the shards of all registries, and gathers what must be pushed until somebody takes it. */
+/** Keeps the shards of all registries and collects the changes of the next push. */
 export class RegistryUpdates implements XdsUpdater {
   readonly #shards: EndpointShards;
   readonly #registries: () => Pick<ServiceDiscovery, 'servicesOf'>;
@@ -28,7 +28,7 @@ export class RegistryUpdates implements XdsUpdater {
   #servicesChanged = new Map<string, ServiceName>();
   #allServicesChanged = false;
 
-  /** @param registries all that hand over to this, as one; asked for whenever somebody hands something over */
+  /** @param registries the registries that use this updater, as one; called for each change */
   constructor(shards: EndpointShards, registries: () => Pick<ServiceDiscovery, 'servicesOf'>) {
     this.#shards = shards;
     this.#registries = registries;
@@ -80,7 +80,7 @@ export class RegistryUpdates implements XdsUpdater {
     return this.#allServicesChanged || this.#servicesChanged.size > 0;
   }
 
-  /** The names whose services came, went or are others since this was last asked; `all` where nobody counted. */
+  /** Names of services that were added, removed or changed since the last call; `all` if unknown. */
   takeServicesChanged(): readonly ServiceName[] | 'all' {
     const changed = this.#allServicesChanged ? 'all' : [...this.#servicesChanged.values()];
     this.#allServicesChanged = false;
@@ -102,7 +102,7 @@ export class RegistryUpdates implements XdsUpdater {
       reasons: new Map(this.#reasons),
     };
     this.#forced = false;
-    for (const gathered of [this.#services, this.#endpoints, this.#proxies, this.#reasons]) gathered.clear();
+    for (const collected of [this.#services, this.#endpoints, this.#proxies, this.#reasons]) collected.clear();
     return pending;
   }
 }

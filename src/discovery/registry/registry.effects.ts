@@ -1,4 +1,4 @@
-/** Effects of the chart `registry`: runs one registry, and reports what becomes of it. */
+/** Effects of the chart `registry`: runs one registry and reports its state. */
 import { fromCallback } from 'xstate';
 import type { ListedRegistry } from '../../../machines/discovery/protocol.ts';
 import { registryMachine } from '../../../machines/discovery/registry/registry.machine.ts';

@@ -1,6 +1,6 @@
 /**
- * What a source of services is to the control plane (spec/discovery.md §5.1): a directory's objects today, a live cluster
- * or Consul later. A registry answers questions, says what changed, and hands its endpoints over as its shard.
+ * Port of a source of services (spec/discovery.md §5.1): objects of a directory or cluster, or Consul. A registry can be queried, reports changes,
+ * and delivers its endpoints as its shard.
  */
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { PushType, ServiceName, ShardKey } from '../../model/services/endpoint-shards.ts';
@@ -9,36 +9,35 @@ import type { LookupSubject, ProxyLookup } from '../../model/services/proxy-look
 import type { Endpoint, Service, ServiceTarget } from '../../model/services/service.ts';
 import type { WorkloadEvent } from '../../model/services/workload.ts';
 
-/** `Kubernetes`, `External` (ServiceEntries), `Mock`, `Memory`; others as they come. */
+/** `Kubernetes`, `External` (ServiceEntries), `Mock`, `Memory` or another registry. */
 export type ProviderId = string;
 
 export interface ServiceDiscovery {
-  /** With the cluster's id: which registry it is, and the key of its shard. */
+  /** With the cluster ID it identifies the registry and its shard. */
   readonly provider: ProviderId;
   readonly clusterId: string;
   /** Unique by namespace, host and address, in no particular order. */
   services(): readonly Service[];
-  /** The oldest of the host, whatever its namespace. */
+  /** The oldest service of the host in any namespace. */
   getService(hostname: string): Service | undefined;
-  /** Those of a host in one namespace. */
   servicesOf(hostname: string, namespace: string): readonly Service[];
-  /** The service ports that a proxy's own workload serves. */
+  /** Service ports that the proxy's workload serves. */
   getProxyServiceTargets(proxy: LookupSubject): readonly ServiceTarget[];
-  /** Labels of a proxy's workload; undefined when the registry does not know it. */
+  /** Labels of the proxy's workload, or `undefined` if unknown. */
   getProxyWorkloadLabels(proxy: LookupSubject): Readonly<Record<string, string>> | undefined;
-  /** `region/zone/subzone`; empty when the registry does not know. */
+  /** `region/zone/subzone`, or empty if unknown. */
   getProxyLocality(proxy: LookupSubject): string;
   networkGateways(): readonly NetworkGateway[];
-  /** The same knowledge of proxies, of this moment and for good. */
+  /** Immutable lookup of proxies at this time. */
   readonly lookup: ProxyLookup;
 }
 
-/** What became of the services of one host in one namespace. */
+/** Change of the services of one host in one namespace. */
 export interface ServiceEvent extends ServiceName {
   readonly event: 'add' | 'update' | 'delete';
-  /** Empty when the host is new. */
+  /** Empty for a new host. */
   readonly previous: readonly Service[];
-  /** Empty when it is gone. */
+  /** Empty for a removed host. */
   readonly current: readonly Service[];
 }
 
@@ -46,50 +45,50 @@ export type ServiceHandler = (event: ServiceEvent) => void;
 export type WorkloadHandler = (event: WorkloadEvent) => void;
 
 /**
- * Handlers are added before `run` and called one after the other in the order in which they were added; when one is
- * called the registry is at least as new as the event. What the registry holds when it is run comes as `add`.
+ * Handlers are added before `run` and called in the order of addition. When one is called, the registry is at least as new as the event. Content that
+ * exists at `run` is reported as `add`.
  */
 export interface Controller {
   /** @throws Error once the registry runs */
   appendServiceHandler(handler: ServiceHandler): void;
   /** @throws Error once the registry runs */
   appendWorkloadHandler(handler: WorkloadHandler): void;
-  /** @param events what becomes of the registry; not called any more once it was stopped */
+  /** @param events listener for the state of the registry; not called after `stop` */
   run(events?: RegistryEvents): void;
-  /** Nothing more happens to anybody. */
+  /** Stops all events and updates. */
   stop(): void;
-  /** Everything that there was at the start has been handed over. */
+  /** Reports whether all initial content was delivered. */
   hasSynced(): boolean;
 }
 
-/** What a registry says of itself. That it changed need not be said: whatever it hands over says so. */
+/** State changes of a registry. Changes of its content need no event, because it delivers them to its updater. */
 export interface RegistryEvents {
-  /** Everything that there was at the start has been handed over: `hasSynced()` is true. */
+  /** All initial content was delivered; `hasSynced()` is true. */
   synced(): void;
-  /** It cannot go on. It is stopped, and another is made in its place after a while; what it handed over stays in force. */
+  /** The registry failed. It is stopped and created again after a delay; the content it delivered still applies. */
   failed(error: unknown): void;
 }
 
 export type Registry = ServiceDiscovery & Controller;
 
-/** A registry that can be had. */
+/** A registry that can be created on demand. */
 export interface RegistryOffer {
   readonly provider: ProviderId;
   readonly clusterId: string;
-  /** Another one: another registry in the place of the one before, as after new credentials. Absent: always the same. */
+  /** A new revision replaces the running registry, for example after new credentials. Absent: never replaced. */
   readonly revision?: string;
-  /** Makes it, whenever it is to be run. What it throws is a failure of the registry: it is tried again. */
-  make(updates: XdsUpdater): Registry;
+  /** Creates the registry for a run. An error it throws is a failure of the registry and is retried. */
+  create(updates: XdsUpdater): Registry;
 }
 
 /**
- * Says which registries there are, at once and whenever they are others. One that is offered no more goes, and its
- * endpoints with it. Returns how to end that.
+ * Reports the available registries at once and whenever they change. A registry that is no longer reported is removed with its endpoints. @returns a
+ * function that ends the reports
  */
 export type RegistryOffers = (offered: (offers: readonly RegistryOffer[]) => void) => () => void;
 
-/** Several lists of registries as one. Nothing is offered before each of them is known: the start would go on without the others. */
-export function joinedOffers(...lists: readonly RegistryOffers[]): RegistryOffers {
+/** Merges several lists of registries. Nothing is reported before all of them are known, so that the start does not continue without some. */
+export function joinOffers(...lists: readonly RegistryOffers[]): RegistryOffers {
   return (offered) => {
     const known: (readonly RegistryOffer[] | undefined)[] = lists.map(() => undefined);
     const stops = lists.map((list, index) =>
@@ -110,24 +109,24 @@ export interface RegistryPush {
   readonly reason: 'service' | 'endpoint' | 'headlessendpoint' | 'proxy' | 'cluster' | 'networks';
 }
 
-/** Where registries hand over what changed: endpoints into the index of shards, and what a push must name. */
+/** Updater through which registries deliver changes: endpoints to the index of shards, and keys that a push must name. */
 export interface XdsUpdater {
   /**
-   * What all registries together have of a host in one namespace. They share its endpoints: a change in the shard of one
-   * can be a change of clusters and listeners of another's service.
+   * Services of all registries for a host in one namespace. Registries share its endpoints: a change in one's shard may change clusters and listeners
+   * of another's service.
    */
   servicesOf(hostname: string, namespace: string): readonly Service[];
-  /** Endpoints of a service in a registry, all of them: kept, and pushed if anybody could notice. */
+  /** Sets all endpoints of a service in a registry, and pushes them if that affects any proxy. */
   edsUpdate(shard: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): void;
-  /** The same without the push. Returns which push it would have been. */
+  /** {@link edsUpdate} without the push. @returns the push that it would cause */
   edsCacheUpdate(shard: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): PushType;
-  /** The service itself is another; on `delete` its shard goes. */
+  /** The service itself changed; `delete` removes its shard. */
   svcUpdate(shard: ShardKey, service: ServiceName, event: ServiceEvent['event']): void;
   configUpdate(push: RegistryPush): void;
-  /** The workload of a proxy has other labels, or another place. */
+  /** Labels or location of a proxy's workload changed. */
   proxyUpdate(clusterId: string, address: string): void;
-  /** A registry is gone: with it its part of every service. */
+  /** Removes a registry's endpoints from every service. */
   removeShard(shard: ShardKey): void;
-  /** Services that a registry does not have any more go, without a push. */
+  /** Removes services that a registry no longer has, without a push. */
   pruneShard(shard: ShardKey, keep: (service: ServiceName) => boolean): void;
 }

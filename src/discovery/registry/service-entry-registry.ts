@@ -11,8 +11,8 @@ export class ServiceEntryRegistry extends ObjectRegistry {
     super({ provider: 'External', cluster: options.clusterId }, new ServiceEntryServices(options), updater);
   }
 
-  /** A selector makes proxies instances of a service, which no endpoint may show. */
-  protected override adopted({ selectors = [] }: RegistryDelta): void {
+  /** A selector makes proxies instances of a service, even if no endpoint shows that. */
+  protected override onApplied({ selectors = [] }: RegistryDelta): void {
     if (selectors.length > 0) this.updater.configUpdate({ configs: selectors.map(serviceKey), reason: 'service' });
   }
 }

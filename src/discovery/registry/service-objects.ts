@@ -1,7 +1,7 @@
 /**
- * The objects that services are made from: those of the configuration, and those that only the registry reads of the followed cluster. An object
- * of the configuration takes precedence over one of the cluster with the same key. Beyond the limit of endpoints of a namespace, objects are
- * handed over without theirs.
+ * Objects that services are built from: those of the configuration, and those of the followed cluster that only the registry reads. An object of the
+ * configuration takes precedence over one of the cluster with the same key. Objects beyond the endpoint limit of their namespace are delivered
+ * without endpoints.
  */
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { type Config, configKeyText, parseConfigKey } from '../../model/config/config.ts';
@@ -14,17 +14,17 @@ import type { FollowedObjects } from './followed-objects.ts';
 import type { KubernetesRegistry } from './kubernetes-registry.ts';
 
 export interface ServiceObjectsOptions {
-  /** Absent: no cluster is followed, or its services are not asked for. */
+  /** Absent if no cluster is followed or its services are not read. */
   readonly cluster?: FollowedObjects | undefined;
-  /** Endpoints of the services of one namespace (PILOT_MAX_ENDPOINTS_PER_NAMESPACE); absent: the default. */
+  /** Endpoints of the services of one namespace (PILOT_MAX_ENDPOINTS_PER_NAMESPACE); by default that of the configuration limits. */
   readonly maxEndpointsPerNamespace?: number | undefined;
 }
 
-/** An object by its key `Kind/namespace/name`; `undefined`: there is none. */
+/** An object by key `Kind/namespace/name`; `undefined` if it was deleted. */
 export type KeyedObject = readonly [key: string, current: Config | undefined];
 
 export interface ObjectsUpdate {
-  /** For the registries. */
+  /** Changes for the registries. */
   readonly changes: readonly ConfigObjectChange<Config>[];
   /** Objects of the configuration that were added, updated or deleted. */
   readonly events: readonly ObjectEvent[];
@@ -35,13 +35,13 @@ export interface ObjectEvent {
   readonly event: 'add' | 'update' | 'delete';
 }
 
-/** What there is to report of objects since the last time. */
-export interface ObjectReport {
+/** Reports since the last call. */
+export interface ServiceObjectReport {
   readonly problems: readonly ConfigProblem[];
   readonly recovered: readonly string[];
-  /** Of the cluster. */
+  /** Changed objects of the cluster. */
   readonly events: readonly ObjectEvent[];
-  /** Objects whose limit is another. */
+  /** Objects that became limited or unlimited. */
   readonly limits: readonly (readonly [key: string, limited: LimitedObject | undefined])[];
 }
 
@@ -49,7 +49,7 @@ type Limited = ReadonlyMap<string, LimitedObject>;
 
 export class ServiceObjects {
   readonly #options: ServiceObjectsOptions;
-  /** Holds the objects of the cluster. */
+  /** The registry that keeps the objects of the cluster. */
   readonly #registry: () => Pick<KubernetesRegistry, 'objectOf' | 'objects'>;
   #budget: EndpointBudget;
   readonly #configured = new Map<string, Config>();
@@ -66,13 +66,13 @@ export class ServiceObjects {
     this.#budget = this.#newBudget();
   }
 
-  /** Objects of the configuration, as they were given. */
+  /** Objects of the configuration before limits. */
   get configured(): ReadonlyMap<string, Config> {
     return this.#configured;
   }
 
   /** Objects that only the registry reads of the cluster. */
-  *ofCluster(): Iterable<Config> {
+  *clusterObjects(): Iterable<Config> {
     if (this.#options.cluster === undefined) return;
     for (const object of this.#registry().objects()) if (!this.#configured.has(configKeyText(object))) yield object;
   }
@@ -82,7 +82,7 @@ export class ServiceObjects {
     this.#options.cluster?.onChanged(listener);
   }
 
-  /** How many objects are beyond the limit. */
+  /** Number of objects beyond the limit. */
   get limitedCount(): number {
     return this.#limited.size;
   }
@@ -91,42 +91,42 @@ export class ServiceObjects {
     return this.#limited.get(key);
   }
 
-  /** An object of the configuration, without its endpoints if it is beyond the limit. */
-  configuredInForce(key: string): Config | undefined {
+  /** An object of the configuration, without endpoints if it is beyond the limit. */
+  limitedConfigured(key: string): Config | undefined {
     return this.#limited.get(key)?.config ?? this.#configured.get(key);
   }
 
-  /** What changes with these objects of the configuration, and with what the cluster has changed since the last time. */
+  /** Applies changes of the configuration, and the changes of the cluster since the last call. */
   *updating(configured: Iterable<KeyedObject>): Steps<ObjectsUpdate> {
     const { cluster } = this.#options;
     this.#hasUpdated = true;
-    const moved = new Map<string, Config | undefined>();
+    const changedObjects = new Map<string, Config | undefined>();
     const events: ObjectEvent[] = [];
     for (const [key, current] of configured) {
-      const before = this.#configured.get(key);
-      if (before === current) continue;
+      const previous = this.#configured.get(key);
+      if (previous === current) continue;
       if (current === undefined) this.#configured.delete(key);
       else this.#configured.set(key, current);
-      moved.set(key, current ?? cluster?.get(key));
-      events.push({ key, event: eventOf(before, current) });
+      changedObjects.set(key, current ?? cluster?.get(key));
+      events.push({ key, event: eventOf(previous, current) });
       yield;
     }
     if (cluster !== undefined) {
-      const { changes, problems, recovered } = yield* cluster.reading((key) => this.#givenByCluster(key));
+      const { changes, problems, recovered } = yield* cluster.reading((key) => this.#clusterObject(key));
       this.#problems.push(...problems);
       this.#recovered.push(...recovered);
       for (const { key, current } of changes) {
         if (this.#configured.has(key)) continue;
-        const before = this.#givenByCluster(key);
-        if (before === current) continue;
-        moved.set(key, current);
-        this.#clusterEvents.push({ key, event: eventOf(before, current) });
+        const previous = this.#clusterObject(key);
+        if (previous === current) continue;
+        changedObjects.set(key, current);
+        this.#clusterEvents.push({ key, event: eventOf(previous, current) });
       }
     }
-    return yield* this.#limiting(moved, events);
+    return yield* this.#limiting(changedObjects, events);
   }
 
-  /** For registries that were made anew: all objects of earlier updates, those of the cluster as of now. */
+  /** All objects, for rebuilt registries. Those of the cluster are current. */
   *all(): Steps<ObjectsUpdate> {
     if (!this.#hasUpdated) return { changes: [], events: [] };
     const { cluster } = this.#options;
@@ -138,8 +138,8 @@ export class ServiceObjects {
     return yield* this.#limiting(moved, []);
   }
 
-  /** What happened since the last call. */
-  takeReport(): ObjectReport {
+  /** Returns and clears the reports since the last call. */
+  takeReport(): ServiceObjectReport {
     const limits = [...changedLimits(this.#reportedLimits, this.#limited)];
     const report = {
       problems: [
@@ -157,7 +157,7 @@ export class ServiceObjects {
 
   *#limiting(moved: Map<string, Config | undefined>, events: readonly ObjectEvent[]): Steps<ObjectsUpdate> {
     const given = (key: string): Config | undefined =>
-      moved.has(key) ? moved.get(key) : (this.#configured.get(key) ?? this.#givenByCluster(key));
+      moved.has(key) ? moved.get(key) : (this.#configured.get(key) ?? this.#clusterObject(key));
     const { limited, changed } = yield* this.#budget.limiting(moved.keys(), given, {}, this.#limited);
     for (const key of changed) if (!moved.has(key)) moved.set(key, given(key));
     const changes: ConfigObjectChange<Config>[] = [];
@@ -173,8 +173,8 @@ export class ServiceObjects {
     return { changes, events };
   }
 
-  /** The registry holds what takes the place of a limited object. */
-  #givenByCluster(key: string): Config | undefined {
+  /** The registry has the reduced form of a limited object, so its original is used. */
+  #clusterObject(key: string): Config | undefined {
     return this.#limited.get(key)?.original ?? this.#registry().objectOf(key);
   }
 
@@ -184,12 +184,12 @@ export class ServiceObjects {
   }
 }
 
-function* changedLimits(before: Limited, now: Limited): Generator<readonly [string, LimitedObject | undefined]> {
-  if (before === now) return;
-  for (const key of new Set([...before.keys(), ...now.keys()]))
-    if (before.get(key) !== now.get(key)) yield [key, now.get(key)];
+function* changedLimits(previous: Limited, now: Limited): Generator<readonly [string, LimitedObject | undefined]> {
+  if (previous === now) return;
+  for (const key of new Set([...previous.keys(), ...now.keys()]))
+    if (previous.get(key) !== now.get(key)) yield [key, now.get(key)];
 }
 
-function eventOf(before: Config | undefined, current: Config | undefined): ObjectEvent['event'] {
-  return current === undefined ? 'delete' : before === undefined ? 'add' : 'update';
+function eventOf(previous: Config | undefined, current: Config | undefined): ObjectEvent['event'] {
+  return current === undefined ? 'delete' : previous === undefined ? 'add' : 'update';
 }

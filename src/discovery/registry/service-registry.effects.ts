@@ -1,4 +1,4 @@
-/** Effects of the chart `service-registry`: all registries, and the services that are computed from them. */
+/** Effects of the chart `service-registry`: all registries and the services computed from them. */
 import { fromCallback, fromPromise } from 'xstate';
 import { serviceRegistryMachine } from '../../../machines/discovery/registry/service-registry.machine.ts';
 import type { ServicesOrder, ServicesReading } from '../../../machines/discovery/registry/service-registry.setup.ts';
@@ -12,15 +12,15 @@ const none: RegistryOffers = (offered) => {
   return () => {};
 };
 
-/** Registries and the services that are computed from them: `MeshState`. */
+/** Registries and the services computed from them, implemented by `MeshState`. */
 export interface RegistryState {
   readonly registries: MeshRegistries;
-  /** Calls the listener when the name of a gateway has resolved to other addresses. */
+  /** Calls the listener when a gateway's host name has new addresses. */
   onGatewaysResolved(listener: () => void): () => void;
   /**
-   * Brings services and endpoints to the current objects.
+   * Updates services and endpoints for the current objects.
    *
-   * @returns what has changed since the last computation
+   * @returns the changes since the last computation
    */
   computeServicesInTurns(
     changes: ServicesOrder['changes'],
@@ -29,7 +29,7 @@ export interface RegistryState {
   ): Promise<ServicesReading>;
 }
 
-/** @param offers registries beside those that flags name */
+/** @param offers registries besides those of flags */
 export function serviceRegistryWithEffects(state: RegistryState, offers?: RegistryOffers) {
   return serviceRegistryMachine.provide({
     actors: {
@@ -44,24 +44,24 @@ export function serviceRegistryWithEffects(state: RegistryState, offers?: Regist
 }
 
 /**
- * Lists the registries, and reports changes of the followed cluster and of what names of gateways resolve to.
+ * Lists the registries, and reports changes of the followed cluster and of gateway addresses.
  *
- * @param offers beside those that there are anyway
+ * @param offers additional registries
  */
 function listRegistries(state: RegistryState, offers: RegistryOffers = none) {
   return fromCallback<{ type: never }, undefined>(({ sendBack }) => {
     let isStopped = false;
     state.registries.objects.onClusterChanged(() => {
-      if (!isStopped) sendBack({ type: 'registry.changed', registry: state.registries.ofCluster });
+      if (!isStopped) sendBack({ type: 'registry.changed', registry: state.registries.clusterRegistryName });
     });
-    const forget = state.onGatewaysResolved(() => sendBack({ type: 'gateways.resolved' }));
-    const withdraw = offers((given) => {
+    const stopListening = state.onGatewaysResolved(() => sendBack({ type: 'gateways.resolved' }));
+    const stopOffers = offers((given) => {
       sendBack({ type: 'registries.listed', registries: [...state.registries.offer(given)] });
     });
     return () => {
       isStopped = true;
-      withdraw();
-      forget();
+      stopOffers();
+      stopListening();
       state.registries.stop();
     };
   });

@@ -1,4 +1,4 @@
-/** Services in order, change by change: as if all were sorted each time, without the work. */
+/** Incremental ordering equals sorting all services each time, without its cost. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { countedWork } from '../../../test/harness/counted-work.ts';
@@ -13,7 +13,7 @@ const service = (hostname: string, creationTime: number): Service =>
   ({ hostname, namespace, creationTime }) as unknown as Service;
 
 describe('ServicesByAge', () => {
-  it('gives what sorting all of them would, whatever comes, goes and changes places', () => {
+  it('equals a complete sort for any sequence of additions, removals and moves', () => {
     const change = fc.record({
       hostname: fc.constantFrom('a', 'b', 'c', 'd'),
       ages: fc.array(fc.integer({ min: 0, max: 2 }), { maxLength: 3 }),
@@ -24,7 +24,7 @@ describe('ServicesByAge', () => {
         const named = new Map<string, Service[]>();
         const services = new ServicesByAge();
         for (const { hostname, ages, turned } of changes) {
-          // The very same in another order, too.
+          // The same services in another order.
           const now = turned
             ? (named.get(hostname) ?? []).toReversed()
             : ages.map((creationTime) => service(hostname, creationTime));
@@ -49,7 +49,7 @@ describe('an edit of one service among a thousand', () => {
     },
   });
 
-  it('compares it with a few of them, and asks for no other', () => {
+  it('compares it with a few others and does not visit the rest', () => {
     const objects = new Map(Array.from({ length: size }, (_, i) => [`ServiceEntry/${namespace}/s${i}`, entry(i, 80)]));
     const registries = new MeshRegistries(defaultRegistryOptions);
     registries.load(objects);
@@ -59,7 +59,7 @@ describe('an edit of one service among a thousand', () => {
     const { services } = registries.snapshot;
     expect(services.find(({ hostname }) => hostname === 's617.example.com')?.ports[0]?.number).toBe(81);
     expect(services.toSorted(byServiceAge).every((one, i) => one === services[i])).toBe(true);
-    const comparisons = [...counted].find(([what]) => what.startsWith('byServiceAge '))?.[1];
+    const comparisons = [...counted].find(([operation]) => operation.startsWith('byServiceAge '))?.[1];
     expect(comparisons).toBeGreaterThan(1);
     expect(comparisons).toBeLessThan(100);
   });

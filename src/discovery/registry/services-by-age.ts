@@ -4,29 +4,29 @@ import type { Service } from '../../model/services/service.ts';
 import { byServiceAge } from '../../model/services/service-registry.ts';
 import { atOnce, type Steps } from '../../runtime/turns.ts';
 
-/** Services of all registries, oldest first: a change costs what changed, as it was the sorting of all of them. */
+/** Services of all registries, oldest first. The cost of a change depends on the changed services, not on all. */
 export class ServicesByAge {
   #list: SortedList<Service>;
   /** By `namespace/hostname`. */
   readonly #named = new Map<string, readonly Service[]>();
-  /** Of services of one name and age the first that was given is the first. */
-  readonly #places = new WeakMap<Service, number>();
+  /** Position of services with equal name and age, in the order given. */
+  readonly #positions = new WeakMap<Service, number>();
 
   constructor() {
     this.#list = SortedList.of([], this.#byAge);
   }
 
-  /** All of them, the same array until one changes. */
+  /** All services; the same array until one changes. */
   get items(): readonly Service[] {
     return this.#list.items;
   }
 
-  /** There are these and no others. */
+  /** Replaces all services. */
   set(services: readonly Service[]): void {
     atOnce(this.setting(services));
   }
 
-  /** The same in steps: {@link items} are what they were until these are done. */
+  /** {@link set} in steps. {@link items} is unchanged until they are done. */
   *setting(services: readonly Service[]): Steps<void> {
     this.#named.clear();
     for (const [name, named] of Map.groupBy(services, nameOf)) {
@@ -36,10 +36,10 @@ export class ServicesByAge {
     this.#list = yield* SortedList.building(services, this.#byAge);
   }
 
-  /** Of this name there are these and no others, in the order in which all of them would be given. */
+  /** Replaces the services of one name, in the order in which a complete list would have them. */
   setNamed(name: ServiceName, services: readonly Service[]): void {
     const key = nameOf(name);
-    // They are where their old places say.
+    // Removed before new positions are set, because the list finds them by their old positions.
     this.#list = this.#list.edited(this.#named.get(key) ?? [], []);
     this.#setNamed(key, services);
     this.#list = this.#list.edited([], services);
@@ -48,11 +48,11 @@ export class ServicesByAge {
   #setNamed(name: string, services: readonly Service[]): void {
     if (services.length === 0) this.#named.delete(name);
     else this.#named.set(name, services);
-    for (const [place, service] of services.entries()) this.#places.set(service, place);
+    for (const [place, service] of services.entries()) this.#positions.set(service, place);
   }
 
   readonly #byAge = (a: Service, b: Service): number =>
-    byServiceAge(a, b) || (this.#places.get(a) ?? 0) - (this.#places.get(b) ?? 0);
+    byServiceAge(a, b) || (this.#positions.get(a) ?? 0) - (this.#positions.get(b) ?? 0);
 }
 
 function nameOf({ namespace, hostname }: ServiceName): string {

@@ -1,4 +1,4 @@
-/** Registries with services of their own, and how they deliver changes (spec/discovery.md §5.4 "service update event", §5.5, §5.8). */
+/** Registries that deliver services and endpoints as a shard (spec/discovery.md §5.4 "service update event", §5.5, §5.8). */
 import { type ConfigKey, configKeyText } from '../../model/config/config.ts';
 import type { ShardKey } from '../../model/services/endpoint-shards.ts';
 import type { NetworkGateway } from '../../model/services/network-gateways.ts';
@@ -9,7 +9,7 @@ import { AnyRegistry } from './any-registry.ts';
 import type { ServiceEvent, XdsUpdater } from './registry.ts';
 import type { RegistryHandlers } from './registry-handlers.ts';
 
-/** A registry that has services of its own, and hands their endpoints over as its shard. */
+/** A registry that has services and delivers their endpoints as its shard. */
 export abstract class ShardRegistry extends AnyRegistry {
   readonly provider: string;
   readonly clusterId: string;
@@ -32,13 +32,12 @@ export abstract class ShardRegistry extends AnyRegistry {
     atOnce(this.delivering(delta));
   }
 
-  /** The same in steps. */
   protected delivering(delta: RegistryDelta): Steps<void> {
     return delivering(delta, this.#shard, this.updater, this.handlers);
   }
 }
 
-/** Endpoints are delivered before the event of their service, so that its handlers find them. */
+/** Endpoints are delivered before the event of their service, so that handlers find them. */
 function* delivering(
   delta: RegistryDelta,
   shard: ShardKey,
@@ -51,7 +50,7 @@ function* delivering(
     yield;
   }
   for (const workload of delta.workloads) {
-    handlers.tellWorkload(workload);
+    handlers.notifyWorkload(workload);
     yield;
   }
 }
@@ -63,7 +62,7 @@ function deliverService(delta: ServiceDelta, shard: ShardKey, updater: XdsUpdate
   updater.svcUpdate(shard, delta, event);
   const configs = originsOf([...previous, ...current]);
   if (configs.length > 0) updater.configUpdate({ configs, reason: 'service' });
-  handlers.tellService({ hostname, namespace, event, previous, current });
+  handlers.notifyService({ hostname, namespace, event, previous, current });
 }
 
 function deliverEndpoints(delta: ServiceDelta, shard: ShardKey, updater: XdsUpdater): void {
@@ -76,8 +75,10 @@ function deliverEndpoints(delta: ServiceDelta, shard: ShardKey, updater: XdsUpda
   }
   const push = updater.edsCacheUpdate(shard, delta, delta.endpoints);
   if (push === 'none' || effect === 'nothing') return;
-  const headless = delta.current.some((own) => own.registry === 'Kubernetes' && own.resolution === 'Passthrough');
-  // The first pods of a headless service make its clusters secure.
+  const headless = delta.current.some(
+    (service) => service.registry === 'Kubernetes' && service.resolution === 'Passthrough',
+  );
+  // The first pods of a headless service enable mutual TLS for its clusters.
   if (effect === 'service' || push === 'full') {
     const configs = [serviceKey(delta), ...originsOf(services)];
     updater.configUpdate({ configs, reason: headless ? 'headlessendpoint' : 'service' });
@@ -86,7 +87,7 @@ function deliverEndpoints(delta: ServiceDelta, shard: ShardKey, updater: XdsUpda
   }
 }
 
-/** The ServiceEntries that services are made from. No resource says that it is made from an object of Kubernetes'. */
+/** The ServiceEntries of services. No resource refers to a Kubernetes object as its origin. */
 function originsOf(services: readonly Service[]): readonly ConfigKey[] {
   const origins = services.map(({ origin }) => origin).filter(({ kind }) => kind === 'ServiceEntry');
   return [...new Map(origins.map((origin) => [configKeyText(origin), origin])).values()];

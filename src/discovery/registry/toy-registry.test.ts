@@ -1,6 +1,6 @@
 /**
- * A new kind of registry, made as README.md of this folder says: a catalogue somewhere else that lists names with their
- * addresses, and tells when they change. It comes, is replaced, fails and goes while the program runs.
+ * A new kind of registry, built as README.md of this folder describes: an external catalogue that lists names with addresses and notifies of changes.
+ * Such registries are added, replaced, fail and are removed at runtime.
  */
 
 import { fromBinary } from '@bufbuild/protobuf';
@@ -16,14 +16,14 @@ import type { RegistryEvents, RegistryOffer, XdsUpdater } from './registry.ts';
 
 afterEach(stopControlPlanes);
 
-/** What the catalogue tells its client. */
+/** Client of the catalogue. */
 interface CatalogueClient {
-  /** All at once, then again whenever it is another. */
+  /** Called with the full list, and again whenever it changes. */
   listed(addressesByName: Readonly<Record<string, readonly string[]>>): void;
   lost(reason: string): void;
 }
 
-/** The catalogue: somebody else's program. */
+/** The external catalogue. */
 class Catalogue {
   readonly clients = new Set<CatalogueClient>();
   #list: Readonly<Record<string, readonly string[]>> | undefined;
@@ -49,7 +49,7 @@ class Catalogue {
 
 const toy = { provider: 'Toy', cluster: 'one' };
 
-// ---- the adapter: all that a new kind of registry is
+// ---- the adapter, which is everything a new registry needs
 
 class ToyRegistry extends MemoryRegistry {
   readonly #catalogue: Catalogue;
@@ -61,11 +61,11 @@ class ToyRegistry extends MemoryRegistry {
     this.#catalogue = catalogue;
   }
 
-  override run(told?: RegistryEvents): void {
-    super.run(told);
+  override run(events?: RegistryEvents): void {
+    super.run(events);
     this.#disconnect = this.#catalogue.connect({
       listed: (list) => this.#adopt(list),
-      lost: (reason) => this.tellFailed(new Error(reason)),
+      lost: (reason) => this.notifyFailed(new Error(reason)),
     });
   }
 
@@ -83,7 +83,7 @@ class ToyRegistry extends MemoryRegistry {
     for (const [name, addresses] of Object.entries(list)) this.putService(serviceOf(name), addresses.map(endpointOf));
     for (const name of this.#names ?? []) if (!(name in list)) this.removeService(serviceOf(name));
     this.#names = Object.keys(list);
-    if (isFirst) this.tellSynced();
+    if (isFirst) this.notifySynced();
   }
 }
 
@@ -103,18 +103,18 @@ function endpointOf(address: string): Endpoint {
   };
 }
 
-// ---- what becomes of it
+// ---- tests
 
 const cart = 'outbound|80||cart.toy';
 
 const offerOf = (catalogue: Catalogue, revision = '1'): RegistryOffer => ({
   ...{ provider: toy.provider, clusterId: toy.cluster, revision },
-  make: (updates) => new ToyRegistry(catalogue, updates),
+  create: (updates) => new ToyRegistry(catalogue, updates),
 });
 
 interface World {
   readonly plane: ControlPlane;
-  /** These registries there are from now on, beside those of the objects. */
+  /** Sets the registries besides those of objects. */
   offer(...offers: readonly RegistryOffer[]): void;
 }
 
@@ -131,7 +131,7 @@ async function given(env: NodeJS.ProcessEnv, ...first: readonly RegistryOffer[])
   return { plane, offer: (...offers) => offer(...offers) };
 }
 
-/** A stream that watches the endpoints of cart. */
+/** A stream that subscribes to the endpoints of cart. */
 async function watching(plane: ControlPlane): Promise<{ stream: SotwStream; next: () => Promise<string[]> }> {
   const { stream } = await plane.subscribe();
   stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
@@ -157,20 +157,20 @@ async function watching(plane: ControlPlane): Promise<{ stream: SotwStream; next
 const actorsOf = ({ records }: ControlPlane): string[] =>
   records.flatMap((record) => (record.kind === 'spawn' && /^registry-\d+$/.test(record.actor) ? [record.actor] : []));
 
-test('a registry that comes while the program runs has an actor of its own, and its services are pushed', async () => {
+test('a registry that is added at runtime has its own actor, and its services are pushed', async () => {
   const { plane, offer } = await given({});
-  const before = actorsOf(plane).length;
+  const previous = actorsOf(plane).length;
   const { stream, clusters } = await plane.subscribe();
   stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
   const catalogue = new Catalogue();
   catalogue.publish({ cart: ['10.1.1.1'] });
   offer(offerOf(catalogue));
   expect((await stream.next()).resources.length).toBe(clusters.length + 1);
-  expect(actorsOf(plane).length).toBe(before + 1);
+  expect(actorsOf(plane).length).toBe(previous + 1);
   expect(plane.departures()).toEqual([]);
 });
 
-test('what its catalogue has newly is pushed, an address alone as endpoints alone', async () => {
+test('a change in the catalogue is pushed, as endpoints only if only an address changed', async () => {
   const catalogue = new Catalogue();
   catalogue.publish({ cart: ['10.1.1.1'] });
   const { plane } = await given({}, offerOf(catalogue));
@@ -181,7 +181,7 @@ test('what its catalogue has newly is pushed, an address alone as endpoints alon
   expect(plane.departures()).toEqual([]);
 });
 
-test('one that takes the place of another empties nothing: it comes when it has handed over all that it has', async () => {
+test('a registry that replaces another removes no endpoint: it takes effect when it has delivered everything', async () => {
   const [first, second] = [new Catalogue(), new Catalogue()];
   first.publish({ cart: ['10.1.1.1'], gone: ['10.9.9.9'] });
   const { plane, offer } = await given({}, offerOf(first));
@@ -202,7 +202,7 @@ test('one that takes the place of another empties nothing: it comes when it has 
   expect(plane.departures()).toEqual([]);
 });
 
-test('one that has all at once, and so need not tell that it is synced, takes the place of another as well', async () => {
+test('a registry that is synced at once, without a notification, replaces another too', async () => {
   const catalogue = new Catalogue();
   catalogue.publish({ cart: ['10.1.1.1'] });
   const { plane, offer } = await given({}, offerOf(catalogue));
@@ -213,12 +213,12 @@ test('one that has all at once, and so need not tell that it is synced, takes th
     registry.putService(serviceOf('cart'), [endpointOf('10.2.2.2')]);
     return registry;
   };
-  offer({ ...{ provider: toy.provider, clusterId: toy.cluster, revision: '2' }, make });
+  offer({ ...{ provider: toy.provider, clusterId: toy.cluster, revision: '2' }, create: make });
   expect(await next()).toEqual(['10.2.2.2']);
   expect(plane.departures()).toEqual([]);
 });
 
-test('one that is lost keeps what it handed over in force, is made again after a second, and goes on', async () => {
+test('a failed registry keeps its content, is created again after a second, and continues', async () => {
   const catalogue = new Catalogue();
   catalogue.publish({ cart: ['10.1.1.1'] });
   const { plane } = await given({}, offerOf(catalogue));
@@ -241,7 +241,7 @@ test('one that is lost keeps what it handed over in force, is made again after a
   expect(plane.departures()).toEqual([]);
 });
 
-test('one that goes takes its endpoints and its services with it', async () => {
+test('a removed registry takes its endpoints and services with it', async () => {
   const catalogue = new Catalogue();
   catalogue.publish({ cart: ['10.1.1.1'] });
   const { plane, offer } = await given({}, offerOf(catalogue));
@@ -254,7 +254,7 @@ test('one that goes takes its endpoints and its services with it', async () => {
   expect(plane.departures()).toEqual([]);
 });
 
-test('one that is dead keeps nobody from being served, and is served when it comes to life', async () => {
+test('an unresponsive registry does not prevent others from being served, and is served when it recovers', async () => {
   const catalogue = new Catalogue();
   catalogue.refuses = true;
   const { plane } = await given({ PILOT_REMOTE_CLUSTER_TIMEOUT: '300ms' }, offerOf(catalogue));

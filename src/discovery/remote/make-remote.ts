@@ -1,4 +1,4 @@
-/** Registries of other clusters, and the actor that follows these clusters. */
+/** Registries of remote clusters, and the actor that follows these clusters. */
 import { RemoteClusters, type RemoteClustersOptions } from './remote-clusters.effects.ts';
 
 export function makeRemote(options: RemoteClustersOptions) {

@@ -1,4 +1,4 @@
-/** One remote cluster with one kubeconfig: what is followed there, and the registries that are made of it. */
+/** One remote cluster with one kubeconfig: its informers and its registries. */
 import type { ResourceName } from '../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 import { configKeyOf, parseConfigKey } from '../../model/config/config.ts';
 import type { KindName } from '../../model/kinds/index.ts';
@@ -11,7 +11,7 @@ import { InformerEffects, nameOf } from '../kubernetes/api-server.effects.ts';
 import { OutageLog } from '../kubernetes/outage-log.ts';
 import { StoredObjects } from '../kubernetes/readers/stored-objects.ts';
 import { RefusedObjectLog } from '../kubernetes/store/refused-object-log.ts';
-import { usualSelection } from '../kubernetes/store/usual-selection.ts';
+import { defaultSelection } from '../kubernetes/store/usual-selection.ts';
 import { Http2ApiServer } from '../kubernetes/transport/http2-api-server.ts';
 import { KubernetesRegistry } from '../registry/kubernetes-registry.ts';
 import type { Registry, XdsUpdater } from '../registry/registry.ts';
@@ -19,32 +19,32 @@ import type { NamedCluster } from './remote-secrets.ts';
 
 export interface RemoteClusterOptions {
   readonly named: NamedCluster;
-  /** Which kubeconfig of the cluster it is. */
+  /** Identifies the kubeconfig of the cluster. */
   readonly revision: string;
-  /** What registries are told, at the moment when one is made. */
+  /** Current options for a new registry. */
   readonly settings: () => RegistryOptions;
-  /** All that the cluster has was read once. */
+  /** Called when all objects of the cluster have been read once. */
   readonly synced: () => void;
   readonly log: Logger;
 }
 
-/** Kinds that the registry of a cluster is made of. */
+/** Kinds that the registry of a cluster reads. */
 const followedKinds: readonly KindName[] = ['Service', 'EndpointSlice', 'Pod', 'Node', 'Namespace'];
 
 export class RemoteCluster {
-  /** How the chart of its API server calls it. */
+  /** Name of its API server in charts. */
   readonly server: string;
   readonly informers: InformerEffects;
   readonly #options: RemoteClusterOptions;
-  /** What is asked beside what is followed has connections of its own. */
+  /** For requests besides lists and watches, which have separate connections. */
   readonly api: Http2ApiServer;
   readonly #objects: StoredObjects;
-  /** Settles when all kinds were handed over. */
+  /** Settles when the initial lists of all kinds were handed over. */
   readonly #listed: Promise<unknown>;
   readonly #registries = new Set<RemoteRegistry>();
-  readonly #works = new OneByOne();
+  readonly #serialWork = new OneByOne();
   readonly #fault: (error: unknown) => void;
-  #isToBeRead = false;
+  #isReadPending = false;
   #hasRead = false;
   #isSynced = false;
   #isClosed = false;
@@ -59,27 +59,27 @@ export class RemoteCluster {
     this.api = new Http2ApiServer(access);
     const report = faultLog(log, 'kubernetes.changeFailed');
     this.#fault = (error) => report(error, { cluster });
-    // No other server's kind may have the name.
+    // Includes cluster and revision, so that names are unique over all servers.
     const name = (kind: KindName): ResourceName => `${cluster}/${revision}/${nameOf(resourceOf(kind))}`;
     const refusals = new RefusedObjectLog((fields) => log.warn('object.limitExceeded', { cluster, ...fields }));
     this.informers = new InformerEffects({
       server: this.api,
-      refused: (kind, key, reason) => refusals.refused(kind, key, reason),
+      refused: (kind, key, reason) => refusals.report(kind, key, reason),
       kinds: followedKinds.map((kind) => {
         const resource = resourceOf(kind);
-        return { resource, name: name(kind), selection: usualSelection(resource) };
+        return { resource, name: name(kind), selection: defaultSelection(resource) };
       }),
-      draw: Math.random,
+      random: Math.random,
       now: () => performance.now(),
       lost: (reason) => this.#outage.report(reason),
       fault: this.#fault,
     });
     const { informers } = this;
     this.#objects = new StoredObjects({ address: `k8s://${cluster}`, informers, kinds: followedKinds, nameOf: name });
-    this.#objects.onChanged(() => this.#moved());
+    this.#objects.onChanged(() => this.#readSoon());
     this.#listed = Promise.all(followedKinds.map((kind) => informers.firstSet(name(kind))));
     // An empty cluster reports no change.
-    this.#moved();
+    this.#readSoon();
   }
 
   get named(): NamedCluster {
@@ -90,21 +90,21 @@ export class RemoteCluster {
     return this.#options.revision;
   }
 
-  /** Why not all of it was read yet, as far as that is known; empty: all was. */
-  get awaited(): string {
+  /** Why the cluster is not completely read, as text for the start; empty if it is. */
+  get unsyncedText(): string {
     if (this.#isSynced) return '';
-    const { reason = '' } = this.informers.awaited.find(({ reason }) => reason !== undefined) ?? {};
+    const { reason = '' } = this.informers.unsyncedKinds.find(({ reason }) => reason !== undefined) ?? {};
     const why = this.unreachable ?? reason;
     return `remote cluster ${this.named.cluster}${why === '' ? '' : ` (${why})`}`;
   }
 
-  /** Why its API server does not respond; undefined: it does, or no request was sent yet. */
+  /** The reason for which its API server does not respond; `undefined` if it does or no request was sent yet. */
   get unreachable(): string | undefined {
     return this.#outage.reason;
   }
 
-  /** A registry of what the cluster has; it is synced as soon as that is known. */
-  make(updates: XdsUpdater): Registry {
+  /** Creates a registry of the cluster's objects, which is synced as soon as these are known. */
+  createRegistry(updates: XdsUpdater): Registry {
     const options = { ...this.#options.settings(), clusterId: this.named.cluster };
     return new RemoteRegistry(options, updates, {
       attach: (registry) => this.#attach(registry),
@@ -112,7 +112,7 @@ export class RemoteCluster {
     });
   }
 
-  /** Nothing is asked any more, and nobody is told anything. */
+  /** Ends all requests and notifications. */
   close(): void {
     this.#isClosed = true;
     this.#registries.clear();
@@ -121,7 +121,7 @@ export class RemoteCluster {
   }
 
   #attach(registry: RemoteRegistry): void {
-    this.#do(async () => {
+    this.#runSerially(async () => {
       this.#registries.add(registry);
       if (!this.#isSynced) return;
       if (this.#hasRead) {
@@ -133,13 +133,13 @@ export class RemoteCluster {
     });
   }
 
-  #moved(): void {
-    if (this.#isToBeRead || this.#isClosed) return;
-    this.#isToBeRead = true;
-    // A cluster that does not respond is awaited here without a limit, and so are registries that are attached meanwhile.
+  #readSoon(): void {
+    if (this.#isReadPending || this.#isClosed) return;
+    this.#isReadPending = true;
+    // A cluster that does not respond is awaited here without a limit, and so are registries attached while waiting.
     void this.#listed.then(() =>
-      this.#do(async () => {
-        this.#isToBeRead = false;
+      this.#runSerially(async () => {
+        this.#isReadPending = false;
         if (this.#registries.size > 0) await this.#read();
         if (this.#isSynced) return;
         this.#isSynced = true;
@@ -149,7 +149,7 @@ export class RemoteCluster {
     );
   }
 
-  /** Not called without a registry: the first one that is attached gets all objects by its first reading. */
+  /** Called only with a registry: the first one receives all objects with its first reading. */
   async #read(): Promise<void> {
     this.#hasRead = true;
     const { named, log } = this.#options;
@@ -162,21 +162,21 @@ export class RemoteCluster {
     for (const registry of this.#registries) await new Turns().through(registry.changingObjects(changes));
   }
 
-  #do(work: () => Promise<void>): void {
-    this.#works.do(async () => (this.#isClosed ? undefined : work())).catch(this.#fault);
+  #runSerially(work: () => Promise<void>): void {
+    this.#serialWork.do(async () => (this.#isClosed ? undefined : work())).catch(this.#fault);
   }
 }
 
-interface Feed {
+interface RemoteFeed {
   attach(registry: RemoteRegistry): void;
   detach(registry: RemoteRegistry): void;
 }
 
-/** Services of a remote cluster: as of any cluster, and synced when all of them were handed over. */
+/** Services of a remote cluster. The registry is synced when all objects were delivered. */
 class RemoteRegistry extends KubernetesRegistry {
-  protected override readonly feed: Feed;
+  protected override readonly feed: RemoteFeed;
 
-  constructor(options: RegistryOptions, updater: XdsUpdater, feed: Feed) {
+  constructor(options: RegistryOptions, updater: XdsUpdater, feed: RemoteFeed) {
     super(options, updater);
     this.feed = feed;
   }

@@ -1,4 +1,4 @@
-/** Remote clusters as the chart `remote-clusters` has them: what Secrets name is told, what counts is offered as registries. */
+/** Effects of the chart `remote-clusters`: reports the clusters that Secrets name, and offers registries of those that the chart publishes. */
 import { isDeepStrictEqual } from 'node:util';
 import { fromCallback } from 'xstate';
 import type {
@@ -19,55 +19,55 @@ import type { RegistryOffer, RegistryOffers } from '../registry/registry.ts';
 import { RemoteCluster } from './remote-cluster.ts';
 import { type NamedCluster, namedClusters } from './remote-secrets.ts';
 
-/** Where Secrets that name clusters are known. */
+/** Secrets that name clusters. */
 export interface RemoteSecrets {
   readonly store: ObjectStore;
-  /** @param changed whenever they are others, and when they are known for the first time */
+  /** @param changed called when the Secrets are first known and whenever they change */
   onChanged(changed: () => void): void;
 }
 
 export interface RemoteClustersOptions {
-  /** Absent: there are no remote clusters, and never will be. */
+  /** Absent if there are no remote clusters. */
   readonly secrets: RemoteSecrets | undefined;
   readonly ownCluster: string;
-  /** What registries are told, now. */
+  /** Current options of registries. */
   readonly settings: () => RegistryOptions;
   readonly log: Logger;
 }
 
-/** So many are named of those that are missing. */
-const mostNamed = 4;
+/** Maximum number of unsynced clusters named in a message. */
+const maxNamed = 4;
 
 export class RemoteClusters {
   readonly #options: RemoteClustersOptions;
-  /** What Secrets name, by id, each with the number of its kubeconfig. */
+  /** Clusters that Secrets name, by ID, with the number of their kubeconfig. */
   #named = new Map<string, { readonly named: NamedCluster; readonly revision: string }>();
-  /** By {@link RemoteCluster.server}: all whose charts run, and those that are about to. */
+  /** All clusters with a chart, running or about to run, by {@link RemoteCluster.server}. */
   readonly #clusters = new Map<string, RemoteCluster>();
   readonly #ofResource = new Map<ResourceName, RemoteCluster>();
   #started = 0;
   #problems: ReadonlySet<string> = new Set();
-  /** What Secrets say, all of them. */
-  #isKnown: boolean;
+  /** Secrets have been read. */
+  #haveSecretsBeenRead: boolean;
   #hasOffered: boolean;
-  #tell: ((event: ClustersListed | ClusterSynced) => void) | undefined;
+  #sendEvent: ((event: ClustersListed | ClusterSynced) => void) | undefined;
   #offered: ((offers: readonly RegistryOffer[]) => void) | undefined;
   #offers: readonly RegistryOffer[] = [];
-  /** Those of the registries that are offered. */
+  /** Options of the offered registries. */
   #settings: RegistryOptions | undefined;
-  #settingsMade = 0;
-  #inForce: readonly FollowedRemote[] = [];
+  #settingsRevision = 0;
+  #published: readonly FollowedRemote[] = [];
 
   constructor(options: RemoteClustersOptions) {
     this.#options = options;
-    this.#isKnown = options.secrets === undefined;
+    this.#haveSecretsBeenRead = options.secrets === undefined;
     this.#hasOffered = options.secrets === undefined;
     options.secrets?.onChanged(() => this.#secretsChanged());
   }
 
   /**
-   * Nothing is offered, not even none, before the chart has taken up what all Secrets say: the start would go on without clusters that
-   * there are.
+   * Nothing is offered, not even an empty list, before the chart has received the clusters of all Secrets: otherwise the start would continue without
+   * them.
    */
   readonly offers: RegistryOffers = (offered) => {
     this.#offered = offered;
@@ -77,33 +77,33 @@ export class RemoteClusters {
     };
   };
 
-  /** `namespace/name` of the Secret that names a cluster; empty: none does. */
+  /** `namespace/name` of the Secret that names a cluster, or empty. */
   secretOf(cluster: string): string {
     return this.#named.get(cluster)?.named.secret ?? '';
   }
 
-  /** What the API server of a cluster is asked beside what is followed: with the kubeconfig that counts. Undefined: no Secret names it. */
+  /** API server of a cluster for additional requests, with the active kubeconfig; `undefined` if no Secret names it. */
   serverOf(cluster: string): Pick<ApiServer, 'request'> | undefined {
-    return this.#followed(cluster)?.api;
+    return this.#activeCluster(cluster)?.api;
   }
 
-  /** Why the API server of a remote cluster does not respond; undefined: it does, or no Secret names the cluster. */
+  /** The reason for which the API server of a remote cluster does not respond; `undefined` if it does or no Secret names the cluster. */
   unreachable(cluster: string): string | undefined {
     const followed =
-      this.#followed(cluster) ?? [...this.#clusters.values()].find(({ named }) => named.cluster === cluster);
+      this.#activeCluster(cluster) ?? [...this.#clusters.values()].find(({ named }) => named.cluster === cluster);
     return followed?.unreachable;
   }
 
-  #followed(cluster: string): RemoteCluster | undefined {
-    const inForce = this.#inForce.find((one) => one.cluster === cluster)?.revision;
-    return [...this.#clusters.values()].find(({ revision }) => revision === inForce);
+  #activeCluster(cluster: string): RemoteCluster | undefined {
+    const activeRevision = this.#published.find((one) => one.cluster === cluster)?.revision;
+    return [...this.#clusters.values()].find(({ revision }) => revision === activeRevision);
   }
 
-  /** Those of which not all was read yet, and why; empty: none. */
-  get awaited(): string {
-    const awaited = [...this.#clusters.values()].map((cluster) => cluster.awaited).filter((text) => text !== '');
-    const more = awaited.length - mostNamed;
-    return [...awaited.slice(0, mostNamed), ...(more > 0 ? [`${more} other remote clusters`] : [])].join(', ');
+  /** Clusters that are not completely read, with reasons; empty if all are. */
+  get unsyncedText(): string {
+    const awaited = [...this.#clusters.values()].map((cluster) => cluster.unsyncedText).filter((text) => text !== '');
+    const more = awaited.length - maxNamed;
+    return [...awaited.slice(0, maxNamed), ...(more > 0 ? [`${more} other remote clusters`] : [])].join(', ');
   }
 
   machine(): typeof remoteClustersMachine {
@@ -115,10 +115,10 @@ export class RemoteClusters {
       actors: {
         apiServer,
         listClusters: fromCallback<{ type: never }, undefined>(({ sendBack }) => {
-          this.#tell = sendBack;
-          if (this.#isKnown) this.#tellListed();
+          this.#sendEvent = sendBack;
+          if (this.#haveSecretsBeenRead) this.#reportListed();
           return () => {
-            this.#tell = undefined;
+            this.#sendEvent = undefined;
             for (const cluster of this.#clusters.values()) cluster.close();
           };
         }),
@@ -127,9 +127,9 @@ export class RemoteClusters {
     });
   }
 
-  /** The mesh configuration is another: registries that are told otherwise are made anew. */
+  /** Called when the mesh configuration changed: recreates registries whose options changed. */
   settingsChanged(): void {
-    if (this.#settings !== undefined) this.#offer();
+    if (this.#settings !== undefined) this.#offerRegistries();
   }
 
   #secretsChanged(): void {
@@ -140,33 +140,36 @@ export class RemoteClusters {
       if (!this.#problems.has(problem)) log.warn('remoteCluster.secretInvalid', { reason: problem });
     }
     this.#problems = new Set(problems);
-    const before = this.#named;
+    const previous = this.#named;
     this.#named = new Map();
-    for (const [id, named] of clusters) this.#named.set(id, this.#revised(named, before.get(id)));
-    // What a Secret says now will not do: what it said before goes on.
-    for (const id of refused) if (before.has(id)) this.#named.set(id, before.get(id)!);
-    for (const [id, { named }] of before)
+    for (const [id, named] of clusters) this.#named.set(id, this.#withRevision(named, previous.get(id)));
+    // An invalid entry keeps the previous one.
+    for (const id of refused) if (previous.has(id)) this.#named.set(id, previous.get(id)!);
+    for (const [id, { named }] of previous)
       if (!this.#named.has(id)) log.info('remoteCluster.removed', { cluster: id, place: named.place });
-    this.#isKnown = true;
-    this.#tellListed();
+    this.#haveSecretsBeenRead = true;
+    this.#reportListed();
   }
 
-  #revised(named: NamedCluster, before: { readonly named: NamedCluster; readonly revision: string } | undefined) {
-    if (before?.named.digest === named.digest) return before;
+  #withRevision(
+    named: NamedCluster,
+    previous: { readonly named: NamedCluster; readonly revision: string } | undefined,
+  ) {
+    if (previous?.named.digest === named.digest) return previous;
     const { log } = this.#options;
     const { cluster, access, place } = named;
-    const event = before === undefined ? 'remoteCluster.added' : 'remoteCluster.changed';
+    const event = previous === undefined ? 'remoteCluster.added' : 'remoteCluster.changed';
     log.info(event, { cluster, server: access.server.origin, place });
     return { named, revision: `${++this.#started}` };
   }
 
-  #tellListed(): void {
-    if (this.#tell === undefined) return;
+  #reportListed(): void {
+    if (this.#sendEvent === undefined) return;
     const clusters = [...this.#named.values()].map(({ named, revision }) => {
       const { server, informers } = this.#clusterOf(named, revision);
       return { cluster: named.cluster, revision, server, resources: informers.resources };
     });
-    this.#tell({ type: 'clusters.listed', clusters });
+    this.#sendEvent({ type: 'clusters.listed', clusters });
   }
 
   #clusterOf(named: NamedCluster, revision: string): RemoteCluster {
@@ -175,12 +178,12 @@ export class RemoteClusters {
     const { settings, log } = this.#options;
     const synced = (): void => {
       log.info('remoteCluster.synced', { cluster: named.cluster });
-      this.#tell?.({ type: 'cluster.synced', cluster: named.cluster, revision });
+      this.#sendEvent?.({ type: 'cluster.synced', cluster: named.cluster, revision });
     };
-    const made = new RemoteCluster({ named, revision, settings, synced, log });
-    this.#clusters.set(made.server, made);
-    for (const resource of made.informers.resources) this.#ofResource.set(resource, made);
-    return made;
+    const remote = new RemoteCluster({ named, revision, settings, synced, log });
+    this.#clusters.set(remote.server, remote);
+    for (const resource of remote.informers.resources) this.#ofResource.set(resource, remote);
+    return remote;
   }
 
   #publish(followed: readonly FollowedRemote[]): void {
@@ -191,21 +194,21 @@ export class RemoteClusters {
       this.#clusters.delete(server);
       for (const resource of cluster.informers.resources) this.#ofResource.delete(resource);
     }
-    this.#inForce = [...Map.groupBy(followed, ({ cluster }) => cluster).values()].map(([first]) => first!);
-    this.#offer();
+    this.#published = [...Map.groupBy(followed, ({ cluster }) => cluster).values()].map(([first]) => first!);
+    this.#offerRegistries();
   }
 
-  #offer(): void {
+  #offerRegistries(): void {
     const settings = this.#options.settings();
     if (!isDeepStrictEqual(settings, this.#settings)) {
       this.#settings = settings;
-      this.#settingsMade++;
+      this.#settingsRevision++;
     }
-    const offers = this.#inForce.map(({ cluster, revision }): RegistryOffer => {
-      const made = [...this.#clusters.values()].find((one) => one.revision === revision)!;
+    const offers = this.#published.map(({ cluster, revision }): RegistryOffer => {
+      const remote = [...this.#clusters.values()].find((one) => one.revision === revision)!;
       return {
-        ...{ provider: 'Kubernetes', clusterId: cluster, revision: `${revision}.${this.#settingsMade}` },
-        make: (updates) => made.make(updates),
+        ...{ provider: 'Kubernetes', clusterId: cluster, revision: `${revision}.${this.#settingsRevision}` },
+        create: (updates) => remote.createRegistry(updates),
       };
     });
     const isSame = (one: RegistryOffer, index: number): boolean =>
@@ -213,7 +216,7 @@ export class RemoteClusters {
     if (this.#hasOffered && offers.length === this.#offers.length && offers.every(isSame)) return;
     this.#hasOffered = true;
     this.#offers = offers;
-    // A chart is in the midst of its step.
+    // Deferred, because the chart is still in its transition.
     queueMicrotask(() => this.#offered?.(this.#offers));
   }
 }

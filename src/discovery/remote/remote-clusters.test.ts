@@ -8,7 +8,7 @@ import { tokenReviews } from '../kubernetes/api-resource.ts';
 import { ObjectStore } from '../kubernetes/store/object-store.ts';
 import { RemoteClusters } from './remote-clusters.effects.ts';
 
-/** Secrets that name clusters, as a test says. */
+/** Secrets that name clusters, set by the test. */
 function givenClusters() {
   const store = new ObjectStore();
   let changed = (): void => {};
@@ -26,7 +26,7 @@ function givenClusters() {
   const object = { metadata: { name: 'remotes', namespace: 'istio-system', uid: 'a' } };
   return {
     remotes,
-    say(kubeconfigs: Readonly<Record<string, string>>): void {
+    setSecrets(kubeconfigs: Readonly<Record<string, string>>): void {
       const data = Object.fromEntries(
         Object.entries(kubeconfigs).map(([id, text]) => [id, Buffer.from(text).toString('base64')]),
       );
@@ -55,19 +55,19 @@ async function givenServer(name: string) {
   });
 }
 
-it('each cluster is asked with the kubeconfig that counts, and not any more once no Secret names it', async () => {
-  const { remotes, say } = givenClusters();
-  const asked = async (cluster: string): Promise<string | undefined> => {
+it('requests to a cluster use its active kubeconfig, and end once no Secret names the cluster', async () => {
+  const { remotes, setSecrets } = givenClusters();
+  const requestTo = async (cluster: string): Promise<string | undefined> => {
     const order = { method: 'POST', resource: tokenReviews, body: {} } as const;
     return (await remotes.serverOf(cluster)?.request(order, new AbortController().signal))?.metadata.name;
   };
-  expect(await asked('c2')).toBeUndefined();
-  say({ c2: await givenServer('two'), c3: await givenServer('three') });
-  expect(await asked('c2')).toBe('two');
-  expect(await asked('c3')).toBe('three');
-  expect(await asked('own')).toBeUndefined();
-  // Nothing was read with the one before: it never counted.
-  say({ c2: await givenServer('another') });
-  await eventually('it is the other one', async () => (await asked('c2')) === 'another');
-  expect(await asked('c3')).toBeUndefined();
+  expect(await requestTo('c2')).toBeUndefined();
+  setSecrets({ c2: await givenServer('two'), c3: await givenServer('three') });
+  expect(await requestTo('c2')).toBe('two');
+  expect(await requestTo('c3')).toBe('three');
+  expect(await requestTo('own')).toBeUndefined();
+  // The previous kubeconfig was never active, so nothing was read with it.
+  setSecrets({ c2: await givenServer('another') });
+  await eventually('it is the other one', async () => (await requestTo('c2')) === 'another');
+  expect(await requestTo('c3')).toBeUndefined();
 });

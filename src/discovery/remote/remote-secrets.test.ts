@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { maxKubeconfigBytes, mostRemoteClusters, namedClusters } from './remote-secrets.ts';
+import { maxKubeconfigBytes, maxRemoteClusters, namedClusters } from './remote-secrets.ts';
 
 const kubeconfig = (token = 'secret-token', user: object = { token }): string =>
   JSON.stringify({
@@ -14,7 +14,7 @@ const secret = (name: string, values: Readonly<Record<string, string>>) => ({
   data: Object.fromEntries(Object.entries(values).map(([key, text]) => [key, Buffer.from(text).toString('base64')])),
 });
 
-it('each key of a Secret is a cluster, with a digest that changes with its kubeconfig alone', () => {
+it('each key of a Secret is a cluster, with a digest that changes only with its kubeconfig', () => {
   const of = (token: string) => namedClusters([secret('s', { a: kubeconfig(token), b: kubeconfig() })], 'own').clusters;
   const [one, other] = [of('1'), of('2')];
   expect([...one.keys()]).toEqual(['a', 'b']);
@@ -23,7 +23,7 @@ it('each key of a Secret is a cluster, with a digest that changes with its kubec
   expect(one.get('b')!.digest).toBe(other.get('b')!.digest);
 });
 
-it('the own cluster is no other one, and of two Secrets with one key the first counts, whichever came first', () => {
+it('the own cluster is no remote one, and of two Secrets with one key the first by name applies, whatever their order', () => {
   const secrets = [secret('two', { a: kubeconfig('2') }), secret('one', { a: kubeconfig('1'), own: kubeconfig() })];
   const { clusters, problems } = namedClusters(secrets, 'own');
   expect(clusters.get('a')!.place).toBe('Secret istio-system/one: a');
@@ -39,7 +39,7 @@ it.each([
   ['a file with a token', { tokenFile: '/var/run/secrets/token' }, 'tokenFile'],
   ['a file with a certificate', { 'client-certificate': '/etc/passwd' }, 'client-certificate'],
   ['a file with a key', { 'client-key': '/etc/shadow' }, 'client-key'],
-])('%s of ours is refused, and no value is told', (_, user, field) => {
+])('a local %s is rejected, and no value is repeated', (_, user, field) => {
   const { clusters, refused, problems } = namedClusters(
     [secret('s', { a: kubeconfig('', user), b: kubeconfig() })],
     '',
@@ -57,25 +57,25 @@ it.each([
   ['x'.repeat(maxKubeconfigBytes + 3), `must have at most ${maxKubeconfigBytes} bytes`],
   ['token: secret-token\n  : [', 'must be YAML'],
   ['[]', 'must be a kubeconfig'],
-  // Each line nine times the one before.
+  // Each line is nine times the previous one.
   [
     `a0: &a0 [x,x,x,x,x,x,x,x,x]\n${Array.from({ length: 11 }, (_, n) => `a${n + 1}: &a${n + 1} [${Array(9).fill(`*a${n}`)}]\n`).join('')}`,
     'must be YAML',
   ],
   ['['.repeat(60_000), 'must be YAML'],
-])('what is no kubeconfig is refused, and takes nothing from other keys (%#)', (text, why) => {
+])('an invalid kubeconfig is rejected without affecting other keys (%#)', (text, why) => {
   const { clusters, refused, problems } = namedClusters([secret('s', { a: text, b: kubeconfig() })], '');
   expect([[...clusters.keys()], [...refused]]).toEqual([['b'], ['a']]);
   expect(problems).toEqual([expect.stringContaining(`Secret istio-system/s: a: ${why}`)]);
   expect(problems.join()).not.toContain('secret-token');
 });
 
-it('there are so many and no more, and data that are none are nothing', () => {
+it('the number of clusters is limited, and invalid data is ignored', () => {
   const many = Object.fromEntries(
-    Array.from({ length: mostRemoteClusters + 2 }, (_, n) => [`c${1_000 + n}`, kubeconfig()]),
+    Array.from({ length: maxRemoteClusters + 2 }, (_, n) => [`c${1_000 + n}`, kubeconfig()]),
   );
   const { clusters, problems } = namedClusters([secret('s', many)], '');
-  expect([clusters.size, problems.length]).toEqual([mostRemoteClusters, 2]);
+  expect([clusters.size, problems.length]).toEqual([maxRemoteClusters, 2]);
   const odd = [{ metadata: { name: 'odd' }, data: [] }, { metadata: { name: 'none' } }];
   expect(namedClusters(odd, '')).toMatchObject({ problems: [] });
   expect(namedClusters([{ metadata: { name: 'odd' }, data: { a: 7 } }], '').problems).toEqual([

@@ -1,4 +1,4 @@
-/** What Secrets say of other clusters: each key is a cluster's id, its value a kubeconfig. Rules only. */
+/** Parses Secrets of remote clusters: each key is a cluster ID, its value a kubeconfig. Contains only rules. */
 import { hash } from 'node:crypto';
 import { messageOf, reasonError } from '../../runtime/errors.ts';
 import type { ClusterAccess } from '../kubernetes/access/cluster-access.ts';
@@ -12,30 +12,30 @@ export interface NamedCluster {
   readonly cluster: string;
   /** `namespace/name`. */
   readonly secret: string;
-  /** `Secret namespace/name: key`, for people. */
+  /** `Secret namespace/name: key`, for messages. */
   readonly place: string;
-  /** Of the kubeconfig: equal ones are the same cluster, whatever else of the Secret is another. */
+  /** Digest of the kubeconfig: the cluster is unchanged while it is equal, whatever else changes in the Secret. */
   readonly digest: string;
   readonly access: ClusterAccess;
 }
 
 export interface NamedClusters {
-  /** By id. */
+  /** By ID. */
   readonly clusters: ReadonlyMap<string, NamedCluster>;
-  /** Ids of which a Secret says something that will not do: what was known of them stays. */
+  /** IDs with an invalid kubeconfig, for which the previous one is kept. */
   readonly refused: ReadonlySet<string>;
-  /** Why, each with its place. No value is in it. */
+  /** Reasons with their places, without values. */
   readonly problems: readonly string[];
 }
 
-/** Each has connections and stores of its own. */
-export const mostRemoteClusters = 100;
-/** One with a bundle of certificates has 10 KB. */
+/** Limited, because each has its own connections and stores. */
+export const maxRemoteClusters = 100;
+/** A kubeconfig with a CA bundle has 10 KB. */
 export const maxKubeconfigBytes = 128 * 1024;
 
 /**
- * @param secrets in any order: of two that name a cluster the one with the first name counts
- * @param ownCluster which is no other one
+ * @param secrets in any order; if two name a cluster, the first by name applies
+ * @param ownCluster ID of the control plane's cluster, which is not remote
  */
 export function namedClusters(secrets: Iterable<KubernetesObject>, ownCluster: string): NamedClusters {
   const clusters = new Map<string, NamedCluster>();
@@ -46,18 +46,17 @@ export function namedClusters(secrets: Iterable<KubernetesObject>, ownCluster: s
     const data = isRecord(secret.data) ? secret.data : {};
     for (const cluster of Object.keys(data).sort()) {
       const place = `Secret ${keyOf(secret)}: ${cluster}`;
-      const refuse = (why: string): void => void problems.push(`${place}: ${why}`);
-      if (cluster === ownCluster) refuse("is the ID of the control plane's own cluster; choose another key");
-      else if (places.has(cluster)) refuse(`is already in ${places.get(cluster)}, which applies`);
-      else if (places.size >= mostRemoteClusters)
-        refuse(`the limit of ${mostRemoteClusters} remote clusters is reached`);
+      const reject = (why: string): void => void problems.push(`${place}: ${why}`);
+      if (cluster === ownCluster) reject("is the ID of the control plane's own cluster; choose another key");
+      else if (places.has(cluster)) reject(`is already in ${places.get(cluster)}, which applies`);
+      else if (places.size >= maxRemoteClusters) reject(`the limit of ${maxRemoteClusters} remote clusters is reached`);
       else {
         places.set(cluster, place);
         try {
           clusters.set(cluster, namedCluster({ cluster, secret: keyOf(secret), place }, data[cluster]));
         } catch (error) {
           refused.add(cluster);
-          refuse(messageOf(error).replace(`${place}: `, ''));
+          reject(messageOf(error).replace(`${place}: `, ''));
         }
       }
     }
@@ -65,15 +64,15 @@ export function namedClusters(secrets: Iterable<KubernetesObject>, ownCluster: s
   return { clusters, refused, problems };
 }
 
-/** @throws Error that names no value */
+/** @throws Error without any value of the kubeconfig */
 function namedCluster(where: Pick<NamedCluster, 'cluster' | 'secret' | 'place'>, value: unknown): NamedCluster {
   if (typeof value !== 'string' || value === '')
     throw reasonError('API_CREDENTIALS_INVALID', 'must be a kubeconfig, is empty');
-  // Four characters are three bytes.
+  // Four base64 characters are three bytes.
   if (value.length > (maxKubeconfigBytes / 3) * 4)
     throw reasonError('API_CREDENTIALS_INVALID', `must have at most ${maxKubeconfigBytes} bytes`);
   const text = Buffer.from(value, 'base64').toString('utf8');
-  // Its author may neither run programs here nor read files of ours.
+  // The author of the Secret may neither run programs nor read files of this machine.
   const access = kubeconfigAccess(text, { path: where.place, isTrusted: false });
   return { ...where, digest: hash('sha256', text), access };
 }

@@ -7,7 +7,7 @@ import {
 import { configKeyText } from '../../model/config/config.ts';
 import type { CredentialIndex } from '../../model/push-context/credential-index.ts';
 
-/** @param credentials of the last context; `undefined` before there is any */
+/** @param credentials of the last push context; `undefined` before the first */
 export function credentialDatesWithEffects(credentials: () => CredentialIndex | undefined) {
   return credentialDatesMachine.provide({
     actors: {
@@ -16,7 +16,7 @@ export function credentialDatesWithEffects(credentials: () => CredentialIndex | 
   });
 }
 
-/** Secrets whose revocation lists must be checked again by now, and when the next one must be. */
+/** Secrets whose revocation lists are due for a check, and the time until the next one. */
 export function compareDates(credentials: CredentialIndex | undefined, now: Date): CredentialDates {
   const dates: CredentialDates = { due: [], nextInMs: null };
   for (const { config, lists } of credentials?.withRevocationLists() ?? []) {

@@ -21,7 +21,7 @@ function secret(name: string, from: number, to: number): Config<Secret> {
   return { kind: 'Secret', namespace: 'shop', name, spec: { data: {}, stringData } } as unknown as Config<Secret>;
 }
 
-it('a list that becomes valid or expires makes its Secret due, and is checked again without a change of the Secret', () => {
+it('a revocation list that becomes valid or expires makes its Secret due, and is checked again without a change of the Secret', () => {
   const secrets = [secret('later', 5, 60), secret('expiring', -5, 10), secret('lasting', -5, 600)];
   const objects = { Secret: secrets, ConfigMap: [] };
   const index = new CredentialIndex(objects, undefined, now);
@@ -38,11 +38,11 @@ it('a list that becomes valid or expires makes its Secret due, and is checked ag
   expect(compareDates(expired, minutes(10))).toEqual({ due: [], nextInMs: 50 * 60_000 });
   const [problem] = expired.revocationLists(secrets[1]!)!.problems;
   expect(problem).toMatchObject({ code: 'REVOCATION_LIST_EXPIRED', message: expect.stringContaining('expired on') });
-  // What has not reached a date is not checked again.
+  // Unchanged until its next date.
   expect(expired.revocationLists(secrets[2]!)).toBe(index.revocationLists(secrets[2]!));
 });
 
-it('nothing is due before there is a context, or without revocation lists', () => {
+it('no Secret is due before the first push context, or without revocation lists', () => {
   expect(compareDates(undefined, now)).toEqual({ due: [], nextInMs: null });
   expect(compareDates(givenMesh('').context.credentials, now)).toEqual({ due: [], nextInMs: null });
 });

@@ -1,4 +1,4 @@
-/** Secrets for proxies: the actors that know which service account may receive them, and when their dates must be checked again. */
+/** Secrets for proxies: actors that review which service accounts may receive them, and that check their dates. */
 import type { CredentialIndex } from '../../model/push-context/credential-index.ts';
 import { credentialDatesWithEffects } from './credential-dates.effects.ts';
 import { secretAccessWithEffects } from './secret-access.effects.ts';
@@ -7,7 +7,7 @@ import type { SecretAccess } from './secret-access.ts';
 export interface SecretsParts {
   /** `undefined` if no cluster is configured. */
   readonly access: SecretAccess | undefined;
-  /** Credentials of the last context; `undefined` before there is one. */
+  /** Credentials of the last push context; `undefined` before the first. */
   readonly credentials: () => CredentialIndex | undefined;
 }
 

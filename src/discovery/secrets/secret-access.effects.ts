@@ -13,6 +13,6 @@ export function secretAccessWithEffects(access: SecretAccess) {
       ),
       accessReview: accessReviewWithEffects(access),
     },
-    actions: { adopt: (_, { account, allowed }) => access.adopt(account, allowed) },
+    actions: { adopt: (_, { account, allowed }) => access.setAllowed(account, allowed) },
   });
 }

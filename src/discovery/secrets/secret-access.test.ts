@@ -8,40 +8,40 @@ function given() {
     server: { request: () => Promise.reject(new Error('nobody asks')) },
     log,
   });
-  const told: { accounts: string[] } = { accounts: [] };
+  const reported: { accounts: string[] } = { accounts: [] };
   access.watch((accounts) => {
-    told.accounts = accounts;
+    reported.accounts = accounts;
   });
-  return { access, told, warnings };
+  return { access, reported, warnings };
 }
 
-it('whose proxies ask for Secrets is asked about, for as long as they do', () => {
-  const { access, told } = given();
+it('accounts are reviewed as long as their proxies request Secrets', () => {
+  const { access, reported } = given();
   const [one, other] = [access.enter('shop/gateway'), access.enter('shop/gateway')];
-  expect([told.accounts, one.isAllowed, one.isDecided]).toEqual([['shop/gateway'], false, false]);
-  access.adopt('shop/gateway', true);
+  expect([reported.accounts, one.isAllowed, one.isDecided]).toEqual([['shop/gateway'], false, false]);
+  access.setAllowed('shop/gateway', true);
   expect([one.isAllowed, other.isAllowed, other.isDecided]).toEqual([true, true, true]);
   one.leave();
   expect(other.isAllowed).toBe(true);
   other.leave();
-  expect(told.accounts).toEqual([]);
-  access.adopt('shop/gateway', true);
-  expect(access.enter('shop/gateway')).toMatchObject({ isAllowed: false, isAnswered: false });
-  access.adopt('shop/gateway', false);
-  expect(access.enter('shop/gateway')).toMatchObject({ isAllowed: false, isAnswered: true });
+  expect(reported.accounts).toEqual([]);
+  access.setAllowed('shop/gateway', true);
+  expect(access.enter('shop/gateway')).toMatchObject({ isAllowed: false, isDecided: false });
+  access.setAllowed('shop/gateway', false);
+  expect(access.enter('shop/gateway')).toMatchObject({ isAllowed: false, isDecided: true });
 });
 
-it('who has made many accounts in a namespace keeps nobody of another from being asked about', () => {
-  const { access, told, warnings } = given();
+it("many accounts of one namespace do not prevent the review of another namespace's account", () => {
+  const { access, reported, warnings } = given();
   const many = Array.from({ length: 1_200 }, (_, index) => access.enter(`greedy/account-${index}`));
-  expect(told.accounts).toHaveLength(1_000);
-  for (const index of many.keys()) access.adopt(`greedy/account-${index}`, true);
+  expect(reported.accounts).toHaveLength(1_000);
+  for (const index of many.keys()) access.setAllowed(`greedy/account-${index}`, true);
   const late = access.enter('shop/gateway');
-  expect(told.accounts).toHaveLength(1_000);
-  expect(told.accounts).toContain('shop/gateway');
-  access.adopt('shop/gateway', true);
+  expect(reported.accounts).toHaveLength(1_000);
+  expect(reported.accounts).toContain('shop/gateway');
+  access.setAllowed('shop/gateway', true);
   expect(late.isAllowed).toBe(true);
-  // Nobody asks about it any more.
+  // Dropped, because no proxy of the account is connected.
   expect(many.filter(({ isAllowed }) => isAllowed)).toHaveLength(999);
   expect(warnings).toEqual([{ event: 'secretAccess.limitExceeded', level: 'warn', maxAccounts: 1_000 }]);
 });

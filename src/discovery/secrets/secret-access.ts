@@ -1,4 +1,4 @@
-/** Which service accounts may have Secrets, by the word of the API server (spec/discovery.md §8.7, SubjectAccessReview). */
+/** Service accounts that may receive Secrets, as reviewed by the API server (spec/discovery.md §8.7, SubjectAccessReview). */
 import type { AccessAnswer } from '../../../machines/discovery/secrets/access-review.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
@@ -8,24 +8,23 @@ import type { ApiServer } from '../kubernetes/api-server.ts';
 import type { SecretReader, SecretReaders } from '../push/mesh-resources.ts';
 
 /**
- * Each is asked about once a minute: strangers with many accounts must not keep the API server busy. Where there are more, those of
- * a namespace that has few come before those of one that has many: somebody who may make accounts in one namespace keeps nobody of
- * another from being asked about.
+ * Each account is reviewed once a minute, so the number is limited to protect the API server. Beyond it, namespaces with few accounts take
+ * precedence: a tenant that can create accounts in one namespace must not prevent reviews for others.
  */
-const mostAccounts = 1_000;
-const answerMs = 5_000;
+const maxAccounts = 1_000;
+const responseMs = 5_000;
 
 export class SecretAccess implements SecretReaders {
   readonly #server: Pick<ApiServer, 'request'>;
   readonly #log: Pick<Logger, 'warn'>;
-  /** How many proxies of an account ask for Secrets, by namespace and account. */
+  /** Number of proxies that request Secrets, by namespace and account. */
   readonly #proxies = new Map<string, Map<string, number>>();
   #count = 0;
-  /** Those that are asked about. */
-  #wanted: ReadonlySet<string> = new Set();
+  /** Accounts to review. */
+  #toReview: ReadonlySet<string> = new Set();
   readonly #allowed = new Set<string>();
-  /** Those of which the API server has said whether they may. */
-  readonly #answered = new Set<string>();
+  /** Accounts with a completed review. */
+  readonly #reviewed = new Set<string>();
   readonly #watchers = new Set<(accounts: string[]) => void>();
 
   constructor({ server, log }: { server: Pick<ApiServer, 'request'>; log: Pick<Logger, 'warn'> }) {
@@ -37,19 +36,19 @@ export class SecretAccess implements SecretReaders {
     const namespace = namespaceOf(account);
     const accounts = this.#proxies.get(namespace) ?? new Map<string, number>();
     this.#proxies.set(namespace, accounts);
-    const before = accounts.get(account) ?? 0;
-    accounts.set(account, before + 1);
-    if (before === 0) {
+    const previous = accounts.get(account) ?? 0;
+    accounts.set(account, previous + 1);
+    if (previous === 0) {
       this.#count++;
-      if (this.#count === mostAccounts + 1) {
-        this.#log.warn('secretAccess.limitExceeded', { maxAccounts: mostAccounts });
+      if (this.#count === maxAccounts + 1) {
+        this.#log.warn('secretAccess.limitExceeded', { maxAccounts });
       }
-      this.#tell();
+      this.#updateToReview();
     }
-    const [allowed, answered] = [this.#allowed, this.#answered];
+    const [allowed, reviewed] = [this.#allowed, this.#reviewed];
     return {
       get isDecided() {
-        return answered.has(account);
+        return reviewed.has(account);
       },
       get isAllowed() {
         return allowed.has(account);
@@ -58,21 +57,21 @@ export class SecretAccess implements SecretReaders {
     };
   }
 
-  /** Tells whom to ask about, now and whenever they are others. @returns ends it */
+  /** Reports the accounts to review, now and on changes. @returns a function that ends it */
   watch(changed: (accounts: string[]) => void): () => void {
     this.#watchers.add(changed);
-    if (this.#wanted.size > 0) changed([...this.#wanted]);
+    if (this.#toReview.size > 0) changed([...this.#toReview]);
     return () => void this.#watchers.delete(changed);
   }
 
-  /** What the API server has said of an account is in force. */
-  adopt(account: string, allowed: boolean): void {
-    if (this.#wanted.has(account)) this.#answered.add(account);
-    if (allowed && this.#wanted.has(account)) this.#allowed.add(account);
+  /** Applies the result of a review. */
+  setAllowed(account: string, allowed: boolean): void {
+    if (this.#toReview.has(account)) this.#reviewed.add(account);
+    if (allowed && this.#toReview.has(account)) this.#allowed.add(account);
     else this.#allowed.delete(account);
   }
 
-  /** Whether the account may list the Secrets of its namespace. What goes wrong is an answer. */
+  /** Reviews whether the account may list the Secrets of its namespace. Never rejects: a failure is a result. */
   async review(account: string, signal: AbortSignal): Promise<AccessAnswer> {
     const [namespace, name] = account.split('/') as [string, string];
     const spec = {
@@ -82,7 +81,7 @@ export class SecretAccess implements SecretReaders {
     };
     const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec };
     try {
-      const order = { method: 'POST', resource: subjectAccessReviews, body, timeoutMs: answerMs } as const;
+      const order = { method: 'POST', resource: subjectAccessReviews, body, timeoutMs: responseMs } as const;
       const { status } = await this.#server.request(order, signal);
       const { allowed, denied } = isObject(status) ? status : {};
       return { outcome: 'answered', allowed: allowed === true && denied !== true };
@@ -91,12 +90,12 @@ export class SecretAccess implements SecretReaders {
     }
   }
 
-  #tell(): void {
-    this.#wanted = new Set(fairly([...this.#proxies.values()].slice(0, mostAccounts)));
-    // Of whom nobody is asked any more, what was said once does not hold for ever.
-    for (const accounts of [this.#allowed, this.#answered])
-      for (const account of accounts) if (!this.#wanted.has(account)) accounts.delete(account);
-    for (const changed of this.#watchers) changed([...this.#wanted]);
+  #updateToReview(): void {
+    this.#toReview = new Set(selectFairly([...this.#proxies.values()].slice(0, maxAccounts)));
+    // Results of accounts that are no longer reviewed must not be kept.
+    for (const accounts of [this.#allowed, this.#reviewed])
+      for (const account of accounts) if (!this.#toReview.has(account)) accounts.delete(account);
+    for (const changed of this.#watchers) changed([...this.#toReview]);
   }
 
   #leave(account: string): void {
@@ -111,7 +110,7 @@ export class SecretAccess implements SecretReaders {
     accounts.delete(account);
     if (accounts.size === 0) this.#proxies.delete(namespace);
     this.#count--;
-    this.#tell();
+    this.#updateToReview();
   }
 }
 
@@ -119,14 +118,14 @@ function namespaceOf(account: string): string {
   return account.slice(0, account.indexOf('/'));
 }
 
-/** Of each namespace its first, then of each its second, until there are enough. */
-function fairly(namespaces: readonly ReadonlyMap<string, unknown>[]): string[] {
+/** Takes the first account of each namespace, then the second, up to the limit. */
+function selectFairly(namespaces: readonly ReadonlyMap<string, unknown>[]): string[] {
   let rest = namespaces.map((accounts) => accounts.keys());
   const taken: string[] = [];
-  while (rest.length > 0 && taken.length < mostAccounts) {
+  while (rest.length > 0 && taken.length < maxAccounts) {
     rest = rest.filter((accounts) => {
       const { done, value } = accounts.next();
-      if (done !== true && taken.length < mostAccounts) taken.push(value);
+      if (done !== true && taken.length < maxAccounts) taken.push(value);
       return done !== true;
     });
   }

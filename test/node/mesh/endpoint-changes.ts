@@ -1,13 +1,13 @@
 /** What a node reports about the endpoints of a Service while a test runs, for the message of a test whose requests failed. */
-import type { Resource } from '../../../src/discovery/kubernetes/api-resource.ts';
+import type { ApiResource } from '../../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../../src/discovery/kubernetes/api-server.ts';
 import type { RunningNode } from '../start-node.ts';
 
-const slices: Resource = {
+const slices: ApiResource = {
   ...{ group: 'discovery.k8s.io', version: 'v1' },
   ...{ kind: 'EndpointSlice', plural: 'endpointslices', namespaced: true },
 };
-const events: Resource = { group: '', version: 'v1', kind: 'Event', plural: 'events', namespaced: true };
+const events: ApiResource = { group: '', version: 'v1', kind: 'Event', plural: 'events', namespaced: true };
 /** Longer than a test. */
 const timeoutSeconds = 3_600;
 const maxLines = 2_000;
@@ -25,7 +25,7 @@ export class EndpointChanges {
   constructor({ cluster }: RunningNode, service: string) {
     const { admin, namespace } = cluster;
     const { signal } = this.#ending;
-    const watch = (resource: Resource, selection: object, describe: (object: KubernetesObject) => string): void => {
+    const watch = (resource: ApiResource, selection: object, describe: (object: KubernetesObject) => string): void => {
       admin
         .watch(
           resource,

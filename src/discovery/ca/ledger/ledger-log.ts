@@ -8,7 +8,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { openRegularFile } from '../../../runtime/files/bounded-file.ts';
 import { makeFolder } from '../../../runtime/files/make-folder.ts';
 import { replaceFileSync } from '../../../runtime/files/replace-file.ts';
-import { isGone } from '../../config/files/directory-walk.ts';
+import { isMissingPath } from '../../config/files/directory-walk.ts';
 import type { LedgerLine, WorkloadLedger } from './workload-ledger.ts';
 
 const pieceBytes = 1024 * 1024;
@@ -42,7 +42,7 @@ export class LedgerLog {
         }
       }
     } catch (error) {
-      if (!isGone(error)) throw error;
+      if (!isMissingPath(error)) throw error;
     }
     this.#rewrite(ledger, now);
     return unreadable;

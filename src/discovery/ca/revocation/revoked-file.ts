@@ -7,7 +7,7 @@ import { statSync } from 'node:fs';
 import { messageOf } from '../../../runtime/errors.ts';
 import { readBoundedText } from '../../../runtime/files/bounded-file.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
-import { isGone } from '../../config/files/directory-walk.ts';
+import { isMissingPath } from '../../config/files/directory-walk.ts';
 
 export interface Revoked {
   readonly tokens: ReadonlySet<string>;
@@ -97,7 +97,7 @@ function stampOf(file: string): string | undefined {
     const { ino, size, ctimeNs } = statSync(file, { bigint: true });
     return `${ino} ${size} ${ctimeNs}`;
   } catch (error) {
-    if (isGone(error)) return undefined;
+    if (isMissingPath(error)) return undefined;
     throw error;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * What a set of files defines: the object in force of each key, and all that is wrong. Kept up file by file, so that a
- * change of one costs what that one holds; what comes out is the same as if all files had been read together.
+ * The objects that a set of files defines and the problems found in them. Files are updated one at a time: an update costs what the file contains,
+ * and the result equals that of reading all files together.
  */
 import { type Config, compareText, configKeyText, type StandsFor } from '../../../model/config/config.ts';
 import { repetition } from '../../../model/config/config-file.ts';
@@ -9,57 +9,57 @@ import type { Steps } from '../../../runtime/turns.ts';
 import { ConfigSnapshot } from '../snapshots/config-snapshot.ts';
 import { compareWalked, walkKeyOf } from './directory-walk.ts';
 
-/** What one file says; of a file that cannot be read, problems alone. */
+/** Content of one file. A file that cannot be read has only problems. */
 export interface FileContent {
   readonly configs: readonly Config[];
   readonly problems: readonly Problem[];
-  /** What is in force in the place of objects that were refused. */
+  /** Placeholders that apply instead of rejected objects. */
   readonly standIns?: readonly Config[];
 }
 
 export class ConfigDefinitions {
   readonly #files = new Map<string, FileContent>();
-  /** All objects of each key, in the order of their files and of their places there; the first is in force. */
+  /** All objects of each key, in file order and then position. The first one applies. */
   readonly #byKey = new Map<string, readonly Config[]>();
-  /** What is to stand in force where there is no valid object, and no earlier one: by key, in the order of the files. */
-  readonly #standIns = new Map<string, readonly Config[]>();
-  /** The same by the keys of the objects that they stand for, in the order of the files. */
-  readonly #standInsOf = new Map<string, readonly Config[]>();
+  /** Placeholders by key, in file order. They apply where there is neither a valid object nor an earlier version. */
+  readonly #placeholders = new Map<string, readonly Config[]>();
+  /** Placeholders by the key of the object that they replace, in file order. */
+  readonly #placeholdersOf = new Map<string, readonly Config[]>();
   /** Keys with more than one object. */
   readonly #repeated = new Set<string>();
-  /** Files with problems of their own, and what they are sorted by. */
-  readonly #troubled = new Map<string, string>();
-  /** Keys that no file has anything for, in force with what they had: the last good object, or what stood in for one. */
+  /** Files that have problems, with their sort key. */
+  readonly #filesWithProblems = new Map<string, string>();
+  /** Keys that no file defines and that keep their last valid object or its placeholder. */
   #kept: ReadonlySet<string> = new Set();
   #touched = new Set<string>();
   #snapshot = ConfigSnapshot.empty;
   #problems: readonly Problem[] = [];
-  /** What of the last good objects is kept, by those problems. */
+  /** Which last valid objects are kept, derived from `#problems`. */
   #lastGood: LastGood = { isKept: () => false, isOfUnread: () => false };
   #problemsAreStale = false;
 
-  /** The objects in force, as of the last {@link conclude}. */
+  /** The objects that apply, as of the last {@link conclude}. */
   get snapshot(): ConfigSnapshot {
     return this.#snapshot;
   }
 
-  /** Everything that is wrong, as of the last {@link conclude}: mistakes of files in the order of the files, then repetitions. */
+  /** All problems as of the last {@link conclude}: errors of files in file order, then repetitions. */
   get problems(): readonly Problem[] {
     return this.#problems;
   }
 
-  /** @param content undefined: the file is gone */
+  /** @param content `undefined` if the file was removed */
   put(file: string, content: FileContent | undefined): void {
     const old = this.#files.get(file);
     if (old === content) return;
     if (content === undefined) this.#files.delete(file);
     else this.#files.set(file, content);
     this.#replaceObjects(file, old?.configs ?? [], content?.configs ?? []);
-    this.#replaceStandIns(file, old?.standIns ?? [], content?.standIns ?? []);
+    this.#replacePlaceholders(file, old?.standIns ?? [], content?.standIns ?? []);
     const isTroubled = content !== undefined && content.problems.length > 0;
-    if (isTroubled || this.#troubled.has(file)) this.#problemsAreStale = true;
-    if (isTroubled) this.#troubled.set(file, walkKeyOf(file));
-    else this.#troubled.delete(file);
+    if (isTroubled || this.#filesWithProblems.has(file)) this.#problemsAreStale = true;
+    if (isTroubled) this.#filesWithProblems.set(file, walkKeyOf(file));
+    else this.#filesWithProblems.delete(file);
   }
 
   #replaceObjects(file: string, old: readonly Config[], now: readonly Config[]): void {
@@ -73,32 +73,32 @@ export class ConfigDefinitions {
         this.#byKey.get(key)!.filter((other) => other !== config),
       );
     }
-    // A file may have the same objects in another order: that matters only for a key which it repeats.
+    // A file may list the same objects in another order. The order matters only for a key that it repeats.
     for (const config of now) {
       const key = configKeyText(config);
-      const others = this.#byKey.get(key) ?? [];
-      if (known.has(config) && others.length === 1) continue;
-      const elsewhere = others.filter((other) => other.source?.file !== file);
-      const here = others.length === elsewhere.length ? [config] : now.filter((other) => isOfKey(other, key));
+      const ofKey = this.#byKey.get(key) ?? [];
+      if (known.has(config) && ofKey.length === 1) continue;
+      const elsewhere = ofKey.filter((other) => other.source?.file !== file);
+      const here = ofKey.length === elsewhere.length ? [config] : now.filter((other) => isOfKey(other, key));
       this.#define(key, elsewhere.length === 0 ? here : [...elsewhere, ...here].sort(bySource));
     }
   }
 
-  #replaceStandIns(file: string, old: readonly Config[], now: readonly Config[]): void {
+  #replacePlaceholders(file: string, old: readonly Config[], now: readonly Config[]): void {
     for (const key of new Set([...old, ...now].map((config) => configKeyText(config)))) {
-      const elsewhere = (this.#standIns.get(key) ?? []).filter(({ source }) => source?.file !== file);
+      const elsewhere = (this.#placeholders.get(key) ?? []).filter(({ source }) => source?.file !== file);
       const here = now.filter((config) => isOfKey(config, key));
       const all = [...elsewhere, ...here].sort(bySource);
-      if (all.length === 0) this.#standIns.delete(key);
-      else this.#standIns.set(key, all);
+      if (all.length === 0) this.#placeholders.delete(key);
+      else this.#placeholders.set(key, all);
       this.#touched.add(key);
     }
     for (const object of new Set([...old, ...now].map(objectOf))) {
       if (object === undefined) continue;
-      const elsewhere = (this.#standInsOf.get(object) ?? []).filter(({ source }) => source?.file !== file);
+      const elsewhere = (this.#placeholdersOf.get(object) ?? []).filter(({ source }) => source?.file !== file);
       const all = [...elsewhere, ...now.filter((config) => objectOf(config) === object)].sort(bySource);
-      if (all.length === 0) this.#standInsOf.delete(object);
-      else this.#standInsOf.set(object, all);
+      if (all.length === 0) this.#placeholdersOf.delete(object);
+      else this.#placeholdersOf.set(object, all);
       this.#touched.add(object);
       this.#problemsAreStale = true;
     }
@@ -108,22 +108,22 @@ export class ConfigDefinitions {
     if (configs.length === 0) this.#byKey.delete(key);
     else this.#byKey.set(key, configs);
     this.#touched.add(key);
-    if (configs.length > 1 || this.#repeated.has(key) || this.#standInsOf.has(key)) this.#problemsAreStale = true;
+    if (configs.length > 1 || this.#repeated.has(key) || this.#placeholdersOf.has(key)) this.#problemsAreStale = true;
     if (configs.length > 1) this.#repeated.add(key);
     else this.#repeated.delete(key);
   }
 
   /**
-   * Brings snapshot and problems up to what was put; both are as they were until it is done. Answers the keys of all
-   * objects that may be others. Nothing is to be put meanwhile.
+   * Updates snapshot and problems from all files that were put. Both keep their old values until it completes, and no file may be put before. Returns
+   * the keys of all objects that may have changed.
    */
   *conclude(): Steps<ReadonlySet<string>> {
     const isStale = this.#problemsAreStale;
     const problems = isStale ? yield* this.#collectProblems() : this.#problems;
     if (isStale) this.#lastGood = yield* lastGoodBy(problems);
     const lastGood = this.#lastGood;
-    // Whether something stands in depends on what else is kept, too; what is kept depends on what is wrong.
-    const candidates = new Set([...this.#touched, ...(isStale ? this.#kept : []), ...this.#standIns.keys()]);
+    // Whether a placeholder applies depends on which objects are kept, and that depends on the problems.
+    const candidates = new Set([...this.#touched, ...(isStale ? this.#kept : []), ...this.#placeholders.keys()]);
     const edits = new Map<string, Config | undefined>();
     const kept = new Set(this.#kept);
     const open: string[] = [];
@@ -131,15 +131,15 @@ export class ConfigDefinitions {
       yield;
       kept.delete(key);
       const [valid] = this.#byKey.get(key) ?? [];
-      const before = this.#snapshot.byKey.get(key);
-      const refused = this.#refusedBefore(key, valid);
+      const current = this.#snapshot.byKey.get(key);
+      const refused = this.#rejectedBefore(key, valid);
       if (valid !== undefined && refused === undefined) edits.set(key, valid);
-      // Where another file has the object too, what was in force may be that one's.
+      // If another file also defines the object, the current one may be from that file.
       else if (
-        before !== undefined &&
-        isWritten(before) &&
-        lastGood.isKept(key, before) &&
-        (refused === undefined || before.source?.file === refused.source?.file)
+        current !== undefined &&
+        isWritten(current) &&
+        lastGood.isKept(key, current) &&
+        (refused === undefined || current.source?.file === refused.source?.file)
       ) {
         kept.add(key);
       } else open.push(key);
@@ -147,10 +147,10 @@ export class ConfigDefinitions {
     const isThere = open.length === 0 ? () => false : this.#presence(kept);
     for (const key of open) {
       yield;
-      const before = this.#snapshot.byKey.get(key);
-      const standIn = this.#standInOf(key, isThere);
-      // What cannot be read says nothing new.
-      const isUnread = before?.standsFor !== undefined && lastGood.isOfUnread(before);
+      const current = this.#snapshot.byKey.get(key);
+      const standIn = this.#placeholderOf(key, isThere);
+      // An unreadable file does not change what applied before.
+      const isUnread = current?.standsFor !== undefined && lastGood.isOfUnread(current);
       if (standIn === undefined && isUnread) kept.add(key);
       else edits.set(key, standIn);
     }
@@ -165,18 +165,18 @@ export class ConfigDefinitions {
 
   *#collectProblems(): Steps<readonly Problem[]> {
     const problems: Problem[] = [];
-    const files = [...this.#troubled].map(([file, key]) => ({ file, key }));
+    const files = [...this.#filesWithProblems].map(([file, key]) => ({ file, key }));
     for (const { file } of files.sort((a, b) => compareText(a.key, b.key))) {
       for (const problem of this.#files.get(file)!.problems) problems.push(problem);
       yield;
     }
     const repeated: { problem: Problem; key: string }[] = [];
-    for (const key of new Set([...this.#repeated, ...this.#standInsOf.keys()])) {
+    for (const key of new Set([...this.#repeated, ...this.#placeholdersOf.keys()])) {
       yield;
-      const [first, ...others] = this.#byKey.get(key) ?? [];
+      const [first, ...duplicates] = this.#byKey.get(key) ?? [];
       if (first === undefined) continue;
-      const refused = this.#refusedBefore(key, first);
-      for (const config of refused === undefined ? others : [first, ...others]) {
+      const refused = this.#rejectedBefore(key, first);
+      for (const config of refused === undefined ? duplicates : [first, ...duplicates]) {
         const [problem] = repetition(config, refused ?? first);
         if (problem !== undefined) repeated.push({ problem, key: walkKeyOf(problem.file) });
       }
@@ -186,23 +186,24 @@ export class ConfigDefinitions {
     return problems;
   }
 
-  /** The one that was refused and is defined before the valid ones, if there are any: of several the first counts. */
-  #refusedBefore(object: string, valid = this.#byKey.get(object)?.[0]): Config | undefined {
-    const standIns = this.#standInsOf.get(object);
+  /** The first rejected object that precedes the valid ones, if any. */
+  #rejectedBefore(object: string, valid = this.#byKey.get(object)?.[0]): Config | undefined {
+    const standIns = this.#placeholdersOf.get(object);
     if (standIns === undefined || valid === undefined) return undefined;
-    return standIns.find((standIn) => comesBefore(standIn, valid));
+    return standIns.find((standIn) => precedes(standIn, valid));
   }
 
-  /** The widest of those that could. */
-  #standInOf(key: string, isThere: (standsFor: StandsFor, file: string) => boolean): Config | undefined {
-    const all = (this.#standIns.get(key) ?? []).filter(({ source, standsFor }) => !isThere(standsFor!, source!.file));
+  /** The placeholder with the widest scope. */
+  #placeholderOf(key: string, isThere: (standsFor: StandsFor, file: string) => boolean): Config | undefined {
+    const all = (this.#placeholders.get(key) ?? []).filter(
+      ({ source, standsFor }) => !isThere(standsFor!, source!.file),
+    );
     return all.find(({ standsFor }) => standsFor?.isScopeKnown === false) ?? all[0];
   }
 
   /**
-   * Whether an object that was refused is in force all the same: as a valid one of another place, or as an earlier version.
-   * Where nobody can tell which object it was, it may be one of the same file and kind that is kept. What stands in for
-   * one, and is kept from before, is no version of any.
+   * Reports whether a rejected object still applies, as a valid object of another file or as an earlier version. If the rejected object's key is
+   * unknown, a kept object of the same file and kind may be that version. A kept placeholder is not a version of any object.
    */
   #presence(kept: ReadonlySet<string>): (standsFor: StandsFor, file: string) => boolean {
     const versions = [...kept].map((key) => this.#snapshot.byKey.get(key)!).filter(isWritten);
@@ -210,15 +211,12 @@ export class ConfigDefinitions {
     return ({ kind, key }, file) => {
       if (key === undefined) return ofFiles.has(`${kind} ${file}`);
       const text = configKeyText(key);
-      return kept.has(text) || (this.#byKey.has(text) && this.#refusedBefore(text) === undefined);
+      return kept.has(text) || (this.#byKey.has(text) && this.#rejectedBefore(text) === undefined);
     };
   }
 }
 
-/**
- * Whether an object that was in force and that no file defines now stays in force: one that an error names, and, where
- * an error cannot tell what it is about, those of its file.
- */
+/** Which objects that no file defines now are kept: those that an error names, and all of a file that has an error without a key. */
 interface LastGood {
   isKept(key: string, config: Config): boolean;
   isOfUnread(config: Config): boolean;
@@ -241,12 +239,12 @@ function isWritten({ standsFor }: Config): boolean {
   return standsFor === undefined;
 }
 
-/** The key of the object that was refused, where that can be told. */
+/** The key of the rejected object, if known. */
 function objectOf({ standsFor }: Config): string | undefined {
   return standsFor?.key && configKeyText(standsFor.key);
 }
 
-function comesBefore({ source: one }: Config, { source: other }: Config): boolean {
+function precedes({ source: one }: Config, { source: other }: Config): boolean {
   const order = compareWalked(one?.file ?? '', other?.file ?? '');
   return order < 0 || (order === 0 && (one?.line ?? 0) < (other?.line ?? 0));
 }
@@ -255,7 +253,7 @@ function isOfKey(config: Config, key: string): boolean {
   return configKeyText(config) === key;
 }
 
-/** Order by source. Objects of one file keep their order: sorting is stable. */
+/** Sorting is stable, so objects of one file keep their order. */
 function bySource(a: Config, b: Config): number {
   return compareWalked(a.source?.file ?? '', b.source?.file ?? '');
 }

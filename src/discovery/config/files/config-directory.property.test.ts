@@ -1,4 +1,4 @@
-/** Reading only what is said to have changed gives what reading everything gives. */
+/** Incremental reading of changed paths gives the same result as reading all files. */
 import {
   chmodSync,
   mkdirSync,
@@ -33,7 +33,7 @@ const names = [
   '..data/a.yaml',
 ];
 
-/** Few names in few files: most objects are defined twice sooner or later. */
+/** Few names in few files, so that most objects are defined twice. */
 const document = fc
   .record({
     name: fc.constantFrom('x', 'y', 'z'),
@@ -57,27 +57,27 @@ const text = fc.array(document, { maxLength: 3 }).map((documents) => documents.j
 
 const name = fc.constantFrom(...names);
 
-type Deed = (root: string) => string[];
+type FileChange = (root: string) => string[];
 
-/** Does it, and answers the paths that a watch would report. */
-const deed: fc.Arbitrary<Deed> = fc.oneof(
+/** Changes files and returns the paths that a watch would report. */
+const fileChange: fc.Arbitrary<FileChange> = fc.oneof(
   {
     weight: 8,
     arbitrary: fc.record({ file: name, content: text }).map(
-      ({ file, content }): Deed =>
+      ({ file, content }): FileChange =>
         (root) => {
           const path = join(root, file);
-          const made = mkdirSync(dirname(path), { recursive: true });
+          const created = mkdirSync(dirname(path), { recursive: true });
           rmSync(path, { recursive: true, force: true });
           writeFileSync(path, content);
-          return [path, ...(made === undefined ? [] : [made])];
+          return [path, ...(created === undefined ? [] : [created])];
         },
     ),
   },
   {
     weight: 3,
     arbitrary: name.map(
-      (file): Deed =>
+      (file): FileChange =>
         (root) => {
           rmSync(join(root, file), { recursive: true, force: true });
           return [join(root, file)];
@@ -87,19 +87,19 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
   {
     weight: 2,
     arbitrary: fc.record({ from: name, to: name }).map(
-      ({ from, to }): Deed =>
+      ({ from, to }): FileChange =>
         (root) => {
-          const made = mkdirSync(dirname(join(root, to)), { recursive: true });
+          const created = mkdirSync(dirname(join(root, to)), { recursive: true });
           try {
             renameSync(join(root, from), join(root, to));
           } catch {
-            return made === undefined ? [] : [made];
+            return created === undefined ? [] : [created];
           }
-          return [join(root, from), join(root, to), ...(made === undefined ? [] : [made])];
+          return [join(root, from), join(root, to), ...(created === undefined ? [] : [created])];
         },
     ),
   },
-  fc.constantFrom<Deed>(
+  fc.constantFrom<FileChange>(
     (root) => {
       rmSync(join(root, 'b'), { recursive: true, force: true });
       return [join(root, 'b')];
@@ -131,9 +131,9 @@ function keyTextOf(key: ConfigKey | undefined): string {
   return key === undefined ? '' : configKeyText(key);
 }
 
-/** What a reading gives, done in the plainest way: everything, every time. */
+/** Reference implementation: reads everything each time. */
 class PlainReading {
-  #before = new Map<string, Config>();
+  #previous = new Map<string, Config>();
   #problems = new Map<string, string>();
 
   async read(root: string) {
@@ -142,7 +142,7 @@ class PlainReading {
     const contents = files.map(({ path }) => {
       return readConfigFile(path, readFileSync(path, 'utf8'), { creationTimestamp: 0 });
     });
-    // The first of each key counts, refused or not.
+    // The first object of each key applies, rejected or not.
     const refused = new Map<string, Config>();
     const isDefined = new Set<string>();
     const repetitions: Problem[] = [];
@@ -166,7 +166,7 @@ class PlainReading {
     const named = new Set(errors.flatMap(({ key }) => (key === undefined ? [] : configKeyText(key))));
     const bad = new Set(errors.filter(({ key }) => key === undefined).map(({ file }) => file));
     const now = new Map(valid.configs.map((config) => [configKeyText(config), config]));
-    const kept = [...this.#before].filter(
+    const kept = [...this.#previous].filter(
       ([key, { standsFor, source }]) =>
         standsFor === undefined &&
         !now.has(key) &&
@@ -179,7 +179,7 @@ class PlainReading {
         ? kept.some(([, { kind, source: from }]) => kind === standsFor!.kind && from?.file === source?.file)
         : now.has(configKeyText(standsFor!.key));
     const standIns = contents.flatMap((content) => content.standIns).filter((config) => !isThere(config));
-    const unread = [...this.#before.values()].filter(({ standsFor, source }) => standsFor && bad.has(source!.file));
+    const unread = [...this.#previous.values()].filter(({ standsFor, source }) => standsFor && bad.has(source!.file));
     const widest = standIns.toSorted((a, b) => Number(a.standsFor!.isScopeKnown) - Number(b.standsFor!.isScopeKnown));
     for (const config of [...widest, ...unread]) {
       const key = configKeyText(config);
@@ -188,12 +188,12 @@ class PlainReading {
     const known = this.#problems;
     this.#problems = new Map(problems.map((problem) => [problemText(problem), problem.file]));
     const still = new Set(this.#problems.values());
-    const before = new ConfigSnapshot([...this.#before.values()]);
-    this.#before = now;
+    const previous = new ConfigSnapshot([...this.#previous.values()]);
+    this.#previous = now;
     const snapshot = new ConfigSnapshot([...now.values()]);
     return {
       snapshot,
-      changes: snapshot.changesSince(before),
+      changes: snapshot.changesSince(previous),
       version: snapshot.version,
       problemCount: problems.length,
       problems: problems.map(problemText).filter((one) => !known.has(one)),
@@ -202,41 +202,44 @@ class PlainReading {
   }
 }
 
-it('reads single files to the same end as everything', async () => {
+it('reads single changed files with the same result as reading all files', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.array(deed, { minLength: 1, maxLength: 3 }), { maxLength: 12 }), async (batches) => {
-      const root = mkdtempSync(join(tmpdir(), 'chartpilot-config-property-'));
-      try {
-        const directory = new ConfigDirectory(root);
-        const plain = new PlainReading();
-        for (const deeds of [[], ...batches]) {
-          const paths = deeds.flatMap((one) => one(root));
-          const expected = await plain.read(root);
-          const reading = await directory.read(paths);
-          if (reading.outcome !== 'read') throw new Error('missing');
-          expect(new Map(directory.snapshot.byKey)).toEqual(new Map(expected.snapshot.byKey));
-          expect(directory.snapshot.set).toEqual(expected.snapshot.set);
-          expect(reading.version).toBe(expected.version);
-          expect(reading.changes).toEqual(expected.changes);
-          expect(reading.problemCount).toBe(expected.problemCount);
-          expect(reading.recovered).toEqual(expected.recovered);
-          const told = reading.problems.map(fullProblemText);
-          const withoutColumn = expected.problems.map((one) =>
-            one.replace(/:(\d+):\d+: /, ':$1: ').replace(/ \[\w+\]$/, ''),
-          );
-          expect(told.map((one) => one.replace(/:(\d+): /, ': ')).sort()).toEqual(
-            withoutColumn.map((one) => one.replace(/:(\d+): /, ': ')).sort(),
-          );
-          const { snapshot } = directory;
-          const again = await directory.read();
-          expect(again).toMatchObject({ outcome: 'read', version: reading.version, problems: [], recovered: [] });
-          expect(again).toHaveProperty('changes', []);
-          expect(new Map(directory.snapshot.byKey)).toEqual(new Map(snapshot.byKey));
+    fc.asyncProperty(
+      fc.array(fc.array(fileChange, { minLength: 1, maxLength: 3 }), { maxLength: 12 }),
+      async (batches) => {
+        const root = mkdtempSync(join(tmpdir(), 'chartpilot-config-property-'));
+        try {
+          const directory = new ConfigDirectory(root);
+          const plain = new PlainReading();
+          for (const changeSets of [[], ...batches]) {
+            const paths = changeSets.flatMap((one) => one(root));
+            const expected = await plain.read(root);
+            const reading = await directory.read(paths);
+            if (reading.outcome !== 'read') throw new Error('missing');
+            expect(new Map(directory.snapshot.byKey)).toEqual(new Map(expected.snapshot.byKey));
+            expect(directory.snapshot.set).toEqual(expected.snapshot.set);
+            expect(reading.version).toBe(expected.version);
+            expect(reading.changes).toEqual(expected.changes);
+            expect(reading.problemCount).toBe(expected.problemCount);
+            expect(reading.recovered).toEqual(expected.recovered);
+            const messages = reading.problems.map(fullProblemText);
+            const withoutColumn = expected.problems.map((one) =>
+              one.replace(/:(\d+):\d+: /, ':$1: ').replace(/ \[\w+\]$/, ''),
+            );
+            expect(messages.map((one) => one.replace(/:(\d+): /, ': ')).sort()).toEqual(
+              withoutColumn.map((one) => one.replace(/:(\d+): /, ': ')).sort(),
+            );
+            const { snapshot } = directory;
+            const again = await directory.read();
+            expect(again).toMatchObject({ outcome: 'read', version: reading.version, problems: [], recovered: [] });
+            expect(again).toHaveProperty('changes', []);
+            expect(new Map(directory.snapshot.byKey)).toEqual(new Map(snapshot.byKey));
+          }
+        } finally {
+          rmSync(root, { recursive: true, force: true });
         }
-      } finally {
-        rmSync(root, { recursive: true, force: true });
-      }
-    }),
+      },
+    ),
     { numRuns: 100 },
   );
 });

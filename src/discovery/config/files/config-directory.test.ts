@@ -21,7 +21,7 @@ function write(name: string, text: string): void {
   writeFileSync(join(root, name), text);
 }
 
-/** A virtual service that sends everything to one host. */
+/** A VirtualService that routes everything to one host. */
 function route(name: string, host: string, extra = ''): string {
   return `apiVersion: networking.istio.io/v1
 kind: VirtualService
@@ -58,7 +58,7 @@ describe('ConfigDirectory', () => {
     expect(problems).toEqual([]);
   });
 
-  it('reports once that files are ignored because of the end of their names, until they are renamed', async () => {
+  it('reports ignored files once because of their extension, until they are renamed', async () => {
     write('a.yaml', route('a', 'x.com'));
     expect((await read()).problems).toEqual([]);
     write('b.YAML', route('b', 'x.com'));
@@ -71,7 +71,7 @@ describe('ConfigDirectory', () => {
     expect(keys()).toEqual(['VirtualService/shop/a', 'VirtualService/shop/b']);
   });
 
-  it('says what was added, updated and deleted', async () => {
+  it('reports added, updated and deleted objects', async () => {
     write('a.yaml', route('a', 'x.com'));
     write('b.yaml', route('b', 'x.com'));
     await read();
@@ -85,7 +85,7 @@ describe('ConfigDirectory', () => {
     ]);
   });
 
-  it('says nothing when a file is written again with the same content, or an object moves to another file', async () => {
+  it('reports no change when a file is rewritten with the same content or an object moves to another file', async () => {
     write('a.yaml', route('a', 'x.com'));
     const first = await read();
     write('a.yaml', `# a comment\n${route('a', 'x.com')}`);
@@ -94,7 +94,7 @@ describe('ConfigDirectory', () => {
     expect(await read()).toMatchObject({ changes: [], version: first.version });
   });
 
-  it('does not care for labels that have nothing to do with the mesh', async () => {
+  it('ignores labels that do not affect the mesh', async () => {
     write('a.yaml', route('a', 'x.com', ', labels: {team: one}'));
     await read();
     write('a.yaml', route('a', 'x.com', ', labels: {team: two}'));
@@ -103,7 +103,7 @@ describe('ConfigDirectory', () => {
     expect((await read()).changes).toEqual([{ key: 'VirtualService/shop/a', event: 'update' }]);
   });
 
-  it('keeps the last good object in force when it becomes invalid, and takes up the others of its file', async () => {
+  it('keeps the last valid object when it becomes invalid, and applies the other objects of its file', async () => {
     write('a.yaml', `${route('a', 'x.com')}---\n${route('b', 'x.com')}`);
     await read();
     write('a.yaml', `${route('a', 'y.com').replace('route:', 'roote:')}---\n${route('b', 'y.com')}`);
@@ -120,7 +120,7 @@ describe('ConfigDirectory', () => {
     expect([hostOf('a'), hostOf('b')]).toEqual(['x.com', 'y.com']);
   });
 
-  it('keeps everything of a file in force that cannot be parsed', async () => {
+  it('keeps all objects of a file that cannot be parsed', async () => {
     write('a.yaml', `${route('a', 'x.com')}---\n${route('b', 'x.com')}`);
     await read();
     write('a.yaml', 'spec: {hosts: [');
@@ -130,7 +130,7 @@ describe('ConfigDirectory', () => {
     expect(keys()).toEqual(['VirtualService/shop/a', 'VirtualService/shop/b']);
   });
 
-  it('reports a problem once, and that it is gone', async () => {
+  it('reports a problem once, and reports when it is resolved', async () => {
     write('a.yaml', 'spec: {hosts: [');
     expect((await read()).problems.length).toBeGreaterThan(0);
     write('b.yaml', route('b', 'x.com'));
@@ -139,7 +139,7 @@ describe('ConfigDirectory', () => {
     expect(await read()).toMatchObject({ problems: [], problemCount: 0, recovered: [join(root, 'a.yaml')] });
   });
 
-  it('deletes the objects of a file that is removed, also of a broken one', async () => {
+  it('deletes the objects of a removed file, also of an invalid one', async () => {
     write('a.yaml', route('a', 'x.com'));
     await read();
     write('a.yaml', 'spec: {hosts: [');
@@ -148,7 +148,7 @@ describe('ConfigDirectory', () => {
     expect((await read()).changes).toEqual([{ key: 'VirtualService/shop/a', event: 'delete' }]);
   });
 
-  it('keeps the first of two objects with the same key, and says where it is', async () => {
+  it('keeps the first of two objects with the same key, and reports its location', async () => {
     write('a.yaml', route('a', 'x.com'));
     write('b.yaml', route('a', 'y.com'));
     expect((await read()).problems).toMatchObject([
@@ -160,7 +160,7 @@ describe('ConfigDirectory', () => {
     expect(hostOf('a')).toBe('y.com');
   });
 
-  it('keeps everything in force when the directory is gone', async () => {
+  it('keeps all objects when the directory is removed', async () => {
     write('a.yaml', route('a', 'x.com'));
     await read();
     rmSync(root, { recursive: true });
@@ -176,7 +176,7 @@ describe('ConfigDirectory', () => {
     expect(keys()).toEqual(['VirtualService/shop/a']);
   });
 
-  it('reports a file in place of the directory as such', async () => {
+  it('reports a file at the path of the directory as a problem', async () => {
     rmSync(root, { recursive: true });
     writeFileSync(root, '');
     expect(await directory.read()).toMatchObject({
@@ -185,7 +185,7 @@ describe('ConfigDirectory', () => {
     });
   });
 
-  it('reads through the links of a Kubernetes mount, each object once', async () => {
+  it('follows the links of a Kubernetes volume mount and reads each object once', async () => {
     write('..v1/a.yaml', route('a', 'x.com'));
     symlinkSync('..v1', join(root, '..data'));
     symlinkSync('..data/a.yaml', join(root, 'a.yaml'));
@@ -196,7 +196,7 @@ describe('ConfigDirectory', () => {
     expect((await read()).changes).toEqual([{ key: 'VirtualService/shop/a', event: 'update' }]);
   });
 
-  it('has the objects of one version while Kubernetes switches the mount', async () => {
+  it('reads the objects of a single version while Kubernetes switches the mount', async () => {
     const names = Array.from({ length: 20 }, (_, number) => `a${number}`);
     const versions = ['one.test', 'two.test', 'three.test'].map((host) =>
       Object.fromEntries(names.map((name) => [`${name}.yaml`, route(name, host)])),
@@ -204,7 +204,7 @@ describe('ConfigDirectory', () => {
     const mount = await switchedMount(root, versions, 60);
     const seen = new Set<string>();
     try {
-      // On a busy machine the other process may switch nothing for sixty readings.
+      // On a busy machine the other process may not switch the link during sixty readings.
       for (let i = 0; i < 60 || seen.size < 2; i++) {
         await directory.read();
         const specs = [...directory.snapshot.byKey.values()].map(({ spec }) => JSON.stringify(spec));
@@ -217,7 +217,7 @@ describe('ConfigDirectory', () => {
     }
   });
 
-  it('is not led in circles by links', async () => {
+  it('terminates when links form a cycle', async () => {
     write('sub/a.yaml', route('a', 'x.com'));
     symlinkSync(root, join(root, 'sub/loop'));
     expect(await read()).toMatchObject({ objects: 1, problems: [] });
@@ -226,18 +226,18 @@ describe('ConfigDirectory', () => {
   it('parses one file when one of three thousand changed', async () => {
     for (let i = 0; i < 3_000; i++) write(`${i}.yaml`, route(`r${i}`, 'x.com'));
     await read();
-    const before = directory.snapshot.byKey.get('VirtualService/shop/r7');
+    const previous = directory.snapshot.byKey.get('VirtualService/shop/r7');
     write('8.yaml', route('r8', 'y.com'));
     const start = process.threadCpuUsage();
     const { changes } = await read();
     const { user, system } = process.threadCpuUsage(start);
     expect(user + system).toBeLessThan(1_000_000);
     expect(changes).toEqual([{ key: 'VirtualService/shop/r8', event: 'update' }]);
-    expect(directory.snapshot.byKey.get('VirtualService/shop/r7')).toBe(before);
+    expect(directory.snapshot.byKey.get('VirtualService/shop/r7')).toBe(previous);
   });
 
-  // Found by the property: what stood in for x was taken for an earlier version of y, for b/c.yaml has had both.
-  it('keeps attributing a refused object to its first file when nothing changes', async () => {
+  // Found by the property test: the placeholder of x was taken for an earlier version of y, because b/c.yaml had contained both.
+  it('keeps attributing a rejected object to its first file when nothing changes', async () => {
     const brokenPolicy = (name: string): string =>
       `spec: [apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: ${name}}\n`;
     const filesInForce = (): unknown[] =>
@@ -260,8 +260,8 @@ describe('ConfigDirectory', () => {
     expect(directory.snapshot).toBe(snapshot);
   });
 
-  // Found by the property: the first in the order of reading was named.
-  it('says that the first refused definition in the order of the files counts, whichever was read first', async () => {
+  // Found by the property test: the first file in reading order was named.
+  it('applies the first rejected definition in file order, whatever the reading order', async () => {
     const policy = (rules: string): string =>
       `apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: x}\nspec: {rules: ${rules}}\n`;
     write('b.yaml', policy('"?"'));

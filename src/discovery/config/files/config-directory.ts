@@ -20,70 +20,66 @@ import {
   configNames,
   type FoundFile,
   fingerprintOf,
+  isAlmostConfigName,
   isConfigName,
-  isGone,
   isHidden,
-  isNearlyConfigName,
-  RefusedTrees,
+  isMissingPath,
+  RejectedTrees,
   TooManyEntries,
   type Walk,
   walk,
 } from './directory-walk.ts';
 import { watchDirectory } from './directory-watch.ts';
 
-/** What a reading brought, with what became of each object. */
+/** Result of a reading, with the change of each object. */
 export type DirectoryReading =
   | (Extract<ConfigReading, { outcome: 'read' }> & Extract<SourceReading, { outcome: 'read' }>)
   | Extract<ConfigReading, { outcome: 'missing' }>;
 
-/** A file as it was read, and how to tell whether it is still the same. */
+/** A file as it was read, with a fingerprint that detects changes. */
 interface KnownFile {
   readonly fingerprint: string;
   readonly size: number;
   readonly content: ConfigFile;
 }
 
-/** Stands for the fingerprint of what may be a directory, which is looked at again when everything is. */
-const foundByWalking = '';
+/** Fingerprint of a path that may be a directory. It is checked only when all files are read. */
+const unknownFingerprint = '';
 
-/** Files that are tried again by themselves; beyond that they are looked at when all files are. */
-const mostTriedAgain = 16;
+/** Unreadable files that are retried with each reading. Further ones are retried when all files are read. */
+const maxRetriedFiles = 16;
 
-/**
- * Objects that say no creation time of their own are all of the same age: what is served depends on the files alone, not
- * on when this process first saw them.
- */
+/** Objects without a creation time have the same age, so that the result depends on the files and not on when this process first read them. */
 const unknownAge = 0;
 
-/** Readings until one counts during which Kubernetes switched a mounted directory. */
+/** Maximum number of attempts to read a directory while Kubernetes switches its mount. */
 const maxReadings = 10;
 
-/** More files than this changed together: looking at all of them is no dearer, and misses nothing. */
-const mostSingleFiles = 256;
+/** If more files change together, reading all of them costs no more and misses nothing. */
+const maxSingleFiles = 256;
 
 /**
- * Reads the directory, again and again, and keeps what is in force: the valid objects, and for each one that is not valid
- * any more the last good one. Only files that are said to have changed are looked at; all are, where that could miss
- * something. A file that did not change is not opened again.
+ * Reads the directory repeatedly and keeps the objects that apply: the valid ones, and the last valid version of each one that became invalid. It
+ * reads only the changed files, and all of them where that could miss a change. An unchanged file is not opened again.
  */
 export class ConfigDirectory implements ConfigSource {
   readonly path: string;
   readonly #limits: ConfigLimits;
   readonly #files = new Map<string, KnownFile>();
-  /** Bytes of all files that were read. */
+  /** Total size of all files read. */
   #bytes = 0;
   readonly #definitions = new ConfigDefinitions();
   #directories: ReadonlySet<string> = new Set();
-  /** Files and directories that could not be read. With a fingerprint: a file that cannot be as long as it is that one. */
+  /** Files and directories that could not be read. A file with a fingerprint is not retried until the fingerprint changes. */
   readonly #unreadable = new Map<string, string | undefined>();
-  /** Directories that were refused: they are looked at again when everything is inspected. */
-  readonly #refused = new RefusedTrees();
+  /** Rejected directory trees. They are checked again at the next full inspection. */
+  readonly #rejectedTrees = new RejectedTrees();
   #hasLinks = false;
-  /** The first file that is ignored for the end of its name; empty: there is none. */
+  /** The first file that is ignored because of its extension; empty if no file is ignored. */
   #ignored = '';
-  /** Targets of Kubernetes' links when the files behind them were read last. */
+  /** Targets of the Kubernetes links at the time when the files behind them were last read. */
   #versions: ReadonlyMap<string, string> = new Map();
-  /** What is known of the files is complete: no reading broke off. */
+  /** `false` after an interrupted reading. */
   #isComplete = false;
   /** Text of each known problem → its file. */
   #problems: ReadonlyMap<string, string> = new Map();
@@ -94,12 +90,11 @@ export class ConfigDirectory implements ConfigSource {
     this.#limits = limits;
   }
 
-  /** The current objects. */
   get snapshot(): ConfigSnapshot {
     return this.#definitions.snapshot;
   }
 
-  /** Files with something in them that nobody can tell what it is, each with the first reason. */
+  /** Files with content that could not be identified, each with the first reason. */
   get unreadable(): ReadonlyMap<string, string> {
     const unknown = this.#definitions.problems.filter(
       ({ severity, key, standIn }) => severity === 'error' && key === undefined && standIn === undefined,
@@ -107,19 +102,19 @@ export class ConfigDirectory implements ConfigSource {
     return new Map(unknown.map(({ file, message }): [string, string] => [file, message]).reverse());
   }
 
-  /** OptionErrors and warnings in all. */
+  /** Number of errors and warnings. */
   get problemCount(): number {
     return this.#definitions.problems.length;
   }
 
   watch(handlers: WatchHandlers): StopWatching {
-    return watchDirectory(this.path, handlers, this.#limits, () => this.#refused.forget());
+    return watchDirectory(this.path, handlers, this.#limits, () => this.#rejectedTrees.forget());
   }
 
   /**
-   * Brings the snapshot up to date. Not to be called again before it has answered.
+   * Updates the snapshot. Must not be called again before it returns.
    *
-   * @param paths where something happened; none: everywhere
+   * @param paths changed paths; if empty, everything is read
    */
   async read(paths: readonly string[] = []): Promise<DirectoryReading> {
     const singly = this.#isSwitched() ? undefined : this.#filesToRead(paths);
@@ -135,30 +130,30 @@ export class ConfigDirectory implements ConfigSource {
   }
 
   /**
-   * The files to look at, or undefined for all. A path is enough when it is a file's and nothing else can have changed
-   * with it: not where directories come and go, nor where something hidden may be what a link leads to.
+   * The files to read, or `undefined` for all. A path can be read alone if it is a file and no other path can have changed with it. This excludes
+   * added and removed directories, and hidden files that a link may lead to.
    */
   #filesToRead(paths: readonly string[]): readonly string[] | undefined {
-    if (!this.#isComplete || paths.length === 0 || paths.length > mostSingleFiles) return undefined;
+    if (!this.#isComplete || paths.length === 0 || paths.length > maxSingleFiles) return undefined;
     const tried = [...this.#unreadable].filter(([, fingerprint]) => fingerprint === undefined);
-    const files = new Set(tried.slice(0, mostTriedAgain).map(([path]) => path));
+    const files = new Set(tried.slice(0, maxRetriedFiles).map(([path]) => path));
     for (const path of new Set(paths.map((one) => resolve(one)))) {
-      if (this.#isElsewhere(path)) {
+      if (this.#isHiddenPath(path)) {
         if (this.#hasLinks) return undefined;
         continue;
       }
-      if (this.#refused.has(path)) continue;
+      if (this.#rejectedTrees.has(path)) continue;
       if (!this.#directories.has(dirname(path)) || this.#directories.has(path)) return undefined;
-      if (this.#unreadable.get(path) === foundByWalking) return undefined;
+      if (this.#unreadable.get(path) === unknownFingerprint) return undefined;
       if (!isFileOrNothing(path)) return undefined;
-      if (isNearlyConfigName(path)) return undefined;
+      if (isAlmostConfigName(path)) return undefined;
       if (isConfigName(path)) files.add(path);
     }
     return [...files];
   }
 
-  /** Hidden, or in something hidden: nothing of ours as long as there are no links. */
-  #isElsewhere(path: string): boolean {
+  /** A hidden path, or one in a hidden directory. It contains no configuration unless a link leads to it. */
+  #isHiddenPath(path: string): boolean {
     if (!path.startsWith(`${this.path}/`)) return false;
     return path
       .slice(this.path.length + 1)
@@ -166,7 +161,7 @@ export class ConfigDirectory implements ConfigSource {
       .some(isHidden);
   }
 
-  /** Kubernetes may switch a mounted ConfigMap while its files are read: half of the old one and half of the new one is no configuration. */
+  /** Kubernetes may switch a mounted ConfigMap while its files are read. A mixture of both versions must not be applied. */
   async #readOneVersion(turns: Turns): Promise<DirectoryReading | undefined> {
     for (let attempt = 1; ; attempt++) {
       this.#versions = this.#mountedVersions();
@@ -175,13 +170,13 @@ export class ConfigDirectory implements ConfigSource {
     }
   }
 
-  /** Whether a mounted ConfigMap is another one than when its files were read last. */
+  /** Reports whether a mounted ConfigMap was switched since its files were read. */
   #isSwitched(): boolean {
     const now = this.#mountedVersions();
     return now.size !== this.#versions.size || [...now].some(([link, target]) => this.#versions.get(link) !== target);
   }
 
-  /** Targets of the links `..data` by their paths. A mounted directory has links to its files. */
+  /** Targets of the `..data` links by path. Each mounted directory has one. */
   #mountedVersions(): ReadonlyMap<string, string> {
     const directories = this.#hasLinks ? new Set([this.path, ...this.#directories]) : [this.path];
     const versions = new Map<string, string>();
@@ -196,17 +191,17 @@ export class ConfigDirectory implements ConfigSource {
   async #readAll(turns: Turns): Promise<DirectoryReading | undefined> {
     let found: Awaited<ReturnType<typeof walk>>;
     try {
-      found = await walk(this.path, this.#limits, turns, this.#refused);
+      found = await walk(this.path, this.#limits, turns, this.#rejectedTrees);
     } catch (error) {
-      // The directory has more than anybody can look at: the reading fails as a whole, and is tried again.
+      // The directory exceeds the entry limit. The reading fails and is retried.
       if (error instanceof TooManyEntries) throw error;
-      const what = isSystemError(error, 'ENOENT') ? 'the configuration directory does not exist' : fileErrorOf(error);
+      const reason = isSystemError(error, 'ENOENT') ? 'the configuration directory does not exist' : fileErrorOf(error);
       const problem = toConfigProblem({
         severity: 'error',
         code: 'CONFIG_SOURCE_UNREADABLE',
         file: this.path,
         line: 0,
-        message: `${what} → create a directory that this user may read, or correct the setting that names it`,
+        message: `${reason} → create a directory that this user may read, or correct the setting that names it`,
       });
       return { outcome: 'missing', problems: [problem] };
     }
@@ -223,12 +218,12 @@ export class ConfigDirectory implements ConfigSource {
       const known = this.#files.get(file.path)?.fingerprint ?? this.#unreadable.get(file.path);
       if (known !== file.fingerprint) await this.#readFile(file, turns);
     }
-    for (const [path, error] of found.failures) this.#fail(path, error, foundByWalking);
+    for (const [path, error] of found.failures) this.#fail(path, error, unknownFingerprint);
     this.#setIgnored(found.ignored);
     return undefined;
   }
 
-  /** Of files that may have been meant, the first is reported. */
+  /** Reports the first of the files that look like configuration but are ignored. */
   #setIgnored({ count, first }: Walk['ignored']): void {
     if (this.#ignored !== first) this.#definitions.put(this.#ignored, undefined);
     this.#ignored = first;
@@ -244,7 +239,7 @@ export class ConfigDirectory implements ConfigSource {
       const stats = lstatSync(path);
       await this.#readFile({ path, fingerprint: fingerprintOf(stats), size: stats.size }, turns);
     } catch (error) {
-      if (isGone(error)) this.#forget(path);
+      if (isMissingPath(error)) this.#forget(path);
       else this.#fail(path, error);
     }
   }
@@ -255,11 +250,11 @@ export class ConfigDirectory implements ConfigSource {
     try {
       const { maxFileBytes } = this.#limits;
       if (size > maxFileBytes) throw new FileTooLarge(size, maxFileBytes);
-      this.#checkRoom(size - (known?.size ?? 0));
+      this.#checkTotalBytes(size - (known?.size ?? 0));
       text = readBoundedText(path, maxFileBytes);
     } catch (error) {
-      // Gone since it was found: as if it had not been found.
-      if (isGone(error)) this.#forget(path);
+      // Removed since it was found.
+      if (isMissingPath(error)) this.#forget(path);
       else this.#fail(path, error, error instanceof FileTooLarge ? fingerprint : undefined);
       return;
     }
@@ -270,7 +265,7 @@ export class ConfigDirectory implements ConfigSource {
     this.#definitions.put(path, content);
   }
 
-  #checkRoom(more: number): void {
+  #checkTotalBytes(more: number): void {
     const { maxBytes } = this.#limits;
     if (more > 0 && this.#bytes + more > maxBytes)
       throw new Error(
@@ -290,7 +285,7 @@ export class ConfigDirectory implements ConfigSource {
     this.#definitions.put(path, undefined);
   }
 
-  /** What cannot be read says nothing: its objects stay in force as the last good ones, those of a directory as they are. */
+  /** The objects of an unreadable file keep their last valid version, and those of an unreadable directory are unchanged. */
   #fail(path: string, error: unknown, fingerprint?: string): void {
     const problem: Problem = {
       ...{ severity: 'error', code: 'CONFIG_SOURCE_UNREADABLE' },
@@ -302,23 +297,23 @@ export class ConfigDirectory implements ConfigSource {
   }
 
   *#conclude(): Steps<DirectoryReading> {
-    const before = this.snapshot;
+    const previousSnapshot = this.snapshot;
     const touched = yield* this.#definitions.conclude();
     const { snapshot, problems } = this.#definitions;
-    const changes = yield* snapshot.comparing(before, touched);
+    const changes = yield* snapshot.comparing(previousSnapshot, touched);
     return {
       outcome: 'read',
       version: snapshot.version,
       objects: snapshot.byKey.size,
       changes,
       touched,
-      ...(yield* this.#tellProblems(problems, snapshot)),
+      ...(yield* this.#reportProblems(problems, snapshot)),
       problemCount: problems.length,
     };
   }
 
-  /** Those that were not there the last time, and the files that have none any more. */
-  *#tellProblems(
+  /** Problems that are new since the last reading, and files whose problems are all resolved. */
+  *#reportProblems(
     problems: readonly Problem[],
     { byKey }: ConfigSnapshot,
   ): Steps<Pick<DirectoryReading & { outcome: 'read' }, 'problems' | 'recovered'>> {
@@ -340,7 +335,7 @@ export class ConfigDirectory implements ConfigSource {
   }
 }
 
-/** Whether a file can be looked at by itself. */
+/** Reports whether a path can be read alone. */
 function isFileOrNothing(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? true;
@@ -349,7 +344,7 @@ function isFileOrNothing(path: string): boolean {
   }
 }
 
-/** Whether a path is in one of some directories. */
+/** Reports whether a path is in one of the directories. */
 function isBelow(path: string, directories: ReadonlyMap<string, unknown>): boolean {
   if (directories.size === 0) return false;
   for (let at = dirname(path); basename(at) !== ''; at = dirname(at)) if (directories.has(at)) return true;

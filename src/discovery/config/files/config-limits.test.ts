@@ -1,4 +1,4 @@
-/** What is not configuration, or too much of it, costs what it may cost, and takes nothing from what is. */
+/** Limits of configuration directories. Content beyond a limit is rejected and does not affect other content. */
 import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
@@ -53,8 +53,8 @@ async function read(
 const limited = (limits: Partial<typeof defaultConfigLimits>): ConfigDirectory =>
   new ConfigDirectory(root, { ...defaultConfigLimits, ...limits });
 
-describe('a file that is too large', () => {
-  it('is refused with its size and what to do; what was in force of it stays', async () => {
+describe('a configuration file that is too large', () => {
+  it('is rejected with its size and a remedy, and its last valid content applies', async () => {
     write('a.yaml', entry('a'));
     write('b.yaml', entry('b'));
     const directory = limited({ maxFileBytes: 1_000 });
@@ -71,14 +71,14 @@ describe('a file that is too large', () => {
     expect(namesIn(directory)).toEqual(['a3', 'b2']);
   });
 
-  it('is not read, whatever its size: nobody has so much memory', async () => {
+  it('is not read, whatever its size, so that it cannot exhaust memory', async () => {
     write('a.yaml', '');
     truncateSync(join(root, 'a.yaml'), 2 ** 40);
     const { problems } = await read(limited({}));
     expect(problems[0]?.message).toMatch(/1099511627776 bytes, the limit .* is 8388608:/);
   });
 
-  it('is one too many when all of them have too many bytes; another takes its room when it goes', async () => {
+  it('is rejected if all files together exceed the limit, and accepted when another file is removed', async () => {
     for (const name of ['a', 'b', 'c']) write(`${name}.yaml`, `${entry(name)}# ${'x'.repeat(500)}\n`);
     const directory = limited({ maxBytes: 1_400 });
     const { problems } = await read(directory);
@@ -92,23 +92,23 @@ describe('a file that is too large', () => {
   });
 });
 
-describe('what is no file', () => {
+describe('a path that is no regular file', () => {
   it.each([
     ['a named pipe', (path: string) => void execFileSync('mkfifo', [path])],
     ['one of a kernel file system', (path: string) => symlinkSync('/proc/kmsg', path)],
     ['a device', (path: string) => symlinkSync('/dev/zero', path)],
-  ])('is not read: %s', async (what, make) => {
+  ])('is not read: %s', async (kind, make) => {
     write('a.yaml', entry('a'));
     const directory = limited({});
     await read(directory);
     rmSync(join(root, 'a.yaml'));
     make(join(root, 'a.yaml'));
-    expect((await read(directory)).problems[0]?.message).toContain(`must be a regular file, is ${what}`);
+    expect((await read(directory)).problems[0]?.message).toContain(`must be a regular file, is ${kind}`);
     expect(namesIn(directory)).toEqual(['a']);
   });
 });
 
-describe('a tree that is too large', () => {
+describe('a directory tree that is too large', () => {
   const maxEntries = 200;
 
   function makeTree(): string {
@@ -121,7 +121,7 @@ describe('a tree that is too large', () => {
     return tree;
   }
 
-  it('is a problem of the link that leads to it; all else is read, and read on', async () => {
+  it('is a problem of the link that leads to it, and all other files are read', async () => {
     write('a.yaml', entry('a'));
     symlinkSync(makeTree(), join(root, '0-first'));
     const directory = limited({ maxEntries });
@@ -136,13 +136,13 @@ describe('a tree that is too large', () => {
     expect(await read(directory, '0-first')).toMatchObject({ recovered: [join(root, '0-first')] });
   });
 
-  /** What is deep in it goes: it would not be too large any more. */
+  /** Removes directories until the tree is within the limit. */
   function thinOut(tree: string): void {
     for (let i = 1; i < 7; i++)
       for (const name of readdirSync(join(tree, String(i)))) rmSync(join(tree, String(i), name));
   }
 
-  it('is not walked again by each reading of everything, until its root changes', async () => {
+  it('is not walked again by each full reading until its root changes', async () => {
     write('a.yaml', entry('a'));
     const tree = makeTree();
     symlinkSync(tree, join(root, '0-first'));
@@ -151,7 +151,7 @@ describe('a tree that is too large', () => {
     thinOut(tree);
     write('a.yaml', entry('b'));
     await read(directory);
-    // It would have been seen to have room.
+    // A new walk would have found that the tree fits.
     expect(namesIn(directory)).toEqual(['b']);
     expect([...directory.unreadable.keys()]).toEqual([join(root, '0-first')]);
     writeFileSync(join(tree, 'new.txt'), '');
@@ -159,7 +159,7 @@ describe('a tree that is too large', () => {
     expect(namesIn(directory)).toEqual(['b', 'found']);
   });
 
-  it('is walked again when the link leads to another one', async () => {
+  it('is walked again when the link leads to another tree', async () => {
     const tree = makeTree();
     symlinkSync(tree, join(root, 'a'));
     const directory = limited({ maxEntries });
@@ -172,21 +172,21 @@ describe('a tree that is too large', () => {
     expect(namesIn(directory)).toEqual(['other']);
   });
 
-  it('is walked again when everything is inspected, which happens each minute', async () => {
+  it('is walked again by the inspection of each minute', async () => {
     const tree = makeTree();
     symlinkSync(tree, join(root, 'a'));
     const directory = limited({ maxEntries });
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     try {
-      const told: string[] = [];
-      const stop = directory.watch({ changed: (path) => void told.push(path), failed: () => {} });
+      const reported: string[] = [];
+      const stop = directory.watch({ changed: (path) => void reported.push(path), failed: () => {} });
       await read(directory);
       thinOut(tree);
       await read(directory);
       expect(namesIn(directory)).toEqual([]);
       vi.advanceTimersByTime(60_000);
       stop();
-      expect(told).toContain(root);
+      expect(reported).toContain(root);
       await directory.read([root]);
       expect(namesIn(directory)).toEqual(['found']);
     } finally {
@@ -194,7 +194,7 @@ describe('a tree that is too large', () => {
     }
   });
 
-  it('makes nobody look at everything when something changes in it', async () => {
+  it('does not cause a full reading when something changes in it', async () => {
     for (const name of ['b', 'c']) write(`${name}.yaml`, entry(name));
     const tree = makeTree();
     symlinkSync(tree, join(root, 'a'));
@@ -206,7 +206,7 @@ describe('a tree that is too large', () => {
     expect(namesIn(directory)).toEqual(['b2', 'c']);
   });
 
-  it('that only has no room because others are too large is walked again, and found when those are not any more', async () => {
+  it('is walked again and read when other trees that used up the limit have shrunk', async () => {
     write('z/a.yaml', entry('a'));
     for (const name of ['b', 'c', 'd']) for (let i = 0; i <= maxEntries; i++) write(`${name}/${i}.txt`, '');
     const directory = limited({ maxEntries });
@@ -216,7 +216,7 @@ describe('a tree that is too large', () => {
     expect([...directory.unreadable.keys()].sort()).toEqual(['b', 'c', 'd'].map((name) => join(root, name)));
   });
 
-  it('takes nothing out of force when it grows', async () => {
+  it('keeps its objects when it grows beyond the limit', async () => {
     write('a.yaml', entry('a'));
     write('sub/b.yaml', entry('b'));
     const directory = limited({ maxEntries });
@@ -229,8 +229,8 @@ describe('a tree that is too large', () => {
     expect(namesIn(directory)).toEqual(['a', 'b']);
   });
 
-  it('may be linked in many places, and in itself: of all of them together so much is looked at', async () => {
-    // Each directory links to the next by two names: 2^40 ways.
+  it('has a total limit when it is linked from many places and from itself', async () => {
+    // Each directory links to the next by two names, which gives 2^40 paths.
     for (let i = 0; i < 40; i++) {
       write(`..hidden/${i}/a.txt`, '');
       for (const name of ['left', 'right'])
@@ -244,7 +244,7 @@ describe('a tree that is too large', () => {
     expect(namesIn(directory)).toEqual(['a']);
   });
 
-  it("is not even looked at when it is the kernel's", async () => {
+  it('is not walked if it is a kernel file system', async () => {
     write('a.yaml', entry('a'));
     symlinkSync('/proc', join(root, 'proc'));
     const directory = limited({});
@@ -272,25 +272,25 @@ describe('a tree that is too large', () => {
     expect(namesIn(directory)).toEqual(['a', 'b']);
   });
 
-  it('is watched as far as may be, says that it is not wholly, and takes nothing from the rest', async () => {
+  it('is watched up to the limit with a warning, and other trees stay watched', async () => {
     write('a.yaml', entry('a'));
     symlinkSync(makeTree(), join(root, '0-first'));
-    const [told, failures]: [Set<string>, unknown[]] = [new Set(), []];
+    const [reported, failures]: [Set<string>, unknown[]] = [new Set(), []];
     const stop = watchDirectory(
       root,
-      { changed: (path) => void told.add(path), failed: (error) => void failures.push(error) },
+      { changed: (path) => void reported.add(path), failed: (error) => void failures.push(error) },
       { ...defaultConfigLimits, maxEntries },
     );
     await eventually('it is told', () => failures.length > 0);
     write('a.yaml', entry('b'));
-    await eventually('the change is seen', () => told.has(join(root, 'a.yaml')));
+    await eventually('the change is seen', () => reported.has(join(root, 'a.yaml')));
     stop();
     expect(failures.map(String)).toEqual([expect.stringContaining('more than 200 entries')]);
   });
 });
 
 describe('one file among many', () => {
-  it('is looked at alone, whatever else there is: links, and what cannot be read', async () => {
+  it('is read alone, even if there are links and unreadable files', async () => {
     for (const name of ['a', 'b', 'c']) write(`${name}.yaml`, entry(name));
     writeFileSync(join(parent, 'linked.yaml'), entry('linked'));
     symlinkSync('../linked.yaml', join(root, 'linked.yaml'));
@@ -300,32 +300,32 @@ describe('one file among many', () => {
     await read(directory);
     write('b.yaml', entry('b2'));
     write('c.yaml', entry('c2'));
-    // A look at all of them would find the other, too.
+    // Reading all files would find the other file too.
     await read(directory, 'b.yaml');
     expect(namesIn(directory)).toEqual(['a', 'b2', 'c', 'linked']);
     await read(directory);
     expect(namesIn(directory)).toEqual(['a', 'b2', 'c2', 'linked']);
   });
 
-  it('is not told by itself when very many change in one turn: the directory is', async () => {
-    const told: string[] = [];
-    const stop = watchDirectory(root, { changed: (path) => void told.push(path), failed: () => {} });
+  it('is not reported by itself when very many change at once: the directory is reported', async () => {
+    const reported: string[] = [];
+    const stop = watchDirectory(root, { changed: (path) => void reported.push(path), failed: () => {} });
     for (let i = 0; i < 2_000; i++) write(`${i}.yaml`, entry(`a${i}`));
-    await eventually('it is told', () => told.includes(root));
+    await eventually('it is told', () => reported.includes(root));
     stop();
-    expect(told.length).toBeLessThan(300);
+    expect(reported.length).toBeLessThan(300);
   });
 
-  it('is found when a directory with very many is moved to where it is watched', async () => {
+  it('is found when a directory with very many files is moved into the watched one', async () => {
     for (let i = 0; i < 500; i++) write(`../stage/${i % 50}/${i}.yaml`, entry(`a${i}`));
-    const told = new Set<string>();
-    const stop = watchDirectory(root, { changed: (path) => void told.add(path), failed: () => {} });
+    const reported = new Set<string>();
+    const stop = watchDirectory(root, { changed: (path) => void reported.add(path), failed: () => {} });
     renameSync(join(parent, 'stage'), join(root, 'moved'));
-    await eventually('the move is seen', () => told.has(join(root, 'moved')));
+    await eventually('the move is seen', () => reported.has(join(root, 'moved')));
     await eventually('what changes in it is seen', () => {
-      // Until all of it is watched, the directory is told.
+      // The directory is reported until all of it is watched.
       write('moved/49/new.yaml', entry('new'));
-      return told.has(join(root, 'moved/49/new.yaml'));
+      return reported.has(join(root, 'moved/49/new.yaml'));
     });
     stop();
   });

@@ -1,19 +1,16 @@
-/** What the files of a source of configuration may be: what goes beyond is refused, and what was in force of it stays. */
+/** Limits of a configuration source. Content beyond them is rejected, and its last valid version applies. */
 import type { Environment } from '../../environment.ts';
 
 export interface ConfigLimits {
-  /** Bytes of one file (PILOT_CONFIG_MAX_FILE_BYTES). */
+  /** Maximum bytes of one file (PILOT_CONFIG_MAX_FILE_BYTES). */
   readonly maxFileBytes: number;
-  /** Bytes of all files (PILOT_CONFIG_MAX_BYTES). */
+  /** Maximum bytes of all files (PILOT_CONFIG_MAX_BYTES). */
   readonly maxBytes: number;
-  /** Names that are looked at in all directories, whatever they are (PILOT_CONFIG_MAX_ENTRIES). */
+  /** Maximum number of directory entries of any kind (PILOT_CONFIG_MAX_ENTRIES). */
   readonly maxEntries: number;
-  /**
-   * Clusters and routes that the objects of one namespace may make sidecars of other namespaces build
-   * (PILOT_MAX_EXPORTED_PER_NAMESPACE).
-   */
+  /** Clusters and routes that the objects of one namespace may add to sidecars of other namespaces (PILOT_MAX_EXPORTED_PER_NAMESPACE). */
   readonly maxExportedPerNamespace: number;
-  /** Likewise, routes at gateways, and paths of Ingresses (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE). */
+  /** Routes that the objects of one namespace may add to gateways, and paths of its Ingresses (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE). */
   readonly maxGatewayRoutesPerNamespace: number;
   /** Endpoints of the services of one namespace (PILOT_MAX_ENDPOINTS_PER_NAMESPACE). */
   readonly maxEndpointsPerNamespace: number;
@@ -22,21 +19,21 @@ export interface ConfigLimits {
 const mebibyte = 1024 * 1024;
 
 export const defaultConfigLimits: ConfigLimits = {
-  // etcd takes objects of at most 1.5 MiB; a file may hold many, and half a second is the longest that one may take.
+  // etcd accepts objects of at most 1.5 MiB. A file may contain many, and reading one must take at most half a second.
   maxFileBytes: 8 * mebibyte,
   maxBytes: 256 * mebibyte,
   maxEntries: 100_000,
-  // Each takes about 300 bytes in each sidecar that is limited by no Sidecar object, and 20 us of each push that adds or removes a service.
+  // Each takes about 300 bytes in each sidecar without a Sidecar object, and 20 us of each push that adds or removes a service.
   maxExportedPerNamespace: 10_000,
   maxGatewayRoutesPerNamespace: 20_000,
-  // Each takes about 100 bytes in each sidecar that is limited by no Sidecar object: 6.5 MB.
+  // Each takes about 100 bytes in each sidecar without a Sidecar object, 6.5 MB in total.
   maxEndpointsPerNamespace: 65_536,
 };
 
-/** Directories in one another. */
-export const deepestDirectory = 32;
+/** Maximum depth of nested directories. */
+export const maxDirectoryDepth = 32;
 
-/** Limits as the environment has them, 1 at least: a limit of 0 would leave no configuration. */
+/** Reads the limits from the environment. Each is at least 1: a limit of 0 would allow no configuration. */
 export function configLimitsOf(from: Environment): ConfigLimits {
   const limits = defaultConfigLimits;
   return {

@@ -5,30 +5,30 @@ import { compareText } from '../../../model/config/config.ts';
 import { isSystemError } from '../../../runtime/errors.ts';
 import { isOfTheKernel, whatElse } from '../../../runtime/files/bounded-file.ts';
 import { Turns } from '../../../runtime/turns.ts';
-import { deepestDirectory, defaultConfigLimits } from './config-limits.ts';
+import { defaultConfigLimits, maxDirectoryDepth } from './config-limits.ts';
 
 export interface FoundFile {
   readonly path: string;
-  /** Tells contents apart, as far as that can be done without reading. */
+  /** Changes with the content, as far as that can be detected without reading it. */
   readonly fingerprint: string;
   /** Size in bytes. */
   readonly size: number;
 }
 
 export interface Walk {
-  /** Files by directory, names in order; those that links lead to come last. */
+  /** Files by directory, sorted by name. Files reached through links come last. */
   readonly files: readonly FoundFile[];
-  /** All that were walked through. */
+  /** All walked directories. */
   readonly directories: ReadonlySet<string>;
-  /** Files and directories that cannot be looked at, or have too much in them, with the reason. */
+  /** Reason by path for files and directories that cannot be read or exceed the entry limit. */
   readonly failures: ReadonlyMap<string, unknown>;
-  /** Files that are not read for the end of their names, as `.YAML`. */
+  /** Files that are ignored because of their extension, such as `.YAML`. */
   readonly ignored: { readonly count: number; readonly first: string };
-  /** Something was reached through a symbolic link: what changes may then be elsewhere. */
+  /** A path was reached through a symbolic link, so its content may change outside the tree. */
   readonly hasLinks: boolean;
 }
 
-/** Hidden ones are not ours: editors' temporary files, Kubernetes' versions. */
+/** Hidden files are ignored: temporary files of editors, and the versions of a Kubernetes mount. */
 export function isHidden(name: string): boolean {
   return name.startsWith('.');
 }
@@ -40,36 +40,35 @@ export function isConfigName(name: string): boolean {
   return extensions.includes(extname(name));
 }
 
-/** May have been meant as configuration: `.YAML`. */
-export function isNearlyConfigName(name: string): boolean {
+/** Reports whether a name was probably meant as configuration, such as `a.YAML`. */
+export function isAlmostConfigName(name: string): boolean {
   return extensions.includes(extname(name).toLowerCase()) && !isConfigName(name);
 }
 
-/** Names of files that are read. */
 export const configNames = '*.yaml, *.yml and *.json';
 
-/** There is nothing at a path, or what was on the way to it is no directory any more. */
-export function isGone(error: unknown): boolean {
+/** There is nothing at the path, or one of its parents is no directory. */
+export function isMissingPath(error: unknown): boolean {
   return isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR');
 }
 
-/** A text that differs for another file, another size or another time of any change. */
+/** Differs if the file is another one, or its size or any of its times changed. */
 export function fingerprintOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string {
   return `${dev}:${ino}:${size}:${mtimeMs}:${ctimeMs}`;
 }
 
 /**
- * Finds files at any depth. Throws when the directory itself cannot be read, or has too many names. A link may lead
- * anywhere; what it leads to is a failure of the link when it has more names than are left of the limit, so that the rest
- * is found all the same.
+ * Finds files at any depth. A link may lead anywhere. If its target has more entries than the remaining limit, the link is reported as a failure and
+ * the rest is still found.
  *
- * @param refused trees that are not walked again as long as they are known in it; those that are too large come into it
+ * @param refused known trees that are too large and must not be walked; updated by this call
+ * @throws if the directory cannot be read or has too many entries
  */
 export async function walk(
   directory: string,
   { maxEntries } = defaultConfigLimits,
   turns = new Turns(),
-  refused = new RefusedTrees(),
+  refused = new RejectedTrees(),
 ): Promise<Walk> {
   const walker = new Walker(maxEntries, turns, refused);
   await walker.walk(directory);
@@ -78,27 +77,26 @@ export async function walk(
 }
 
 /**
- * Trees that had too many names, by the directory or link that leads there: to find that out again costs as much as
- * all that may be there. It holds until they are forgotten, or their root is not what it was: another directory, or names in
- * it that came or went. What changes further below is not seen.
+ * Trees with too many entries, by the directory or link that leads to them. Walking such a tree again would cost the whole entry limit. A tree is
+ * skipped until it is forgotten or its root directory changes. Changes further below are not detected.
  */
-export class RefusedTrees {
+export class RejectedTrees {
   readonly #trees = new Map<string, { readonly fingerprint: string; readonly error: TooManyEntries }>();
 
-  /** Why the tree at this path is still not to be walked. */
+  /** The reason for which the tree at this path must not be walked yet. */
   reasonFor(path: string): TooManyEntries | undefined {
     const tree = this.#trees.get(path);
     return tree !== undefined && treeFingerprintOf(path) === tree.fingerprint ? tree.error : undefined;
   }
 
-  /** Whether a path is that of such a tree, or is somewhere in it. */
+  /** Reports whether a path is such a tree or is in one. */
   has(path: string): boolean {
     if (this.#trees.size === 0) return false;
     for (let at = path; dirname(at) !== at; at = dirname(at)) if (this.reasonFor(at) !== undefined) return true;
     return false;
   }
 
-  /** @param fingerprint of before it was walked */
+  /** @param fingerprint of the tree before the walk */
   add(path: string, fingerprint: string, error: TooManyEntries): void {
     this.#trees.set(path, { fingerprint, error });
   }
@@ -112,7 +110,7 @@ export class RefusedTrees {
   }
 }
 
-/** Fingerprint of the link, if the path is one, and of the directory itself; empty when there is none. */
+/** Fingerprint of the link, if any, and of the directory; empty if nothing exists. */
 function treeFingerprintOf(path: string): string {
   try {
     return `${fingerprintOf(lstatSync(path))} ${fingerprintOf(statSync(path))}`;
@@ -123,17 +121,17 @@ function treeFingerprintOf(path: string): string {
 
 interface Place {
   readonly path: string;
-  /** Which directories are above it, whatever their names. */
+  /** Identities of the directories above, independent of their names. */
   readonly above: readonly string[];
 }
 
-/** So many names are asked of the file system at once. */
+/** Entries per read of a directory. */
 const entriesAtOnce = 256;
 
 export class TooManyEntries extends Error {
-  constructor(most: number) {
+  constructor(maxEntries: number) {
     super(
-      `exceeds the limit of ${most} entries in all configuration directories: it is ignored, and its last valid content applies; remove other files, or raise PILOT_CONFIG_MAX_ENTRIES`,
+      `exceeds the limit of ${maxEntries} entries in all configuration directories: it is ignored, and its last valid content applies; remove other files, or raise PILOT_CONFIG_MAX_ENTRIES`,
     );
   }
 }
@@ -146,45 +144,45 @@ class Walker implements Walk {
   ignored = { count: 0, first: '' };
   readonly #maxEntries: number;
   readonly #turns: Turns;
-  readonly #refused: RefusedTrees;
-  /** How many names were found. */
+  readonly #rejected: RejectedTrees;
+  /** Number of entries found. */
   #entries = 0;
-  /** How many names were looked at, those of what was given up among them: a thousand links to too much cost no more than two walks. */
-  #looked = 0;
-  /** Links, which come last: what they lead to must not keep what is here from being found. */
+  /** Number of entries visited, including those of rejected trees: a thousand links to large trees cost no more than two walks. */
+  #visited = 0;
+  /** Links are followed last, so that their targets cannot use up the limit for the files here. */
   #links: Place[] = [];
 
-  constructor(maxEntries: number, turns: Turns, refused: RefusedTrees) {
+  constructor(maxEntries: number, turns: Turns, refused: RejectedTrees) {
     this.#maxEntries = maxEntries;
     this.#turns = turns;
-    this.#refused = refused;
+    this.#rejected = refused;
   }
 
   async walk(root: string): Promise<void> {
     await this.#walkDirectory({ path: root, above: [] }, statSync(root));
     for (let link = this.#links.shift(); link !== undefined; link = this.#links.shift()) {
       const { path } = link;
-      await this.#attemptTree(path, () => this.#look(link!, isConfigName(path)));
+      await this.#attemptTree(path, () => this.#visit(link!, isConfigName(path)));
     }
   }
 
-  /** What is known to have too much in it is not walked. */
-  async #attemptTree(path: string, look: () => Promise<void>): Promise<void> {
-    const reason = this.#refused.reasonFor(path);
+  /** Skips a tree that is known to be too large. */
+  async #attemptTree(path: string, visit: () => Promise<void>): Promise<void> {
+    const reason = this.#rejected.reasonFor(path);
     if (reason !== undefined) {
       this.failures.set(path, reason);
       return;
     }
     const fingerprint = treeFingerprintOf(path);
-    await this.#attempt(path, look);
+    await this.#attempt(path, visit);
     const failure = this.failures.get(path);
-    // What others took the room of may be small, and find room the next time, when those are not walked any more.
-    if (failure instanceof TooManyEntries && this.#looked <= 2 * this.#maxEntries)
-      this.#refused.add(path, fingerprint, failure);
+    // A tree that failed because others used up the limit may be small. It is walked again when those are skipped.
+    if (failure instanceof TooManyEntries && this.#visited <= 2 * this.#maxEntries)
+      this.#rejected.add(path, fingerprint, failure);
   }
 
-  /** What has too much in it is as if it had not been looked at. */
-  async #attempt(path: string, look: () => Promise<void>): Promise<void> {
+  /** A tree with too many entries counts as not walked. */
+  async #attempt(path: string, visit: () => Promise<void>): Promise<void> {
     const [files, directories, links, entries] = [
       this.files.length,
       this.directories.size,
@@ -192,10 +190,10 @@ class Walker implements Walk {
       this.#entries,
     ];
     try {
-      await look();
+      await visit();
     } catch (error) {
-      // Gone meanwhile, or a link to nothing: as if it were not there.
-      if (isGone(error)) return;
+      // Removed since it was found, or a dangling link.
+      if (isMissingPath(error)) return;
       if (error instanceof TooManyEntries) {
         this.files = this.files.slice(0, files);
         this.directories = new Set([...this.directories].slice(0, directories));
@@ -209,15 +207,15 @@ class Walker implements Walk {
 
   async #walkDirectory({ path, above }: Place, stats: Stats): Promise<void> {
     const identity = `${stats.dev}:${stats.ino}`;
-    // A link to a directory above would be walked for ever.
+    // A link to a parent directory would be followed forever.
     if (above.includes(identity)) return;
     if (above.length > 0 && isOfTheKernel(path))
       throw new Error(
         'is a directory of a kernel file system such as /proc: it is ignored, and its last valid content applies',
       );
-    if (above.length >= deepestDirectory)
+    if (above.length >= maxDirectoryDepth)
       throw new Error(
-        `is nested in ${deepestDirectory} directories, which is the limit: it is ignored, and its last valid content applies`,
+        `is nested in ${maxDirectoryDepth} directories, which is the limit: it is ignored, and its last valid content applies`,
       );
     const entries = await this.#entriesOf(path);
     this.directories.add(path);
@@ -228,23 +226,23 @@ class Walker implements Walk {
         this.hasLinks = true;
         this.#links.push(below);
       } else if (above.length === 0) {
-        const look = () => this.#look(below, isConfigName(entry.name));
-        await (entry.isDirectory() ? this.#attemptTree(below.path, look) : this.#attempt(below.path, look));
-      } else await this.#lookBelow(below, isConfigName(entry.name));
+        const visitEntry = () => this.#visit(below, isConfigName(entry.name));
+        await (entry.isDirectory() ? this.#attemptTree(below.path, visitEntry) : this.#attempt(below.path, visitEntry));
+      } else await this.#visitBelow(below, isConfigName(entry.name));
     }
   }
 
-  /** What is too much is too much for what is above, too. */
-  async #lookBelow(place: Place, isOurs: boolean): Promise<void> {
+  /** Too many entries in a directory fail its parent too. */
+  async #visitBelow(place: Place, isOurs: boolean): Promise<void> {
     try {
-      await this.#look(place, isOurs);
+      await this.#visit(place, isOurs);
     } catch (error) {
       if (error instanceof TooManyEntries) throw error;
-      if (!isGone(error)) this.failures.set(place.path, error);
+      if (!isMissingPath(error)) this.failures.set(place.path, error);
     }
   }
 
-  async #look(place: Place, isOurs: boolean): Promise<void> {
+  async #visit(place: Place, isOurs: boolean): Promise<void> {
     const stats = statSync(place.path);
     if (stats.isDirectory()) await this.#walkDirectory(place, stats);
     else if (isOurs) {
@@ -254,17 +252,17 @@ class Walker implements Walk {
     }
   }
 
-  /** Names of a directory that are to be looked at, in order. */
+  /** Entries of a directory that may be configuration, sorted by name. */
   async #entriesOf(path: string): Promise<readonly Dirent[]> {
     const entries: Dirent[] = [];
     const directory = opendirSync(path, { bufferSize: entriesAtOnce });
     try {
       for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
-        this.#count();
+        this.#countEntry();
         const isOurs = entry.isDirectory() || entry.isSymbolicLink() || isConfigName(entry.name);
         if (isHidden(entry.name)) continue;
         if (isOurs) entries.push(entry);
-        else if (isNearlyConfigName(entry.name)) {
+        else if (isAlmostConfigName(entry.name)) {
           const { count, first } = this.ignored;
           this.ignored = { count: count + 1, first: first || join(path, entry.name) };
         }
@@ -276,20 +274,20 @@ class Walker implements Walk {
     return entries.sort((a, b) => compareText(a.name, b.name));
   }
 
-  #count(): void {
+  #countEntry(): void {
     this.#entries++;
-    this.#looked++;
-    if (this.#entries > this.#maxEntries || this.#looked > 2 * this.#maxEntries)
+    this.#visited++;
+    if (this.#entries > this.#maxEntries || this.#visited > 2 * this.#maxEntries)
       throw new TooManyEntries(this.#maxEntries);
   }
 }
 
-/** The order of a walk: by the names on the way, not by the letters of the path. */
+/** Order of a walk: compares path segments, not whole paths. */
 export function compareWalked(a: string, b: string): number {
   return compareText(walkKeyOf(a), walkKeyOf(b));
 }
 
-/** Texts in the order of their letters are paths in the order of a walk: no name has a letter before this one. */
+/** Text order of these keys equals walk order, because no name contains a character that sorts before this one. */
 export function walkKeyOf(path: string): string {
   return path.replaceAll('/', '\0');
 }

@@ -1,4 +1,4 @@
-/** What a person or a program does to files, until it is in force: the watch and the reading together, on the real file system. */
+/** Watch and reading together on the real file system: from a change of files until it applies. */
 import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -16,8 +16,8 @@ let parent: string;
 let root: string;
 let directory: ConfigDirectory;
 let stop: StopWatching;
-/** Every path that was told. */
-let told: string[];
+/** All reported paths. */
+let reported: string[];
 let readings: number;
 
 beforeEach(() => {
@@ -31,10 +31,10 @@ afterEach(() => {
   rmSync(parent, { recursive: true, force: true });
 });
 
-/** As the statechart does it: 20 ms from the first of a batch, then the paths of the batch. */
+/** As the chart does: waits 20 ms after the first path of a batch, then reads the batch. */
 function begin(): void {
   directory = new ConfigDirectory(root);
-  told = [];
+  reported = [];
   readings = 0;
   let due: string[] = [];
   let isReading = false;
@@ -50,7 +50,7 @@ function begin(): void {
   };
   stop = watchDirectory(root, {
     changed: (path) => {
-      told.push(path);
+      reported.push(path);
       if (due.length === 0) setTimeout(read, 20);
       due.push(path);
     },
@@ -69,45 +69,44 @@ function write(name: string, text: string): void {
 const address = (name = 'a'): unknown =>
   (directory.snapshot.byKey.get(`WorkloadEntry/shop/${name}`)?.spec as { address?: string } | undefined)?.address;
 
-/** Waits until something holds. */
 async function until(holds: () => boolean): Promise<void> {
   const start = performance.now();
   while (!holds()) {
-    // Nothing is judged by it: a machine that does ten other things is fast enough.
+    // Only a safety limit, long enough for a machine that runs ten other tasks.
     if (performance.now() - start > 90_000) throw new Error('it never came to that');
     await sleep(1);
   }
 }
 
-/** Watched from before the first reading, as the statechart does it. */
+/** Watches before the first reading, as the chart does. */
 async function begun(): Promise<void> {
   begin();
   await directory.read();
 }
 
-/** Switches what is mounted in one step, as Kubernetes does. */
+/** Switches the mount in one step, as Kubernetes does. */
 function mount(version: string, text: string): void {
   write(`..${version}/a.yaml`, text);
   symlinkSync(`..${version}`, join(root, '..data_tmp'));
   renameSync(join(root, '..data_tmp'), join(root, '..data'));
 }
 
-describe('a change of a file', () => {
-  it('is in force at once, and names that file alone', async () => {
+describe('the watch of a changed file', () => {
+  it('applies the change at once and reports that file alone', async () => {
     write('a.yaml', entry('10.0.0.1'));
     await begun();
     const took: number[] = [];
     for (let i = 2; i < 12; i++) {
-      told.length = 0;
+      reported.length = 0;
       write('a.yaml', entry(`10.0.0.${i}`));
       took.push(await msWithoutQueueing([process.pid], () => until(() => address() === `10.0.0.${i}`)));
-      expect(new Set(told)).toEqual(new Set([join(root, 'a.yaml')]));
+      expect(new Set(reported)).toEqual(new Set([join(root, 'a.yaml')]));
     }
-    // Up to 20 ms are the coalescing. A machine that does other things as well is slow at times; what waits does so each time.
+    // Up to 20 ms is batching. The median tolerates single delays on a busy machine.
     expect(took.sort((a, b) => a - b)[1]).toBeLessThan(60);
   });
 
-  it('is not lost when another comes soon after', async () => {
+  it('does not lose a change that follows soon after another', async () => {
     write('a.yaml', entry('10.0.0.1'));
     await begun();
     for (let i = 2; i < 30; i++) {
@@ -117,7 +116,7 @@ describe('a change of a file', () => {
     await until(() => address() === '10.0.0.29');
   });
 
-  it('counts when the file is replaced in one step, appended to, or removed', async () => {
+  it('detects a file that is replaced in one step, appended to, or removed', async () => {
     write('a.yaml', entry('10.0.0.1'));
     await begun();
     write('.a.yaml.tmp', entry('10.0.0.2'));
@@ -129,7 +128,7 @@ describe('a change of a file', () => {
     await until(() => address() === undefined);
   });
 
-  it("does not take up an editor's temporary files", async () => {
+  it('ignores temporary files of editors', async () => {
     write('a.yaml', entry('10.0.0.1'));
     await begun();
     const text = entry('10.0.0.9', 'temporary');
@@ -142,8 +141,8 @@ describe('a change of a file', () => {
   });
 });
 
-describe('directories and links', () => {
-  it('come with what is in them, at any depth, and go', async () => {
+describe('the watch of directories and links', () => {
+  it('adds and removes directories with their content at any depth', async () => {
     await begun();
     write('shop/routes/a.yaml', entry('10.0.0.1'));
     await until(() => address() === '10.0.0.1');
@@ -158,7 +157,7 @@ describe('directories and links', () => {
     await until(() => address() === '10.0.0.4');
   });
 
-  it('may take the place of a file, and the other way round', async () => {
+  it('detects a directory that replaces a file, and the reverse', async () => {
     write('a.yaml', entry('10.0.0.1'));
     await begun();
     rmSync(join(root, 'a.yaml'));
@@ -171,7 +170,7 @@ describe('directories and links', () => {
     await until(() => address('b') === undefined && address() === '10.0.0.4');
   });
 
-  it('are followed through the switch of a Kubernetes mount', async () => {
+  it('follows the switch of a Kubernetes mount', async () => {
     mount('1', entry('10.0.0.1'));
     symlinkSync('..data/a.yaml', join(root, 'a.yaml'));
     await begun();
@@ -183,7 +182,7 @@ describe('directories and links', () => {
     }
   });
 
-  it('are followed to files that lie elsewhere', async () => {
+  it('follows links to files in other directories', async () => {
     const elsewhere = join(parent, 'elsewhere.yaml');
     writeFileSync(elsewhere, entry('10.0.0.1'));
     symlinkSync(elsewhere, join(root, 'a.yaml'));
@@ -195,7 +194,7 @@ describe('directories and links', () => {
     await until(() => address() === '10.0.0.3');
   });
 
-  it('may lead to nothing, or to themselves', async () => {
+  it('tolerates dangling links and links to themselves', async () => {
     write('a.yaml', entry('10.0.0.1'));
     symlinkSync('nothing.yaml', join(root, 'broken.yaml'));
     symlinkSync('circle.yaml', join(root, 'circle.yaml'));
@@ -209,7 +208,7 @@ describe('directories and links', () => {
     await until(() => address('b') === '10.0.0.3');
   });
 
-  it('keep everything in force while the directory itself is away', async () => {
+  it('keeps all objects while the directory itself is missing', async () => {
     write('a.yaml', entry('10.0.0.1'));
     await begun();
     rmSync(root, { recursive: true });
@@ -224,14 +223,14 @@ describe('directories and links', () => {
     await until(() => address() === '10.0.0.4');
   });
 
-  it('keep in force what cannot be read any more', async () => {
+  it('keeps the objects of files that cannot be read any more', async () => {
     write('a.yaml', entry('10.0.0.1'));
     await begun();
-    const before = readings;
+    const previous = readings;
     rmSync(join(root, 'a.yaml'));
-    // A file whose reading fails, for root too.
+    // Reading this file fails even for root.
     symlinkSync('/proc/self/mem', join(root, 'a.yaml'));
-    await until(() => readings > before);
+    await until(() => readings > previous);
     await sleep(60);
     expect(address()).toBe('10.0.0.1');
     rmSync(join(root, 'a.yaml'));
@@ -240,46 +239,46 @@ describe('directories and links', () => {
   });
 });
 
-it('goes on with the rest of a tree when somebody could not be told of a part of it', async () => {
+it('continues with the rest of a tree when reporting a part of it fails', async () => {
   const caught = uncaughtErrors();
   for (let i = 0; i < 5; i++) mkdirSync(join(root, `${i}`));
-  told = [];
+  reported = [];
   const failed = (): never => {
     throw new Error('no log');
   };
   stop = watchDirectory(
     root,
-    { changed: (path) => void told.push(path), failed },
+    { changed: (path) => void reported.push(path), failed },
     { ...defaultConfigLimits, maxEntries: 3 },
   );
-  // Again, where they are watched only now.
+  // Written again, where it is watched only now.
   await eventually('what is below the first names is told', () => {
     for (let i = 0; i < 5; i++) write(`${i}/a.yaml`, entry('10.0.0.1'));
-    return new Set(told.filter((path) => /\d.a.yaml$/.test(path))).size >= 3;
+    return new Set(reported.filter((path) => /\d.a.yaml$/.test(path))).size >= 3;
   });
   expect(caught.map(({ error }) => String(error))).toContain('Error: no log');
 });
 
-it('is not told as a whole only because it has very many names: it is, where something was watched late', async () => {
+it('reports the directory as a whole only if something was watched late, not because it has very many entries', async () => {
   for (let i = 0; i < 20_000; i++) writeFileSync(join(root, `${i}.txt`), '');
-  told = [];
+  reported = [];
   const handlers = {
-    changed: (path: string) => void told.push(path),
+    changed: (path: string) => void reported.push(path),
     failed: (error: unknown) => expect.fail(String(error)),
   };
   stop = watchDirectory(root, handlers);
   await sleep(500);
-  expect(told).toEqual([]);
+  expect(reported).toEqual([]);
   write('a.yaml', entry('10.0.0.1'));
-  await eventually('a file that comes is told', () => told.includes(join(root, 'a.yaml')));
+  await eventually('a file that comes is told', () => reported.includes(join(root, 'a.yaml')));
   stop();
   for (let i = 0; i < 2_000; i++) mkdirSync(join(root, `directory-${i}`));
-  told = [];
+  reported = [];
   stop = watchDirectory(root, handlers);
-  await eventually('the directory is told', () => told.includes(root));
+  await eventually('the directory is told', () => reported.includes(root));
 });
 
-describe('a burst', () => {
+describe('a burst of changes', () => {
   const changesWith = async (action: () => void): Promise<(boolean | undefined)[]> => {
     const bursts: (boolean | undefined)[] = [];
     stop = watchDirectory(root, {
@@ -291,14 +290,14 @@ describe('a burst', () => {
     return bursts;
   };
 
-  it('is reported when a version of thousands of files is written over another one', async () => {
+  it('is reported when thousands of files are overwritten', async () => {
     const bursts = await changesWith(() => {
       for (let i = 0; i < 3_000; i++) write(`${i % 30}/${i}.yaml`, entry('10.0.0.1', `a-${i}`));
     });
     expect(bursts).toContain(true);
   });
 
-  it('is not what a few files cause, nor a link that is switched', async () => {
+  it('is not caused by a few files or a switched link', async () => {
     expect(
       await changesWith(() => {
         for (const name of ['a.yaml', 'b.yaml', 'c.yaml']) write(name, entry('10.0.0.1', name[0]));

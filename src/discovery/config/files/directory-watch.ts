@@ -1,6 +1,6 @@
 /**
- * Tells where in a directory something happened: one watch for each directory of the tree, none for its files, so that
- * thousands of files cost nothing until one changes, and every event comes at once with the path that it is about.
+ * Reports where a directory changes. One watch for each directory of the tree and none for its files, so that thousands of files cost nothing until
+ * one changes, and each event names the path.
  */
 import { type Dir, type FSWatcher, lstatSync, opendirSync, type Stats, statSync, watch } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -9,34 +9,34 @@ import { letEscape } from '../../../runtime/fences/uncaught.ts';
 import { isOfTheKernel } from '../../../runtime/files/bounded-file.ts';
 import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-watch.ts';
 import type { Steps } from '../../../runtime/turns.ts';
-import { deepestDirectory, defaultConfigLimits } from './config-limits.ts';
+import { defaultConfigLimits, maxDirectoryDepth } from './config-limits.ts';
 
-/** An operating system may drop events when very many come at once: everything is looked at this often, whatever it said. */
+/** Interval of the inspection of everything, because operating systems may drop events when very many occur at once. */
 const inspectionMs = 60_000;
 
-/** The kernel's are not without end either, and others watch as well: what is not watched is inspected. */
-const mostWatches = 8_192;
+/** The kernel's watches are limited and shared with other processes. Directories without a watch are inspected. */
+const maxWatches = 8_192;
 
-/** So many names are asked of the file system at once. */
+/** Entries per read of a directory. */
 const entriesAtOnce = 256;
 
-/** After so long others have their turn. */
+/** Maximum time of one turn, after which other work proceeds. */
 const turnMs = 10;
 
-/** So many events within {@link burstMs} are a burst. Saving a file, or a few, causes fewer. */
+/** Events within {@link burstMs} that count as a burst. Saving a few files causes fewer. */
 const burstEvents = 16;
 const burstMs = 100;
 
-/** Places that are told by themselves in one turn; beyond that the directory is told, and all of it is looked at. */
-const mostPlaces = 256;
+/** Paths that are reported one by one in a turn. If more change, the directory is reported and all of it is read. */
+const maxPathsPerTurn = 256;
 
 /**
- * Watches a directory and all below it, hidden or reached through links too. It may be missing, come, go and come again.
- * What happens from the return of this call on is told: where there is more than can be watched at once, the directory is
- * told again when it is. Of a tree that is too large as much is watched as may be.
- * The path is a file's when a file was written, came or went; it is a directory's where anything below may have changed.
+ * Watches a directory and everything below it, including hidden directories and targets of links. The directory may be missing, appear and disappear.
+ * All changes after this call are reported: if a tree cannot be watched in one turn, the directory is reported again when it is. A tree that is too
+ * large is watched up to the limit. The reported path is a file if that file was written, added or removed, and a directory if anything below it may
+ * have changed.
  *
- * @param inspecting called each minute, before the directory is told whatever happened in it
+ * @param inspecting called each minute before the directory is reported
  */
 export function watchDirectory(
   directory: string,
@@ -51,16 +51,16 @@ export function watchDirectory(
 
 interface Watched {
   readonly watcher: FSWatcher;
-  /** Which directory or file it is, whatever its name is now. */
+  /** Identity of the directory or file, independent of its name. */
   readonly identity: string;
-  /** How many names were seen in the directory. */
+  /** Number of entries of the directory. */
   names: number;
 }
 
-/** What is to be watched. */
+/** A path to watch. */
 interface Place {
   readonly path: string;
-  /** Which directories are above it, as far as they were just looked at. */
+  /** Identities of the directories above, as far as they were just visited. */
   readonly above: readonly string[];
 }
 
@@ -71,28 +71,28 @@ class TreeWatch {
   readonly #inspecting: () => void;
   /** Directories of the tree, and files that links lead to. */
   readonly #watched = new Map<string, Watched>();
-  /** Names in all directories that are watched. */
+  /** Number of entries in all watched directories. */
   #names = 0;
-  #warnedOfTooMuch = false;
-  /** Directories that are to be watched; what links lead to comes last. */
-  #due: Place[] = [];
-  #dueLinks: Place[] = [];
-  #underWay: Steps<void> | undefined;
-  /** The turn in which watching goes on. */
+  #isLimitReported = false;
+  /** Directories to watch. Targets of links come last. */
+  #pending: Place[] = [];
+  #pendingLinks: Place[] = [];
+  #current: Steps<void> | undefined;
+  /** The turn in which watching continues. */
   #next: NodeJS.Immediate | undefined;
-  /** Others have had their turn since what is due was asked for. */
+  /** Other work has run since the pending paths were requested. */
   #isResumed = false;
-  /** Something is watched later than when it was asked for: what happened meanwhile was not seen. */
+  /** A path was watched after it was requested, so that changes in between may have been missed. */
   #isLate = false;
-  /** Where something happened in this turn. */
-  readonly #places = new Set<string>();
+  /** Paths changed in this turn. */
+  readonly #changedPaths = new Set<string>();
   readonly #renamed = new Set<string>();
   #reporting: NodeJS.Immediate | undefined;
   /** Events since the start of the current period of {@link burstMs}. */
   #recent = { since: Number.NEGATIVE_INFINITY, events: 0 };
-  /** The directory that the root, or the nearest above it that is missing, would come up in. */
-  #above: FSWatcher | undefined;
-  #aboveWatches = '';
+  /** Watch of the directory in which the root, or its nearest missing parent, would appear. */
+  #parentWatcher: FSWatcher | undefined;
+  #parentIdentity = '';
   #inspection: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -104,7 +104,7 @@ class TreeWatch {
   }
 
   open(): void {
-    this.#watchAbove();
+    this.#watchParent();
     this.#watchTree(this.#root);
     this.#inspection = setInterval(() => this.#inspect(), inspectionMs).unref();
   }
@@ -114,8 +114,8 @@ class TreeWatch {
     clearInterval(this.#inspection);
     clearImmediate(this.#next);
     clearImmediate(this.#reporting);
-    this.#underWay?.return();
-    this.#above?.close();
+    this.#current?.return();
+    this.#parentWatcher?.close();
     for (const { watcher } of this.#watched.values()) watcher.close();
     this.#watched.clear();
   }
@@ -132,56 +132,56 @@ class TreeWatch {
     return this.#recent.events >= burstEvents;
   }
 
-  #fail(error: unknown): void {
+  #reportFailure(error: unknown): void {
     if (!this.#isClosed) this.#handlers.failed(error);
   }
 
-  /** What changes in the rest is seen when it is inspected. */
-  #failOfTooMuch(what: string): void {
-    if (!this.#warnedOfTooMuch)
-      this.#fail(
+  /** Changes in the rest are detected by the inspection. */
+  #reportLimit(excess: string): void {
+    if (!this.#isLimitReported)
+      this.#reportFailure(
         new Error(
-          `${this.#root} has ${what}, the limit of file watches: changes of the rest are detected within a minute`,
+          `${this.#root} has ${excess}, the limit of file watches: changes of the rest are detected within a minute`,
         ),
       );
-    this.#warnedOfTooMuch = true;
+    this.#isLimitReported = true;
   }
 
   #inspect(): void {
     this.#inspecting();
-    if (this.#isStill(this.#root)) this.#report(this.#root);
+    if (this.#isUnchanged(this.#root)) this.#report(this.#root);
     else this.#renewRoot();
   }
 
-  #happened(directory: string, event: string, name: string | null): void {
+  #onEvent(directory: string, event: string, name: string | null): void {
     const path = name === null ? directory : join(directory, name);
-    // Something was made, removed or renamed. A number of an inode says nothing: it is given again.
+    // An entry was added, removed or renamed. Its inode number proves nothing, because it may be reused.
     if (event === 'rename') this.#renamed.add(path);
-    // A directory that is itself removed or renamed is told by its own name.
+    // A directory that is itself removed or renamed is reported by its own name.
     if (name === null || name === basename(directory)) {
       this.#renamed.add(directory);
-      this.#tell(directory);
+      this.#queueReport(directory);
     }
-    this.#tell(path);
+    this.#queueReport(path);
   }
 
-  /** Of very many at once each is not told by itself. */
-  #tell(path: string): void {
+  /** Very many paths at once are not reported one by one. */
+  #queueReport(path: string): void {
     if (this.#isClosed) return;
-    if (this.#places.size <= mostPlaces) this.#places.add(path);
+    if (this.#changedPaths.size <= maxPathsPerTurn) this.#changedPaths.add(path);
     this.#reporting ??= setImmediate(() => {
       this.#reporting = undefined;
-      const [places, renamed] = [[...this.#places], [...this.#renamed]];
-      this.#places.clear();
+      const [places, renamed] = [[...this.#changedPaths], [...this.#renamed]];
+      this.#changedPaths.clear();
       this.#renamed.clear();
       if (renamed.includes(this.#root)) this.#renewRoot();
       else if (renamed.length > 0) this.#watchAgain(renamed);
       const isBurst = this.#countEvents(places.length);
-      for (const place of places.length > mostPlaces ? [this.#root] : places) this.#report(place, isBurst);
+      for (const place of places.length > maxPathsPerTurn ? [this.#root] : places) this.#report(place, isBurst);
     });
   }
 
-  #isStill(path: string): boolean {
+  #isUnchanged(path: string): boolean {
     const stats = statsOf(path);
     return stats !== undefined && identityOf(stats) === this.#watched.get(path)?.identity;
   }
@@ -189,84 +189,84 @@ class TreeWatch {
   #watchAgain(paths: readonly string[]): void {
     for (const path of paths) {
       this.#unwatchTree(path);
-      this.#due.push({ path, above: [] });
+      this.#pending.push({ path, above: [] });
     }
-    this.#goOn();
+    this.#continue();
   }
 
-  /** Watches a directory and all below, or the file that a link leads to. Anything else is its directory's to tell of. */
+  /** Watches a directory and everything below, or the target file of a link. Other files are reported by the watch of their directory. */
   #watchTree(path: string): void {
-    this.#due.push({ path, above: [] });
-    this.#goOn();
+    this.#pending.push({ path, above: [] });
+    this.#continue();
   }
 
-  /** Watches what is due, until it is done or others must have their turn. */
-  #goOn(): void {
+  /** Watches pending paths until none is left or the turn ends. */
+  #continue(): void {
     if (this.#isClosed || this.#next !== undefined) return;
     const until = performance.now() + turnMs;
     while (performance.now() < until) {
-      if (this.#underWay === undefined) {
-        const place = this.#due.pop() ?? this.#dueLinks.pop();
+      if (this.#current === undefined) {
+        const place = this.#pending.pop() ?? this.#pendingLinks.pop();
         if (place === undefined) {
           if (this.#isLate) this.#report(this.#root);
           this.#isLate = false;
           this.#isResumed = false;
           return;
         }
-        this.#underWay = this.#watching(place);
+        this.#current = this.#watchSteps(place);
       }
       try {
-        if (this.#underWay.next().done) this.#underWay = undefined;
+        if (this.#current.next().done) this.#current = undefined;
       } catch (error) {
-        // What is left is watched all the same.
-        this.#underWay = undefined;
+        // The remaining paths are still watched.
+        this.#current = undefined;
         letEscape(error);
       }
     }
     this.#isResumed = true;
     this.#next = setImmediate(() => {
       this.#next = undefined;
-      this.#goOn();
+      this.#continue();
     });
   }
 
-  *#watching({ path, above }: Place): Steps<void> {
+  *#watchSteps({ path, above }: Place): Steps<void> {
     const stats = statsOf(path);
     if (stats === undefined || this.#watched.has(path)) return;
     const identity = identityOf(stats);
     if (!stats.isDirectory()) {
-      if (stats.isFile() && isLink(path)) this.#watch(path, identity, (event) => this.#linkedFileHappened(path, event));
+      if (stats.isFile() && isLink(path)) this.#watch(path, identity, (event) => this.#onLinkedFileEvent(path, event));
       return;
     }
-    // A link to a directory above would be followed for ever.
-    if (above.includes(identity) || above.length >= deepestDirectory) return;
-    if (path !== this.#root && isKernels(path)) return;
-    const watched = this.#watch(path, identity, (event, name) => this.#happened(path, event, name));
+    // A link to a parent directory would be followed forever.
+    if (above.includes(identity) || above.length >= maxDirectoryDepth) return;
+    if (path !== this.#root && isInKernelFileSystem(path)) return;
+    const watched = this.#watch(path, identity, (event, name) => this.#onEvent(path, event, name));
     if (watched === undefined) return;
     let directory: Dir | undefined;
     try {
       directory = opendirSync(path, { bufferSize: entriesAtOnce });
       for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
-        if (this.#names >= this.#maxEntries) return this.#failOfTooMuch(`more than ${this.#maxEntries} entries`);
+        if (this.#names >= this.#maxEntries) return this.#reportLimit(`more than ${this.#maxEntries} entries`);
         this.#names++;
         watched.names++;
         const place = { path: join(path, entry.name), above: [...above, identity] };
-        if (entry.isDirectory()) this.#due.push(place);
-        else if (entry.isSymbolicLink()) this.#dueLinks.push(place);
+        if (entry.isDirectory()) this.#pending.push(place);
+        else if (entry.isSymbolicLink()) this.#pendingLinks.push(place);
         yield;
       }
     } catch (error) {
-      // Gone again: its own directory tells. Not readable: whoever reads it says so.
-      if (!isSystemError(error, 'ENOENT') && !isSystemError(error, 'EACCES')) this.#fail(error);
+      // If it was removed, the watch of its parent reports that. If it is not readable, the reader reports it.
+      if (!isSystemError(error, 'ENOENT') && !isSystemError(error, 'EACCES')) this.#reportFailure(error);
     } finally {
       directory?.closeSync();
     }
   }
 
-  /** Answers undefined for what cannot be watched: nothing below it is, either. */
+  /** Returns `undefined` if the path cannot be watched. Nothing below it is watched then either. */
   #watch(path: string, identity: string, happened: (event: string, name: string | null) => void): Watched | undefined {
-    if (this.#watched.size >= mostWatches) {
-      this.#failOfTooMuch(`more than ${mostWatches} directories`);
+    if (this.#watched.size >= maxWatches) {
+      this.#reportLimit(`more than ${maxWatches} directories`);
       return undefined;
     }
     if (this.#isResumed) this.#isLate = true;
@@ -274,20 +274,20 @@ class TreeWatch {
       const watcher = watch(path, (event, name) => happened(event, name));
       watcher.on('error', () => {
         this.#unwatchTree(path);
-        this.#tell(dirname(path));
+        this.#queueReport(dirname(path));
       });
       const watched: Watched = { watcher, identity, names: 0 };
       this.#watched.set(path, watched);
       return watched;
     } catch (error) {
-      if (!isSystemError(error, 'ENOENT') && !isSystemError(error, 'EACCES')) this.#fail(error);
+      if (!isSystemError(error, 'ENOENT') && !isSystemError(error, 'EACCES')) this.#reportFailure(error);
       return undefined;
     }
   }
 
-  #linkedFileHappened(path: string, event: string): void {
+  #onLinkedFileEvent(path: string, event: string): void {
     if (event === 'rename') this.#renamed.add(path);
-    this.#tell(path);
+    this.#queueReport(path);
   }
 
   #unwatch(path: string): void {
@@ -298,49 +298,49 @@ class TreeWatch {
   }
 
   #unwatchTree(path: string): void {
-    // What is below is not watched without it.
+    // Without a watch of this path nothing below it is watched.
     if (!this.#watched.has(path)) return;
     for (const known of [...this.#watched.keys()])
       if (known === path || known.startsWith(`${path}/`)) this.#unwatch(known);
   }
 
-  /** The root was made, removed or replaced, or a link on the way to it was switched. */
+  /** The root was created, removed or replaced, or a link on its path was switched. */
   #renewRoot(): void {
     if (this.#isClosed) return;
-    this.#warnedOfTooMuch = false;
-    this.#watchAbove();
+    this.#isLimitReported = false;
+    this.#watchParent();
     this.#unwatchTree(this.#root);
     this.#watchTree(this.#root);
     this.#report(this.#root);
   }
 
-  /** Watches the nearest directory above that exists, for what comes and goes on the way to the root. */
-  #watchAbove(): void {
+  /** Watches the nearest existing parent directory for changes on the path to the root. */
+  #watchParent(): void {
     let directory = dirname(this.#root);
     while (statsOf(directory) === undefined && dirname(directory) !== directory) directory = dirname(directory);
     const stats = statsOf(directory);
     const place = stats === undefined ? '' : `${directory} ${identityOf(stats)}`;
-    if (place === this.#aboveWatches) return;
-    this.#above?.close();
-    this.#above = undefined;
-    this.#aboveWatches = place;
+    if (place === this.#parentIdentity) return;
+    this.#parentWatcher?.close();
+    this.#parentWatcher = undefined;
+    this.#parentIdentity = place;
     if (stats === undefined) return;
     try {
       const onTheWay = this.#root.slice(directory.length).split('/').find(Boolean);
-      this.#above = watch(directory, (event, name) => {
+      this.#parentWatcher = watch(directory, (event, name) => {
         if (event !== 'rename') return;
         if (name === null || name === onTheWay || name === basename(directory)) this.#renewRoot();
       });
-      this.#above.on('error', () => this.#renewRoot());
+      this.#parentWatcher.on('error', () => this.#renewRoot());
     } catch (error) {
-      if (!isSystemError(error, 'ENOENT') && !isSystemError(error, 'EACCES')) this.#fail(error);
+      if (!isSystemError(error, 'ENOENT') && !isSystemError(error, 'EACCES')) this.#reportFailure(error);
     }
-    // What came up between the look and the watch.
-    if (statsOf(this.#root) !== undefined && directory !== dirname(this.#root)) this.#watchAbove();
+    // A directory may have appeared between the check and the watch.
+    if (statsOf(this.#root) !== undefined && directory !== dirname(this.#root)) this.#watchParent();
   }
 }
 
-/** What a path leads to; undefined when that is nothing which can be seen. */
+/** The target of a path, or `undefined` if it does not exist or is not accessible. */
 function statsOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
@@ -349,11 +349,11 @@ function statsOf(path: string): Stats | undefined {
   }
 }
 
-function isKernels(path: string): boolean {
+function isInKernelFileSystem(path: string): boolean {
   try {
     return isOfTheKernel(path);
   } catch {
-    // Gone again, or nobody may look.
+    // Removed again, or not accessible.
     return false;
   }
 }

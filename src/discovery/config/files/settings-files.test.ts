@@ -26,7 +26,7 @@ function readText(text: string): SettingsReading {
   return files.read('mesh', file);
 }
 
-it('has the defaults in force until something else is adopted', () => {
+it('uses the defaults until a version is adopted', () => {
   expect(files.mesh).toBe(defaultMeshConfig);
   const reading = readText('connectTimeout: 3s');
   expect(files.mesh).toBe(defaultMeshConfig);
@@ -34,7 +34,7 @@ it('has the defaults in force until something else is adopted', () => {
   expect(files.mesh.connectTimeoutMs).toBe(3_000);
 });
 
-it('gives equal values the same version, however they are written', () => {
+it('gives equal values the same version, whatever their notation', () => {
   const first = readText('connectTimeout: 3s\ntrustDomain: example.com');
   expect(readText('# a comment\ntrustDomain: "example.com"\nconnectTimeout: 3000ms')).toEqual(first);
   expect(readText('connectTimeout: 4s')).not.toEqual(first);
@@ -46,7 +46,7 @@ it('gives an empty file the version of the defaults', () => {
   expect(files.read('mesh', file)).toEqual({ outcome: 'absent', defaults: empty.version });
 });
 
-it('says what is wrong, and where', () => {
+it('reports each error with its location', () => {
   expect(readText('connectTimeout: 3s\nprotocolDetectionTimeout: soon')).toMatchObject({
     outcome: 'invalid',
     problems: [{ place: { file, line: 2 }, field: 'protocolDetectionTimeout' }],
@@ -61,7 +61,7 @@ it('warns once of a field that has no effect', () => {
   expect(warnings).toEqual([expect.stringContaining('connectTimeouts')]);
 });
 
-it('reads networks', () => {
+it('reads mesh networks', () => {
   writeFileSync(
     file,
     'networks:\n  here:\n    endpoints: [{fromCidr: 10.0.0.0/8}]\n    gateways: [{address: 1.1.1.1, port: 15443}]',

@@ -1,4 +1,4 @@
-/** The files of mesh-wide settings: the mesh configuration and the networks (spec/discovery.md §3.1). */
+/** The files of mesh-wide settings: MeshConfig and MeshNetworks (spec/discovery.md §3.1). */
 import { createHash } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
 import type { SettingsReading } from '../../../../machines/discovery/config/mesh-config.machine.ts';
@@ -21,12 +21,9 @@ type Decoded<Value> = E.Either<readonly Problem[], { readonly value: Value; read
 
 const defaults: SettingsValues = { mesh: defaultMeshConfig, networks: { networks: {} } };
 
-/**
- * What the files say and what is in force: two things until the statechart adopts what was read. Values are immutable, so
- * that whoever holds one may compare by identity.
- */
+/** Read settings and active settings. They differ until the chart adopts what was read. Values are immutable and can be compared by identity. */
 export class SettingsFiles {
-  #inForce: SettingsValues = defaults;
+  #active: SettingsValues = defaults;
   readonly #read: { [Name in SettingsName]: Map<string, SettingsValues[Name]> } = {
     mesh: new Map([[versionOf(defaults.mesh), defaults.mesh]]),
     networks: new Map([[versionOf(defaults.networks), defaults.networks]]),
@@ -36,47 +33,47 @@ export class SettingsFiles {
   readonly #warn: (problem: Problem) => void;
   readonly #maxFileBytes: number;
 
-  /** @param warn is told of fields that have no effect */
+  /** @param warn called for each field that has no effect */
   constructor(warn: (problem: Problem) => void, { maxFileBytes } = defaultConfigLimits) {
     this.#warn = warn;
     this.#maxFileBytes = maxFileBytes;
   }
 
   get mesh(): MeshConfig {
-    return this.#inForce.mesh;
+    return this.#active.mesh;
   }
 
   get networks(): MeshNetworks {
-    return this.#inForce.networks;
+    return this.#active.networks;
   }
 
-  /** Reads a file and keeps what it says under its version. */
-  read(what: SettingsName, file: string): SettingsReading {
-    const before = versionOf(defaults[what]);
+  /** Reads a file and keeps its value under its version. */
+  read(name: SettingsName, file: string): SettingsReading {
+    const defaultVersion = versionOf(defaults[name]);
     let text: string;
     try {
       text = readBoundedText(file, this.#maxFileBytes);
     } catch (error) {
       if (isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR'))
-        return { outcome: 'absent', defaults: before };
+        return { outcome: 'absent', defaults: defaultVersion };
       const problem: Problem = {
         ...{ severity: 'error', code: 'CONFIG_SOURCE_UNREADABLE' },
         ...{ file, line: 0, message: messageOf(error) },
       };
-      return { outcome: 'invalid', defaults: before, problems: [toConfigProblem(problem)] };
+      return { outcome: 'invalid', defaults: defaultVersion, problems: [toConfigProblem(problem)] };
     }
-    return what === 'mesh' ? this.#keep(what, decodeMesh(file, text)) : this.#keep(what, decodeNetworks(file, text));
+    return name === 'mesh' ? this.#keep(name, decodeMesh(file, text)) : this.#keep(name, decodeNetworks(file, text));
   }
 
   /**
-   * Keeps what texts of a cluster say, each over the ones before.
+   * Merges texts of ConfigMaps in order, later ones over earlier ones, and keeps the result under its version.
    *
-   * @param texts none: there is nothing, and what is in force stays
+   * @param texts if empty, the active settings are kept
    */
-  readTexts(what: SettingsName, texts: readonly { readonly place: string; readonly text: string }[]): SettingsReading {
+  readTexts(name: SettingsName, texts: readonly { readonly place: string; readonly text: string }[]): SettingsReading {
     const last = texts.at(-1);
-    if (last === undefined) return { outcome: 'absent', defaults: versionOf(defaults[what]) };
-    if (what === 'networks') return ofCluster(this.#keep(what, decodeNetworks(last.place, last.text)));
+    if (last === undefined) return { outcome: 'absent', defaults: versionOf(defaults[name]) };
+    if (name === 'networks') return ofCluster(this.#keep(name, decodeNetworks(last.place, last.text)));
     let decoded: Decoded<MeshConfig> = E.right({ value: defaults.mesh, warnings: [] });
     for (const { place, text } of texts) {
       decoded = E.chain(({ value: base, warnings }: { value: MeshConfig; warnings: readonly Problem[] }) =>
@@ -86,36 +83,36 @@ export class SettingsFiles {
         }))(readMeshConfig(place, text, base)),
       )(decoded);
     }
-    return ofCluster(this.#keep(what, decoded));
+    return ofCluster(this.#keep(name, decoded));
   }
 
-  /** The value that was read under this version is in force from now on. */
-  adopt(what: SettingsName, version: string): void {
-    const value = this.#read[what].get(version);
+  /** Makes the value that was read under this version the active one. */
+  adopt(name: SettingsName, version: string): void {
+    const value = this.#read[name].get(version);
     if (value === undefined) return;
-    this.#inForce = { ...this.#inForce, [what]: value };
-    // What was read and not adopted is of no use any more.
-    const kept = new Set([version, versionOf(defaults[what])]);
-    for (const old of this.#read[what].keys()) if (!kept.has(old)) this.#read[what].delete(old);
+    this.#active = { ...this.#active, [name]: value };
+    // Values that were read and not adopted are dropped.
+    const kept = new Set([version, versionOf(defaults[name])]);
+    for (const old of this.#read[name].keys()) if (!kept.has(old)) this.#read[name].delete(old);
   }
 
-  #warnOnce(what: SettingsName, warnings: readonly Problem[]): void {
-    const said = this.#warnings[what];
-    this.#warnings[what] = new Set(warnings.map(problemText));
-    for (const warning of warnings) if (!said.has(problemText(warning))) this.#warn(warning);
+  #warnOnce(name: SettingsName, warnings: readonly Problem[]): void {
+    const reported = this.#warnings[name];
+    this.#warnings[name] = new Set(warnings.map(problemText));
+    for (const warning of warnings) if (!reported.has(problemText(warning))) this.#warn(warning);
   }
 
-  #keep<Name extends SettingsName>(what: Name, decoded: Decoded<SettingsValues[Name]>): SettingsReading {
-    const versions: Map<string, SettingsValues[Name]> = this.#read[what];
+  #keep<Name extends SettingsName>(name: Name, decoded: Decoded<SettingsValues[Name]>): SettingsReading {
+    const versions: Map<string, SettingsValues[Name]> = this.#read[name];
     if (E.isLeft(decoded)) {
       const problems = decoded.left.map((problem) => toConfigProblem(problem));
-      return { outcome: 'invalid', defaults: versionOf(defaults[what]), problems };
+      return { outcome: 'invalid', defaults: versionOf(defaults[name]), problems };
     }
     const { value, warnings } = decoded.right;
     const version = versionOf(value);
-    // An equal value keeps its identity: whoever compares sees that nothing changed.
+    // An equal value keeps its identity, so that a comparison detects no change.
     if (!versions.has(version)) versions.set(version, value);
-    this.#warnOnce(what, warnings);
+    this.#warnOnce(name, warnings);
     return { outcome: 'valid', version };
   }
 }

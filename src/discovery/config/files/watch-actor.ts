@@ -1,16 +1,16 @@
-/** What a watch of files is to a statechart. */
+/** Connects a watch of files to a chart. */
 import { fromCallback } from 'xstate';
 import { messageOf } from '../../../runtime/errors.ts';
 import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-watch.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 
-/** Types of the events that tell where something happened. */
-type Moved = 'files.changed' | 'source.moved';
+/** Event types that report a changed path. */
+type ChangeEventType = 'files.changed' | 'source.moved';
 
-/** Passes on what a watch sees. That it cannot watch is told in the log: what was read stays good. */
+/** Forwards the events of a watch. A failed watch is logged, and the last read content still applies. */
 export function watchEffect<Input>(
   begin: (input: Input, handlers: WatchHandlers) => StopWatching,
-  type: Moved,
+  type: ChangeEventType,
   log: Logger,
 ) {
   return fromCallback<{ type: never }, Input>(({ input, sendBack }) =>

@@ -29,26 +29,26 @@ interface Delegating extends LimitShare {
 export class DelegateBudget implements NamespaceBudget {
   /** Units of all routes of each delegate, by namespace/name. */
   readonly #delegates = new Map<string, number>();
-  /** Objects that delegate, by namespace and key. */
+  /** Objects with delegating routes, by namespace and key. */
   readonly #roots = new Map<string, Map<string, Config>>();
 
   *limiting(
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
     _settings: BudgetSettings,
-    before: ReadonlyMap<string, LimitedObject>,
+    previous: ReadonlyMap<string, LimitedObject>,
   ): Steps<LimitedObjects> {
     let touched = new Set<string>();
-    let isOtherDelegate = false;
+    let hasDelegateChanged = false;
     for (const key of keys) {
       yield;
       if (!key.startsWith('VirtualService/')) continue;
       const config = objectOf(key);
-      if (this.#putDelegate(key, config)) isOtherDelegate = true;
+      if (this.#putDelegate(key, config)) hasDelegateChanged = true;
       if (this.#putRoot(key, config)) touched.add(namespaceOf(key));
     }
-    if (isOtherDelegate) touched = new Set([...touched, ...this.#roots.keys()]);
-    return yield* limitedAgain(touched, before, (name) => this.#excessOf(name));
+    if (hasDelegateChanged) touched = new Set([...touched, ...this.#roots.keys()]);
+    return yield* limitedAgain(touched, previous, (name) => this.#excessOf(name));
   }
 
   /** @returns whether the delegate of this key differs */

@@ -214,12 +214,12 @@ describe('the limit of endpoints that objects of one namespace select', () => {
       expect(given.names).toEqual([]);
       expect(given.put(...workloads)).toEqual(['s2', 's3']);
       expect(given.put(workload(1_000))).toEqual([]);
-      // The oldest leaves its share to the next.
+      // The oldest object's share goes to the next one.
       expect(given.remove(entries[0]!)).toEqual(['s2']);
     }
   });
 
-  it('has the same endpoints as if built anew, after objects became limited and were admitted again', () => {
+  it('has the same endpoints as a full rebuild after objects became limited and were admitted again', () => {
     const workloads = listOf(700, (index) => workload(index));
     const given = new Given(...listOf(2, (index) => entry(`s${index}`, { age: index, hosts: 100 })), ...workloads);
     const addresses = (registry: ServiceRegistry, host: string): string =>
@@ -232,9 +232,9 @@ describe('the limit of endpoints that objects of one namespace select', () => {
     ] as const) {
       change();
       registry = given.registry(registry);
-      const anew = given.registry();
+      const rebuilt = given.registry();
       for (const host of ['s0-0.test', 's0-99.test', 's1-0.test', 's1-99.test']) {
-        expect(addresses(registry, host)).toBe(addresses(anew, host));
+        expect(addresses(registry, host)).toBe(addresses(rebuilt, host));
       }
       expect(registry.endpoints.get('s1-99.test')?.get('mallory') ?? []).toHaveLength(count);
     }

@@ -29,7 +29,7 @@ interface Labelled {
 }
 
 /** Endpoints of one object. */
-interface Source {
+interface EndpointSource {
   readonly config: Config;
   /** Written in the object. */
   readonly listed: number;
@@ -44,9 +44,9 @@ interface Selection {
   readonly selectsPods: boolean;
 }
 
-interface Namespace {
+interface NamespaceEndpoints {
   /** Objects that have or select endpoints, by key. */
-  readonly sources: Map<string, Source>;
+  readonly sources: Map<string, EndpointSource>;
   readonly entries: LabelIndex<Labelled>;
   readonly pods: Map<string, Labelled>;
   /** Sums over `sources`. */
@@ -66,7 +66,7 @@ interface Sums {
 
 export class EndpointBudget implements NamespaceBudget {
   readonly #maxEndpoints: number;
-  readonly #namespaces = new Map<string, Namespace>();
+  readonly #namespaces = new Map<string, NamespaceEndpoints>();
 
   /** @param maxEndpoints of the services of one namespace (PILOT_MAX_ENDPOINTS_PER_NAMESPACE) */
   constructor(maxEndpoints: number) {
@@ -77,21 +77,21 @@ export class EndpointBudget implements NamespaceBudget {
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
     _settings: BudgetSettings,
-    before: ReadonlyMap<string, LimitedObject>,
+    previous: ReadonlyMap<string, LimitedObject>,
   ): Steps<LimitedObjects> {
     const touched = new Set<string>();
     for (const key of keys) {
       yield;
       this.#put(key, objectOf(key), touched);
     }
-    const limitedBefore = new Set([...before.values()].map(({ original }) => original.namespace));
-    for (const name of touched) if (!limitedBefore.has(name) && this.#hasRoom(name)) touched.delete(name);
-    if (touched.size === 0) return { limited: before, changed: touched };
-    return yield* limitedAgain(touched, before, (name) => this.#excessOf(name));
+    const limitedBefore = new Set([...previous.values()].map(({ original }) => original.namespace));
+    for (const name of touched) if (!limitedBefore.has(name) && this.#isWithinLimit(name)) touched.delete(name);
+    if (touched.size === 0) return { limited: previous, changed: touched };
+    return yield* limitedAgain(touched, previous, (name) => this.#excessOf(name));
   }
 
   /** Whether the objects of the namespace are within the limit, whatever their selectors select. */
-  #hasRoom(name: string): boolean {
+  #isWithinLimit(name: string): boolean {
     const namespace = this.#namespaces.get(name);
     if (namespace === undefined) return true;
     const { sums, entries, pods } = namespace;
@@ -102,7 +102,11 @@ export class EndpointBudget implements NamespaceBudget {
     const [kind = '', name = ''] = key.split('/', 2);
     if (!kinds.has(kind)) return;
     const namespace = this.#namespaces.get(name) ?? {
-      ...{ sources: new Map<string, Source>(), entries: new LabelIndex<Labelled>(), pods: new Map<string, Labelled>() },
+      ...{
+        sources: new Map<string, EndpointSource>(),
+        entries: new LabelIndex<Labelled>(),
+        pods: new Map<string, Labelled>(),
+      },
       sums: { listed: 0, clusters: 0, clustersOfPods: 0 },
     };
     if (kind === 'WorkloadEntry') {
@@ -160,7 +164,7 @@ const kinds: ReadonlySet<string> = new Set([
 ]);
 
 /** `undefined`: the object neither has nor selects endpoints. */
-function sourceOf(config: Config): Source | undefined {
+function sourceOf(config: Config): EndpointSource | undefined {
   const listed = listedEndpoints(config);
   const selection = selectionOf(config);
   return listed === 0 && selection === undefined ? undefined : { config, listed, selection };
@@ -198,7 +202,7 @@ function selectionOf({ kind, spec }: Config): Selection | undefined {
   return { selector: workloadSelector.labels, clusters: hosts.length * ports.length, selectsPods: true };
 }
 
-function addTo(sums: Sums, source: Source | undefined, times: 1 | -1): void {
+function addTo(sums: Sums, source: EndpointSource | undefined, times: 1 | -1): void {
   if (source === undefined) return;
   const { listed, selection } = source;
   sums.listed += times * listed;
@@ -206,7 +210,7 @@ function addTo(sums: Sums, source: Source | undefined, times: 1 | -1): void {
   if (selection?.selectsPods) sums.clustersOfPods += times * selection.clusters;
 }
 
-function sharesOf(namespace: Namespace): readonly LimitShare[] {
+function sharesOf(namespace: NamespaceEndpoints): readonly LimitShare[] {
   const { sources, entries, pods } = namespace;
   if (![...sources.values()].some(({ selection }) => selection?.selectsPods)) namespace.podIndex = undefined;
   else if (namespace.podIndex === undefined) {

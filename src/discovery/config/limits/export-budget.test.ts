@@ -31,7 +31,7 @@ function entry(
   );
 }
 
-/** A budget with objects that come and go; its state is what each call returned. */
+/** A budget with objects that are added and removed; its state is what each call returned. */
 class Given {
   readonly budget: ExportBudget;
   readonly objects = new Map<string, Config>();
@@ -51,7 +51,7 @@ class Given {
     return this.limit([configKeyText(config)]);
   }
 
-  /** @returns names of those whose limitation changed */
+  /** @returns names of objects whose limitation changed */
   limit(keys: string[]): string[] {
     const { limited, changed } = atOnce(
       this.budget.limiting(keys, (key) => this.objects.get(key), { rootNamespace: 'root' }, this.limited),
@@ -66,7 +66,7 @@ class Given {
 }
 
 describe('the export limit of a namespace', () => {
-  it('keeps the oldest objects exported, whatever order they arrive in', () => {
+  it('keeps the oldest objects exported, whatever their order of arrival', () => {
     const objects = [entry('a', 1), entry('b', 2), entry('c', 3), entry('d', 4)];
     for (const order of [objects, objects.toReversed()]) {
       const given = new Given();
@@ -75,7 +75,7 @@ describe('the export limit of a namespace', () => {
     }
   });
 
-  it('exports a younger object as soon as an older one is gone, and limits it again', () => {
+  it('exports a younger object as soon as an older one is deleted, and limits it again', () => {
     const given = new Given();
     const [a, b, c] = [entry('a', 1), entry('b', 2), entry('c', 3)];
     expect(given.put(a, b, c)).toEqual(['c']);
@@ -98,7 +98,7 @@ describe('the export limit of a namespace', () => {
     expect(given.names).toEqual([]);
   });
 
-  it('counts a changed object anew, and says that one that stays limited is another', () => {
+  it('counts a changed object again, and reports a changed limited object', () => {
     const given = new Given();
     given.put(entry('a', 1), entry('b', 2), entry('c', 3));
     expect(given.put(entry('c', 3, { ports: 3 }))).toEqual(['c']);
@@ -106,7 +106,7 @@ describe('the export limit of a namespace', () => {
     expect(given.names).toEqual([]);
   });
 
-  it('gives the same result when a call is repeated whose result did not take effect', () => {
+  it('gives the same result when a call is repeated because its result was not applied', () => {
     const given = new Given();
     given.put(entry('a', 1), entry('b', 2), entry('c', 3));
     const keys = [...given.objects.keys()];
@@ -158,8 +158,8 @@ describe('the export limit of a namespace', () => {
     given.put(service('headers', [{ match, headers }]), service('none', [{ match }]));
     expect(given.names).toEqual(['headers']);
     given.remove(service('headers', [{ match, headers }]));
-    const rule = (name: string, policies: { readonly common?: object; readonly own?: object }): Config => {
-      const subsets = [{ name: 'v1', trafficPolicy: policies.own }, { name: 'v2' }];
+    const rule = (name: string, policies: { readonly common?: object; readonly specific?: object }): Config => {
+      const subsets = [{ name: 'v1', trafficPolicy: policies.specific }, { name: 'v2' }];
       return givenObject('DestinationRule', 'mallory', name, {
         host: 'a.test',
         trafficPolicy: policies.common,
@@ -167,7 +167,7 @@ describe('the export limit of a namespace', () => {
       });
     };
     const large = { tls: { mode: 'SIMPLE', subjectAltNames: [text] } };
-    given.put(rule('common', { common: large }), rule('none', {}), rule('own', { own: { ...large, sni: text } }));
+    given.put(rule('common', { common: large }), rule('none', {}), rule('own', { specific: { ...large, sni: text } }));
     expect(given.names).toEqual(['common', 'own']);
     given.put(entry('names', 9, { hosts: 1, ports: 1 }));
     expect(given.names).toEqual(['common', 'own']);
@@ -201,7 +201,7 @@ describe('routes at gateways beyond the export limit', () => {
     );
   });
 
-  it('are not sent to gateways of other namespaces where also those that respond with 503 are beyond the limit', () => {
+  it('are removed at gateways of other namespaces if those that respond with 503 also exceed the limit', () => {
     const given = new Given();
     given.put(bound('a', 1, 8), bound('b', 2, 8), bound('c', 3, 8));
     expect([specOf(given, 'b'), specOf(given, 'c')]).toMatchObject([
@@ -237,7 +237,7 @@ describe('routes at gateways beyond the export limit', () => {
     });
   });
 
-  it('stay as they are where only the limit of the mesh is exceeded, for which they do not apply any more', () => {
+  it('are unchanged if only the limit of the mesh is exceeded: they then do not apply to the mesh', () => {
     const given = new Given();
     given.put(entry('a', 1, { hosts: 5 }), bound('both', 2, 3, ['mesh', 'infra/edge']));
     expect(specOf(given, 'both')).toMatchObject({ gateways: ['infra/edge'], http: [{ route }, { route }, { route }] });
@@ -248,8 +248,8 @@ describe('routes at gateways beyond the export limit', () => {
   });
 });
 
-describe('objects in force beyond the export limit', () => {
-  it('are visible in their own namespace only, are reported once, and are exported again when there is room', async () => {
+describe('objects beyond the export limit', () => {
+  it('are visible in their own namespace only, are reported once, and are exported again below the limit', async () => {
     const root = mkdtempSync(join(tmpdir(), 'chartpilot-budget-'));
     onTestFinished(() => rmSync(root, { recursive: true, force: true }));
     const limits = { ...defaultConfigLimits, maxExportedPerNamespace: 3, maxGatewayRoutesPerNamespace: 3 };

@@ -1,8 +1,8 @@
 /**
- * What one namespace may make the proxies of all other namespaces build. Every sidecar gets the clusters and routes of every exported
- * object, and every gateway the routes that are bound to it, so that a tenant with many valid objects could slow down everybody. Beyond the
- * limit the oldest objects stay exported; a younger one is visible in its own namespace only, loses its subsets, or responds with 503.
- * Which ones depends on the objects alone, not on their order of arrival.
+ * Limits the configuration that one namespace adds to the proxies of all others. Every sidecar gets the clusters and routes of every exported object,
+ * and every gateway the routes that are bound to it, so that a tenant with many valid objects could slow down the whole mesh. Beyond the limit the
+ * oldest objects stay exported; a younger one is visible in its own namespace only, loses its subsets, or responds with 503. Which ones depends on
+ * the objects alone, not on their order of arrival.
  */
 import type { Config } from '../../../model/config/config.ts';
 import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
@@ -26,7 +26,7 @@ import {
   type NamespaceBudget,
 } from './limited-objects.ts';
 
-/** Sidecars and gateways are different proxies: what the ones get costs the others nothing. */
+/** Sidecars and gateways are different proxies: routes of one cost the other nothing. */
 interface Costs {
   /** Units of clusters and routes in each client of another namespace. */
   readonly mesh: number;
@@ -38,18 +38,18 @@ interface Exported extends Costs {
   readonly config: Config;
 }
 
-interface Namespace {
+interface NamespaceExports {
   readonly objects: Map<string, Exported>;
   readonly totals: { mesh: number; gateways: number };
 }
 
 export class ExportBudget implements NamespaceBudget {
   readonly #limits: Costs;
-  readonly #namespaces = new Map<string, Namespace>();
+  readonly #namespaces = new Map<string, NamespaceExports>();
 
   /**
-   * @param limits what objects of one namespace may make others build: clusters and routes of sidecars (PILOT_MAX_EXPORTED_PER_NAMESPACE),
-   *   routes of gateways (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE)
+   * @param limits for the objects of one namespace: clusters and routes of sidecars (PILOT_MAX_EXPORTED_PER_NAMESPACE), routes of gateways
+   * (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE)
    */
   constructor(limits: Costs) {
     this.#limits = limits;
@@ -59,14 +59,14 @@ export class ExportBudget implements NamespaceBudget {
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
     settings: BudgetSettings,
-    before: ReadonlyMap<string, LimitedObject>,
+    previous: ReadonlyMap<string, LimitedObject>,
   ): Steps<LimitedObjects> {
     const touched = new Set<string>();
     for (const key of keys) {
       yield;
       this.#put(key, objectOf(key), settings, touched);
     }
-    return yield* limitedAgain(touched, before, (name) =>
+    return yield* limitedAgain(touched, previous, (name) =>
       name === settings.rootNamespace ? [] : this.#excessOf(name),
     );
   }
@@ -99,7 +99,7 @@ export class ExportBudget implements NamespaceBudget {
       new Set(shares.map(({ config }) => config));
     const meshBeyond = configsOf(this.#beyond(namespace, 'mesh'));
     const gatewaysBeyond = configsOf(this.#beyond(namespace, 'gateways'));
-    // 503 has no backend, but its matches: without a limit of their own they would be as many as without any limit.
+    // A route with 503 has no backend but keeps its matches, so these need a limit too.
     const closable = [...gatewaysBeyond].map((config) => ({ config, cost: virtualServiceUnits(closedSpec(config)) }));
     const hidden = configsOf(beyondLimit(closable, this.#limits.gateways));
     for (const config of new Set([...meshBeyond, ...gatewaysBeyond])) {
@@ -113,7 +113,7 @@ export class ExportBudget implements NamespaceBudget {
     }
   }
 
-  #beyond({ objects, totals }: Namespace, share: keyof Costs): LimitShare[] {
+  #beyond({ objects, totals }: NamespaceExports, share: keyof Costs): LimitShare[] {
     if (totals[share] <= this.#limits[share]) return [];
     const shares = [...objects.values()].filter((one) => one[share] > 0);
     return beyondLimit(
@@ -134,7 +134,7 @@ export class ExportBudget implements NamespaceBudget {
           config,
           field: '',
           message:
-            `${effect}: namespace ${original.namespace} exports ${totals[share]} ${exported[share].what}, ` +
+            `${effect}: namespace ${original.namespace} exports ${totals[share]} ${exported[share].resources}, ` +
             `the limit is ${this.#limits[share]} (LIMIT_EXCEEDED): narrow exportTo of its objects, or raise ${exported[share].setting}`,
         };
       },
@@ -152,9 +152,9 @@ interface Limitation {
   readonly isClosed: boolean;
 }
 
-const exported: Readonly<Record<keyof Costs, { readonly what: string; readonly setting: string }>> = {
-  mesh: { what: 'clusters and routes', setting: 'PILOT_MAX_EXPORTED_PER_NAMESPACE' },
-  gateways: { what: 'routes at gateways', setting: 'PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE' },
+const exported: Readonly<Record<keyof Costs, { readonly resources: string; readonly setting: string }>> = {
+  mesh: { resources: 'clusters and routes', setting: 'PILOT_MAX_EXPORTED_PER_NAMESPACE' },
+  gateways: { resources: 'routes at gateways', setting: 'PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE' },
 };
 
 const nothing: Costs = { mesh: 0, gateways: 0 };
@@ -198,18 +198,18 @@ const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => C
       if (!isExported(config, exportTo, defaultDestinationRuleExportTo)) return nothing;
       const common = policyBytes(trafficPolicy);
       // A policy of usual size adds nothing to the clusters that services are counted for.
-      const own = unitsOf(common) - 1;
+      const baseUnits = unitsOf(common) - 1;
       const ofSubsets = subsets.reduce((sum, subset) => sum + unitsOf(common + policyBytes(subset.trafficPolicy)), 0);
-      return { mesh: (own + ofSubsets) * (isWildcard(host) ? maxWildcardSubsets : 1), gateways: 0 };
+      return { mesh: (baseUnits + ofSubsets) * (isWildcard(host) ? maxWildcardSubsets : 1), gateways: 0 };
     },
   ],
 ]);
 
-/** Bytes that a policy adds to each cluster; of the ports one counts. */
+/** Bytes that a policy adds to each cluster. Of its port settings only the largest counts. */
 function policyBytes(policy: TrafficPolicy | undefined): number {
   if (policy === undefined) return 0;
   const { portLevelSettings = [], ...common } = policy;
-  return portLevelSettings.reduce((most, port) => Math.max(most, bytesOf(port)), bytesOf(common));
+  return portLevelSettings.reduce((maxBytes, port) => Math.max(maxBytes, bytesOf(port)), bytesOf(common));
 }
 
 function isExported(
@@ -217,7 +217,7 @@ function isExported(
   exportTo: readonly string[] | undefined,
   byDefault: readonly string[] = ['*'],
 ): boolean {
-  // What stands in for a rejected object restricts: it is never narrowed.
+  // The placeholder of a rejected object restricts access, so it is never narrowed.
   if (standsFor !== undefined) return false;
   const targets = exportTo !== undefined && exportTo.length > 0 ? exportTo : byDefault;
   return targets.length === 0 || targets.some((target) => target !== '.' && target !== '~' && target !== namespace);

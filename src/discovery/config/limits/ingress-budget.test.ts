@@ -42,21 +42,21 @@ function given() {
       writeFileSync(join(folder, 'ingresses.yaml'), objects.join('\n---\n'));
       return await configs.read([folder]);
     },
-    /** Of each Ingress: whether its paths have a backend, respond with 503, or are not there. */
+    /** For each Ingress: whether its paths have a backend, respond with 503, or are removed. */
     effects: (...names: string[]): Record<string, string> => {
       const services = configs.snapshot.set.VirtualService.map(({ spec }) => spec as VirtualService);
       const routes = services.filter(({ hosts }) => hosts.includes(host)).flatMap(({ http = [] }) => http);
       const effectOf = (name: string): string => {
-        const own = routes.filter(({ match }) => JSON.stringify(match).includes(`/${name}/`));
-        const isClosed = own.some(({ directResponse }) => directResponse?.status === 503);
-        return own.length === 0 ? 'none' : isClosed ? '503' : 'backend';
+        const matching = routes.filter(({ match }) => JSON.stringify(match).includes(`/${name}/`));
+        const isClosed = matching.some(({ directResponse }) => directResponse?.status === 503);
+        return matching.length === 0 ? 'none' : isClosed ? '503' : 'backend';
       };
       return Object.fromEntries(names.map((name) => [name, effectOf(name)]));
     },
   };
 }
 
-it('the oldest Ingresses of a namespace keep their paths; those of younger ones respond with 503, then are not there', async () => {
+it('the oldest Ingresses of a namespace keep their paths; paths of younger ones first respond with 503, then are removed', async () => {
   const { write, effects, changeMesh } = given();
   const all = [ingress('mallory', 'c', 3, 9), ingress('mallory', 'b', 2, 9), ingress('mallory', 'a', 1, 9)];
   const reading = await write(...all);

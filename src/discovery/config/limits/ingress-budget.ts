@@ -29,7 +29,7 @@ export class IngressBudget implements NamespaceBudget {
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
     { rootNamespace }: BudgetSettings,
-    before: ReadonlyMap<string, LimitedObject>,
+    previous: ReadonlyMap<string, LimitedObject>,
   ): Steps<LimitedObjects> {
     const touched = new Set<string>();
     for (const key of keys) {
@@ -44,7 +44,7 @@ export class IngressBudget implements NamespaceBudget {
       if (shares.size > 0) this.#namespaces.set(name, shares);
       else this.#namespaces.delete(name);
     }
-    return yield* limitedAgain(touched, before, (name) => (name === rootNamespace ? [] : this.#excessOf(name)));
+    return yield* limitedAgain(touched, previous, (name) => (name === rootNamespace ? [] : this.#excessOf(name)));
   }
 
   *#excessOf(name: string): Generator<Excess> {

@@ -1,19 +1,18 @@
-/** Objects beyond a limit that all objects of their namespace share: what takes effect instead of them, and the problem that says so. */
+/** Objects beyond a limit that all objects of their namespace share: the reduced object that applies instead, and the problem that reports it. */
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import { clusterConfig } from '../sources/config-sources.ts';
 
-/** What the objects of some keys mean after a limit. */
+/** Result of a limit for the objects of some keys. */
 export interface LimitedObjects {
-  /** By key: what takes the place of an object beyond the limit. */
+  /** By key: the reduced object that replaces one beyond the limit. */
   readonly limited: ReadonlyMap<string, LimitedObject>;
-  /** Keys of objects that are limited now and were not, or the reverse, or in another way. */
+  /** Keys of objects that became limited, are no longer limited, or are limited in another way. */
   readonly changed: ReadonlySet<string>;
 }
 
 export interface LimitedObject {
-  /** As it was given. */
   readonly original: Config;
   readonly config: Config;
   readonly problem: ConfigProblem;
@@ -30,17 +29,17 @@ export interface BudgetSettings {
 /** One limit that the objects of a namespace share. */
 export interface NamespaceBudget {
   /**
-   * Idempotent: a caller that failed halfway calls it again with the same keys.
+   * Idempotent: after a failure the caller calls it again with the same keys.
    *
-   * @param keys of all objects that may differ from the last call
-   * @param objectOf what the key stands for now
-   * @param before result of the last call that took effect
+   * @param keys of all objects that may have changed since the last call
+   * @param objectOf the current object of a key
+   * @param previous result of the last call that was applied
    */
   limiting(
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
     settings: BudgetSettings,
-    before: ReadonlyMap<string, LimitedObject>,
+    previous: ReadonlyMap<string, LimitedObject>,
   ): Steps<LimitedObjects>;
 }
 
@@ -66,23 +65,23 @@ export interface Excess {
  */
 export function* limitedAgain(
   namespaces: ReadonlySet<string>,
-  before: ReadonlyMap<string, LimitedObject>,
+  previous: ReadonlyMap<string, LimitedObject>,
   excessOf: (namespace: string) => Iterable<Excess>,
 ): Steps<LimitedObjects> {
-  const limited = new Map([...before].filter(([, { original }]) => !namespaces.has(original.namespace)));
+  const limited = new Map([...previous].filter(([, { original }]) => !namespaces.has(original.namespace)));
   for (const namespace of namespaces) {
     yield;
     for (const excess of excessOf(namespace)) {
       yield;
       const key = configKeyText(excess.original);
-      const known = before.get(key);
+      const known = previous.get(key);
       const isSame = known?.original === excess.original && known.config.resourceVersion === versionOf(excess);
       limited.set(key, isSame ? known : limitedObject(excess));
     }
   }
   const changed = new Set<string>();
-  for (const [key, { config }] of limited) if (before.get(key)?.config !== config) changed.add(key);
-  for (const key of before.keys()) if (!limited.has(key)) changed.add(key);
+  for (const [key, { config }] of limited) if (previous.get(key)?.config !== config) changed.add(key);
+  for (const key of previous.keys()) if (!limited.has(key)) changed.add(key);
   return { limited, changed };
 }
 

@@ -1,4 +1,4 @@
-/** All limits that objects of one namespace share, one after the other: each sees what the ones before it left of an object. */
+/** All limits that the objects of one namespace share, applied in order: each limit gets the objects as reduced by the previous ones. */
 import type { Config } from '../../../model/config/config.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import { DelegateBudget } from './delegate-budget.ts';
@@ -14,7 +14,7 @@ export interface NamespaceLimits {
   readonly maxExportedPerNamespace: number;
   /** As for {@link ExportBudget} and {@link IngressBudget}. */
   readonly maxGatewayRoutesPerNamespace: number;
-  /** As for {@link EndpointBudget}; absent: the registries apply it (`src/discovery/registry/service-objects.ts`). */
+  /** As for {@link EndpointBudget}. If absent, the registries apply it (`src/discovery/registry/service-objects.ts`). */
   readonly maxEndpointsPerNamespace?: number;
 }
 
@@ -38,16 +38,16 @@ export class NamespaceBudgets implements NamespaceBudget {
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
     settings: BudgetSettings,
-    before: Limited,
+    previous: Limited,
   ): Steps<LimitedObjects> {
-    const known = this.#parts.get(before);
+    const known = this.#parts.get(previous);
     const touched = new Set(keys);
     const changed = new Set<string>();
     const limited = new Map<string, LimitedObject>();
     const parts: Limited[] = [];
     for (const [index, budget] of this.#budgets.entries()) {
       const narrowed = (key: string): Config | undefined => limited.get(key)?.config ?? objectOf(key);
-      const part = yield* budget.limiting(touched, narrowed, settings, known?.[index] ?? before);
+      const part = yield* budget.limiting(touched, narrowed, settings, known?.[index] ?? previous);
       for (const key of part.changed) {
         touched.add(key);
         changed.add(key);
@@ -69,7 +69,7 @@ export class NamespaceBudgets implements NamespaceBudget {
   }
 }
 
-/** One object beyond two limits. @param last applies to what the other one left of the object */
+/** Combines two limits of one object. @param last applies to the object as `reduced` left it */
 export function combinedLimit(reduced: LimitedObject, last: LimitedObject): LimitedObject {
   const message = `${reduced.problem.message}; ${last.problem.message}`;
   return { ...last, original: reduced.original, problem: { ...reduced.problem, message } };

@@ -1,10 +1,10 @@
-/** What an edit of one object costs among many: it must not be what all of them cost (50,000 objects: 0.1 ms). */
+/** The cost of editing one object must not grow with the number of objects (50,000 objects: 0.1 ms). */
 import { describe, expect, it } from 'vitest';
 import { collectGarbage } from '../../../../test/harness/collect-garbage.ts';
 import type { Config } from '../../../model/config/config.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';
 
-/** Times that the order of two objects was looked up. */
+/** Number of comparisons of two objects' order. */
 let comparisons = 0;
 
 function route(number: number, version = 0): Config {
@@ -24,7 +24,7 @@ function snapshotOf(count: number): ConfigSnapshot {
   return new ConfigSnapshot(Array.from({ length: count }, (_, number) => route(number)));
 }
 
-/** A hundred versions, each of the one before with one object replaced, added or removed. */
+/** A hundred versions, each with one object replaced, added or removed since the previous one. */
 function* versionsOf(snapshot: ConfigSnapshot, count: number): Generator<ConfigSnapshot> {
   let last = snapshot;
   for (let step = 0; step < 100; step++) {
@@ -40,7 +40,7 @@ function* versionsOf(snapshot: ConfigSnapshot, count: number): Generator<ConfigS
   }
 }
 
-/** Bytes in use, once collecting garbage frees no more: test files before this one share the process. */
+/** Bytes in use after garbage collection frees no more: earlier test files share the process. */
 async function settledHeap(): Promise<number> {
   let last = Number.POSITIVE_INFINITY;
   for (let round = 0; round < 20; round++) {
@@ -54,9 +54,9 @@ async function settledHeap(): Promise<number> {
 
 async function bytesPerEdit(count: number): Promise<number> {
   const snapshot = snapshotOf(count);
-  const before = await settledHeap();
+  const previous = await settledHeap();
   const versions = [...versionsOf(snapshot, count)];
-  const grown = (await settledHeap()) - before;
+  const grown = (await settledHeap()) - previous;
   expect(versions.length + snapshot.byKey.size).toBe(count + 100);
   return grown / versions.length;
 }
@@ -68,27 +68,27 @@ function comparisonsPerEdit(count: number): number {
   return comparisons / versions.length;
 }
 
-describe('an edit of one object', () => {
-  it('shares all that did not change: it takes no more memory among 40,000 objects than among 4,000', async () => {
+describe('an edit of one object in a snapshot', () => {
+  it('shares all unchanged objects: it takes no more memory among 40,000 objects than among 4,000', async () => {
     // A copy of 40,000 references is 320,000 bytes.
     expect(await bytesPerEdit(4_000)).toBeLessThan(20_000);
     expect(await bytesPerEdit(40_000)).toBeLessThan(20_000);
   });
 
-  it('looks at a few objects to find its place, among 40,000 hardly more than among 4,000', () => {
+  it('compares few objects to find its position, among 40,000 hardly more than among 4,000', () => {
     const [few, many] = [comparisonsPerEdit(4_000), comparisonsPerEdit(40_000)];
     expect(many).toBeLessThan(2 * few);
     expect(many).toBeLessThan(150);
   });
 
-  it('leaves the earlier moment as it was, and the arrays of other kinds the very same', () => {
-    const before = new ConfigSnapshot([route(1), route(2), { ...route(3), kind: 'Gateway' }]);
-    const set = before.set;
-    const after = before.edited(new Map([[keyOf(route(1)), undefined]]));
-    expect(before.set.VirtualService.map(({ name }) => name)).toEqual(['route-1', 'route-2']);
+  it('does not change the earlier snapshot, and keeps the identity of arrays of other kinds', () => {
+    const previous = new ConfigSnapshot([route(1), route(2), { ...route(3), kind: 'Gateway' }]);
+    const set = previous.set;
+    const after = previous.edited(new Map([[keyOf(route(1)), undefined]]));
+    expect(previous.set.VirtualService.map(({ name }) => name)).toEqual(['route-1', 'route-2']);
     expect(after.set.VirtualService.map(({ name }) => name)).toEqual(['route-2']);
     expect(after.set.Gateway).toBe(set.Gateway);
     expect(after.set.VirtualService).toBe(after.set.VirtualService);
-    expect([before.byKey.size, after.byKey.size]).toEqual([3, 2]);
+    expect([previous.byKey.size, after.byKey.size]).toEqual([3, 2]);
   });
 });

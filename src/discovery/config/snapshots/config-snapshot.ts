@@ -8,28 +8,28 @@ import type { ConfigSet } from '../../../model/config/config-set.ts';
 import { kinds } from '../../../model/kinds/index.ts';
 import { atOnce, type Steps } from '../../../runtime/turns.ts';
 
-/** Objects by key (`Kind/namespace/name`); undefined: there is none any more. */
+/** Objects by key (`Kind/namespace/name`); `undefined` removes the object. */
 export type ConfigEdits = ReadonlyMap<string, Config | undefined>;
 
 /** Oldest first. */
-type Lists = Readonly<Record<string, SortedList<Config>>>;
+type ConfigLists = Readonly<Record<string, SortedList<Config>>>;
 
 /**
- * All configuration objects of one moment. Immutable: the next moment's shares with it all that did not change, so that an
- * edit costs the same among fifty objects and among fifty thousand.
+ * All configuration objects at one time. Immutable: the next snapshot shares all unchanged objects, so that an edit costs the same among fifty
+ * objects and among fifty thousand.
  */
 export class ConfigSnapshot {
   static readonly empty = new ConfigSnapshot([]);
   readonly byKey: ReadonlyMap<string, Config>;
   readonly #objects: PersistentMap<Config>;
-  /** Lists of the kinds that something is made of. */
-  readonly #lists: Lists;
-  /** Sum of the hashes of what is in it, so that one object more or less costs one hash. */
+  /** Lists of the kinds that configuration is generated from. */
+  readonly #lists: ConfigLists;
+  /** Sum of the hashes of all objects, so that adding or removing one costs one hash. */
   readonly #sum: bigint;
   #set: ConfigSet | undefined;
-  #standIns: readonly Config[] | undefined;
+  #placeholders: readonly Config[] | undefined;
 
-  /** @param configs no two of them with the same key */
+  /** @param configs with unique keys */
   constructor(configs: readonly Config[], derived?: Derived) {
     this.#objects = derived?.objects ?? PersistentMap.of(configs.map((config) => [configKeyText(config), config]));
     this.byKey = this.#objects;
@@ -37,60 +37,57 @@ export class ConfigSnapshot {
     this.#sum = derived?.sum ?? sumOf(this.byKey);
   }
 
-  /** A hash of what is in it: equal for equal objects, whatever files they came from. */
+  /** A hash of all objects: equal for equal objects, whatever files they came from. */
   get version(): string {
     return this.#sum.toString(16).padStart(16, '0');
   }
 
-  /** The objects by kind, oldest first. A kind's array is made when it is asked for, and stays the same until it is edited. */
+  /** The objects by kind, oldest first. The array of a kind is built on first use and keeps its identity until the kind is edited. */
   get set(): ConfigSet {
     this.#set ??= setOf(this.#lists);
     return this.#set;
   }
 
-  /** What stands in force for objects that are refused. */
-  get standIns(): readonly Config[] {
-    this.#standIns ??= [...this.byKey.values()].filter(({ standsFor }) => standsFor !== undefined);
-    return this.#standIns;
+  /** Placeholders that apply instead of rejected objects. */
+  get placeholders(): readonly Config[] {
+    this.#placeholders ??= [...this.byKey.values()].filter(({ standsFor }) => standsFor !== undefined);
+    return this.#placeholders;
   }
 
-  /**
-   * This with some objects put in place of others. Lists of kinds that were not edited keep their identity; the snapshot
-   * itself does when nothing differs.
-   */
+  /** A copy with some objects replaced. Lists of unedited kinds keep their identity, and so does the snapshot if nothing differs. */
   edited(edits: ConfigEdits): ConfigSnapshot {
     return atOnce(this.editing(edits));
   }
 
-  /** The same in steps. */
+  /** {@link edited} in steps. */
   *editing(edits: ConfigEdits): Steps<ConfigSnapshot> {
     let derived: Derived = { objects: this.#objects, lists: this.#lists, sum: this.#sum };
-    let isOther = false;
-    for (const some of inParts([...edits], editsAtOnce)) {
+    let hasChanged = false;
+    for (const some of inParts([...edits], editsPerStep)) {
       const real = some.filter(([key, config]) => this.#objects.get(key) !== config);
       if (real.length > 0) derived = editedWith(derived, real);
-      isOther ||= real.length > 0;
+      hasChanged ||= real.length > 0;
       yield;
     }
-    return isOther ? new ConfigSnapshot([], { ...derived, sum: BigInt.asUintN(64, derived.sum) }) : this;
+    return hasChanged ? new ConfigSnapshot([], { ...derived, sum: BigInt.asUintN(64, derived.sum) }) : this;
   }
 
-  /** Keys of objects that another snapshot does not have, or has in another version. Costs little if one was edited to be the other. */
+  /** Keys of objects that are missing in the other snapshot or differ there. Costs little if one was edited from the other. */
   differingKeys(other: ConfigSnapshot): Iterable<string> {
     return this.#objects.differingKeys(other.#objects);
   }
 
-  /** What became of the objects that differ from an earlier moment, by key: deletions first (spec/discovery.md §4.3). */
-  changesSince(before: ConfigSnapshot, keys?: Iterable<string>): ConfigChange[] {
-    return atOnce(this.comparing(before, keys));
+  /** Changes since an earlier snapshot, deletions first (spec/discovery.md §4.3). */
+  changesSince(previous: ConfigSnapshot, keys?: Iterable<string>): ConfigChange[] {
+    return atOnce(this.comparing(previous, keys));
   }
 
-  /** The same in steps. */
-  *comparing(before: ConfigSnapshot, keys: Iterable<string> = this.differingKeys(before)): Steps<ConfigChange[]> {
+  /** {@link changesSince} in steps. */
+  *comparing(previous: ConfigSnapshot, keys: Iterable<string> = this.differingKeys(previous)): Steps<ConfigChange[]> {
     const events: Record<ConfigChange['event'], ConfigChange[]> = { delete: [], add: [], update: [] };
     for (const key of new Set(keys)) {
       yield;
-      const [old, now] = [before.byKey.get(key), this.byKey.get(key)];
+      const [old, now] = [previous.byKey.get(key), this.byKey.get(key)];
       if (old === now) continue;
       const event = old === undefined ? 'add' : now === undefined ? 'delete' : 'update';
       if (event !== 'update' || needsPush(old!, now!)) events[event].push({ key, event });
@@ -104,8 +101,8 @@ export class ConfigSnapshot {
   }
 }
 
-/** What one step of an edit takes up: lists of a kind are made anew for more. */
-const editsAtOnce = 64;
+/** Edits of one step. Larger edits rebuild a kind's list several times. */
+const editsPerStep = 64;
 
 function* inParts<T>(items: readonly T[], length: number): Generator<readonly T[]> {
   for (let start = 0; start < items.length; start += length) yield items.slice(start, start + length);
@@ -126,7 +123,7 @@ function editedWith(
 
 interface Derived {
   readonly objects: PersistentMap<Config>;
-  readonly lists: Lists;
+  readonly lists: ConfigLists;
   readonly sum: bigint;
 }
 
@@ -149,36 +146,35 @@ function editedMap(
   return left.withAll(edits.filter((edit): edit is readonly [string, Config] => edit[1] !== undefined));
 }
 
-function listsOf(configs: readonly Config[]): Lists {
+function listsOf(configs: readonly Config[]): ConfigLists {
   const ofKind = Map.groupBy(configs, ({ kind }) => kind);
   return Object.fromEntries(Object.keys(kinds).map((kind) => [kind, SortedList.of(ofKind.get(kind) ?? [], byAge)]));
 }
 
 function editedLists(
-  lists: Lists,
-  before: ReadonlyMap<string, Config>,
+  lists: ConfigLists,
+  previous: ReadonlyMap<string, Config>,
   edits: readonly (readonly [string, Config | undefined])[],
-): Lists {
+): ConfigLists {
   const result: Record<string, SortedList<Config>> = { ...lists };
   for (const [kind, ofKind] of Map.groupBy(edits, ([key]) => key.slice(0, key.indexOf('/')))) {
     const list = lists[kind];
-    // A kind that nobody makes anything of.
+    // No configuration is generated from this kind.
     if (list === undefined) continue;
-    const gone = ofKind.map(([key]) => before.get(key)).filter((config) => config !== undefined);
+    const removed = ofKind.map(([key]) => previous.get(key)).filter((config) => config !== undefined);
     const added = ofKind.map(([, config]) => config).filter((config) => config !== undefined);
-    result[kind] = list.edited(gone, added);
+    result[kind] = list.edited(removed, added);
   }
   return result;
 }
 
-/** The lists as arrays, each made when it is first looked at. */
-function setOf(lists: Lists): ConfigSet {
+/** The lists as arrays, each built on first use. */
+function setOf(lists: ConfigLists): ConfigSet {
   const set = Object.defineProperties(
     {},
     Object.fromEntries(
       Object.entries(lists).map(([kind, list]) => [kind, { get: () => list.items, enumerable: true }]),
     ),
   );
-  // The lists are those of all kinds, with objects of their own kinds.
   return set as ConfigSet;
 }

@@ -1,7 +1,4 @@
-/**
- * While much is read the event loop has its turns: how long one lasts is counted in time of this thread on a processor,
- * which a busy machine does not lengthen.
- */
+/** Long readings yield to the event loop. Turns are measured in CPU time of this thread, which a busy machine does not lengthen. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,7 +19,7 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 const objects = 6_000;
 
-/** A route of the same size each. */
+/** All routes have the same size. */
 const route = (name: string, timeout: string): string => `apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: ${name}, namespace: shop}
@@ -42,12 +39,12 @@ async function readAndJoin(...paths: string[]) {
   return { count, problems, reading };
 }
 
-it('gives others their turn while a file with very many objects is read, put together, changed in all of them, and broken', async () => {
+it('yields to other work while a file with very many objects is read, merged, changed in all of them, and made invalid', async () => {
   const file = join(root, 'a.yaml');
   const write = (timeout: string): void =>
     writeFileSync(file, Array.from({ length: objects }, (_, i) => route(`r${i}`, timeout)).join('---\n'));
   await configs.join([]);
-  const stages: Record<string, { longestMs: number; sumMs: number }> = {};
+  const stages: Record<string, { maxMs: number; sumMs: number }> = {};
   for (const [stage, timeout] of Object.entries({
     come: '1s',
     change: '2s',
@@ -56,18 +53,18 @@ it('gives others their turn while a file with very many objects is read, put tog
     wander: '4s',
   })) {
     write(timeout);
-    const { result, ...figures } = await measuredTurns(() => readAndJoin());
-    stages[stage] = figures;
+    const { result, longestMs: maxMs, sumMs } = await measuredTurns(() => readAndJoin());
+    stages[stage] = { maxMs, sumMs };
     expect(result.count).toBe(objects);
     expect(result.problems).toBe(stage === 'break' ? objects : 0);
   }
-  for (const [stage, { longestMs, sumMs }] of Object.entries(stages)) {
-    // Ten milliseconds of some hundred; a machine is slow in all of them, and one turn may have memory collected.
-    expect(longestMs, `${stage}: ${JSON.stringify(stages)}`).toBeLessThan(sumMs / 5);
+  for (const [stage, { maxMs, sumMs }] of Object.entries(stages)) {
+    // Ten milliseconds of some hundred. One turn may include a garbage collection.
+    expect(maxMs, `${stage}: ${JSON.stringify(stages)}`).toBeLessThan(sumMs / 5);
   }
 });
 
-it('an edit of one file costs as much beside many files that are broken as beside few', async () => {
+it('an edit of one file costs the same beside many invalid files as beside few', async () => {
   const broken = Array.from({ length: objects }, (_, i) => route(`r${i}`, '1s')).join('---\n');
   writeFileSync(join(root, 'many.yaml'), broken);
   writeFileSync(join(root, 'one.yaml'), route('one', '1s'));
@@ -81,7 +78,7 @@ it('an edit of one file costs as much beside many files that are broken as besid
     expect(result.reading).toMatchObject({ changes: [{ key: 'VirtualService/shop/one' }], problemCount: objects });
     edits.push(sumMs);
   }
-  // A hundredth, and a floor for what a clock and a collection of memory add.
+  // A hundredth, with a minimum for clock resolution and garbage collection.
   expect(edits.sort((a, b) => a - b)[4]).toBeLessThan(Math.max(5, all.sumMs / 50));
 });
 
@@ -121,17 +118,17 @@ spec: {ports: [{name: http, port: 80}]}
 `;
 
 it.each(Object.keys(kinds))(
-  'gives others their turn while what is made of very many objects of kind %s comes into force, all in one of them',
+  'yields to other work while objects generated from very many objects of kind %s are built, and applies all in one turn',
   async (kind) => {
     const file = join(root, 'a.yaml');
     writeFileSync(join(root, 'gateway.yaml'), gateway);
     const write = (timeout: string): void =>
       writeFileSync(file, Array.from({ length: 3_000 }, (_, i) => kinds[kind]!(i, timeout)).join('---\n'));
-    const made: Record<string, number> = {};
+    const generated: Record<string, number> = {};
     for (const timeout of ['1s', '2s']) {
       write(timeout);
       expect(await configs.readSource(source(), [])).toMatchObject({ problems: 0 });
-      // Counted in each turn: the virtual services of one timeout, never of both, never some of them.
+      // Each turn must show the VirtualServices of one timeout, all of them and never a mixture.
       const seen = new Set<string>();
       const { longestMs, sumMs } = await measuredTurns(
         () => configs.join([source()]),
@@ -142,11 +139,11 @@ it.each(Object.keys(kinds))(
           seen.add(`${VirtualService.length} ${isNew(first)} ${isNew(last)}`);
         },
       );
-      const before = timeout === '1s' ? '0 false false' : '3000 false false';
-      expect([...seen]).toEqual([before, '3000 true true']);
+      const previous = timeout === '1s' ? '0 false false' : '3000 false false';
+      expect([...seen]).toEqual([previous, '3000 true true']);
       expect(longestMs, `${timeout}: ${longestMs} of ${sumMs} ms`).toBeLessThan(sumMs / 4);
-      made[timeout] = configs.snapshot.set.VirtualService.length;
+      generated[timeout] = configs.snapshot.set.VirtualService.length;
     }
-    expect(made).toEqual({ '1s': 3_000, '2s': 3_000 });
+    expect(generated).toEqual({ '1s': 3_000, '2s': 3_000 });
   },
 );

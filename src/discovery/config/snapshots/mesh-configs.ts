@@ -1,6 +1,6 @@
 /**
- * All configuration in force: that of several sources as one, and what is made of Ingresses and of the Gateway API's
- * objects (spec/discovery.md §4.3, §4.4).
+ * All configuration that applies: the objects of all sources, and those generated from Ingresses and Gateway API objects (spec/discovery.md §4.3,
+ * §4.4).
  */
 import { resolve } from 'node:path';
 import type { ConfigReading } from '../../../../machines/discovery/config/config-controller.machine.ts';
@@ -36,50 +36,49 @@ import { problemLine, toConfigProblem } from '../sources/config-problem.ts';
 import { type ConfigSource, type SourceAdapters, type SourceReading, schemeOf } from '../sources/config-source.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';
 
-type MeshSettings = IngressSettings & BudgetSettings & Partial<Pick<MeshConfig, 'rootNamespace'>>;
+type TranslationSettings = IngressSettings & BudgetSettings & Partial<Pick<MeshConfig, 'rootNamespace'>>;
 
-/** What a source said, by its address. */
+/** Result of reading a source, with its address. */
 type Reading = readonly [address: string, reading: SourceReading];
 
-/** `undefined`: the object is not limited any more. */
+/** `limited` is `undefined` if the object is no longer limited. */
 export type LimitListener = (key: string, limited: LimitedObject | undefined) => void;
 
 export interface MeshConfigsOptions {
-  /** The mesh settings of the moment; those that translation depends on are looked up whenever the snapshot is. */
-  readonly mesh: () => MeshSettings;
+  /** The current mesh settings. Those that translation depends on are checked whenever the snapshot is read. */
+  readonly mesh: () => TranslationSettings;
   /** `--domain`. */
   readonly domain: string;
-  /** Makers of sources beside directories. */
+  /** Sources besides directories. */
   readonly adapters?: SourceAdapters;
-  /** Limits of what a directory may hold. */
+  /** Limits of each directory. */
   readonly limits?: ConfigLimits;
 }
 
 /**
- * The first source that has an object wins; objects made of others come last. A change of one file costs what it
- * changes, whatever the number of sources.
+ * Merges sources: the first source that has an object applies, and generated objects come last. A change of one file costs what it changes, whatever
+ * the number of sources.
  */
 export class MeshConfigs {
-  readonly #mesh: () => MeshSettings;
+  readonly #mesh: () => TranslationSettings;
   readonly #domain: string;
   readonly #listeners: ((changes: readonly ConfigChange[], touched: ReadonlySet<string>) => void)[] = [];
   readonly #adapters: SourceAdapters;
-  /** Every source that somebody reads or watches, by its address. */
+  /** Every source that is read or watched, by address. */
   readonly #opened = new Map<string, ConfigSource>();
-  /** The sources that were put together, in the order in which they count. */
+  /** The merged sources, highest precedence first. */
   #sources: readonly (readonly [address: string, source: ConfigSource])[] = [];
-  /** What was read since all were put together. */
+  /** Readings since the last merge. */
   #readings: Reading[] = [];
-  /** What each source had at its last reading. */
+  /** Snapshot of each source as of its last reading. */
   readonly #snapshots = new WeakMap<ConfigSource, ConfigSnapshot>();
-  /** Sources that were read once. */
+  /** Sources that were read at least once. */
   readonly #read = new WeakSet<ConfigSource>();
-  /** Objects of all sources. */
-  #written = ConfigSnapshot.empty;
-  /** The same with objects that are made of others. */
+  #sourceObjects = ConfigSnapshot.empty;
+  /** Objects of all sources and generated ones. */
   #snapshot = ConfigSnapshot.empty;
-  /** Objects that are made of Ingresses. */
-  #made: ReadonlyMap<string, Config> = new Map();
+  /** Objects generated from Ingresses. */
+  #ofIngresses: ReadonlyMap<string, Config> = new Map();
   #gatewayApi: GatewayApiTranslation = noTranslation;
   readonly #budgets: NamespaceBudgets;
   /** Applied before Ingresses are translated; {@link NamespaceBudgets} reports the same objects. */
@@ -89,14 +88,13 @@ export class MeshConfigs {
   #limited: ReadonlyMap<string, LimitedObject> = new Map();
   readonly #limitListeners: LimitListener[] = [];
   #settings: IngressSettings | undefined;
-  /** What was in force when changes were last told. */
+  /** The snapshot as of the last reported changes. */
   #reported = ConfigSnapshot.empty;
   readonly #joining = new OneByOne();
-  /** What single readings touched since the last time that all were put together. */
+  /** Keys that single readings touched since the last merge. */
   readonly #touched = new Set<string>();
 
   constructor({ mesh, domain, adapters = {}, limits }: MeshConfigsOptions) {
-    // Where sources beside directories come from is the program's to say.
     this.#adapters = { fs: (address) => new ConfigDirectory(address.slice('fs://'.length), limits), ...adapters };
     this.#mesh = mesh;
     this.#domain = domain;
@@ -107,28 +105,28 @@ export class MeshConfigs {
 
   /** The current objects. */
   get snapshot(): ConfigSnapshot {
-    // Another mesh configuration makes everything anew (a forced push): nobody has to be told of single objects.
-    if (this.#settings !== this.#mesh() && this.#made.size + this.#written.set.Ingress.length > 0) {
-      this.#edit(this.#translateIngresses());
+    // A changed mesh configuration regenerates everything (a forced push), so that listeners need no changes of single objects.
+    if (this.#settings !== this.#mesh() && this.#ofIngresses.size + this.#sourceObjects.set.Ingress.length > 0) {
+      this.#updateSnapshot(this.#translateIngresses());
     }
     return this.#snapshot;
   }
 
-  /** Files with something in them that nobody can tell what it is, each with a reason: what restricts may be in them. */
+  /** Files with content that could not be identified, each with a reason. They may contain objects that restrict access. */
   get unreadable(): ReadonlyMap<string, string> {
     return new Map(this.#sources.flatMap(([, { unreadable = [] }]) => [...unreadable]));
   }
 
   /**
-   * Called with what became of each object, whenever that is known.
+   * Called with the change of each object.
    *
-   * @param listener `touched`: keys of these, and of objects that are others and mean the same
+   * @param listener `touched` has the keys of these changes, and of objects that differ without effect
    */
   onChanges(listener: (changes: readonly ConfigChange[], touched: ReadonlySet<string>) => void): void {
     this.#listeners.push(listener);
   }
 
-  /** What of the Gateway API's objects has no effect, and why. */
+  /** Gateway API objects, or parts of them, that have no effect, with the reason. */
   get translationProblems(): Iterable<Problem> {
     return this.#gatewayApi.problems.values();
   }
@@ -138,26 +136,25 @@ export class MeshConfigs {
     return this.#limited.size + this.#gatewayApi.beyondLimit;
   }
 
-  /** How an object is limited; `undefined`: it is not. */
+  /** How an object is limited, or `undefined` if it is not. */
   limitOf(key: string): LimitedObject | undefined {
     return this.#limited.get(key);
   }
 
-  /** Called with each object that is beyond a limit of its namespace, and with each that no longer is. */
+  /** Called for each object that becomes limited by its namespace's limits and for each that no longer is. */
   onLimited(listener: LimitListener): void {
     this.#limitListeners.push(listener);
   }
 
-  /** Tells where something happens in a source. */
+  /** Reports where a source changes. */
   watch(address: string, handlers: WatchHandlers): StopWatching {
     return this.#open(address).watch(handlers);
   }
 
   /**
-   * Has a source read. What it has is in force with the next {@link join}. Not to be called again for the same source
-   * before it has answered.
+   * Reads a source. Its objects apply with the next {@link join}. Must not be called again for the same source before it returns.
    *
-   * @param places where something happened; none: everywhere
+   * @param places changed places; if empty, everything is read
    */
   async readSource(address: string, places: readonly string[]): Promise<SourceSummary> {
     try {
@@ -170,7 +167,7 @@ export class MeshConfigs {
   async #readSource(address: string, places: readonly string[]): Promise<SourceSummary> {
     const source = this.#open(address);
     const reading = await source.read(places);
-    // What a source has changes before it has said what: it counts from here on.
+    // The source changes its snapshot during the reading, so the merge uses the one taken here.
     this.#snapshots.set(source, source.snapshot);
     this.#readings.push([address, reading]);
     if (reading.outcome === 'missing')
@@ -184,27 +181,27 @@ export class MeshConfigs {
   }
 
   /**
-   * Reads directories and puts together what they have.
+   * Reads directories and merges them.
    *
-   * @param directories the first that has an object wins
-   * @param paths where something happened; none: everywhere
+   * @param directories the first that has an object applies
+   * @param paths changed paths; if empty, everything is read
    */
   async read(directories: readonly string[], paths: readonly string[] = []): Promise<ConfigReading> {
     const addresses = directories.map((path) => `fs://${resolve(path)}`);
     for (const address of addresses) {
       const directory = address.slice('fs://'.length);
-      const own = paths.filter((path) => concerns(directory, path));
-      if (paths.length === 0 || own.length > 0) await this.#readSource(address, own);
+      const relatedPaths = paths.filter((path) => isRelatedPath(directory, path));
+      if (paths.length === 0 || relatedPaths.length > 0) await this.#readSource(address, relatedPaths);
     }
     return this.join(addresses);
   }
 
   /**
-   * Brings the snapshot up to what these sources have read, and no others; sources may be read meanwhile.
+   * Merges the last readings of these sources into the snapshot. Sources may be read at the same time.
    *
-   * @param addresses the first that has an object wins
-   * @param known those, and others that are read and do not count yet: of any other nothing is left
-   * @param signal nobody hears the answer any more: what it would have told is told with the next
+   * @param addresses the first that has an object applies
+   * @param known these, and others that are read but not merged yet; all other sources are dropped
+   * @param signal aborts; the changes are then reported by the next call
    */
   join(addresses: readonly string[], known = addresses, signal?: AbortSignal): Promise<ConfigReading> {
     return this.#joining.do(() => this.#join(addresses, known, signal));
@@ -212,15 +209,15 @@ export class MeshConfigs {
 
   async #join(addresses: readonly string[], known: readonly string[], signal?: AbortSignal): Promise<ConfigReading> {
     signal?.throwIfAborted();
-    this.#use(addresses, known);
+    this.#useSources(addresses, known);
     const [readings, touched] = [this.#readings, new Set(this.#touched)];
     this.#readings = [];
     this.#touched.clear();
-    const before = this.#reported;
+    const previous = this.#reported;
     try {
       return await this.#joinReadings(readings, touched, signal);
     } catch (error) {
-      this.#reported = before;
+      this.#reported = previous;
       this.#readings = [...readings, ...this.#readings];
       for (const key of touched) this.#touched.add(key);
       throw error;
@@ -232,15 +229,15 @@ export class MeshConfigs {
     touched: Set<string>,
     signal: AbortSignal | undefined,
   ): Promise<ConfigReading> {
-    const reportedOfRoutes = this.#gatewayApi.problems;
+    const reportedTranslationProblems = this.#gatewayApi.problems;
     const reportedLimits = this.#limited;
     const readings = all.map(([, reading]) => reading).filter((reading) => reading.outcome === 'read');
     const missing = all.filter(([, { outcome }]) => outcome === 'missing');
     const problems = all.flatMap(([, reading]) => reading.problems);
-    const lacks = missing.some(([address]) => this.#sources.some(([known]) => known === address));
-    // What is in force stays in force; at the start nobody knows what to serve.
+    const isSourceMissing = missing.some(([address]) => this.#sources.some(([known]) => known === address));
+    // Keeps the snapshot. At the start there is no configuration to serve.
     const isNothing = readings.length === 0 && touched.size === 0;
-    const hasNothing = isNothing ? missing.length > 0 : lacks && this.snapshot === ConfigSnapshot.empty;
+    const hasNothing = isNothing ? missing.length > 0 : isSourceMissing && this.snapshot === ConfigSnapshot.empty;
     if (hasNothing) {
       for (const key of touched) this.#touched.add(key);
       return { outcome: 'missing', problems };
@@ -252,10 +249,10 @@ export class MeshConfigs {
     signal?.throwIfAborted();
     this.#reported = now;
     for (const listener of this.#listeners) listener(changes, touched);
-    // What is told of an object is told again when the object is another.
-    const found = [...this.#gatewayApi.problems].filter(([key]) => !reportedOfRoutes.has(key));
+    // A problem of an object is reported again when the object changes.
+    const found = [...this.#gatewayApi.problems].filter(([key]) => !reportedTranslationProblems.has(key));
     const limited = this.#reportLimits(reportedLimits);
-    const inForce = this.#closedInForce(problems);
+    const inForce = this.#effectOfPlaceholders(problems);
     return {
       outcome: 'read',
       version: now.version,
@@ -271,23 +268,26 @@ export class MeshConfigs {
   }
 
   /** @returns the problems of objects that were not limited before */
-  #reportLimits(before: ReadonlyMap<string, LimitedObject>): readonly ConfigProblem[] {
-    if (before === this.#limited) return [];
+  #reportLimits(previous: ReadonlyMap<string, LimitedObject>): readonly ConfigProblem[] {
+    if (previous === this.#limited) return [];
     const problems: ConfigProblem[] = [];
-    for (const key of new Set([...before.keys(), ...this.#limited.keys()])) {
+    for (const key of new Set([...previous.keys(), ...this.#limited.keys()])) {
       const limited = this.#limited.get(key);
-      if (before.get(key) === limited) continue;
+      if (previous.get(key) === limited) continue;
       for (const listener of this.#limitListeners) listener(key, limited);
       if (limited !== undefined) problems.push(limited.problem);
     }
     return problems;
   }
 
-  /** What one source has to close for want of an object, another may have in order; and which namespace is the root, no source knows. */
-  #closedInForce(problems: readonly ConfigProblem[]): (problem: ConfigProblem) => ConfigProblem {
+  /**
+   * An object that is rejected in one source may be valid in another, and sources do not know the root namespace. So the effect of placeholders is
+   * determined here.
+   */
+  #effectOfPlaceholders(problems: readonly ConfigProblem[]): (problem: ConfigProblem) => ConfigProblem {
     if (problems.every(({ closed }) => closed === undefined)) return (problem) => problem;
     const byEffect = new Map<string, Config>();
-    for (const standIn of this.#written.standIns)
+    for (const standIn of this.#sourceObjects.placeholders)
       if (!byEffect.has(standIn.standsFor!.effect)) byEffect.set(standIn.standsFor!.effect, standIn);
     return (problem) => {
       const { closed, ...rest } = problem;
@@ -309,13 +309,13 @@ export class MeshConfigs {
     return source;
   }
 
-  #use(addresses: readonly string[], known: readonly string[]): void {
+  #useSources(addresses: readonly string[], known: readonly string[]): void {
     for (const address of this.#opened.keys()) if (!known.includes(address)) this.#opened.delete(address);
-    const before = this.#sources;
-    if (before.map(([address]) => address).join('\n') === addresses.join('\n')) return;
+    const previous = this.#sources;
+    if (previous.map(([address]) => address).join('\n') === addresses.join('\n')) return;
     this.#sources = addresses.map((address) => [address, this.#open(address)]);
-    // Which of two counts may be another for any object.
-    for (const [, source] of [...before, ...(before.length > 0 ? this.#sources : [])])
+    // Changed precedence may affect any object of these sources.
+    for (const [, source] of [...previous, ...(previous.length > 0 ? this.#sources : [])])
       for (const key of this.#snapshotOf(source).byKey.keys()) this.#touched.add(key);
   }
 
@@ -323,33 +323,38 @@ export class MeshConfigs {
     return this.#snapshots.get(source) ?? ConfigSnapshot.empty;
   }
 
-  /** @param touched keys of all objects that may be others; those that are made of others come to it */
+  /** @param touched keys of all objects that may have changed; keys of their generated objects are added */
   async #merge(touched: Set<string>, turns: Turns): Promise<void> {
-    // Of one moment, whatever is read meanwhile.
+    // Taken at once, because sources may be read during the merge.
     const snapshots = this.#sources.map(([, source]) => this.#snapshotOf(source));
-    const before = {
-      written: this.#written,
-      made: this.#made,
+    const previous = {
+      written: this.#sourceObjects,
+      made: this.#ofIngresses,
       settings: this.#settings,
       gatewayApi: this.#gatewayApi,
       snapshot: this.#snapshot,
     };
-    const now = snapshots.length === 1 ? snapshots[0]! : await this.#joined(snapshots, touched, turns);
-    const isOther = touched.size > 0;
-    let { made, settings, gatewayApi } = before;
+    const now = snapshots.length === 1 ? snapshots[0]! : await this.#joinSnapshots(snapshots, touched, turns);
+    const hasChanged = touched.size > 0;
+    let { made, settings, gatewayApi } = previous;
     const ingresses = await turns.through(
       this.#ingressBudget.limiting(touched, (key) => now.byKey.get(key), this.#mesh(), this.#limitedIngresses),
     );
-    if (isOther && ingressesMayDiffer(before.written.set, now.set)) {
+    if (hasChanged && ingressesMayDiffer(previous.written.set, now.set)) {
       settings = this.#mesh();
       made = await turns.through(
-        translatingIngresses(withLimited(now.set, ingresses.limited), settings, { domain: this.#domain }, before.made),
+        translatingIngresses(
+          withLimited(now.set, ingresses.limited),
+          settings,
+          { domain: this.#domain },
+          previous.made,
+        ),
       );
-      for (const key of [...before.made.keys(), ...made.keys()]) touched.add(key);
+      for (const key of [...previous.made.keys(), ...made.keys()]) touched.add(key);
     }
-    if (isOther && translationMayDiffer(gatewayApi, touched)) {
-      gatewayApi = await turns.through(translatingGatewayApi(now.set, this.#domain, before.gatewayApi));
-      for (const key of [...before.gatewayApi.objects.keys(), ...gatewayApi.objects.keys()]) touched.add(key);
+    if (hasChanged && translationMayDiffer(gatewayApi, touched)) {
+      gatewayApi = await turns.through(translatingGatewayApi(now.set, this.#domain, previous.gatewayApi));
+      for (const key of [...previous.gatewayApi.objects.keys(), ...gatewayApi.objects.keys()]) touched.add(key);
     }
     const given = (key: string): Config | undefined =>
       now.byKey.get(key) ?? made.get(key) ?? gatewayApi.objects.get(key);
@@ -364,11 +369,11 @@ export class MeshConfigs {
         edits.set(key, limited.get(key)?.config ?? given(key));
         await turns.rest();
       }
-      snapshot = await turns.through(before.snapshot.editing(edits));
+      snapshot = await turns.through(previous.snapshot.editing(edits));
     }
-    // All of it comes into force in one turn. Whoever translated meanwhile, for other settings, does so again for these objects.
-    this.#written = now;
-    this.#made = made;
+    // Applies everything in one turn. A translation that ran in between for other settings is repeated for these objects.
+    this.#sourceObjects = now;
+    this.#ofIngresses = made;
     this.#limitedIngresses = ingresses.limited;
     this.#settings = settings;
     this.#gatewayApi = gatewayApi;
@@ -376,7 +381,7 @@ export class MeshConfigs {
     this.#snapshot = snapshot;
   }
 
-  async #joined(
+  async #joinSnapshots(
     snapshots: readonly ConfigSnapshot[],
     touched: ReadonlySet<string>,
     turns: Turns,
@@ -386,27 +391,27 @@ export class MeshConfigs {
       edits.set(key, firstOf(snapshots, key));
       await turns.rest();
     }
-    return turns.through(this.#written.editing(edits));
+    return turns.through(this.#sourceObjects.editing(edits));
   }
 
-  /** What became of the objects of these keys is in the snapshot. */
-  #edit(keys: Iterable<string>): void {
-    this.#snapshot = this.#snapshot.edited(new Map([...keys].map((key) => [key, this.#inForce(key)])));
+  /** Updates the snapshot for the objects of these keys. */
+  #updateSnapshot(keys: Iterable<string>): void {
+    this.#snapshot = this.#snapshot.edited(new Map([...keys].map((key) => [key, this.#activeObject(key)])));
   }
 
-  #inForce(key: string): Config | undefined {
-    const given = this.#written.byKey.get(key) ?? this.#made.get(key) ?? this.#gatewayApi.objects.get(key);
+  #activeObject(key: string): Config | undefined {
+    const given = this.#sourceObjects.byKey.get(key) ?? this.#ofIngresses.get(key) ?? this.#gatewayApi.objects.get(key);
     const limited = this.#limited.get(key);
     return limited !== undefined && limited.original === given ? limited.config : given;
   }
 
-  /** Makes Gateways and VirtualServices of the Ingresses. Answers the keys of those that may be others. */
+  /** Generates Gateways and VirtualServices from Ingresses. Returns the keys of those that may have changed. */
   #translateIngresses(): Iterable<string> {
     this.#settings = this.#mesh();
-    const before = this.#made;
-    const sources = withLimited(this.#written.set, this.#limitedIngresses);
-    this.#made = translateIngresses(sources, this.#settings, { domain: this.#domain }, before);
-    return [...before.keys(), ...this.#made.keys()];
+    const previous = this.#ofIngresses;
+    const sources = withLimited(this.#sourceObjects.set, this.#limitedIngresses);
+    this.#ofIngresses = translateIngresses(sources, this.#settings, { domain: this.#domain }, previous);
+    return [...previous.keys(), ...this.#ofIngresses.keys()];
   }
 }
 
@@ -418,7 +423,7 @@ function withLimited(set: ConfigSet, limited: ReadonlyMap<string, LimitedObject>
 }
 
 function firstOf(snapshots: readonly ConfigSnapshot[], key: string): Config | undefined {
-  // What stands in for an object that is refused counts, too: a later source does not open what an earlier one restricts.
+  // Placeholders of rejected objects count too, so that a later source does not open what an earlier one restricts.
   for (const { byKey } of snapshots) {
     const config = byKey.get(key);
     if (config !== undefined) return config;
@@ -426,7 +431,7 @@ function firstOf(snapshots: readonly ConfigSnapshot[], key: string): Config | un
   return undefined;
 }
 
-/** Whether a path is a directory's, or leads to it. */
-function concerns(directory: string, path: string): boolean {
+/** Reports whether a path is the directory, is in it, or is one of its parents. */
+function isRelatedPath(directory: string, path: string): boolean {
   return path === directory || path.startsWith(`${directory}/`) || directory.startsWith(`${path}/`);
 }

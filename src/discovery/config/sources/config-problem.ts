@@ -4,9 +4,9 @@ import type { Problem } from '../../../model/config/problem.ts';
 import { clusterConfig } from './config-sources.ts';
 
 /**
- * A problem of an object as events carry it.
+ * Converts a problem to the form that events carry.
  *
- * @param inForce by key; absent: nothing stands in for an object that is refused
+ * @param inForce active objects by key; if absent, no placeholder applies
  */
 export function toConfigProblem(
   { severity, file, line, object = '', field = '', message, code, standIn = '' }: Problem,
@@ -18,7 +18,6 @@ export function toConfigProblem(
   return { severity, place, object, field, message, ...codeIn(code), ...(closed !== undefined && { closed }) };
 }
 
-/** The code as an event carries it. */
 export function codeIn(code: string | undefined): Pick<ConfigProblem, 'code'> {
   return code === undefined ? {} : { code };
 }
@@ -39,12 +38,12 @@ export function placeText(place: ConfigPlace): string {
   return place.line > 0 ? `${place.file}:${place.line}` : place.file;
 }
 
-/** The file or the source that a place is in. */
-export function whereabouts(place: ConfigPlace): string {
+/** The file or the source of a place. */
+export function fileOrSourceOf(place: ConfigPlace): string {
   return 'source' in place ? place.source : place.file;
 }
 
-const mostInOneLine = 5;
+const maxProblemsPerLine = 5;
 
 /**
  * `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration; line 14: spec.hosts: is required`.
@@ -57,26 +56,26 @@ export function describeProblems(problems: readonly ConfigProblem[]): string {
   return [placeText(first.place), first.object, fieldTexts(problems)].filter((part) => part !== '').join(': ');
 }
 
-/** The same without the place and the object of the first one. */
-export function fieldTexts([first, ...others]: readonly ConfigProblem[]): string {
+/** As {@link describeProblems}, without place and object of the first one. */
+export function fieldTexts([first, ...further]: readonly ConfigProblem[]): string {
   if (first === undefined) return '';
-  const shown = others.slice(0, mostInOneLine - 1).map(({ place, ...other }) => {
-    return 'line' in place ? `line ${place.line}: ${mistake(other)}` : mistake(other);
+  const shown = further.slice(0, maxProblemsPerLine - 1).map(({ place, ...other }) => {
+    return 'line' in place ? `line ${place.line}: ${fieldMessage(other)}` : fieldMessage(other);
   });
-  const rest = others.length - shown.length;
-  return [mistake(first), ...shown, ...(rest > 0 ? [`and ${rest} more`] : [])].join('; ');
+  const rest = further.length - shown.length;
+  return [fieldMessage(first), ...shown, ...(rest > 0 ? [`and ${rest} more`] : [])].join('; ');
 }
 
 /** `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration`. */
-export function problemLine({ place, object, ...what }: ConfigProblem): string {
-  return [placeText(place), object, mistake(what)].filter((part) => part !== '').join(': ');
+export function problemLine({ place, object, ...problem }: ConfigProblem): string {
+  return [placeText(place), object, fieldMessage(problem)].filter((part) => part !== '').join(': ');
 }
 
-/** The same with how bad it is: `mesh/web.yaml:12: warning: …`. */
+/** As {@link problemLine}, with the severity: `mesh/web.yaml:12: warning: …`. */
 export function fullProblemText({ severity, place, object, field, message }: ConfigProblem): string {
   return [placeText(place), severity, object, field, message].filter((part) => part !== '').join(': ');
 }
 
-function mistake({ field, message }: Pick<ConfigProblem, 'field' | 'message'>): string {
+function fieldMessage({ field, message }: Pick<ConfigProblem, 'field' | 'message'>): string {
   return field === '' ? message : `${field}: ${message}`;
 }

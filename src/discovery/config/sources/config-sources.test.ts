@@ -5,24 +5,24 @@ import { configSources } from './config-sources.ts';
 const sources = (configDir: string, registries: string[], ...addresses: string[]) =>
   configSources({ configDir, registries }, { configSources: addresses.map((address) => ({ address })) });
 
-it("are the flag's directory, then the mesh's, each once", () => {
+it('configuration sources are the directory of the flag, then those of the mesh, each once', () => {
   expect(sources('/mesh', [], 'fs:///more', 'fs:///mesh', 'fs://relative/dir')).toEqual({
     sources: ['fs:///mesh', 'fs:///more', 'fs://relative/dir'],
     ignored: new Map(),
   });
 });
 
-it('are none when nobody names one and no registry is asked for', () => {
+it('configuration sources are empty if none is named and no registry is enabled', () => {
   expect(sources('', []).sources).toEqual([]);
 });
 
-it('must be some when the services of a cluster are asked for, and there is none', () => {
+it('configuration sources must exist if services of a cluster are requested without a cluster', () => {
   expect(() => sources('', ['Kubernetes'])).toThrow('needs a cluster: this process does not run in a pod');
   expect(() => sources('', ['Kubernetes'], 'k8s://')).toThrow('k8s:// needs a cluster');
   expect(sources('/mesh', ['Kubernetes']).sources).toEqual(['fs:///mesh']);
 });
 
-it("are the cluster's where the mesh names none, behind the flag's directory, and what its registry is made of in any case", () => {
+it('configuration sources are those of the cluster if the mesh names none, after the directory of the flag, and always those of the registry', () => {
   const cluster = ['k8s://', 'k8s://services'];
   const ofMesh = (configDir: string, ...addresses: string[]) =>
     configSources(
@@ -36,7 +36,7 @@ it("are the cluster's where the mesh names none, behind the flag's directory, an
   expect(() => ofMesh('', 'k8s://services')).toThrow('k8s://services must be k8s://');
 });
 
-it('are ignored with a reason if their scheme is not supported or unknown', () => {
+it('configuration sources are ignored with a reason if their scheme is not supported or unknown', () => {
   const { sources: found, ignored } = sources('', [], 'mcp://pilot:15010', 'ftp://host/dir', 'fs:///mesh');
   expect(found).toEqual(['fs:///mesh']);
   expect([...ignored]).toEqual([
@@ -45,7 +45,7 @@ it('are ignored with a reason if their scheme is not supported or unknown', () =
   ]);
 });
 
-it('may be servers of configuration over xDS', () => {
+it('configuration sources may be xDS servers', () => {
   const address = 'xds://[::1]:15010?optional=30s&versions=v1alpha3,v1&protocol=sotw';
   expect(sources('', [], address, 'xds://istiod:15010').sources).toEqual([address, 'xds://istiod:15010']);
   expect(parseSourceAddress(address)).toEqual({
@@ -61,11 +61,11 @@ it.each([
   ['xds://istiod:15010?optional=soon', 'optional must be a duration such as 30s'],
   ['xds://istiod:15010?versions=one', 'versions must be a list such as v1,v1alpha3'],
   ['xds://istiod:15010?protocol=mcp', 'protocol must be auto, sotw or delta'],
-])('end the start if the address of a server is %s', (address, reason) => {
+])('configuration sources end the start if the address of an xDS server is %s', (address, reason) => {
   expect(() => sources('', [], address)).toThrow(reason);
 });
 
-it('end the start when they make no sense', () => {
+it('configuration sources end the start if they are invalid', () => {
   expect(() => sources('', [], '/mesh')).toThrow('/mesh must be a URL');
   expect(() => sources('', [], 'fs://')).toThrow('fs:// must have a directory');
 });

@@ -1,43 +1,43 @@
-/** Which sources of configuration there are: `--configDir` and `configSources` of the mesh (spec/discovery.md §4.3). */
+/** Selects the sources of configuration: `--configDir` and `configSources` of the mesh (spec/discovery.md §4.3). */
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
 import { ChartpilotError } from '../../../runtime/errors.ts';
 import { sourceAddressProblem } from '../xds/source-address.ts';
 import type { SourceAdapters } from './config-source.ts';
 
 export interface ConfigSources {
-  /** Addresses, `fs:///etc/mesh`. The first that has an object counts. */
+  /** Addresses such as `fs:///etc/mesh`, highest precedence first. */
   readonly sources: readonly string[];
   /** Addresses that cannot be read, with the reason. */
   readonly ignored: ReadonlyMap<string, string>;
 }
 
-export interface AskedSources {
-  /** `--configDir`; empty: none. */
+export interface RequestedSources {
+  /** `--configDir`, or empty. */
   readonly configDir: string;
   /** `--registries`. */
   readonly registries: readonly string[];
-  /** What of a cluster is followed: {@link clusterConfig}, {@link clusterServices}; absent or empty: there is none. */
+  /** What is read from the cluster: {@link clusterConfig}, {@link clusterServices}; absent or empty without a cluster. */
   readonly cluster?: readonly string[];
 }
 
-/** The address of a cluster's configuration, in `configSources` of the mesh as well. */
+/** Address of the configuration of the cluster, also in `configSources` of the mesh. */
 export const clusterConfig = 'k8s://';
-/** Address of the source of a cluster's registry, which is read whatever configuration is. */
+/** Address of the objects of the cluster's registry, which is read with any configuration. */
 export const clusterServices = 'k8s://services';
 
-/** Of Istio before 1.9. */
-const withoutSupport: ReadonlySet<string> = new Set(['mcp', 'mcps']);
+/** Schemes of Istio before 1.9. */
+const unsupportedSchemes: ReadonlySet<string> = new Set(['mcp', 'mcps']);
 
 /**
- * The sources to read: the flag's directory, then the mesh's, or the cluster's where the mesh names none; then what the registry of
- * the cluster is made of.
+ * The sources to read: the directory of the flag, then those of the mesh, or the cluster's if the mesh names none, then the objects of the cluster's
+ * registry.
  *
- * @param adapters of which schemes sources can be made
- * @throws ChartpilotError FLAG_INVALID when nothing can be read of what was asked for, CONFIG_INVALID for a bad address
+ * @param adapters supported schemes
+ * @throws ChartpilotError FLAG_INVALID if no source can be read, CONFIG_INVALID for an invalid address
  */
 export function configSources(
-  { configDir, registries, cluster = [] }: AskedSources,
-  { configSources: asked }: Pick<MeshConfig, 'configSources'>,
+  { configDir, registries, cluster = [] }: RequestedSources,
+  { configSources: requested }: Pick<MeshConfig, 'configSources'>,
   adapters: SourceAdapters = {},
 ): ConfigSources {
   const sources = configDir === '' ? [] : [`fs://${configDir}`];
@@ -45,7 +45,7 @@ export function configSources(
   const add = (address: string): void => {
     if (!sources.includes(address)) sources.push(address);
   };
-  for (const { address } of asked) {
+  for (const { address } of requested) {
     const [, scheme, rest = ''] = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/i.exec(address) ?? [];
     if (scheme === undefined) throw badSource(address, 'must be a URL such as fs:///etc/mesh');
     if (scheme === 'k8s') {
@@ -57,12 +57,12 @@ export function configSources(
       if (problem !== undefined) throw badSource(address, problem);
       add(address);
     } else if (scheme !== 'fs' && Object.hasOwn(adapters, scheme)) add(address);
-    else if (withoutSupport.has(scheme)) ignored.set(address, `${scheme}:// is not supported: use xds://HOST:PORT`);
+    else if (unsupportedSchemes.has(scheme)) ignored.set(address, `${scheme}:// is not supported: use xds://HOST:PORT`);
     else if (scheme !== 'fs') ignored.set(address, `unknown scheme ${scheme}://`);
     else if (rest === '') throw badSource(address, 'must have a directory, such as fs:///etc/mesh');
     else add(address);
   }
-  for (const address of cluster) if (address !== clusterConfig || asked.length === 0) add(address);
+  for (const address of cluster) if (address !== clusterConfig || requested.length === 0) add(address);
   if (sources.length === 0 && registries.includes('Kubernetes')) {
     throw new ChartpilotError('FLAG_INVALID', `--registries=Kubernetes needs a cluster: ${whyNoCluster}`, {
       hint: 'set --kubeconfig FILE, read the mesh from files (--configDir DIR), or disable registries (--registries=)',
@@ -75,6 +75,6 @@ const whyNoCluster =
   'this process does not run in a pod (KUBERNETES_SERVICE_HOST is not set), and --kubeconfig is not set';
 const noCluster = `needs a cluster: set --kubeconfig FILE, or run in a pod without --configDir`;
 
-function badSource(address: string, what: string): ChartpilotError {
-  return new ChartpilotError('CONFIG_INVALID', `configSources: ${address} ${what}`);
+function badSource(address: string, problem: string): ChartpilotError {
+  return new ChartpilotError('CONFIG_INVALID', `configSources: ${address} ${problem}`);
 }

@@ -4,7 +4,7 @@ import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { Problem } from '../../../model/config/problem.ts';
 import { codeIn } from './config-problem.ts';
 
-/** A problem of an object that is in no file, with what is closed because of it. */
+/** A problem of an object without a file, with the effect of its placeholder. */
 export function problemOf(
   { severity, object = '', field = '', message, code, standIn = '' }: Problem,
   standIns: readonly Config[],
@@ -18,7 +18,7 @@ export function problemOf(
   };
 }
 
-/** A list of 100,000 bad ports would otherwise be as many texts in memory, in the log and in statuses. */
+/** A list of 100,000 invalid ports would otherwise produce as many texts in memory, in the log and in statuses. */
 const maxProblemsOfObject = 50;
 
 /** At most 50, errors first: they reject the object. */
@@ -32,7 +32,7 @@ export function boundedProblems(problems: readonly Problem[]): readonly Problem[
   return [...kept.slice(0, -1), { ...last, message: `has ${more} more errors and warnings, which are not listed` }];
 }
 
-/** Nothing is closed while the last valid version applies. */
+/** A placeholder has no effect while the last valid version applies. */
 export function withoutEffect(
   problems: readonly ConfigProblem[],
   lastGood: readonly Config[],

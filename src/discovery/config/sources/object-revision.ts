@@ -1,12 +1,12 @@
-/** Objects of Istio may be labelled for one control plane of several. */
+/** Istio objects may have a label that assigns them to one of several control planes. */
 import { revisionLabel } from '../../../model/kinds/metadata-keys.ts';
 
-interface Labelled {
+interface LabelledObject {
   readonly metadata: { readonly labels?: Readonly<Record<string, string>> };
 }
 
-/** Whether an object applies in the control plane of a revision; empty: `default`. */
-export function isOfRevision({ metadata: { labels } }: Labelled, revision: string): boolean {
-  const wanted = labels?.[revisionLabel];
-  return wanted === undefined || (wanted || 'default') === (revision || 'default');
+/** Reports whether an object applies in the control plane of a revision; empty means `default`. */
+export function isOfRevision({ metadata: { labels } }: LabelledObject, revision: string): boolean {
+  const label = labels?.[revisionLabel];
+  return label === undefined || (label || 'default') === (revision || 'default');
 }

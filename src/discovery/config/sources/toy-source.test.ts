@@ -1,6 +1,6 @@
 /**
- * A new source of configuration, made as README.md of this folder says: somebody else's store of objects, which tells when
- * they change. It stands beside a directory, beneath the same controller.
+ * A new source of configuration, built as README.md of this folder describes: an external object store that notifies of changes. It runs beside a
+ * directory, under the same controller.
  */
 
 import { rmSync, writeFileSync } from 'node:fs';
@@ -19,11 +19,11 @@ import type { ConfigSource, SourceReading } from './config-source.ts';
 
 afterEach(stopControlPlanes);
 
-/** The store: somebody else's program. Objects by name, each as text. */
+/** The external store: objects by name, each as text. */
 class Store {
   readonly listeners = new Set<(name: string) => void>();
   readonly objects = new Map<string, string>();
-  /** Settles when all that it has can be read. */
+  /** Settles when all its objects can be read. */
   readonly listed = Promise.withResolvers<void>();
   isBroken = false;
 
@@ -34,12 +34,12 @@ class Store {
   }
 }
 
-// ---- the adapter: all that a new source is
+// ---- the adapter, which is everything a new source needs
 
 class ToySource implements ConfigSource {
   readonly #address: string;
   readonly #store: Store;
-  /** What each name has in force: its objects, or what stands in for them. */
+  /** The active objects of each name, or their placeholders. */
   readonly #inForce = new Map<string, readonly Config[]>();
   readonly #problems = new Map<string, readonly ConfigProblem[]>();
   #snapshot = ConfigSnapshot.empty;
@@ -70,12 +70,12 @@ class ToySource implements ConfigSource {
     const recovered: string[] = [];
     for (const name of names.length > 0 ? names : new Set([...this.#inForce.keys(), ...this.#store.objects.keys()])) {
       const read = readConfigFile(name, this.#store.objects.get(name) ?? '', { creationTimestamp: 0 });
-      const before = this.#inForce.get(name) ?? [];
-      const lastGood = before.filter(({ standsFor }) => standsFor === undefined);
+      const previous = this.#inForce.get(name) ?? [];
+      const lastGood = previous.filter(({ standsFor }) => standsFor === undefined);
       const isRefused = read.problems.some(({ severity }) => severity === 'error');
-      // What is wrong leaves the last good one in force; without one, what restricts is closed.
+      // Invalid objects keep the last valid version. Without one, an object that restricts access is replaced by its placeholder.
       const now = !isRefused ? read.configs : lastGood.length > 0 ? lastGood : read.standIns;
-      for (const config of before) edits.set(configKeyText(config), undefined);
+      for (const config of previous) edits.set(configKeyText(config), undefined);
       for (const config of now) edits.set(configKeyText(config), config);
       this.#inForce.set(name, now);
       if (read.problems.length === 0) {
@@ -93,12 +93,12 @@ class ToySource implements ConfigSource {
   }
 }
 
-// ---- what becomes of it
+// ---- tests
 
 const toyCluster = 'outbound|80||toy.example.com';
 const toyEntry = (port = 80): string => serviceEntry(['10.7.7.7'], port).replaceAll('cart', 'toy');
 
-/** A control plane that reads a directory, and the store. */
+/** A control plane that reads a directory and the store. */
 function given(store: Store): ControlPlane {
   const mesh = `configSources: [{address: "toy://store"}]\n`;
   const plane = new ControlPlane(
@@ -113,7 +113,7 @@ function given(store: Store): ControlPlane {
 
 const clustersOf = async (plane: ControlPlane): Promise<string[]> => (await plane.subscribe()).clusters;
 
-test('the start waits until it has been read, and says so; then its objects are served beside those of the files', async () => {
+test('the start waits for a new source and reports that, then its objects are served beside those of files', async () => {
   const store = new Store();
   store.put('toy', toyEntry());
   const plane = given(store);
@@ -127,7 +127,7 @@ test('the start waits until it has been read, and says so; then its objects are 
   expect(plane.departures()).toEqual([]);
 });
 
-test('a change in it is pushed, and so is a change of a file beside it', async () => {
+test('a change in a new source is pushed, and so is a change of a file beside it', async () => {
   const store = new Store();
   store.put('toy', toyEntry());
   store.listed.resolve();
@@ -147,7 +147,7 @@ test('a change in it is pushed, and so is a change of a file beside it', async (
   expect(plane.departures()).toEqual([]);
 });
 
-test('a mistake in it is told with its object and field, leaves the last good one in force, and is told when it is mended', async () => {
+test('an error in a new source is reported with object and field, keeps the last valid object, and is reported when resolved', async () => {
   const store = new Store();
   store.put('toy', toyEntry());
   store.listed.resolve();
@@ -166,7 +166,7 @@ test('a mistake in it is told with its object and field, leaves the last good on
   expect(plane.departures()).toEqual([]);
 });
 
-test('what restricts and is refused at once is closed, until it is mended; a warning keeps nothing out of force', async () => {
+test('a rejected object that restricts access denies access until it is valid; a warning rejects nothing', async () => {
   const store = new Store();
   const policy = (spec: string): string =>
     `apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {name: strict, namespace: shop}\nspec: ${spec}\n`;
@@ -185,7 +185,7 @@ test('what restricts and is refused at once is closed, until it is mended; a war
   expect(plane.departures()).toEqual([]);
 });
 
-test('one that breaks takes nothing away, and is read again when it works', async () => {
+test('a failing source keeps its objects and is read again when it recovers', async () => {
   const store = new Store();
   store.put('toy', toyEntry());
   store.listed.resolve();
@@ -207,7 +207,7 @@ test('one that breaks takes nothing away, and is read again when it works', asyn
   expect(plane.departures()).toEqual([]);
 });
 
-test('of an object that both have the first source counts', async () => {
+test('an object that two sources have applies as in the first source', async () => {
   const store = new Store();
   store.put('cart', serviceEntry(['10.7.7.7'], 99));
   store.listed.resolve();

@@ -39,7 +39,7 @@ it('validate warns of a port name that the Service does not have: connections th
   ]);
 });
 
-it('validate says what a BackendTLSPolicy that is not valid closes', async () => {
+it('validate reports what an invalid BackendTLSPolicy closes', async () => {
   expect(await warnings(policy('tls', `${system}, crl: list`))).toEqual([
     'warning BackendTLSPolicy shop/tls: the object is rejected and has no valid earlier version, so requests from gateways to Service cart of namespace shop get 503',
     'error BackendTLSPolicy shop/tls: unknown field',

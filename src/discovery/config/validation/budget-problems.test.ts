@@ -166,9 +166,9 @@ it('validate and the control plane limit the same objects with the same messages
   const served = reading.problems.filter(({ message }) => message.includes('LIMIT_EXCEEDED'));
   const { problems } = await validateFiles([folder], [], limits);
   const validated = problems.filter(({ code }) => code === 'LIMIT_EXCEEDED');
-  const told = (found: readonly { readonly object?: string; readonly message: string }[]): string[] =>
+  const messagesOf = (found: readonly { readonly object?: string; readonly message: string }[]): string[] =>
     found.map(({ object, message }) => `${object}: ${message}`).sort();
-  expect(told(validated)).toEqual(told(served));
+  expect(messagesOf(validated)).toEqual(messagesOf(served));
   expect(validated.map(({ object }) => object).sort()).toEqual(['ServiceEntry shop/a', 'ServiceEntry shop/c']);
 });
 

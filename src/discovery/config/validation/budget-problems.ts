@@ -1,4 +1,4 @@
-/** Objects of the same files that are beyond a limit which the objects of a namespace share, as the control plane finds them. */
+/** Objects of one set of files that exceed a limit of their namespace, as in the control plane. */
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { ConfigSet } from '../../../model/config/config-set.ts';
 import type { Problem } from '../../../model/config/problem.ts';
@@ -10,15 +10,15 @@ import { aboutObject } from './about-object.ts';
 import type { TranslatedFiles } from './translated-files.ts';
 
 /**
- * @param files of which a cluster may have more: only limits that these alone exceed are found. Without a `creationTimestamp` they are of
- *   the same age, so that a cluster may limit others of them.
+ * @param files if the cluster has more objects, only limits that these alone exceed are found. Without a `creationTimestamp` all have the same age,
+ * so that the cluster may limit others of them.
  */
 export function budgetProblems(
-  { configs, written: set, mesh, gatewayApi, made }: TranslatedFiles,
+  { configs, written: set, mesh, gatewayApi, generated }: TranslatedFiles,
   limits: NamespaceLimits,
 ): Problem[] {
   const written = new Map(configs.map((config) => [configKeyText(config), config]));
-  const objects = new Map([...made, ...written]);
+  const objects = new Map([...generated, ...written]);
   const { limited } = atOnce(
     new NamespaceBudgets(limits).limiting(objects.keys(), (key) => objects.get(key), mesh, new Map()),
   );
@@ -27,7 +27,7 @@ export function budgetProblems(
     ...[...gatewayApi.problems.values()].filter(({ code }) => code === 'LIMIT_EXCEEDED'),
     ...issuerProblems(set),
   ];
-  // Several objects that are made of one have the same problem.
+  // Several objects that are generated from one have the same problem.
   return [...new Map(found.map((problem) => [`${problem.object} ${problem.message}`, problem])).values()];
 }
 

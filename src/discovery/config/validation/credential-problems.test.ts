@@ -21,24 +21,24 @@ const gateway = (mode: string, credentialName: string): string =>
     },
   });
 
-async function told(...documents: string[]): Promise<string[]> {
+async function warnings(...documents: string[]): Promise<string[]> {
   const { problems } = await validateFiles([], [{ file: 'a.yaml', text: documents.join('---\n') }]);
   return problems.filter(({ code }) => code === 'CREDENTIAL_INVALID' || code === 'FIELD_DOUBTFUL').map(problemText);
 }
 
 it('reports a Secret without an authority at the field that names it, where clients are verified', async () => {
-  expect(await told(gateway('MUTUAL', 'web'), secret('web'))).toEqual([
+  expect(await warnings(gateway('MUTUAL', 'web'), secret('web'))).toEqual([
     'a.yaml:16:9: warning: Gateway shop/front: spec.servers[0].tls.credentialName: Secret shop/web has no entry ca.crt (or cacert), so TLS connections to the server fail [CREDENTIAL_INVALID]',
   ]);
 });
 
-it('nothing is told of what is there, is not needed, or may be elsewhere', async () => {
-  expect(await told(gateway('MUTUAL', 'web'), secret('web', { 'ca.crt': authority.certificate }))).toEqual([]);
+it('reports nothing for credentials that exist, are not needed, or may be elsewhere', async () => {
+  expect(await warnings(gateway('MUTUAL', 'web'), secret('web', { 'ca.crt': authority.certificate }))).toEqual([]);
   expect(
-    await told(gateway('MUTUAL', 'web'), secret('web'), secret('web-cacert', { cacert: authority.certificate })),
+    await warnings(gateway('MUTUAL', 'web'), secret('web'), secret('web-cacert', { cacert: authority.certificate })),
   ).toEqual([]);
-  expect(await told(gateway('SIMPLE', 'web'), secret('web'))).toEqual([]);
-  expect(await told(gateway('MUTUAL', 'absent'))).toEqual([]);
+  expect(await warnings(gateway('SIMPLE', 'web'), secret('web'))).toEqual([]);
+  expect(await warnings(gateway('MUTUAL', 'absent'))).toEqual([]);
 });
 
 const egressRule = (more = '') =>
@@ -54,16 +54,16 @@ metadata: { name: out, namespace: shop }
 spec: { hosts: [out.test], gateways: [${gateways}], http: [{ route: [{ destination: { host: ${host} } }] }] }
 `;
 
-it('warns of a credentialName that only gateways are given where no gateway routes to the host', async () => {
+it('warns of a credentialName that only gateways receive if no gateway routes to the host', async () => {
   const warned = [
     'a.yaml:4:108: warning: DestinationRule shop/out: spec.trafficPolicy.portLevelSettings[0].tls.credentialName: applies to gateways only; sidecars need a rule with a workloadSelector [FIELD_DOUBTFUL]',
   ];
-  expect(await told(egressRule())).toEqual(warned);
-  expect(await told(egressRule(), route('mesh', 'out.test'))).toEqual(warned);
-  expect(await told(egressRule(), route('egress', 'other.test'))).toEqual(warned);
+  expect(await warnings(egressRule())).toEqual(warned);
+  expect(await warnings(egressRule(), route('mesh', 'out.test'))).toEqual(warned);
+  expect(await warnings(egressRule(), route('egress', 'other.test'))).toEqual(warned);
 });
 
-it('accepts a credentialName for the host that an egress gateway routes to, and for chosen workloads', async () => {
-  expect(await told(egressRule(), route('mesh, egress', 'out.test'))).toEqual([]);
-  expect(await told(egressRule('workloadSelector: { matchLabels: { app: a } }, '))).toEqual([]);
+it('accepts a credentialName for the host that an egress gateway routes to, and for selected workloads', async () => {
+  expect(await warnings(egressRule(), route('mesh, egress', 'out.test'))).toEqual([]);
+  expect(await warnings(egressRule('workloadSelector: { matchLabels: { app: a } }, '))).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** Credentials of Gateway objects that are in the same files, and that no server could do with (spec/discovery.md §8.7). */
+/** Credentials of Gateway objects that are in the same files and that no server can use (spec/discovery.md §8.7). */
 import type { Config } from '../../../model/config/config.ts';
 import { type Problem, violationIn } from '../../../model/config/problem.ts';
 import { isHostWithin } from '../../../model/fields/hostname.ts';
@@ -15,10 +15,7 @@ import { unservedCredential } from '../../../networking/secrets/build.ts';
 import { serverCredentials } from '../../../networking/secrets/credential-name.ts';
 import { aboutObject } from './about-object.ts';
 
-/**
- * Warnings: a gateway of another namespace would have Secrets of its own, and one that is not in the files may be in the
- * cluster.
- */
+/** Reports warnings only: a gateway of another namespace has Secrets of its own, and a Secret that is missing in the files may be in the cluster. */
 export function credentialProblems(configs: readonly Config[]): Problem[] {
   const ofKind = <Spec>(kind: string) => configs.filter((config) => config.kind === kind) as readonly Config<Spec>[];
   const credentials = new CredentialIndex({
@@ -46,7 +43,10 @@ export function credentialProblems(configs: readonly Config[]): Problem[] {
   );
 }
 
-/** Warnings: sidecars are not given the Secret of a DestinationRule for all workloads, and no gateway in the files routes to its host. */
+/**
+ * Reports credentials that have no effect: sidecars do not receive the Secret of a DestinationRule that applies to all workloads, and no gateway in
+ * the files routes to its host.
+ */
 export function clientCredentialProblems(configs: readonly Config[]): Problem[] {
   const ofKind = <Spec>(kind: string) => configs.filter((config) => config.kind === kind) as readonly Config<Spec>[];
   const routed = new Set(ofKind<VirtualService>('VirtualService').flatMap(hostsOfGateways));
@@ -64,7 +64,7 @@ export function clientCredentialProblems(configs: readonly Config[]): Problem[] 
   });
 }
 
-/** Where the routes of a VirtualService lead that is bound to a gateway. */
+/** Destinations of a VirtualService that is bound to a gateway. */
 function hostsOfGateways({ namespace, spec }: Config<VirtualService>): readonly string[] {
   if (spec.gateways?.some((gateway) => gateway !== 'mesh') !== true) return [];
   const routes = [...(spec.http ?? []), ...(spec.tls ?? []), ...(spec.tcp ?? [])];

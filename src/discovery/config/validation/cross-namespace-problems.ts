@@ -5,7 +5,6 @@ import type { Problem } from '../../../model/config/problem.ts';
 import { crossNamespaceReach, type ReachSettings } from '../../../model/isolation/cross-namespace-reach.ts';
 import { aboutObject } from './about-object.ts';
 
-/** Warnings, each with its code. */
 export function crossNamespaceProblems(configs: readonly Config[], settings: ReachSettings): Problem[] {
   const found = [...crossNamespaceReach(configSetOf(configs), settings)].filter((reach) => reach !== undefined);
   return found.map(({ code, config, field, message }): Problem => {

@@ -10,7 +10,7 @@ spec:
   servers: [{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [${hosts}], tls: { mode: ${mode}, credentialName: web } }]
 ---`;
 
-async function told(...documents: string[]): Promise<string[]> {
+async function warnings(...documents: string[]): Promise<string[]> {
   const { problems } = await validateFiles([], [{ file: 'a.yaml', text: documents.join('') }]);
   return problems
     .filter(({ code }) => code === 'SERVER_NOT_SERVED')
@@ -18,29 +18,29 @@ async function told(...documents: string[]): Promise<string[]> {
 }
 
 it('validate warns of a TLS server that loses hosts to a server of another Gateway for the same gateway', async () => {
-  const warnings = await told(gateway('g', 'SIMPLE', 'x.test'), gateway('g2', 'MUTUAL', 'x.test, y.test'));
-  expect(warnings.length).toBeGreaterThan(0);
-  expect(warnings.join('\n')).toMatch(/^Gateway shop\/g2?: server https: .*x\.test/);
+  const found = await warnings(gateway('g', 'SIMPLE', 'x.test'), gateway('g2', 'MUTUAL', 'x.test, y.test'));
+  expect(found.length).toBeGreaterThan(0);
+  expect(found.join('\n')).toMatch(/^Gateway shop\/g2?: server https: .*x\.test/);
 });
 
 it('validate accepts TLS servers of different hosts, and of different gateways', async () => {
-  expect(await told(gateway('g', 'SIMPLE', 'x.test'), gateway('g2', 'MUTUAL', 'y.test'))).toEqual([]);
-  expect(await told(gateway('g', 'SIMPLE', 'x.test'), gateway('g2', 'MUTUAL', 'x.test', 'other'))).toEqual([]);
-  expect(await told(gateway('g', 'ISTIO_MUTUAL', 'x.test').replace(', credentialName: web', ''))).toEqual([]);
+  expect(await warnings(gateway('g', 'SIMPLE', 'x.test'), gateway('g2', 'MUTUAL', 'y.test'))).toEqual([]);
+  expect(await warnings(gateway('g', 'SIMPLE', 'x.test'), gateway('g2', 'MUTUAL', 'x.test', 'other'))).toEqual([]);
+  expect(await warnings(gateway('g', 'ISTIO_MUTUAL', 'x.test').replace(', credentialName: web', ''))).toEqual([]);
 });
 
 it('validate warns of a wildcard server beside one that requires more for a host of it, also of listeners of the Gateway API', async () => {
-  expect(await told(gateway('g', 'SIMPLE', '"*.x.test"'), gateway('g2', 'MUTUAL', 'a.x.test'))).toEqual([
+  expect(await warnings(gateway('g', 'SIMPLE', '"*.x.test"'), gateway('g2', 'MUTUAL', 'a.x.test'))).toEqual([
     'Gateway shop/g: server https: requests for a.x.test get 421 over connections of this server, which has mode SIMPLE instead of MUTUAL of shop/g2',
   ]);
   const listener = (name: string, hostname: string, options = '') =>
     `{ name: ${name}, port: 443, protocol: HTTPS, hostname: "${hostname}", tls: { certificateRefs: [{ name: web }]${options} } }`;
   const mutual = ', options: { gateway.istio.io/tls-terminate-mode: MUTUAL }';
-  const warnings = await told(`
+  const found = await warnings(`
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: { name: front, namespace: shop }
 spec: { gatewayClassName: istio, listeners: [${listener('wide', '*.x.test')}, ${listener('narrow', 'a.x.test', mutual)}] }
 `);
-  expect(warnings).toEqual([expect.stringMatching(/^Gateway shop\/front: server .*requests for a\.x\.test get 421/)]);
+  expect(found).toEqual([expect.stringMatching(/^Gateway shop\/front: server .*requests for a\.x\.test get 421/)]);
 });

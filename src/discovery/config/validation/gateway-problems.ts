@@ -1,4 +1,4 @@
-/** Servers of Gateway objects in the same files that stand in each other's way at a gateway (spec/discovery.md §8.7). */
+/** Servers of Gateway objects in one set of files that conflict at a gateway (spec/discovery.md §8.7). */
 import { type Config, configKeyText, fieldText } from '../../../model/config/config.ts';
 import { configSetOf } from '../../../model/config/config-set.ts';
 import type { Problem } from '../../../model/config/problem.ts';
@@ -11,20 +11,20 @@ import { selectorShapes } from '../../../networking/gateway/selector-shapes.ts';
 import { aboutObject } from './about-object.ts';
 import type { TranslatedFiles } from './translated-files.ts';
 
-/** Warnings for a gateway that has exactly the labels of a selector: others merge fewer objects. */
-export function gatewayProblems({ configs, mesh, domain, made }: TranslatedFiles): Problem[] {
+/** Warns for a gateway that has exactly the labels of a selector. Other gateways merge fewer objects. */
+export function gatewayProblems({ configs, mesh, domain, generated }: TranslatedFiles): Problem[] {
   const written = new Map(configs.map((config) => [configKeyText(config), config]));
-  // Of listeners of the Gateway API and of Ingresses, too.
-  const gateways = [...configs, ...made.values()].filter(isGateway);
+  // Includes the Gateways generated from the Gateway API and from Ingresses.
+  const gateways = [...configs, ...generated.values()].filter(isGateway);
   if (gateways.length === 0) return [];
-  const about = {
+  const contextOptions = {
     version: '',
     mesh,
     domain,
     kubernetes: true,
     features: defaultFeatures,
   };
-  const context = buildPushContext({ ...about, configs: configSetOf(gateways), ...emptyRegistry });
+  const context = buildPushContext({ ...contextOptions, configs: configSetOf(gateways), ...emptyRegistry });
   const byName = new Map(gateways.map((gateway) => [configKeyText(gateway), gateway]));
   const found = new Map<string, Problem>();
   for (const shape of selectorShapes(gateways, context)) {

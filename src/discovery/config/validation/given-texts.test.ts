@@ -1,4 +1,4 @@
-/** Whatever a path leads to, reading it ends, within a limit of bytes. */
+/** Reading a path ends within a byte limit, whatever the path leads to. */
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,8 +18,8 @@ afterEach(() => {
 
 const path = (name: string): string => join(directory, name);
 
-describe('files that are named', () => {
-  it('are read no further than the limit of all files, whatever they are', async () => {
+describe('named files', () => {
+  it('are read up to the limit of all files, whatever they are', async () => {
     const limits = { ...defaultConfigLimits, maxBytes: 100_000 };
     writeFileSync(path('a'), 'x'.repeat(60_000));
     writeFileSync(path('b'), 'x'.repeat(60_000));
@@ -51,15 +51,15 @@ describe('files that are named', () => {
   });
 });
 
-describe('directories', () => {
-  it('have no more bytes than the limit of all files', async () => {
+describe('named directories', () => {
+  it('are read up to the limit of all files', async () => {
     for (const name of ['a.yaml', 'b.yaml', 'c.yaml']) writeFileSync(path(name), `x: ${'x'.repeat(397)}`);
     const { texts, unreadable } = await readGivenTexts([directory], { ...defaultConfigLimits, maxBytes: 1_000 });
     expect(texts).toHaveLength(2);
     expect(unreadable).toEqual([expect.stringMatching(/c\.yaml: has more than 200 bytes, /)]);
   });
 
-  it('have a note about files that are not read because of the end of their names', async () => {
+  it('give a note about files that are ignored because of their extension', async () => {
     mkdirSync(path('sub'));
     for (const name of ['a.yaml', 'b.YAML', 'sub/c.JSON', 'd.json', '.e.json', 'README.md'])
       writeFileSync(path(name), '');

@@ -1,4 +1,4 @@
-/** Texts that a command is given: files of any name, pipes, directories, standard input. */
+/** Input of a command: files of any name, pipes, directories, standard input. */
 import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -17,11 +17,11 @@ export interface GivenTexts {
   readonly texts: readonly GivenText[];
   /** Files and directories that could not be read, each with the reason. */
   readonly unreadable: string[];
-  /** Sentences about files that are not read. */
+  /** Notes about files that are not read, as sentences. */
   readonly notes: readonly string[];
 }
 
-/** How long a named pipe may have no writer. */
+/** Maximum time without a writer of a named pipe. */
 export const maxPipeWaitMs = 10_000;
 const pipePollMs = 20;
 const chunkBytes = 64 * 1024;
@@ -30,7 +30,7 @@ const chunkBytes = 64 * 1024;
  * Reads each file once.
  *
  * @param paths files of any name, and directories of `*.yaml`, `*.yml` and `*.json` at any depth
- * @param limits those of a control plane's files; the files together have no more bytes than `maxBytes`
+ * @param limits as for the files of a control plane; `maxBytes` limits all files together
  */
 export async function readGivenTexts(paths: readonly string[], limits: ConfigLimits): Promise<GivenTexts> {
   const reading: Reading = { limits, bytes: 0, unreadable: [], notes: [] };
@@ -46,7 +46,7 @@ export async function readGivenTexts(paths: readonly string[], limits: ConfigLim
 
 interface Reading {
   readonly limits: ConfigLimits;
-  /** Of all texts that were read. */
+  /** Total of all texts. */
   bytes: number;
   readonly unreadable: string[];
   readonly notes: string[];
@@ -91,7 +91,7 @@ function ignoredNote(directory: string, { count, first }: { readonly count: numb
   return `of directory ${directory} only ${configNames} are read: ${files} not validated; rename them, or name them as arguments`;
 }
 
-/** Bytes, and the variable that sets them. */
+/** Byte limit with the variable that sets it. */
 export interface ByteLimit {
   readonly bytes: number;
   readonly setting: 'PILOT_CONFIG_MAX_BYTES' | 'PILOT_CONFIG_MAX_FILE_BYTES';
@@ -102,9 +102,9 @@ function tooManyBytes({ bytes, setting }: ByteLimit): Error {
 }
 
 /**
- * Reads a file that somebody named: a pipe is read until its writers close it.
+ * Reads a file, or a pipe until its writers close it.
  *
- * @throws Error of the file system; if it is larger than the limit; if a named pipe has no writer for {@link maxPipeWaitMs}
+ * @throws Error of the file system; if the file exceeds the limit; if a named pipe has no writer for {@link maxPipeWaitMs}
  */
 export async function readNamedText(path: string, limit: ByteLimit): Promise<string> {
   // Without a writer, opening a pipe would block the process.
@@ -132,7 +132,7 @@ export async function readNamedText(path: string, limit: ByteLimit): Promise<str
   }
 }
 
-/** Anonymous pipes, as of `<(command)` in a shell: their writer was there when they were opened. */
+/** Reports whether a path is an anonymous pipe, as of `<(command)` in a shell, which had its writer when it was opened. */
 function isOpenDescriptor(path: string): boolean {
   return /^\/(?:dev\/fd|dev\/stdin|proc\/)/.test(path);
 }
@@ -146,7 +146,7 @@ function readChunk(file: number, chunk: Buffer): number | 'nothing yet' {
   }
 }
 
-/** @throws Error if it is larger than the limit */
+/** @throws Error if the text exceeds the limit */
 export async function readStreamText(stream: AsyncIterable<Buffer>, limit: ByteLimit): Promise<string> {
   const chunks: Buffer[] = [];
   let length = 0;

@@ -1,10 +1,10 @@
-/** Problems of objects in a List are at their fields, and cost as much for each object of a large List as of a small one. */
+/** Problems of objects in a List are located at their fields, and cost the same per object in large and small Lists. */
 import { expect, it } from 'vitest';
 import { type CountedWork, countedWhile, growthOfWork } from '../../../../test/harness/counted-work.ts';
 import { stringify } from '../../../model/yaml/yaml-writing.ts';
 import { type Validation, validateFiles } from './validate-files.ts';
 
-/** Objects of a List. */
+/** Numbers of objects in a List. */
 const [few, many] = [100, 400];
 const maxExponent = 1.2;
 
@@ -26,7 +26,7 @@ function listOf(count: number): object {
   return { apiVersion: 'v1', kind: 'List', items: [service, ...routes] };
 }
 
-/** The text at the place of each problem, up to the line's end. */
+/** The rest of the line at the location of each problem. */
 function placesIn(text: string, { problems }: Validation): readonly string[] {
   const lines = text.split('\n');
   return problems.map(({ line, column = 1 }) => lines[line - 1]!.slice(column - 1));
@@ -38,7 +38,7 @@ const forms: readonly (readonly [string, (value: unknown) => string])[] = [
   ['JSON in one line', (value) => JSON.stringify(value)],
 ];
 
-it.each(forms)('%s: each problem is at its field', async (_, written) => {
+it.each(forms)('%s: each problem is located at its field', async (_, written) => {
   const text = written(listOf(3));
   const found = await validateFiles([], [{ file: 'a.yaml', text }]);
   expect(found.problems.map(({ code, object }) => `${code} ${object}`)).toEqual(
@@ -52,11 +52,11 @@ it.each(forms)('%s: each problem is at its field', async (_, written) => {
 it.each(forms)('%s: a problem costs no more in a large List', async (_, written) => {
   const workOf = async (count: number): Promise<CountedWork> => {
     const given = [{ file: 'a.yaml', text: written(listOf(count)) }];
-    // What is computed once for the process.
+    // Excludes what is computed once per process.
     await validateFiles([], given);
     const counts = await countedWhile(() => validateFiles([], given));
-    // The parser inserts events near the end of its list, and the whole list is counted.
-    return new Map([...counts].filter(([what]) => what !== 'Array splice'));
+    // The parser inserts events near the end of its list, and the counter counts the whole list.
+    return new Map([...counts].filter(([operation]) => operation !== 'Array splice'));
   };
   const work = new Map([
     [few, await workOf(few)],

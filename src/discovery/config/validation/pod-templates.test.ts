@@ -1,4 +1,4 @@
-/** Issue 36, A4: the typos of a first directory, in which workloads are Deployments. */
+/** Issue 36, A4: typos of a first directory, whose workloads are Deployments. */
 import { expect, it } from 'vitest';
 import { podsOfTemplates } from './pod-templates.ts';
 import { validateFiles } from './validate-files.ts';
@@ -42,7 +42,7 @@ async function found(...texts: string[]): Promise<string[]> {
     .map(({ code, field, line, column }) => `${code} ${field} ${line}:${column}`);
 }
 
-it('reports nothing of Services, subsets, routes and policies for Deployments and StatefulSets', async () => {
+it('reports nothing about Services, subsets, routes and policies for Deployments and StatefulSets', async () => {
   expect(await found(workloads, service(), rule(), routes(), policy())).toEqual([]);
 });
 
@@ -59,7 +59,7 @@ it('does not report a subset that no route uses: its workloads may be in other f
   expect(await found(workloads, service(), rule('v9'), routes('reviews', 'v1'))).toEqual([]);
 });
 
-it('does not report workloads where the files contain none', async () => {
+it('does not report missing workloads if the files contain none', async () => {
   expect(await found(service('reveiws'), rule('v9'), routes(), policy('review'))).toEqual([]);
 });
 

@@ -1,4 +1,4 @@
-/** Pods that the controllers of Kubernetes in files would create: for checks of labels and service accounts. */
+/** Pods that the workload controllers (such as Deployments) in files would create, for checks of labels and service accounts. */
 import type { Config } from '../../../model/config/config.ts';
 import { readConfigObject } from '../../../model/config/config-file.ts';
 import { objectsWithin } from '../../../model/config/list-of-objects.ts';
@@ -10,7 +10,7 @@ import { isObject } from '../../../runtime/json-object.ts';
 const mayHaveTemplate =
   /\bkind["']?\s*:\s*["']?(?:Deployment|StatefulSet|DaemonSet|ReplicaSet|ReplicationController|Job|CronJob)(?:List)?\b/;
 
-/** One Pod for each template; what cannot be read as a Pod is left out. */
+/** One Pod for each template; templates that are no valid Pod are omitted. */
 export function podsOfTemplates(text: string): readonly Config[] {
   const pods: Config[] = [];
   if (!mayHaveTemplate.test(text)) return pods;
@@ -49,7 +49,7 @@ function podOf(object: unknown): Config | undefined {
   return readConfigObject('', { apiVersion: 'v1', kind: 'Pod', metadata, spec }, { creationTimestamp: 0 }).config;
 }
 
-/** Ports alone: a mistake elsewhere is of no concern here. */
+/** Keeps only ports, so that an error elsewhere does not reject the template. */
 function containersOf(written: unknown): readonly object[] {
   const objects: readonly unknown[] = Array.isArray(written) ? written : [];
   return objects

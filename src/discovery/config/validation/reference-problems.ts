@@ -1,4 +1,4 @@
-/** What `validate` reports of references across objects, as the control plane reports it (src/discovery/references). */
+/** References across objects as `validate` reports them, equal to the reports of the control plane (src/discovery/references). */
 import { type Config, type ConfigKey, configKeyOf } from '../../../model/config/config.ts';
 import { type ConfigSet, configSetOf } from '../../../model/config/config-set.ts';
 import type { FieldPositions } from '../../../model/config/field-positions.ts';
@@ -17,45 +17,43 @@ import type { GivenText } from './given-texts.ts';
 import type { TranslatedFiles } from './translated-files.ts';
 
 export interface ReferenceSettings {
-  /** Of the pod templates in files. */
+  /** Pods of the templates in the files. */
   readonly pods: readonly Config[];
-  /** Whether extension providers are known. */
+  /** `true` if extension providers are known. */
   readonly hasMeshConfig: boolean;
-  /** The file of the mesh configuration. */
   readonly meshFile?: GivenText;
   /** PILOT_SCOPE_GATEWAY_TO_NAMESPACE. */
   readonly scopesGateways: boolean;
   readonly networks?: MeshNetworks;
-  /** Objects that are rejected. */
   readonly rejected?: readonly ConfigKey[];
 }
 
 export interface ReferenceProblems {
   readonly problems: readonly Problem[];
-  /** Sentences about references that were not checked. */
+  /** Notes about references that were not checked, as sentences. */
   readonly notes: readonly string[];
 }
 
-/** Warnings, each with its code and both places. */
+/** Warnings with codes, and the locations of both objects. */
 export function referenceProblems(
-  { configs, written, mesh, domain, gatewayApi, made }: TranslatedFiles,
+  { configs, written, mesh, domain, gatewayApi, generated }: TranslatedFiles,
   { pods, hasMeshConfig, meshFile, scopesGateways, networks, rejected }: ReferenceSettings,
   positions: FieldPositions,
 ): ReferenceProblems {
-  const set = made.size === 0 ? written : configSetOf([...configs, ...made.values()]);
+  const set = generated.size === 0 ? written : configSetOf([...configs, ...generated.values()]);
   const { trustDomain, defaultServiceExportTo, discoverySelectors, exportingNamespaces, rootNamespace } = mesh;
   const registry = buildServiceRegistry(set, {
     ...{ domain, trustDomain, defaultServiceExportTo, discoverySelectors, exportingNamespaces, rootNamespace },
     ...(networks && { networks }),
   });
-  const about = {
+  const contextOptions = {
     version: '',
     mesh,
     domain,
     kubernetes: true,
     features: { ...defaultFeatures, gatewaysOfOwnNamespace: scopesGateways },
   };
-  const context = buildPushContext({ ...about, configs: set, ...registry });
+  const context = buildPushContext({ ...contextOptions, configs: set, ...registry });
   const withPods = <Set extends ConfigSet>(configs: Set) => ({
     ...configs,
     Pod: [...configs.Pod, ...pods] as Set['Pod'],
@@ -86,7 +84,7 @@ function meshConfigOf({ file, text }: GivenText): Config {
   return { ...unlocatedMeshConfig, spec: value ?? {}, source: { file, line: 1 } };
 }
 
-/** A problem of the translation, at its field. */
+/** Locates a problem of the translation at its field. */
 function locatedProblem({ absent: _, ...problem }: Problem, positions: FieldPositions): Problem {
   const { key } = problem;
   return { ...problem, ...positions.ofProblem(problem), ...(key && { object: objectText(key) }) };

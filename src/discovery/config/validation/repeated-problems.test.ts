@@ -1,4 +1,4 @@
-/** `validate` reports each fault once: no two lines are about one field of one object and mean the same. */
+/** `validate` reports each fault once: no two problems of one field of one object have the same meaning. */
 import { globSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { faultyObjects } from '../../../../test/fixtures/objects-with-warnings.ts';
@@ -7,13 +7,13 @@ import { reachCodes } from '../../../model/isolation/cross-namespace-reach.ts';
 import { packageRoot } from '../../../runtime/package-root.ts';
 import { validateFiles } from './validate-files.ts';
 
-/** Meanings of problems at one field that are different faults: each can be corrected without the other. */
+/** Problems at one field that are different faults: each can be corrected without the other. */
 const differentFaults: readonly (readonly [RegExp, RegExp])[] = [
-  // Whether a patch applies, and in which order it is applied once it does.
+  // Whether a patch applies, and the order in which it is applied.
   [/^PATCH_NOT_APPLIED/, /INSERT_BEFORE depends on other EnvoyFilters/],
-  // The certificates of the object, and one field that is not supported.
+  // The certificates of the object, and one unsupported field.
   [/no reference has a valid CA certificate/, /^FIELD_WITHOUT_EFFECT/],
-  // What is wrong in the Secret, and who else uses it.
+  // The content of the Secret, and its other users.
   [/has no entries tls\.crt and tls\.key/, /^CERTIFICATE_SHARED/],
 ];
 
@@ -29,7 +29,7 @@ function isSameFault(one: Problem, other: Problem): boolean {
   const [a = '', b = ''] = [one.field, other.field];
   if (one.object === undefined || one.object !== other.object) return false;
   if (!isWithin(a, b) && !isWithin(b, a)) return false;
-  // Which other namespaces an object affects is another fault than what has no effect in it, unless it affects none.
+  // The effect of an object on other namespaces is a separate fault, unless it affects none.
   if (reach.has(one.code) !== reach.has(other.code)) {
     return [one.code, other.code].includes('rules-foreign-host') && [one.code, other.code].includes('RULE_NOT_APPLIED');
   }
@@ -50,11 +50,11 @@ async function repeatedIn(file: string, text: string): Promise<string[]> {
 
 const files = globSync(['test/fields/worlds/*.yaml', 'test/networking/cases/*.in.yaml'], { cwd: packageRoot() });
 
-it.each(files.sort())('%s', async (file) => {
+it.each(files.sort())('validate reports each fault once: %s', async (file) => {
   expect(await repeatedIn(file, readFileSync(`${packageRoot()}/${file}`, 'utf8'))).toEqual([]);
 });
 
-it.each(faultyObjects)('$code: $fault', async ({ yaml }) => {
+it.each(faultyObjects)('validate reports the fault once: $code: $fault', async ({ yaml }) => {
   expect(await repeatedIn('mesh.yaml', yaml)).toEqual([]);
 });
 
@@ -83,7 +83,7 @@ it.each([
   ['a CORS filter of a rule', 'HTTPRoute', `${cors}, ${backend}}]`, 'filters[0]'],
   ['an extension filter of a backend', 'HTTPRoute', `${backend}, ${extension}}]`, 'backendRefs[0].filters[0]'],
   ['an extension filter of a GRPCRoute', 'GRPCRoute', `${extension}, ${backend}}]`, 'filters[0]'],
-])('%s that is not supported is reported once, at the filter', async (_, kind, filters, field) => {
+])('an unsupported %s is reported once, at the filter', async (_, kind, filters, field) => {
   const text = httpRoute(kind, filters);
   const { problems } = await validateFiles([], [{ file: 'mesh.yaml', text }]);
   expect(problems.map((problem) => `${problem.code} ${problem.field}`)).toEqual([
@@ -91,7 +91,7 @@ it.each([
   ]);
 });
 
-it('an unsupported filter of a route that no Gateway carries out is reported at its field', async () => {
+it('an unsupported filter of a route that no Gateway serves is reported at its field', async () => {
   const text = httpRoute('HTTPRoute', `${extension}, ${backend}}]`).replace(/kind: Gateway\n/, 'kind: GatewayX\n');
   const { problems } = await validateFiles([], [{ file: 'mesh.yaml', text }]);
   expect(problems.map(({ code, field }) => `${code} ${field}`)).toContain(

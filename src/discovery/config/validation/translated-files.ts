@@ -1,4 +1,4 @@
-/** Objects of files, and what is made of their Ingresses and their objects of the Gateway API. */
+/** Objects of files, with the objects generated from their Ingresses and Gateway API objects. */
 import type { Config } from '../../../model/config/config.ts';
 import { type ConfigSet, configSetOf } from '../../../model/config/config-set.ts';
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
@@ -12,13 +12,13 @@ export interface TranslatedFiles {
   /** `cluster.local`. */
   readonly domain: string;
   readonly gatewayApi: GatewayApiTranslation;
-  /** Objects that were made, by key. */
-  readonly made: ReadonlyMap<string, Config>;
+  /** Generated objects by key. */
+  readonly generated: ReadonlyMap<string, Config>;
 }
 
 export function translateFiles(configs: readonly Config[], mesh: MeshConfig, domain: string): TranslatedFiles {
   const written = configSetOf(configs);
   const gatewayApi = translateGatewayApi(written, domain);
-  const made = new Map([...translateIngresses(written, mesh, { domain }), ...gatewayApi.objects]);
-  return { configs, written, mesh, domain, gatewayApi, made };
+  const generated = new Map([...translateIngresses(written, mesh, { domain }), ...gatewayApi.objects]);
+  return { configs, written, mesh, domain, gatewayApi, generated };
 }

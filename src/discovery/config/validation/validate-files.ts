@@ -1,4 +1,4 @@
-/** Whether files of configuration are valid, as the control plane would find them (spec/discovery.md §4.5). */
+/** Validates configuration files in the same way as the control plane (spec/discovery.md §4.5). */
 import type { Config, ConfigKey } from '../../../model/config/config.ts';
 import { readConfigFile, withoutRepetitions } from '../../../model/config/config-file.ts';
 import { FieldPositions } from '../../../model/config/field-positions.ts';
@@ -19,32 +19,30 @@ import { referenceProblems } from './reference-problems.ts';
 import { translateFiles } from './translated-files.ts';
 
 export interface Validation {
-  /** All of them, in the order of files and lines. */
+  /** In the order of files and lines. */
   readonly problems: readonly Problem[];
   readonly files: number;
-  /** Valid objects. */
+  /** Number of valid objects. */
   readonly objects: number;
   /** Files and directories that could not be read, each with its reason. */
   readonly unreadable: readonly string[];
-  /** Sentences about what could not be checked, because the files have only a part of the mesh. */
+  /** Notes about checks that were not possible because the files contain only a part of the mesh, as sentences. */
   readonly notes: readonly string[];
 }
 
-/** Settings of the mesh that the files are for. */
 export interface ValidationSettings extends ReachSettings {
   readonly mesh: MeshConfig;
-  /** The mesh configuration is that of a file, so its extension providers are known. */
+  /** `mesh` was read from a file, so its extension providers are known. */
   readonly hasMeshConfig?: boolean;
-  /** That file. */
+  /** The file of `mesh`. */
   readonly meshFile?: GivenText;
   readonly networks?: MeshNetworks;
 }
 
 /**
- * @param paths files of any name, and directories of `*.yaml`, `*.yml` and `*.json` at any depth; an object of one key may be there
- *   once in all of them.
- * @param texts what was read already: standard input
- * @param settings which namespaces may affect each other
+ * @param paths files of any name, and directories of `*.yaml`, `*.yml` and `*.json` at any depth; the key of an object must be unique in all of them
+ * @param texts further input, such as standard input
+ * @param settings mesh settings, including which namespaces may affect each other
  */
 export async function validateFiles(
   paths: readonly string[],
@@ -60,7 +58,7 @@ export async function validateFiles(
   const standIns: Config[] = [];
   for (const { file, text } of given) {
     const read = readConfigFile(file, text, { creationTimestamp: 0 });
-    // There may be more of them than a call can have arguments.
+    // Pushed one by one, because there may be more than the maximum number of arguments of a call.
     for (const problem of read.problems) problems.push(problem);
     for (const config of read.configs) configs.push(config);
     for (const standIn of read.standIns) standIns.push(standIn);
@@ -78,7 +76,7 @@ export async function validateFiles(
       hasMeshConfig,
       scopesGateways,
       ...(meshFile && { meshFile }),
-      rejected: rejectedAmong(problems),
+      rejected: rejectedKeys(problems),
       ...(networks && { networks }),
     },
     positions,
@@ -108,22 +106,22 @@ export async function validateFiles(
   };
 }
 
-/** Keys of the objects that errors are about. */
-function rejectedAmong(problems: readonly Problem[]): readonly ConfigKey[] {
+/** Keys of rejected objects. */
+function rejectedKeys(problems: readonly Problem[]): readonly ConfigKey[] {
   return problems.flatMap(({ severity, key }) => (severity === 'error' && key !== undefined ? [key] : []));
 }
 
-/** At its field, where it has only the line of its object. */
+/** Locates a problem at its field if it has only the line of its object. */
 function located(problem: Problem, positions: FieldPositions): Problem {
   const { column, field = '' } = problem;
   return column !== undefined || field === '' ? problem : { ...problem, ...positions.ofProblem(problem) };
 }
 
-/** Problems with the same text become one, with the code of either. A problem that another one explains better is left out. */
+/** Merges problems with the same text and keeps the code of either. Omits a problem that another one explains better. */
 function withoutRepeated(problems: readonly Problem[]): Problem[] {
   const byText = new Map<string, Problem>();
-  const placesOf = (wanted: string): ReadonlySet<string> =>
-    new Set(problems.flatMap(({ code, object, field }) => (code === wanted ? [`${object} ${field}`] : [])));
+  const placesOf = (searchedCode: string): ReadonlySet<string> =>
+    new Set(problems.flatMap(({ code, object, field }) => (code === searchedCode ? [`${object} ${field}`] : [])));
   const unapplied = placesOf('RULE_NOT_APPLIED');
   const unprogrammed = placesOf('NOT_PROGRAMMED');
   for (const problem of problems) {

@@ -13,17 +13,17 @@ export const configKinds = (Object.keys(kinds) as KindName[])
 /** Requested by Istio before all others; some servers start with it. The response is not used. */
 export const meshConfigType = 'core/v1alpha1/MeshConfig';
 
-/** Of a server that writes types as the Any of a resource. */
+/** Prefix of servers that write types as the type URL of an Any. */
 const anyPrefix = 'type.googleapis.com/';
 
-/** Types of a kind, the one that today's Istio requests first. */
+/** Types of a kind, first the one that current Istio requests. */
 export function typesOf(kind: KindName, versions: readonly string[] = []): readonly string[] {
   const { group, versions: known } = kinds[kind];
-  const wanted = versions.filter((version) => (known as readonly string[]).includes(version));
-  return (wanted.length > 0 ? wanted : known).map((version) => `${group}/${version}/${kind}`);
+  const requested = versions.filter((version) => (known as readonly string[]).includes(version));
+  return (requested.length > 0 ? requested : known).map((version) => `${group}/${version}/${kind}`);
 }
 
-/** The kind of a type URL; undefined for a type that is not known. */
+/** The kind of a type URL, or `undefined` if unknown. */
 export function kindOfType(typeUrl: string): KindName | undefined {
   return byType.get(typeUrl.startsWith(anyPrefix) ? typeUrl.slice(anyPrefix.length) : typeUrl);
 }

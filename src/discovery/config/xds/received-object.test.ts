@@ -59,7 +59,7 @@ test('all kinds of Istio that files may have are requested, by the versions that
   expect(kindOfType('networking.istio.io/v2/Gateway')).toBeUndefined();
 });
 
-test('an object is the same as in a file, its durations and wrappers included, and is served as it was written', () => {
+test('an object equals that of a file, including durations and wrappers, and is served unchanged', () => {
   const text = `apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: web, namespace: shop, labels: {app: web}}
@@ -84,7 +84,7 @@ spec:
   expect(received.labels).toEqual({ app: 'web' });
 });
 
-test('a field that this version does not know is judged as an unknown field of a file is', () => {
+test('a field that this version does not know is reported like an unknown field of a file', () => {
   const rules = new BinaryWriter().tag(99, WireType.Varint).int32(1).finish();
   const body = { ...bodyOf('AuthorizationPolicy', { action: 'ALLOW' }) };
   const value = Buffer.concat([body.value, rules]);
@@ -130,7 +130,7 @@ test('an EnvoyFilter that is nested 5,000 levels deep is rejected', () => {
   let value: Buffer = Buffer.alloc(0);
   const wrap = (field: number, bytes: Uint8Array): Buffer =>
     Buffer.from(new BinaryWriter().tag(field, WireType.LengthDelimited).bytes(bytes).finish());
-  // A Value whose list has a Value, and so on.
+  // A Value whose list contains a Value, and so on.
   for (let level = 0; level < 5_000; level++) value = wrap(6, wrap(1, value));
   const patch = wrap(2, wrap(1, Buffer.concat([wrap(1, Buffer.from('x')), wrap(2, value)])));
   const body = { ...bodyOf('EnvoyFilter', {}), value: wrap(4, wrap(3, patch)) } as Any;
@@ -156,11 +156,11 @@ test.each([
 
 test('of 2,000 resources of which one differs, one is decoded again', () => {
   const all = objects();
-  const before = Array.from({ length: 2_000 }, (_, index) => entry(`e${index}`));
-  all.apply(atOnce(all.stage('ServiceEntry', sent(...before))), true);
+  const previous = Array.from({ length: 2_000 }, (_, index) => entry(`e${index}`));
+  all.apply(atOnce(all.stage('ServiceEntry', sent(...previous))), true);
   const { edits } = all.takeChanges();
   expect(edits.size).toBe(2_000);
-  const staged = atOnce(all.stage('ServiceEntry', sent(...before.with(7, entry('e7', 81)))));
+  const staged = atOnce(all.stage('ServiceEntry', sent(...previous.with(7, entry('e7', 81)))));
   expect([...staged.changed.keys()]).toEqual(['shop/e7']);
   all.apply(staged, true);
   expect([...all.takeChanges().edits.keys()]).toEqual(['ServiceEntry/shop/e7']);
@@ -173,7 +173,7 @@ test('resources and responses with any bytes are rejected without an exception, 
   const all = objects({ maxObjects: 500 });
   const bases = [entry('a'), resource('shop/b', bodyOf('VirtualService', { hosts: ['a'], http: [{ timeout: '5s' }] }))];
   await collectGarbage();
-  const before = process.memoryUsage().heapUsed;
+  const previous = process.memoryUsage().heapUsed;
   for (let round = 0; round < rounds; round++) {
     const bytes = draw.chance(0.3) ? randomBytes(draw, draw.int(0, 200)) : mutatedBytes(draw, draw.pick(bases));
     const kind = draw.pick(configKinds);
@@ -191,5 +191,5 @@ test('resources and responses with any bytes are rejected without an exception, 
   }
   all.takeChanges();
   await collectGarbage();
-  expect(process.memoryUsage().heapUsed - before).toBeLessThan(64 * 2 ** 20);
+  expect(process.memoryUsage().heapUsed - previous).toBeLessThan(64 * 2 ** 20);
 });

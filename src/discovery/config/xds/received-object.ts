@@ -1,4 +1,4 @@
-/** A resource of configuration over xDS, decoded to the object that a file would have. */
+/** Decodes a resource of configuration over xDS to the object that a file would contain. */
 import { type DescMessage, fromBinary, type JsonValue, type Message, toJson } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { ResourceSchema } from '../../../gen/istio/mcp/v1alpha1/resource_pb.ts';
@@ -7,24 +7,24 @@ import { messageOf } from '../../../runtime/errors.ts';
 import { fieldIn, textIn } from '../../../runtime/grpc/message-fields.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 
-/** Bytes of one object, as etcd limits them. */
+/** Maximum bytes of one object, as in etcd. */
 export const maxObjectBytes = 1_572_864;
-/** Fields and items of one object. */
+/** Maximum fields and items of one object. */
 export const maxObjectValues = 262_144;
 
-/** What a resource says. */
+/** A decoded resource. */
 export interface ReceivedObject {
-  /** `namespace/name`; undefined: it cannot be read. */
+  /** `namespace/name`, or `undefined` if it cannot be read. */
   readonly name: string | undefined;
-  /** Version that the server gave the object; empty: none. */
+  /** Version that the server gave the object, or empty. */
   readonly version: string;
-  /** As a file would have it. `spec` is a text where it cannot be read. */
+  /** The object as in a file. `spec` is a text if it cannot be decoded. */
   readonly object: Readonly<Record<string, unknown>>;
-  /** Why the spec cannot be read; undefined: it can. */
+  /** The reason for which the spec cannot be decoded, or `undefined`. */
   readonly failure: string | undefined;
 }
 
-const mostNameLength = 512;
+const maxNameLength = 512;
 
 /**
  * @param bytes an `istio.mcp.v1alpha1.Resource`
@@ -64,10 +64,10 @@ function metadataOf(name: string | undefined): Record<string, unknown> {
 }
 
 function validName(name: string | undefined): string | undefined {
-  return name !== undefined && name.length <= mostNameLength && /^[^/]+\/[^/]+$/.test(name) ? name : undefined;
+  return name !== undefined && name.length <= maxNameLength && /^[^/]+\/[^/]+$/.test(name) ? name : undefined;
 }
 
-/** The name of an object, without the rest of its resource; undefined: it cannot be read. */
+/** The name of an object without decoding the rest of its resource, or `undefined` if it cannot be read. */
 export function nameIn(bytes: Uint8Array): string | undefined {
   try {
     const metadata = fieldIn(bytes, 1);
@@ -110,8 +110,8 @@ function countValues(message: unknown): number {
 }
 
 /**
- * Fields that this version does not know get a name, `field12`, so that the decoder of the kind judges them as unknown fields of a file: a
- * warning, or an error where they may restrict access.
+ * Fields that this version does not know get a name such as `field12`, so that the decoder of the kind treats them like unknown fields of a file: a
+ * warning, or an error if they may restrict access.
  */
 function addUnknownFields(schema: DescMessage, message: Message, json: JsonValue): void {
   if (!isObject(json)) return;

@@ -1,6 +1,6 @@
 /**
- * The last state of a source on disk: a cold start without the server does not mean an empty mesh. One file for each kind, an
- * `envoy.service.discovery.v3.DiscoveryResponse` with a digest of its resources as its nonce.
+ * Last state of a source on disk, so that a cold start without the server does not mean an empty mesh. One file for each kind: an
+ * `envoy.service.discovery.v3.DiscoveryResponse` with a digest of its resources as nonce.
  */
 import { createHash, hash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -19,7 +19,7 @@ export class SavedState {
   readonly #source: string;
   readonly #maxBytes: number;
 
-  /** @param address a directory may have the states of several sources */
+  /** @param address distinguishes the states of several sources in one directory */
   constructor(directory: string, address: string, maxBytes: number) {
     this.#directory = directory;
     this.#source = hash('sha256', address, 'hex').slice(0, 16);
@@ -45,8 +45,8 @@ export class SavedState {
   }
 
   /**
-   * @returns undefined: nothing was saved
-   * @throws Error: the file cannot be used
+   * @returns `undefined` if nothing was saved
+   * @throws Error if the file cannot be used
    */
   read(kind: KindName, maxObjects: number): readonly StagedResource[] | undefined {
     const file = this.#fileOf(kind);

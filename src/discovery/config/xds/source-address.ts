@@ -7,16 +7,16 @@ import { messageOf } from '../../../runtime/errors.ts';
 export interface SourceAddress {
   readonly host: string;
   readonly port: number;
-  /** How long the start waits for the server; null: for ever, unless there is a state on disk. */
+  /** Time for which the start waits for the server. `null`: without limit, unless there is a saved state. */
   readonly optionalMs: number | null;
-  /** Versions that are written in the types of requests, first choice first; empty: as today's Istio writes them, then older ones. */
+  /** API versions in the types of requests, preferred first. If empty, those of current Istio, then older ones. */
   readonly versions: readonly string[];
   readonly protocol: XdsProtocol | 'auto';
 }
 
 const parameters = ['optional', 'versions', 'protocol'];
 
-/** @throws Error that names what is wrong, as the end of a sentence about the address */
+/** @throws Error with the reason, worded as the end of a sentence about the address */
 export function parseSourceAddress(address: string): SourceAddress {
   const [, authority = '', query = ''] = /^xds:\/\/([^?]*)(?:\?(.*))?$/i.exec(address) ?? [];
   const at = parseHostAndPort(authority.replace(/\/$/, ''));
@@ -34,7 +34,7 @@ export function parseSourceAddress(address: string): SourceAddress {
   };
 }
 
-/** What is wrong with an address, as the end of a sentence about it; undefined: nothing. */
+/** The reason for which an address is invalid, worded as the end of a sentence about it, or `undefined`. */
 export function sourceAddressProblem(address: string): string | undefined {
   try {
     parseSourceAddress(address);

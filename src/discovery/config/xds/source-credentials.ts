@@ -1,4 +1,4 @@
-/** How a connection to a source over xDS is secured. Files are read for each connection, because they are rotated. */
+/** Credentials of a connection to an xDS source. Files are read for each connection, because they are rotated. */
 import { createPrivateKey } from 'node:crypto';
 import type { ConfigSourceTls } from '../../../model/mesh/mesh-config.ts';
 import { CodedError, fileErrorOf } from '../../../runtime/errors.ts';
@@ -8,38 +8,42 @@ import type { KeyPair } from '../../../runtime/grpc/key-pair.ts';
 import type { SourceAddress } from './source-address.ts';
 import type { SourceConnection } from './source-stream.ts';
 
-/** Identity of this control plane, and the roots of its authority, as PEM. */
-export interface OwnIdentity {
+/** Certificate of this control plane and the roots of its authority, as PEM. */
+export interface ControlPlaneIdentity {
   readonly roots: string;
   readonly certificate: KeyPair;
 }
 
 export interface SourceCredentials {
   readonly tls: ConfigSourceTls | undefined;
-  /** PILOT_XDS_SOURCE_TOKEN_FILE; empty: no token. */
+  /** PILOT_XDS_SOURCE_TOKEN_FILE, or empty for no token. */
   readonly tokenFile: string;
-  /** For ISTIO_MUTUAL; undefined: there is no authority. */
-  readonly own: () => OwnIdentity | undefined;
+  /** Used by ISTIO_MUTUAL. `undefined` without an authority. */
+  readonly ownIdentity: () => ControlPlaneIdentity | undefined;
 }
 
 const maxPemBytes = 1024 * 1024;
 const maxTokenBytes = 64 * 1024;
 
-/** @throws CodedError SOURCE_CREDENTIALS_INVALID: the connection would not be as secure as configured */
+/** @throws CodedError SOURCE_CREDENTIALS_INVALID if the connection would be less secure than configured */
 export function connectionTo(
   { host, port }: Pick<SourceAddress, 'host' | 'port'>,
-  { tls, tokenFile, own }: SourceCredentials,
+  { tls, tokenFile, ownIdentity }: SourceCredentials,
 ): SourceConnection {
   const address = { host, port };
   if (tls === undefined || tls.mode === 'DISABLE') {
     // A token over plaintext would be readable by others.
     return { target: { address }, headers: {} };
   }
-  const target: GrpcTarget = { address, tls: tlsOf(tls, host, own) };
+  const target: GrpcTarget = { address, tls: tlsOf(tls, host, ownIdentity) };
   return { target, headers: tls.insecureSkipVerify === true ? {} : tokenHeaders(tokenFile) };
 }
 
-function tlsOf(tls: ConfigSourceTls, host: string, own: SourceCredentials['own']): NonNullable<GrpcTarget['tls']> {
+function tlsOf(
+  tls: ConfigSourceTls,
+  host: string,
+  ownIdentity: SourceCredentials['ownIdentity'],
+): NonNullable<GrpcTarget['tls']> {
   const serverName = tls.sni || host;
   const names = tls.subjectAltNames ?? [];
   const common = {
@@ -48,7 +52,7 @@ function tlsOf(tls: ConfigSourceTls, host: string, own: SourceCredentials['own']
     ...(tls.insecureSkipVerify === true && { isUnverified: true as const }),
   };
   if (tls.mode === 'ISTIO_MUTUAL') {
-    const identity = own();
+    const identity = ownIdentity();
     if (identity === undefined)
       throw invalid('mode', 'ISTIO_MUTUAL needs the certificate authority of this control plane, which is disabled');
     return { ...common, ...identity };
@@ -70,7 +74,7 @@ function tlsOf(tls: ConfigSourceTls, host: string, own: SourceCredentials['own']
   }
 }
 
-/** A PEM text, or the content of the file that is named. */
+/** Accepts a PEM text or the path of a PEM file. */
 function pemOf(field: string, value: string): string {
   let pem = value;
   if (!value.includes('-----BEGIN ')) {

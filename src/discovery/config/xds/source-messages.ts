@@ -25,14 +25,14 @@ export interface SourceRequest {
   readonly typeUrl: string;
   readonly version?: string;
   readonly nonce?: string;
-  /** Why the response with this nonce is rejected; absent: it is accepted, or there is none. */
+  /** The reason for which the response with this nonce is rejected; absent if it is accepted. */
   readonly rejection?: string;
-  /** In the first request of a type on a delta stream: what is known from earlier ones. */
+  /** In the first request of a type on a delta stream: versions known from earlier streams. */
   readonly initialVersions?: Record<string, string>;
 }
 
-/** Characters of a rejection. */
-const maxRejection = 4_096;
+/** Maximum characters of a rejection. */
+const maxRejectionLength = 4_096;
 
 export function encodeRequest(request: SourceRequest, protocol: XdsProtocol): Uint8Array {
   const { node, typeUrl, version = '', nonce = '', rejection, initialVersions = {} } = request;
@@ -40,7 +40,7 @@ export function encodeRequest(request: SourceRequest, protocol: XdsProtocol): Ui
     ...(node && { node: { id: node.id, metadata: { ...node.metadata } } }),
     ...{ typeUrl, responseNonce: nonce },
     ...(rejection !== undefined && {
-      errorDetail: { code: grpcCodes.INVALID_ARGUMENT, message: rejection.slice(0, maxRejection) },
+      errorDetail: { code: grpcCodes.INVALID_ARGUMENT, message: rejection.slice(0, maxRejectionLength) },
     }),
   };
   return protocol === 'sotw'
@@ -55,13 +55,13 @@ export interface SourceResponse {
   readonly typeUrl: string;
   readonly version: string;
   readonly nonce: string;
-  /** Read one by one: a message may claim to have millions. */
+  /** Decoded one by one, because a message may claim to have millions. */
   readonly resources: Iterable<StagedResource>;
-  /** Of a delta response; undefined: the response has the whole state. */
+  /** Removed names of a delta response. `undefined` if the response has the whole state. */
   readonly removed: readonly string[] | undefined;
 }
 
-/** @throws Error when the bytes are no message, or have more than `maxRemoved` removed names */
+/** @throws Error if the bytes are no message or have more than `maxRemoved` removed names */
 export function decodeResponse(message: Uint8Array, protocol: XdsProtocol, maxRemoved: number): SourceResponse {
   let [typeUrl, version, nonce] = ['', '', ''];
   const removed: string[] = [];

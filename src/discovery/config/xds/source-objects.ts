@@ -1,6 +1,6 @@
 /**
- * Objects of a source over xDS: what was received, the version of each that applies, and the edits that the next reading of the source
- * takes. A rejected object keeps its last valid version; one that restricts access and never was valid fails closed.
+ * Objects of an xDS source: what was received, the version of each that applies, and the edits for the next reading of the source. A rejected object
+ * keeps its last valid version; one that restricts access and never was valid fails closed.
  */
 import { hash } from 'node:crypto';
 import type { DescMessage } from '@bufbuild/protobuf';
@@ -21,61 +21,61 @@ export interface SourceObjectsOptions {
   readonly revision: string;
   readonly maxObjects: number;
   readonly maxBytes: number;
-  /** The resources as they were received are kept, for the state on disk. */
+  /** Keeps the resources as received, for the state on disk. */
   readonly keepsBytes: boolean;
 }
 
-/** One object. */
-interface Held {
+/** State of one object. */
+interface XdsObject {
   readonly version: string;
-  /** Of the resource as it was received last, valid or not. */
+  /** Digest of the last received resource, valid or not. */
   readonly digest: string;
   readonly bytes: number;
-  /** Of the version that applies. */
+  /** Bytes of the version that applies. */
   readonly valid: Uint8Array | undefined;
-  /** What applies: the object, its last valid version, or a stand-in that fails closed. */
-  readonly inForce: readonly Config[];
+  /** What applies: the object, its last valid version, or a placeholder that fails closed. */
+  readonly active: readonly Config[];
   readonly problems: readonly ConfigProblem[];
 }
 
-/** A response that is decoded and does not apply yet. */
+/** A decoded response that is not applied yet. */
 export interface StagedResponse {
   readonly kind: KindName;
-  /** Number of resources that it has. */
+  /** Number of its resources. */
   readonly sent: number;
-  /** Names of these. */
+  /** Names of its resources. */
   readonly present: ReadonlySet<string>;
-  readonly changed: ReadonlyMap<string, Held>;
-  /** Names of objects that apply and that it does not have. */
+  readonly changed: ReadonlyMap<string, XdsObject>;
+  /** Names of objects that apply and are missing in the response. */
   readonly removed: readonly string[];
-  /** Objects of the kind that are known. */
+  /** Number of known objects of the kind. */
   readonly known: number;
-  /** Objects of this response that are rejected, and those that were and that it has again. */
+  /** Number of its rejected objects, including those rejected before. */
   readonly rejected: number;
-  /** Errors of rejected objects, in their order. */
+  /** Errors of rejected objects, in resource order. */
   readonly errors: readonly ConfigProblem[];
-  /** The response as a whole exceeds a limit, so that nothing of it applies. */
+  /** Set if the response exceeds a limit, so that nothing of it applies. */
   readonly refusal: string | undefined;
 }
 
 /** A resource of a response. */
 export interface StagedResource {
-  /** Name and version that a delta response gives it; empty: none. */
+  /** Name and version in a delta response, or empty. */
   readonly name: string;
   readonly version: string;
   /** An `istio.mcp.v1alpha1.Resource`. */
   readonly bytes: Uint8Array;
 }
 
-const none: ReadonlyMap<string, Held> = new Map();
-const nothing: Held = { version: '', digest: '', bytes: 0, valid: undefined, inForce: [], problems: [] };
-/** Starts the key of a resource whose name cannot be read, which no name starts with. */
+const none: ReadonlyMap<string, XdsObject> = new Map();
+const nothing: XdsObject = { version: '', digest: '', bytes: 0, valid: undefined, active: [], problems: [] };
+/** Key prefix of resources whose names cannot be read. No valid name starts with it. */
 const unnamed = '/';
 
 export class SourceObjects {
   readonly #options: SourceObjectsOptions;
-  readonly #held = new Map<KindName, Map<string, Held>>();
-  /** By digest of the resource: equal bytes have one name, whatever their kind. */
+  readonly #objects = new Map<KindName, Map<string, XdsObject>>();
+  /** Names by digest of the resource: equal bytes have one name, whatever their kind. */
   readonly #names = new Map<string, string>();
   #count = 0;
   #bytes = 0;
@@ -88,40 +88,39 @@ export class SourceObjects {
     this.#options = options;
   }
 
-  /** Number of objects. */
   get count(): number {
     return this.#count;
   }
 
-  /** Errors and warnings of all objects. */
+  /** Number of errors and warnings of all objects. */
   get problemCount(): number {
     return this.#problemCount;
   }
 
   countOf(kind: KindName): number {
-    return this.#held.get(kind)?.size ?? 0;
+    return this.#objects.get(kind)?.size ?? 0;
   }
 
   /** Versions of the objects of a kind by name, for a delta stream. */
   versionsOf(kind: KindName): Record<string, string> {
-    const named = [...(this.#held.get(kind) ?? none)].filter(([name]) => !name.startsWith(unnamed));
+    const named = [...(this.#objects.get(kind) ?? none)].filter(([name]) => !name.startsWith(unnamed));
     return Object.fromEntries(named.map(([name, { version }]) => [name, version]));
   }
 
-  /** Resources of a kind whose versions apply, as they were received. */
+  /** The active versions of a kind, as received. */
   validOf(kind: KindName): readonly Uint8Array[] {
-    return [...(this.#held.get(kind) ?? none).values()].flatMap(({ valid }) => valid ?? []);
+    return [...(this.#objects.get(kind) ?? none).values()].flatMap(({ valid }) => valid ?? []);
   }
 
   /**
    * Decodes a response.
    *
-   * @param removed names that a delta response removes; undefined: the response has all objects of the kind
+   * @param removed names that a delta response removes; `undefined` if the response has all objects of the kind
    */
   *stage(kind: KindName, resources: Iterable<StagedResource>, removed?: readonly string[]): Steps<StagedResponse> {
-    const held = this.#held.get(kind) ?? none;
+    const held = this.#objects.get(kind) ?? none;
     const { messages, maxObjects, maxBytes } = this.#options;
-    const changed = new Map<string, Held>();
+    const changed = new Map<string, XdsObject>();
     const present = new Set<string>();
     const errors: ConfigProblem[] = [];
     let [count, bytes, rejected, hasUnnamed] = [0, 0, 0, false];
@@ -146,9 +145,9 @@ export class SourceObjects {
       }
       present.add(name);
       if (now !== held.get(name)) changed.set(name, now);
-      const own = now.problems.filter(({ severity }) => severity === 'error');
-      if (own.length > 0) rejected += 1;
-      errors.push(...own);
+      const objectErrors = now.problems.filter(({ severity }) => severity === 'error');
+      if (objectErrors.length > 0) rejected += 1;
+      errors.push(...objectErrors);
     }
     const total = this.#count + [...changed.keys()].filter((name) => !held.has(name)).length;
     const size = [...changed].reduce((sum, [name, now]) => sum + now.bytes - (held.get(name)?.bytes ?? 0), this.#bytes);
@@ -178,20 +177,20 @@ export class SourceObjects {
     };
   }
 
-  /** Applies a response. @returns whether anything differs */
+  /** Applies a response. @returns whether anything changed */
   apply(response: StagedResponse, deletes: boolean): boolean {
-    for (const [name, now] of response.changed) this.#set(response.kind, name, now);
+    for (const [name, now] of response.changed) this.#setObject(response.kind, name, now);
     return this.delete(response.kind, deletes ? response.removed : []) || response.changed.size > 0;
   }
 
   /** @returns whether any of these objects existed */
   delete(kind: KindName, names: Iterable<string>): boolean {
-    const before = this.#count;
-    for (const name of names) this.#set(kind, name, undefined);
-    return this.#count !== before;
+    const previous = this.#count;
+    for (const name of names) this.#setObject(kind, name, undefined);
+    return this.#count !== previous;
   }
 
-  /** What changed since the last call. */
+  /** Returns and clears the changes since the last call. */
   takeChanges(): { edits: ConfigEdits; problems: readonly ConfigProblem[]; recovered: readonly string[] } {
     const taken = { edits: this.#edits, problems: this.#problems, recovered: [...this.#recovered] };
     this.#edits = new Map();
@@ -200,23 +199,23 @@ export class SourceObjects {
     return taken;
   }
 
-  #set(kind: KindName, name: string, now: Held | undefined): void {
-    const all = this.#held.get(kind) ?? new Map<string, Held>();
-    this.#held.set(kind, all);
-    const before = all.get(name);
-    if (before === now) return;
-    if (before !== undefined) this.#names.delete(before.digest);
+  #setObject(kind: KindName, name: string, now: XdsObject | undefined): void {
+    const all = this.#objects.get(kind) ?? new Map<string, XdsObject>();
+    this.#objects.set(kind, all);
+    const previous = all.get(name);
+    if (previous === now) return;
+    if (previous !== undefined) this.#names.delete(previous.digest);
     if (now === undefined) all.delete(name);
     else {
       all.set(name, now);
       this.#names.set(now.digest, name);
     }
-    this.#count += (now === undefined ? 0 : 1) - (before === undefined ? 0 : 1);
-    this.#bytes += (now?.bytes ?? 0) - (before?.bytes ?? 0);
-    const [old, next] = [before ?? nothing, now ?? nothing];
+    this.#count += (now === undefined ? 0 : 1) - (previous === undefined ? 0 : 1);
+    this.#bytes += (now?.bytes ?? 0) - (previous?.bytes ?? 0);
+    const [old, next] = [previous ?? nothing, now ?? nothing];
     this.#problemCount += next.problems.length - old.problems.length;
-    for (const config of old.inForce) if (!next.inForce.includes(config)) this.#edits.set(keyOf(config), undefined);
-    for (const config of next.inForce) if (!old.inForce.includes(config)) this.#edits.set(keyOf(config), config);
+    for (const config of old.active) if (!next.active.includes(config)) this.#edits.set(keyOf(config), undefined);
+    for (const config of next.active) if (!old.active.includes(config)) this.#edits.set(keyOf(config), config);
     if (next.problems.length > 0) this.#problems.push(...next.problems);
     else if (old.problems.length > 0) this.#recovered.add(`${this.#options.address}: ${old.problems[0]!.object}`);
   }
@@ -225,10 +224,10 @@ export class SourceObjects {
     kind: KindName,
     schema: DescMessage,
     { name: given, version, bytes }: StagedResource,
-    held: ReadonlyMap<string, Held>,
-  ): { name: string; now: Held } {
+    held: ReadonlyMap<string, XdsObject>,
+  ): { name: string; now: XdsObject } {
     const digest = hash('sha1', bytes, 'base64');
-    // Most resources of a response are those of the previous one.
+    // Avoids decoding: most resources are unchanged since the previous response.
     const quick = given || (this.#names.get(digest) ?? nameIn(bytes));
     const known = quick === undefined ? undefined : held.get(quick);
     if (known?.digest === digest) {
@@ -236,8 +235,8 @@ export class SourceObjects {
     }
     const received = decodeResource(kind, schema, bytes);
     const name = received.name ?? `${unnamed}${digest}`;
-    const before = held.get(name);
-    if (before?.digest === digest) return { name, now: before };
+    const previous = held.get(name);
+    if (previous?.digest === digest) return { name, now: previous };
     const about = { version: version || received.version, digest, bytes: bytes.length };
     if (given !== '' && received.name !== undefined && given !== received.name) {
       const problem = this.#problem(
@@ -245,25 +244,25 @@ export class SourceObjects {
         given,
         `the resource is named "${given.slice(0, 200)}", its metadata "${name}"`,
       );
-      return { name, now: { ...(before ?? nothing), ...about, problems: [problem] } };
+      return { name, now: { ...(previous ?? nothing), ...about, problems: [problem] } };
     }
-    return { name, now: { ...about, ...this.#decoded(kind, received, before, bytes) } };
+    return { name, now: { ...about, ...this.#decoded(kind, received, previous, bytes) } };
   }
 
-  /** An error of a decoder costs this object only. */
+  /** Limits a decoder's error to this object. */
   #decoded(
     kind: KindName,
     received: ReceivedObject,
-    before: Held | undefined,
+    previous: XdsObject | undefined,
     bytes: Uint8Array,
-  ): Pick<Held, 'inForce' | 'problems' | 'valid'> {
+  ): Pick<XdsObject, 'active' | 'problems' | 'valid'> {
     const { address, revision, keepsBytes } = this.#options;
     const source = { file: address, line: 0 };
     const { object, failure } = received;
-    const lastGood = (before?.inForce ?? []).filter(({ standsFor }) => standsFor === undefined);
-    const kept = { inForce: lastGood, valid: before?.valid };
+    const lastGood = (previous?.active ?? []).filter(({ standsFor }) => standsFor === undefined);
+    const kept = { active: lastGood, valid: previous?.valid };
     try {
-      if (!isOfRevision(object as never, revision)) return { inForce: [], problems: [], valid: undefined };
+      if (!isOfRevision(object as never, revision)) return { active: [], problems: [], valid: undefined };
       const read = readConfigObject(address, object, { creationTimestamp: 0, source });
       const found = boundedProblems(read.problems).map((problem) => problemOf(problem, read.standIns, address));
       const problems = failure === undefined ? found : [this.#problem(kind, received.name ?? '', failure)];
@@ -271,14 +270,14 @@ export class SourceObjects {
         const hasLastGood = lastGood.length > 0;
         return hasLastGood
           ? { ...kept, problems: withoutEffect(problems, lastGood) }
-          : { inForce: read.standIns, valid: undefined, problems };
+          : { active: read.standIns, valid: undefined, problems };
       }
       const [known] = lastGood;
       const isSame =
         known?.resourceVersion === read.config.resourceVersion &&
         known.creationTimestamp === read.config.creationTimestamp;
       return {
-        inForce: [isSame ? known : read.config],
+        active: [isSame ? known : read.config],
         problems,
         valid: keepsBytes ? Uint8Array.from(bytes) : undefined,
       };

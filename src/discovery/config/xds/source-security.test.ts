@@ -1,4 +1,4 @@
-/** Connections to a source over xDS: TLS, tokens, and servers that send more than they may. */
+/** Security of connections to an xDS source: TLS, tokens, and servers that exceed limits. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ afterEach(async () => {
 });
 
 const authority = createAuthority();
-const stranger = createAuthority('another authority');
+const unknownAuthority = createAuthority('another authority');
 
 async function givenServer(options: ConfigSourceServerOptions): Promise<ConfigSourceServer> {
   const server = await ConfigSourceServer.start({ protocol: 'sotw', ...options });
@@ -76,7 +76,7 @@ test('a server is verified by its certificate, as text or as a file, and a clien
 test.each<[string, object, RegExp]>([
   [
     'its authority is another',
-    { mode: 'SIMPLE', caCertificates: stranger.certificate },
+    { mode: 'SIMPLE', caCertificates: unknownAuthority.certificate },
     /unable to verify|certificate/,
   ],
   [
@@ -125,7 +125,7 @@ test('a token is read for each connection, and never sent over plaintext', async
   await eventually('it is refused', async () => (await reasonOf(plaintext)).includes('no valid token: undefined'));
 });
 
-test('a server that sends garbage, or too much, loses its stream and deletes nothing', async () => {
+test('a server that sends invalid or too much data loses its stream and deletes nothing', async () => {
   const server = await givenServer({});
   const plane = given(server, undefined, {
     PILOT_XDS_SOURCE_MAX_MESSAGE_BYTES: '20000',
@@ -159,12 +159,12 @@ test('a server that floods is read at a bounded rate', async () => {
   const plane = given(server, undefined, { PILOT_XDS_SOURCE_MAX_RESPONSES: '10' });
   await plane.ready();
   const acknowledged = (): number => server.requests.filter(({ nonce }) => nonce !== '').length;
-  const before = acknowledged();
+  const previous = acknowledged();
   for (let index = 0; index < 300; index++) server.push('ServiceEntry');
   server.put('ServiceEntry', 'shop/last', entrySpec('last.example.com'));
   const begun = performance.now();
-  await eventually('some are read', () => acknowledged() > before + 45);
+  await eventually('some are read', () => acknowledged() > previous + 45);
   const seconds = (performance.now() - begun) / 1_000;
-  // 50 at once, then 10 each second.
-  expect(acknowledged() - before).toBeLessThan(50 + 10 * (seconds + 1) + 30);
+  // A burst of 50, then 10 per second.
+  expect(acknowledged() - previous).toBeLessThan(50 + 10 * (seconds + 1) + 30);
 });

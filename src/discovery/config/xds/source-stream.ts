@@ -1,4 +1,4 @@
-/** One stream to a source of configuration over xDS: the effect of the chart `xds-source`. It decodes, and applies what the chart orders. */
+/** One stream to an xDS source: the effect of the chart `xds-source`. It decodes responses and applies those that the chart accepts. */
 import type { ClientHttp2Stream } from 'node:http2';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fromCallback } from 'xstate';
@@ -48,19 +48,19 @@ export interface SourceStreamOptions {
   readonly log: Logger;
   readonly maxMessageBytes: number;
   readonly maxObjects: number;
-  /** Responses that are read at once, and then each second; the server waits meanwhile. */
+  /** Rate of reading responses; the server waits when it is exceeded. */
   readonly pace: Pace;
-  /** Objects of the kind changed, or are to be saved. */
+  /** Called when objects of the kind changed or must be saved. */
   readonly applied: (kind: KindName, isChanged: boolean) => void;
   readonly counted: (outcome: 'accepted' | 'rejected') => void;
   readonly limits?: GrpcConnectionLimits;
   readonly random?: () => number;
 }
 
-/** Errors that a rejection lists; the log and the status have all. */
+/** Maximum errors in a rejection. The log and the status have all. */
 const maxListedErrors = 10;
 
-type Report = SourceStreamOpened | SourceResponseReceived | SourceStreamEnded;
+type SourceStreamReport = SourceStreamOpened | SourceResponseReceived | SourceStreamEnded;
 
 export function sourceStream(options: SourceStreamOptions) {
   return fromCallback<XdsSourceOrder, { protocol: XdsProtocol }>(({ input, sendBack, receive }) => {
@@ -77,16 +77,16 @@ export function sourceStream(options: SourceStreamOptions) {
   });
 }
 
-/** What is known of a type on this stream. */
-interface Subscription {
+/** State of a type on this stream. */
+interface TypeSubscription {
   readonly kind: KindName;
   readonly typeUrl: string;
-  /** Of the last accepted response. */
+  /** Version of the last accepted response. */
   version: string;
 }
 
-interface Waiting {
-  readonly subscription: Subscription;
+interface PendingResponse {
+  readonly subscription: TypeSubscription;
   readonly response: StagedResponse;
   readonly version: string;
   readonly settle: () => void;
@@ -96,27 +96,27 @@ class SourceStream {
   readonly #options: SourceStreamOptions;
   readonly #protocol: XdsProtocol;
   readonly #stopped: AbortSignal;
-  readonly #report: (event: Report) => void;
-  readonly #subscriptions = new Map<string, Subscription>();
-  /** The type by which the server sends a kind: one of several spellings. */
-  readonly #spelling = new Map<KindName, string>();
-  /** Those in which the server has sent objects. */
-  readonly #filled = new Set<string>();
+  readonly #report: (event: SourceStreamReport) => void;
+  readonly #subscriptions = new Map<string, TypeSubscription>();
+  /** The type in which the server sends a kind: one of several API versions. */
+  readonly #typeOfKind = new Map<KindName, string>();
+  /** Types in which the server has sent objects. */
+  readonly #nonEmptyTypes = new Set<string>();
   /** Names whose deletion is paused. */
   readonly #paused = new Map<KindName, readonly string[]>();
-  /** Responses that the chart decides about, by nonce and type. */
-  readonly #waiting = new Map<string, Waiting>();
+  /** Responses that wait for a decision of the chart, by kind and nonce. */
+  readonly #pendingResponses = new Map<string, PendingResponse>();
   readonly #inOrder = new OneByOne();
   readonly #allowance: Allowance;
   #connection: GrpcConnection | undefined;
   #stream: ClientHttp2Stream | undefined;
-  #isOver = false;
+  #isEnded = false;
 
   constructor(
     options: SourceStreamOptions,
     protocol: XdsProtocol,
     stopped: AbortSignal,
-    report: (event: Report) => void,
+    report: (event: SourceStreamReport) => void,
   ) {
     this.#options = options;
     this.#protocol = protocol;
@@ -148,7 +148,7 @@ class SourceStream {
     const reader = new FrameReader({ wholeBytes: maxMessageBytes, maxBytes: maxMessageBytes });
     stream.on('data', (chunk: Buffer) => {
       try {
-        reader.push(chunk, ({ bytes }) => this.#take(bytes.subarray(frameHeadBytes)));
+        reader.push(chunk, ({ bytes }) => this.#receive(bytes.subarray(frameHeadBytes)));
       } catch (error) {
         this.#end('RESOURCE_EXHAUSTED', error instanceof GrpcError ? error.details : messageOf(error));
       }
@@ -165,15 +165,15 @@ class SourceStream {
   #subscribe(kind: KindName, typeUrl: string): void {
     if (this.#subscriptions.has(typeUrl)) return;
     this.#subscriptions.set(typeUrl, { kind, typeUrl, version: '' });
-    const isFirst = this.#spelling.get(kind) === undefined;
-    if (isFirst) this.#spelling.set(kind, typeUrl);
+    const isFirst = this.#typeOfKind.get(kind) === undefined;
+    if (isFirst) this.#typeOfKind.set(kind, typeUrl);
     this.#send({ typeUrl, ...(isFirst && { initialVersions: this.#options.objects().versionsOf(kind) }) });
   }
 
-  /** One after the other; the server waits while one is decoded. */
-  #take(message: Buffer): void {
+  /** Decodes one response at a time. The server waits. */
+  #receive(message: Buffer): void {
     this.#stream?.pause();
-    // The bytes may share the memory of what was read with them.
+    // Decoding must finish before reading resumes, because the bytes may share memory with later ones.
     void this.#inOrder
       .do(() => this.#read(message))
       .catch((error: unknown) => this.#end('INTERNAL', messageOf(error)))
@@ -182,58 +182,58 @@ class SourceStream {
 
   async #read(message: Buffer): Promise<void> {
     while (!this.#allowance.take()) await delay(100, undefined, { signal: this.#stopped });
-    if (this.#isOver || this.#stopped.aborted) return;
+    if (this.#isEnded || this.#stopped.aborted) return;
     const { objects, maxObjects } = this.#options;
     const response = decodeResponse(message, this.#protocol, maxObjects);
     const kind = kindOfType(response.typeUrl);
     const subscription = this.#subscriptionOf(response.typeUrl);
-    // MeshConfig among them, which Istio's client does not acknowledge either.
+    // Includes MeshConfig, which Istio's client does not acknowledge either.
     if (kind === undefined || subscription === undefined) return;
     const turns = new Turns();
     const staged = this.#withPaused(await turns.through(objects().stage(kind, response.resources, response.removed)));
-    if (this.#isOver || this.#stopped.aborted) return;
+    if (this.#isEnded || this.#stopped.aborted) return;
     const { nonce, version } = response;
     if (staged.refusal !== undefined) {
       this.#options.log.error('config-source.responseRejected', { kind, reason: staged.refusal });
       this.#acknowledge(subscription, nonce, version, `the response ${staged.refusal}; the last objects stay`);
       return;
     }
-    if (!this.#isOfSpelling(kind, subscription.typeUrl, staged)) {
+    if (!this.#isOfChosenType(kind, subscription.typeUrl, staged)) {
       this.#acknowledge(subscription, nonce, version);
       return;
     }
     await new Promise<void>((settle) => {
-      this.#waiting.set(`${kind} ${nonce}`, { subscription, response: staged, version, settle });
+      this.#pendingResponses.set(`${kind} ${nonce}`, { subscription, response: staged, version, settle });
       const { known, removed, rejected } = staged;
       this.#report({ type: 'source-response.received', kind, nonce, known, removed: removed.length, rejected });
     });
   }
 
-  /** A delta response names what it removes once: what was paused stays removed until it is sent again. */
+  /** A delta response names a removed object once, so a paused removal stays pending until the object is sent again. */
   #withPaused(response: StagedResponse): StagedResponse {
-    const before = this.#protocol === 'delta' ? (this.#paused.get(response.kind) ?? []) : [];
-    if (before.length === 0) return response;
-    const again = before.filter((name) => !response.present.has(name));
+    const previous = this.#protocol === 'delta' ? (this.#paused.get(response.kind) ?? []) : [];
+    if (previous.length === 0) return response;
+    const again = previous.filter((name) => !response.present.has(name));
     return { ...response, removed: [...new Set([...again, ...response.removed])] };
   }
 
-  #subscriptionOf(typeUrl: string): Subscription | undefined {
+  #subscriptionOf(typeUrl: string): TypeSubscription | undefined {
     return this.#subscriptions.get(typeUrl) ?? this.#subscriptions.get(typeUrl.slice(typeUrl.indexOf('/') + 1));
   }
 
-  /** A server may know a kind by one version of its type and respond to the others with nothing. */
-  #isOfSpelling(kind: KindName, typeUrl: string, { sent, removed, known }: StagedResponse): boolean {
-    const own = this.#spelling.get(kind) ?? '';
-    if (own === typeUrl) {
+  /** A server may know a kind by one API version and send empty responses for the others. */
+  #isOfChosenType(kind: KindName, typeUrl: string, { sent, removed, known }: StagedResponse): boolean {
+    const chosenType = this.#typeOfKind.get(kind) ?? '';
+    if (chosenType === typeUrl) {
       if (sent === 0 && removed.length === known) {
-        this.#filled.delete(own);
+        this.#nonEmptyTypes.delete(chosenType);
         this.#requestOthers(kind);
-      } else this.#filled.add(own);
+      } else this.#nonEmptyTypes.add(chosenType);
       return true;
     }
-    if (sent === 0 || this.#filled.has(own)) return false;
-    this.#spelling.set(kind, typeUrl);
-    this.#filled.add(typeUrl);
+    if (sent === 0 || this.#nonEmptyTypes.has(chosenType)) return false;
+    this.#typeOfKind.set(kind, typeUrl);
+    this.#nonEmptyTypes.add(typeUrl);
     return true;
   }
 
@@ -242,7 +242,7 @@ class SourceStream {
   }
 
   execute(order: XdsSourceOrder): void {
-    if (this.#isOver) return;
+    if (this.#isEnded) return;
     switch (order.type) {
       case 'source-response.apply':
         this.#apply(order.kind as KindName, order.nonce, order.deletions === 'apply');
@@ -257,9 +257,9 @@ class SourceStream {
   }
 
   #apply(kind: KindName, nonce: string, deletes: boolean): void {
-    const waiting = this.#waiting.get(`${kind} ${nonce}`);
+    const waiting = this.#pendingResponses.get(`${kind} ${nonce}`);
     if (waiting === undefined) return;
-    this.#waiting.delete(`${kind} ${nonce}`);
+    this.#pendingResponses.delete(`${kind} ${nonce}`);
     const { subscription, response, version, settle } = waiting;
     const isChanged = this.#options.objects().apply(response, deletes);
     if (deletes) this.#paused.delete(kind);
@@ -284,7 +284,7 @@ class SourceStream {
     this.#options.applied(kind, this.#options.objects().delete(kind, names));
   }
 
-  #acknowledge(subscription: Subscription, nonce: string, version: string, rejection?: string): void {
+  #acknowledge(subscription: TypeSubscription, nonce: string, version: string, rejection?: string): void {
     this.#options.counted(rejection === undefined ? 'accepted' : 'rejected');
     if (rejection === undefined) subscription.version = version;
     const { typeUrl } = subscription;
@@ -298,18 +298,18 @@ class SourceStream {
   }
 
   #end(code: string, reason: string, retryAfterMs = 0): void {
-    if (this.#isOver) return;
+    if (this.#isEnded) return;
     this.close();
     if (this.#stopped.aborted) return;
     const { random = Math.random } = this.#options;
     this.#report({ type: 'source-stream.ended', code, reason, retryAfterMs, chance: random() });
   }
 
-  /** Ends the stream and whatever waits for the chart. */
+  /** Ends the stream and the responses that wait for the chart. */
   close(): void {
-    this.#isOver = true;
-    for (const { settle } of this.#waiting.values()) settle();
-    this.#waiting.clear();
+    this.#isEnded = true;
+    for (const { settle } of this.#pendingResponses.values()) settle();
+    this.#pendingResponses.clear();
     this.#connection?.close();
   }
 }
@@ -319,9 +319,9 @@ function rejectionOf({ rejected, errors }: StagedResponse): string | undefined {
   if (rejected === 0) return undefined;
   const listed = errors.slice(0, maxListedErrors).map((problem) => problemLine({ ...problem, place: { source: '' } }));
   const more = errors.length > maxListedErrors ? [`and ${errors.length - maxListedErrors} more`] : [];
-  const what =
+  const summary =
     rejected === 1
       ? '1 object is rejected, its last valid version stays'
       : `${rejected} objects are rejected, their last valid versions stay`;
-  return `${what}; all others apply: ${[...listed, ...more].join('; ')}`;
+  return `${summary}; all others apply: ${[...listed, ...more].join('; ')}`;
 }

@@ -1,4 +1,4 @@
-/** What a source over xDS may send and how long the control plane is patient with it. */
+/** Limits of an xDS source: sizes, rates and the grace period for deletions. */
 import type { Environment } from '../../environment.ts';
 import type { ConfigLimits } from '../files/config-limits.ts';
 
@@ -7,13 +7,13 @@ export interface XdsSourceLimits {
   readonly maxMessageBytes: number;
   /** Objects of one source (PILOT_XDS_SOURCE_MAX_OBJECTS). */
   readonly maxObjects: number;
-  /** Bytes of all objects of one source, as for files (PILOT_CONFIG_MAX_BYTES). */
+  /** Bytes of all objects of one source, the same limit as for files (PILOT_CONFIG_MAX_BYTES). */
   readonly maxBytes: number;
-  /** Responses per second that are read, after five times as many at once (PILOT_XDS_SOURCE_MAX_RESPONSES). */
+  /** Responses read per second, after a burst of five times as many (PILOT_XDS_SOURCE_MAX_RESPONSES). */
   readonly maxResponsesPerSecond: number;
-  /** Until paused deletions apply, in milliseconds (PILOT_XDS_SOURCE_GRACE). */
+  /** Delay until paused deletions apply, in milliseconds (PILOT_XDS_SOURCE_GRACE). */
   readonly pauseMs: number;
-  /** Directory of the last state (PILOT_XDS_SOURCE_STATE_DIR); empty: none is saved. */
+  /** Directory of the saved state (PILOT_XDS_SOURCE_STATE_DIR); empty: none is saved. */
   readonly stateDirectory: string;
   /** File of a bearer token (PILOT_XDS_SOURCE_TOKEN_FILE); empty: none. */
   readonly tokenFile: string;
@@ -21,7 +21,7 @@ export interface XdsSourceLimits {
 
 const mebibyte = 1024 * 1024;
 
-/** Limits as the environment has them; files and sources may have as many bytes. */
+/** Reads the limits from the environment. Files and sources share `maxBytes`. */
 export function xdsSourceLimitsOf(from: Environment, { maxBytes }: Pick<ConfigLimits, 'maxBytes'>): XdsSourceLimits {
   return {
     // A response has all objects of a kind: gRPC's default of 4 MiB is too small.

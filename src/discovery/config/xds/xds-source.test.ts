@@ -1,4 +1,4 @@
-/** A control plane whose configuration comes from another server over xDS: each test has a server of its own. */
+/** A control plane with configuration from another server over xDS. Each test has its own server. */
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -35,7 +35,7 @@ const clustersOf = async (plane: ControlPlane): Promise<string[]> => (await plan
 const cluster = (name: string, port = 80): string => `outbound|${port}||${name}.example.com`;
 const served = (plane: ControlPlane, name: string, port?: number): Promise<true> =>
   eventually(`${name} is served`, async () => (await clustersOf(plane)).includes(cluster(name, port)));
-const gone = (plane: ControlPlane, name: string): Promise<true> =>
+const isNotServed = (plane: ControlPlane, name: string): Promise<true> =>
   eventually(`${name} is gone`, async () => !(await clustersOf(plane)).includes(cluster(name)));
 
 interface Status {
@@ -63,7 +63,7 @@ test.each(['sotw', 'delta'] as const)(
     server.put('ServiceEntry', 'shop/web', entrySpec('web.example.com', 81));
     await served(plane, 'web', 81);
     server.delete('ServiceEntry', 'shop/cart');
-    await gone(plane, 'cart');
+    await isNotServed(plane, 'cart');
     expect(await statusOf(plane)).toMatchObject({ state: 'connected', protocol, objects: 1, paused: [] });
     expect(server.requests[0]).toMatchObject({ typeUrl: 'core/v1alpha1/MeshConfig', generator: 'api', protocol });
     expect(server.requests.every(({ typeUrl, nonce }) => typeUrl !== 'core/v1alpha1/MeshConfig' || nonce === '')).toBe(
@@ -77,7 +77,7 @@ test.each(['sotw', 'delta'] as const)(
 test.each([
   ['has no delta protocol', { protocol: 'sotw' }],
   ['accepts delta streams and sends nothing', { protocol: 'silent delta' }],
-] as const)('a server that %s is asked for the state of the world', async (_, options) => {
+] as const)('a server that %s is requested to send the state of the world', async (_, options) => {
   const server = await givenServer(options);
   put(server, 'web');
   const plane = givenPlane(server.address);
@@ -88,7 +88,7 @@ test.each([
 });
 
 test.each(['empty', 'silent'] as const)(
-  'a server that knows older versions of the types only, and sends %s responses for others, is read',
+  'a server that knows only older versions of the types, and sends %s responses for others, is read',
   async (unknownTypes) => {
     const server = await givenServer({ version: 'v1alpha3', unknownTypes, protocol: 'sotw' });
     put(server, 'web');
@@ -100,7 +100,7 @@ test.each(['empty', 'silent'] as const)(
   },
 );
 
-test('an invalid object is rejected to its owner with object, field and reason, and its last valid version stays', async () => {
+test('an invalid object is rejected with object, field and reason, and its last valid version stays', async () => {
   const server = await givenServer();
   put(server, 'web', 'cart');
   const plane = givenPlane(server.address);
@@ -128,7 +128,7 @@ test('an invalid object is rejected to its owner with object, field and reason, 
   expect(plane.departures()).toEqual([]);
 });
 
-test('an invalid policy without a valid version fails closed until its owner corrects it', async () => {
+test('an invalid policy without a valid version fails closed until it is corrected', async () => {
   const server = await givenServer();
   server.put('AuthorizationPolicy', 'shop/allow', {
     action: 'ALLOW',
@@ -143,7 +143,7 @@ test('an invalid policy without a valid version fails closed until its owner cor
   await eventually('it is open', async () => !(await closed()));
 });
 
-test('a source that is killed deletes nothing, and its changes apply when it is back', async () => {
+test('a killed source deletes nothing, and its changes apply when it is back', async () => {
   const server = await givenServer();
   put(server, 'web', 'cart');
   const plane = givenPlane(server.address);
@@ -162,7 +162,7 @@ test('a source that is killed deletes nothing, and its changes apply when it is 
 });
 
 test.each(['sotw', 'delta'] as const)(
-  'a source that is slow over %s delays its own changes only, and deletes nothing after a restart',
+  'a slow source over %s delays only its own changes, and deletes nothing after a restart',
   async (protocol) => {
     const delayMs = 700;
     const server = await givenServer({ delayMs });
@@ -176,14 +176,14 @@ test.each(['sotw', 'delta'] as const)(
     expect(await clustersOf(plane)).toContain(cluster('web'));
     await served(plane, 'web', 81);
     server.delete('ServiceEntry', 'shop/cart');
-    await gone(plane, 'cart');
+    await isNotServed(plane, 'cart');
     expect(await statusOf(plane)).toMatchObject({ protocol, objects: 1, paused: [] });
     expect(plane.departures()).toEqual([]);
   },
 );
 
 test.each(['sotw', 'delta'] as const)(
-  'a source that is empty after a restart deletes nothing over %s before the grace period or an order of an operator',
+  "a source that is empty after a restart deletes nothing over %s before the grace period or an operator's confirmation",
   async (protocol) => {
     const server = await givenServer();
     put(server, 'web', 'cart');
@@ -199,7 +199,7 @@ test.each(['sotw', 'delta'] as const)(
     expect((await plane.get('/metrics')).text).toMatch(
       /pilot_config_source_paused_deletions\{[^}]*type="ServiceEntry"[^}]*\} 2/,
     );
-    // Its caches fill step by step.
+    // The server fills its caches step by step.
     server.objects.set('ServiceEntry', new Map([...kept.get('ServiceEntry')!].slice(0, 1)));
     server.push('ServiceEntry');
     put(server, 'new');
@@ -207,7 +207,7 @@ test.each(['sotw', 'delta'] as const)(
     expect(await clustersOf(plane)).toEqual(expect.arrayContaining([cluster('web'), cluster('cart')]));
     const path = `/debug/configsourcez?apply=${encodeURIComponent(server.address)}`;
     expect((await plane.get(`${path}%3Fprotocol%3D${protocol}`, { method: 'POST' })).status).toBe(200);
-    await gone(plane, 'cart');
+    await isNotServed(plane, 'cart');
     expect(await clustersOf(plane)).toEqual(expect.arrayContaining([cluster('web'), cluster('new')]));
     expect(plane.departures()).toEqual([]);
   },
@@ -223,14 +223,14 @@ test('paused deletions apply after the grace period if the source still sends th
   await server.restart();
   await eventually('deletions are paused', () => linesOf(plane.lines, 'config-source.deletionsPaused').length > 0);
   expect(await clustersOf(plane)).toContain(cluster('web'));
-  await gone(plane, 'web');
+  await isNotServed(plane, 'web');
   expect(linesOf(plane.lines, 'config-source.deletionsApplied', { kind: 'ServiceEntry', objects: '1' })).toHaveLength(
     1,
   );
   expect((await statusOf(plane)).objects).toBe(1);
 });
 
-test('the start waits for a source, says so, and goes on when it has sent all kinds', async () => {
+test('the start waits for a source, reports that, and continues when the source has sent all kinds', async () => {
   const server = await givenServer();
   put(server, 'web');
   const { port } = server;
@@ -244,7 +244,7 @@ test('the start waits for a source, says so, and goes on when it has sent all ki
   expect(await clustersOf(plane)).toContain(cluster('web'));
 });
 
-test('a source that is optional keeps the start waiting for its time only', async () => {
+test('an optional source delays the start for its configured time only', async () => {
   const server = await givenServer();
   server.kill();
   const plane = givenPlane(`xds://127.0.0.1:${server.port}?optional=100ms`);
@@ -270,7 +270,7 @@ test('a cold start without the source applies the state that an earlier run save
   await second.ready();
   expect(await clustersOf(second)).toEqual(expect.arrayContaining([cluster('web'), cluster('cart')]));
   expect(linesOf(second.lines, 'config-source.restored', { objects: '2' })).toHaveLength(1);
-  // The server is back, empty: what was restored stays.
+  // The server is back and empty. Restored objects stay.
   server.objects.clear();
   await server.restart();
   await eventually('deletions are paused', async () => (await statusOf(second)).paused.length > 0);
@@ -278,7 +278,7 @@ test('a cold start without the source applies the state that an earlier run save
   expect(second.departures()).toEqual([]);
 });
 
-test('a source is added and removed while the program runs', async () => {
+test('a source can be added and removed while the program runs', async () => {
   const server = await givenServer();
   put(server, 'web');
   const plane = await ControlPlane.serving();
@@ -288,13 +288,13 @@ test('a source is added and removed while the program runs', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-xds-'));
   folders.push(folder);
   writeFileSync(mesh, `configSources: [{address: "fs://${folder}"}]\n`);
-  await gone(plane, 'web');
+  await isNotServed(plane, 'web');
   expect((await plane.get('/debug/configsourcez')).json()).toEqual([]);
   await eventually('its stream is closed', () => server.streams === 1);
   expect(plane.departures()).toEqual([]);
 });
 
-test('mcp:// is ignored with a warning that names the alternative', async () => {
+test('mcp:// is ignored with a warning that names the replacement', async () => {
   const plane = givenPlane('mcp://127.0.0.1:9000');
   await plane.ready();
   expect(

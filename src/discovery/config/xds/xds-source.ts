@@ -1,4 +1,4 @@
-/** Another server as a source of configuration, over xDS (docs/config-over-xds.md). */
+/** Another control plane as a source of configuration, over xDS (docs/config-over-xds.md). */
 import type { Actor } from 'xstate';
 import type { RestoredState, xdsSourceMachine } from '../../../../machines/discovery/config/xds-source.machine.ts';
 import type { KindName } from '../../../model/kinds/index.ts';
@@ -23,34 +23,34 @@ export interface XdsSourceOptions {
   readonly limits: XdsSourceLimits;
   readonly node: SourceNode;
   readonly revision: string;
-  /** As the mesh configuration of the moment has them. */
+  /** Credentials of the current mesh configuration. */
   readonly credentials: () => SourceCredentials;
   readonly recorder?: Recorder;
   readonly log: Logger;
-  /** Number of the actor, N of `xds-source-N`. */
+  /** Number N of the actor `xds-source-N`. */
   readonly number: number;
-  /** Called when the source is not watched any more. */
+  /** Called when the watch of the source ends. */
   readonly closed?: () => void;
 }
 
-/** What a page and a metric show of a source. */
+/** Status of a source, for the debug page and metrics. */
 export interface XdsSourceStatus {
   readonly address: string;
   /** `connected`, `connecting`, `backing off`. */
   readonly state: string;
-  /** Why there is no stream; empty: there is one, or it is the first attempt. */
+  /** The reason for which there is no stream; empty if there is one or during the first attempt. */
   readonly reason: string;
   readonly protocol: string;
   readonly objects: number;
   readonly problems: number;
   /** Kinds that the server has not sent in this run. */
   readonly missing: readonly string[];
-  /** Kinds whose deletions wait, with the number of objects. */
+  /** Kinds with paused deletions, and the number of objects. */
   readonly paused: readonly { readonly kind: string; readonly objects: number }[];
   readonly responses: { readonly accepted: number; readonly rejected: number };
 }
 
-/** The state on disk is written so long after a change. */
+/** Delay from a change until the state is written to disk. */
 const saveDelayMs = 1_000;
 
 export class XdsSource implements ConfigSource {
@@ -105,7 +105,7 @@ export class XdsSource implements ConfigSource {
     };
   }
 
-  /** What a person should know of a control plane that is ready. */
+  /** Conditions that an operator should know although the control plane is ready. */
   get conditions(): readonly string[] {
     const { state, reason, paused } = this.status;
     return [
@@ -119,7 +119,7 @@ export class XdsSource implements ConfigSource {
     ];
   }
 
-  /** An operator confirms that the objects whose deletion is paused are to be deleted. */
+  /** Applies the paused deletions, as confirmed by an operator. */
   confirmDeletions(): void {
     this.#actor?.send({ type: 'source-deletions.confirmed' });
   }
@@ -160,7 +160,7 @@ export class XdsSource implements ConfigSource {
     };
   }
 
-  /** One line when the connection is lost, one when it is back. */
+  /** Logs one line when the connection is lost and one when it is restored. */
   #logConnection(actor: Actor<typeof xdsSourceMachine>): () => void {
     const { log } = this.#options;
     let isLost = false;
@@ -179,7 +179,7 @@ export class XdsSource implements ConfigSource {
 
   async read(): Promise<SourceReading> {
     await this.#readable.promise;
-    // `optional=0s` does not wait for the disk either.
+    // With `optional=0s` the first reading does not wait for the saved state either.
     if (this.#objects === undefined) return { outcome: 'read', touched: new Set(), problems: [], recovered: [] };
     const { edits, problems, recovered } = this.#objects.takeChanges();
     this.#snapshot = await new Turns().through(this.#snapshot.editing(edits));

@@ -1,21 +1,21 @@
-/** All sources over xDS of a control plane: made by the mesh configuration, shown by `/ready`, `/debug/configsourcez` and metrics. */
+/** All xDS sources of a control plane: configured by the mesh configuration, shown by `/ready`, `/debug/configsourcez` and metrics. */
 import { hostname } from 'node:os';
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 import type { Recorder } from '../../../runtime/trace/recorder.ts';
-import type { OwnIdentity } from './source-credentials.ts';
+import type { ControlPlaneIdentity } from './source-credentials.ts';
 import { XdsSource, type XdsSourceStatus } from './xds-source.ts';
 import type { XdsSourceLimits } from './xds-source-limits.ts';
 
 export interface XdsSourcesOptions {
   readonly limits: XdsSourceLimits;
-  /** Of this control plane: its node tells a source by them what it is. */
+  /** Sent to a source in the node of this control plane. */
   readonly namespace: string;
   readonly domain: string;
   readonly revision: string;
   readonly clusterId: string;
   readonly mesh: () => Pick<MeshConfig, 'configSources'>;
-  readonly own: () => OwnIdentity | undefined;
+  readonly ownIdentity: () => ControlPlaneIdentity | undefined;
   readonly recorder: Recorder;
   readonly log: Logger;
 }
@@ -29,9 +29,9 @@ export class XdsSources {
     this.#options = options;
   }
 
-  /** Makes the source of an address. */
+  /** Creates the source of an address. */
   readonly open = (address: string): XdsSource => {
-    const { limits, namespace, domain, revision, clusterId, mesh, own, recorder, log } = this.#options;
+    const { limits, namespace, domain, revision, clusterId, mesh, ownIdentity, recorder, log } = this.#options;
     const source: XdsSource = new XdsSource(address, {
       ...{ limits, revision, recorder, log, number: ++this.#count },
       node: {
@@ -46,7 +46,7 @@ export class XdsSources {
       credentials: () => ({
         tls: mesh().configSources.find((one) => one.address === address)?.tlsSettings,
         tokenFile: limits.tokenFile,
-        own,
+        ownIdentity,
       }),
       closed: () => this.#sources.delete(source),
     });
@@ -62,7 +62,7 @@ export class XdsSources {
     return [...this.#sources].flatMap(({ conditions }) => conditions);
   }
 
-  /** @returns whether there is such a source */
+  /** @returns whether there is a source of this address */
   confirmDeletions(address: string): boolean {
     const named = [...this.#sources].filter((source) => source.address === address);
     for (const source of named) source.confirmDeletions();

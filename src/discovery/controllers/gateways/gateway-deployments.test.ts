@@ -73,7 +73,7 @@ function given() {
     },
     informers: {
       storeOf,
-      served: (resource) => resource as never,
+      servedResource: (resource) => resource as never,
       addReader: (resource, reader) => void readers.set(nameOf(resource), reader as never),
     },
   });

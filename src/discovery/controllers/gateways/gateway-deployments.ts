@@ -23,7 +23,7 @@ import { isObject } from '../../../runtime/json-object.ts';
 import type { Duty, DutyReport, DutyRun } from '../../election/duty.ts';
 import type { WriteGate } from '../../election/write-gate.ts';
 import { ApiError, statusOf } from '../../kubernetes/api-failure.ts';
-import { events, type Resource, resourceOf, serviceAccounts } from '../../kubernetes/api-resource.ts';
+import { type ApiResource, events, resourceOf, serviceAccounts } from '../../kubernetes/api-resource.ts';
 import type { InformerEffects } from '../../kubernetes/api-server.effects.ts';
 import type { ApiServer, KubernetesObject } from '../../kubernetes/api-server.ts';
 import { DueKeys } from '../due-keys.ts';
@@ -31,7 +31,7 @@ import { warningEventOf } from '../warning-event.ts';
 import type { DeploymentFailure, DeploymentFailures } from './deployment-failures.ts';
 
 export interface GatewayDeploymentsOptions {
-  readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader' | 'served'>;
+  readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader' | 'servedResource'>;
   readonly server: Pick<ApiServer, 'request'>;
   readonly lease: string;
   /** The injector with the settings that apply now, or why there are none. */
@@ -50,7 +50,7 @@ const gateways = resourceOf('KubernetesGateway');
 const classes = resourceOf('GatewayClass');
 const configMaps = resourceOf('ConfigMap');
 const services = resourceOf('Service');
-const deployments: Resource = {
+const deployments: ApiResource = {
   ...{ group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment', namespaced: true },
 };
 /** Of reads; writes have the limit of the gate. */
@@ -199,7 +199,7 @@ export class GatewayDeployments implements Duty {
       throw reasonError('CONFIG_INVALID', `Gateway ${key} is not deployed: ${describeFieldErrors(built.left)}`);
     const { serviceAccount, service, deployment } = built.right;
     if (this.#isRunByOthers(gateway, service)) return false;
-    const objects: [Resource, Json | undefined][] = [
+    const objects: [ApiResource, Json | undefined][] = [
       [serviceAccounts, serviceAccount],
       [services, service],
       [deployments, deployment],
@@ -263,7 +263,7 @@ export class GatewayDeployments implements Duty {
     return textsOf(found.data);
   }
 
-  async #apply(gateway: Deployed, resource: Resource, object: Json, gate: WriteGate): Promise<boolean> {
+  async #apply(gateway: Deployed, resource: ApiResource, object: Json, gate: WriteGate): Promise<boolean> {
     const { name } = object.metadata as { readonly name: string };
     const { namespace, uid } = gateway;
     const place = `${resource.plural}/${namespace}/${name}`;
@@ -281,7 +281,7 @@ export class GatewayDeployments implements Duty {
     return true;
   }
 
-  async #read(resource: Resource, namespace: string, name: string): Promise<KubernetesObject | undefined> {
+  async #read(resource: ApiResource, namespace: string, name: string): Promise<KubernetesObject | undefined> {
     try {
       const request = { method: 'GET', resource, namespace, name, timeoutMs: readMs } as const;
       return await this.#options.server.request(request, new AbortController().signal);

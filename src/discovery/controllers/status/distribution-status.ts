@@ -135,7 +135,7 @@ export interface StatusWriterSources {
   /** What replicas say that is rejected, of this one as of others. */
   readonly words: ReplicaWords;
   /** Informers: they know in which version the server has a kind. */
-  readonly informers: Pick<InformerEffects, 'served'>;
+  readonly informers: Pick<InformerEffects, 'servedResource'>;
   readonly server: Pick<ApiServer, 'request'>;
   readonly log: Pick<Logger, 'warn'>;
   /** Lease of this replica's presence. */
@@ -150,7 +150,7 @@ const restMs = 10_000;
 /** The duties that write it: of the one that leads, and of this replica as long as it does not lead. */
 export function statusDutiesOf(sources: StatusWriterSources): readonly [leading: StatusWriter, own: StatusWriter] {
   const { distribution, words, informers, server, log, presence, leads } = sources;
-  const resource = (kind: string) => informers.served(resourceOf(kind as KindName));
+  const resource = (kind: string) => informers.servedResource(resourceOf(kind as KindName));
   const written = { server, restMs, log, resourceOf: resource };
   const leading = new StatusWriter({
     ...written,

@@ -86,7 +86,7 @@ class Replica {
     };
     [this.leading, this.own] = statusDutiesOf({
       ...{ distribution: distribution as unknown as ObjectDistribution, words: this.words, server, log: silentLogger },
-      ...{ informers: { served: () => resourceOf('EnvoyFilter') }, presence: presenceLeaseOf(this.identity)! },
+      ...{ informers: { servedResource: () => resourceOf('EnvoyFilter') }, presence: presenceLeaseOf(this.identity)! },
       leads: () => leads(this),
     });
   }

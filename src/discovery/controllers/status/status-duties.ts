@@ -38,7 +38,7 @@ export interface StatusSources {
 export function statusDuties(sources: StatusSources, gatewayApiLease: string, failures: DeploymentFailures): Duty[] {
   const { informers, server, inputs, domain, namespace, revision, ofGatewayApi, ofAddresses, log } = sources;
   const { objects, settings, onChanged } = inputs;
-  const written = { server, log, resourceOf: (kind: string) => informers.served(resourceOf(kind as KindName)) };
+  const written = { server, log, resourceOf: (kind: string) => informers.servedResource(resourceOf(kind as KindName)) };
   // What comes from a file has a place there.
   const isWritten = ({ source }: Config): boolean => source === undefined;
   const gatewayApi = new GatewayApiDerivation({ objects, onChanged, domain, revision, failures, isWritten });

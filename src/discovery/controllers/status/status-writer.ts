@@ -15,7 +15,7 @@ import type { Logger } from '../../../runtime/output/log.ts';
 import type { Duty, DutyReport, DutyRun } from '../../election/duty.ts';
 import type { WriteGate } from '../../election/write-gate.ts';
 import { ApiError, type ApiFailure } from '../../kubernetes/api-failure.ts';
-import type { Resource } from '../../kubernetes/api-resource.ts';
+import type { ApiResource } from '../../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../../kubernetes/api-server.ts';
 import { isObservedLater } from './status-conditions.ts';
 import { StatusQueue } from './status-queue.ts';
@@ -52,7 +52,7 @@ export interface StatusWriterOptions {
   /** Reads. It must be that of the gate. */
   readonly server: Pick<ApiServer, 'request'>;
   /** How the server calls a kind, in the version that it has. */
-  readonly resourceOf: (kind: string) => Resource;
+  readonly resourceOf: (kind: string) => ApiResource;
   /** Between two writes of one object that are not urgent, in milliseconds; by default 0. */
   readonly restMs?: number;
   /** Objects that are read or written at a time; by default {@link mostAtOnce}. */

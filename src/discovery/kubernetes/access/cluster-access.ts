@@ -1,24 +1,24 @@
-/** Where an API server is, and who asks it: from a kubeconfig, or from the pod that we run in. */
+/** Address and credentials of an API server, from a kubeconfig or from the pod of this process. */
 
-/** As `node:tls` takes it. */
+/** TLS options as of `node:tls`. */
 export interface TlsMaterial {
-  /** PEM; absent: the system's authorities. */
+  /** PEM. If absent, the system's authorities are used. */
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
-  /** The name that the server's certificate must be of, where that is not the address's. */
+  /** Expected name in the server certificate, if it differs from the address. */
   readonly servername?: string;
-  /** False: any certificate is taken. */
+  /** `false` accepts any certificate. */
   readonly rejectUnauthorized?: boolean;
 }
 
 export interface ClusterAccess {
-  /** With the path below which the API is. */
+  /** Includes the base path of the API. */
   readonly server: URL;
-  /** For a new connection: files may have changed since the last one. @throws ApiError `credentials` */
+  /** Credentials of a new connection; files may have changed since the last one. @throws ApiError `credentials` */
   tls(signal: AbortSignal): Promise<TlsMaterial>;
-  /** For each request; its values are secret. @throws ApiError `credentials` */
+  /** Headers of a request; their values are secret. @throws ApiError `credentials` */
   headers(signal: AbortSignal): Promise<Readonly<Record<string, string>>>;
-  /** The server did not take what was given last (401). */
-  refused(): void;
+  /** The server rejected the last credentials (401), so they are read again. */
+  invalidateCredentials(): void;
 }

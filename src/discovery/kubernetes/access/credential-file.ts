@@ -1,11 +1,11 @@
-/** Files with credentials: their texts are secret, their names and sizes are not. */
+/** Files with credentials. Their content is secret, their names and sizes are not. */
 import { fileErrorOf } from '../../../runtime/errors.ts';
 import { readBoundedText } from '../../../runtime/files/bounded-file.ts';
 import { ApiError } from '../api-failure.ts';
 
 const maxBytes = 1024 * 1024;
 
-export function noCredentials(message: string): ApiError {
+export function credentialsError(message: string): ApiError {
   return new ApiError({ kind: 'credentials', message });
 }
 
@@ -15,16 +15,16 @@ export function readCredentialFile(path: string): string {
   try {
     text = readBoundedText(path, maxBytes);
   } catch (error) {
-    throw noCredentials(`${path}: ${fileErrorOf(error)}`);
+    throw credentialsError(`${path}: ${fileErrorOf(error)}`);
   }
-  if (text.trim() === '') throw noCredentials(`${path} is empty`);
+  if (text.trim() === '') throw credentialsError(`${path} is empty`);
   return text;
 }
 
-/** As client-go: tokens of service accounts are renewed in their files long before they end. */
-const freshMs = 60_000;
+/** As in client-go: service account tokens are renewed in their files long before they expire. */
+const maxTokenAgeMs = 60_000;
 
-/** A token that another program keeps new in a file. */
+/** A token file that another program updates. */
 export class TokenFile {
   readonly #path: string;
   readonly #now: () => number;
@@ -35,29 +35,29 @@ export class TokenFile {
     this.#now = now;
   }
 
-  /** @throws ApiError `credentials` when there is none and never was */
+  /** @throws ApiError `credentials` if the file cannot be read and no earlier token is known */
   token(): string {
     const now = this.#now();
-    if (this.#last !== undefined && now - this.#last.readAt < freshMs) return this.#last.token;
+    if (this.#last !== undefined && now - this.#last.readAt < maxTokenAgeMs) return this.#last.token;
     try {
       this.#last = { token: headerText(readCredentialFile(this.#path).trim(), this.#path), readAt: now };
     } catch (error) {
-      // It may still be good; when it is not, the server says so.
+      // The last token may still be valid; otherwise the server rejects it.
       if (this.#last === undefined) throw error;
       this.#last = { token: this.#last.token, readAt: now };
     }
     return this.#last.token;
   }
 
-  /** The next one is read again. */
-  refused(): void {
+  /** Reads the file again for the next request. */
+  invalidate(): void {
     if (this.#last !== undefined) this.#last = { token: this.#last.token, readAt: Number.NEGATIVE_INFINITY };
   }
 }
 
-/** What cannot stand in a header would be a request that throws. @throws ApiError `credentials` */
+/** Rejects a text that is invalid in a header, for which a request would throw. @throws ApiError `credentials` */
 export function headerText(value: string, where: string): string {
   if (!/^[\x21-\x7e]+$/.test(value))
-    throw noCredentials(`the token of ${where} contains spaces, control or non-ASCII characters`);
+    throw credentialsError(`the token of ${where} contains spaces, control or non-ASCII characters`);
   return value;
 }

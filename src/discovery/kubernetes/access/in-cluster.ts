@@ -1,21 +1,21 @@
-/** The API server of the cluster that we run in, as the service account of our pod. */
+/** Access to the API server of the cluster that this process runs in, with the service account of its pod. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ClusterAccess } from './cluster-access.ts';
-import { noCredentials, readCredentialFile, TokenFile } from './credential-file.ts';
+import { credentialsError, readCredentialFile, TokenFile } from './credential-file.ts';
 
-/** Where every pod finds its service account. */
+/** Mount path of the service account in every pod. */
 const serviceAccountFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-/** Whether this process runs in a pod: the kubelet says where the API server is. */
+/** Reports whether this process runs in a pod: the kubelet sets the API server's address. */
 export function isInCluster(env: NodeJS.ProcessEnv): boolean {
   return Boolean(env.KUBERNETES_SERVICE_HOST) && Boolean(env.KUBERNETES_SERVICE_PORT);
 }
 
-/** @throws ApiError `credentials` when this process runs in no pod */
+/** @throws ApiError `credentials` if this process does not run in a pod */
 export function inClusterAccess(env: NodeJS.ProcessEnv, folder: string = serviceAccountFolder): ClusterAccess {
   if (!isInCluster(env)) {
-    throw noCredentials(
+    throw credentialsError(
       'KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set, so this process does not run in a pod; set --kubeconfig',
     );
   }
@@ -26,12 +26,12 @@ export function inClusterAccess(env: NodeJS.ProcessEnv, folder: string = service
     server,
     tls: async () => ({ ca: readCredentialFile(join(folder, 'ca.crt')) }),
     headers: async () => ({ authorization: `Bearer ${tokens.token()}` }),
-    refused: () => tokens.refused(),
+    invalidateCredentials: () => tokens.invalidate(),
   };
 }
 
-/** The namespace of our pod; undefined where there is none. */
-export function ownNamespace(folder: string = serviceAccountFolder): string | undefined {
+/** The namespace of this pod, or `undefined` outside a pod. */
+export function podNamespace(folder: string = serviceAccountFolder): string | undefined {
   try {
     return readFileSync(join(folder, 'namespace'), 'utf8').trim() || undefined;
   } catch {

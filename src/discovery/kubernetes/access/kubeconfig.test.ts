@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { stringify } from '../../../model/yaml/yaml-writing.ts';
 import { ApiError } from '../api-failure.ts';
 import { TokenFile } from './credential-file.ts';
-import { inClusterAccess, ownNamespace } from './in-cluster.ts';
+import { inClusterAccess, podNamespace } from './in-cluster.ts';
 import { kubeconfigAccess, kubeconfigFile } from './kubeconfig.ts';
 
 const signal = new AbortController().signal;
@@ -37,8 +37,8 @@ function kubeconfig({ cluster = {}, user = { token: 'secret-token' }, more = {} 
 
 const trusted = (text: string, path = '/etc/kubeconfig') => kubeconfigAccess(text, { path, isTrusted: true });
 
-/** The message of what it throws. */
-function mistakeOf(work: () => unknown): string {
+/** The message of the error that it throws. */
+function messageOfError(work: () => unknown): string {
   try {
     work();
   } catch (error) {
@@ -50,7 +50,7 @@ function mistakeOf(work: () => unknown): string {
 }
 
 describe('a kubeconfig', () => {
-  it('says where the server is, whom to trust, and as whom to ask, inline', async () => {
+  it('contains server, authority and credentials inline', async () => {
     const access = trusted(
       kubeconfig({
         cluster: { 'certificate-authority-data': base64('CA'), 'tls-server-name': 'kubernetes' },
@@ -73,17 +73,17 @@ describe('a kubeconfig', () => {
     writeFileSync(join(folder, 'ca'), 'ca-2');
     writeFileSync(join(folder, 'token'), 'token-2');
     expect(await access.tls(signal)).toMatchObject({ ca: 'ca-2' });
-    // The server refused it: nobody waits for the minute.
-    access.refused();
+    // The server rejected it, so it is read again before the minute has passed.
+    access.invalidateCredentials();
     expect(await access.headers(signal)).toEqual({ authorization: 'Bearer token-2' });
   });
 
-  it('has several contexts, of which one may be asked for', () => {
+  it('has several contexts, one of which can be selected', () => {
     const more = { contexts: [{ name: 'there', context: { cluster: 'c', user: 'u' } }], 'current-context': 'gone' };
     expect(kubeconfigAccess(kubeconfig({ more }), { path: 'x', isTrusted: true, context: 'there' }).server.port).toBe(
       '6443',
     );
-    expect(mistakeOf(() => trusted(kubeconfig({ more })))).toContain('contexts has no context named "gone"');
+    expect(messageOfError(() => trusted(kubeconfig({ more })))).toContain('contexts has no context named "gone"');
   });
 
   it.each<[string, Parts, string]>([
@@ -108,18 +108,18 @@ describe('a kubeconfig', () => {
       'interactiveMode',
     ],
     ['a plugin of an unknown version', { user: { exec: { apiVersion: 'v7', command: 'x' } } }, 'apiVersion'],
-  ])('is refused with %s', async (_, parts, message) => {
+  ])('is rejected with %s', async (_, parts, message) => {
     expect(await failureOfUse(() => trusted(kubeconfig(parts)))).toContain(message);
   });
 
   it.each(['[', '"secret-token', 'just text', '', '- a', 'users: {"secret-token": [}'])(
-    'that is none is refused without its text: %j',
+    'is rejected without repeating its text if invalid: %j',
     (text) => {
-      expect(mistakeOf(() => trusted(text))).not.toContain('secret');
+      expect(messageOfError(() => trusted(text))).not.toContain('secret');
     },
   );
 
-  it('of a stranger names neither files nor programs of this machine, nor switches TLS off', () => {
+  it('from an untrusted source may neither name local files or programs nor disable TLS verification', () => {
     const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: '/bin/sh' };
     for (const parts of [
       { user: { exec } },
@@ -129,13 +129,13 @@ describe('a kubeconfig', () => {
       { cluster: { 'insecure-skip-tls-verify': true } },
     ]) {
       const read = () => kubeconfigAccess(kubeconfig(parts), { path: 'Secret istio-system/east', isTrusted: false });
-      expect(mistakeOf(read)).toContain('only in the file of --kubeconfig');
+      expect(messageOfError(read)).toContain('only in the file of --kubeconfig');
     }
     expect(kubeconfigAccess(kubeconfig(), { path: 'x', isTrusted: false }).server.hostname).toBe('10.0.0.1');
   });
 });
 
-/** Some mistakes are found when the access is made, some when a connection is. */
+/** Some errors occur when the access is created, some with a connection. */
 async function failureOfUse(make: () => ReturnType<typeof trusted>): Promise<string> {
   try {
     const access = make();
@@ -148,7 +148,7 @@ async function failureOfUse(make: () => ReturnType<typeof trusted>): Promise<str
   throw new Error('it was taken');
 }
 
-describe('a plugin for credentials', () => {
+describe('a credential plugin', () => {
   function given(script: string, more: object = {}) {
     const folder = givenFolder();
     writeFileSync(join(folder, 'plugin'), `#!/bin/sh\n${script}\n`);
@@ -156,10 +156,10 @@ describe('a plugin for credentials', () => {
     const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: './plugin', ...more };
     return { folder, access: trusted(kubeconfig({ user: { exec } }), join(folder, 'config')) };
   }
-  const answer = (status: string): string =>
+  const execOutput = (status: string): string =>
     `echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":${status}}'`;
 
-  it('is run once for all who wait, and again when its credential was refused or has ended', async () => {
+  it('runs once for concurrent callers, and again after its credential was rejected or expired', async () => {
     const folder = givenFolder();
     const count = join(folder, 'count');
     const script = `n=$(cat $COUNT 2>/dev/null || echo 0); n=$((n+1)); echo $n > $COUNT; printf '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"t%s"%s}}' $n "$EXPIRY"`;
@@ -174,17 +174,17 @@ describe('a plugin for credentials', () => {
     const first = { authorization: 'Bearer t1' };
     expect(await Promise.all([lasting.headers(signal), lasting.headers(signal)])).toEqual([first, first]);
     expect(await lasting.headers(signal)).toEqual(first);
-    lasting.refused();
+    lasting.invalidateCredentials();
     expect(await lasting.headers(signal)).toEqual({ authorization: 'Bearer t2' });
     const ended = run(',"expirationTimestamp":"2020-01-01T00:00:00Z"');
     await ended.headers(signal);
     expect(await ended.headers(signal)).toEqual({ authorization: 'Bearer t4' });
   });
 
-  it('is told of the cluster what it asks for, and gives a certificate', async () => {
+  it('receives the cluster information it requests, and returns a certificate', async () => {
     const folder = givenFolder();
     const { access } = given(
-      `echo "$KUBERNETES_EXEC_INFO" > ${join(folder, 'info')}; ${answer('{"clientCertificateData":"C","clientKeyData":"K"}')}`,
+      `echo "$KUBERNETES_EXEC_INFO" > ${join(folder, 'info')}; ${execOutput('{"clientCertificateData":"C","clientKeyData":"K"}')}`,
       {
         provideClusterInfo: true,
       },
@@ -207,9 +207,9 @@ describe('a plugin for credentials', () => {
       `echo '{"kind":"ExecCredential","apiVersion":"v7","status":{"token":"secret-token"}}'`,
       'must have apiVersion client.authentication.k8s.io/',
     ],
-    ['answers no credential', answer('{}'), 'must have a token'],
+    ['answers no credential', execOutput('{}'), 'must have a token'],
     ['answers without end', 'yes secret-token', 'failed'],
-  ])('that %s is a failure that says so, and no secret', async (_, script, message) => {
+  ])('that %s fails with the reason and without a secret', async (_, script, message) => {
     const { access } = given(script);
     const failure = await access.headers(signal).catch((error: unknown) => error as ApiError);
     expect((failure as ApiError).failure).toMatchObject({
@@ -219,7 +219,7 @@ describe('a plugin for credentials', () => {
     expect((failure as ApiError).message).not.toContain('secret-token');
   });
 
-  it('that is not there is a failure', async () => {
+  it('that does not exist fails', async () => {
     const access = trusted(
       kubeconfig({ user: { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: './none' } } }),
     );
@@ -227,12 +227,12 @@ describe('a plugin for credentials', () => {
   });
 });
 
-describe('a token in a file', () => {
-  it('is read again after a minute, and kept when it cannot be', () => {
+describe('a token file', () => {
+  it('is read again after a minute, and its last token is kept if that fails', () => {
     const path = join(givenFolder(), 'token');
     let now = 0;
     const file = new TokenFile(path, () => now);
-    expect(mistakeOf(() => file.token())).toContain(path);
+    expect(messageOfError(() => file.token())).toContain(path);
     writeFileSync(path, 'one\n');
     expect(file.token()).toBe('one');
     writeFileSync(path, 'two\n');
@@ -246,8 +246,8 @@ describe('a token in a file', () => {
   });
 });
 
-describe('in a pod', () => {
-  it('the service account and the environment say all', async () => {
+describe('access in a pod', () => {
+  it('uses the service account and the environment', async () => {
     const folder = givenFolder();
     for (const [name, text] of [
       ['token', 'sa-token'],
@@ -260,12 +260,12 @@ describe('in a pod', () => {
     expect(access.server.href).toBe('https://[fd00::1]/');
     expect(await access.tls(signal)).toEqual({ ca: 'CA' });
     expect(await access.headers(signal)).toEqual({ authorization: 'Bearer sa-token' });
-    expect(ownNamespace(folder)).toBe('istio-system');
-    expect(ownNamespace(join(folder, 'none'))).toBeUndefined();
+    expect(podNamespace(folder)).toBe('istio-system');
+    expect(podNamespace(join(folder, 'none'))).toBeUndefined();
   });
 
-  it('is where we are only when the kubelet says so', () => {
-    expect(mistakeOf(() => inClusterAccess({}))).toContain('KUBERNETES_SERVICE_HOST');
+  it("is detected only if the kubelet's variables are set", () => {
+    expect(messageOfError(() => inClusterAccess({}))).toContain('KUBERNETES_SERVICE_HOST');
   });
 });
 

@@ -1,38 +1,35 @@
-/**
- * A kubeconfig: which cluster, and as whom. What would change the access and is not understood is refused, never left out; no
- * message repeats a value.
- */
+/** A kubeconfig: cluster and credentials. Unsupported fields that would change the access are rejected, never ignored. No message repeats a value. */
 import { dirname, resolve } from 'node:path';
 import { parseYamlDocument } from '../../../model/yaml/yaml-document.ts';
 import { readTogetherSync } from '../../../runtime/files/read-together.ts';
 import { isRecord } from '../store/trim.ts';
 import type { ClusterAccess, TlsMaterial } from './cluster-access.ts';
-import { headerText, noCredentials, readCredentialFile, TokenFile } from './credential-file.ts';
+import { credentialsError, headerText, readCredentialFile, TokenFile } from './credential-file.ts';
 import { ExecCredentials, type ExecPlugin } from './exec-credential.ts';
 
 export interface KubeconfigOptions {
-  /** The file's path: what it names is looked for beside it. In messages. */
+  /** The path of the file, used in messages and to resolve relative paths. */
   readonly path: string;
-  /** By default its `current-context`. */
+  /** Context name; by default `current-context`. */
   readonly context?: string;
   /**
-   * Its author may name files and programs of this machine, and switch the checks of TLS off: right for a file that the operator
-   * named, wrong for a Secret of a remote cluster.
+   * The author may name local files and programs and disable TLS verification: true for a file of the operator, false for the Secret of a remote
+   * cluster.
    */
   readonly isTrusted: boolean;
 }
 
-/** Where a file is, without links. */
-type Locate = (path: string) => string;
+/** Resolves links in a path. */
+type ResolveLinks = (path: string) => string;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const notUnderstood = {
+const unsupportedFields = {
   cluster: ['proxy-url'],
   user: ['auth-provider', 'as', 'as-uid', 'as-groups', 'as-user-extra', 'username', 'password'],
 } as const;
 
-const forTrustedOnly = {
+const trustedOnlyFields = {
   cluster: ['certificate-authority', 'insecure-skip-tls-verify'],
   user: ['exec', 'tokenFile', 'client-certificate', 'client-key'],
 } as const;
@@ -47,30 +44,30 @@ export function kubeconfigFile(path: string, context?: string): ClusterAccess {
 
 /** @throws ApiError `credentials` */
 export function kubeconfigAccess(text: string, options: KubeconfigOptions): ClusterAccess {
-  return new Reading(text, options).access();
+  return new KubeconfigReader(text, options).access();
 }
 
-class Reading {
+class KubeconfigReader {
   readonly #options: KubeconfigOptions;
   readonly #config: Fields;
 
   constructor(text: string, options: KubeconfigOptions) {
     this.#options = options;
     const { value, errors } = parseYamlDocument({ text, line: 1 });
-    // The parser's message repeats what it read.
-    if (errors.length > 0) throw this.#mistake(`must be YAML: syntax error in line ${errors[0]!.line}`);
-    if (!isRecord(value)) throw this.#mistake('must be a kubeconfig (a YAML map)');
+    // The parser's message would repeat the text.
+    if (errors.length > 0) throw this.#error(`must be YAML: syntax error in line ${errors[0]!.line}`);
+    if (!isRecord(value)) throw this.#error('must be a kubeconfig (a YAML map)');
     this.#config = value;
   }
 
   access(): ClusterAccess {
     const name = this.#options.context ?? this.#config['current-context'];
-    if (typeof name !== 'string' || name === '') throw this.#mistake('current-context is not set');
+    if (typeof name !== 'string' || name === '') throw this.#error('current-context is not set');
     const context = this.#named('contexts', 'context', name);
     const cluster = this.#named('clusters', 'cluster', this.#text(context, 'cluster', 'context') ?? '');
     const user = this.#named('users', 'user', this.#text(context, 'user', 'context') ?? '');
-    this.#refuse('cluster', cluster);
-    this.#refuse('user', user);
+    this.#rejectUnsupported('cluster', cluster);
+    this.#rejectUnsupported('user', user);
     const server = this.#server(cluster);
     const exec = this.#exec(user, cluster);
     const bearer = this.#bearer(user);
@@ -84,9 +81,9 @@ class Reading {
         const token = bearer?.token() ?? (await exec?.credential())?.token;
         return token === undefined ? {} : { authorization: `Bearer ${token}` };
       },
-      refused: () => {
-        bearer?.refused();
-        exec?.refused();
+      invalidateCredentials: () => {
+        bearer?.invalidate();
+        exec?.invalidate();
       },
     };
   }
@@ -95,83 +92,83 @@ class Reading {
     const entries = this.#config[list];
     const entry = Array.isArray(entries) ? entries.find((one) => isRecord(one) && one.name === name) : undefined;
     const found = isRecord(entry) ? entry[field] : undefined;
-    if (!isRecord(found)) throw this.#mistake(`${list} has no ${field} named ${JSON.stringify(name.slice(0, 100))}`);
+    if (!isRecord(found)) throw this.#error(`${list} has no ${field} named ${JSON.stringify(name.slice(0, 100))}`);
     return found;
   }
 
-  #refuse(part: 'cluster' | 'user', fields: Fields): void {
+  #rejectUnsupported(part: 'cluster' | 'user', fields: Fields): void {
     const isSet = (key: string): boolean => ![undefined, null, false, ''].includes(fields[key] as never);
-    const strange = notUnderstood[part].find(isSet);
-    if (strange !== undefined) throw this.#mistake(`${part}: ${strange} is not supported`);
-    const dangerous = this.#options.isTrusted ? undefined : forTrustedOnly[part].find(isSet);
+    const unsupported = unsupportedFields[part].find(isSet);
+    if (unsupported !== undefined) throw this.#error(`${part}: ${unsupported} is not supported`);
+    const dangerous = this.#options.isTrusted ? undefined : trustedOnlyFields[part].find(isSet);
     if (dangerous !== undefined)
-      throw this.#mistake(`${part}: ${dangerous} is allowed only in the file of --kubeconfig, not in a Secret`);
+      throw this.#error(`${part}: ${dangerous} is allowed only in the file of --kubeconfig, not in a Secret`);
   }
 
   #server(cluster: Fields): URL {
     const text = this.#text(cluster, 'server', 'cluster');
     const server = URL.parse(text ?? '');
-    // A token would be read by anybody on the way.
-    if (server?.protocol !== 'https:') throw this.#mistake('cluster: server must be an https:// URL');
+    // Over plaintext, tokens could be read in transit.
+    if (server?.protocol !== 'https:') throw this.#error('cluster: server must be an https:// URL');
     return server;
   }
 
-  #serverTls(cluster: Fields, at: Locate): TlsMaterial {
+  #serverTls(cluster: Fields, at: ResolveLinks): TlsMaterial {
     const servername = this.#text(cluster, 'tls-server-name', 'cluster');
     const named = servername !== undefined && { servername };
     const ca = this.#pem(cluster, 'certificate-authority', { part: 'cluster', at });
     if (cluster['insecure-skip-tls-verify'] === true) {
       if (ca !== undefined)
-        throw this.#mistake('cluster: set only one of insecure-skip-tls-verify and certificate-authority');
+        throw this.#error('cluster: set only one of insecure-skip-tls-verify and certificate-authority');
       return { ...named, rejectUnauthorized: false };
     }
     return { ...named, ...(ca !== undefined && { ca }) };
   }
 
-  #clientTls(user: Fields, at: Locate): TlsMaterial {
+  #clientTls(user: Fields, at: ResolveLinks): TlsMaterial {
     const cert = this.#pem(user, 'client-certificate', { part: 'user', at });
     const key = this.#pem(user, 'client-key', { part: 'user', at });
     if ((cert === undefined) !== (key === undefined))
-      throw this.#mistake('user: set both client-certificate and client-key, or neither');
+      throw this.#error('user: set both client-certificate and client-key, or neither');
     return cert === undefined || key === undefined ? {} : { cert, key };
   }
 
-  /** Inline, which wins, or of a file that is read at each connection. */
-  #pem(fields: Fields, name: string, { part, at }: { part: string; at: Locate }): string | undefined {
+  /** Inline data takes precedence over a file. The file is read for each connection. */
+  #pem(fields: Fields, name: string, { part, at }: { part: string; at: ResolveLinks }): string | undefined {
     const inline = this.#text(fields, `${name}-data`, part);
     if (inline !== undefined) return Buffer.from(inline, 'base64').toString('utf8');
     const file = this.#text(fields, name, part);
-    return file === undefined ? undefined : readCredentialFile(at(this.#beside(file)));
+    return file === undefined ? undefined : readCredentialFile(at(this.#resolvePath(file)));
   }
 
-  /** A file wins: it is kept new. */
-  #bearer(user: Fields): { token(): string; refused(): void } | undefined {
+  /** A token file takes precedence, because it is updated. */
+  #bearer(user: Fields): { token(): string; invalidate(): void } | undefined {
     const file = this.#text(user, 'tokenFile', 'user');
-    if (file !== undefined) return new TokenFile(this.#beside(file));
+    if (file !== undefined) return new TokenFile(this.#resolvePath(file));
     const text = this.#text(user, 'token', 'user');
     if (text === undefined) return undefined;
     const token = headerText(text, this.#options.path);
-    return { token: () => token, refused: () => {} };
+    return { token: () => token, invalidate: () => {} };
   }
 
   #exec(user: Fields, cluster: Fields): ExecCredentials | undefined {
     const { exec } = user;
     if (exec === undefined || exec === null) return undefined;
-    if (!isRecord(exec)) throw this.#mistake('user: exec must be an object');
+    if (!isRecord(exec)) throw this.#error('user: exec must be an object');
     const command = this.#text(exec, 'command', 'exec');
-    if (command === undefined) throw this.#mistake('exec: command is required');
+    if (command === undefined) throw this.#error('exec: command is required');
     const apiVersion = this.#text(exec, 'apiVersion', 'exec') ?? '';
     if (!execVersions.includes(apiVersion))
-      throw this.#mistake(
+      throw this.#error(
         `exec: apiVersion must be one of ${execVersions.join(', ')}, got ${JSON.stringify(apiVersion.slice(0, 100))}`,
       );
     if (exec.interactiveMode === 'Always')
-      throw this.#mistake('exec: interactiveMode must not be Always, the control plane has no terminal');
+      throw this.#error('exec: interactiveMode must not be Always, the control plane has no terminal');
     const plugin: ExecPlugin = {
       ...{ command, apiVersion },
       args: this.#list(exec.args, 'args').map((value) => this.#entryText(value, 'args')),
       env: this.#list(exec.env, 'env').map((value) => {
-        if (!isRecord(value)) throw this.#mistake('exec: each entry of env must be an object');
+        if (!isRecord(value)) throw this.#error('exec: each entry of env must be an object');
         return { name: this.#entryText(value.name, 'env'), value: this.#entryText(value.value, 'env') };
       }),
       ...(exec.provideClusterInfo === true && { cluster: this.#clusterInfo(cluster) }),
@@ -194,28 +191,28 @@ class Reading {
 
   #list(value: unknown, name: string): readonly unknown[] {
     if (value === undefined || value === null) return [];
-    if (!Array.isArray(value)) throw this.#mistake(`${name} must be a list`);
+    if (!Array.isArray(value)) throw this.#error(`${name} must be a list`);
     return value;
   }
 
   #entryText(value: unknown, name: string): string {
-    if (typeof value !== 'string') throw this.#mistake(`exec: each entry of ${name} must be a string`);
+    if (typeof value !== 'string') throw this.#error(`exec: each entry of ${name} must be a string`);
     return value;
   }
 
-  /** Undefined where it is empty, as in Go. */
+  /** `undefined` for an empty text, as in Go. */
   #text(fields: Fields, name: string, part: string): string | undefined {
     const value = fields[name] ?? '';
-    if (typeof value !== 'string') throw this.#mistake(`${part}: ${name} must be a string`);
+    if (typeof value !== 'string') throw this.#error(`${part}: ${name} must be a string`);
     return value === '' ? undefined : value;
   }
 
-  #beside(file: string): string {
+  #resolvePath(file: string): string {
     return resolve(dirname(this.#options.path), file);
   }
 
-  #mistake(what: string): Error {
-    return noCredentials(`${this.#options.path}: ${what}`);
+  #error(problem: string): Error {
+    return credentialsError(`${this.#options.path}: ${problem}`);
   }
 }
 

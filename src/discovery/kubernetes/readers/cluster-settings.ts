@@ -1,18 +1,18 @@
-/** Mesh-wide settings that a cluster has in ConfigMaps: the mesh configuration and the networks (spec/discovery.md §3.1). */
+/** Mesh-wide settings in ConfigMaps of a cluster: MeshConfig and MeshNetworks (spec/discovery.md §3.1). */
 import { resourceOf } from '../api-resource.ts';
 import type { FollowedKind, InformerEffects } from '../api-server.effects.ts';
 import { isRecord } from '../store/trim.ts';
 
 export interface SettingsNames {
-  /** The control plane's own. */
+  /** Namespace of the control plane. */
   readonly namespace: string;
-  /** REVISION; empty: the default one. */
+  /** REVISION; empty means the default revision. */
   readonly revision: string;
-  /** SHARED_MESH_CONFIG: a ConfigMap beneath the own one; empty: none. */
+  /** SHARED_MESH_CONFIG: a ConfigMap that the one of the revision overrides; empty: none. */
   readonly shared: string;
 }
 
-/** A text of one of them, and how people call it. */
+/** Text of a ConfigMap, with the place shown in problems. */
 export interface SettingsText {
   readonly place: string;
   readonly text: string;
@@ -23,18 +23,18 @@ const keys = { mesh: 'mesh', networks: 'meshNetworks' } as const;
 export class ClusterSettings {
   readonly #namespace: string;
   readonly #informers: () => InformerEffects;
-  /** The one that is read over the others last. */
+  /** ConfigMap names. Later ones override earlier ones. */
   readonly #maps: readonly string[];
 
-  /** @param informers those that follow {@link kinds} */
+  /** @param informers that follow {@link kinds} */
   constructor({ namespace, revision, shared }: SettingsNames, informers: () => InformerEffects) {
     this.#namespace = namespace;
     this.#informers = informers;
-    const own = revision === '' || revision === 'default' ? 'istio' : `istio-${revision}`;
-    this.#maps = [...new Set([shared, own])].filter((name) => name !== '');
+    const ofRevision = revision === '' || revision === 'default' ? 'istio' : `istio-${revision}`;
+    this.#maps = [...new Set([shared, ofRevision])].filter((name) => name !== '');
   }
 
-  /** One ConfigMap each, and no other one of its namespace. */
+  /** Follows each ConfigMap alone, and no other one of the namespace. */
   get kinds(): FollowedKind[] {
     return this.#maps.map((name) => ({
       resource: resourceOf('ConfigMap'),
@@ -43,20 +43,22 @@ export class ClusterSettings {
     }));
   }
 
-  /** @param changed whenever one of them is another; called for the first list as well. Before they are followed */
+  /** @param changed called for the first list and for each change. Call before the informers start */
   onChanged(changed: () => void): void {
     for (const name of this.#maps) this.#informers().addReader(this.#nameOf(name), () => changed());
   }
 
-  /** What they say, each over the ones before; it waits until it is known. Of networks the own one alone counts. */
-  async read(what: 'mesh' | 'networks'): Promise<readonly SettingsText[]> {
-    const maps = what === 'mesh' ? this.#maps : this.#maps.slice(-1);
+  /**
+   * Waits for the first lists and returns the texts in order of precedence, lowest first. Networks are read from the ConfigMap of the revision only.
+   */
+  async read(settings: 'mesh' | 'networks'): Promise<readonly SettingsText[]> {
+    const maps = settings === 'mesh' ? this.#maps : this.#maps.slice(-1);
     await Promise.all(maps.map((name) => this.#informers().firstSet(this.#nameOf(name))));
     return maps.flatMap((name) => {
       const key = `${this.#namespace}/${name}`;
       const data = this.#informers().storeOf(this.#nameOf(name)).get(key)?.data;
-      const text = isRecord(data) ? data[keys[what]] : undefined;
-      return typeof text === 'string' ? [{ place: `ConfigMap ${key}: ${keys[what]}`, text }] : [];
+      const text = isRecord(data) ? data[keys[settings]] : undefined;
+      return typeof text === 'string' ? [{ place: `ConfigMap ${key}: ${keys[settings]}`, text }] : [];
     });
   }
 

@@ -1,4 +1,4 @@
-/** What a source makes of objects that exceed a limit, and of Secrets that a Gateway refers to (issue 33, item 10). */
+/** Objects that exceed a limit, and Secrets that a Gateway refers to (issue 33, item 10). */
 import { expect, it } from 'vitest';
 import type { KindName } from '../../../model/kinds/index.ts';
 import { credentialsReferencedBy } from '../../../networking/secrets/credential-references.ts';
@@ -7,10 +7,10 @@ import { type InformerEffects, nameOf, type StoreReader } from '../api-server.ef
 import type { KubernetesObject } from '../api-server.ts';
 import { SharesOfKinds } from '../store/namespace-shares.ts';
 import { ObjectStore } from '../store/object-store.ts';
-import { ClusterSource, type RefusedObject } from './cluster-source.ts';
+import { ClusterSource, type RejectedObject } from './cluster-source.ts';
 import { ReferencedObjects } from './referenced-objects.ts';
 
-/** Informers of kinds whose events the test gives; a Secret is read of what the cluster has. */
+/** Informers of kinds whose events the test sends; Secrets are read from its cluster. */
 function given(kinds: readonly KindName[], maxBytes = 40_000, maxReadMs = Number.POSITIVE_INFINITY) {
   const shares = new SharesOfKinds(maxBytes);
   const secrets = new Map<string, KubernetesObject>();
@@ -44,8 +44,8 @@ function given(kinds: readonly KindName[], maxBytes = 40_000, maxReadMs = Number
   });
   const moved: string[] = [];
   source.watch({ changed: (kind) => moved.push(kind), failed: () => {} });
-  const refused: RefusedObject[] = [];
-  source.onRefused((one) => refused.push(one));
+  const refused: RejectedObject[] = [];
+  source.onRejected((one) => refused.push(one));
   const put = (kind: KindName, object: KubernetesObject, type: 'ADDED' | 'DELETED' = 'ADDED'): void => {
     const resource = resourceOf(kind);
     const { group, version } = resource;
@@ -63,15 +63,15 @@ const named = (name: string, version = '1') => ({
   resourceVersion: version,
   generation: 1,
 });
-const standIns = ({ source }: ReturnType<typeof given>) =>
-  source.snapshot.standIns.map(({ standsFor }) => standsFor?.object);
+const placeholders = ({ source }: ReturnType<typeof given>) =>
+  source.snapshot.placeholders.map(({ standsFor }) => standsFor?.object);
 
-it('a policy above the limit closes its namespace and is reported with the limit, as one that cannot be read', async () => {
+it('a policy above the limit denies access to its namespace and is reported with the limit', async () => {
   const one = given(['AuthorizationPolicy']);
   const rules = Array.from({ length: 2_000 }, (_, at) => ({ to: [{ operation: { paths: [`/${at}`] } }] }));
   one.put('AuthorizationPolicy', { metadata: named('large'), spec: { action: 'ALLOW', rules } });
   const reading = await one.source.read();
-  expect(standIns(one)).toEqual(['AuthorizationPolicy bank/large']);
+  expect(placeholders(one)).toEqual(['AuthorizationPolicy bank/large']);
   expect(reading).toMatchObject({
     problems: [
       {
@@ -84,23 +84,23 @@ it('a policy above the limit closes its namespace and is reported with the limit
   expect(one.refused).toMatchObject([{ kind: 'AuthorizationPolicy', key: 'bank/large', generation: 1 }]);
 });
 
-it('a namespace that is full of other objects keeps its policies', async () => {
+it('a namespace whose limit other objects use up keeps its policies', async () => {
   const one = given(['VirtualService', 'AuthorizationPolicy']);
   const spec = { hosts: ['x'.repeat(100)], http: [{ route: [{ destination: { host: 'y'.repeat(200) } }] }] };
   for (let at = 0; at < 200; at++) one.put('VirtualService', { metadata: named(`v${at}`), spec });
   one.put('AuthorizationPolicy', { metadata: named('deny'), spec: { action: 'DENY', rules: [{}] } });
   await one.source.read();
-  expect(standIns(one)).toEqual([]);
+  expect(placeholders(one)).toEqual([]);
   expect(one.source.snapshot.set.AuthorizationPolicy).toHaveLength(1);
   expect(one.source.snapshot.set.VirtualService.length).toBeLessThan(100);
 });
 
-it('an object with many mistakes has fifty problems, the last of which says how many more there are', async () => {
+it('an object with many errors has fifty problems, the last of which counts the rest', async () => {
   const one = given(['ServiceEntry'], 10_000_000);
   const ports = Array.from({ length: 100 }, () => ({ number: -1, name: 'x', protocol: 'NONE' }));
   one.put('ServiceEntry', { metadata: named('bad'), spec: { hosts: ['a.test'], ports } });
   await one.source.read();
-  const [{ errors }] = one.refused as [RefusedObject];
+  const [{ errors }] = one.refused as [RejectedObject];
   expect(errors).toHaveLength(50);
   expect(errors.at(-1)!.message).toMatch(/^has \d+ more errors/);
 });
@@ -119,7 +119,7 @@ const gateway = (credentialName: string, version = '1') => ({
 });
 const secret = (name: string) => ({ metadata: named(name), type: 'kubernetes.io/tls', data: { 'tls.crt': 'YQ==' } });
 
-it('a Gateway and the Secret that it refers to come with one reading; a Secret that nothing refers to never does', async () => {
+it('a Gateway and the Secret that it refers to arrive with one reading; a Secret without a reference is never read', async () => {
   const one = given(['Gateway', 'Secret']);
   for (const name of ['web', 'other'])
     one.secrets.set(`bank/${name}`, { apiVersion: 'v1', kind: 'Secret', ...secret(name) });
@@ -134,7 +134,7 @@ it('a Gateway and the Secret that it refers to come with one reading; a Secret t
   expect([...one.source.snapshot.byKey.keys()]).toEqual([]);
 });
 
-it('reads namespaces in turn: a change is read beside many of another namespace, of which the rest is read next', async () => {
+it('reads namespaces in turn: a change is read beside many changes of another namespace, the rest of which is read next', async () => {
   const { source, put, moved } = given(['VirtualService', 'AuthorizationPolicy'], 1_000_000, 0);
   await source.read();
   const service = (index: number): KubernetesObject => ({
@@ -149,13 +149,13 @@ it('reads namespaces in turn: a change is read beside many of another namespace,
     'AuthorizationPolicy/bank/late',
     'VirtualService/mallory/flood-0',
   ]);
-  // Something is left to be read.
+  // Some objects remain to be read.
   expect(moved).toEqual(['VirtualService']);
   for (let count = 0; count < 49; count++) await source.read();
   expect([source.snapshot.byKey.size, moved.length]).toEqual([51, 49]);
 });
 
-it('reads an object again that changes while it is read, in the next reading', async () => {
+it('reads an object again in the next reading if it changes during this one', async () => {
   const { source, put } = given(['VirtualService'], 1_000_000, 0);
   await source.read();
   const service = (version: string, host: string): KubernetesObject => ({

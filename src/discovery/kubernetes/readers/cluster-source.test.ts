@@ -1,4 +1,4 @@
-/** What a cluster's objects cost and become, behind a simulated API server: many of a kind, hostile ones, a server that is slow. */
+/** Cost and result of reading a cluster's objects from a simulated API server: many of a kind, hostile objects, a slow server. */
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { sized } from '../../../../test/harness/size-of-run.ts';
 import { KubernetesWorld } from '../../../../test/simulation/kubernetes-world.ts';
@@ -14,7 +14,7 @@ const policies = resourceOf('AuthorizationPolicy');
 function given(prepare: (world: KubernetesWorld) => void = () => {}) {
   const world = new KubernetesWorld({ resources: [slices, routes, policies], silently: true });
   const kinds = ['EndpointSlice', 'VirtualService', 'AuthorizationPolicy'] as const;
-  // A busy machine would leave objects for the next reading.
+  // On a busy machine a limit would leave objects for the next reading.
   const maxReadMs = Number.POSITIVE_INFINITY;
   const source = new ClusterSource({ address: 'k8s://', informers: world.effects, kinds, revision: '', maxReadMs });
   const moved: string[] = [];
@@ -23,64 +23,64 @@ function given(prepare: (world: KubernetesWorld) => void = () => {}) {
   return { world, source, moved };
 }
 
-const addressed = (address: string) => ({
+const entryWith = (address: string) => ({
   ...{ addressType: 'IPv4', ports: [{ name: 'http', port: 80 }] },
   endpoints: [{ addresses: [address], conditions: { ready: true } }],
 });
 
-/** As deep as an API server takes it, nearly. */
+/** Almost as deep as an API server accepts. */
 const nested = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
 
-/** Lets virtual time pass while a reading waits. */
+/** Advances virtual time while a reading waits. */
 async function firstReading({ world, source }: ReturnType<typeof given>) {
   const reading = source.read();
   await world.pass(5_000);
   return reading;
 }
 
-/** How often an object of the store is looked at, and how often all of them are. */
-function looksAt(store: ObjectStore): { one: number; all: number } {
-  const looks = { one: 0, all: 0 };
+/** Counts reads of single objects of the store, and of all. */
+function countReads(store: ObjectStore): { one: number; all: number } {
+  const reads = { one: 0, all: 0 };
   const [get, entries] = [store.get.bind(store), store.entries.bind(store)];
   store.get = (key) => {
-    looks.one++;
+    reads.one++;
     return get(key);
   };
   store.entries = () => {
-    looks.all++;
+    reads.all++;
     return entries();
   };
-  return looks;
+  return reads;
 }
 
-/** A simulated server keeps each of its versions whole. */
+/** A simulated server keeps each of its versions in memory. */
 const many = sized({ short: 1_000, full: 10_000 });
 
-it('one of many that changes is looked at alone, and those of which nothing differs are the same objects as before', async () => {
+it('a changed object among many is decoded alone, and unchanged ones keep their identity', async () => {
   const one = given(({ server }) => {
-    for (let index = 0; index < many; index++) server.put(slices, `slice-${index}`, addressed('10.0.0.1'));
+    for (let index = 0; index < many; index++) server.put(slices, `slice-${index}`, entryWith('10.0.0.1'));
   });
   const { world, source, moved } = one;
   await firstReading(one);
   expect(source.snapshot.byKey.size).toBe(many);
   const [key, untouched] = [...source.snapshot.byKey].find(([name]) => name.endsWith('/slice-7'))!;
   moved.splice(0);
-  world.server.put(slices, 'slice-900', addressed('10.0.0.2'));
+  world.server.put(slices, 'slice-900', entryWith('10.0.0.2'));
   await world.pass(10);
-  const looks = looksAt(world.effects.storeOf(slices));
+  const reads = countReads(world.effects.storeOf(slices));
   const reading = await source.read();
   expect(moved).toEqual(['EndpointSlice']);
-  expect(looks).toEqual({ one: 1, all: 0 });
+  expect(reads).toEqual({ one: 1, all: 0 });
   expect(reading).toMatchObject({ outcome: 'read', problems: [] });
   expect(reading.outcome === 'read' && [...reading.touched]).toEqual([key.replace('slice-7', 'slice-900')]);
   expect(source.snapshot.byKey.get(key)).toBe(untouched);
-  // Written again with what it has already: nobody is told of it.
-  world.server.put(slices, 'slice-900', addressed('10.0.0.2'));
+  // Written again without a change, so that no reader is notified.
+  world.server.put(slices, 'slice-900', entryWith('10.0.0.2'));
   await world.pass(10);
   expect(await source.read()).toMatchObject({ touched: new Set() });
 });
 
-it('the first reading waits for all kinds, however slow the server is, and nothing is half there meanwhile', async () => {
+it('the first reading waits for all kinds, however slow the server is, and no part of them is visible before', async () => {
   const one = given(({ server }) => {
     server.put(routes, 'web', { spec: { hosts: ['web.example.com'], http: [{ directResponse: { status: 404 } }] } });
     server.kill();
@@ -91,12 +91,12 @@ it('the first reading waits for all kinds, however slow the server is, and nothi
   });
   await one.world.pass(120_000);
   expect([isRead, one.source.snapshot.byKey.size]).toEqual([false, 0]);
-  expect(one.world.effects.awaited.map(({ name }) => name)).toContain('networking.istio.io/v1/virtualservices');
+  expect(one.world.effects.unsyncedKinds.map(({ name }) => name)).toContain('networking.istio.io/v1/virtualservices');
   one.world.server.start();
   await one.world.pass(10_000);
   await reading;
   expect(one.source.snapshot.byKey.size).toBe(1);
-  expect(one.world.effects.awaited).toEqual([]);
+  expect(one.world.effects.unsyncedKinds).toEqual([]);
 });
 
 it.each<[string, Record<string, unknown>]>([
@@ -107,15 +107,15 @@ it.each<[string, Record<string, unknown>]>([
   ['null for a list', { spec: { action: 'ALLOW', rules: null } }],
   ['an action that nobody knows', { spec: { action: '', rules: [{}] } }],
   ['lists in lists, deeper than anything reads them', { spec: { action: 'ALLOW', rules: [nested(9_000)] } }],
-])('a restriction with %s never lets in more, and takes nothing else away', async (_, fields) => {
+])('a restriction with %s never grants more access, and removes nothing else', async (_, fields) => {
   const one = given(({ server }) => {
     server.put(policies, 'strange', fields);
-    server.put(slices, 'good', addressed('10.0.0.1'));
+    server.put(slices, 'good', entryWith('10.0.0.1'));
   });
   await firstReading(one);
   const { source } = one;
   const policy = [...source.snapshot.byKey.values()].find(({ kind }) => kind === 'AuthorizationPolicy');
-  // What stands in for it, or what it says: a policy without a rule lets nobody in.
+  // The placeholder, or the policy itself: a policy without a rule denies all requests.
   expect(policy).toBeDefined();
   expect(policy?.standsFor !== undefined || JSON.stringify(policy?.spec).includes('"rules":[]')).toBe(true);
   expect([...source.snapshot.byKey.values()].some(({ name }) => name === 'good')).toBe(true);
@@ -125,22 +125,22 @@ it.each<[string, Record<string, unknown>]>([
   expect([source.problemCount, source.snapshot.byKey.size]).toEqual([0, 1]);
 });
 
-it('an object that was deleted and made again in one moment is another one, though it says the same', async () => {
-  const said = { spec: { hosts: ['web.example.com'], http: [{ directResponse: { status: 404 } }] } };
-  const one = given(({ server }) => server.put(routes, 'web', said));
+it('an object that was deleted and created again at once is a new one, even with the same content', async () => {
+  const content = { spec: { hosts: ['web.example.com'], http: [{ directResponse: { status: 404 } }] } };
+  const one = given(({ server }) => server.put(routes, 'web', content));
   await firstReading(one);
   const { source, world } = one;
-  const [before] = source.snapshot.byKey.values();
+  const [previous] = source.snapshot.byKey.values();
   world.server.delete(routes, 'web');
-  world.server.put(routes, 'web', said);
+  world.server.put(routes, 'web', content);
   await world.pass(10);
   await source.read();
   const [now] = source.snapshot.byKey.values();
-  expect(now?.resourceVersion).toBe(before?.resourceVersion);
-  expect(now?.uid).not.toBe(before?.uid);
+  expect(now?.resourceVersion).toBe(previous?.resourceVersion);
+  expect(now?.uid).not.toBe(previous?.uid);
 });
 
-it('what a decoder breaks on leaves its last good version, closes what restricts, and costs no other object', async () => {
+it('an object that breaks its decoder keeps its last valid version, denies access if it restricts, and affects no other object', async () => {
   const route = { spec: { hosts: ['web.example.com'], http: [{ directResponse: { status: 404 } }] } };
   const one = given(({ server }) => server.put(routes, 'web', route));
   await firstReading(one);
@@ -168,7 +168,7 @@ it('what a decoder breaks on leaves its last good version, closes what restricts
   expect(held.map(({ name }) => name)).toContain('other');
 });
 
-it('what is wrong leaves the last good one, is counted once, and is said to be mended', async () => {
+it('an invalid object keeps its last valid version, is counted once, and is reported when corrected', async () => {
   const route = (timeout: string) => ({
     spec: { hosts: ['web.example.com'], http: [{ timeout, route: [{ destination: { host: 'a.test' } }] }] },
   });
@@ -193,12 +193,12 @@ it('what is wrong leaves the last good one, is counted once, and is said to be m
   expect(source.problemCount).toBe(0);
 });
 
-it('an object whose newest version is refused is told of with its generation and mistakes, and when it is in order or gone', async () => {
+it('an object whose newest version is rejected is reported with its generation and errors, and when it is corrected or deleted', async () => {
   const one = given();
   const { world, source } = one;
-  const told: [key: string, generation: number | undefined, errors: string[]][] = [];
-  source.onRefused(({ kind, key, generation, errors }) => {
-    told.push([`${kind}/${key}`, generation, errors.map(({ field }) => field)]);
+  const rejections: [key: string, generation: number | undefined, errors: string[]][] = [];
+  source.onRejected(({ kind, key, generation, errors }) => {
+    rejections.push([`${kind}/${key}`, generation, errors.map(({ field }) => field)]);
   });
   await firstReading(one);
   const good = { hosts: ['a.test'], http: [{ route: [{ destination: { host: 'a.test' } }] }] };
@@ -208,13 +208,13 @@ it('an object whose newest version is refused is told of with its generation and
   };
   world.server.put(routes, 'web', { spec: good });
   await read();
-  expect(told).toEqual([]);
+  expect(rejections).toEqual([]);
   world.server.put(routes, 'web', { spec: { ...good, http: [{ ...good.http[0], timeout: 'soon' }] } });
   await read();
-  const [[key, , errors] = []] = told;
+  const [[key, , errors] = []] = rejections;
   expect([key, errors]).toEqual(['VirtualService/default/web', ['spec.http[0].timeout']]);
   world.server.put(routes, 'web', { spec: good });
   await read();
-  expect(told.slice(1).map(([, , fields]) => fields)).toEqual([[]]);
+  expect(rejections.slice(1).map(([, , fields]) => fields)).toEqual([[]]);
   expect(source.snapshot.byKey.get('VirtualService/default/web')?.status).toBeUndefined();
 });

@@ -1,6 +1,6 @@
 /**
- * Objects of a cluster as a source of configuration: what informers know is decoded as files are. A change costs the objects that
- * changed, however many of a kind there are.
+ * Objects of a cluster as a source of configuration: decodes the objects of informers as files are decoded. A change costs the changed objects,
+ * however many of a kind there are.
  */
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import { type Config, configKeyText } from '../../../model/config/config.ts';
@@ -21,76 +21,76 @@ import type { ObjectReference, ReferencedKind, ReferencedObjects } from './refer
 import { defaultMaxReadMs, type UnreadObject, UnreadObjects } from './unread-objects.ts';
 
 export interface ClusterSourceOptions {
-  /** `k8s://`. */
+  /** Such as `k8s://`. */
   readonly address: string;
-  /** Where they are followed. */
+  /** Informers that follow the kinds. */
   readonly informers: InformerEffects;
   readonly kinds: readonly KindName[];
-  /** Kinds that others read: the first reading waits for them, too. */
-  readonly awaits?: readonly KindName[];
-  /** Of this control plane: objects of Istio's that are labelled for another one are not there. Empty: `default`. */
+  /** Kinds of other readers. The first reading waits for them too. */
+  readonly awaitedKinds?: readonly KindName[];
+  /** Revision of this control plane: Istio objects labelled for another one are ignored. Empty means `default`. */
   readonly revision: string;
-  /** As {@link defaultMaxReadMs}; a test may end a reading at once. */
+  /** As {@link defaultMaxReadMs}; tests may set it to end a reading at once. */
   readonly maxReadMs?: number;
-  /** Secrets and ConfigMaps are read where an object refers to them; absent: informers have all of them. */
+  /** Reads only Secrets and ConfigMaps that an object refers to; absent: informers follow all of them. */
   readonly referenced?: {
     readonly objects: ReferencedObjects;
     readonly of: (config: Config) => readonly ObjectReference[];
   };
 }
 
-/** An object whose newest version is refused, or was until now. */
-export interface RefusedObject {
+/** An object whose newest version is rejected, or was until now. */
+export interface RejectedObject {
   readonly kind: KindName;
   readonly key: ObjectKey;
-  /** Of the version that was read; absent: it is gone. */
+  /** Generation of the version that was read; absent if the object was deleted. */
   readonly generation?: number;
-  /** What keeps it out of force; empty: nothing any more. */
+  /** Errors for which the object is rejected; empty if it is valid again. */
   readonly errors: readonly ConfigProblem[];
 }
 
-/** Of one object. */
-interface Held {
-  /** In force: the object itself, its last good version, or what stands in for it. */
-  readonly inForce: readonly Config[];
+/** State of one object. */
+interface DecodedState {
+  /** What applies: the object, its last valid version, or its placeholder. */
+  readonly active: readonly Config[];
   readonly problems: readonly ConfigProblem[];
-  /** Of the version that was read. */
+  /** Generation of the version that was read. */
   readonly generation?: number;
 }
 
 /**
- * A reading waits so long for objects that are newly referred to, so that a Gateway and its certificate come into force together. The first
- * reading waits for all of them.
+ * Maximum time that a reading waits for newly referenced objects, so that a Gateway and its certificate apply together. The first reading waits
+ * without limit.
  */
 const maxReferenceWaitMs = 250;
 const referencedKinds: readonly ReferencedKind[] = ['Secret', 'ConfigMap'];
-const nothing: Held = { inForce: [], problems: [] };
+const nothing: DecodedState = { active: [], problems: [] };
 
 export class ClusterSource implements ConfigSource {
   readonly #options: ClusterSourceOptions;
-  /** What has to be read, but for referenced objects. */
+  /** Objects to read, except referenced ones. */
   readonly #unread = new UnreadObjects();
-  /** Secrets and ConfigMaps that have to be read. */
+  /** Secrets and ConfigMaps to read. */
   #unreadReferenced = new Map<KindName, Set<ObjectKey>>();
-  readonly #held = new Map<KindName, Map<ObjectKey, Held>>();
+  readonly #objects = new Map<KindName, Map<ObjectKey, DecodedState>>();
   readonly #synced: Promise<unknown>;
   #snapshot = ConfigSnapshot.empty;
   #hasRead = false;
   #problemCount = 0;
   #changed: ((kind: string) => void) | undefined;
-  readonly #refusedListeners: ((refused: RefusedObject) => void)[] = [];
+  readonly #rejectedListeners: ((refused: RejectedObject) => void)[] = [];
 
   constructor(options: ClusterSourceOptions) {
     this.#options = options;
     const { informers } = options;
     for (const kind of options.kinds) {
-      this.#held.set(kind, new Map());
-      const reader = (changes: readonly ObjectChange[]): void => this.#note(kind, changes);
+      this.#objects.set(kind, new Map());
+      const reader = (changes: readonly ObjectChange[]): void => this.#recordChanges(kind, changes);
       if (this.#isReferenced(kind)) options.referenced!.objects.addReader(kind, reader);
       else informers.addReader(resourceOf(kind), reader);
     }
-    const { awaits = [] } = options;
-    this.#synced = Promise.all([...options.kinds, ...awaits].map((kind) => informers.firstSet(resourceOf(kind))));
+    const { awaitedKinds = [] } = options;
+    this.#synced = Promise.all([...options.kinds, ...awaitedKinds].map((kind) => informers.firstSet(resourceOf(kind))));
   }
 
   get snapshot(): ConfigSnapshot {
@@ -101,12 +101,12 @@ export class ClusterSource implements ConfigSource {
     return this.#problemCount;
   }
 
-  /** Tells of each object whose newest version is refused, when it was read, and of each that was and is no more. */
-  onRefused(listener: (refused: RefusedObject) => void): void {
-    this.#refusedListeners.push(listener);
+  /** Notifies of each object whose newest version is rejected, and of each that no longer is. */
+  onRejected(listener: (refused: RejectedObject) => void): void {
+    this.#rejectedListeners.push(listener);
   }
 
-  /** Where it changes is the kind: which objects of it, is noted here. */
+  /** Reports the kind as the changed place. Its changed objects are recorded here. */
   watch({ changed }: WatchHandlers): StopWatching {
     this.#changed = changed;
     for (const kind of new Set([...this.#unread.kinds(), ...this.#unreadReferenced.keys()])) changed(kind);
@@ -126,35 +126,36 @@ export class ClusterSource implements ConfigSource {
       return reading;
     } catch (error) {
       this.#unread.endReading();
-      for (const [kind, key] of taken) this.#noteUnread(kind, key);
+      for (const [kind, key] of taken) this.#markUnread(kind, key);
       throw error;
     }
   }
 
-  /** @param taken gets what is read: should the reading fail, it is read again */
+  /** @param taken collects the objects read, so that a failed reading can be repeated */
   async #read(taken: UnreadObject[]): Promise<SourceReading> {
     const turns = new Turns();
     const edits = new Map<string, Config | undefined>();
     const problems: ConfigProblem[] = [];
     const recovered: string[] = [];
-    const now: [KindName, ObjectKey, Held][] = [];
+    const now: [KindName, ObjectKey, DecodedState][] = [];
     const read = async (kind: KindName, key: ObjectKey): Promise<void> => {
       taken.push([kind, key]);
-      const before = this.#held.get(kind)!.get(key) ?? nothing;
+      const previous = this.#objects.get(kind)!.get(key) ?? nothing;
       const object = this.#objectOf(kind, key);
-      const after = object === undefined ? nothing : this.#decoded(kind, object, before);
-      if (after !== before) now.push([kind, key, after]);
-      note(edits, before, after);
+      const after = object === undefined ? nothing : this.#decoded(kind, object, previous);
+      if (after !== previous) now.push([kind, key, after]);
+      addEdits(edits, previous, after);
       if (after.problems.length > 0) problems.push(...after.problems);
-      else if (before.problems.length > 0) recovered.push(`${this.#options.address}: ${before.problems[0]!.object}`);
+      else if (previous.problems.length > 0)
+        recovered.push(`${this.#options.address}: ${previous.problems[0]!.object}`);
       await turns.rest();
     };
     const { maxReadMs = defaultMaxReadMs } = this.#options;
     const begun = performance.now();
-    // Proxies would take what is missing of the first reading for gone.
-    const isOver = (): boolean => this.#hasRead && performance.now() - begun - turns.waitedMs >= maxReadMs;
+    // Proxies would treat objects missing in the first reading as deleted.
+    const isTimeUp = (): boolean => this.#hasRead && performance.now() - begun - turns.waitedMs >= maxReadMs;
     do for (const [kind, key] of this.#unread.takeRound()) await read(kind, key);
-    while (this.#unread.size > 0 && !isOver());
+    while (this.#unread.size > 0 && !isTimeUp());
     this.#unread.endReading();
     await this.#readReferenced(edits);
     const referenced = this.#unreadReferenced;
@@ -162,8 +163,8 @@ export class ClusterSource implements ConfigSource {
     for (const [kind, keys] of referenced) for (const key of keys) await read(kind, key);
     this.#snapshot = await turns.through(this.#snapshot.editing(edits));
     for (const [kind, key, after] of now) {
-      const held = this.#held.get(kind)!;
-      this.#tellRefused(kind, key, held.get(key) ?? nothing, after);
+      const held = this.#objects.get(kind)!;
+      this.#notifyRejected(kind, key, held.get(key) ?? nothing, after);
       this.#problemCount += after.problems.length - (held.get(key)?.problems.length ?? 0);
       if (after === nothing) held.delete(key);
       else held.set(key, after);
@@ -181,7 +182,7 @@ export class ClusterSource implements ConfigSource {
       : this.#options.informers.storeOf(resourceOf(kind)).get(key);
   }
 
-  /** What the changed objects refer to is read now. */
+  /** Reads the objects that the changed ones refer to. */
   async #readReferenced(edits: ReadonlyMap<string, Config | undefined>): Promise<void> {
     const { referenced } = this.#options;
     if (referenced === undefined) return;
@@ -191,47 +192,47 @@ export class ClusterSource implements ConfigSource {
     await referenced.objects.attempted(this.#hasRead ? maxReferenceWaitMs : undefined);
   }
 
-  #tellRefused(kind: KindName, key: ObjectKey, before: Held, after: Held): void {
+  #notifyRejected(kind: KindName, key: ObjectKey, previous: DecodedState, after: DecodedState): void {
     const errors = after.problems.filter(isError);
-    if (errors.length === 0 && !before.problems.some(isError)) return;
+    if (errors.length === 0 && !previous.problems.some(isError)) return;
     const { generation } = after;
     const refused = { kind, key, errors, ...(generation !== undefined && { generation }) };
-    for (const listener of this.#refusedListeners) listener(refused);
+    for (const listener of this.#rejectedListeners) listener(refused);
   }
 
-  #decoded(kind: KindName, object: KubernetesObject, before: Held): Held {
+  #decoded(kind: KindName, object: KubernetesObject, previous: DecodedState): DecodedState {
     const { address, revision } = this.#options;
     const isRefused = refusalOf(object) !== undefined || excessOf(object) !== undefined;
-    // Of a refused object the labels are unknown: any revision may be meant.
+    // The labels of a rejected object are unknown, so it may belong to any revision.
     if (!isRefused && kinds[kind].group.endsWith('istio.io') && !isOfRevision(object, revision)) return nothing;
-    const { config, standIns, problems, generation } = decodedObject(address, kind, object);
+    const { config, placeholders, problems, generation } = decodedObject(address, kind, object);
     const version = generation === undefined ? {} : { generation };
     if (config === undefined) {
-      const lastGood = before.inForce.filter(({ standsFor }) => standsFor === undefined);
-      // What is wrong leaves the last good one in force; without one, what restricts is closed.
+      const lastGood = previous.active.filter(({ standsFor }) => standsFor === undefined);
+      // An invalid object keeps its last valid version. Without one, an object that restricts access is replaced by its placeholder.
       return {
-        inForce: lastGood.length > 0 ? lastGood : standIns,
+        active: lastGood.length > 0 ? lastGood : placeholders,
         problems: withoutEffect(problems, lastGood),
         ...version,
       };
     }
-    const [known] = before.inForce;
+    const [known] = previous.active;
     const isSame = known !== undefined && isEqual(known, config);
-    if (isSame && problems.length + before.problems.length === 0) return before;
-    return { inForce: [isSame ? known : config], problems, ...version };
+    if (isSame && problems.length + previous.problems.length === 0) return previous;
+    return { active: [isSame ? known : config], problems, ...version };
   }
 
-  #note(kind: KindName, changes: readonly ObjectChange[]): void {
-    let isNews = false;
+  #recordChanges(kind: KindName, changes: readonly ObjectChange[]): void {
+    let hasChanges = false;
     for (const change of changes) {
-      if (change.event === 'update' && isOfStatusOnly(kind, change.previous, change.object)) continue;
-      this.#noteUnread(kind, change.key);
-      isNews = true;
+      if (change.event === 'update' && isStatusOnlyChange(kind, change.previous, change.object)) continue;
+      this.#markUnread(kind, change.key);
+      hasChanges = true;
     }
-    if (isNews) this.#changed?.(kind);
+    if (hasChanges) this.#changed?.(kind);
   }
 
-  #noteUnread(kind: KindName, key: ObjectKey): void {
+  #markUnread(kind: KindName, key: ObjectKey): void {
     if (!this.#isReferenced(kind)) this.#unread.add(kind, key);
     else this.#unreadReferenced.set(kind, (this.#unreadReferenced.get(kind) ?? new Set()).add(key));
   }
@@ -239,36 +240,36 @@ export class ClusterSource implements ConfigSource {
 
 const isError = ({ severity }: ConfigProblem): boolean => severity === 'error';
 
-/** What a change of one object means to the objects in force. */
-function note(edits: Map<string, Config | undefined>, before: Held, after: Held): void {
-  if (before.inForce === after.inForce) return;
-  const gone = before.inForce.filter((config) => !after.inForce.includes(config));
-  const come = after.inForce.filter((config) => !before.inForce.includes(config));
-  for (const config of gone) edits.set(configKeyText(config), undefined);
-  for (const config of come) edits.set(configKeyText(config), config);
+/** Adds the edits that a change of one object causes. */
+function addEdits(edits: Map<string, Config | undefined>, previous: DecodedState, after: DecodedState): void {
+  if (previous.active === after.active) return;
+  const removed = previous.active.filter((config) => !after.active.includes(config));
+  const added = after.active.filter((config) => !previous.active.includes(config));
+  for (const config of removed) edits.set(configKeyText(config), undefined);
+  for (const config of added) edits.set(configKeyText(config), config);
 }
 
-/** Kinds of Kubernetes' own of whose status nothing is made: others have in it what services are made of. */
-const withoutStatus: ReadonlySet<KindName> = new Set(['Ingress']);
+/** Kubernetes kinds whose status is not used. The status of others is part of the service registry. */
+const kindsWithUnusedStatus: ReadonlySet<KindName> = new Set(['Ingress']);
 
 /**
- * Controllers write status all the time, this one as well, and nothing is made of it: only the API server raises a generation, when
- * something else is another. A WorkloadEntry's health is in its status.
+ * Controllers, including this one, write status frequently, and it is not used. The API server raises the generation only if something else changes.
+ * The status of a WorkloadEntry contains its health.
  */
-function isOfStatusOnly(kind: KindName, previous: KubernetesObject, object: KubernetesObject): boolean {
+function isStatusOnlyChange(kind: KindName, previous: KubernetesObject, object: KubernetesObject): boolean {
   if (refusalOf(previous) !== refusalOf(object) || excessOf(previous) !== excessOf(object)) return false;
-  const [before, now] = [previous.metadata, object.metadata];
-  const isMadeOfStatus = kind === 'WorkloadEntry' || (kinds[kind].body !== 'spec' && !withoutStatus.has(kind));
-  if (isMadeOfStatus) return false;
-  if (now.generation === undefined || now.generation !== before.generation) return false;
-  return isSameText(before.labels, now.labels) && isSameText(before.annotations, now.annotations);
+  const [oldMetadata, now] = [previous.metadata, object.metadata];
+  const isStatusUsed = kind === 'WorkloadEntry' || (kinds[kind].body !== 'spec' && !kindsWithUnusedStatus.has(kind));
+  if (isStatusUsed) return false;
+  if (now.generation === undefined || now.generation !== oldMetadata.generation) return false;
+  return isSameText(oldMetadata.labels, now.labels) && isSameText(oldMetadata.annotations, now.annotations);
 }
 
 function isSameText(one: unknown, other: unknown): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** Nothing that anybody could notice differs. What is the same again in another generation, or made anew, is another one to who writes its status. */
+/** Compares what readers can notice. An object with the same content but another generation or UID differs for status writers. */
 function isEqual(one: Config, other: Config): boolean {
   return (
     one.resourceVersion === other.resourceVersion &&

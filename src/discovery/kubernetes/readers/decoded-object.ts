@@ -1,4 +1,4 @@
-/** Decodes one object of a cluster as files are decoded. Its status is not read, except where the object is made of it. */
+/** Decodes one object of a cluster as files are decoded. Its status is ignored unless the kind uses it. */
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import type { Config } from '../../../model/config/config.ts';
 import { readConfigObject } from '../../../model/config/config-file.ts';
@@ -11,18 +11,18 @@ import { excessOf } from '../store/object-scan.ts';
 import { keyOf, refusalOf } from '../store/object-store.ts';
 
 export interface DecodedObject {
-  /** `undefined`: the object is invalid, `problems` contains the reasons. */
+  /** `undefined` if the object is invalid for the reasons in `problems`. */
   readonly config?: Config;
-  /** Replace an invalid object that restricts access, so that it grants none. */
-  readonly standIns: readonly Config[];
+  /** Placeholders that replace an invalid object that restricts access, so that it grants none. */
+  readonly placeholders: readonly Config[];
   readonly problems: readonly ConfigProblem[];
   readonly generation?: number;
 }
 
 /**
- * A decoder that throws rejects this object and no other one.
+ * A decoder that throws rejects this object only.
  *
- * @param address of the source, such as `k8s://`: the place of the problems
+ * @param address of the source, such as `k8s://`, as the place of problems
  */
 export function decodedObject(address: string, kind: KindName, object: KubernetesObject): DecodedObject {
   const refusal = refusalOf(object) ?? excessOf(object);
@@ -34,7 +34,7 @@ export function decodedObject(address: string, kind: KindName, object: Kubernete
   }
 }
 
-/** @param message why only the metadata of the object are read */
+/** @param message the reason for which only the metadata of the object is read */
 function unreadable(
   address: string,
   kind: KindName,
@@ -49,7 +49,7 @@ function unreadable(
   const about = { object: `${kind} ${keyOf(object)}`, field: '', message, code };
   return {
     ...rejected,
-    standIns: config === undefined ? rejected.standIns : [],
+    placeholders: config === undefined ? rejected.placeholders : [],
     problems: [{ severity: 'error', place: { source: address }, ...about }],
   };
 }
@@ -62,22 +62,22 @@ function decode(address: string, kind: KindName, object: KubernetesObject): Deco
   const reported = boundedProblems(problems.filter(isReported(kind)));
   return {
     ...(config !== undefined && { config }),
-    standIns,
+    placeholders: standIns,
     problems: reported.map((problem) => problemOf(problem, standIns, address)),
     ...(generation !== undefined && { generation }),
   };
 }
 
-/** Controllers write a status, this one among them: it is not part of the object. A WorkloadEntry has its health there. */
+/** Controllers write status, so it is not part of the configuration. The status of a WorkloadEntry contains its health. */
 function asRead(kind: KindName, object: KubernetesObject): KubernetesObject {
   if (kinds[kind].body !== 'spec' || kind === 'WorkloadEntry') return object;
-  const { status: _, ...own } = object;
-  return own;
+  const { status: _, ...withoutStatus } = object;
+  return withoutStatus;
 }
 
 /**
- * Most objects of Kubernetes' own kinds are not written for the mesh, so that of these only an annotation or label of a Service is
- * reported. Objects of Istio and of the Gateway API have all warnings.
+ * Most objects of Kubernetes kinds are not written for the mesh, so only errors are reported for them, and annotations and labels of Services.
+ * Objects of Istio and of the Gateway API have all warnings.
  */
 function isReported(kind: KindName): (problem: Problem) => boolean {
   return ({ severity, field = '' }) =>

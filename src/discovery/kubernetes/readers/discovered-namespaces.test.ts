@@ -1,4 +1,4 @@
-/** Issue 33, item 10: of a namespace that takes no part in the mesh no services, endpoints and pods are kept. */
+/** Issue 33, item 10: Services, EndpointSlices and Pods of a namespace outside the mesh are not kept. */
 import { expect, it } from 'vitest';
 import { startRoot } from '../../../runtime/actors/actor-system.ts';
 import { resourceOf } from '../api-resource.ts';
@@ -25,7 +25,7 @@ const object = (
   },
 });
 
-/** Namespaces `bank`, a member, and `mallory`, with a service each. */
+/** Namespaces `bank`, a member, and `mallory`, each with one Service. */
 async function given() {
   const emit = new Map<string, (event: WatchEvent) => void>();
   const all = [object('web', 'bank'), object('web', 'mallory'), object('api', 'mallory')];
@@ -45,7 +45,7 @@ async function given() {
   };
   const discovered = new DiscoveredNamespaces(() => informers);
   const informers: InformerEffects = new InformerEffects({
-    ...{ server: server as ApiServer, draw: () => 0.5, now: () => 0 },
+    ...{ server: server as ApiServer, random: () => 0.5, now: () => 0 },
     kinds: [
       ...[namespaces, resourceOf('EndpointSlice'), resourceOf('Pod')].map((resource) => ({ resource })),
       { resource: services, keeps: discovered.keeps },
@@ -55,9 +55,9 @@ async function given() {
     },
   });
   discovered.follow();
-  const told: string[] = [];
+  const reported: string[] = [];
   informers.addReader(services, (changes) => {
-    for (const { event, key } of changes) told.push(`${event} ${key}`);
+    for (const { event, key } of changes) reported.push(`${event} ${key}`);
   });
   const actor = startRoot(informers.machine(), {
     id: 'api-server-0',
@@ -72,35 +72,35 @@ async function given() {
     [nameOf(namespaces)]: [object('bank', undefined, { mesh: 'yes' }), object('mallory')],
     [nameOf(services)]: all,
   };
-  for (const [name, tell] of emit) {
-    for (const one of initial[name] ?? []) tell({ type: 'ADDED', object: one });
-    tell({ type: 'BOOKMARK', object: { metadata: { name: '', resourceVersion: '2', annotations: end } } });
+  for (const [name, emitEvents] of emit) {
+    for (const one of initial[name] ?? []) emitEvents({ type: 'ADDED', object: one });
+    emitEvents({ type: 'BOOKMARK', object: { metadata: { name: '', resourceVersion: '2', annotations: end } } });
   }
-  await expect.poll(() => told.length).toBe(3);
-  told.splice(0);
+  await expect.poll(() => reported.length).toBe(3);
+  reported.splice(0);
   const kept = (): string[] => [...informers.storeOf(services).entries()].map(([key]) => key);
   const emitOf = (resource: typeof services) => emit.get(nameOf(resource))!;
-  return { discovered, informers, told, kept, lists, emitOf, stop: () => actor.stop() };
+  return { discovered, informers, reported, kept, lists, emitOf, stop: () => actor.stop() };
 }
 
-it('objects of a namespace go when it leaves the mesh, do not come while it is outside, and come back with it', async () => {
-  const { discovered, told, kept, lists, emitOf, stop } = await given();
+it('objects of a namespace are removed when it leaves the mesh, ignored while it is outside, and read again when it returns', async () => {
+  const { discovered, reported, kept, lists, emitOf, stop } = await given();
   expect(kept()).toEqual(['bank/web', 'mallory/web', 'mallory/api']);
   discovered.select(members);
-  expect([kept(), told]).toEqual([['bank/web'], ['delete mallory/web', 'delete mallory/api']]);
+  expect([kept(), reported]).toEqual([['bank/web'], ['delete mallory/web', 'delete mallory/api']]);
   emitOf(services)({ type: 'ADDED', object: object('late', 'mallory', undefined, '3') });
   emitOf(services)({ type: 'MODIFIED', object: object('web', 'bank', undefined, '4') });
   await settle();
   expect(kept()).toEqual(['bank/web']);
-  told.splice(0);
+  reported.splice(0);
   emitOf(namespaces)({ type: 'MODIFIED', object: object('mallory', undefined, { mesh: 'yes' }, '5') });
-  await expect.poll(() => told).toEqual(['add mallory/web', 'add mallory/api']);
+  await expect.poll(() => reported).toEqual(['add mallory/web', 'add mallory/api']);
   expect(kept()).toEqual(['bank/web', 'mallory/web', 'mallory/api']);
   expect(lists).toEqual(['mallory', 'mallory', 'mallory']);
   stop();
 });
 
-it('without selectors every namespace takes part', async () => {
+it('without selectors every namespace is a member', async () => {
   const { discovered, kept, lists, stop } = await given();
   discovered.select([]);
   expect([kept().length, lists]).toEqual([3, []]);

@@ -1,6 +1,6 @@
 /**
- * Namespaces that take no part in the mesh (`discoverySelectors`): of their services, endpoints and pods nothing is made, so nothing of them is kept
- * in memory. Until the mesh configuration and a namespace's labels are known, it takes part.
+ * Namespaces outside the mesh (`discoverySelectors`). Their services, endpoints and pods are not used, so they are not kept in memory. A namespace
+ * counts as a member until the mesh configuration and its labels are known.
  */
 import type { KindName } from '../../../model/kinds/index.ts';
 import type { LabelSelector } from '../../../model/kinds/label-selector.ts';
@@ -9,8 +9,8 @@ import { resourceOf } from '../api-resource.ts';
 import type { InformerEffects } from '../api-server.effects.ts';
 import type { ObjectKey } from '../store/object-store.ts';
 
-/** Kinds of which a registry makes nothing in such a namespace (`src/model/services/kubernetes/kubernetes-services.ts`). */
-const kindsOfMembers: readonly KindName[] = ['Service', 'EndpointSlice', 'Pod'];
+/** Kinds that the registry ignores in such a namespace (`src/model/services/kubernetes/kubernetes-services.ts`). */
+const memberKinds: readonly KindName[] = ['Service', 'EndpointSlice', 'Pod'];
 const namespaces = resourceOf('Namespace');
 
 type FollowedObjects = Pick<InformerEffects, 'addReader' | 'storeOf' | 'refill' | 'drop'>;
@@ -24,40 +24,40 @@ export class DiscoveredNamespaces {
     this.#informers = informers;
   }
 
-  /** Follows the labels of namespaces. Call it before informers are started. */
+  /** Follows the labels of namespaces. Call it before the informers start. */
   follow(): void {
     this.#informers().addReader(namespaces, (changes) => {
       for (const { event, key } of changes) {
-        // Nothing is in one that is gone.
+        // A deleted namespace has no objects.
         if (event === 'delete') this.#undiscovered.delete(key.slice(1));
-        else this.#look(key.slice(1));
+        else this.#update(key.slice(1));
       }
     });
   }
 
-  /** Whether objects of the kind are kept only of namespaces that take part. */
-  decides(kind: KindName): boolean {
-    return kindsOfMembers.includes(kind);
+  /** Reports whether objects of the kind are kept only in member namespaces. */
+  isMemberKind(kind: KindName): boolean {
+    return memberKinds.includes(kind);
   }
 
-  /** Whether an informer of such a kind keeps an object. */
+  /** Reports whether an informer of such a kind keeps an object. */
   readonly keeps = (key: ObjectKey): boolean => !this.#undiscovered.has(key.slice(0, key.indexOf('/')));
 
-  /** @param selectors of the mesh configuration: the same list as long as it is the same configuration */
+  /** @param selectors of the mesh configuration; the same list while the configuration is unchanged */
   select(selectors: readonly LabelSelector[]): void {
     if (selectors === this.#selectors) return;
     this.#selectors = selectors;
-    for (const [key] of this.#informers().storeOf(namespaces).entries()) this.#look(key.slice(1));
+    for (const [key] of this.#informers().storeOf(namespaces).entries()) this.#update(key.slice(1));
   }
 
-  #look(namespace: string): void {
+  #update(namespace: string): void {
     const informers = this.#informers();
     const labels = informers.storeOf(namespaces).get(`/${namespace}`)?.metadata.labels;
     const isMember = isDiscovered(namespace, labels, this.#selectors);
     if (isMember === !this.#undiscovered.has(namespace)) return;
     if (isMember) this.#undiscovered.delete(namespace);
     else this.#undiscovered.add(namespace);
-    for (const kind of kindsOfMembers) {
+    for (const kind of memberKinds) {
       if (isMember) informers.refill(resourceOf(kind), namespace);
       else informers.drop(resourceOf(kind), namespace);
     }

@@ -1,4 +1,4 @@
-/** Issue 33, item 10: of Secrets and ConfigMaps only those that something refers to are read. */
+/** Issue 33, item 10: only Secrets and ConfigMaps with a reference are read. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ApiError } from '../api-failure.ts';
 import type { StoreReader } from '../api-server.effects.ts';
@@ -21,11 +21,11 @@ const secret = (
   metadata: { name, namespace, uid: `uid-${namespace}-${name}`, resourceVersion: version },
 });
 
-/** A cluster with these Secrets, whose reads the test answers by hand if it says so. */
+/** A cluster with these Secrets. With `held` the test completes each read. */
 function given({ held = false } = {}) {
   const objects = new Map<string, KubernetesObject>();
   const reads: string[] = [];
-  const waiting: { readonly key: string; readonly answer: () => void }[] = [];
+  const waiting: { readonly key: string; readonly complete: () => void }[] = [];
   let failure: ApiError | undefined;
   const server: Pick<ApiServer, 'list'> = {
     async list(_, { namespace, fieldSelector = '' }, __, onItem) {
@@ -33,7 +33,7 @@ function given({ held = false } = {}) {
       reads.push(key);
       if (failure !== undefined) throw failure;
       const object = objects.get(key);
-      if (held) await new Promise<void>((resolve) => void waiting.push({ key, answer: resolve }));
+      if (held) await new Promise<void>((resolve) => void waiting.push({ key, complete: resolve }));
       if (object !== undefined) onItem?.(object);
       return { items: [], resourceVersion: '9' };
     },
@@ -54,11 +54,11 @@ function given({ held = false } = {}) {
     refused: (kind, key, reason) => void refused.push(`${kind} ${key} ${reason}`),
   });
   referenced.follow(['Secret']);
-  const told: string[] = [];
+  const reported: string[] = [];
   referenced.addReader('Secret', (changes) => {
-    for (const { event, key } of changes) told.push(`${event} ${key}`);
+    for (const { event, key } of changes) reported.push(`${event} ${key}`);
   });
-  /** The API server has it, and the informer sees its event. */
+  /** The API server has it, and the informer receives its event. */
   const event = (type: 'ADDED' | 'MODIFIED' | 'DELETED', object: KubernetesObject): void => {
     const { namespace, name } = object.metadata;
     if (type === 'DELETED') objects.delete(`${namespace}/${name}`);
@@ -67,7 +67,7 @@ function given({ held = false } = {}) {
     for (const reader of informed) void reader(store.apply({ type, object: { metadata } }));
   };
   return {
-    ...{ objects, reads, waiting, refused, store, referenced, told, event },
+    ...{ objects, reads, waiting, refused, store, referenced, reported, event },
     fail: (error: ApiError | undefined) => {
       failure = error;
     },
@@ -83,9 +83,9 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 const settle = () => vi.advanceTimersByTimeAsync(0);
 
-describe('an object that something refers to', () => {
-  it('is read by its name, and read again when it changes; others are neither read nor kept', async () => {
-    const { event, refer, referenced, reads, told, store } = given();
+describe('a referenced object', () => {
+  it('is read by name, and again when it changes; others are neither read nor kept', async () => {
+    const { event, refer, referenced, reads, reported, store } = given();
     for (const name of ['web', 'other']) event('ADDED', secret(name));
     expect([reads, store.size]).toEqual([[], 0]);
     refer('Gateway', 'web');
@@ -96,19 +96,19 @@ describe('an object that something refers to', () => {
     expect(referenced.get('Secret', 'bank/web')?.metadata.resourceVersion).toBe('3');
     expect(referenced.get('Secret', 'bank/other')).toBeUndefined();
     expect(reads).toEqual(['bank/web', 'bank/web']);
-    expect(told).toEqual(['add bank/web', 'update bank/web']);
+    expect(reported).toEqual(['add bank/web', 'update bank/web']);
     expect([...store.entries()].map(([key]) => key)).toEqual(['bank/web']);
   });
 
-  it('that is created or deleted later comes and goes', async () => {
-    const { event, refer, referenced, told } = given();
+  it('that is created or deleted later is added and removed', async () => {
+    const { event, refer, referenced, reported } = given();
     refer('Gateway', 'web');
     await referenced.attempted();
     event('ADDED', secret('web'));
     await settle();
     event('DELETED', secret('web', '2'));
     await settle();
-    expect(told).toEqual(['add bank/web', 'delete bank/web']);
+    expect(reported).toEqual(['add bank/web', 'delete bank/web']);
     expect(referenced.get('Secret', 'bank/web')).toBeUndefined();
   });
 
@@ -118,39 +118,39 @@ describe('an object that something refers to', () => {
     refer('Gateway', 'web');
     await settle();
     event('DELETED', secret('web', '2'));
-    waiting.shift()!.answer();
+    waiting.shift()!.complete();
     await settle();
-    waiting.shift()!.answer();
+    waiting.shift()!.complete();
     await settle();
     expect(referenced.get('Secret', 'bank/web')).toBeUndefined();
   });
 
-  it('that was deleted while nobody watched is missed in the next set', async () => {
-    const { objects, refer, referenced, store, told } = given();
+  it('that was deleted while the watch was down is removed with the next set', async () => {
+    const { objects, refer, referenced, store, reported } = given();
     objects.set('bank/web', secret('web'));
     refer('Gateway', 'web');
     await referenced.attempted();
     store.beginSet();
     expect(store.replace()).toMatchObject([{ event: 'delete', key: 'bank/web' }]);
-    expect(told).toEqual(['add bank/web']);
+    expect(reported).toEqual(['add bank/web']);
   });
 
-  it('is forgotten with the last reference', async () => {
-    const { event, refer, referenced, told, reads } = given();
+  it('is dropped with the last reference', async () => {
+    const { event, refer, referenced, reported, reads } = given();
     event('ADDED', secret('web'));
     refer('one', 'web');
     refer('two', 'web');
     await referenced.attempted();
     refer('one');
-    expect(told).toEqual(['add bank/web']);
+    expect(reported).toEqual(['add bank/web']);
     refer('two');
-    expect(told).toEqual(['add bank/web', 'delete bank/web']);
+    expect(reported).toEqual(['add bank/web', 'delete bank/web']);
     event('MODIFIED', secret('web', '2'));
     await settle();
     expect(reads).toEqual(['bank/web']);
   });
 
-  it('that cannot be read keeps its last state, and is read again after a delay', async () => {
+  it('that cannot be read keeps its last state and is retried after a delay', async () => {
     const { event, refer, referenced, fail } = given();
     event('ADDED', secret('web'));
     refer('one', 'web');
@@ -164,14 +164,14 @@ describe('an object that something refers to', () => {
     expect(referenced.get('Secret', 'bank/web')?.metadata.resourceVersion).toBe('2');
   });
 
-  it('counts as attempted when it cannot be read, so that a start does not wait for ever', async () => {
+  it('counts as attempted if it cannot be read, so that the start does not wait forever', async () => {
     const { refer, referenced, fail } = given();
     fail(new ApiError({ kind: 'timeout', message: 'no answer' }));
     refer('one', 'web');
     await expect(referenced.attempted()).resolves.toBeUndefined();
   });
 
-  it('is known to be absent only if the API server said so, whatever failed before', async () => {
+  it('is known to be absent only if the API server reported that, whatever failed before', async () => {
     const { event, refer, referenced, fail } = given();
     const reading = (name: string) => referenced.readingOf({ kind: 'Secret', namespace: 'bank', name });
     expect(reading('web')).toBe('unread');
@@ -190,7 +190,7 @@ describe('an object that something refers to', () => {
     expect(reading('web')).toBe('unread');
   });
 
-  it('is requested by a name that an object may have, and by no other', async () => {
+  it('is requested only by a valid object name', async () => {
     const { refer, reads, referenced } = given();
     refer('one', 'web,metadata.name!=web', 'A b', '../x', 'web');
     await referenced.attempted();
@@ -198,8 +198,8 @@ describe('an object that something refers to', () => {
   });
 });
 
-describe('limits', () => {
-  it('an object above its limit is refused: only its name is kept, and the reason says the limit', async () => {
+describe('limits of referenced objects', () => {
+  it('reject an object above its size: only its name is kept, and the reason contains the limit', async () => {
     const { event, refer, referenced, refused } = given();
     event('ADDED', secret('web', '1', { 'ca.crt': 'x'.repeat(maxReferencedObjectBytes) }));
     refer('one', 'web');
@@ -210,7 +210,7 @@ describe('limits', () => {
     expect(refused).toEqual([expect.stringContaining('Secret bank/web is too large')]);
   });
 
-  it('the objects of one namespace have a limit together, and another namespace has its own', async () => {
+  it('apply to all objects of a namespace together, and to each namespace separately', async () => {
     const { event, refer, referenced } = given();
     const data = { 'ca.crt': 'x'.repeat(maxReferencedObjectBytes - 1_000) };
     const names = Array.from(
@@ -227,7 +227,7 @@ describe('limits', () => {
     expect(referenced.get('Secret', 'shop/web')?.data).toEqual(data);
   });
 
-  it('a namespace with thousands of references delays no other one, and those above the limit are refused', async () => {
+  it('apply to thousands of references of one namespace, which delay no other namespace', async () => {
     const { refer, referenced, reads, waiting, refused, objects } = given({ held: true });
     objects.set('shop/web', secret('web', '1', {}, 'shop'));
     refer('many', ...Array.from({ length: maxReferencesOfNamespace + 5 }, (_, at) => `s${at}`));
@@ -235,7 +235,7 @@ describe('limits', () => {
     await settle();
     expect(reads).toContain('shop/web');
     expect(reads.length).toBeLessThanOrEqual(8);
-    waiting.find(({ key }) => key === 'shop/web')!.answer();
+    waiting.find(({ key }) => key === 'shop/web')!.complete();
     await settle();
     expect(referenced.get('Secret', 'shop/web')).toBeDefined();
     expect(refused).toHaveLength(5);

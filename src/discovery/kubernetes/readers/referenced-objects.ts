@@ -1,9 +1,8 @@
 /**
- * Secrets and ConfigMaps that something refers to (issue 33, item 10). Of all others of the cluster no data are read: informers follow both kinds
- * as metadata, and an object that a reference names is read by its name, again whenever it changes. So no tenant can fill the memory with data
- * that nothing uses.
+ * Secrets and ConfigMaps that have a reference (issue 33, item 10). The data of all others is not read: informers follow both kinds as metadata, and
+ * a referenced object is read by its name, again whenever it changes. So no tenant can fill the memory with unused data.
  *
- * A failed read keeps what is known, and is repeated after a delay (`machines/discovery/retry-delay.ts`).
+ * A failed read keeps the last state and is retried after a delay (`machines/discovery/retry-delay.ts`).
  */
 import { failedOnceMore, retryDelayMs } from '../../../../machines/discovery/retry-delay.ts';
 import { isNamespace, isObjectName } from '../../../model/fields/names.ts';
@@ -21,36 +20,36 @@ export interface ObjectReference {
   readonly name: string;
 }
 
-/** What is known of an object. `refused`: it exceeds a limit; `unread`: it is not referred to, or no read has succeeded yet. */
+/** State of an object. `refused`: it exceeds a limit; `unread`: it has no reference, or no read has succeeded yet. */
 export type ObjectReading = 'present' | 'absent' | 'refused' | 'unread';
 
-/** Who refers: an object by its key, a connected proxy by itself. */
+/** Owner of references: an object by its key, or a connected proxy. */
 export type Referrer = string | object;
 
-/** Twice the certificates of all public authorities (220 KB). */
+/** Twice the size of all public certificate authorities (220 KB). */
 export const maxReferencedObjectBytes = 512 * 1024;
-/** Of one namespace, in memory. */
+/** Limit of one namespace, in memory. */
 export const maxReferencedNamespaceBytes = 16 * 1024 * 1024;
-/** Objects of one namespace that references name, whether or not they exist: each is read once. */
+/** Limit of referenced objects of one namespace, whether or not they exist, because each is read once. */
 export const maxReferencesOfNamespace = 2_000;
-/** Reads at once; of one namespace, so that one with thousands of references leaves room for others. */
+/** Concurrent reads. The limit of one namespace keeps some for others. */
 const maxReads = 8;
 const maxReadsOfNamespace = 4;
 
 export interface ReferencedObjectsOptions {
   readonly server: Pick<ApiServer, 'list'>;
-  /** Follows both kinds, as {@link ReferencedObjects.keeps} says. */
+  /** Informers of both kinds, filtered by {@link ReferencedObjects.keeps}. */
   readonly informers: () => Pick<InformerEffects, 'addReader' | 'firstSet' | 'storeOf'>;
-  /** A reader has thrown. */
+  /** Called when a reader throws. */
   readonly fault: (error: unknown) => void;
-  /** A reference is not followed, or an object is not kept: a limit is exceeded. */
+  /** Called when a reference is not followed or an object is not kept because of a limit. */
   readonly refused: (kind: ReferencedKind, key: ObjectKey, reason: string) => void;
 }
 
 /** `Secret bank/web`. */
 type ReferenceKey = string;
 
-interface Known {
+interface StoredObject {
   readonly object: KubernetesObject;
   readonly bytes: number;
 }
@@ -58,21 +57,21 @@ interface Known {
 export class ReferencedObjects {
   readonly #options: ReferencedObjectsOptions;
   readonly #ofReferrer = new Map<Referrer, ReadonlySet<ReferenceKey>>();
-  /** How many refer to an object. */
+  /** Number of references to an object. */
   readonly #references = new Map<ReferenceKey, number>();
   readonly #referencesOfNamespace = new Map<string, number>();
-  readonly #known = new Map<ReferenceKey, Known>();
+  readonly #known = new Map<ReferenceKey, StoredObject>();
   readonly #bytesOfNamespace = new Map<string, number>();
   readonly #readers = new Map<ReferencedKind, StoreReader[]>();
-  /** To be read, by namespace; those of the first namespace come next. */
-  readonly #due = new Map<string, Set<ReferenceKey>>();
-  /** Being read; true: it has changed since, and is read again. */
+  /** Objects to read, by namespace; the first namespace is next. */
+  readonly #pending = new Map<string, Set<ReferenceKey>>();
+  /** Objects being read; `true` if it changed since and must be read again. */
   readonly #reading = new Map<ReferenceKey, boolean>();
-  /** Never read yet, not even in vain. */
+  /** Objects without any completed read, successful or not. */
   readonly #unattempted = new Set<ReferenceKey>();
   #attempted: PromiseWithResolvers<void> | undefined;
-  readonly #failed = new Set<ReferenceKey>();
-  /** Of which the last read failed. */
+  readonly #toRetry = new Set<ReferenceKey>();
+  /** Objects whose last read failed. */
   readonly #unreadable = new Set<ReferenceKey>();
   #failures = 0;
   #retry: NodeJS.Timeout | undefined;
@@ -82,7 +81,7 @@ export class ReferencedObjects {
     this.#options = options;
   }
 
-  /** Reads whatever informers see change. Call it before they are started. */
+  /** Reads the objects that informers report as changed. Call it before they start. */
   follow(kinds: readonly ReferencedKind[]): void {
     for (const kind of kinds) {
       this.#options.informers().addReader(resourceOf(kind), (changes) => {
@@ -91,7 +90,7 @@ export class ReferencedObjects {
     }
   }
 
-  /** Whether an informer of the kind needs to follow the object. */
+  /** Reports whether an informer of the kind must follow the object. */
   keeps(kind: ReferencedKind, key: ObjectKey): boolean {
     return this.#references.has(`${kind} ${key}`);
   }
@@ -112,25 +111,25 @@ export class ReferencedObjects {
     this.#readers.set(kind, [...(this.#readers.get(kind) ?? []), reader]);
   }
 
-  /** @param references all of them, in the place of those that it had */
+  /** @param references all of them; replaces the earlier ones */
   refer(referrer: Referrer, references: readonly ObjectReference[]): void {
-    const before = this.#ofReferrer.get(referrer);
-    if (before === undefined && references.length === 0) return;
+    const previous = this.#ofReferrer.get(referrer);
+    if (previous === undefined && references.length === 0) return;
     const keys = new Set<ReferenceKey>();
     for (const { kind, namespace, name } of references) {
-      // What no object can be called must not become part of a request.
+      // An invalid name must not become part of a request.
       if (!isNamespace(namespace) || !isObjectName(name)) continue;
       const key = `${kind} ${namespace}/${name}`;
       if (keys.has(key) || !this.#add(key, kind, namespace)) continue;
       keys.add(key);
     }
-    // After the new ones, so that what both name is kept.
-    for (const key of before ?? []) this.#remove(key);
+    // Removed after adding, so that objects with both references are kept.
+    for (const key of previous ?? []) this.#remove(key);
     if (keys.size > 0) this.#ofReferrer.set(referrer, keys);
     else this.#ofReferrer.delete(referrer);
   }
 
-  /** Settles when each object that is referred to now was read, or could not be; after the limit in any case. */
+  /** Settles when a read of every referenced object has completed or failed, or after the limit. */
   async attempted(limitMs?: number): Promise<void> {
     if (this.#unattempted.size === 0) return;
     this.#attempted ??= Promise.withResolvers();
@@ -142,7 +141,7 @@ export class ReferencedObjects {
     clearTimeout(timer);
   }
 
-  /** Nothing is read any more. */
+  /** Stops all reads. */
   close(): void {
     this.#closed.abort();
     clearTimeout(this.#retry);
@@ -174,10 +173,10 @@ export class ReferencedObjects {
     const namespace = namespaceOf(key);
     this.#references.delete(key);
     subtract(this.#referencesOfNamespace, namespace, 1);
-    this.#failed.delete(key);
+    this.#toRetry.delete(key);
     this.#unreadable.delete(key);
-    this.#attempt(key);
-    this.#adopt(key, undefined);
+    this.#markAttempted(key);
+    this.#setObject(key, undefined);
   }
 
   #readSoon(key: ReferenceKey): void {
@@ -187,21 +186,21 @@ export class ReferencedObjects {
       return;
     }
     const namespace = namespaceOf(key);
-    const due = this.#due.get(namespace) ?? new Set();
-    this.#due.set(namespace, due.add(key));
+    const pending = this.#pending.get(namespace) ?? new Set();
+    this.#pending.set(namespace, pending.add(key));
     this.#readNext();
   }
 
   #readNext(): void {
     while (this.#reading.size < maxReads) {
-      const namespace = [...this.#due.keys()].find((one) => this.#readsOf(one) < maxReadsOfNamespace);
+      const namespace = [...this.#pending.keys()].find((one) => this.#readsOf(one) < maxReadsOfNamespace);
       if (namespace === undefined) return;
-      const due = this.#due.get(namespace)!;
+      const due = this.#pending.get(namespace)!;
       const [key] = due as Iterable<ReferenceKey> as [ReferenceKey];
       due.delete(key);
-      // Namespaces take turns.
-      this.#due.delete(namespace);
-      if (due.size > 0) this.#due.set(namespace, due);
+      // Takes namespaces in turn.
+      this.#pending.delete(namespace);
+      if (due.size > 0) this.#pending.set(namespace, due);
       if (this.#references.has(key)) void this.#read(key);
     }
   }
@@ -218,18 +217,18 @@ export class ReferencedObjects {
       const object = await this.#request(key);
       this.#failures = 0;
       this.#unreadable.delete(key);
-      if (this.#references.has(key)) this.#adopt(key, object);
+      if (this.#references.has(key)) this.#setObject(key, object);
     } catch {
-      // Why, informers say: they ask the same server.
+      // Not logged: the informers of the same server report the failure.
       if (this.#references.has(key)) {
-        this.#failed.add(key);
+        this.#toRetry.add(key);
         this.#unreadable.add(key);
       }
       this.#retryLater();
     }
     const hasChanged = this.#reading.get(key);
     this.#reading.delete(key);
-    this.#attempt(key);
+    this.#markAttempted(key);
     if (hasChanged) this.#readSoon(key);
     this.#readNext();
   }
@@ -249,40 +248,40 @@ export class ReferencedObjects {
     this.#failures = failedOnceMore(this.#failures);
     this.#retry = setTimeout(() => {
       this.#retry = undefined;
-      const keys = [...this.#failed];
-      this.#failed.clear();
+      const keys = [...this.#toRetry];
+      this.#toRetry.clear();
       for (const key of keys) this.#readSoon(key);
     }, retryDelayMs(this.#failures));
     this.#retry.unref();
   }
 
-  #attempt(key: ReferenceKey): void {
+  #markAttempted(key: ReferenceKey): void {
     this.#unattempted.delete(key);
     if (this.#unattempted.size > 0) return;
     this.#attempted?.resolve();
     this.#attempted = undefined;
   }
 
-  /** @param object undefined: there is none, or nothing refers to it */
-  #adopt(key: ReferenceKey, object: KubernetesObject | undefined): void {
+  /** @param object `undefined` if it does not exist or has no reference */
+  #setObject(key: ReferenceKey, object: KubernetesObject | undefined): void {
     const { kind, namespace, name } = partsOf(key);
-    const before = this.#known.get(key);
-    subtract(this.#bytesOfNamespace, namespace, before?.bytes ?? 0);
+    const previous = this.#known.get(key);
+    subtract(this.#bytesOfNamespace, namespace, previous?.bytes ?? 0);
     const objectKey = `${namespace}/${name}`;
     if (object === undefined) {
       this.#known.delete(key);
-      if (before) this.#tell(kind, { event: 'delete', key: objectKey, previous: before.object });
+      if (previous) this.#notifyReaders(kind, { event: 'delete', key: objectKey, previous: previous.object });
       return;
     }
     const kept = this.#limited(kind, namespace, object);
     const bytes = heapBytesOf(kept);
     this.#bytesOfNamespace.set(namespace, (this.#bytesOfNamespace.get(namespace) ?? 0) + bytes);
     this.#known.set(key, { object: kept, bytes });
-    // Its deletion while nobody watches is seen in the next set.
-    this.#options.informers().storeOf(resourceOf(kind)).note(object);
-    if (before === undefined) this.#tell(kind, { event: 'add', key: objectKey, object: kept });
-    else if (before.object.metadata.resourceVersion !== kept.metadata.resourceVersion)
-      this.#tell(kind, { event: 'update', key: objectKey, object: kept, previous: before.object });
+    // Lets the next full set detect a deletion that the watch missed.
+    this.#options.informers().storeOf(resourceOf(kind)).recordKnown(object);
+    if (previous === undefined) this.#notifyReaders(kind, { event: 'add', key: objectKey, object: kept });
+    else if (previous.object.metadata.resourceVersion !== kept.metadata.resourceVersion)
+      this.#notifyReaders(kind, { event: 'update', key: objectKey, object: kept, previous: previous.object });
   }
 
   #limited(kind: ReferencedKind, namespace: string, object: KubernetesObject): KubernetesObject {
@@ -299,7 +298,7 @@ export class ReferencedObjects {
     return refusedObject(object, reason);
   }
 
-  #tell(kind: ReferencedKind, change: ObjectChange): void {
+  #notifyReaders(kind: ReferencedKind, change: ObjectChange): void {
     for (const reader of this.#readers.get(kind) ?? []) {
       try {
         void Promise.resolve(reader([change])).catch(this.#options.fault);

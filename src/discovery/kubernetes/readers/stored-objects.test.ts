@@ -8,7 +8,7 @@ import { nameOf, type StoreReader } from '../api-server.effects.ts';
 import type { KubernetesObject } from '../api-server.ts';
 import { SharesOfKinds } from '../store/namespace-shares.ts';
 import { ObjectStore } from '../store/object-store.ts';
-import type { RefusedObject } from './cluster-source.ts';
+import type { RejectedObject } from './cluster-source.ts';
 import { readingIntervalMs, StoredObjects } from './stored-objects.ts';
 
 beforeEach(() => void vi.useFakeTimers());
@@ -16,14 +16,14 @@ afterEach(() => void vi.useRealTimers());
 
 const kinds: readonly KindName[] = ['EndpointSlice', 'Pod', 'Node'];
 
-/** A registry of stored objects, whose informers are told of objects by hand. */
+/** A registry of stored objects whose informers receive objects from the test. */
 class Given {
-  readonly refused: RefusedObject[] = [];
-  /** What a registry holds. */
+  readonly refused: RejectedObject[] = [];
+  /** Objects of the registry. */
   readonly held = new Map<string, Config>();
   changed = 0;
-  /** How often an object of a store was read. */
-  looks = 0;
+  /** Number of reads of single store objects. */
+  readCount = 0;
   readonly objects: StoredObjects;
   readonly #stores = new Map<string, ObjectStore>();
   readonly #readers = new Map<string, StoreReader[]>();
@@ -34,7 +34,7 @@ class Given {
       const store = new ObjectStore({ shares: shares.of(kind) });
       const get = store.get.bind(store);
       store.get = (key) => {
-        this.looks++;
+        this.readCount++;
         return get(key);
       };
       this.#stores.set(nameOf(resourceOf(kind)), store);
@@ -51,10 +51,10 @@ class Given {
       maxReadMs,
     });
     this.objects.onChanged(() => this.changed++);
-    this.objects.onRefused((one) => this.refused.push(one));
+    this.objects.onRejected((one) => this.refused.push(one));
   }
 
-  tell(kind: KindName, object: KubernetesObject, type: 'ADDED' | 'DELETED' = 'ADDED'): void {
+  emit(kind: KindName, object: KubernetesObject, type: 'ADDED' | 'DELETED' = 'ADDED'): void {
     const resource = resourceOf(kind);
     const whole = { apiVersion: kind === 'EndpointSlice' ? 'discovery.k8s.io/v1' : 'v1', kind, ...object };
     const changes = this.#stores.get(nameOf(resource))!.apply({ type, object: whole });
@@ -91,27 +91,27 @@ const addressesOf = (config: Config | undefined): unknown =>
 
 it('reads the one object that changed of a thousand, and reports a change once until it is read', () => {
   const given = new Given();
-  for (let index = 0; index < 1_000; index++) given.tell('EndpointSlice', slice(`s${index}`, '1', '10.0.0.1'));
+  for (let index = 0; index < 1_000; index++) given.emit('EndpointSlice', slice(`s${index}`, '1', '10.0.0.1'));
   expect(given.changed).toBe(1);
   expect(given.read().changes).toHaveLength(1_000);
-  given.looks = 0;
+  given.readCount = 0;
   vi.advanceTimersByTime(readingIntervalMs);
-  given.tell('EndpointSlice', slice('s7', '2', '10.0.0.2'));
-  given.tell('EndpointSlice', slice('s7', '3', '10.0.0.3'));
+  given.emit('EndpointSlice', slice('s7', '2', '10.0.0.2'));
+  given.emit('EndpointSlice', slice('s7', '3', '10.0.0.3'));
   expect(given.changed).toBe(2);
   const { changes, problems } = given.read();
   expect(changes.map(({ key, current }) => [key, addressesOf(current)])).toEqual([
     ['EndpointSlice/shop/s7', ['10.0.0.3']],
   ]);
-  expect([problems, given.looks]).toEqual([[], 1]);
+  expect([problems, given.readCount]).toEqual([[], 1]);
   expect(given.read().changes).toEqual([]);
 });
 
 it('keeps the last valid version of an object, reports the error with its field, and reports when it is resolved', () => {
   const given = new Given();
-  given.tell('EndpointSlice', slice('web', '1', '10.0.0.1'));
+  given.emit('EndpointSlice', slice('web', '1', '10.0.0.1'));
   given.read();
-  given.tell('EndpointSlice', invalidSlice('web', '2'));
+  given.emit('EndpointSlice', invalidSlice('web', '2'));
   const { changes, problems } = given.read();
   expect(changes).toEqual([]);
   expect(problems).toMatchObject([
@@ -121,9 +121,9 @@ it('keeps the last valid version of an object, reports the error with its field,
   expect(given.refused.map(({ kind, key, errors }) => [kind, key, errors.length])).toEqual([
     ['EndpointSlice', 'shop/web', problems.length],
   ]);
-  // Registries that are made anew get the last valid version, too.
+  // Recreated registries get the last valid version, too.
   expect(atOnce(given.objects.all()).map(addressesOf)).toEqual([['10.0.0.1']]);
-  given.tell('EndpointSlice', slice('web', '3', '10.0.0.3'));
+  given.emit('EndpointSlice', slice('web', '3', '10.0.0.3'));
   expect(given.read()).toMatchObject({ recovered: ['k8s://services: EndpointSlice shop/web'], problems: [] });
   expect(given.refused.at(-1)).toMatchObject({ key: 'shop/web', errors: [] });
   expect(addressesOf(given.held.get('EndpointSlice/shop/web'))).toEqual(['10.0.0.3']);
@@ -131,41 +131,41 @@ it('keeps the last valid version of an object, reports the error with its field,
 
 it('hands over no object that never was valid, and deletes one that was', () => {
   const given = new Given();
-  given.tell('EndpointSlice', invalidSlice('never', '1'));
-  given.tell('EndpointSlice', slice('once', '1', '10.0.0.1'));
+  given.emit('EndpointSlice', invalidSlice('never', '1'));
+  given.emit('EndpointSlice', slice('once', '1', '10.0.0.1'));
   given.read();
-  given.tell('EndpointSlice', invalidSlice('once', '2'));
+  given.emit('EndpointSlice', invalidSlice('once', '2'));
   given.read();
   expect([...given.held.keys()]).toEqual(['EndpointSlice/shop/once']);
   expect(given.objects.get('EndpointSlice/shop/never')).toBeUndefined();
-  given.tell('EndpointSlice', invalidSlice('once', '2'), 'DELETED');
+  given.emit('EndpointSlice', invalidSlice('once', '2'), 'DELETED');
   expect(given.read().changes).toEqual([{ key: 'EndpointSlice/shop/once', current: undefined }]);
   expect(atOnce(given.objects.all())).toEqual([]);
 });
 
-it('rejects a Pod with 100,000 labels, keeps its last version, and bounds what it reports', () => {
+it('rejects a Pod with 100,000 labels, keeps its last version, and limits the reported problems', () => {
   const given = new Given(undefined, 2_000_000);
   const pod = (version: string, labels: Record<string, string>): KubernetesObject => ({
     metadata: { ...metadata('web', version), labels },
     ...{ spec: { nodeName: 'n1' }, status: { phase: 'Running', podIP: '10.0.0.1' } },
   });
-  given.tell('Pod', pod('1', { app: 'web' }));
+  given.emit('Pod', pod('1', { app: 'web' }));
   given.read();
   const labels = Object.fromEntries(Array.from({ length: 100_000 }, (_, index) => [`l${index}`, 'x']));
-  given.tell('Pod', pod('2', labels));
+  given.emit('Pod', pod('2', labels));
   const { changes, problems } = given.read();
   expect([changes, problems.length]).toEqual([[], 1]);
   expect(problems[0]).toMatchObject({ object: 'Pod shop/web', code: 'LIMIT_EXCEEDED' });
   expect(given.held.get('Pod/shop/web')!.labels).toEqual({ app: 'web' });
 });
 
-it('reads namespaces in turn: a change is read beside many of another namespace, of which the rest is read next', () => {
+it('reads namespaces in turn: a change is read beside many changes of another namespace, the rest of which is read next', () => {
   const given = new Given(0);
   given.read();
   vi.advanceTimersByTime(readingIntervalMs);
   for (let index = 0; index < 50; index++)
-    given.tell('EndpointSlice', slice(`flood-${index}`, '1', '10.0.0.1', 'mallory'));
-  given.tell('EndpointSlice', slice('late', '1', '10.0.0.2', 'bank'));
+    given.emit('EndpointSlice', slice(`flood-${index}`, '1', '10.0.0.1', 'mallory'));
+  given.emit('EndpointSlice', slice('late', '1', '10.0.0.2', 'bank'));
   given.changed = 0;
   given.read();
   expect([...given.held.keys()].sort()).toEqual(['EndpointSlice/bank/late', 'EndpointSlice/mallory/flood-0']);
@@ -174,18 +174,18 @@ it('reads namespaces in turn: a change is read beside many of another namespace,
   expect([given.held.size, given.changed]).toEqual([51, 49]);
 });
 
-it('reads an object again that changes while a reading is under way', () => {
+it('reads an object again that changes during a reading', () => {
   const given = new Given();
-  given.tell('EndpointSlice', slice('one', '1', '10.0.0.1'));
-  given.tell('EndpointSlice', slice('two', '1', '10.0.0.1'));
+  given.emit('EndpointSlice', slice('one', '1', '10.0.0.1'));
+  given.emit('EndpointSlice', slice('two', '1', '10.0.0.1'));
   const reading = given.objects.reading(() => undefined);
   reading.next();
-  given.tell('EndpointSlice', slice('one', '2', '10.0.0.2'));
-  given.tell('EndpointSlice', slice('two', '2', '10.0.0.2'));
-  const before = given.changed;
+  given.emit('EndpointSlice', slice('one', '2', '10.0.0.2'));
+  given.emit('EndpointSlice', slice('two', '2', '10.0.0.2'));
+  const previous = given.changed;
   const first = atOnce(reading);
   expect(first.changes.map(({ current }) => addressesOf(current))).toEqual([['10.0.0.1'], ['10.0.0.2']]);
-  expect(given.changed).toBeGreaterThanOrEqual(before);
+  expect(given.changed).toBeGreaterThanOrEqual(previous);
   expect(given.changed).toBe(2);
   expect(given.read().changes.map(({ key, current }) => [key, addressesOf(current)])).toEqual([
     ['EndpointSlice/shop/one', ['10.0.0.2']],
@@ -194,17 +194,17 @@ it('reads an object again that changes while a reading is under way', () => {
 
 it('reports a change after a pause at once, and reads changes that follow each other together', () => {
   const given = new Given();
-  given.tell('EndpointSlice', slice('one', '1', '10.0.0.1'));
+  given.emit('EndpointSlice', slice('one', '1', '10.0.0.1'));
   given.read();
   vi.advanceTimersByTime(readingIntervalMs);
   given.changed = 0;
-  given.tell('EndpointSlice', slice('one', '2', '10.0.0.2'));
+  given.emit('EndpointSlice', slice('one', '2', '10.0.0.2'));
   expect(given.changed).toBe(1);
   given.read();
   let readings = 0;
-  // For 220 ms, so that changes are left after the last reading.
+  // Lasts 220 ms, so that changes remain after the last reading.
   for (let event = 0; event < 110; event++) {
-    given.tell('EndpointSlice', slice(`s${event % 7}`, `${event + 3}`, `10.0.1.${event}`));
+    given.emit('EndpointSlice', slice(`s${event % 7}`, `${event + 3}`, `10.0.1.${event}`));
     vi.advanceTimersByTime(2);
     if (given.changed > readings + 1) {
       readings++;
@@ -218,11 +218,11 @@ it('reports a change after a pause at once, and reads changes that follow each o
   expect(addressesOf(given.held.get('EndpointSlice/shop/s4'))).toEqual(['10.0.1.109']);
 });
 
-it('reports no change that a reading has read before its time came', () => {
+it('does not report a change that a reading has already included', () => {
   const given = new Given();
-  given.tell('EndpointSlice', slice('one', '1', '10.0.0.1'));
+  given.emit('EndpointSlice', slice('one', '1', '10.0.0.1'));
   given.read();
-  given.tell('EndpointSlice', slice('one', '2', '10.0.0.2'));
+  given.emit('EndpointSlice', slice('one', '2', '10.0.0.2'));
   expect(given.read().changes).toHaveLength(1);
   vi.advanceTimersByTime(10 * readingIntervalMs);
   expect(given.changed).toBe(1);

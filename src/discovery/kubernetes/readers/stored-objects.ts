@@ -1,6 +1,6 @@
 /**
- * Objects of a cluster for its registry: reads from the stores of the informers what changed since the last reading, and decodes it. It holds no
- * valid object: the registry does. The followed cluster and remote clusters have one each.
+ * Objects of a cluster for its registry: decodes what changed in the informers' stores since the last reading. Valid objects are kept by the
+ * registry, not here. The followed cluster and each remote cluster have one instance.
  */
 import type { ResourceName } from '../../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
@@ -11,31 +11,31 @@ import type { FollowedObjects, ObjectsReading } from '../../registry/followed-ob
 import { resourceOf } from '../api-resource.ts';
 import { type InformerEffects, nameOf } from '../api-server.effects.ts';
 import type { ObjectKey, ObjectStore } from '../store/object-store.ts';
-import type { RefusedObject } from './cluster-source.ts';
+import type { RejectedObject } from './cluster-source.ts';
 import { decodedObject } from './decoded-object.ts';
 import { defaultMaxReadMs, UnreadObjects } from './unread-objects.ts';
 
 /**
- * Between the beginnings of two readings, in milliseconds. A change after a pause is reported at once; changes that follow each other are read
- * together, because each reading leads to a push, whose cost hardly depends on how many objects have changed.
+ * Minimum interval between the starts of two readings, in milliseconds. A change after a pause is reported at once; frequent changes are read
+ * together, because each reading leads to a push, whose cost hardly depends on the number of changed objects.
  */
 export const readingIntervalMs = 50;
 
 export interface StoredObjectsOptions {
-  /** `k8s://services`: the place of problems. */
+  /** Place of problems, such as `k8s://services`. */
   readonly address: string;
   readonly informers: Pick<InformerEffects, 'addReader' | 'storeOf'>;
   readonly kinds: readonly KindName[];
-  /** Name of a kind among the informers; absent: that of its resource. */
+  /** Name of a kind among the informers; by default that of its resource. */
   readonly nameOf?: (kind: KindName) => ResourceName;
-  /** As {@link defaultMaxReadMs}; a test may end a reading at once. */
+  /** As {@link defaultMaxReadMs}; tests may set it to end a reading at once. */
   readonly maxReadMs?: number;
 }
 
 /** An object whose newest version has errors or warnings. */
 interface Problematic {
   readonly problems: readonly ConfigProblem[];
-  /** The last version without errors; `undefined`: there is none, or the newest one has only warnings. */
+  /** The last version without errors, or `undefined` if no such version exists or the newest one has only warnings. */
   readonly lastGood: Config | undefined;
 }
 
@@ -44,8 +44,8 @@ export class StoredObjects implements FollowedObjects {
   readonly #unread = new UnreadObjects();
   readonly #problematic = new Map<string, Problematic>();
   readonly #changedListeners: (() => void)[] = [];
-  readonly #refusedListeners: ((refused: RefusedObject) => void)[] = [];
-  /** Listeners were called since the last reading began, or will be by {@link #delayed}. */
+  readonly #rejectedListeners: ((rejected: RejectedObject) => void)[] = [];
+  /** Listeners were called since the last reading began, or {@link #delayed} will call them. */
   #isReported = false;
   #delayed: NodeJS.Timeout | undefined;
   #lastReadAt = Number.NEGATIVE_INFINITY;
@@ -67,13 +67,13 @@ export class StoredObjects implements FollowedObjects {
     this.#changedListeners.push(listener);
   }
 
-  /** Calls the listener with each object whose newest version has errors, when it was read, and with each that no longer has. */
-  onRefused(listener: (refused: RefusedObject) => void): void {
-    this.#refusedListeners.push(listener);
+  /** Calls the listener with each object whose newest version has errors, and with each that no longer has. */
+  onRejected(listener: (refused: RejectedObject) => void): void {
+    this.#rejectedListeners.push(listener);
   }
 
   get(key: string): Config | undefined {
-    const [kind, object] = split(key);
+    const [kind, object] = splitKey(key);
     if (!this.#options.kinds.includes(kind)) return undefined;
     const problematic = this.#problematic.get(key);
     if (problematic?.lastGood !== undefined) return problematic.lastGood;
@@ -82,9 +82,9 @@ export class StoredObjects implements FollowedObjects {
   }
 
   /**
-   * Reads what changed since the last reading: after the first one as much as {@link defaultMaxReadMs} admits, in turns between namespaces.
+   * Reads the changes since the last reading, in turn between namespaces. After the first reading, one takes at most {@link defaultMaxReadMs}.
    *
-   * @param held the version of an object that the registry holds: it stays if the newest one has errors
+   * @param held the version of an object in the registry, which is kept if the newest one has errors
    */
   *reading(held: (key: string) => Config | undefined): Steps<ObjectsReading> {
     this.#isReported = false;
@@ -110,7 +110,7 @@ export class StoredObjects implements FollowedObjects {
     return reading;
   }
 
-  /** All objects; of one with errors the last version without. */
+  /** All objects; an object with errors in its last version without. */
   *all(): Steps<readonly Config[]> {
     const found: Config[] = [];
     for (const kind of this.#options.kinds) {
@@ -130,23 +130,23 @@ export class StoredObjects implements FollowedObjects {
     { changes, problems, recovered }: MutableReading,
   ): void {
     const key = `${kind}/${object}`;
-    const before = this.#problematic.get(key);
+    const previous = this.#problematic.get(key);
     const stored = this.#storeOf(kind).get(object);
     const decoded = stored && decodedObject(this.#options.address, kind, stored);
     const found = decoded?.problems ?? [];
     const errors = found.filter(({ severity }) => severity === 'error');
     if (found.length === 0) this.#problematic.delete(key);
     else {
-      const lastGood = errors.length === 0 ? undefined : (before?.lastGood ?? held(key));
+      const lastGood = errors.length === 0 ? undefined : (previous?.lastGood ?? held(key));
       this.#problematic.set(key, { problems: found, lastGood });
     }
     problems.push(...found);
-    if (found.length === 0 && before !== undefined)
-      recovered.push(`${this.#options.address}: ${before.problems[0]!.object}`);
-    if (errors.length > 0 || before?.problems.some(({ severity }) => severity === 'error')) {
+    if (found.length === 0 && previous !== undefined)
+      recovered.push(`${this.#options.address}: ${previous.problems[0]!.object}`);
+    if (errors.length > 0 || previous?.problems.some(({ severity }) => severity === 'error')) {
       const { generation } = decoded ?? {};
       const refused = { kind, key: object, errors, ...(generation !== undefined && { generation }) };
-      for (const listener of this.#refusedListeners) listener(refused);
+      for (const listener of this.#rejectedListeners) listener(refused);
     }
     if (decoded === undefined || decoded.config !== undefined) changes.push({ key, current: decoded?.config });
   }
@@ -158,13 +158,13 @@ export class StoredObjects implements FollowedObjects {
 
   #report(): void {
     if (this.#isReported) return;
-    const restMs = this.#hasRead ? this.#lastReadAt + readingIntervalMs - performance.now() : 0;
-    if (restMs <= 0) {
+    const remainingMs = this.#hasRead ? this.#lastReadAt + readingIntervalMs - performance.now() : 0;
+    if (remainingMs <= 0) {
       this.#reportNow();
       return;
     }
     this.#isReported = true;
-    this.#delayed = setTimeout(() => this.#reportNow(), restMs).unref();
+    this.#delayed = setTimeout(() => this.#reportNow(), remainingMs).unref();
   }
 
   #reportNow(): void {
@@ -185,8 +185,8 @@ interface MutableReading extends ObjectsReading {
   readonly recovered: string[];
 }
 
-/** `Pod`, `shop/web-0` of `Pod/shop/web-0`; of a Node, `/node-1`. */
-function split(key: string): [KindName, ObjectKey] {
+/** Splits `Pod/shop/web-0` into `Pod` and `shop/web-0`. The key of a Node is `/node-1`. */
+function splitKey(key: string): [KindName, ObjectKey] {
   const end = key.indexOf('/');
   return [key.slice(0, end) as KindName, key.slice(end + 1)];
 }

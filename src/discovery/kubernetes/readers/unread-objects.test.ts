@@ -28,7 +28,7 @@ it('takes an object that has changed again in the next reading, not twice in one
   expect(unread.size).toBe(0);
 });
 
-it('tells objects of the same name apart by kind, and those of no namespace are one namespace', () => {
+it('distinguishes objects of the same name by kind, and treats cluster-scoped objects as one namespace', () => {
   const unread = given('/class', 'bank/web');
   unread.add('Service', 'bank/web');
   expect(keysOf(unread.takeRound())).toEqual(['/class', 'bank/web']);

@@ -1,29 +1,29 @@
-/** Objects that have changed and were not read since. Namespaces have their turns: one with many changes delays no other one. */
+/** Objects that changed since they were last read. Namespaces take turns, so that one with many changes delays no other. */
 import type { KindName } from '../../../model/kinds/index.ts';
 import type { ObjectKey } from '../store/object-store.ts';
 
 /**
- * Work of one reading, in milliseconds, after the first one. What is left is read next: objects of one namespace, however many change,
- * delay those of another one by about one reading.
+ * Maximum work of a reading after the first one, in milliseconds. The rest is read next: the changes of one namespace, however many, delay those of
+ * another by about one reading.
  */
 export const defaultMaxReadMs = 30;
 
 export type UnreadObject = readonly [kind: KindName, key: ObjectKey];
 
 export class UnreadObjects {
-  /** By namespace and `kind key`, in the order of the changes. */
+  /** By namespace and `kind key`, in order of changes. */
   readonly #namespaces = new Map<string, Map<string, UnreadObject>>();
   #size = 0;
-  /** What the present reading has taken, and which of it has changed again: one reading does not read an object twice. */
+  /** Objects that the current reading has taken, and those of them that changed again: one reading does not read an object twice. */
   readonly #taken = new Set<string>();
   #changedAgain: UnreadObject[] = [];
 
-  /** Objects that the present reading may take. */
+  /** Number of objects that the current reading may take. */
   get size(): number {
     return this.#size;
   }
 
-  /** An object that is there already keeps its place. */
+  /** An object that is already present keeps its position. */
   add(kind: KindName, key: ObjectKey): void {
     const id = `${kind} ${key}`;
     if (this.#taken.has(id)) {
@@ -52,7 +52,7 @@ export class UnreadObjects {
     }
   }
 
-  /** Objects that were taken may be taken again, if they have changed since. */
+  /** Objects taken by the reading may be taken again if they changed since. */
   endReading(): void {
     const again = this.#changedAgain;
     this.#taken.clear();
@@ -60,7 +60,6 @@ export class UnreadObjects {
     for (const [kind, key] of again) this.add(kind, key);
   }
 
-  /** Kinds of the objects. */
   *kinds(): Generator<KindName> {
     for (const objects of this.#namespaces.values()) for (const [kind] of objects.values()) yield kind;
   }

@@ -1,4 +1,4 @@
-/** The estimate of what a value takes, held against what the heap grows by. */
+/** Compares the estimated size of a value with the growth of the heap. */
 import { expect, it } from 'vitest';
 import { collectGarbage } from '../../../../test/harness/collect-garbage.ts';
 import { heapBytesOf } from './heap-size.ts';
@@ -12,14 +12,17 @@ const shapes: Record<string, (index: number) => unknown> = {
   'lists of texts': (index) => ({ list: Array.from({ length: 500 }, (_, at) => `10.${index}.0.${at}`) }),
 };
 
-it.each(Object.keys(shapes))('is no less than two thirds of it and no more than twice as much: %s', async (shape) => {
-  const texts = Array.from({ length: 300 }, (_, index) => Buffer.from(JSON.stringify(shapes[shape]!(index))));
-  await collectGarbage();
-  const before = process.memoryUsage().heapUsed;
-  const values = texts.map((text) => JSON.parse(text.toString('utf8')) as unknown);
-  await collectGarbage();
-  const grown = process.memoryUsage().heapUsed - before;
-  const estimated = values.reduce<number>((sum, value) => sum + heapBytesOf(value), 0);
-  expect(estimated / grown).toBeGreaterThan(0.66);
-  expect(estimated / grown).toBeLessThan(2);
-});
+it.each(Object.keys(shapes))(
+  'the estimated size is between two thirds and twice the heap growth: %s',
+  async (shape) => {
+    const texts = Array.from({ length: 300 }, (_, index) => Buffer.from(JSON.stringify(shapes[shape]!(index))));
+    await collectGarbage();
+    const previous = process.memoryUsage().heapUsed;
+    const values = texts.map((text) => JSON.parse(text.toString('utf8')) as unknown);
+    await collectGarbage();
+    const grown = process.memoryUsage().heapUsed - previous;
+    const estimated = values.reduce<number>((sum, value) => sum + heapBytesOf(value), 0);
+    expect(estimated / grown).toBeGreaterThan(0.66);
+    expect(estimated / grown).toBeLessThan(2);
+  },
+);

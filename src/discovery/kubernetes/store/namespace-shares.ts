@@ -1,24 +1,24 @@
 /**
- * How much of the heap the objects of one namespace may take (issue 33, item 10). Whoever may write in one namespace must not use up the
- * memory of the control plane: what exceeds the share is refused, and is reported.
+ * Limits the heap that the objects of one namespace take (issue 33, item 10), so that a tenant cannot exhaust the memory of the control plane.
+ * Objects beyond the limit are rejected and reported.
  */
 import { getHeapStatistics } from 'node:v8';
 import { standInBuilders } from '../../../model/kinds/closed.ts';
 
 /**
- * Of the heap's limit, for the objects of one namespace as informers keep them. What is made of an object (its decoded form, indexes,
- * resources of proxies) takes some times as much.
+ * Share of the heap limit for the objects of one namespace as kept by informers. The data derived from an object (decoded form, indexes, resources of
+ * proxies) takes several times as much.
  */
 const maxShareOfHeap = 1 / 16;
-/** Of refused objects of one kind and namespace, so many are named: each takes memory, too. Further ones are only counted. */
+/** Maximum number of rejected objects of one kind and namespace that are kept by name, because each takes memory. Further ones are only counted. */
 export const maxNamedRefusals = 100;
 
-/** Bytes that the objects of one namespace may take. */
+/** Maximum bytes of the objects of one namespace. */
 export function maxBytesOfNamespace(heapLimitBytes = getHeapStatistics().heap_size_limit): number {
   return Math.floor(heapLimitBytes * maxShareOfHeap);
 }
 
-/** Bytes that are taken, by namespace: of several kinds that share one limit. */
+/** Used bytes by namespace, for several kinds that share one limit. */
 export class NamespaceShares {
   readonly maxBytes: number;
   readonly #bytes = new Map<string, number>();
@@ -39,19 +39,19 @@ export class NamespaceShares {
 }
 
 /**
- * Kinds that restrict share a limit of their own, so that a namespace full of other objects never costs a restriction: whoever fills it with
- * pods would open it.
+ * Kinds that restrict access have a separate limit, so that other objects cannot cause the rejection of a restriction: a tenant could open access by
+ * filling the namespace with pods.
  */
 export class SharesOfKinds {
   readonly #restricting: NamespaceShares;
-  readonly #others: NamespaceShares;
+  readonly #general: NamespaceShares;
 
   constructor(maxBytes = maxBytesOfNamespace()) {
     this.#restricting = new NamespaceShares(maxBytes / 4);
-    this.#others = new NamespaceShares(maxBytes);
+    this.#general = new NamespaceShares(maxBytes);
   }
 
   of(kind: string): NamespaceShares {
-    return standInBuilders.has(kind) ? this.#restricting : this.#others;
+    return standInBuilders.has(kind) ? this.#restricting : this.#general;
   }
 }

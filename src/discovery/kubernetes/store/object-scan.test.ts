@@ -20,7 +20,7 @@ const objectOf = (fields: object) => ({
   ...fields,
 });
 
-/** In pieces, as they come from a server. */
+/** In chunks, as they arrive from a server. */
 function push(parser: JsonLines | ListItems, text: string, pieceBytes = 10_000): void {
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; at += pieceBytes) parser.push(bytes.subarray(at, at + pieceBytes));
@@ -39,8 +39,8 @@ function ofList(object: object): Record<string, unknown> {
   return items[1] as never;
 }
 
-describe('a large object', () => {
-  it('with more different names than the limit is not parsed: who it is, and why, is known', () => {
+describe('the scan of a large object', () => {
+  it('rejects one with too many different names, unparsed, and keeps its identity and the reason', () => {
     const object = objectOf({ spec: { environmentVariables: map(maxDistinctTexts + 10) } });
     const event = ofWatch(object, 'MODIFIED');
     expect(event).toMatchObject({ type: 'MODIFIED', object: { kind: 'ProxyConfig', metadata } });
@@ -52,7 +52,7 @@ describe('a large object', () => {
     }
   });
 
-  it('is rejected for short texts of lists, for names of labels, and for its lists and maps as well', () => {
+  it('counts short strings of lists, names of labels, and lists and maps as well', () => {
     const texts = Array.from({ length: maxDistinctTexts + 10 }, (_, i) => `n${i}`);
     const ofTexts = ofWatch(objectOf({ spec: { exportTo: texts } })).object;
     expect(excessOf(ofTexts)).toContain('short strings');
@@ -64,7 +64,7 @@ describe('a large object', () => {
     expect(excessOf(ofList(objectOf({ spec: { lists } })))).toContain('lists and maps');
   });
 
-  it('is counted though one of the multipliers that are drawn takes 22 names for others', () => {
+  it('rejects an object even if one of the random multipliers maps 22 names to others', () => {
     const bytes = Buffer.from(JSON.stringify({ object: { spec: map(maxDistinctTexts + 10) } }));
     const [weak, usual] = [13_737_671 / 2 ** 31, 0.3];
     for (const drawn of [
@@ -80,7 +80,7 @@ describe('a large object', () => {
     }
   });
 
-  it('within the limits is what it was written as', () => {
+  it('does not change an object within the limits', () => {
     const items = Array.from({ length: 4_096 }, (_, i) => ({
       address: `10.0.${i >> 8}.${i & 255}`,
       labels: { version: `v${i}`, text: 'a\\"b{[,:' },
@@ -92,13 +92,13 @@ describe('a large object', () => {
     }
   });
 
-  it('may repeat its names, and have long texts, as often as it likes', () => {
+  it('accepts any number of repeated names and long strings', () => {
     const rules = Array.from({ length: 20_000 }, (_, i) => ({ from: [{ source: `spiffe://td/ns/a/sa/${i}` }] }));
     const object = objectOf({ spec: { rules } });
     expect(ofWatch(object).object).toEqual(object);
   });
 
-  it('does not count against the one after it', () => {
+  it('starts from zero for the next object', () => {
     const lines: { object: object }[] = [];
     const parser = new JsonLines((line) => lines.push(line as never));
     const large = { type: 'ADDED', object: objectOf({ spec: map(maxDistinctTexts + 10) }) };

@@ -1,54 +1,54 @@
 /**
- * Looks through the bytes of a large object before they are parsed. Parsing one megabyte of a map with 67,000 names takes 40 ms, because V8
- * keeps each different short text once: an object with too many of them is rejected unparsed. No bytes are kept here.
+ * Scans the bytes of a large object before they are parsed. Parsing one megabyte of a map with 67,000 names takes 40 ms, because V8 interns each
+ * different short string. An object with too many of them is rejected unparsed. The scan keeps no bytes.
  */
 import { limitError } from '../../../model/fields/limits.ts';
 import type { KubernetesObject } from '../api-server.ts';
 
-/** Objects of fewer bytes are parsed without a look. */
+/** Smaller objects are parsed without a scan. */
 const minScannedBytes = 64 * 1024;
-/** Different names of fields and short texts of one object. A list of 4,096 items with two short names each has 8,192. */
+/** Maximum different field names and short strings of one object. A list of 4,096 items with two short names each has 8,192. */
 export const maxDistinctTexts = 32_768;
-/** Lists and maps of one object. */
+/** Maximum lists and maps of one object. */
 export const maxContainers = 262_144;
 
-/** V8 keeps texts in JSON up to this length once. */
+/** V8 interns JSON strings up to this length. */
 const maxSharedTextLength = 10;
-/** Longer than any name that is looked for. */
-const maxNoted = 32;
+/** Longer than all field names of interest. */
+const maxNameLength = 32;
 
 const [quote, backslash, open, close, openList, closeList, colon, comma] = Buffer.from('"\\{}[]:,');
 
-/** In metadata: what tells one version of one object from all others. */
-const identifying: ReadonlySet<string> = new Set([
+/** Metadata that identifies one version of an object. */
+const identifyingFields: ReadonlySet<string> = new Set([
   ...['name', 'namespace', 'uid', 'resourceVersion', 'generation', 'creationTimestamp', 'deletionTimestamp', 'labels'],
 ]);
-/** Longer ones are left out: labels tell which revision an object is for. */
+/** Longer values are omitted. Labels are included because they assign an object to a revision. */
 const maxIdentifyingBytes = 16 * 1024;
 
-interface Range {
+interface ByteRange {
   readonly from: number;
   to: number;
 }
 
-const excess = Symbol('excess');
+const excessReason = Symbol('excess');
 
-/** Why nothing but its metadata is known of the object; `undefined`: all of it is. */
+/** The reason for which only the metadata of the object is known, or `undefined` if all of it is. */
 export function excessOf(object: object): string | undefined {
-  return (object as { readonly [excess]?: string })[excess];
+  return (object as { readonly [excessReason]?: string })[excessReason];
 }
 
-/** The same object, with the reason why nothing else is known of it. */
+/** A copy marked with the reason for which only its metadata is known. */
 export function withExcess<T extends object>(object: T, reason: string): T {
-  return { ...object, [excess]: reason };
+  return { ...object, [excessReason]: reason };
 }
 
 /**
- * Looks through what came of an object, once it is large.
+ * Scans the received bytes of an object once it is large.
  *
- * @param scan of what came before
- * @param all what came until now, the part included
- * @param level containers around the object
+ * @param scan of the bytes received before
+ * @param all received bytes, including `part`
+ * @param level number of containers around the object
  */
 export function scanned(
   scan: ObjectScan | undefined,
@@ -67,15 +67,15 @@ export function scanned(
 }
 
 export class ObjectScan {
-  /** Levels around the object: 1 in a line of a watch, which has it in a field. */
+  /** 1 in a line of a watch, which has the object in a field. */
   readonly #level: number;
-  /** For each open container, whether it is a map. */
-  readonly #maps: boolean[] = [];
+  /** For each open container: `true` for a map. */
+  readonly #containerIsMap: boolean[] = [];
   readonly #distinct = new Set<number>();
-  /** An attacker who knew them could choose names that are taken for one. */
+  /** Random, so that an attacker cannot choose names with equal hashes. */
   readonly #seeds = [randomOdd(), randomOdd()] as const;
-  /** Where values of wanted fields lie, by path: `type`, `metadata.name`. */
-  readonly #ranges = new Map<string, Range>();
+  /** Positions of the values of fields of interest, by path: `type`, `metadata.name`. */
+  readonly #ranges = new Map<string, ByteRange>();
   #containers = 0;
   #at = 0;
   #inText = false;
@@ -83,23 +83,23 @@ export class ObjectScan {
   #isName = false;
   #textLength = 0;
   readonly #hashes: [number, number] = [0, 0];
-  /** A name that may be wanted. */
-  #noted = '';
-  /** Wanted fields whose values are not over, the innermost last. */
-  readonly #openRanges: { readonly range: Range; readonly depth: number }[] = [];
+  /** A name that may be of interest. */
+  #name = '';
+  /** Fields of interest whose values have not ended, innermost last. */
+  readonly #openRanges: { readonly range: ByteRange; readonly depth: number }[] = [];
   #inMetadata = false;
 
-  /** @param level containers around the object */
+  /** @param level number of containers around the object */
   constructor(level: number) {
     this.#level = level;
   }
 
-  /** Why the object must not be parsed; `undefined`: it may. */
+  /** The reason for which the object must not be parsed, or `undefined`. */
   get excess(): string | undefined {
     const names = this.#distinct.size;
     if (names > maxDistinctTexts)
-      return tooMany(`at least ${names}`, maxDistinctTexts, 'different field names and short strings');
-    if (this.#containers > maxContainers) return tooMany(this.#containers, maxContainers, 'lists and maps');
+      return tooManyText(`at least ${names}`, maxDistinctTexts, 'different field names and short strings');
+    if (this.#containers > maxContainers) return tooManyText(this.#containers, maxContainers, 'lists and maps');
     return undefined;
   }
 
@@ -112,10 +112,10 @@ export class ObjectScan {
   }
 
   /**
-   * What identifies an object that must not be parsed, with the reason why ({@link excessOf}).
+   * Identity of an object that must not be parsed, marked with the reason ({@link excessOf}).
    *
-   * @param bytes all that were looked at
-   * @throws SyntaxError: they are no JSON
+   * @param bytes all scanned bytes
+   * @throws SyntaxError if they are no JSON
    */
   objectIn(bytes: Buffer): Pick<KubernetesObject, 'kind' | 'metadata'> {
     const kind = this.fieldIn(bytes, 'kind');
@@ -131,7 +131,7 @@ export class ObjectScan {
     return Object.fromEntries(entries) as KubernetesObject['metadata'];
   }
 
-  /** A field of the outermost map, or of the object: `type`, `kind`. */
+  /** Value of a field of the outermost map (`type`) or of the object (`kind`). */
   fieldIn(bytes: Buffer, name: 'type' | 'kind'): unknown {
     const range = this.#ranges.get(name);
     return range && JSON.parse(bytes.toString('utf8', range.from, range.to));
@@ -149,8 +149,8 @@ export class ObjectScan {
     const [first, second] = this.#hashes;
     this.#hashes[0] = (Math.imul(first ^ byte, this.#seeds[0]) + (first >>> 15)) | 0;
     this.#hashes[1] = (Math.imul(second ^ byte, this.#seeds[1]) + (second >>> 13)) | 0;
-    if (this.#isName && this.#textLength <= maxNoted && this.#maps.length <= this.#level + 2)
-      this.#noted += String.fromCharCode(byte);
+    if (this.#isName && this.#textLength <= maxNameLength && this.#containerIsMap.length <= this.#level + 2)
+      this.#name += String.fromCharCode(byte);
   }
 
   #endText(): void {
@@ -165,18 +165,18 @@ export class ObjectScan {
         this.#textLength = 0;
         this.#hashes[0] = this.#seeds[0];
         this.#hashes[1] = this.#seeds[1];
-        if (this.#isName) this.#noted = '';
+        if (this.#isName) this.#name = '';
         break;
       case open:
       case openList:
-        this.#maps.push(byte === open);
+        this.#containerIsMap.push(byte === open);
         this.#containers++;
         this.#isName = byte === open;
         break;
       case close:
       case closeList:
         this.#endValue();
-        this.#maps.pop();
+        this.#containerIsMap.pop();
         this.#isName = false;
         break;
       case colon:
@@ -185,19 +185,19 @@ export class ObjectScan {
         break;
       case comma:
         this.#endValue();
-        this.#isName = this.#maps.at(-1) === true;
+        this.#isName = this.#containerIsMap.at(-1) === true;
         break;
     }
   }
 
   #beginValue(): void {
-    const depth = this.#maps.length;
+    const depth = this.#containerIsMap.length;
     const inObject = depth === this.#level + 1;
-    const name = this.#noted;
+    const name = this.#name;
     if (depth === 1 && name === 'type') this.#begin('type', depth);
     else if (inObject && name === 'kind') this.#begin('kind', depth);
     else if (inObject) this.#inMetadata = name === 'metadata';
-    else if (depth === this.#level + 2 && this.#inMetadata && identifying.has(name))
+    else if (depth === this.#level + 2 && this.#inMetadata && identifyingFields.has(name))
       this.#begin(`metadata.${name}`, depth);
   }
 
@@ -209,7 +209,7 @@ export class ObjectScan {
 
   #endValue(): void {
     const last = this.#openRanges.at(-1);
-    if (last === undefined || last.depth !== this.#maps.length) return;
+    if (last === undefined || last.depth !== this.#containerIsMap.length) return;
     last.range.to = this.#at;
     this.#openRanges.pop();
   }
@@ -217,16 +217,13 @@ export class ObjectScan {
 
 const randomOdd = (): number => Math.floor(Math.random() * 2 ** 31) | 1;
 
-/**
- * One number of both: by one alone, a multiplier in 100 takes more than ten of 32,778 names for others. Mixed, they are lost as by chance alone,
- * 0.13 on average.
- */
+/** Combines both hashes. One alone, with one multiplier in 100, confuses more than ten of 32,778 names; combined, 0.13 on average. */
 function mixed([first, second]: readonly [number, number]): number {
   let hash = Math.imul(first ^ (first >>> 16), 0x85ebca6b) ^ second;
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
   return hash ^ (hash >>> 16);
 }
 
-function tooMany(count: number | string, max: number, what: string): string {
-  return limitError('', count, max, what).message;
+function tooManyText(count: number | string, max: number, counted: string): string {
+  return limitError('', count, max, counted).message;
 }

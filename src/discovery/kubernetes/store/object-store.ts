@@ -1,19 +1,16 @@
 /**
- * What is known of one kind of object. A whole set is held apart while it comes, and takes the place of what there was at once: its
- * difference is told, with what was deleted and nobody saw. Rules only: who asks what of a server is decided elsewhere.
+ * Objects of one kind. A full set is collected separately and replaces the current one at once; the difference is reported, including deletions that
+ * the watch missed. Contains only rules; requests are sent elsewhere.
  */
 import { isEarlier } from '../../../../machines/discovery/kubernetes/informer-rules.ts';
 import type { KubernetesObject, WatchEvent } from '../api-server.ts';
 import { heapBytesOf } from './heap-size.ts';
 import { maxNamedRefusals, type NamespaceShares } from './namespace-shares.ts';
 
-/** `namespace/name`; of what is in no namespace, `/name`. */
+/** `namespace/name`, or `/name` for cluster-scoped objects. */
 export type ObjectKey = string;
 
-/**
- * What became of one object. One that was deleted and made again under its name, seen or not, is a `delete` and an `add`: it is
- * another one.
- */
+/** Change of one object. An object that was deleted and recreated under its name, seen or not, gives a `delete` and an `add`. */
 export type ObjectChange =
   | { readonly event: 'add'; readonly key: ObjectKey; readonly object: KubernetesObject }
   | {
@@ -22,32 +19,32 @@ export type ObjectChange =
       readonly object: KubernetesObject;
       readonly previous: KubernetesObject;
     }
-  /** `previous` is what was known last; what it was in its last moment may never have been seen. */
+  /** `previous` is the last known version; the last version before the deletion may have been missed. */
   | { readonly event: 'delete'; readonly key: ObjectKey; readonly previous: KubernetesObject };
 
 export interface ObjectStoreOptions {
-  /** What the objects of a namespace may take; absent, or of objects in no namespace: as much as there is. */
+  /** Limits the objects of a namespace. If absent, and for cluster-scoped objects, there is no limit. */
   readonly shares?: NamespaceShares;
-  /** An object was refused for the first time in this version. */
+  /** Called when a version of an object is rejected for the first time. */
   readonly refused?: (key: ObjectKey, reason: string) => void;
-  /** Which objects are kept; absent: all. Of others nothing is told. */
+  /** Selects the objects to keep; absent: all. Changes of others are not reported. */
   readonly keeps?: (key: ObjectKey) => boolean;
-  /** A reader may know an object that the store does not have: its deletion is told as well. */
+  /** A reader may know an object that the store does not have, so its deletion is reported too. */
   readonly isOnDemand?: boolean;
 }
 
-/** Of what a namespace may take: above it, freed room is not worth a list of the namespace. */
-const refillBelow = 3 / 4;
+/** Share of a namespace's limit above which free space does not justify listing the namespace. */
+const maxShareForRefill = 3 / 4;
 
-/** Why only the metadata of an object are kept: it exceeds a limit. */
+/** Symbol of the reason for which only the metadata of an object is kept. */
 const refusal = Symbol('refusal');
 
-/** Why the object was refused, with the limit; undefined: it was not. */
+/** The reason for which the object was rejected, with the limit, or `undefined`. */
 export function refusalOf(object: KubernetesObject): string | undefined {
   return (object as { readonly [refusal]?: string })[refusal];
 }
 
-/** In the place of an object that exceeds a limit: which one it was, and why. */
+/** Replaces an object that exceeds a limit: its identity and the reason. */
 export function refusedObject(object: KubernetesObject, reason: string): KubernetesObject {
   const { apiVersion, kind, metadata } = object;
   const { name, namespace, uid, resourceVersion, generation, creationTimestamp } = metadata;
@@ -65,7 +62,7 @@ export function refusedObject(object: KubernetesObject, reason: string): Kuberne
 export class ObjectStore {
   readonly #options: ObjectStoreOptions;
   #objects = new ObjectSet();
-  #apart = new ObjectSet();
+  #collected = new ObjectSet();
   #deletedInRefill: Set<ObjectKey> | undefined;
 
   constructor(options: ObjectStoreOptions = {}) {
@@ -76,7 +73,7 @@ export class ObjectStore {
     return this.#objects.size;
   }
 
-  /** Objects that exceed a limit, by namespace: those that are named and those that are only counted. */
+  /** Number of objects that exceed a limit, by namespace, both named and only counted. */
   get refused(): ReadonlyMap<string, number> {
     return this.#objects.refused;
   }
@@ -93,40 +90,40 @@ export class ObjectStore {
     return this.#objects.entries();
   }
 
-  /** A whole set begins to come: what is left of another is of no use. */
+  /** Starts collecting a full set and drops an incomplete one. */
   beginSet(): void {
-    this.#apart = new ObjectSet();
+    this.#collected = new ObjectSet();
   }
 
-  /** @returns how many have come */
-  holdApart(object: KubernetesObject): number {
+  /** Adds an object to the collected set. @returns the size of the set */
+  collect(object: KubernetesObject): number {
     const key = keyOf(object);
-    if (this.#options.keeps?.(key) !== false) this.#put(this.#apart, key, object);
-    return this.#apart.size;
+    if (this.#options.keeps?.(key) !== false) this.#put(this.#collected, key, object);
+    return this.#collected.size;
   }
 
-  /** The set that was held apart is what there is. What a server that was restored has may be older: it counts. */
+  /** Makes the collected set the current one. Its objects may be older, if the server was restored. */
   replace(): ObjectChange[] {
-    const before = this.#objects;
-    this.#objects = this.#apart;
-    this.#apart = new ObjectSet();
-    for (const [namespace, bytes] of before.bytes) this.#options.shares?.add(namespace, -bytes);
+    const previousSet = this.#objects;
+    this.#objects = this.#collected;
+    this.#collected = new ObjectSet();
+    for (const [namespace, bytes] of previousSet.bytes) this.#options.shares?.add(namespace, -bytes);
     for (const [namespace, bytes] of this.#objects.bytes) this.#options.shares?.add(namespace, bytes);
     const changes: ObjectChange[] = [];
-    for (const [key, previous] of before.entries())
+    for (const [key, previous] of previousSet.entries())
       if (this.#objects.get(key) === undefined) changes.push({ event: 'delete', key, previous });
-    for (const [key, object] of this.#objects.entries()) changes.push(...changesOf(key, before.get(key), object));
+    for (const [key, object] of this.#objects.entries()) changes.push(...changesOf(key, previousSet.get(key), object));
     return changes;
   }
 
-  /** There is nothing, and nothing comes. */
+  /** Removes all objects. */
   clear(): ObjectChange[] {
-    this.#apart = new ObjectSet();
+    this.#collected = new ObjectSet();
     return this.replace();
   }
 
-  /** A reader has found an object that no event has told of yet: its deletion is told from now on. Only its metadata are kept. */
-  note({ apiVersion, kind, metadata }: KubernetesObject): void {
+  /** Records an object that a reader found before its watch event, so that its deletion will be reported. Only its metadata is kept. */
+  recordKnown({ apiVersion, kind, metadata }: KubernetesObject): void {
     const key = keyOf({ metadata });
     if (this.#objects.get(key) !== undefined || this.#options.keeps?.(key) === false) return;
     const { name, namespace, uid, resourceVersion } = metadata;
@@ -134,7 +131,7 @@ export class ObjectStore {
     this.#put(this.#objects, key, { apiVersion, kind, metadata: known } as KubernetesObject);
   }
 
-  /** The objects of the namespace are kept no more. @returns what to tell */
+  /** Removes the objects of the namespace. @returns the changes to report */
   drop(namespace: string): ObjectChange[] {
     const changes: ObjectChange[] = [];
     for (const [key, previous] of this.#objects.entries())
@@ -144,16 +141,16 @@ export class ObjectStore {
     return changes;
   }
 
-  /** Whether refused objects of the namespace may have room now: some of what it may take is free. */
-  mayHaveRoom(namespace: string): boolean {
+  /** Reports whether rejected objects of the namespace may fit now. */
+  mayFitRejected(namespace: string): boolean {
     const { shares } = this.#options;
-    return shares === undefined || shares.bytesOf(namespace) <= shares.maxBytes * refillBelow;
+    return shares === undefined || shares.bytesOf(namespace) <= shares.maxBytes * maxShareForRefill;
   }
 
   /**
-   * All objects of the namespace are about to be listed once more, for those that were refused.
+   * Prepares for listing the namespace again, for objects that were rejected.
    *
-   * @returns takes one of them; what was deleted meanwhile stays deleted
+   * @returns adds a listed object; objects deleted since then stay deleted
    */
   beginRefill(namespace: string): (object: KubernetesObject) => ObjectChange[] {
     const deleted = new Set<ObjectKey>();
@@ -162,7 +159,7 @@ export class ObjectStore {
     return (object) => (deleted.has(keyOf(object)) ? [] : this.apply({ type: 'MODIFIED', object }));
   }
 
-  /** What an event of a watch makes of it. What is older than what is known of the same object is no news. */
+  /** Applies an event of a watch. An event older than the stored version of the same object is ignored. */
   apply({ type, object }: Exclude<WatchEvent, { type: 'ERROR' | 'BOOKMARK' }>): ObjectChange[] {
     const key = keyOf(object);
     const previous = this.#objects.get(key);
@@ -170,14 +167,14 @@ export class ObjectStore {
       this.#delete(key);
       return [];
     }
-    if (previous !== undefined && isSame(previous, object) && isEarlier(versionOf(object), versionOf(previous)))
+    if (previous !== undefined && isSameObject(previous, object) && isEarlier(versionOf(object), versionOf(previous)))
       return [];
     if (type === 'DELETED') {
       this.#deletedInRefill?.add(key);
-      // Of one that has taken its place since, it says nothing.
+      // Not a deletion of the object that replaced it.
       if (previous === undefined)
         return this.#options.isOnDemand === true ? [{ event: 'delete', key, previous: object }] : [];
-      if (!isSame(previous, object)) return [];
+      if (!isSameObject(previous, object)) return [];
       this.#delete(key);
       return [{ event: 'delete', key, previous }];
     }
@@ -190,7 +187,7 @@ export class ObjectStore {
     if (freed > 0) this.#options.shares?.add(namespaceOf(key), -freed);
   }
 
-  /** @returns what is kept of the object; undefined: nothing, because too many of its namespace were refused */
+  /** @returns the kept form of the object, or `undefined` if too many of its namespace were rejected */
   #put(set: ObjectSet, key: ObjectKey, object: KubernetesObject): KubernetesObject | undefined {
     const { shares, refused } = this.#options;
     const namespace = namespaceOf(key);
@@ -200,9 +197,9 @@ export class ObjectStore {
     }
     const isCurrent = set === this.#objects;
     const known = set.bytesOf(key);
-    // A set that comes takes the place of what there is.
-    const others = shares.bytesOf(namespace) - (isCurrent ? known : (this.#objects.bytes.get(namespace) ?? 0));
-    const taken = isCurrent ? others : others + (set.bytes.get(namespace) ?? 0) - known;
+    // The collected set will replace the current one.
+    const otherBytes = shares.bytesOf(namespace) - (isCurrent ? known : (this.#objects.bytes.get(namespace) ?? 0));
+    const taken = isCurrent ? otherBytes : otherBytes + (set.bytes.get(namespace) ?? 0) - known;
     const bytes = heapBytesOf(object);
     const isKnown = set.get(key) !== undefined;
     const current = this.#objects.get(key);
@@ -219,7 +216,7 @@ export class ObjectStore {
       return undefined;
     }
     const stub = refusedObject(object, reason);
-    // What was accepted before may stay in force, and goes on to count.
+    // The last accepted version may still apply, so it still counts.
     const charged = Math.max(known, heapBytesOf(stub));
     set.set(key, stub, charged);
     if (isCurrent) shares.add(namespace, charged - known);
@@ -228,7 +225,7 @@ export class ObjectStore {
   }
 }
 
-/** Objects by their key, and what they take, by namespace. */
+/** Objects by key, with their sizes by namespace. */
 class ObjectSet {
   readonly #objects = new Map<ObjectKey, KubernetesObject>();
   readonly #bytes = new Map<ObjectKey, number>();
@@ -255,7 +252,7 @@ class ObjectSet {
     return this.#bytes.get(key) ?? 0;
   }
 
-  /** @param bytes 0: it is not counted */
+  /** @param bytes 0 if it does not count */
   set(key: ObjectKey, object: KubernetesObject, bytes: number): void {
     this.#forgetRefusal(key);
     this.#objects.set(key, object);
@@ -265,7 +262,7 @@ class ObjectSet {
     this.#bytes.set(key, bytes);
   }
 
-  /** @returns the bytes that it took */
+  /** @returns the bytes it used */
   delete(key: ObjectKey): number {
     const bytes = this.bytesOf(key);
     this.#forgetRefusal(key);
@@ -275,7 +272,7 @@ class ObjectSet {
     return bytes;
   }
 
-  /** Those that were only counted may have gone since, or come again. */
+  /** Objects that were only counted may have been deleted or listed again. */
   recountRefused(namespace: string): void {
     let count = 0;
     for (const [key, object] of this.#objects)
@@ -313,16 +310,17 @@ function namespaceOf(key: ObjectKey): string {
 
 function changesOf(key: ObjectKey, previous: KubernetesObject | undefined, object: KubernetesObject): ObjectChange[] {
   if (previous === undefined) return [{ event: 'add', key, object }];
-  if (!isSame(previous, object)) {
+  if (!isSameObject(previous, object)) {
     return [
       { event: 'delete', key, previous },
       { event: 'add', key, object },
     ];
   }
-  // A refused object may have room in the same version.
+  // A rejected object may fit later in the same version.
   const isUnchanged = versionOf(previous) === versionOf(object) && refusalOf(previous) === refusalOf(object);
   return isUnchanged ? [] : [{ event: 'update', key, object, previous }];
 }
 
-const isSame = (one: KubernetesObject, other: KubernetesObject): boolean => one.metadata.uid === other.metadata.uid;
+const isSameObject = (one: KubernetesObject, other: KubernetesObject): boolean =>
+  one.metadata.uid === other.metadata.uid;
 const versionOf = ({ metadata: { resourceVersion = '' } }: KubernetesObject): string => resourceVersion;

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { KubernetesObject } from '../api-server.ts';
 import { NamespaceShares } from './namespace-shares.ts';
 import { ObjectStore, refusalOf } from './object-store.ts';
-import { Refills, refillRestMs } from './refills.ts';
+import { minRefillIntervalMs, Refills } from './refills.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -12,13 +12,13 @@ const object = (name: string, version = '1'): KubernetesObject => ({
   metadata: { name, namespace: 'bank', uid: `uid-${name}`, resourceVersion: version },
 });
 
-/** A namespace with room for seven objects, of which it has so many. */
+/** A namespace with space for seven objects, with `count` objects. */
 function given(count: number) {
   const server = new Map(Array.from({ length: count }, (_, at) => [`s${at}`, object(`s${at}`)]));
   const store = new ObjectStore({ shares: new NamespaceShares(10_000) });
   for (const one of server.values()) store.apply({ type: 'ADDED', object: one });
   const lists: string[] = [];
-  const told: string[] = [];
+  const reported: string[] = [];
   const faults = { failing: false, before: (): void => {} };
   const refills = new Refills([
     {
@@ -30,8 +30,8 @@ function given(count: number) {
         if (faults.failing) throw new Error('no answer');
         for (const one of all) onItem(one);
       },
-      tell: (changes) => {
-        for (const { event, key } of changes) told.push(`${event} ${key}`);
+      notifyReaders: (changes) => {
+        for (const { event, key } of changes) reported.push(`${event} ${key}`);
       },
     },
   ]);
@@ -40,25 +40,25 @@ function given(count: number) {
       server.delete(name);
       store.apply({ type: 'DELETED', object: object(name, '2') });
     }
-    refills.look();
+    refills.check();
   };
   const kept = (): string[] =>
     [...store.values()].filter((one) => refusalOf(one) === undefined).map(({ metadata }) => metadata.name);
-  return { store, lists, told, faults, remove, kept };
+  return { store, lists, reported, faults, remove, kept };
 }
 const settle = () => vi.advanceTimersByTimeAsync(0);
 
-it('objects that were refused are in force once others were deleted, although they did not change themselves', async () => {
-  const { remove, kept, told, store } = given(9);
+it('rejected objects are accepted when others were deleted, although they did not change themselves', async () => {
+  const { remove, kept, reported, store } = given(9);
   expect(kept()).toEqual(['s0', 's1', 's2', 's3', 's4', 's5', 's6']);
   remove('s0', 's1', 's2', 's3');
   await settle();
   expect(kept()).toEqual(['s4', 's5', 's6', 's7', 's8']);
-  expect(told).toEqual(['update bank/s7', 'update bank/s8']);
+  expect(reported).toEqual(['update bank/s7', 'update bank/s8']);
   expect(store.refused.size).toBe(0);
 });
 
-it('nothing is listed while the namespace is nearly full, or nothing was refused', async () => {
+it('nothing is listed while the namespace is nearly full, or if nothing was rejected', async () => {
   const full = given(9);
   full.remove('s0');
   const small = given(3);
@@ -67,7 +67,7 @@ it('nothing is listed while the namespace is nearly full, or nothing was refused
   expect([full.lists, small.lists]).toEqual([[], []]);
 });
 
-it('objects that come and go cost a list in half a minute, and a list that failed is repeated after that', async () => {
+it('objects that are created and deleted cost one list in half a minute, and a failed list is repeated after that', async () => {
   const { remove, lists, faults, kept } = given(12);
   faults.failing = true;
   remove('s0', 's1', 's2', 's3');
@@ -76,12 +76,12 @@ it('objects that come and go cost a list in half a minute, and a list that faile
   await settle();
   expect(lists).toEqual(['bank']);
   faults.failing = false;
-  await vi.advanceTimersByTimeAsync(refillRestMs);
+  await vi.advanceTimersByTimeAsync(minRefillIntervalMs);
   expect(lists).toEqual(['bank', 'bank']);
   expect(kept()).toEqual(['s5', 's6', 's7', 's8', 's9', 's10', 's11']);
 });
 
-it('an object that is deleted while the list comes stays deleted', async () => {
+it('an object that is deleted during the list stays deleted', async () => {
   const { remove, faults, kept } = given(9);
   faults.before = () => {
     faults.before = () => {};

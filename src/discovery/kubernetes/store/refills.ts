@@ -1,27 +1,26 @@
 /**
- * Objects of a namespace are listed once more when they may be kept now: there is room for those that were refused, because somebody has deleted
- * others, or the namespace has become part of the mesh. One list at a time, and of one kind in one namespace one in half a minute, so that objects that
- * come and go cost the API server little.
+ * Lists the objects of a namespace again when they may be accepted now: others were deleted, so that rejected ones may fit, or the namespace joined
+ * the mesh. One list at a time, and one in half a minute for a kind and namespace, so that frequent changes cost the API server little.
  */
 import type { KubernetesObject } from '../api-server.ts';
 import type { ObjectChange, ObjectStore } from './object-store.ts';
 
-/** Between two lists of one kind in one namespace. */
-export const refillRestMs = 30_000;
+/** Minimum interval between two lists of one kind in one namespace. */
+export const minRefillIntervalMs = 30_000;
 
 export interface RefilledKind {
   readonly store: ObjectStore;
   /** Lists the objects of the namespace. */
   list(namespace: string, onItem: (object: KubernetesObject) => void): Promise<void>;
-  /** Tells readers. */
-  tell(changes: readonly ObjectChange[]): void;
+  /** Notifies readers. */
+  notifyReaders(changes: readonly ObjectChange[]): void;
 }
 
 export class Refills {
   readonly #kinds: Iterable<RefilledKind>;
-  /** Namespaces of a kind that rest, or are being listed. */
-  readonly #resting = new Map<RefilledKind, Set<string>>();
-  /** Namespaces of a kind to be listed for another reason than room. */
+  /** Namespaces of a kind that are being listed or were listed recently. */
+  readonly #recentlyListed = new Map<RefilledKind, Set<string>>();
+  /** Namespaces of a kind to list although no object was rejected. */
   readonly #requested = new Map<RefilledKind, Set<string>>();
   #isRunning = false;
 
@@ -29,15 +28,15 @@ export class Refills {
     this.#kinds = kinds;
   }
 
-  /** Objects have changed: some may have left room. */
-  look(): void {
+  /** Checks whether a change freed space. */
+  check(): void {
     if (!this.#isRunning) void this.#run();
   }
 
-  /** The namespace is listed whether or not objects were refused. */
+  /** Lists the namespace whether or not objects were rejected. */
   request(kind: RefilledKind, namespace: string): void {
     this.#requested.set(kind, (this.#requested.get(kind) ?? new Set()).add(namespace));
-    this.look();
+    this.check();
   }
 
   async #run(): Promise<void> {
@@ -49,34 +48,34 @@ export class Refills {
   #next(): [RefilledKind, string] | undefined {
     for (const kind of this.#kinds) {
       const requested = this.#requested.get(kind);
-      // Mostly there are none of either, and this is looked for after each change.
+      // Runs after each change, and usually there is nothing to do.
       if (requested === undefined && kind.store.refused.size === 0) continue;
-      const isRested = (namespace: string): boolean => this.#resting.get(kind)?.has(namespace) !== true;
-      for (const namespace of requested ?? []) if (isRested(namespace)) return [kind, namespace];
+      const mayList = (namespace: string): boolean => this.#recentlyListed.get(kind)?.has(namespace) !== true;
+      for (const namespace of requested ?? []) if (mayList(namespace)) return [kind, namespace];
       for (const namespace of kind.store.refused.keys())
-        if (kind.store.mayHaveRoom(namespace) && isRested(namespace)) return [kind, namespace];
+        if (kind.store.mayFitRejected(namespace) && mayList(namespace)) return [kind, namespace];
     }
     return undefined;
   }
 
   async #refill(kind: RefilledKind, namespace: string): Promise<void> {
-    const resting = this.#resting.get(kind) ?? new Set();
-    this.#resting.set(kind, resting.add(namespace));
+    const recentlyListed = this.#recentlyListed.get(kind) ?? new Set();
+    this.#recentlyListed.set(kind, recentlyListed.add(namespace));
     const end = (): void => {
-      resting.delete(namespace);
-      this.look();
+      recentlyListed.delete(namespace);
+      this.check();
     };
-    setTimeout(end, refillRestMs).unref();
+    setTimeout(end, minRefillIntervalMs).unref();
     const take = kind.store.beginRefill(namespace);
     const isRequested = this.#requested.get(kind)?.delete(namespace) === true;
     try {
       await kind.list(namespace, (object) => {
         const changes = take(object);
-        if (changes.length > 0) kind.tell(changes);
+        if (changes.length > 0) kind.notifyReaders(changes);
       });
     } catch {
       if (isRequested) this.#requested.get(kind)!.add(namespace);
-      // After the rest, once more. Why, informers say: they ask the same server.
+      // Repeated after the interval. Not logged: the informers of the same server report the failure.
     }
   }
 }

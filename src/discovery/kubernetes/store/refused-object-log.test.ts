@@ -1,17 +1,17 @@
 import { expect, it } from 'vitest';
 import { RefusedObjectLog } from './refused-object-log.ts';
 
-it('a kind of one namespace is warned of once in a minute, with how many more there were; another namespace is not kept back', () => {
+it('rejected objects of one kind and namespace cause one warning a minute with the number of others, and do not delay another namespace', () => {
   const lines: object[] = [];
   const clock = { now: 0 };
   const log = new RefusedObjectLog(
     (fields) => lines.push(fields),
     () => clock.now,
   );
-  for (let at = 0; at < 1_000; at++) log.refused('Service', `mallory/s${at}`, 'is too large');
-  log.refused('Service', 'bank/web', 'is too large');
+  for (let at = 0; at < 1_000; at++) log.report('Service', `mallory/s${at}`, 'is too large');
+  log.report('Service', 'bank/web', 'is too large');
   clock.now = 60_000;
-  log.refused('Service', 'mallory/late', 'is too large');
+  log.report('Service', 'mallory/late', 'is too large');
   expect(lines).toEqual([
     { kind: 'Service', object: 'mallory/s0', reason: 'is too large' },
     { kind: 'Service', object: 'bank/web', reason: 'is too large' },

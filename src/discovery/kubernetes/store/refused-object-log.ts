@@ -1,13 +1,13 @@
-/** Rate-limited warnings of objects that exceed a limit: a namespace may have a hundred thousand of them. */
+/** Rate-limited warnings about objects that exceed a limit: a namespace may have a hundred thousand. */
 import type { ObjectKey } from './object-store.ts';
 
-/** Of one kind in one namespace, one warning in this time. */
-const quietMs = 60_000;
-/** Kinds and namespaces that are remembered; beyond, all are forgotten, and may be logged again. */
-const maxTold = 1_000;
+/** Minimum interval between warnings for one kind and namespace. */
+const minIntervalMs = 60_000;
+/** Maximum remembered kinds and namespaces. Beyond it all are dropped and may be logged again. */
+const maxRemembered = 1_000;
 
-/** Fields of a warning; `similar`: objects of the same kind and namespace since the last one. */
-interface RefusedObject {
+/** Fields of a warning. `similar`: number of objects of the same kind and namespace since the last one. */
+interface RejectionFields {
   readonly kind: string;
   readonly object: string;
   readonly reason: string;
@@ -15,28 +15,28 @@ interface RefusedObject {
 }
 
 export class RefusedObjectLog {
-  readonly #warn: (fields: RefusedObject) => void;
+  readonly #warn: (fields: RejectionFields) => void;
   readonly #now: () => number;
-  /** When a kind of a namespace was logged, and how many objects were refused since. */
-  readonly #told = new Map<string, { readonly at: number; since: number }>();
+  /** Time of the last warning by kind and namespace, and the number of rejected objects since. */
+  readonly #lastWarnings = new Map<string, { readonly at: number; suppressed: number }>();
 
-  /** @param now milliseconds, of any beginning */
-  constructor(warn: (fields: RefusedObject) => void, now: () => number = () => performance.now()) {
+  /** @param now milliseconds of a monotonic clock */
+  constructor(warn: (fields: RejectionFields) => void, now: () => number = () => performance.now()) {
     this.#warn = warn;
     this.#now = now;
   }
 
   /** @param reason a verb phrase: "is too large: …" */
-  refused(kind: string, key: ObjectKey, reason: string): void {
+  report(kind: string, key: ObjectKey, reason: string): void {
     const place = `${kind} ${key.slice(0, key.indexOf('/'))}`;
-    const last = this.#told.get(place);
-    if (last !== undefined && this.#now() - last.at < quietMs) {
-      last.since++;
+    const last = this.#lastWarnings.get(place);
+    if (last !== undefined && this.#now() - last.at < minIntervalMs) {
+      last.suppressed++;
       return;
     }
-    if (this.#told.size >= maxTold) this.#told.clear();
-    this.#told.set(place, { at: this.#now(), since: 0 });
-    const similar = last?.since ?? 0;
+    if (this.#lastWarnings.size >= maxRemembered) this.#lastWarnings.clear();
+    this.#lastWarnings.set(place, { at: this.#now(), suppressed: 0 });
+    const similar = last?.suppressed ?? 0;
     this.#warn({ kind, object: key, reason, ...(similar > 0 && { similar }) });
   }
 }

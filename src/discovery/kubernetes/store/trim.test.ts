@@ -51,7 +51,7 @@ const pod = {
   },
 };
 
-/** What a decoder makes of its body, which must not change by trimming. */
+/** The result of decoding, which trimming must not change. */
 function decoded(name: 'Pod' | 'Node' | 'Service' | 'EndpointSlice', object: object): unknown {
   const { apiVersion: _, kind: __, metadata: ___, ...body } = object as Record<string, unknown>;
   const result: Either<unknown, unknown> = kinds[name].decode(body, 'shop');
@@ -59,14 +59,14 @@ function decoded(name: 'Pod' | 'Node' | 'Service' | 'EndpointSlice', object: obj
   return result.right;
 }
 
-/** Containers without ports tell nothing, nor do conditions but one. */
+/** Ignores containers without ports, and all conditions but one. */
 const withPorts = (value: unknown): unknown =>
   JSON.parse(
     JSON.stringify(value).replaceAll(',{"ports":[]}', '').replaceAll('{"type":"PodScheduled","status":"True"},', ''),
   );
 
-describe('trimming', () => {
-  it('leaves of a pod what is read of it', () => {
+describe('trimming an object', () => {
+  it('keeps the fields of a Pod that are read', () => {
     const small = trimmed(pod, resourceOf('Pod'), new SharedTexts());
     expect(decoded('Pod', small)).toEqual(withPorts(decoded('Pod', pod)));
     expect(small).toEqual({
@@ -89,7 +89,7 @@ describe('trimming', () => {
     });
   });
 
-  it('leaves of init containers those that go on running', () => {
+  it('keeps of init containers those that keep running', () => {
     const wait = { name: 'wait', ports: [{ name: 'http', containerPort: 1 }] };
     const small = trimmed(
       { ...pod, spec: { containers: [], initContainers: [wait] } },
@@ -99,7 +99,7 @@ describe('trimming', () => {
     expect(small.spec).toEqual({ containers: [] });
   });
 
-  it('leaves of a node its addresses and labels', () => {
+  it('keeps addresses and labels of a Node', () => {
     const node = {
       metadata: { name: 'n1', labels: { zone: 'a' } },
       status: { addresses: [{ type: 'InternalIP', address: '10.0.0.1' }], images: [{}] },
@@ -109,7 +109,7 @@ describe('trimming', () => {
     expect(JSON.stringify(small)).not.toContain('images');
   });
 
-  it('leaves of a Service and of a slice what is read of them', () => {
+  it('keeps the fields of a Service and of an EndpointSlice that are read', () => {
     const service = {
       metadata: { name: 'web', annotations: { 'networking.istio.io/exportTo': '.', note: 'x'.repeat(250_000) } },
       spec: {
@@ -146,20 +146,20 @@ describe('trimming', () => {
     });
   });
 
-  it('leaves of a ConfigMap digests alone where these are selected, however large its values are', () => {
+  it('keeps only digests of a ConfigMap where selected, however large its values are', () => {
     const object = { metadata: { name: 'a' }, data: { 'root-cert.pem': 'x'.repeat(1_000_000), other: 'y' } };
     const { data } = trimmed(object, resourceOf('ConfigMap'), new SharedTexts(), { digestsData: true });
     expect(data).toEqual({ 'root-cert.pem': digestOf('x'.repeat(1_000_000)) });
     expect(digestOf('a')).toBe('sha256:ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb');
   });
 
-  it('leaves of an object that is selected by its name all metadata but managed fields', () => {
+  it('keeps all metadata except managed fields of an object that is selected by its name', () => {
     const { metadata } = trimmed(pod, resourceOf('Pod'), new SharedTexts(), { keepsData: true });
     const { managedFields: _, ...rest } = pod.metadata;
     expect(metadata).toEqual(rest);
   });
 
-  it('leaves of a Secret what a credential has, and of a ConfigMap that and the settings of the mesh', () => {
+  it('keeps the credential keys of a Secret, and of a ConfigMap those and the mesh settings', () => {
     const metadata = { name: 'a' };
     const data = { 'tls.crt': 'Yw==', 'tls.key': 'aw==', 'ca.crt': 'YQ==', password: 'c2VjcmV0', mesh: 'bQ==' };
     const secret = { metadata, type: 'kubernetes.io/tls', data, immutable: true };
@@ -177,7 +177,7 @@ describe('trimming', () => {
     });
   });
 
-  it('leaves everything else of other kinds, also of one that is a Pod in another group', () => {
+  it('keeps all fields of other kinds, also of a Pod kind of another group', () => {
     const object = { metadata: { name: 'a' }, spec: { hosts: ['a'] }, status: { x: 1 } };
     expect(trimmed(object, resourceOf('VirtualService'), new SharedTexts())).toEqual({
       ...object,
@@ -193,14 +193,14 @@ describe('trimming', () => {
     [{ spec: 'text', status: [] }],
     [{ spec: { containers: [null, { ports: 'x' }, { ports: [null] }] }, status: { conditions: {} } }],
     [{}],
-  ])('throws at nothing: %j', (body) => {
+  ])('never throws: %j', (body) => {
     const labels = ['no', 'labels'] as unknown as Record<string, string>;
     expect(trimmed({ metadata: { name: 'a', labels }, ...body }, resourceOf('Pod'), new SharedTexts()).kind).toBe(
       'Pod',
     );
   });
 
-  it('keeps labels whose names every object has already', () => {
+  it('keeps labels whose names are properties of every JavaScript object', () => {
     const metadata = JSON.parse('{"name": "a", "labels": {"__proto__": "x", "constructor": "y"}}');
     const { labels = {} } = trimmed({ metadata }, resourceOf('Service'), new SharedTexts()).metadata;
     expect(Object.entries(labels)).toEqual([
@@ -209,7 +209,7 @@ describe('trimming', () => {
     ]);
   });
 
-  it('has labels and ports of alike pods once', () => {
+  it('shares labels and ports of similar pods', () => {
     const shared = new SharedTexts();
     const copy = (name: string) =>
       trimmed({ ...structuredClone(pod), metadata: { ...pod.metadata, name } }, resourceOf('Pod'), shared);
@@ -218,22 +218,22 @@ describe('trimming', () => {
     expect((one.spec as { containers: unknown }).containers).toBe((other.spec as { containers: unknown }).containers);
   });
 
-  it('has each repeated text once, and forgets all when they are too many', () => {
+  it('shares repeated strings, and drops them all when there are too many', () => {
     const shared = new SharedTexts(2);
     const one = Buffer.from('a longer text').toString();
-    expect(shared.of(one)).toBe(shared.of(Buffer.from('a longer text').toString()));
-    expect(shared.same({ a: [1] })).toBe(shared.same({ a: [1] }));
-    expect(shared.same({ a: [1] })).not.toBe(shared.same({ a: [2] }));
-    for (const a of [3, 4, 5, 6]) expect(shared.same({ a })).toEqual({ a });
-    for (const text of ['a', 'b', 'c', 'd']) expect(shared.of(text)).toBe(text);
+    expect(shared.shareText(one)).toBe(shared.shareText(Buffer.from('a longer text').toString()));
+    expect(shared.shareValue({ a: [1] })).toBe(shared.shareValue({ a: [1] }));
+    expect(shared.shareValue({ a: [1] })).not.toBe(shared.shareValue({ a: [2] }));
+    for (const a of [3, 4, 5, 6]) expect(shared.shareValue({ a })).toEqual({ a });
+    for (const text of ['a', 'b', 'c', 'd']) expect(shared.shareText(text)).toBe(text);
     expect(shared.size).toBeLessThanOrEqual(2);
   });
 
-  it('has no more characters of repeated texts than its limit, whatever objects say', () => {
+  it('limits the total characters of shared strings, whatever objects contain', () => {
     const shared = new SharedTexts(20_000, 100_000);
     for (let at = 0; at < 2_000; at++) {
-      shared.of(`${at}${'x'.repeat(900)}`);
-      shared.same({ at, text: 'x'.repeat(900) });
+      shared.shareText(`${at}${'x'.repeat(900)}`);
+      shared.shareValue({ at, text: 'x'.repeat(900) });
       expect(shared.characters).toBeLessThanOrEqual(100_000);
     }
     expect(shared.size).toBeGreaterThan(50);

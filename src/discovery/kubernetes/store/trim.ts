@@ -1,27 +1,27 @@
 /**
- * What is kept of an object that a list or watch brings: a whole pod takes 17.7 KB of heap, what is read of it 0.3 KB
- * (spec/kubernetes.md §1). A field that a decoder of `src/model/kinds` reads must be kept here.
+ * Trims the objects that a list or watch delivers: a complete pod takes 17.7 KB of heap, the fields that are read 0.3 KB (spec/kubernetes.md §1). A
+ * field that a decoder of `src/model/kinds` reads must be kept here.
  */
 import { hash } from 'node:crypto';
 import { pullSecretKey } from '../../../model/kinds/kubernetes/pull-secret.ts';
-import { apiVersionOf, type Resource } from '../api-resource.ts';
+import { type ApiResource, apiVersionOf } from '../api-resource.ts';
 import type { KubernetesObject, ObjectMeta, Selection } from '../api-server.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Written by kubectl: the whole object once more, as text. */
-const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
-/** Annotations that anything here reads are of these domains; others may have 256 KiB of any text. */
-const readAnnotation = /^(?:(?:[^/]*\.)?(?:istio|kubernetes|k8s)\.io|chartpilot)\//;
-/** Users and groups that OpenShift assigns to a namespace: injection reads them. */
-const readOfNamespace = /^openshift\.io\/sa\.scc\./;
-/** Metadata that is read of objects. Controllers write others, of any size. */
-const readMetadata = [
+/** Written by kubectl: a copy of the object as text. */
+const lastAppliedAnnotation = 'kubectl.kubernetes.io/last-applied-configuration';
+/** Domains of annotations that are read. Others may contain 256 KiB of text. */
+const keptAnnotations = /^(?:(?:[^/]*\.)?(?:istio|kubernetes|k8s)\.io|chartpilot)\//;
+/** Users and groups that OpenShift assigns to a namespace, read by the injection. */
+const keptNamespaceAnnotations = /^openshift\.io\/sa\.scc\./;
+/** Metadata that is read. Controllers write other fields of any size. */
+const keptMetadata = [
   ...['name', 'uid', 'resourceVersion', 'generation'],
   ...['creationTimestamp', 'deletionTimestamp'],
 ] as const;
 
-const keptOfKind = new Map<string, (object: Fields, shared: SharedTexts) => Fields>([
+const keptFieldsByKind = new Map<string, (object: Fields, shared: SharedTexts) => Fields>([
   ['/Secret', secretFields],
   ['/ConfigMap', configMapFields],
   ['/Pod', podFields],
@@ -31,42 +31,42 @@ const keptOfKind = new Map<string, (object: Fields, shared: SharedTexts) => Fiel
   ['discovery.k8s.io/EndpointSlice', sliceFields],
 ]);
 
-/** Longer ones are hardly there twice, and would be kept a second time to be known again. */
+/** Longer texts rarely repeat, and sharing them would keep a second copy. */
 const maxSharedCharacters = 1_000;
-/** All of them together, so that objects with many long texts do not fill the memory with what is kept to save some. */
+/** Limit of all shared texts together, so that many long ones do not use more memory than sharing saves. */
 const maxAllSharedCharacters = 4_000_000;
 
-/** What many objects have, as names of nodes, sets of labels, ports of containers, is there once. It must not be changed. */
+/** Keeps values that many objects have once, such as names of nodes, sets of labels and ports of containers. They must not be changed. */
 export class SharedTexts {
   readonly #texts = new Map<string, string>();
-  /** By their JSON. */
+  /** By JSON. */
   readonly #values = new Map<string, unknown>();
   readonly #maxEntries: number;
   readonly #maxCharacters: number;
   #textCharacters = 0;
   #valueCharacters = 0;
 
-  /** @param maxCharacters of all texts, and of the JSON of all values */
+  /** @param maxCharacters of all texts, and separately of the JSON of all values */
   constructor(maxEntries = 20_000, maxCharacters = maxAllSharedCharacters) {
     this.#maxEntries = maxEntries;
     this.#maxCharacters = maxCharacters;
   }
 
-  /** Of them, bounded. */
+  /** Number of entries. */
   get size(): number {
     return Math.max(this.#texts.size, this.#values.size);
   }
 
-  /** Of all texts, and of the JSON of all values. */
+  /** Characters of all texts, or of the JSON of all values if larger. */
   get characters(): number {
     return Math.max(this.#textCharacters, this.#valueCharacters);
   }
 
-  of(text: string): string {
+  shareText(text: string): string {
     if (text.length > maxSharedCharacters) return text;
     const known = this.#texts.get(text);
     if (known !== undefined) return known;
-    // Texts of objects that are gone would stay for ever.
+    // Otherwise texts of deleted objects would stay forever.
     if (this.#texts.size >= this.#maxEntries || this.#textCharacters + text.length > this.#maxCharacters) {
       this.#texts.clear();
       this.#textCharacters = 0;
@@ -76,8 +76,8 @@ export class SharedTexts {
     return text;
   }
 
-  /** Of a plain value: one that is the same. */
-  same<Value extends object>(value: Value): Value {
+  /** An equal value that is shared. */
+  shareValue<Value extends object>(value: Value): Value {
     const json = JSON.stringify(value);
     if (json.length > maxSharedCharacters) return value;
     const known = this.#values.get(json);
@@ -93,50 +93,49 @@ export class SharedTexts {
 }
 
 /**
- * @param object as it came, of the resource's kind
- * @param selection with `metadataOnly` nothing else is kept, whatever the server sent
+ * @param object as received, of the resource's kind
+ * @param selection with `metadataOnly` only metadata is kept, whatever the server sent
  */
 export function trimmed(
   object: Fields & { readonly metadata: ObjectMeta },
-  resource: Resource,
+  resource: ApiResource,
   shared: SharedTexts,
   { metadataOnly = false, keepsData = false, digestsData = false }: KeptParts = {},
 ): KubernetesObject {
   const { apiVersion: _, kind: __, metadata, ...body } = object;
-  const kept = keepsData ? undefined : keptOfKind.get(`${resource.group}/${resource.kind}`);
+  const kept = keepsData ? undefined : keptFieldsByKind.get(`${resource.group}/${resource.kind}`);
   const fields = metadataOnly ? {} : (kept?.(body, shared) ?? body);
   return {
-    // Items of a list do not say it.
-    apiVersion: shared.of(apiVersionOf(resource)),
-    kind: shared.of(resource.kind),
-    metadata: keepsData ? wholeMetadata(metadata) : trimmedMetadata(metadata, shared, annotationsReadOf(kept)),
+    // Items of a list have no `apiVersion`.
+    apiVersion: shared.shareText(apiVersionOf(resource)),
+    kind: shared.shareText(resource.kind),
+    metadata: keepsData ? fullMetadata(metadata) : trimmedMetadata(metadata, shared, keptAnnotationsOf(kept)),
     ...(digestsData ? digested(fields) : fields),
   };
 }
 
 export type KeptParts = Pick<Selection, 'metadataOnly' | 'keepsData' | 'digestsData'>;
 
-/** Of few objects, which were selected by their names. */
-function wholeMetadata({ managedFields: _, selfLink: __, ...metadata }: ObjectMeta): ObjectMeta {
+/** For the few objects selected by name. */
+function fullMetadata({ managedFields: _, selfLink: __, ...metadata }: ObjectMeta): ObjectMeta {
   return metadata;
 }
 
-/** @param hasAnnotations false for kinds of which no annotation is read */
-/** @returns `undefined`: none of them */
-function annotationsReadOf(kept: ((object: Fields, shared: SharedTexts) => Fields) | undefined): RegExp | undefined {
-  if (kept === namespaceFields) return readOfNamespace;
-  return kept === undefined || kept === serviceFields ? readAnnotation : undefined;
+/** @returns the annotations to keep; `undefined` for none */
+function keptAnnotationsOf(kept: ((object: Fields, shared: SharedTexts) => Fields) | undefined): RegExp | undefined {
+  if (kept === namespaceFields) return keptNamespaceAnnotations;
+  return kept === undefined || kept === serviceFields ? keptAnnotations : undefined;
 }
 
 function trimmedMetadata(metadata: ObjectMeta, shared: SharedTexts, readAnnotations: RegExp | undefined): ObjectMeta {
   const { labels, annotations, namespace } = metadata;
   return {
-    ...picked(metadata, readMetadata),
-    ...(typeof namespace === 'string' && { namespace: shared.of(namespace) }),
-    ...(isRecord(labels) && { labels: shared.same(sharedEntries(labels, shared)) }),
+    ...picked(metadata, keptMetadata),
+    ...(typeof namespace === 'string' && { namespace: shared.shareText(namespace) }),
+    ...(isRecord(labels) && { labels: shared.shareValue(sharedEntries(labels, shared)) }),
     ...(readAnnotations &&
       isRecord(annotations) && {
-        annotations: shared.same(sharedEntries(annotations, shared, (key) => readAnnotations.test(key))),
+        annotations: shared.shareValue(sharedEntries(annotations, shared, (key) => readAnnotations.test(key))),
       }),
   } as ObjectMeta;
 }
@@ -144,12 +143,12 @@ function trimmedMetadata(metadata: ObjectMeta, shared: SharedTexts, readAnnotati
 function sharedEntries(entries: Fields, shared: SharedTexts, isRead = (_: string) => true): Record<string, string> {
   return Object.fromEntries(
     Object.entries(entries)
-      .filter(([key, value]) => key !== lastApplied && typeof value === 'string' && isRead(key))
-      .map(([key, value]) => [shared.of(key), shared.of(value as string)]),
+      .filter(([key, value]) => key !== lastAppliedAnnotation && typeof value === 'string' && isRead(key))
+      .map(([key, value]) => [shared.shareText(key), shared.shareText(value as string)]),
   );
 }
 
-/** SHA-256 of a value, as `digestsData` leaves it. */
+/** SHA-256 of a value in the form that `digestsData` keeps. */
 export function digestOf(text: string): string {
   return `sha256:${hash('sha256', text, 'hex')}`;
 }
@@ -160,17 +159,17 @@ function digested({ data }: Fields): Fields {
   return { data: Object.fromEntries(texts.map(([key, text]) => [key, digestOf(text)])) };
 }
 
-/** What a credential may be of (`src/model/kinds/kubernetes/credential.ts`): no password of anybody else's is kept. */
+/** Keys of credentials (`src/model/kinds/kubernetes/credential.ts`). Passwords of other programs are not kept. */
 const credentialKeys = [
   ...['tls.crt', 'tls.key', 'tls.ocsp-staple', 'cert', 'key', 'ca.crt', 'cacert', 'crl', 'ca.crl'],
   pullSecretKey,
 ];
-/** And what the mesh configuration is under, and the root of the mesh (`src/discovery/controllers/root-certificates.ts`). */
+/** Also the keys of the mesh configuration and of the mesh root (`src/discovery/controllers/root-certificates.ts`). */
 const configMapKeys = ['ca.crt', 'cacert', 'mesh', 'meshNetworks', 'root-cert.pem'];
 
 function secretFields({ type, data }: Fields, shared: SharedTexts): Fields {
   return {
-    ...(typeof type === 'string' && { type: shared.of(type) }),
+    ...(typeof type === 'string' && { type: shared.shareText(type) }),
     ...(isRecord(data) && { data: picked(data, credentialKeys) }),
   };
 }
@@ -192,18 +191,18 @@ function podFields({ spec, status }: Fields, shared: SharedTexts): Fields {
   const state = picked(status, ['phase', 'podIP', 'podIPs'], shared);
   const conditions = listOf(isRecord(status) ? status.conditions : undefined)
     .map((condition) => picked(condition, ['type', 'status'], shared))
-    // Of the others nothing is asked.
+    // Other conditions are not read.
     .filter(({ type }) => type === 'Ready');
   return {
     spec: {
-      ...{ ...kept, containers: shared.same(withPorts) },
-      ...(sidecars.length > 0 && { initContainers: shared.same(sidecars) }),
+      ...{ ...kept, containers: shared.shareValue(withPorts) },
+      ...(sidecars.length > 0 && { initContainers: shared.shareValue(sidecars) }),
     },
-    status: { ...state, conditions: shared.same(conditions) },
+    status: { ...state, conditions: shared.shareValue(conditions) },
   };
 }
 
-/** What `src/model/kinds/kubernetes/service.ts` decodes. */
+/** The fields that `src/model/kinds/kubernetes/service.ts` decodes. */
 function serviceFields({ spec, status }: Fields, shared: SharedTexts): Fields {
   const { ports, selector } = isRecord(spec) ? spec : {};
   return {
@@ -216,7 +215,7 @@ function serviceFields({ spec, status }: Fields, shared: SharedTexts): Fields {
         ],
         shared,
       ),
-      ...(isRecord(selector) && { selector: shared.same(sharedEntries(selector, shared)) }),
+      ...(isRecord(selector) && { selector: shared.shareValue(sharedEntries(selector, shared)) }),
       ...(ports !== undefined && {
         ports: pickedOfEach(ports, ['name', 'port', 'protocol', 'appProtocol', 'targetPort', 'nodePort'], shared),
       }),
@@ -229,7 +228,7 @@ function serviceFields({ spec, status }: Fields, shared: SharedTexts): Fields {
   };
 }
 
-/** What `src/model/kinds/kubernetes/endpoint-slice.ts` decodes. */
+/** The fields that `src/model/kinds/kubernetes/endpoint-slice.ts` decodes. */
 function sliceFields({ addressType, endpoints, ports }: Fields, shared: SharedTexts): Fields {
   const ofEndpoint = ['addresses', 'conditions', 'hostname', 'nodeName', 'targetRef'];
   const ofReference = ['kind', 'name', 'namespace'];
@@ -241,7 +240,7 @@ function sliceFields({ addressType, endpoints, ports }: Fields, shared: SharedTe
             if (!isRecord(endpoint)) return endpoint;
             const kept = picked(endpoint, ofEndpoint, shared);
             const { conditions, targetRef } = kept;
-            if (isRecord(conditions)) kept.conditions = shared.same(conditions);
+            if (isRecord(conditions)) kept.conditions = shared.shareValue(conditions);
             if (isRecord(targetRef)) kept.targetRef = picked(targetRef, ofReference, shared);
             return kept;
           })
@@ -251,7 +250,7 @@ function sliceFields({ addressType, endpoints, ports }: Fields, shared: SharedTe
   };
 }
 
-/** What is no list, or no object, is left for the decoder to refuse. */
+/** A value of the wrong type is kept, so that the decoder rejects it. */
 function pickedOfEach(values: unknown, names: readonly string[], shared: SharedTexts): unknown {
   if (!Array.isArray(values)) return values;
   return values.map((value) => (isRecord(value) ? picked(value, names, shared) : value));
@@ -261,13 +260,13 @@ function namespaceFields(): Fields {
   return {};
 }
 
-/** Of `nodeInfo` what decides whether pods get a native sidecar. */
+/** Of `nodeInfo`, the field that decides whether pods get a native sidecar. */
 function nodeFields({ status }: Fields, shared: SharedTexts): Fields {
   const nodeInfo = isRecord(status) ? picked(status.nodeInfo, ['kubeletVersion'], shared) : {};
   return { status: { ...picked(status, ['addresses']), ...(nodeInfo.kubeletVersion !== undefined && { nodeInfo }) } };
 }
 
-/** Of the others nothing is asked; of init containers, which of them go on running. */
+/** Only ports are read, and for init containers the restart policy. */
 function containersWithPorts(containers: unknown, shared: SharedTexts): Fields[] {
   return listOf(containers)
     .map((container) => picked(container, ['ports', 'restartPolicy'], shared))
@@ -280,12 +279,12 @@ function containersWithPorts(containers: unknown, shared: SharedTexts): Fields[]
 
 function picked(value: unknown, names: readonly string[], shared?: SharedTexts): Record<string, unknown> {
   if (!isRecord(value)) return {};
-  // Names are those of the caller. Each object of a list has this done for all of its fields.
+  // `names` come from the caller, so keys are safe. This runs for each object of a list and must be fast.
   const fields = {} as Record<(typeof names)[number], unknown>;
   for (const name of names) {
     const field = value[name];
     if (field === undefined) continue;
-    fields[name] = shared !== undefined && typeof field === 'string' ? shared.of(field) : field;
+    fields[name] = shared !== undefined && typeof field === 'string' ? shared.shareText(field) : field;
   }
   return fields;
 }

@@ -1,12 +1,9 @@
-/** Which objects of a kind are worth their bytes (spec/kubernetes.md §1, as Istio asks). */
-import type { Resource } from '../api-resource.ts';
+/** Selects the objects of a kind that are used (spec/kubernetes.md §1, as Istio does). */
+import type { ApiResource } from '../api-resource.ts';
 import type { Selection } from '../api-server.ts';
 
-/**
- * What an informer of the resource asks for, of all namespaces. It must select nothing that objects enter and leave while somebody
- * needs them: what leaves a selection looks deleted.
- */
-export function usualSelection({ group, kind }: Resource): Selection {
+/** Selection of an informer for all namespaces. An object must not leave it while it is used, because that looks like a deletion. */
+export function defaultSelection({ group, kind }: ApiResource): Selection {
   if (group === 'apiextensions.k8s.io') return { metadataOnly: true };
   if (group !== '') return {};
   switch (kind) {
@@ -15,7 +12,7 @@ export function usualSelection({ group, kind }: Resource): Selection {
     case 'Namespace':
       return { metadataOnly: true };
     case 'Secret':
-      // Releases of Helm are large, and tokens of service accounts nobody's business.
+      // Helm releases are large, and service account tokens are not used.
       return { fieldSelector: 'type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token' };
     default:
       return {};

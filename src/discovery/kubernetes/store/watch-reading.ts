@@ -1,25 +1,25 @@
-/** What comes over one watch, as a store and a chart are told of it. */
+/** Applies the events of one watch to a store and reports them to a chart. */
 import type { StreamReport } from '../../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 import { type ApiFailure, failureOfStatus } from '../api-failure.ts';
 import { endsInitialEvents, type WatchEvent } from '../api-server.ts';
 import type { ObjectChange, ObjectStore } from './object-store.ts';
 
-/** So often a chart is told that a first list goes on; it gives up what has not for four seconds. */
+/** Interval of progress reports of an initial list. The chart aborts a list without progress for four seconds. */
 const progressMs = 250;
 
 /**
- * What comes over one watch. What came with one packet is told at once, in order: a list of ten thousand objects is not as many events
- * of a chart.
+ * Events of one watch. All events of one packet are reported together, in order, so that a list of ten thousand objects does not cause as many chart
+ * events.
  */
 export class WatchReading {
   readonly #store: ObjectStore;
   readonly #now: () => number;
-  readonly #tell: (report: StreamReport, changes: readonly ObjectChange[]) => void;
+  readonly #report: (report: StreamReport, changes: readonly ObjectChange[]) => void;
   #isInitial: boolean;
-  #toldAt: number;
+  #lastReportedAt: number;
   #changes: ObjectChange[] = [];
   #version: string | undefined;
-  #isMoved = false;
+  #hasChanged = false;
   #isPending = false;
   failure: ApiFailure | undefined;
 
@@ -27,13 +27,13 @@ export class WatchReading {
     store: ObjectStore,
     initial: boolean,
     now: () => number,
-    tell: (report: StreamReport, changes: readonly ObjectChange[]) => void,
+    report: (report: StreamReport, changes: readonly ObjectChange[]) => void,
   ) {
     this.#store = store;
     this.#isInitial = initial;
     this.#now = now;
-    this.#toldAt = now();
-    this.#tell = tell;
+    this.#lastReportedAt = now();
+    this.#report = report;
     if (initial) store.beginSet();
   }
 
@@ -44,7 +44,7 @@ export class WatchReading {
       this.#follow(event);
     } else if (endsInitialEvents(event)) {
       this.#isInitial = false;
-      this.#tell({ type: 'initial.ended', version: event.object.metadata.resourceVersion ?? '' }, []);
+      this.#report({ type: 'initial.ended', version: event.object.metadata.resourceVersion ?? '' }, []);
     } else if (event.type !== 'BOOKMARK') {
       this.#collect(event);
     }
@@ -56,26 +56,26 @@ export class WatchReading {
     if (version === undefined) return;
     this.#version = undefined;
     this.#changes = [];
-    const isMoved = this.#isMoved;
-    this.#isMoved = false;
-    if (isMoved) this.#tell({ type: 'objects.changed', version, objects: this.#store.size }, changes);
-    else this.#tell({ type: 'bookmark.received', version }, []);
+    const hasChanged = this.#hasChanged;
+    this.#hasChanged = false;
+    if (hasChanged) this.#report({ type: 'objects.changed', version, objects: this.#store.size }, changes);
+    else this.#report({ type: 'bookmark.received', version }, []);
   };
 
   #collect({ object }: Exclude<WatchEvent, { type: 'ERROR' }>): void {
-    const objects = this.#store.holdApart(object);
-    if (this.#now() - this.#toldAt < progressMs) return;
-    this.#toldAt = this.#now();
-    this.#tell({ type: 'initial.progressed', objects }, []);
+    const objects = this.#store.collect(object);
+    if (this.#now() - this.#lastReportedAt < progressMs) return;
+    this.#lastReportedAt = this.#now();
+    this.#report({ type: 'initial.progressed', objects }, []);
   }
 
   #follow(event: Exclude<WatchEvent, { type: 'ERROR' }>): void {
     const { resourceVersion } = event.object.metadata;
-    // From what has no version nobody could go on.
+    // A watch could not resume from an event without a version.
     if (resourceVersion === undefined) return;
     if (event.type !== 'BOOKMARK') {
       this.#changes.push(...this.#store.apply(event));
-      this.#isMoved = true;
+      this.#hasChanged = true;
     }
     this.#version = resourceVersion;
     if (this.#isPending) return;

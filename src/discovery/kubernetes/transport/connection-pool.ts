@@ -1,21 +1,21 @@
 /**
- * The connections of one purpose to one API server: a watch and a burst of writes on one connection disturb each other. As a
- * rule there is one; another is opened when that one leaves, or has no room for another stream.
+ * Connections of one purpose to one API server: on one connection, a watch and a burst of writes would delay each other. Usually there is one;
+ * another is opened when it shuts down or has reached its stream limit.
  */
 import type { ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2';
 import type { ClusterAccess, TlsMaterial } from '../access/cluster-access.ts';
 import { ApiError, statusOf } from '../api-failure.ts';
-import { type AnswerReader, type ExchangeLimits, exchange } from './exchange.ts';
-import { aborted, Http2Connection, orAborted } from './http2-connection.ts';
+import { type ExchangeLimits, exchange, type ResponseReader } from './exchange.ts';
+import { aborted, Http2Connection, rejectOnAbort } from './http2-connection.ts';
 
-/** More streams than these take belong to no mesh; a server that allows one a connection is not asked for hundreds. */
+/** No mesh needs more streams. A server that allows one stream per connection does not get hundreds of connections. */
 const maxConnections = 8;
 
-/** Of a request that is refused unseen: a server that refuses all of them is told as such. */
-const maxTries = 3;
+/** Attempts of a request that the server refuses without processing it. */
+const maxAttempts = 3;
 
 export interface PooledRequest {
-  /** Asked for each time that it is sent, in that turn. What it throws is thrown. */
+  /** Called in the turn of each send. An error it throws is passed on. */
   readonly headers: () => OutgoingHttpHeaders;
   readonly body?: Uint8Array | undefined;
 }
@@ -32,14 +32,19 @@ export class ConnectionPool {
   }
 
   /**
-   * One request and its answer. What the server refused before it looked at it (a GOAWAY that was under way) is sent again on
+   * Sends one request and reads its response. A request that the server refused without processing (for example during a GOAWAY) is sent again on
    * another connection, as HTTP/2 allows for any request (RFC 9113 §8.7).
    *
-   * @throws ApiError; after a `timeout` no more requests go to that connection: one whose other end is gone without a word looks
-   * open for a quarter of an hour; nor after a 401, where it was made with a certificate that may have ended since
+   * @throws ApiError. The connection then takes no more requests after a `timeout`, because a connection whose peer vanished looks open for a quarter
+   * of an hour, or after a 401 if its client certificate may have expired
    */
-  async send(request: PooledRequest, reader: AnswerReader, limits: ExchangeLimits, signal: AbortSignal): Promise<void> {
-    for (let tries = 1; ; tries++) {
+  async send(
+    request: PooledRequest,
+    reader: ResponseReader,
+    limits: ExchangeLimits,
+    signal: AbortSignal,
+  ): Promise<void> {
+    for (let attempts = 1; ; attempts++) {
       const { connection, stream } = await this.#begin(request, signal);
       try {
         await exchange(stream, reader, limits, signal);
@@ -47,8 +52,8 @@ export class ConnectionPool {
       } catch (error) {
         const kind = error instanceof ApiError ? error.failure.kind : undefined;
         if (kind === 'timeout' || kind === 'going away' || isTimeUp(signal)) connection.leave();
-        if (statusOf(error) === 401 && connection.mayShowAnother) connection.leave();
-        if (kind !== 'going away' || tries >= maxTries) throw error;
+        if (statusOf(error) === 401 && connection.mayHaveNewerCertificate) connection.leave();
+        if (kind !== 'going away' || attempts >= maxAttempts) throw error;
       }
     }
   }
@@ -59,10 +64,10 @@ export class ConnectionPool {
   ): Promise<{ readonly connection: Http2Connection; readonly stream: ClientHttp2Stream }> {
     for (;;) {
       if (signal.aborted) throw aborted();
-      this.#connections = this.#connections.filter((connection) => !connection.isGone);
-      const connection = this.#connections.find(({ hasRoom }) => hasRoom);
+      this.#connections = this.#connections.filter((connection) => !connection.isDestroyed);
+      const connection = this.#connections.find(({ hasFreeStream }) => hasFreeStream);
       if (connection !== undefined) {
-        // Nothing is waited for from here on: another request would take the same room.
+        // No await from here on, or another request could take the same stream.
         const stream = connection.begin(headers(), body === undefined);
         if (body !== undefined) stream.end(body);
         return { connection, stream };
@@ -77,15 +82,15 @@ export class ConnectionPool {
     }
   }
 
-  /** All of them answer, those that leave as well, for what still runs there; there is one at least. @returns milliseconds of the slowest. @throws ApiError */
+  /** Pings all connections, including those shutting down, and opens one if necessary. @returns milliseconds of the slowest. @throws ApiError */
   async ping(limitMs: number, signal: AbortSignal): Promise<number> {
     if (!this.#connections.some(({ takesStreams }) => takesStreams)) await this.#opened(signal);
-    const asked = this.#connections.filter(({ isGone }) => !isGone);
-    if (asked.length === 0) throw new ApiError({ kind: 'closed', message: 'the connection was closed' });
-    return Math.max(...(await Promise.all(asked.map((connection) => connection.ping(limitMs, signal)))));
+    const connections = this.#connections.filter(({ isDestroyed }) => !isDestroyed);
+    if (connections.length === 0) throw new ApiError({ kind: 'closed', message: 'the connection was closed' });
+    return Math.max(...(await Promise.all(connections.map((connection) => connection.ping(limitMs, signal)))));
   }
 
-  /** Those that are open or being opened end, with what runs on them. */
+  /** Closes all connections, open or being opened, and their streams. */
   closeAll(): void {
     this.#opening?.cancel.abort();
     this.#opening = undefined;
@@ -94,11 +99,11 @@ export class ConnectionPool {
     for (const connection of connections) connection.close();
   }
 
-  /** Ends once a connection was opened; where it is closed meanwhile by `closeAll`, another one is. */
+  /** Waits for an open connection. If `closeAll` closes it, waits for another one. */
   async #opened(signal: AbortSignal): Promise<void> {
     for (;;) {
       try {
-        return await orAborted(this.#open(), signal);
+        return await rejectOnAbort(this.#open(), signal);
       } catch (error) {
         const isReplaced = error instanceof ApiError && error.failure.kind === 'aborted' && !signal.aborted;
         if (!isReplaced) throw error;
@@ -106,7 +111,7 @@ export class ConnectionPool {
     }
   }
 
-  /** One at a time: fifty informers that begin share what the first of them opens. */
+  /** One at a time, so that fifty starting informers share one connection. */
   #open(): Promise<void> {
     if (this.#opening === undefined) {
       const cancel = new AbortController();
@@ -124,7 +129,7 @@ export class ConnectionPool {
   async #connect(signal: AbortSignal): Promise<void> {
     const tls = await this.#tls(signal);
     const connection = await Http2Connection.open(this.#access.server, tls, this.#connectLimitMs, signal);
-    // Closed meanwhile: whoever closed all knows of none that comes later.
+    // `closeAll` does not know connections that open later.
     if (signal.aborted) {
       connection.close();
       throw aborted();
@@ -132,11 +137,11 @@ export class ConnectionPool {
     this.#connections.push(connection);
   }
 
-  /** What files and plugins know of it must come in the time of a connection: others wait for this one. */
+  /** Files and plugins must provide credentials within the limit of a connection, because other requests wait for it. */
   async #tls(signal: AbortSignal): Promise<TlsMaterial> {
     const late = AbortSignal.timeout(this.#connectLimitMs);
     try {
-      return await orAborted(this.#access.tls(signal), AbortSignal.any([signal, late]));
+      return await rejectOnAbort(this.#access.tls(signal), AbortSignal.any([signal, late]));
     } catch (error) {
       if (!late.aborted || signal.aborted) throw error;
       throw new ApiError({
@@ -147,7 +152,7 @@ export class ConnectionPool {
   }
 }
 
-/** The time that was set for waiting ({@link AbortSignal.timeout}) is over. */
+/** Reports whether an {@link AbortSignal.timeout} caused the abort. */
 function isTimeUp({ reason }: AbortSignal): boolean {
   return reason instanceof DOMException && reason.name === 'TimeoutError';
 }

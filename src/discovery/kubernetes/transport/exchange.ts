@@ -1,4 +1,4 @@
-/** One request and its answer on a stream of HTTP/2: every way in which it can end is told apart. */
+/** One request and its response on an HTTP/2 stream. Distinguishes every way in which it can end. */
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2';
 import { messageOf } from '../../../runtime/errors.ts';
 import { msOfTurn, nextFreeTurn } from '../../../runtime/turns.ts';
@@ -6,51 +6,50 @@ import { ApiError, failureOfStatus, invalid, type Status } from '../api-failure.
 import { isRecord } from '../store/trim.ts';
 import { aborted } from './http2-connection.ts';
 
-export type AnswerHeaders = IncomingHttpHeaders & IncomingHttpStatusHeader;
+export type ResponseHeaders = IncomingHttpHeaders & IncomingHttpStatusHeader;
 
 export interface ExchangeLimits {
-  /** Until the answer begins. */
-  readonly answerMs: number;
-  /** Until it has ended. */
-  readonly wholeMs: number;
-  /** Between two pieces of what was begun: {@link AnswerReader.isMidway}. */
+  /** Limit until the response begins. */
+  readonly responseMs: number;
+  /** Limit until the response has ended. */
+  readonly totalMs: number;
+  /** Limit between two chunks while {@link ResponseReader.isMidway}. */
   readonly idleMs: number;
 }
 
-/** Takes the body of an answer that is no error. What it throws ends the exchange. */
-export interface AnswerReader {
-  /** Headers of an answer that is no error, before its body. */
-  headers?(headers: AnswerHeaders): void;
+/** Reads the body of a successful response. An error it throws ends the exchange. */
+export interface ResponseReader {
+  /** Headers of a successful response, before its body. */
+  headers?(headers: ResponseHeaders): void;
   data(chunk: Buffer): void;
-  /** More must come soon. */
+  /** The body is incomplete, so more must arrive soon. */
   readonly isMidway: boolean;
-  /** The body of an error is a text for people, not a Status object of Kubernetes. */
+  /** Bodies of errors are plain text, not a Kubernetes Status. */
   readonly hasTextErrors?: boolean;
 }
 
-/** Work in one turn of the event loop, in milliseconds, after which everything else has its turn: streams share it. */
+/** Maximum work in one turn of the event loop, in milliseconds, shared by all streams. */
 const maxReadMs = 5;
 
-/** As much of an error's body is read. */
+/** Maximum bytes read of the body of an error. */
 const maxErrorBytes = 64 * 1024;
 
 /**
- * @returns once the answer has ended as it should: `whole`, or `limit` when the server did not end it in time and the reader was not
- * midway
+ * @returns `whole` when the response has ended, or `limit` if the server did not end it in time and the reader was not midway
  * @throws ApiError
  */
 export function exchange(
   stream: ClientHttp2Stream,
-  reader: AnswerReader,
+  reader: ResponseReader,
   limits: ExchangeLimits,
   signal: AbortSignal,
 ): Promise<'whole' | 'limit'> {
   return new Promise((resolve, reject) => {
-    let errorBody: { readonly headers: AnswerHeaders; readonly chunks: Buffer[]; bytes: number } | undefined;
+    let errorBody: { readonly headers: ResponseHeaders; readonly chunks: Buffer[]; bytes: number } | undefined;
     let ended = false;
     const timers = new Set<NodeJS.Timeout>();
     let idle: NodeJS.Timeout | undefined;
-    let isAnswered = false;
+    let hasResponded = false;
     let isSettled = false;
 
     const settle = (): boolean => {
@@ -67,8 +66,8 @@ export function exchange(
       cancel();
       reject(error instanceof ApiError ? error : invalid(`invalid response: ${messageOf(error)}`));
     };
-    const late = (what: string, ms: number): void =>
-      fail(new ApiError({ kind: 'timeout', message: `${what} within ${ms} ms` }));
+    const failTimeout = (problem: string, ms: number): void =>
+      fail(new ApiError({ kind: 'timeout', message: `${problem} within ${ms} ms` }));
     const onAbort = (): void => fail(aborted());
     const after = (ms: number, then: () => void): NodeJS.Timeout => {
       const timer = setTimeout(then, ms);
@@ -76,17 +75,17 @@ export function exchange(
       return timer;
     };
 
-    const answer = after(limits.answerMs, () => late('no response', limits.answerMs));
-    after(limits.wholeMs, () => {
-      if (errorBody !== undefined || reader.isMidway || !isAnswered)
-        return late('response not complete', limits.wholeMs);
+    const responseTimer = after(limits.responseMs, () => failTimeout('no response', limits.responseMs));
+    after(limits.totalMs, () => {
+      if (errorBody !== undefined || reader.isMidway || !hasResponded)
+        return failTimeout('response not complete', limits.totalMs);
       if (!settle()) return;
       cancel();
       resolve('limit');
     });
     signal.addEventListener('abort', onAbort);
-    /** Did not fit into the turn in which it came. */
-    let waiting: Buffer | undefined;
+    /** Chunk that is read in a later turn. */
+    let delayedChunk: Buffer | undefined;
     const read = (chunk: Buffer): boolean => {
       try {
         reader.data(chunk);
@@ -96,27 +95,27 @@ export function exchange(
         return false;
       }
     };
-    const readWaiting = (): void => {
-      const chunk = waiting;
-      waiting = undefined;
+    const readDelayed = (): void => {
+      const chunk = delayedChunk;
+      delayedChunk = undefined;
       if (chunk !== undefined && !isSettled) read(chunk);
     };
-    const wait = (chunk: Buffer): void => {
-      // A chunk is not ours once its event is past. While the stream is paused, none comes.
-      waiting = waiting === undefined ? Buffer.from(chunk) : Buffer.concat([waiting, chunk]);
+    const delayChunk = (chunk: Buffer): void => {
+      // A chunk may be overwritten after its event, so it is copied. None arrives while the stream is paused.
+      delayedChunk = delayedChunk === undefined ? Buffer.from(chunk) : Buffer.concat([delayedChunk, chunk]);
       stream.pause();
       void nextFreeTurn().then(() => {
-        readWaiting();
+        readDelayed();
         stream.resume();
       });
     };
-    let broke = false;
+    let hasStreamError = false;
     stream.on('error', () => {
-      broke = true;
+      hasStreamError = true;
     });
-    stream.once('response', (headers: AnswerHeaders) => {
-      clearTimeout(answer);
-      isAnswered = true;
+    stream.once('response', (headers: ResponseHeaders) => {
+      clearTimeout(responseTimer);
+      hasResponded = true;
       const code = headers[':status'] ?? 0;
       if (code >= 300 && code < 400)
         return fail(invalid(`unexpected redirect (HTTP status ${code}); redirects of an API server are not followed`));
@@ -138,24 +137,24 @@ export function exchange(
         if (errorBody.bytes <= maxErrorBytes) errorBody.chunks.push(Buffer.from(chunk));
         else ended = true;
       } else {
-        // A large object was parsed, of this stream or of another one. What has arrived already waits for a later turn.
-        if (msOfTurn() > maxReadMs) wait(chunk);
+        // After the parsing of a large object, of this or another stream, further chunks wait for a later turn.
+        if (msOfTurn() > maxReadMs) delayChunk(chunk);
         else if (!read(chunk)) return;
       }
       if (errorBody !== undefined && ended) return fail(new ApiError(failureOf(errorBody, reader)));
-      // The reader may have ended it.
+      // The reader may have ended the exchange.
       if (!isSettled && (errorBody !== undefined || reader.isMidway)) {
-        idle = setTimeout(() => late('response stalled, no data', limits.idleMs), limits.idleMs);
+        idle = setTimeout(() => failTimeout('response stalled, no data', limits.idleMs), limits.idleMs);
       }
     });
     stream.once('end', () => {
       ended = true;
     });
     stream.once('close', () => {
-      readWaiting();
+      readDelayed();
       if (isSettled) return;
       const code = stream.rstCode ?? constants.NGHTTP2_NO_ERROR;
-      if (code === constants.NGHTTP2_REFUSED_STREAM && !isAnswered) {
+      if (code === constants.NGHTTP2_REFUSED_STREAM && !hasResponded) {
         return fail(
           new ApiError({
             kind: 'going away',
@@ -163,7 +162,7 @@ export function exchange(
           }),
         );
       }
-      if (!ended || broke || code !== constants.NGHTTP2_NO_ERROR) {
+      if (!ended || hasStreamError || code !== constants.NGHTTP2_NO_ERROR) {
         return fail(
           new ApiError({
             kind: 'closed',
@@ -180,15 +179,15 @@ export function exchange(
 }
 
 function failureOf(
-  { headers, chunks }: { readonly headers: AnswerHeaders; readonly chunks: readonly Buffer[] },
-  { hasTextErrors = false }: AnswerReader,
+  { headers, chunks }: { readonly headers: ResponseHeaders; readonly chunks: readonly Buffer[] },
+  { hasTextErrors = false }: ResponseReader,
 ): ReturnType<typeof failureOfStatus> {
   const text = Buffer.concat(chunks).toString('utf8');
   const status = hasTextErrors ? { message: text.trim() } : statusIn(text);
   return failureOfStatus(status, headers[':status'], headers['retry-after']);
 }
 
-/** A load balancer's page says nothing that we could read. */
+/** The page of a load balancer is no Status. */
 function statusIn(text: string): Status {
   try {
     const body: unknown = JSON.parse(text);

@@ -24,8 +24,8 @@ const services = resourceOf('Service');
 const never = new AbortController().signal;
 const watchFor = { resourceVersion: '1', timeoutSeconds: 60 };
 
-async function given(answer: Answer, options?: ScriptedOptions): Promise<ScriptedApiServer> {
-  const server = await scriptedApiServer(answer, options);
+async function given(respond: Answer, options?: ScriptedOptions): Promise<ScriptedApiServer> {
+  const server = await scriptedApiServer(respond, options);
   onTestFinished(() => server.close());
   return server;
 }
@@ -39,7 +39,7 @@ const service = (name: string, more: object = {}) => ({
 const line = (type: string, object: object): string => `${JSON.stringify({ type, object })}\n`;
 
 describe('a list', () => {
-  it('is asked for as pages, and comes trimmed, with the version to go on from', async () => {
+  it('is requested in pages and returned trimmed, with the version to continue from', async () => {
     const { client, paths } = await given((stream) =>
       answerJson(stream, {
         kind: 'ServiceList',
@@ -60,17 +60,17 @@ describe('a list', () => {
     );
   });
 
-  it('is of a namespace, of metadata alone, and below the path of its server', async () => {
-    const asked: Record<string, unknown>[] = [];
+  it('is limited to a namespace or to metadata, below the path of its server', async () => {
+    const requests: Record<string, unknown>[] = [];
     const { access, paths } = await given((stream, _path, headers) => {
-      asked.push({ ...headers });
+      requests.push({ ...headers });
       answerJson(stream, { metadata: { resourceVersion: '1' }, items: [service('a')] });
     });
     const below = new Http2ApiServer({ ...access, server: new URL('/k8s/clusters/c-1/', access.server) });
     onTestFinished(() => below.close());
     const page = await below.list(services, { namespace: 'shop', metadataOnly: true, resourceVersion: '0' }, never);
     expect(paths).toEqual(['/k8s/clusters/c-1/api/v1/namespaces/shop/services?resourceVersion=0']);
-    expect(asked[0]).toMatchObject({
+    expect(requests[0]).toMatchObject({
       accept: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json',
       authorization: 'Bearer let-me-in',
     });
@@ -116,12 +116,12 @@ describe('a list', () => {
       {},
       { kind: 'invalid' },
     ],
-  ] as const)('fails by %s', async (_, code, body, headers, failure) => {
+  ] as const)('fails with %s', async (_, code, body, headers, failure) => {
     const { client } = await given((stream) => answerJson(stream, body, { ':status': code, ...headers }));
     expect(await failureOf(client.list(services, {}, never))).toMatchObject(failure);
   });
 
-  it('fails by an error whose body has no end, with its code', async () => {
+  it('fails with the code of an error whose body does not end', async () => {
     const { client } = await given((stream) => {
       stream.respond({ ':status': 500, 'content-type': 'application/json' });
       const more = (): void => {
@@ -133,14 +133,14 @@ describe('a list', () => {
     expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'status', code: 500 });
   });
 
-  it('says nothing of what it read, which may be a Secret', async () => {
+  it('repeats nothing of its content in errors, which may be a Secret', async () => {
     const { client } = await given((stream) => answerJson(stream, '{"metadata": {}, "items": [{"a": hunter2}]}'));
     expect(JSON.stringify(await failureOf(client.list(services, {}, never)))).not.toContain('hunter2');
   });
 });
 
 describe('a watch', () => {
-  it('hands on each event as its line comes, however the bytes are cut', async () => {
+  it('passes on each event as its line arrives, however the bytes are split', async () => {
     const text = [
       line('ADDED', service('ä')),
       line('BOOKMARK', {
@@ -176,7 +176,7 @@ describe('a watch', () => {
     );
   });
 
-  it('ends with an ERROR event, and tells none after it', async () => {
+  it('ends with an ERROR event and reports none after it', async () => {
     const { client } = await given((stream) => {
       stream.respond(jsonHeaders);
       stream.write(line('ERROR', { kind: 'Status', code: 410, reason: 'Expired' }) + line('ADDED', service('a')));
@@ -189,7 +189,7 @@ describe('a watch', () => {
     expect(events).toEqual([{ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } }]);
   });
 
-  it('of which nobody wants more tells nothing more, in the middle of a piece', async () => {
+  it('reports nothing more after it was aborted, even within a chunk', async () => {
     const { client } = await given((stream) => {
       stream.respond(jsonHeaders);
       stream.write(line('ADDED', service('a')) + line('ADDED', service('b')));
@@ -209,7 +209,7 @@ describe('a watch', () => {
     expect(names).toEqual(['ADDED']);
   });
 
-  it('a server that finds out in the midst of its answer that it knows no such kind has said so', async () => {
+  it('fails with 404 if the server reports an unknown kind within its response', async () => {
     const { client } = await given((stream) => answerJson(stream, '404 page not found\n'));
     const failure = await failureOf(client.watch(services, watchFor, () => {}, never));
     expect(failure).toMatchObject({ kind: 'status', code: 404 });
@@ -231,16 +231,16 @@ describe('a watch', () => {
       'invalid',
     ],
     ['an end in the middle of a line', (): string => '{"type": "ADD', 'closed'],
-  ])('fails by %s', async (_, text, kind) => {
+  ])('fails with %s', async (_, text, kind) => {
     const { client } = await given((stream) => answerJson(stream, text()));
     const failure = await failureOf(client.watch(services, watchFor, () => {}, never));
     expect(failure).toMatchObject({ kind });
     expect(failure.message).not.toContain('hunter2');
   });
 
-  it('may be silent for as long as it lasts, and ends from here when the server does not end it', async () => {
+  it('may be silent until its timeout, and is ended by the client if the server does not end it', async () => {
     const { client } = await given((stream) => stream.respond(jsonHeaders), {
-      limits: { idleMs: 20, answerMs: 2_000, watchGraceMs: 100 },
+      limits: { idleMs: 20, responseMs: 2_000, watchGraceMs: 100 },
     });
     expect(await client.watch(services, { resourceVersion: '1', timeoutSeconds: 0 }, () => {}, never)).toEqual({
       events: 0,
@@ -248,7 +248,7 @@ describe('a watch', () => {
     });
   });
 
-  it('fails when a line that has begun does not go on', async () => {
+  it('fails if an incomplete line does not continue', async () => {
     const { client } = await given(
       (stream) => {
         stream.respond(jsonHeaders);
@@ -259,7 +259,7 @@ describe('a watch', () => {
     expect(await failureOf(client.watch(services, watchFor, () => {}, never))).toMatchObject({ kind: 'timeout' });
   });
 
-  it('fails when the connection is cut, which is not its end', async () => {
+  it('fails if the connection is cut', async () => {
     const { client, sessions } = await given((stream) => {
       stream.respond(jsonHeaders);
       stream.write(line('ADDED', service('a')));
@@ -269,7 +269,7 @@ describe('a watch', () => {
   });
 });
 
-describe('connections', () => {
+describe('connections to an API server', () => {
   const listOf = (stream: Parameters<Answer>[0]): void =>
     answerJson(stream, { metadata: { resourceVersion: '1' }, items: [] });
 
@@ -291,7 +291,7 @@ describe('connections', () => {
     for (const watch of watches) expect(await failureOf(watch)).toMatchObject({ kind: 'aborted' });
   });
 
-  it('are more where the server takes few streams on one, and bounded', async () => {
+  it('are more, up to a limit, if the server allows few streams on each', async () => {
     const { client, connections } = await given((stream) => stream.respond(jsonHeaders), { maxConcurrentStreams: 2 });
     const stop = new AbortController();
     const watches = Array.from({ length: 16 }, () => client.watch(services, watchFor, () => {}, stop.signal));
@@ -301,7 +301,7 @@ describe('connections', () => {
     stop.abort();
   });
 
-  it('that say GOAWAY take no more, and what runs on them goes on', async () => {
+  it('take no more requests after a GOAWAY, and finish their streams', async () => {
     let watched: Parameters<Answer>[0] | undefined;
     const { client, connections, sessions } = await given((stream, path) => {
       if (!path.includes('watch')) return listOf(stream);
@@ -324,7 +324,7 @@ describe('connections', () => {
     expect(connections()).toBe(2);
   });
 
-  it('that refuse a request before they look at it cost nothing: it is sent again on another one', async () => {
+  it('that refuse a request without processing it lead to a retry on another one', async () => {
     const refused = new Set<unknown>();
     const { client, paths } = await given((stream) => {
       if (refused.size === 2) return listOf(stream);
@@ -335,16 +335,16 @@ describe('connections', () => {
     expect([paths.length, refused.size]).toEqual([3, 2]);
   });
 
-  it('that refuse every request are told as leaving, after three tries', async () => {
+  it('that refuse every request fail with going away after three attempts', async () => {
     const { client, paths } = await given((stream) => stream.close(7));
     let permits = 0;
     const write = { method: 'POST', resource: leases, namespace: 'a', body: {}, permit: () => ++permits > 0 } as const;
     expect(await failureOf(client.request(write, never))).toMatchObject({ kind: 'going away' });
-    // Each time that its bytes go out.
+    // Each time that its bytes are sent.
     expect([paths.length, permits]).toEqual([3, 3]);
   });
 
-  it('that break a request off in its answer have begun it, and it is not sent again', async () => {
+  it('that break during a response do not cause a retry', async () => {
     const { client, paths } = await given((stream) => {
       stream.respond(jsonHeaders);
       stream.write(line('ADDED', service('a')), () => stream.destroy(new Error('broken')));
@@ -353,7 +353,7 @@ describe('connections', () => {
     expect(paths).toHaveLength(1);
   });
 
-  it('answer pings, and are new after reconnect', async () => {
+  it('respond to pings, and are new after reconnect', async () => {
     const { client, connections } = await given((stream) => stream.respond(jsonHeaders));
     expect(await client.ping(never)).toBeGreaterThan(0);
     const watch = client.watch(services, watchFor, () => {}, never);
@@ -364,7 +364,7 @@ describe('connections', () => {
     expect(connections()).toBe(2);
   });
 
-  it('that do not answer a ping are told within the limit', async () => {
+  it('that do not respond to a ping fail within the limit', async () => {
     const { access, client: direct } = await given((stream) => stream.respond(jsonHeaders));
     const { url, stall } = await faultyProxy(access.server);
     const client = new Http2ApiServer({ ...access, server: url }, { pingMs: 200 });
@@ -377,28 +377,28 @@ describe('connections', () => {
     expect(await client.ping(never)).toBeGreaterThan(0);
   });
 
-  it('that are replaced while they are made have nobody wait in vain', async () => {
+  it('that are replaced while they open leave no caller waiting', async () => {
     const { access, client: direct } = await given((stream) => listOf(stream));
     await direct.ping(never);
-    let asked = 0;
-    // The first connection never gets its authority.
-    const tls = (signal: AbortSignal) => (asked++ === 0 ? new Promise<never>(() => {}) : access.tls(signal));
+    let requestCount = 0;
+    // The first connection never gets its CA certificate.
+    const tls = (signal: AbortSignal) => (requestCount++ === 0 ? new Promise<never>(() => {}) : access.tls(signal));
     const client = new Http2ApiServer({ ...access, tls });
     onTestFinished(() => client.close());
     const [list, ping] = [client.list(services, {}, never), client.ping(never)];
-    await eventually('it is being made', () => asked === 1);
+    await eventually('it is being made', () => requestCount === 1);
     client.reconnect();
     expect((await list).resourceVersion).toBe('1');
     expect(await ping).toBeGreaterThan(0);
-    expect(asked).toBe(2);
+    expect(requestCount).toBe(2);
   });
 
-  it('whose credentials never come are told in the time of a connection', async () => {
+  it('whose credentials never arrive fail within the limit of a connection', async () => {
     const { client } = await given(listOf, { access: { tls: () => new Promise(() => {}) }, limits: { connectMs: 50 } });
     expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'timeout' });
   });
 
-  it('that are cut after their GOAWAY have not ended what ran on them', async () => {
+  it('that close after their GOAWAY report unfinished streams as closed', async () => {
     const { client, sessions } = await given((stream) => {
       stream.respond(jsonHeaders);
       stream.write(line('ADDED', service('a')));
@@ -415,7 +415,7 @@ describe('connections', () => {
     expect(await failureOf(watch)).toMatchObject({ kind: 'closed' });
   });
 
-  it('that nobody takes are told as such, refused or silent', async () => {
+  it('that are not accepted fail as unreachable or with a timeout', async () => {
     const { client, access, close } = await scriptedApiServer(() => {});
     await close();
     expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'aborted' });
@@ -433,14 +433,14 @@ describe('connections', () => {
     expect(await failureOf(patient.list(services, {}, never))).toMatchObject({ kind: 'timeout' });
   });
 
-  it('are not made to a server that another authority vouches for, or that has another name', async () => {
+  it('are not opened to a server with another authority or another name', async () => {
     const { client } = await given(() => {}, { names: ['kubernetes.default.svc'] });
     expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'unreachable' });
     const other = await given(() => {}, { access: { tls: async () => ({}) } });
     expect(await failureOf(other.client.list(services, {}, never))).toMatchObject({ kind: 'unreachable' });
   });
 
-  it('end with their client, and none is made after it', async () => {
+  it('end with their client, which then opens no more', async () => {
     const { client, sessions } = await given((stream) => stream.respond(jsonHeaders));
     const watch = client.watch(services, watchFor, () => {}, never);
     await eventually('it runs', () => sessions.length === 1);
@@ -451,8 +451,8 @@ describe('connections', () => {
   });
 });
 
-describe('a request', () => {
-  it('is sent with its body as what it is, and a limit that the server knows', async () => {
+describe('a request to an API server', () => {
+  it('is sent with the content type of its body and a limit for the server', async () => {
     const seen: unknown[] = [];
     const { client } = await given((stream, path, headers) => {
       let body = '';
@@ -482,28 +482,28 @@ describe('a request', () => {
     ]);
   });
 
-  it('whose permit is gone when its bytes would go is not sent', async () => {
+  it('is not sent if its permit is denied at the time of sending', async () => {
     const { client, paths } = await given((stream) => answerJson(stream, service('a')));
-    let asked = 0;
+    let requestCount = 0;
     const permit = (): boolean => {
-      asked++;
+      requestCount++;
       return false;
     };
     const write = client.request({ method: 'POST', resource: leases, namespace: 'a', body: {}, permit }, never);
-    // Not before there is a connection: a term may end while it is made.
-    expect(asked).toBe(0);
+    // Not before there is a connection: a term may end while it is opened.
+    expect(requestCount).toBe(0);
     expect(await failureOf(write)).toMatchObject({ kind: 'aborted' });
-    expect([asked, paths.length]).toEqual([1, 0]);
+    expect([requestCount, paths.length]).toEqual([1, 0]);
   });
 
-  it('that nobody answers ends in its time, and one that nobody waits for at once', async () => {
+  it('without a response ends after its limit, and at once when aborted', async () => {
     const { client } = await given(() => {});
     const get = { method: 'GET', resource: leases, namespace: 'a', name: 'b' } as const;
     expect(await failureOf(client.request({ ...get, timeoutMs: 100 }, never))).toMatchObject({ kind: 'timeout' });
     expect(await failureOf(client.request(get, AbortSignal.abort()))).toMatchObject({ kind: 'aborted' });
   });
 
-  it('that nobody answers is the last one on its connection, which may be dead', async () => {
+  it('without a response is the last one on its connection, which may be dead', async () => {
     const { access, connections } = await given((stream) => answerJson(stream, service('a')));
     const { url, swallow } = await faultyProxy(access.server);
     const client = new Http2ApiServer({ ...access, server: url });
@@ -516,7 +516,7 @@ describe('a request', () => {
     expect(connections()).toBe(2);
   });
 
-  it('that is dribbled ends in its time as well', async () => {
+  it('with a slow response ends after its limit', async () => {
     const { client } = await given((stream) => {
       stream.respond(jsonHeaders);
       const timer = setInterval(() => stream.write(' '), 10);
@@ -526,7 +526,7 @@ describe('a request', () => {
     expect(await failureOf(client.request(get, never))).toMatchObject({ kind: 'timeout' });
   });
 
-  it('that is refused has the credentials looked for anew', async () => {
+  it('that is rejected with 401 causes the credentials to be read again', async () => {
     const { client, access } = await given((stream) => answerJson(stream, {}, { ':status': 401 }));
     expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'status', code: 401 });
     expect(await failureOf(client.request({ method: 'GET', resource: leases, name: 'a' }, never))).toMatchObject({
@@ -535,10 +535,10 @@ describe('a request', () => {
     expect(access.refusals).toBe(2);
   });
 
-  it('that is refused for the certificate of its connection goes over another one with the newest, soon', async () => {
+  it('that is rejected for the certificate of its connection uses a new connection with the newest certificate', async () => {
     const authority = createAuthority('of clients');
-    let own = authority.issue(['old']);
-    const tls = async () => ({ ...(await server.access.tls(never)), cert: own.certificate, key: own.privateKey });
+    let issued = authority.issue(['old']);
+    const tls = async () => ({ ...(await server.access.tls(never)), cert: issued.certificate, key: issued.privateKey });
     const server = await given((stream) => {
       const { subjectaltname = '' } = (stream.session!.socket as TLSSocket).getPeerCertificate();
       if (subjectaltname.includes('old')) answerJson(stream, {}, { ':status': 401 });
@@ -548,7 +548,7 @@ describe('a request', () => {
     onTestFinished(() => client.close());
     const list = () => client.list(services, {}, never);
     expect(await failureOf(list())).toMatchObject({ code: 401 });
-    own = authority.issue(['new']);
+    issued = authority.issue(['new']);
     const outcome = { isListed: false };
     await eventually('it is listed', async () => {
       await list().then(
@@ -566,15 +566,15 @@ describe('a request', () => {
     ['a certificate that is none', { cert: 'nonsense', key: 'nonsense' }],
     ['the key of another certificate', { cert: createAuthority().certificate, key: createAuthority().privateKey }],
     ['an authority that is none', { ca: '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----' }],
-  ])('with %s fails as any other', async (_, material) => {
+  ])('with %s fails with the error of its credentials', async (_, material) => {
     const { client } = await given(() => {}, { access: { tls: async () => material } });
     const get = { method: 'GET', resource: leases, name: 'a' } as const;
-    for (const asked of [client.list(services, {}, never), client.ping(never), client.request(get, never)]) {
-      expect(['credentials', 'unreachable']).toContain((await failureOf(asked)).kind);
+    for (const operation of [client.list(services, {}, never), client.ping(never), client.request(get, never)]) {
+      expect(['credentials', 'unreachable']).toContain((await failureOf(operation)).kind);
     }
   });
 
-  it('that waits for credentials which never come ends when nobody waits for it', async () => {
+  it('that waits for credentials ends when it is aborted', async () => {
     const { client } = await given(() => {}, { access: { headers: () => new Promise(() => {}) } });
     const stop = new AbortController();
     const list = client.list(services, {}, stop.signal);

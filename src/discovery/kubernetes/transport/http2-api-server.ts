@@ -1,8 +1,8 @@
-/** The port to an API server over HTTP/2: lists and watches on connections of their own, everything else on others. */
+/** Port to an API server over HTTP/2. Lists and watches have separate connections from all other requests. */
 import type { OutgoingHttpHeaders } from 'node:http2';
 import type { ClusterAccess } from '../access/cluster-access.ts';
 import { ApiError, invalid, statusOf } from '../api-failure.ts';
-import { apiVersionOf, pathOf, type Resource } from '../api-resource.ts';
+import { type ApiResource, apiVersionOf, pathOf } from '../api-resource.ts';
 import type {
   ApiRequest,
   ApiServer,
@@ -18,29 +18,29 @@ import type {
 import { excessOf, withExcess } from '../store/object-scan.ts';
 import { isRecord, SharedTexts, trimmed } from '../store/trim.ts';
 import { ConnectionPool } from './connection-pool.ts';
-import type { AnswerReader } from './exchange.ts';
-import { aborted, orAborted } from './http2-connection.ts';
+import type { ResponseReader } from './exchange.ts';
+import { aborted, rejectOnAbort } from './http2-connection.ts';
 import { JsonLines, maxObjectBytes, parsedJson } from './json-lines.ts';
 import { ListItems } from './list-items.ts';
 
-/** For servers that do not answer; in milliseconds. A chart that waits less long aborts. */
+/** Limits for a server that does not respond, in milliseconds. A chart with a shorter limit aborts. */
 export interface ApiServerLimits {
-  /** Until a connection is there: name, TCP, TLS and the server's settings. */
+  /** Until a connection is ready: DNS, TCP, TLS and the server's SETTINGS. */
   readonly connectMs: number;
-  /** Until an answer begins. */
-  readonly answerMs: number;
-  /** Until all of a list is there. */
+  /** Until a response begins. */
+  readonly responseMs: number;
+  /** Until a list is complete. */
   readonly listMs: number;
-  /** Until a line or an answer that was begun goes on. */
+  /** Until an incomplete line or response continues. */
   readonly idleMs: number;
   readonly pingMs: number;
-  /** How much longer than its `timeoutSeconds` a watch may run: then it ends from here. */
+  /** Additional time after `timeoutSeconds` of a watch, after which the client ends it. */
   readonly watchGraceMs: number;
 }
 
-export const usualLimits: ApiServerLimits = {
+export const defaultApiServerLimits: ApiServerLimits = {
   connectMs: 5_000,
-  answerMs: 30_000,
+  responseMs: 30_000,
   listMs: 120_000,
   idleMs: 15_000,
   pingMs: 2_000,
@@ -67,13 +67,13 @@ export class Http2ApiServer implements ApiServer {
 
   constructor(access: ClusterAccess, limits: Partial<ApiServerLimits> = {}) {
     this.#access = access;
-    this.#limits = { ...usualLimits, ...limits };
+    this.#limits = { ...defaultApiServerLimits, ...limits };
     this.#watches = new ConnectionPool(access, this.#limits.connectMs);
     this.#writes = new ConnectionPool(access, this.#limits.connectMs);
   }
 
   async list(
-    resource: Resource,
+    resource: ApiResource,
     options: ListOptions,
     signal: AbortSignal,
     onItem?: (object: KubernetesObject) => void,
@@ -101,23 +101,23 @@ export class Http2ApiServer implements ApiServer {
   }
 
   async watch(
-    resource: Resource,
+    resource: ApiResource,
     options: WatchOptions,
     onEvent: (event: WatchEvent) => void,
     signal: AbortSignal,
   ): Promise<WatchEnd> {
     const end = { events: 0, skipped: 0 };
-    // An ERROR ends it, and so does whoever aborts in the middle of a chunk with many lines.
-    const over = new AbortController();
+    // An ERROR event ends the watch, and an abort may occur within a chunk with many lines.
+    const ended = new AbortController();
     const lines = new JsonLines((line) => {
-      if (over.signal.aborted || signal.aborted) return;
+      if (ended.signal.aborted || signal.aborted) return;
       const event = this.#eventOf(line, resource, options);
       if (event === undefined) {
         end.skipped++;
         return;
       }
       end.events++;
-      if (event.type === 'ERROR') over.abort();
+      if (event.type === 'ERROR') ended.abort();
       onEvent(event);
     });
     const query = {
@@ -133,11 +133,11 @@ export class Http2ApiServer implements ApiServer {
     };
     const accept = options.metadataOnly === true ? metadataOf('PartialObjectMetadata') : json;
     const path = this.#path(pathOf(resource, options.namespace), query);
-    const wholeMs = options.timeoutSeconds * 1_000 + this.#limits.watchGraceMs;
+    const totalMs = options.timeoutSeconds * 1_000 + this.#limits.watchGraceMs;
     try {
-      await this.#get(path, accept, asReader(lines), wholeMs, signal, over.signal);
+      await this.#get(path, accept, asReader(lines), totalMs, signal, ended.signal);
     } catch (error) {
-      if (!over.signal.aborted || signal.aborted || this.#closed.signal.aborted) throw error;
+      if (!ended.signal.aborted || signal.aborted || this.#closed.signal.aborted) throw error;
     }
     return end;
   }
@@ -151,13 +151,13 @@ export class Http2ApiServer implements ApiServer {
   }
 
   async request(request: ApiRequest, signal: AbortSignal): Promise<KubernetesObject> {
-    const { method, body, permit, timeoutMs = this.#limits.answerMs } = request;
+    const { method, body, permit, timeoutMs = this.#limits.responseMs } = request;
     const bytes = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
-    const whole = AbortSignal.timeout(timeoutMs);
-    const until = this.#untilClosed(signal, whole);
+    const timeLimit = AbortSignal.timeout(timeoutMs);
+    const until = this.#untilClosed(signal, timeLimit);
     const chunks: Buffer[] = [];
     let length = 0;
-    const reader: AnswerReader = {
+    const reader: ResponseReader = {
       isMidway: false,
       data(chunk) {
         length += chunk.length;
@@ -166,7 +166,7 @@ export class Http2ApiServer implements ApiServer {
       },
     };
     try {
-      const identity = await orAborted(this.#access.headers(until), until);
+      const identity = await rejectOnAbort(this.#access.headers(until), until);
       const headers = (): OutgoingHttpHeaders => {
         if (permit?.() === false)
           throw new ApiError({ kind: 'aborted', message: 'write cancelled: this replica is no longer the leader' });
@@ -182,19 +182,22 @@ export class Http2ApiServer implements ApiServer {
           }),
         };
       };
-      const limits = { answerMs: timeoutMs, wholeMs: timeoutMs, idleMs: timeoutMs };
+      const limits = { responseMs: timeoutMs, totalMs: timeoutMs, idleMs: timeoutMs };
       await this.#writes.send({ headers, body: bytes }, reader, limits, until);
     } catch (error) {
-      // Of what is waited for, only the time that is up is another failure than that nobody waits.
-      const isLate = whole.aborted || (error instanceof ApiError && error.failure.kind === 'timeout');
+      // An abort of this request's own time limit is a timeout, any other abort is not.
+      const isLate = timeLimit.aborted || (error instanceof ApiError && error.failure.kind === 'timeout');
       if (isLate && !signal.aborted && !this.#closed.signal.aborted) {
         throw new ApiError({ kind: 'timeout', message: `no response within ${timeoutMs} ms` });
       }
-      throw this.#heeded(error);
+      throw this.#handleUnauthorized(error);
     }
-    const answer = parsedJson(Buffer.concat(chunks).toString('utf8'), 'response');
-    if (!isRecord(answer)) throw invalid('response must be a JSON object');
-    return { ...answer, metadata: isRecord(answer.metadata) ? answer.metadata : {} } as unknown as KubernetesObject;
+    const response = parsedJson(Buffer.concat(chunks).toString('utf8'), 'response');
+    if (!isRecord(response)) throw invalid('response must be a JSON object');
+    return {
+      ...response,
+      metadata: isRecord(response.metadata) ? response.metadata : {},
+    } as unknown as KubernetesObject;
   }
 
   close(): void {
@@ -206,44 +209,44 @@ export class Http2ApiServer implements ApiServer {
   async #get(
     path: string,
     accept: string,
-    reader: AnswerReader,
-    wholeMs: number,
+    reader: ResponseReader,
+    totalMs: number,
     ...signals: readonly AbortSignal[]
   ): Promise<void> {
     const until = this.#untilClosed(...signals);
-    const { answerMs, idleMs } = this.#limits;
+    const { responseMs, idleMs } = this.#limits;
     try {
-      const identity = await orAborted(this.#access.headers(until), until);
+      const identity = await rejectOnAbort(this.#access.headers(until), until);
       const headers = { ...identity, ':method': 'GET', ':path': path, accept, 'user-agent': userAgent };
-      await this.#watches.send({ headers: () => headers }, reader, { answerMs, wholeMs, idleMs }, until);
+      await this.#watches.send({ headers: () => headers }, reader, { responseMs, totalMs, idleMs }, until);
     } catch (error) {
-      throw this.#heeded(error);
+      throw this.#handleUnauthorized(error);
     }
   }
 
-  /** Credentials that the server refuses are looked for anew by the next request. */
-  #heeded(error: unknown): unknown {
-    if (statusOf(error) === 401) this.#access.refused();
+  /** Rejected credentials are read again for the next request. */
+  #handleUnauthorized(error: unknown): unknown {
+    if (statusOf(error) === 401) this.#access.invalidateCredentials();
     return error;
   }
 
-  /** All in one: Node keeps a signal of a signal of a time limit, for as long as those last that it hangs on. */
+  /** A single `AbortSignal.any`, because Node keeps nested signals alive as long as the signals they depend on. */
   #untilClosed(...signals: readonly AbortSignal[]): AbortSignal {
     if (this.#closed.signal.aborted) throw aborted();
     return AbortSignal.any([...signals, this.#closed.signal]);
   }
 
-  /** A server behind another may be below a path of its own. */
+  /** The server URL may have a base path. */
   #path(path: string, query: Readonly<Record<string, string | undefined>>): string {
     const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
-    const asked = new URLSearchParams(given).toString();
-    const below = this.#access.server.pathname.replace(/\/+$/, '');
-    return `${below}${path}${asked === '' ? '' : `?${asked}`}`;
+    const search = new URLSearchParams(given).toString();
+    const basePath = this.#access.server.pathname.replace(/\/+$/, '');
+    return `${basePath}${path}${search === '' ? '' : `?${search}`}`;
   }
 
   #kept(
     object: Readonly<Record<string, unknown>> & { readonly metadata: ObjectMeta },
-    resource: Resource,
+    resource: ApiResource,
     selection: Selection,
   ): KubernetesObject {
     const excess = excessOf(object);
@@ -252,7 +255,7 @@ export class Http2ApiServer implements ApiServer {
     return withExcess({ apiVersion: apiVersionOf(resource), kind: resource.kind, metadata }, excess);
   }
 
-  #eventOf(line: unknown, resource: Resource, selection: Selection): WatchEvent | undefined {
+  #eventOf(line: unknown, resource: ApiResource, selection: Selection): WatchEvent | undefined {
     if (!isRecord(line) || !isRecord(line.object)) throw invalid('a line of the watch is not a watch event');
     const { type, object } = line;
     switch (type) {
@@ -278,7 +281,7 @@ export class Http2ApiServer implements ApiServer {
   }
 }
 
-function asReader(parser: JsonLines | ListItems): AnswerReader {
+function asReader(parser: JsonLines | ListItems): ResponseReader {
   return {
     data: (chunk) => parser.push(chunk),
     get isMidway() {
@@ -291,7 +294,7 @@ function selectionQuery({ fieldSelector, labelSelector }: Selection): Record<str
   return { fieldSelector, labelSelector };
 }
 
-/** Nothing takes effect after nobody waits for it; a GET cannot. */
+/** Sent with writes, so that they are not applied after the client's limit. */
 function serverLimit(method: ApiRequest['method'], timeoutMs: number): Record<string, string> {
   return method === 'GET' ? {} : { timeout: timeoutMs % 1_000 === 0 ? `${timeoutMs / 1_000}s` : `${timeoutMs}ms` };
 }
@@ -301,7 +304,7 @@ function requestPath({ resource, namespace, name, subresource }: ApiRequest): st
   return [pathOf(resource, namespace), ...parts.map(encodeURIComponent)].join('/');
 }
 
-/** Of what informers go by, each is of its type: a version that is a number would never be found again. */
+/** Checks the types of fields that informers use: an object with a numeric version would never be found again. */
 function hasMetadata(value: unknown): value is Readonly<Record<string, unknown>> & { readonly metadata: ObjectMeta } {
   if (!isRecord(value) || !isRecord(value.metadata)) return false;
   const { name, namespace = '', uid = '', resourceVersion = '', generation = 0 } = value.metadata;

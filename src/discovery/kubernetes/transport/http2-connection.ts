@@ -1,9 +1,8 @@
 /**
  * One HTTP/2 connection to an API server.
  *
- * It is `opening` until the server has said its settings, `open` until a GOAWAY or its end, then `leaving`: it takes no more
- * streams, and those that run go on to their end. A GOAWAY without an error is normal: API servers send it now and then, so
- * that clients spread.
+ * It is `opening` until the server has sent its SETTINGS, `open` until a GOAWAY or its end, then `leaving`: it takes no more streams and finishes the
+ * running ones. A GOAWAY without an error is normal: API servers send it to balance their clients.
  */
 import {
   type ClientHttp2Session,
@@ -16,12 +15,15 @@ import { messageOf } from '../../../runtime/errors.ts';
 import type { TlsMaterial } from '../access/cluster-access.ts';
 import { ApiError, invalid } from '../api-failure.ts';
 
-/** Of one stream, and of all of a connection: what may be under way before it was read. */
+/** Flow-control windows of a stream and of the connection: received bytes that are not read yet. */
 const streamWindowBytes = 1024 * 1024;
 const connectionWindowBytes = 8 * 1024 * 1024;
 
-/** What was read for a connection is the newest for so long: whoever refuses it is not asked over another one each time. */
-const freshMs = 1_000;
+/**
+ * Age up to which a connection counts as having the newest certificate, so that a server that always rejects it does not cause a new connection for
+ * each request.
+ */
+const minAgeForNewerCertificateMs = 1_000;
 
 export class Http2Connection {
   readonly #session: ClientHttp2Session;
@@ -37,7 +39,7 @@ export class Http2Connection {
   /** @throws ApiError `unreachable`, `timeout`, `invalid`, `credentials`, `aborted` */
   static open(server: URL, tls: TlsMaterial, limitMs: number, signal: AbortSignal): Promise<Http2Connection> {
     return new Promise((resolve, reject) => {
-      const session = begun(server, tls);
+      const session = connectSession(server, tls);
       const fail = (error: ApiError): void => {
         settle();
         session.destroy();
@@ -56,17 +58,17 @@ export class Http2Connection {
         signal.removeEventListener('abort', onAbort);
         session.off('close', onClose);
       };
-      // For good: what ends the session later ends its streams, which tell.
+      // Stays attached: a later end of the session ends its streams, and they report it.
       session.on('error', onError);
       session.once('close', onClose);
       signal.addEventListener('abort', onAbort);
       if (signal.aborted) return onAbort();
       session.once('connect', (_, socket) => {
-        // A TLS alert after the handshake, such as a missing client certificate in TLS 1.3, is no error of the session.
+        // A TLS alert after the handshake, such as for a missing client certificate in TLS 1.3, is not reported by the session.
         socket.once('error', onError);
         if (session.alpnProtocol !== 'h2') fail(invalid(`${server.host} does not support HTTP/2 (ALPN h2)`));
       });
-      // How many streams it takes is among them.
+      // The SETTINGS contain the stream limit.
       session.once('remoteSettings', () => {
         settle();
         session.setLocalWindowSize(connectionWindowBytes);
@@ -75,21 +77,21 @@ export class Http2Connection {
     });
   }
 
-  /** It shows a certificate of ours, as it was when it was opened: by now there may be a newer one. */
-  get mayShowAnother(): boolean {
-    return this.#hasCertificate && performance.now() - this.#openedAt >= freshMs;
+  /** The connection uses a client certificate, and a newer one may exist by now. */
+  get mayHaveNewerCertificate(): boolean {
+    return this.#hasCertificate && performance.now() - this.#openedAt >= minAgeForNewerCertificateMs;
   }
 
-  /** None once it is leaving: Node closes a session that was sent a GOAWAY. */
+  /** `false` once it is leaving: Node closes a session that receives a GOAWAY. */
   get takesStreams(): boolean {
     return !(this.#session.closed || this.#session.destroyed);
   }
 
-  get isGone(): boolean {
+  get isDestroyed(): boolean {
     return this.#session.destroyed;
   }
 
-  /** The bytes go out in this turn. @throws ApiError `going away` */
+  /** Starts a stream and sends its headers in this turn. @throws ApiError `going away` */
   begin(headers: OutgoingHttpHeaders, endStream: boolean): ClientHttp2Stream {
     if (this.takesStreams) {
       try {
@@ -107,17 +109,17 @@ export class Http2Connection {
     });
   }
 
-  /** As after a GOAWAY; once nothing runs on it, it ends. */
+  /** Takes no more streams, as after a GOAWAY, and ends when none is running. */
   leave(): void {
     this.#session.close();
   }
 
-  /** One that asks for more waits until another ends: whether there is room is asked before. */
-  get hasRoom(): boolean {
+  /** Checked by callers, because a stream beyond the limit would wait until another ends. */
+  get hasFreeStream(): boolean {
     return this.takesStreams && this.#running.size < (this.#session.remoteSettings.maxConcurrentStreams ?? 100);
   }
 
-  /** @returns milliseconds until the answer. @throws ApiError `timeout`, `closed`, `aborted` */
+  /** @returns round-trip time in milliseconds. @throws ApiError `timeout`, `closed`, `aborted` */
   ping(limitMs: number, signal: AbortSignal): Promise<number> {
     return new Promise((resolve, reject) => {
       const settle = (): void => {
@@ -137,7 +139,7 @@ export class Http2Connection {
       if (signal.aborted) return onAbort();
       const closed = (): void => fail(new ApiError({ kind: 'closed', message: 'the connection was closed' }));
       try {
-        // False: too many are unanswered, which the limit of each of them tells.
+        // Returns false if too many pings are pending. The limit of each ping covers that.
         this.#session.ping((error, durationMs) => {
           if (error !== null) return closed();
           settle();
@@ -149,15 +151,15 @@ export class Http2Connection {
     });
   }
 
-  /** What runs on it ends as cut off: an end of the connection alone looks to its streams as if the server had ended them. */
+  /** Cancels the streams explicitly: closing only the session would look to them like a regular end. */
   close(): void {
     for (const stream of this.#running) stream.close(constants.NGHTTP2_CANCEL);
     this.#session.destroy();
   }
 }
 
-/** @throws ApiError `credentials`: a certificate, a key or an authority is none, or they do not belong together */
-function begun(server: URL, tls: TlsMaterial): ClientHttp2Session {
+/** @throws ApiError `credentials` if a certificate, key or authority is invalid, or they do not match */
+function connectSession(server: URL, tls: TlsMaterial): ClientHttp2Session {
   try {
     return connect(server.origin, {
       ...tls,
@@ -173,8 +175,8 @@ export function aborted(): ApiError {
   return new ApiError({ kind: 'aborted', message: 'request cancelled' });
 }
 
-/** What others wait for as well goes on. @throws ApiError `aborted`, and what the work throws */
-export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+/** Rejects when the signal is aborted. The work continues for other waiters. @throws ApiError `aborted`, or the error of the work */
+export function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => reject(aborted());
     signal.addEventListener('abort', onAbort, { once: true });

@@ -12,8 +12,8 @@ function itemsOf(text: string, piece: number, maxBytes?: number): { items: unkno
   return { items, rest: reader.end() };
 }
 
-describe('the items of a list', () => {
-  it('are those that a whole parse finds, for any JSON, cut anywhere', () => {
+describe('items of a list', () => {
+  it('equal those of a complete parse, for any JSON, split anywhere', () => {
     const list = fc.record({ items: fc.array(fc.dictionary(fc.string(), fc.jsonValue())), metadata: fc.jsonValue() });
     fc.assert(
       fc.property(list, fc.integer({ min: 1, max: 40 }), fc.nat(2), ({ items, metadata }, piece, space) => {
@@ -25,7 +25,7 @@ describe('the items of a list', () => {
     );
   });
 
-  it('are of the list itself, not of something in it or before it', () => {
+  it('are those of the list itself, not of a nested or preceding one', () => {
     const text = '{"metadata": {"items": [1, 2]}, "other": [{"a": 1}], "items": [{"items": [{"b": "]}"}]}], "z": []}';
     expect(itemsOf(text, 3)).toEqual({
       items: [{ items: [{ b: ']}' }] }],
@@ -33,7 +33,7 @@ describe('the items of a list', () => {
     });
   });
 
-  it('have a bound each, and together none', () => {
+  it('have a size limit each, and none together', () => {
     const item = { text: 'x'.repeat(900) };
     const text = JSON.stringify({ items: Array(100).fill(item) });
     expect(itemsOf(text, 64, 1_000).items).toHaveLength(100);
@@ -43,7 +43,7 @@ describe('the items of a list', () => {
 });
 
 describe('a chunk', () => {
-  it('is not read once it was handed over: its memory may be another’s then', () => {
+  it('is not read after it was passed on, because its memory may be reused', () => {
     const got: unknown[] = [];
     const lines = new JsonLines((line) => got.push(line));
     const list = new ListItems((item) => got.push(item));
@@ -61,8 +61,8 @@ describe('a chunk', () => {
   });
 });
 
-describe('the lines of a watch', () => {
-  it('are each one value, cut anywhere; the last one without its end is none', () => {
+describe('lines of a watch', () => {
+  it('are one value each, split anywhere; an incomplete last line is ignored', () => {
     fc.assert(
       fc.property(fc.array(fc.jsonValue()), fc.integer({ min: 1, max: 40 }), (values, piece) => {
         const got: unknown[] = [];
@@ -76,7 +76,7 @@ describe('the lines of a watch', () => {
     );
   });
 
-  it('have a bound, also when they come in many pieces or whole', () => {
+  it('have a size limit, whether they arrive in one or many chunks', () => {
     const lines = (): JsonLines => new JsonLines(() => {}, 100);
     expect(() => lines().push(Buffer.from(`"${'x'.repeat(200)}"\n`))).toThrow('exceeds 100 bytes');
     const slow = lines();

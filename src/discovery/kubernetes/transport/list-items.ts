@@ -1,12 +1,12 @@
 /**
- * The body of a list, object by object as its bytes come: the 69 MB of 10,000 pods, parsed in one go, hold the event loop for 0.7 s
- * and take 250 MB. What stands around the items (`kind`, `metadata`) is kept, and parsed at the end.
+ * Parses the body of a list object by object as its bytes arrive: parsing the 69 MB of 10,000 pods at once blocks the event loop for 0.7 s and takes
+ * 250 MB. The text outside the items (`kind`, `metadata`) is parsed at the end.
  */
 import { invalid } from '../api-failure.ts';
 import { type ObjectScan, scanned } from '../store/object-scan.ts';
 import { maxObjectBytes, parsedJson } from './json-lines.ts';
 
-/** What stands around the items: a few hundred bytes and a continue token. */
+/** Text outside the items: a few hundred bytes and a continue token. */
 const maxFrameBytes = 64 * 1024;
 
 const [quote, backslash, open, close, openList, closeList] = Buffer.from('"\\{}[]');
@@ -14,32 +14,32 @@ const [quote, backslash, open, close, openList, closeList] = Buffer.from('"\\{}[
 export class ListItems {
   readonly #onItem: (item: unknown) => void;
   readonly #maxBytes: number;
-  /** All but the items. */
+  /** The text outside the items. */
   #frame = '';
-  /** What came of an item whose end has not come. */
-  #begun: Buffer[] = [];
+  /** Received part of an incomplete item. */
+  #parts: Buffer[] = [];
   #bytes = 0;
   #depth = 0;
   #inText = false;
   #escaped = false;
   #inItems = false;
-  /** Of a long item. */
+  /** Scan of a long item. */
   #scan: ObjectScan | undefined;
 
-  /** @param onItem is handed an object with nothing but metadata if it must not be parsed (`excessOf`) */
+  /** @param onItem receives an object with only metadata if it must not be parsed (`excessOf`) */
   constructor(onItem: (item: unknown) => void, maxBytes: number = maxObjectBytes) {
     this.#onItem = onItem;
     this.#maxBytes = maxBytes;
   }
 
-  /** It has begun and has not ended. */
+  /** An item or the list is incomplete. */
   get isMidway(): boolean {
     return this.#depth > 0;
   }
 
   /** @throws ApiError `invalid` */
   push(chunk: Buffer): void {
-    // Where what is not yet kept begins, of an item or of the frame.
+    // Start of the bytes of an item or of the frame that are not kept yet.
     let from = 0;
     for (let at = 0; at < chunk.length; at++) {
       const byte = chunk[at];
@@ -55,7 +55,7 @@ export class ListItems {
           break;
         case open:
         case openList:
-          // An item begins; the comma before it is nobody's.
+          // An item begins; skips the comma before it.
           if (this.#inItems && this.#depth === 2) from = at;
           this.#depth++;
           if (byte === openList && this.#depth === 2 && !this.#inItems) {
@@ -70,7 +70,7 @@ export class ListItems {
           if (!this.#inItems) break;
           if (this.#depth === 2) {
             this.#keepItem(chunk.subarray(from, at + 1));
-            this.#handItem();
+            this.#endItem();
             from = at + 1;
           } else if (this.#depth === 1) {
             this.#inItems = false;
@@ -81,11 +81,11 @@ export class ListItems {
     }
     const rest = chunk.subarray(from);
     if (!this.#inItems) this.#keepFrame(rest);
-    // A copy, as of lines: a chunk is not ours once its event is past.
+    // Copied as in json-lines.ts: a chunk may be overwritten after its event.
     else if (this.#depth > 2) this.#keepItem(Buffer.from(rest));
   }
 
-  /** @returns the list without its items. @throws ApiError `invalid`: it is no JSON, or ended too soon */
+  /** @returns the list without its items. @throws ApiError `invalid` if it is no JSON or incomplete */
   end(): unknown {
     return parsedJson(this.#frame, 'the list');
   }
@@ -99,13 +99,13 @@ export class ListItems {
   #keepItem(part: Buffer): void {
     this.#bytes += part.length;
     if (this.#bytes > this.#maxBytes) throw invalid(`an object in the list exceeds ${this.#maxBytes} bytes`);
-    this.#begun.push(part);
-    this.#scan = scanned(this.#scan, part, this.#begun, this.#bytes, 0);
+    this.#parts.push(part);
+    this.#scan = scanned(this.#scan, part, this.#parts, this.#bytes, 0);
   }
 
-  #handItem(): void {
-    const [item, scan] = [Buffer.concat(this.#begun, this.#bytes), this.#scan];
-    this.#begun = [];
+  #endItem(): void {
+    const [item, scan] = [Buffer.concat(this.#parts, this.#bytes), this.#scan];
+    this.#parts = [];
     this.#bytes = 0;
     this.#scan = undefined;
     if (scan?.excess !== undefined) this.#onItem(scan.objectIn(item));

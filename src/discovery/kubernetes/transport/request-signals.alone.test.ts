@@ -1,4 +1,4 @@
-/** What a request waits by is gone with it: leases and status are some ten requests a second, for months. */
+/** Signals of a finished request are released: leases and status cause some ten requests a second, for months. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { queryObjects } from 'node:v8';
 import { expect, it, onTestFinished } from 'vitest';
@@ -6,25 +6,25 @@ import { answerJson, scriptedApiServer } from '../../../../test/fixtures/scripte
 import { collectGarbage } from '../../../../test/harness/collect-garbage.ts';
 import { leases } from '../api-resource.ts';
 
-/** Long enough for an answer on a busy machine; the test waits for it twice. */
+/** Long enough for a response on a busy machine; the test waits for it twice. */
 const timeoutMs = 3_000;
 
-async function signalsThatStay(): Promise<number> {
+async function countRetainedSignals(): Promise<number> {
   await sleep(timeoutMs + 100);
   await collectGarbage();
   await collectGarbage();
   return queryObjects(AbortSignal, { format: 'count' });
 }
 
-it('keeps no signal of a request that was answered', async () => {
+it('releases all signals of a completed request', async () => {
   const server = await scriptedApiServer((stream) => answerJson(stream, { kind: 'Lease', metadata: { name: 'a' } }));
   onTestFinished(() => server.close());
   const { signal } = new AbortController();
-  const asked = async (times: number): Promise<number> => {
+  const requestRepeatedly = async (times: number): Promise<number> => {
     for (let request = 0; request < times; request++)
       await server.client.request({ method: 'GET', resource: leases, namespace: 'a', name: 'a', timeoutMs }, signal);
-    return await signalsThatStay();
+    return await countRetainedSignals();
   };
-  const before = await asked(50);
-  expect((await asked(200)) - before).toBeLessThan(50);
+  const previous = await requestRepeatedly(50);
+  expect((await requestRepeatedly(200)) - previous).toBeLessThan(50);
 });

@@ -24,7 +24,7 @@ import type { FollowedObjects } from '../../registry/followed-objects.ts';
 import type { ChangedObject } from '../../registry/mesh-registries.ts';
 import { MeshRegistries } from '../../registry/mesh-registries.ts';
 import type { RegistryObserver } from '../../registry/registry-observer.ts';
-import type { ObjectReport } from '../../registry/service-objects.ts';
+import type { ServiceObjectReport } from '../../registry/service-objects.ts';
 import { ServiceComputations } from './service-computations.ts';
 
 export interface MeshStateOptions {
@@ -97,7 +97,7 @@ export class MeshState {
   readonly #options: MeshStateOptions;
   readonly #listeners: ((published: Publication) => void)[] = [];
   readonly #gatewayListeners = new Set<() => void>();
-  readonly #reportListeners: ((report: ObjectReport) => void)[] = [];
+  readonly #reportListeners: ((report: ServiceObjectReport) => void)[] = [];
   #objects:
     | { readonly of: ConfigSet; readonly pods: unknown; readonly nodes: unknown; readonly set: ConfigSet }
     | undefined;
@@ -139,7 +139,7 @@ export class MeshState {
 
   /** Includes objects that only the registry reads. */
   get allObjects(): readonly Config[] {
-    return [...this.configs.byKey.values(), ...this.registries.objects.ofCluster()];
+    return [...this.configs.byKey.values(), ...this.registries.objects.clusterObjects()];
   }
 
   get limitedCount(): number {
@@ -175,7 +175,7 @@ export class MeshState {
   }
 
   /** Called after each {@link computeServices}. */
-  onReported(listener: (report: ObjectReport) => void): void {
+  onReported(listener: (report: ServiceObjectReport) => void): void {
     this.#reportListeners.push(listener);
   }
 
@@ -228,7 +228,7 @@ export class MeshState {
     } catch (error) {
       // Only a part of the change may be applied.
       this.#hasApplied = false;
-      yield* this.registries.remaking();
+      yield* this.registries.rebuilding();
       throw error;
     }
     signal?.throwIfAborted();

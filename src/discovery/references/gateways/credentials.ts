@@ -1,5 +1,5 @@
 /**
- * Secrets and ConfigMaps that TLS settings name exist (spec/discovery.md §8.7), among files. A control plane has only the objects that
+ * Reports Secrets and ConfigMaps that TLS settings name and files do not contain (spec/discovery.md §8.7). A control plane has only the objects that
  * proxies request: `src/discovery/monitor/diagnostics/proxy-warnings.ts`.
  */
 import { onceFor } from '../../../model/collections/once-for.ts';
@@ -42,7 +42,7 @@ export const checkCredentials: ConfigCheck = function* (sources) {
     for (const { credential, field } of clientCredentials(config.spec)) {
       const resource = credentialResourceName(credential);
       const named = parseCredentialName(resource, config.namespace);
-      // Clients of the rule's namespace, or gateways of any.
+      // Certain with a selector: the rule then applies to clients of its namespace. Otherwise it applies to gateways of any namespace.
       const isSure = config.spec.workloadSelector !== undefined || isCertain(resource, config);
       if (named !== undefined) yield warningOf({ config, field }, named, isSure, names, sources);
     }
@@ -71,9 +71,9 @@ function* clientCredentials({
 }
 
 /**
- * Where a credential of a server is written; `undefined` if no written object has it.
+ * Place of a server's credential; `undefined` if no user-written object contains it.
  *
- * @param field of the TLS settings that names it
+ * @param field of the TLS settings
  */
 export function credentialPlace(
   config: Config<Gateway>,
@@ -95,19 +95,18 @@ export function credentialPlace(
   return isWritten(config) ? { config, field: `spec.servers[${index}].tls.${field}` } : undefined;
 }
 
-/** A server made of a listener has `credentialName` for one reference, and `credentialNames` for several. */
+/** A server generated from a listener has `credentialName` for one reference, and `credentialNames` for several. */
 function indexOf(field: string): string {
   return /\[(\d+)\]$/.exec(field)?.[1] ?? '0';
 }
 
 const byName = onceFor((gateways: readonly Config[]) => objectsByName(gateways));
 
-/** The text of a warning about an object that does not exist. */
 export function absentCredentialText(object: string, advice: string): string {
   return `there is no ${object}, so TLS connections fail: ${advice}`;
 }
 
-/** Whether the namespace of the object is known: without one in the name, it is that of the gateway's workload. */
+/** Reports whether the namespace of the credential is known: without one in the name, it is that of the gateway's workload. */
 function isCertain(resource: string, { kind }: Config): boolean {
   return kind === 'KubernetesGateway' || resource.slice(resource.indexOf('://') + '://'.length).includes('/');
 }
@@ -115,7 +114,7 @@ function isCertain(resource: string, { kind }: Config): boolean {
 interface Names {
   /** `Secret/namespace/name`. */
   readonly keys: ReadonlySet<string>;
-  /** `Secret/name`, of any namespace. */
+  /** `Secret/name` in any namespace. */
   readonly anywhere: ReadonlySet<string>;
 }
 

@@ -1,4 +1,4 @@
-/** Gateways that VirtualServices name exist, and serve their hosts (spec/discovery.md §8.7). */
+/** Reports Gateways that VirtualServices name and that do not exist or do not serve their hosts (spec/discovery.md §8.7). */
 import type { Config } from '../../../model/config/config.ts';
 import { objectsByName } from '../../../model/config/config-set.ts';
 import { hostsOverlap } from '../../../model/fields/hostname.ts';
@@ -6,7 +6,7 @@ import type { Gateway } from '../../../model/kinds/gateway/gateway.ts';
 import type { VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
 import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
 
-/** Hosts of servers that a message lists. */
+/** Maximum hosts of servers in a message. */
 const maxHosts = 5;
 
 export const checkGatewaysOfRoutes: ConfigCheck = function* (sources) {
@@ -31,18 +31,18 @@ function qualified(gateway: string, { namespace }: Config): string {
   return gateway === 'mesh' || gateway.includes('/') ? gateway : `${namespace}/${gateway}`;
 }
 
-/** A match may choose among the gateways of its object. A delegate has those of its root. */
+/** A match may select among the gateways of its object. A delegate has the gateways of its root. */
 function* matchesOfNoGateway(config: Config<VirtualService>): Generator<ConfigWarning> {
   const { hosts, gateways = [], http = [], tls = [], tcp = [] } = config.spec;
   if (hosts.length === 0) return;
-  const own = new Set((gateways.length === 0 ? ['mesh'] : gateways).map((one) => qualified(one, config)));
+  const bound = new Set((gateways.length === 0 ? ['mesh'] : gateways).map((one) => qualified(one, config)));
   for (const [list, routes] of Object.entries({ http, tls, tcp })) {
     for (const [at, { match = [] }] of routes.entries()) {
       for (const [index, { gateways: chosen = [] }] of match.entries()) {
-        if (chosen.length === 0 || chosen.some((one) => own.has(qualified(one, config)))) continue;
+        if (chosen.length === 0 || chosen.some((one) => bound.has(qualified(one, config)))) continue;
         yield {
           ...{ code: 'GATEWAY_NOT_FOUND', config, field: `spec.${list}[${at}].match[${index}].gateways` },
-          message: `none of ${chosen.join(', ')} is a gateway of this object, so the match applies to no request: choose one of ${[...own].join(', ')}, or add it to spec.gateways`,
+          message: `none of ${chosen.join(', ')} is a gateway of this object, so the match applies to no request: choose one of ${[...bound].join(', ')}, or add it to spec.gateways`,
         };
       }
     }

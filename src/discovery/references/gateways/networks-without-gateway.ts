@@ -1,4 +1,4 @@
-/** Networks that endpoints are in and no gateway leads to (spec/discovery.md §5.7). */
+/** Reports networks of endpoints that have no gateway (spec/discovery.md §5.7). */
 import type { Config } from '../../../model/config/config.ts';
 import type { ServiceEntry } from '../../../model/kinds/workloads/service-entry.ts';
 import type { Service } from '../../../model/services/service.ts';
@@ -14,7 +14,7 @@ export const checkNetworks: ConfigCheck = function* ({ context, configs, known }
     yield undefined;
     if (service.meshExternal) continue;
     for (const { network, address } of context.endpointsOf(service.hostname, service.namespace)) {
-      // Without an address they are not sent at all: a diagnostic of their own.
+      // Endpoints without an address are not sent; a separate diagnostic reports them.
       if (address === '') continue;
       if (network === '') hasOthers = true;
       else if (!networks.has(network)) networks.set(network, service);
@@ -32,7 +32,7 @@ export const checkNetworks: ConfigCheck = function* ({ context, configs, known }
   }
 };
 
-/** Where a ServiceEntry names the network; other endpoints have it from their workloads or cluster. */
+/** The field of a ServiceEntry that names the network; other endpoints have it from their workloads or cluster. */
 function networkField({ kind, spec }: Config, network: string): string {
   const { endpoints = [] } = (kind === 'ServiceEntry' ? spec : {}) as Partial<ServiceEntry>;
   const index = endpoints.findIndex((endpoint) => endpoint.network === network);

@@ -1,6 +1,6 @@
 /**
- * TLS servers of a port whose certificates cover each other's hosts and whose routes are separate: a browser reuses an HTTP/2 connection for
- * both hosts, and its requests for the second find no route.
+ * Reports TLS servers of one port whose certificates cover each other's hosts and whose routes are separate: a browser reuses an HTTP/2 connection
+ * for both hosts, and requests for the second find no route.
  */
 import { X509Certificate } from 'node:crypto';
 import { isLeft } from 'fp-ts/lib/Either.js';
@@ -19,7 +19,7 @@ interface TlsServer {
 }
 
 export const checkSharedCertificates: ConfigCheck = function* (sources) {
-  /** Of one workload and port: by what the certificate is called, and by the names in it. */
+  /** Servers by workload, port and certificate, and by workload, port and DNS name of the certificate. */
   const byCertificate = new Map<string, TlsServer>();
   const byName = new Map<string, TlsServer>();
   for (const config of sources.configs.Gateway) {
@@ -44,18 +44,18 @@ export const checkSharedCertificates: ConfigCheck = function* (sources) {
 
 function warningAbout({ config, server, index }: TlsServer, other: TlsServer, isSame: boolean) {
   const named = `server ${other.server.port.name || other.server.port.number} of Gateway ${other.config.namespace}/${other.config.name}`;
-  const what = isSame
+  const coverage = isSame
     ? `the certificate is also that of ${named}`
     : `the certificate of ${named} covers a host of this server`;
   return {
     ...({ code: 'CERTIFICATE_SHARED', config } as const),
     field: `spec.servers[${index}].tls`,
-    message: `${what}, which has other hosts on port ${server.port.number}: a browser that reuses an HTTP/2 connection for both gets 404; serve the hosts in one server, or give each server a certificate of its own hosts only`,
+    message: `${coverage}, which has other hosts on port ${server.port.number}: a browser that reuses an HTTP/2 connection for both gets 404; serve the hosts in one server, or give each server a certificate of its own hosts only`,
     other: { config: other.config, field: `spec.servers[${other.index}].tls` },
   };
 }
 
-/** What the certificate is called; `undefined` for the certificate of the workload. */
+/** Name of the certificate; `undefined` for the certificate of the workload. */
 function certificateText({ config: { namespace }, server: { tls } }: TlsServer): string | undefined {
   if (tls === undefined) return undefined;
   const names = [tls.credentialName, ...(tls.credentialNames ?? [])].filter(
@@ -67,7 +67,7 @@ function certificateText({ config: { namespace }, server: { tls } }: TlsServer):
   return text === '' ? undefined : text;
 }
 
-/** The server whose certificate covers a host, by the names that may be in it. */
+/** The server whose certificate covers a host. */
 function coveringHost(
   { hosts }: TlsServer,
   place: string,
@@ -83,7 +83,7 @@ function coveringHost(
   return undefined;
 }
 
-/** Whether all hosts of one are hosts of the other: then only one of the two serves them. */
+/** Reports whether all hosts of one are hosts of the other: then only one of them serves these. */
 function isContained(a: TlsServer, b: TlsServer): boolean {
   const [fewer, more] = a.hosts.length < b.hosts.length ? [a, b] : [b, a];
   return fewer.hosts.every((host) => more.hosts.includes(host));

@@ -1,4 +1,7 @@
-/** Clients that VirtualServices and AuthorizationPolicies match by namespace or labels: there are some (spec/discovery.md §8.6, §8.10). */
+/**
+ * Reports namespaces and labels of clients that VirtualServices and AuthorizationPolicies match and that no workload has (spec/discovery.md §8.6,
+ * §8.10).
+ */
 import type { Config } from '../../../model/config/config.ts';
 import { nearestName } from '../../../model/fields/nearest-name.ts';
 import type { AuthorizationPolicy } from '../../../model/kinds/policies/authorization-policy.ts';
@@ -30,13 +33,13 @@ export const checkClientSources: ConfigCheck = function* (sources) {
   }
 };
 
-/** Of a cluster; `undefined` if they are not all known. */
+/** Namespaces of a cluster; `undefined` if not all are known. */
 export function namespacesOf({
   configs,
   known,
 }: Pick<CheckSources, 'configs' | 'known'>): ReadonlySet<string> | undefined {
   if (!known.isComplete('Namespace')) return undefined;
-  // Connected workloads may be of a namespace that no cluster has.
+  // A connected workload may have a namespace that no cluster has.
   const connected = [...(known.connected ?? [])].map(({ shape }) => shape.configNamespace);
   const ofWorkloads = [...configs.Pod, ...configs.WorkloadEntry].map(({ namespace }) => namespace);
   return new Set([...configs.Namespace.map(({ name }) => name), ...ofWorkloads, ...connected]);

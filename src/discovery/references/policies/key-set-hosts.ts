@@ -1,4 +1,4 @@
-/** Hosts of `jwksUri` that are names of Kubernetes Services: these exist and have the port (spec/discovery.md §8.10). */
+/** Reports hosts of `jwksUri` that are names of missing Kubernetes Services or ports (spec/discovery.md §8.10). */
 import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
 
 export const checkKeySetHosts: ConfigCheck = function* (sources) {
@@ -6,7 +6,7 @@ export const checkKeySetHosts: ConfigCheck = function* (sources) {
     yield undefined;
     if (!isWritten(config)) continue;
     for (const [index, { jwksUri, jwks }] of config.spec.jwtRules.entries()) {
-      // Keys in the object take precedence.
+      // Inline keys take precedence.
       if (jwksUri === undefined || jwks !== undefined || !URL.canParse(jwksUri)) continue;
       const problem = problemOf(new URL(jwksUri), sources);
       if (problem !== undefined) yield { ...problem, config, field: `spec.jwtRules[${index}].jwksUri` };
@@ -17,7 +17,7 @@ export const checkKeySetHosts: ConfigCheck = function* (sources) {
 const effect = 'so the keys cannot be fetched and tokens of this issuer are rejected (401)';
 
 function problemOf(
-  { hostname, port, protocol }: URL,
+  { hostname, port: written, protocol }: URL,
   { hosts }: CheckSources,
 ): Pick<ConfigWarning, 'code' | 'message'> | undefined {
   // Any other host may be resolved elsewhere.
@@ -28,10 +28,10 @@ function problemOf(
       message: `no service has the host ${hostname}, ${effect}: correct the name, or create the Service`,
     };
   const numbers = hosts.of(hostname).flatMap(({ ports }) => ports.map(({ number }) => number));
-  const wanted = Number(port) || (protocol === 'http:' ? 80 : 443);
-  if (numbers.length === 0 || numbers.includes(wanted)) return undefined;
+  const port = Number(written) || (protocol === 'http:' ? 80 : 443);
+  if (numbers.length === 0 || numbers.includes(port)) return undefined;
   return {
     code: 'PORT_NOT_FOUND',
-    message: `${hostname} has no port ${wanted}, ${effect}: choose one of ${[...new Set(numbers)].join(', ')}`,
+    message: `${hostname} has no port ${port}, ${effect}: choose one of ${[...new Set(numbers)].join(', ')}`,
   };
 }

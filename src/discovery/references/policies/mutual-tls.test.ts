@@ -65,7 +65,7 @@ describe('MTLS_CONFLICT of Deployments in files is reported', () => {
       ),
       'subsets[0].trafficPolicy.portLevelSettings[0].tls.mode',
     ],
-  ])('%s', async (_, rules, field) => {
+  ])('for %s', async (_, rules, field) => {
     expect(await conflicts(deployment(), service, strict, rules)).toEqual(at(field));
   });
 
@@ -78,7 +78,7 @@ describe('MTLS_CONFLICT of Deployments in files is reported', () => {
     expect(await conflicts(deployment(), service, policy, mutual(90))).toEqual([]);
   });
 
-  it('for a policy of the mesh where the sidecar is sure to be injected', async () => {
+  it('for a policy of the mesh if the sidecar is certainly injected', async () => {
     const ofMesh = peers('{mtls: {mode: STRICT}}', 'istio-system');
     const expected = ['DestinationRule shop/web spec.trafficPolicy.tls.mode; PeerAuthentication istio-system/peers'];
     const labelled = (labels: string): string =>
@@ -131,13 +131,13 @@ describe('MTLS_CONFLICT of a rule with a wildcard', () => {
       .replace('name: wide', 'name: own')
       .replace('DISABLE', 'ISTIO_MUTUAL');
     expect(await conflicts(deployment(), service, strict, between, wide('*.local'))).toEqual([]);
-    // Clients of namespace shop have the rule of their own namespace.
+    // Clients of namespace shop use the rule of their own namespace.
     expect(await conflicts(deployment(), service, strict, narrower, wide('*.local', 'istio-system'))).toEqual([]);
     expect(await conflicts(deployment(), service, strict, wide('*.bank.svc.cluster.local'))).toEqual([]);
     expect(await conflicts(deployment(), service, peers('{mtls: {mode: PERMISSIVE}}'), wide('*.local'))).toEqual([]);
   });
 
-  it('is reported where the narrower rule is for chosen clients only', async () => {
+  it('is reported if the narrower rule is for selected clients only', async () => {
     const chosen = rule('workloadSelector: {matchLabels: {app: web}}, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}');
     expect(await conflicts(deployment(), service, strict, chosen, wide('*.local'))).toEqual(reported());
   });
@@ -185,7 +185,7 @@ describe('MTLS_CONFLICT is not reported', () => {
       'where the template says that no sidecar is injected',
       [deployment('{app: web}', 'web', '{sidecar.istio.io/inject: "false"}'), strict, disabled],
     ],
-  ])('%s', async (_, documents) => {
+  ])('for %s', async (_, documents) => {
     expect(await conflicts(service, ...documents)).toEqual([]);
   });
 });

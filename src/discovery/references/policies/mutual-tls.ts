@@ -1,4 +1,4 @@
-/** Clients that connect to workloads in a way that their PeerAuthentications reject (spec/discovery.md §8.10). */
+/** Reports DestinationRules whose TLS mode the PeerAuthentications of the workloads reject (spec/discovery.md §8.10). */
 import type { Config } from '../../../model/config/config.ts';
 import { isWildcard, mostSpecific } from '../../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
@@ -11,15 +11,15 @@ import { isInjected } from '../services/injected-pods.ts';
 import { PodsOfServices } from '../services/pods-of-services.ts';
 
 type Labels = Readonly<Record<string, string>>;
-type Mode = ClientTlsSettings['mode'];
+type TlsMode = ClientTlsSettings['mode'];
 
-/** Endpoints of a service that a rule is compared with. */
+/** Maximum endpoints of a service that a rule is compared with. */
 const maxEndpoints = 32;
 
-/** Services within a wildcard that a rule is compared with. */
+/** Maximum services within a wildcard that a rule is compared with. */
 const maxServices = 1_000;
 
-/** Conflicting servers of a wildcard that are kept: a subset or a port level may be for some of them only. */
+/** Maximum conflicting servers of a wildcard: a subset or a port level may apply to some of them only. */
 const maxConflicts = 32;
 
 export const checkMutualTls: ConfigCheck = function* (sources) {
@@ -49,13 +49,13 @@ export const checkMutualTls: ConfigCheck = function* (sources) {
 
 type RejectingMode = 'STRICT' | 'DISABLE';
 
-/** A server, and the policy by which it rejects connections. */
+/** A server and the policy that rejects connections. */
 interface Conflict {
   readonly server: ServerPort;
   readonly policy: Config;
 }
 
-/** Servers that reject connections of rules; rules of one host have the same. */
+/** Servers that reject connections of rules, cached by host. */
 class Conflicts {
   readonly #sources: CheckSources;
   readonly #rules: HostsByNamespace;
@@ -70,9 +70,9 @@ class Conflicts {
   }
 
   /** @param namespace of the rule */
-  *of(host: string, namespace: string, wanted: RejectingMode): Generator<undefined, readonly Conflict[]> {
+  *of(host: string, namespace: string, rejectingMode: RejectingMode): Generator<undefined, readonly Conflict[]> {
     const isWide = isWildcard(host);
-    const key = `${wanted} ${isWide ? namespace : ''} ${host}`;
+    const key = `${rejectingMode} ${isWide ? namespace : ''} ${host}`;
     const known = this.#conflicts.get(key);
     if (known !== undefined) return known;
     const found: Conflict[] = [];
@@ -80,7 +80,7 @@ class Conflicts {
       yield undefined;
       if (one === undefined) continue;
       for (const server of this.#serversOf(one)) {
-        const policy = conflictingPolicy(wanted, server, this.#sources.context);
+        const policy = conflictingPolicy(rejectingMode, server, this.#sources.context);
         if (policy !== undefined) found.push({ server, policy });
       }
       if (isWide && found.length >= maxConflicts) break;
@@ -98,7 +98,7 @@ class Conflicts {
   }
 }
 
-function advice(mode: Mode): string {
+function advice(mode: TlsMode): string {
   return mode === 'ISTIO_MUTUAL'
     ? 'remove the mode here, or set PERMISSIVE there'
     : 'remove the tls settings here, or set PERMISSIVE there';
@@ -106,7 +106,7 @@ function advice(mode: Mode): string {
 
 type HostsByNamespace = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** Hosts of rules by namespace; a rule for chosen clients leaves the others to wider rules. */
+/** Hosts of rules by namespace, without rules for selected clients, because other clients use wider rules. */
 function* hostsOfRules({ configs, context }: CheckSources): Generator<undefined, HostsByNamespace> {
   const found = new Map<string, Set<string>>();
   for (const { namespace, spec } of configs.DestinationRule) {
@@ -119,8 +119,8 @@ function* hostsOfRules({ configs, context }: CheckSources): Generator<undefined,
 }
 
 /**
- * Hosts within a wildcard to which rules of the namespace for it apply: those without a narrower rule of the same clients. A rule of the
- * root namespace is for clients of namespaces without one.
+ * Hosts within a wildcard to which its rules of a namespace apply: those without a narrower rule for the same clients. A rule of the root namespace
+ * applies to clients of namespaces without one.
  */
 function* hostsWithin(
   wildcard: string,
@@ -143,9 +143,9 @@ function* hostsWithin(
 
 const none: ReadonlySet<string> = new Set();
 
-/** TLS settings of a rule, with the ports and the workloads that they are for. */
+/** TLS settings of a rule, with the ports and workloads they apply to. */
 interface TlsPlace {
-  readonly mode: Mode;
+  readonly mode: TlsMode;
   readonly field: string;
   readonly labels: Labels;
   hasPort(servicePort: number): boolean;
@@ -160,7 +160,7 @@ function tlsPlaces({ trafficPolicy, subsets = [] }: DestinationRule): readonly T
   ];
 }
 
-/** A port level replaces the settings of the policy that it is in, also where it has no `tls`; the first of a port applies. */
+/** A port level replaces the settings of its policy, even without `tls`. The first level of a port applies. */
 function placesOfPolicy(policy: TrafficPolicy | undefined, path: string, labels: Labels): TlsPlace[] {
   const { tls, portLevelSettings: levels = [] } = policy ?? {};
   const first = new Map<number, number>();
@@ -177,20 +177,20 @@ function placesOfPolicy(policy: TrafficPolicy | undefined, path: string, labels:
   return [{ mode: tls.mode, field: `${path}.tls.mode`, labels, hasPort: (number) => !first.has(number) }, ...ofLevels];
 }
 
-/** A port of a workload that requests for a service are sent to. */
+/** A port of a workload that receives requests for a service. */
 interface ServerPort {
-  /** Of the service. */
+  /** Hostname of the service. */
   readonly host: string;
   readonly namespace: string;
   readonly labels: Labels;
   readonly servicePort: number;
-  /** `undefined`: a port that only the container names. */
+  /** `undefined` for a named container port. */
   readonly port: number | undefined;
-  /** Only a policy of the workload's own namespace shows that the workload has a sidecar. */
+  /** The sidecar is only assumed: then only a policy of the workload's own namespace is evidence of it. */
   readonly isAssumed: boolean;
 }
 
-/** Of files without endpoints, the ports of the Pods that the Service selects. */
+/** For files without endpoints, the ports of the Pods that the Service selects. */
 function serversOf(service: Service, pods: PodsOfServices, { context, known, configs }: CheckSources): ServerPort[] {
   const { hostname: host } = service;
   const endpoints = context.endpointsOf(host, service.namespace);
@@ -216,18 +216,23 @@ function serversOf(service: Service, pods: PodsOfServices, { context, known, con
     });
 }
 
-/** The policy by which the server rejects the connections; `undefined` if none does. */
+/** The policy that rejects the connections, or `undefined`. */
 function conflictingPolicy(
-  wanted: RejectingMode,
+  rejectingMode: RejectingMode,
   { namespace, labels, port, isAssumed }: ServerPort,
   context: CheckSources['context'],
 ): Config | undefined {
   const modes = context.peerModesFor(namespace, labels);
-  if (port === undefined ? modes.ports.size > 0 || modes.mode !== wanted : peerModeOf(modes, port) !== wanted)
+  if (
+    port === undefined
+      ? modes.ports.size > 0 || modes.mode !== rejectingMode
+      : peerModeOf(modes, port) !== rejectingMode
+  )
     return undefined;
   const policies = context.policiesFor({ type: 'sidecar', configNamespace: namespace, labels });
   const policy = policies.peerAuthentications.findLast(
-    ({ spec }) => spec.mtls === wanted || (port !== undefined && spec.portLevelMtls?.[String(port)] === wanted),
+    ({ spec }) =>
+      spec.mtls === rejectingMode || (port !== undefined && spec.portLevelMtls?.[String(port)] === rejectingMode),
   );
   return policy !== undefined && (!isAssumed || policy.namespace === namespace) ? policy : undefined;
 }

@@ -1,4 +1,4 @@
-/** Objects that policies name in `targetRefs` exist (spec/discovery.md §8.9 to §8.11). */
+/** Reports objects that policies name in `targetRefs` and that do not exist (spec/discovery.md §8.9 to §8.11). */
 import { onceFor } from '../../../model/collections/once-for.ts';
 import type { Config } from '../../../model/config/config.ts';
 import { type ConfigSet, objectsByName } from '../../../model/config/config-set.ts';

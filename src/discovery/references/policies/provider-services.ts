@@ -1,6 +1,6 @@
 /**
- * Extension providers of the mesh configuration: the default ones exist, and each one's service and port do (spec/discovery.md §8.10,
- * §8.11).
+ * Reports default extension providers of the mesh configuration that do not exist, and providers without their service or port (spec/discovery.md
+ * §8.10, §8.11).
  */
 import type { Config } from '../../../model/config/config.ts';
 import type { DefaultProviders, ExtensionProvider } from '../../../model/mesh/mesh-config.ts';
@@ -17,7 +17,7 @@ export const checkProviderServices: ConfigCheck = function* (sources) {
   const hasReferences = [...addresses.values(), ...Object.values(defaultProviders).flat()].some(Boolean);
   if (!hasReferences || !known.isComplete('ExtensionProvider')) return;
   const located = new Map<string, LocatedProvider>();
-  const problems = new Map<string, Problem | undefined>();
+  const problems = new Map<string, ProviderProblem | undefined>();
   for (const [name, address] of addresses) {
     yield undefined;
     if (address === undefined) continue;
@@ -49,7 +49,7 @@ export const checkProviderServices: ConfigCheck = function* (sources) {
   }
 };
 
-/** The index in the file, where it is known: a mesh configuration is merged from several. */
+/** Uses the index of the provider's file if known: a mesh configuration may be merged from several. */
 function placeOf(name: string, { spec }: Config): string {
   const { extensionProviders: written } = spec as { extensionProviders?: unknown };
   const index = Array.isArray(written) ? written.findIndex((one) => isObject(one) && one.name === name) : -1;
@@ -57,21 +57,21 @@ function placeOf(name: string, { spec }: Config): string {
 }
 
 interface LocatedProvider {
-  readonly address: Address;
-  /** Of its address. */
+  readonly address: ProviderAddress;
+  /** Field of its address. */
   readonly field: string;
-  /** What is wrong for all clients. */
-  readonly problem: Problem | undefined;
+  /** A problem that all clients have. */
+  readonly problem: ProviderProblem | undefined;
 }
 
-interface Address {
-  /** `zipkin`. */
+interface ProviderAddress {
+  /** Such as `zipkin`. */
   readonly type: string;
   readonly service: string;
   readonly port: number;
 }
 
-function addressOf(provider: ExtensionProvider): Address | undefined {
+function addressOf(provider: ExtensionProvider): ProviderAddress | undefined {
   for (const [type, settings] of Object.entries(provider)) {
     if (typeof settings !== 'object' || settings === null) continue;
     const { service, port } = settings as { service?: unknown; port?: unknown };
@@ -81,19 +81,19 @@ function addressOf(provider: ExtensionProvider): Address | undefined {
   return undefined;
 }
 
-interface Problem extends Pick<ConfigWarning, 'code' | 'message' | 'field'> {
+interface ProviderProblem extends Pick<ConfigWarning, 'code' | 'message' | 'field'> {
   readonly reason: string;
 }
 
-/** @param namespace of the clients; empty: any */
+/** @param namespace of the clients; empty for any */
 function problemOf(
-  { service: written, port }: Address,
+  { service: written, port }: ProviderAddress,
   namespace: string,
   { context, hosts }: CheckSources,
-): Problem | undefined {
+): ProviderProblem | undefined {
   const { host, isProvidedBy } = providerService(written, namespace, context);
   if (!hosts.isKnown(host)) return undefined;
-  const problem = (field: string, reason: string): Problem => ({
+  const problem = (field: string, reason: string): ProviderProblem => ({
     ...{ code: 'PROVIDER_UNREACHABLE', field, reason },
     message: `${reason}, so the provider cannot be used: correct the address, or create the service`,
   });
@@ -102,7 +102,7 @@ function problemOf(
   const provided = services.filter(
     (one) => isProvidedBy(one) && (namespace === '' || isExportedTo(one.exportTo, one.namespace, namespace)),
   );
-  // A service of the client's own namespace may provide it.
+  // A service of a client's own namespace may provide it.
   if (provided.length === 0 && namespace === '' && !written.includes('/')) return undefined;
   if (provided.length === 0)
     return problem(
@@ -120,7 +120,7 @@ function* defaultsOf({ context: { mesh }, meshConfig }: CheckSources): Generator
   const lists = Object.entries(mesh.defaultProviders) as [keyof DefaultProviders, readonly string[] | undefined][];
   for (const [list, named = []] of lists) {
     for (const [index, name] of named.entries()) {
-      // `validate` reports an invalid provider itself.
+      // `validate` reports the invalid provider itself.
       if (names.includes(name) || mesh.invalidProviders?.includes(name)) continue;
       yield {
         ...{ code: 'PROVIDER_NOT_FOUND', config: meshConfig, field: `defaultProviders.${list}[${index}]` },

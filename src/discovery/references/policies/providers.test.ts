@@ -4,7 +4,7 @@ import { givenPlane } from '../../../../test/fixtures/given-plane.ts';
 import { validateFiles } from '../../config/validation/validate-files.ts';
 import { statusOf } from '../../monitor/diagnostics/push-status.ts';
 
-/** The port of the first provider is missing, so it is ignored. */
+/** Invalid without a port, so the first provider is ignored. */
 const meshConfig = `extensionProviders:
 - {name: broken, zipkin: {service: a.test}}
 - {name: good, zipkin: {service: a.test, port: 9411}}`;
@@ -29,7 +29,7 @@ it('validate reports a reference to a provider that does not exist, and none to 
   expect(await validated('good')).toEqual([]);
 });
 
-it('a control plane reports that the provider is invalid, not that there is none', () => {
+it('a control plane reports that the provider is invalid, and not as missing', () => {
   const messages = (provider: string): string[] => {
     const plane = givenPlane(telemetry(provider), { meshConfig });
     const { pilot_config_warnings: found = {} } = statusOf(plane.state, []);
@@ -65,7 +65,7 @@ metadata: {name: c, namespace: bank}
 spec: {clusterIP: 10.99.0.2, ports: [{port: 80, name: http}]}
 `;
 
-describe('the mesh configuration has a report', () => {
+describe('the mesh configuration is reported', () => {
   const provider = (service: string, port: number): string =>
     `extensionProviders:\n- {name: p, envoyExtAuthzHttp: {service: ${service}, port: ${port}}}\n`;
 
@@ -121,7 +121,7 @@ describe('the mesh configuration has a report', () => {
     expect(await reports(provider('b.shop.svc.cluster.local', 80))).toEqual([]);
   });
 
-  it('and a policy whose clients are not shown the service, with the place of the provider', async () => {
+  it('and a policy whose clients do not see the service, with the place of the provider', async () => {
     const policy = (namespace: string): string => `${services}---
 apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy

@@ -1,4 +1,4 @@
-/** Extension providers that AuthorizationPolicies and Telemetries name are in the mesh configuration. */
+/** Reports extension providers that AuthorizationPolicies and Telemetries name and the mesh configuration does not have. */
 import type { Config } from '../../../model/config/config.ts';
 import type { Telemetry } from '../../../model/kinds/extensions/telemetry.ts';
 import type { AuthorizationPolicy } from '../../../model/kinds/policies/authorization-policy.ts';
@@ -17,7 +17,7 @@ export const checkProviders: ConfigCheck = function* ({ context, configs, known 
   const warningOf = ({ config, name, field, effect }: NamedProvider): ConfigWarning | undefined => {
     if (names.has(name) || !known.isComplete('ExtensionProvider')) return undefined;
     if (context.mesh.invalidProviders?.includes(name)) {
-      // `validate` reports the provider itself.
+      // `validate` reports the invalid provider itself.
       if (known.areOfFiles) return undefined;
       const invalid = `the extension provider ${name} of the mesh configuration is invalid and ignored, so ${effect}: correct its settings`;
       return { code: 'PROVIDER_NOT_FOUND', config, field, message: invalid };

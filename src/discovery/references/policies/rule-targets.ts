@@ -1,4 +1,4 @@
-/** Whether DestinationRules apply to anything: host, ports and subsets exist, and some client is sent the rule (spec/discovery.md §8.2). */
+/** Reports DestinationRules without effect: missing host, port or subset, or no client that receives the rule (spec/discovery.md §8.2). */
 import type { Config } from '../../../model/config/config.ts';
 import { isWildcard } from '../../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
@@ -35,8 +35,8 @@ export const checkRuleTargets: ConfigCheck = function* (sources) {
 };
 
 /**
- * A client's own namespace comes first, then the service's, then the root namespace: a rule of any other one is for clients of its own
- * namespace only.
+ * Rules are looked up in the client's namespace, then the service's, then the root namespace. A rule of any other namespace applies to clients of its
+ * own namespace only.
  */
 function unapplied(
   config: Config<DestinationRule>,
@@ -51,10 +51,10 @@ function unapplied(
   const isOwn = isExportedTo(exportTo, namespace, namespace);
   if (isOwn && spec.exportTo === undefined) return undefined;
   if (isOwn && spec.exportTo!.every((one) => one === '.' || one === namespace)) return undefined;
-  const whom = isOwn ? `only to clients of namespace ${namespace}, regardless of exportTo` : 'to no client';
+  const recipients = isOwn ? `only to clients of namespace ${namespace}, regardless of exportTo` : 'to no client';
   return {
     ...{ code: 'RULE_NOT_APPLIED', config, field: 'spec.exportTo' },
-    message: `the rule applies ${whom}: ${spec.host} is a host of namespace ${service.namespace}; move the rule to ${service.namespace} for all clients, or set exportTo to ["."]`,
+    message: `the rule applies ${recipients}: ${spec.host} is a host of namespace ${service.namespace}; move the rule to ${service.namespace} for all clients, or set exportTo to ["."]`,
   };
 }
 
@@ -83,11 +83,11 @@ function* emptySubsets(
   labels: EndpointLabels,
   isRouted: (subset: string) => boolean,
 ): Generator<ConfigWarning | undefined> {
-  for (const [index, { name, labels: wanted = {} }] of (config.spec.subsets ?? []).entries()) {
+  for (const [index, { name, labels: selector = {} }] of (config.spec.subsets ?? []).entries()) {
     yield undefined;
-    // Pods of the files alone may be a part of those that run.
-    if (labels.isSelectedBy(wanted) || (labels.areOfPods && !isRouted(name))) continue;
-    const text = Object.entries(wanted)
+    // The pods in files may be only some of those that run.
+    if (labels.isSelectedBy(selector) || (labels.areOfPods && !isRouted(name))) continue;
+    const text = Object.entries(selector)
       .map(([key, value]) => `${key}=${value}`)
       .join(', ');
     yield {
@@ -99,7 +99,7 @@ function* emptySubsets(
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Labels of the endpoints of a host; without any, of the Pods that its Services select. */
+/** Labels of the endpoints of a host; without endpoints, of the Pods that its Services select. */
 function labelsOfHost(
   services: readonly Service[],
   context: CheckSources['context'],
@@ -126,11 +126,11 @@ function* routedSubsets({ configs, context }: CheckSources): Generator<undefined
   return found;
 }
 
-/** The different labels of a host's workloads. */
+/** The distinct label sets of a host's workloads. */
 class EndpointLabels {
   readonly #sets: ReadonlyMap<string, Labels>;
   readonly #pairs = new Set<string>();
-  /** No endpoint is known. */
+  /** No endpoint is known, so the labels are those of Pods. */
   readonly areOfPods: boolean;
 
   constructor(all: readonly Labels[], areOfPods: boolean) {
@@ -141,11 +141,11 @@ class EndpointLabels {
       for (const [key, value] of Object.entries(labels)) this.#pairs.add(`${key}=${value}`);
   }
 
-  /** Without any of them the workloads may be elsewhere, or not started. */
-  isSelectedBy(wanted: Labels): boolean {
+  /** Also `true` without any labels: the workloads may be elsewhere or not started. */
+  isSelectedBy(selector: Labels): boolean {
     if (this.#sets.size === 0) return true;
-    const pairs = Object.entries(wanted);
+    const pairs = Object.entries(selector);
     if (!pairs.every(([key, value]) => this.#pairs.has(`${key}=${value}`))) return false;
-    return pairs.length < 2 || [...this.#sets.values()].some((labels) => isSelected(wanted, labels));
+    return pairs.length < 2 || [...this.#sets.values()].some((labels) => isSelected(selector, labels));
   }
 }

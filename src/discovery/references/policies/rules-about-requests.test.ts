@@ -1,4 +1,4 @@
-/** Rules about requests and ports of workloads: what is reported is what the generated rules do. */
+/** Reports about request fields and workload ports must match the generated rules. */
 import { expect, it } from 'vitest';
 import { validateFiles } from '../../config/validation/validate-files.ts';
 
@@ -49,7 +49,7 @@ it.each([
   expect((await reports(service(...ports) + policy(rule))).codes).toEqual(expected);
 });
 
-it('reports what the rule does instead: an ALLOW rule allows nothing, a DENY rule rejects more', async () => {
+it('reports the effect of the rule: an ALLOW rule allows nothing, a DENY rule rejects more', async () => {
   expect((await reports(service(tcp) + policy(paths, 'ALLOW'))).messages).toMatch(/this rule allows no connection/);
   expect((await reports(service(tcp) + policy(paths))).messages).toMatch(/rejects every connection/);
 });

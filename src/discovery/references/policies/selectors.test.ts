@@ -36,7 +36,7 @@ async function validated(
   return { warnings: found.map(({ object, field, line }) => `${object} ${field} ${line}`), notes };
 }
 
-describe('of files, a Gateway whose selector selects no workload is reported', () => {
+describe('in files, a Gateway whose selector selects no workload is reported', () => {
   const lost = ['Gateway shop/g spec.selector 9'];
 
   it.each([
@@ -45,7 +45,7 @@ describe('of files, a Gateway whose selector selects no workload is reported', (
       'beside a Pod with the template of gateways',
       deployment('{app: edge}', 'edge', '{inject.istio.io/templates: gateway}'),
     ],
-  ])('%s', async (_, workload) => {
+  ])('beside %s', async (_, workload) => {
     expect((await validated(workload + gateway('{istio: ingresgateway}'))).warnings).toEqual(lost);
   });
 
@@ -55,7 +55,7 @@ describe('of files, a Gateway whose selector selects no workload is reported', (
     expect(warnings).toEqual(lost);
   });
 
-  it('where gateways are scoped to their namespace, and the gateway is in another one', async () => {
+  it('if gateways are scoped to their namespace and the gateway is in another one', async () => {
     const yaml = deployment('{istio: edge}', 'edge') + deployment('{app: a}').replace('name: d,', 'name: e,');
     expect((await validated(yaml + gateway('{istio: edge}'))).warnings).toEqual([]);
     expect((await validated(yaml + gateway('{istio: edge}'), true)).warnings).toEqual([
@@ -64,7 +64,7 @@ describe('of files, a Gateway whose selector selects no workload is reported', (
   });
 });
 
-describe('of files, a Gateway is not reported', () => {
+describe('in files, a Gateway is not reported', () => {
   it.each([
     ['where a workload of another namespace has the labels', '{istio: edge}', deployment('{istio: edge}', 'edge')],
     ['where it selects all workloads', '{}', deployment('{istio: other}')],
@@ -75,7 +75,7 @@ describe('of files, a Gateway is not reported', () => {
   it.each([
     ['applications only', '{app: web}'],
     ['the control plane', '{app: istiod, istio: pilot}'],
-  ])('where the files contain %s: a note says that it is not checked', async (_, labels) => {
+  ])('if the files contain %s, and a note states that it is not checked', async (_, labels) => {
     const { warnings, notes } = await validated(deployment(labels) + gateway('{istio: ingressgateway}'));
     expect(warnings).toEqual([]);
     expect(notes).toContainEqual(expect.stringMatching(/^selectors of Gateway objects are not checked/));
@@ -93,12 +93,12 @@ const machine = object('networking.istio.io/v1', 'WorkloadEntry', 'w', '{address
 const group = (labels: string): string =>
   object('networking.istio.io/v1', 'WorkloadGroup', 'w', `{metadata: {labels: ${labels}}, template: {}}`);
 
-describe('of files, a ServiceEntry whose selector selects no workload is reported', () => {
+describe('in files, a ServiceEntry whose selector selects no workload is reported', () => {
   it.each([
     ['beside a WorkloadEntry', machine],
     ['beside a Deployment', deployment('{app: vm}')],
     ['beside a WorkloadGroup with other labels', machine + group('{app: other}')],
-  ])('%s', async (_, workload) => {
+  ])('beside %s', async (_, workload) => {
     const { warnings } = await validated(entry('{app: mv}') + workload);
     expect(warnings).toEqual(['ServiceEntry shop/s spec.workloadSelector.labels 4']);
   });
@@ -125,7 +125,7 @@ describe('a control plane', () => {
     return Object.values(warnings).map(({ code, objects, field }) => `${code} ${objects} ${field}`);
   };
 
-  it('reports a Gateway that no Pod and no connected gateway carries out', () => {
+  it('reports a Gateway that no Pod and no connected gateway serves', () => {
     const lost = ['WORKLOAD_NOT_FOUND Gateway/shop/g spec.selector'];
     expect(found(pod + gateway('{istio: edge}'))).toEqual(lost);
     expect(found(pod + gateway('{istio: edge}'), { istio: 'other' })).toEqual(lost);

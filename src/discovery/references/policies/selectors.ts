@@ -1,4 +1,4 @@
-/** Selectors of policies, Sidecars, Gateways and services: workloads that have the labels, and objects that select the same ones. */
+/** Reports selectors of policies, Sidecars, Gateways and services that select no workload, and objects that select the same ones. */
 import type { Config } from '../../../model/config/config.ts';
 import { gatewayServiceAnnotation } from '../../../model/kinds/gateway/gateway.ts';
 import type { KindName } from '../../../model/kinds/index.ts';
@@ -20,13 +20,13 @@ type SelectorOf = (spec: never) => Selector | undefined;
 const policySelector = ({ selector }: { readonly selector?: Labels }): Selector | undefined =>
   selector && { field: 'spec.selector.matchLabels', labels: selector };
 const workloadSelector = ({
-  workloadSelector: own,
+  workloadSelector: selector,
 }: {
   readonly workloadSelector?: Labels | { readonly labels: Labels };
 }) =>
-  own && {
+  selector && {
     field: 'spec.workloadSelector.labels',
-    labels: ('labels' in own && typeof own.labels === 'object' ? own.labels : own) as Labels,
+    labels: ('labels' in selector && typeof selector.labels === 'object' ? selector.labels : selector) as Labels,
   };
 
 const selecting: readonly (readonly [KindName, SelectorOf])[] = [
@@ -38,11 +38,11 @@ const selecting: readonly (readonly [KindName, SelectorOf])[] = [
   ),
 ];
 
-/** Kinds of which a workload has one object of its namespace: the oldest. */
+/** Kinds of which only the oldest object of a namespace applies to a workload. */
 const single: ReadonlySet<KindName> = new Set<KindName>(['PeerAuthentication', 'Sidecar', 'Telemetry']);
 
 export const checkSelectors: ConfigCheck = function* (sources) {
-  // An index of all workloads is made for selectors only.
+  // The index of all workloads is built only if there are selectors.
   const workloads = haveSelectors(sources)
     ? yield* workloadsByNamespace(sources)
     : new Map<string, LabelIndex<Workload>>();
@@ -62,7 +62,7 @@ export const checkSelectors: ConfigCheck = function* (sources) {
     }
   }
   yield* gatewaysWithoutWorkloads(workloads, sources);
-  // Where workloads run, a Service without any is usual: a Deployment that is scaled to zero.
+  // Reported for files only: in a cluster, a Service without workloads is common, such as for a Deployment scaled to zero.
   if (sources.known.areOfFiles) yield* servicesWithoutPods(workloads, sources);
 };
 
@@ -90,7 +90,7 @@ function* servicesWithoutPods(workloads: Workloads, sources: CheckSources): Gene
   }
 }
 
-/** A VM may register itself by a WorkloadGroup. */
+/** A VM may register itself through a WorkloadGroup. */
 function* entriesWithoutWorkloads(
   workloads: Workloads,
   { configs, known }: CheckSources,
@@ -98,9 +98,9 @@ function* entriesWithoutWorkloads(
   const ofGroups = new Map<string, LabelIndex<Workload>>();
   for (const { namespace, name, spec } of configs.WorkloadGroup) {
     yield undefined;
-    const own = ofGroups.get(namespace) ?? new LabelIndex<Workload>();
-    ofGroups.set(namespace, own);
-    own.put(name, { labels: spec.metadata?.labels ?? {} });
+    const index = ofGroups.get(namespace) ?? new LabelIndex<Workload>();
+    ofGroups.set(namespace, index);
+    index.put(name, { labels: spec.metadata?.labels ?? {} });
   }
   const entries = new Set(configs.WorkloadEntry.map(({ namespace }) => namespace));
   for (const config of configs.ServiceEntry) {
@@ -168,10 +168,10 @@ export function labelsText(labels: Labels): string {
 }
 
 function conflict(config: Config, other: Config, selector: Selector | undefined): ConfigWarning {
-  const whom = selector === undefined ? 'all workloads of the namespace' : 'the same workloads';
+  const selected = selector === undefined ? 'all workloads of the namespace' : 'the same workloads';
   return {
     ...{ code: 'SELECTOR_CONFLICT', config, field: selector?.field ?? 'spec' },
-    message: `${config.kind} ${other.namespace}/${other.name} applies to ${whom} and is older, so this object has no effect: merge the two`,
+    message: `${config.kind} ${other.namespace}/${other.name} applies to ${selected} and is older, so this object has no effect: merge the two`,
     other: { config: other },
   };
 }

@@ -1,4 +1,4 @@
-/** Service accounts that AuthorizationPolicies name: some workload runs as each (spec/discovery.md §8.11). */
+/** Reports service accounts that AuthorizationPolicies name and no workload uses (spec/discovery.md §8.11). */
 import type { Config } from '../../../model/config/config.ts';
 import type { AuthorizationPolicy } from '../../../model/kinds/policies/authorization-policy.ts';
 import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
@@ -16,7 +16,7 @@ export const checkServiceAccounts: ConfigCheck = function* (sources) {
   }
 };
 
-/** `namespace/name` of the accounts that workloads run as. */
+/** Accounts of workloads, as `namespace/name`. */
 function* accountsOf({ configs, context }: CheckSources): Generator<undefined, ReadonlySet<string>> {
   const found = new Set<string>();
   for (const { namespace, spec } of configs.Pod) {
@@ -55,7 +55,7 @@ function* namedIn(
       const path = `spec.rules[${index}].from[${at}].source`;
       for (const [place, text] of (source.principals ?? []).entries()) {
         const [, domain = '', account = ''] = /^([^/*]+)\/ns\/([^/*]+\/sa\/[^/*]+)$/.exec(text) ?? [];
-        // Workloads of other trust domains are not known here.
+        // Workloads of other trust domains are unknown.
         if (domains.has(domain)) yield { account: account.replace('/sa/', '/'), field: `${path}.principals[${place}]` };
       }
       for (const [place, text] of (source.serviceAccounts ?? []).entries()) {

@@ -1,4 +1,4 @@
-/** Whether two objects apply to a common client, by what they are exported to. */
+/** Visibility (`exportTo`) of objects, to determine whether two of them apply to a common client. */
 import { isExportedTo, isPublic } from '../../../model/services/visibility.ts';
 
 export interface ExportedObject {

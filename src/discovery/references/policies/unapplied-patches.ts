@@ -1,6 +1,6 @@
 /**
- * Patches of EnvoyFilters that match nothing at the gateways and sidecars that files describe (spec/discovery.md §8.9): the resources of these are
- * generated. For `validate`; a control plane knows what became of the patches at its proxies
+ * Reports patches of EnvoyFilters that match nothing at the gateways and sidecars that files describe (spec/discovery.md §8.9), by generating the
+ * resources of these. For `validate`; a control plane knows the result of patches at its proxies
  * (`src/discovery/monitor/diagnostics/proxy-warnings.ts`).
  */
 import * as E from 'fp-ts/lib/Either.js';
@@ -20,10 +20,10 @@ import { isInjected } from '../services/injected-pods.ts';
 type Labels = Readonly<Record<string, string>>;
 type CheckSourcesOfFiles = Pick<CheckSources, 'context' | 'configs' | 'known'>;
 
-/** Proxies that are generated for one EnvoyFilter; of an object for more its patches are not checked. */
+/** Maximum proxies generated for one EnvoyFilter. Patches of an object with more proxies are not checked. */
 const maxProxies = 16;
 
-/** Contexts of which the files say all that is generated: what a sidecar takes depends on its workload. */
+/** Contexts for which files suffice; inbound listeners of a sidecar depend on its workload. */
 const checkedContexts: readonly string[] = ['GATEWAY', 'SIDECAR_OUTBOUND'];
 const otherTargets: readonly string[] = ['BOOTSTRAP', 'EXTENSION_CONFIG'];
 
@@ -58,7 +58,7 @@ export function* unappliedPatches(sources: CheckSourcesOfFiles): Generator<Confi
   }
 }
 
-/** @param proxies the proxies at which it matches nothing, as a noun phrase */
+/** @param proxies proxies at which the patch matches nothing, as a noun phrase */
 export function unappliedText(proxies: string): string {
   return `matches nothing at ${proxies}, so it has no effect: compare match with a config_dump of the proxy, or with pilot-discovery explain`;
 }
@@ -66,7 +66,7 @@ export function unappliedText(proxies: string): string {
 /**
  * The type of all selected proxies, if the context of the patch is one of the other type.
  *
- * @param selected types of the selected proxies; `undefined`: of some of them it is not known
+ * @param selected types of the selected proxies; `undefined` if the type of one is unknown
  */
 export function typeWithoutContext(
   { match: { context } }: EnvoyPatch,
@@ -77,7 +77,7 @@ export function typeWithoutContext(
   return (context === 'GATEWAY') === (type === 'router') ? undefined : type;
 }
 
-/** @param subject the proxies that the selector selects, as a noun phrase */
+/** @param subject the selected proxies, as a noun phrase */
 export function otherTypeText(
   { match: { context } }: EnvoyPatch,
   index: number,
@@ -92,7 +92,7 @@ export function otherTypeText(
   };
 }
 
-/** Types of the proxies of the Pods that a selector selects; `undefined` if one of them is not certain. */
+/** Types of the proxies of the Pods that a selector selects; `undefined` if one is uncertain. */
 function selectedTypes(
   { namespace, spec: { workloadSelector = {} } }: Config<EnvoyFilter>,
   { configs, context, known }: CheckSourcesOfFiles,
@@ -106,14 +106,14 @@ function selectedTypes(
   const types = pods.map((pod) => {
     const hasSidecar = isInjected(pod, configs);
     if (isGatewayByItself(pod)) return 'router';
-    // The Gateway may select a workload with a sidecar by mistake.
+    // The Gateway may select a workload with a sidecar unintentionally.
     if (isGatewayPod(pod, configs.Gateway)) return hasSidecar ? undefined : 'router';
     return hasSidecar ? 'sidecar' : undefined;
   });
   return types.includes(undefined) ? undefined : new Set(types as NodeType[]);
 }
 
-/** Whether the patch reaches proxies in other ways than in listeners, routes and clusters. */
+/** Reports whether the patch is delivered otherwise than in listeners, routes and clusters. */
 export function hasOtherDelivery({ applyTo }: EnvoyPatch): boolean {
   return otherTargets.includes(applyTo);
 }
@@ -131,7 +131,7 @@ interface GivenProxy {
   readonly labels: Labels;
 }
 
-/** One for each selector of a Gateway that the object may be for as well. */
+/** One gateway for each selector of a Gateway that the object may apply to. */
 function gatewaysOf({ namespace, spec }: Config<EnvoyFilter>, { configs, context }: CheckSourcesOfFiles): GivenProxy[] {
   const isForMesh = namespace === context.mesh.rootNamespace;
   const found = new Map<string, GivenProxy>();
@@ -143,7 +143,7 @@ function gatewaysOf({ namespace, spec }: Config<EnvoyFilter>, { configs, context
   return [...found.values()];
 }
 
-/** One for each namespace with services that the object is for. */
+/** One sidecar for each namespace with services that the object applies to. */
 function sidecarsOf({ namespace, spec }: Config<EnvoyFilter>, { context }: CheckSourcesOfFiles): GivenProxy[] {
   if (context.services.length === 0) return [];
   const isForMesh = namespace === context.mesh.rootNamespace;
@@ -151,7 +151,7 @@ function sidecarsOf({ namespace, spec }: Config<EnvoyFilter>, { context }: Check
   return [...namespaces].map((one) => ({ type: 'sidecar', namespace: one, labels: spec.workloadSelector ?? {} }));
 }
 
-/** Patches note what becomes of them. */
+/** Generates the resources of a proxy. Patches record whether they were applied. */
 function generate(proxy: GivenProxy, { context }: CheckSourcesOfFiles, generated: Set<string>): void {
   const key = JSON.stringify(proxy);
   if (generated.has(key)) return;

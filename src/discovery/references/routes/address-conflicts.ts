@@ -1,4 +1,4 @@
-/** Services that meet at one address and port, of which connections reach only one (spec/discovery.md §8.4). */
+/** Reports services with one address and port, of which connections reach only one (spec/discovery.md §8.4). */
 import type { Config } from '../../../model/config/config.ts';
 import { type ApplicationProtocol, isHttp, isTls } from '../../../model/fields/protocol.ts';
 import { isHeadless } from '../../../model/proxy/proxy-shape.ts';
@@ -11,11 +11,11 @@ import { objectOfService } from '../known-objects.ts';
 import { haveSharedClients } from '../policies/shared-clients.ts';
 
 export interface AddressConflict {
-  /** Connections to the address do not reach it. */
+  /** The service that connections to the address do not reach. */
   readonly service: Service;
   readonly port: number;
   readonly protocol: ApplicationProtocol;
-  /** Reached in its place. */
+  /** The service that they reach. */
   readonly winner: Service;
   readonly address: string;
 }
@@ -26,15 +26,15 @@ interface Placed {
 }
 
 /**
- * Services with addresses of their own never meet; requests of HTTP are told apart by their hosts, connections with TLS by SNI at the
- * address of all that have none.
+ * Services with assigned addresses never conflict. HTTP requests are distinguished by host, and TLS connections by SNI at the common address of
+ * services without one.
  */
 export function* addressConflicts(services: readonly Service[]): Generator<AddressConflict | undefined> {
   const first = new Map<string, Placed>();
   const http = new Map<string, Placed>();
   for (const service of services) {
     yield undefined;
-    // Addresses of Kubernetes Services are assigned once each; those of headless ones are of their pods.
+    // Addresses of Kubernetes Services are unique, and those of headless ones belong to their pods.
     if (isAlias(service) || (isUnspecified(service.defaultAddress) && isHeadless(service))) continue;
     const addresses = service.addresses.length > 0 ? service.addresses : [service.defaultAddress];
     for (const address of new Set(addresses)) {
@@ -87,7 +87,7 @@ export const checkServiceAddresses: ConfigCheck = function* ({ context, configs 
     }
     const config = objectOfService(found.service, configs);
     const other = objectOfService(found.winner, configs);
-    // The `tls` routes of a VirtualService tell connections apart by SNI.
+    // The `tls` routes of a VirtualService distinguish connections by SNI.
     const isRouted = isTls(found.protocol) && routed.has(found.service.hostname);
     if (config === undefined || other === undefined || !isWritten(config) || isRouted) continue;
     yield {
@@ -106,7 +106,7 @@ function addressField({ address, port, service }: AddressConflict, { kind, spec 
   return `spec.ports[${service.ports.findIndex(({ number }) => number === port)}]`;
 }
 
-/** What connections to an address come to, as a sentence with advice. */
+/** Effect of a conflict, as a sentence with advice. */
 export function conflictText(found: AddressConflict, { features }: Pick<PushContext, 'features'>): string {
   const { service, winner, address, port, protocol } = found;
   if (!isUnspecified(address)) {

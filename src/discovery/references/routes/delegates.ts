@@ -1,4 +1,4 @@
-/** Delegates of VirtualServices exist, and their matches lie within those of their roots (spec/discovery.md §8.6). */
+/** Reports delegates of VirtualServices that do not exist, or whose matches are outside those of their roots (spec/discovery.md §8.6). */
 import type { Config } from '../../../model/config/config.ts';
 import type { HttpRoute, VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
 import { mergeDelegateRoutes } from '../../../model/push-context/merge-delegates.ts';
@@ -20,7 +20,7 @@ export const checkDelegates: ConfigCheck = function* (sources) {
       const delegate = byName.get(`${namespace}/${name}`);
       const reason = unusable(config, delegate, `${namespace}/${name}`, sources);
       if (reason !== undefined) {
-        const message = `${reason.what}, so the route has no effect: ${reason.advice}`;
+        const message = `${reason.problem}, so the route has no effect: ${reason.advice}`;
         const other = delegate && { other: { config: delegate } };
         yield { code: 'DELEGATE_NOT_FOUND', config, field: `spec.http[${index}].delegate`, message, ...other };
       } else if (delegate !== undefined) yield* conflicts(config, index, root, delegate);
@@ -29,11 +29,11 @@ export const checkDelegates: ConfigCheck = function* (sources) {
 };
 
 interface Unusable {
-  readonly what: string;
+  readonly problem: string;
   readonly advice: string;
 }
 
-/** Why there is no delegate; undefined if there is one, or may be one elsewhere. */
+/** The reason for which there is no delegate; `undefined` if there is or may be one. */
 function unusable(
   root: Config<VirtualService>,
   delegate: Config<VirtualService> | undefined,
@@ -43,12 +43,12 @@ function unusable(
   if (delegate === undefined) {
     const isMissing = known.isComplete('VirtualService', name.slice(0, name.indexOf('/')));
     return isMissing
-      ? { what: `there is no VirtualService ${name}`, advice: 'correct the name, or create it' }
+      ? { problem: `there is no VirtualService ${name}`, advice: 'correct the name, or create it' }
       : undefined;
   }
   const { namespace, spec } = delegate;
   if (spec.hosts.length > 0)
-    return { what: `VirtualService ${name} has hosts, and a delegate must have none`, advice: 'remove them' };
+    return { problem: `VirtualService ${name} has hosts, and a delegate must have none`, advice: 'remove them' };
   if (
     isExportedTo(
       exportSet(namespace, spec.exportTo, mesh.defaultVirtualServiceExportTo, mesh),
@@ -58,7 +58,7 @@ function unusable(
   )
     return undefined;
   return {
-    what: `VirtualService ${name} is not exported to namespace ${root.namespace}`,
+    problem: `VirtualService ${name} is not exported to namespace ${root.namespace}`,
     advice: 'add the namespace to its exportTo',
   };
 }

@@ -1,4 +1,4 @@
-/** Destinations of VirtualServices, and egress proxies of Sidecars: host, port and subset exist (spec/discovery.md §8.6, §8.8). */
+/** Reports destinations of VirtualServices, and egress proxies of Sidecars, with a missing host, port or subset (spec/discovery.md §8.6, §8.8). */
 import type { Config } from '../../../model/config/config.ts';
 import type { Destination, VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
 import type { Service } from '../../../model/services/service.ts';
@@ -32,13 +32,13 @@ export const checkDestinations: ConfigCheck = function* (sources) {
   }
 };
 
-/** A destination and its place. */
-interface Written {
+/** A destination with its field. */
+interface DestinationField {
   readonly destination: Destination;
   readonly field: string;
 }
 
-export function* destinationsOf({ http = [], tls = [], tcp = [] }: VirtualService): Generator<Written> {
+export function* destinationsOf({ http = [], tls = [], tcp = [] }: VirtualService): Generator<DestinationField> {
   for (const [index, { route = [], mirror, mirrors = [] }] of http.entries()) {
     const path = `spec.http[${index}]`;
     for (const [at, { destination }] of route.entries())
@@ -89,8 +89,8 @@ function warningOf(
 }
 
 /**
- * The service is not exported to the namespace of the routes. Clients of the routes may all be of a namespace that sees it, unless
- * the routes are those of a service of their own namespace.
+ * The service is not exported to the namespace of the routes. Reported only for routes of a service of that namespace, because clients of other
+ * routes may be in a namespace that sees the service.
  */
 function hiddenWarning(
   config: Config,

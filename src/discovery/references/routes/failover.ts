@@ -1,4 +1,4 @@
-/** Failover that Envoy's limit of ejections prevents (spec/discovery.md §8.2, outlierDetection). */
+/** Reports failover that Envoy's ejection limit prevents (spec/discovery.md §8.2, outlierDetection). */
 import type { Config } from '../../../model/config/config.ts';
 import { isWildcard } from '../../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
@@ -6,7 +6,7 @@ import type { LocalityLoadBalancerSetting, PortPolicy } from '../../../model/kin
 import type { Endpoint } from '../../../model/services/service.ts';
 import { type CheckSources, type ConfigCheck, isWritten } from '../config-warning.ts';
 
-/** With Envoy's default of 10 % only one endpoint of fewer is ejected at a time. */
+/** With fewer endpoints, Envoy's default of 10 % ejects only one at a time. */
 const minEndpointsForDefault = 10;
 
 export const checkFailover: ConfigCheck = function* ({ context, configs, hosts }) {
@@ -31,24 +31,24 @@ export const checkFailover: ConfigCheck = function* ({ context, configs, hosts }
 };
 
 function policiesOf({ spec }: Config<DestinationRule>): readonly { policy: PortPolicy; path: string }[] {
-  const own = spec.trafficPolicy === undefined ? [] : [{ policy: spec.trafficPolicy, path: 'spec.trafficPolicy' }];
+  const general = spec.trafficPolicy === undefined ? [] : [{ policy: spec.trafficPolicy, path: 'spec.trafficPolicy' }];
   const ports = (spec.trafficPolicy?.portLevelSettings ?? []).map((policy, index) => ({
     policy,
     path: `spec.trafficPolicy.portLevelSettings[${index}]`,
   }));
-  return [...own, ...ports];
+  return [...general, ...ports];
 }
 
-/** Of the port with the most endpoints. */
+/** Endpoints of the port that has most. */
 function endpointsOfPort(hostname: string, namespace: string, context: CheckSources['context']): readonly Endpoint[] {
   const all = context.endpointsOf(hostname, namespace);
-  // Of so many no port can be below the limit, unless the service has a great many ports.
+  // With so many, no port can be below the limit, unless the service has very many ports.
   if (all.length > 64 * minEndpointsForDefault) return all;
   const ports = [...Map.groupBy(all, ({ servicePortName }) => servicePortName).values()];
   return ports.toSorted((a, b) => b.length - a.length)[0] ?? [];
 }
 
-/** Whether a failover is configured, and some locality has more endpoints than are ejected. */
+/** Reports whether failover is configured and some locality has more endpoints than can be ejected. */
 function isFailoverPrevented(endpoints: readonly Endpoint[], setting: LocalityLoadBalancerSetting): boolean {
   if (endpoints.length < 2 || endpoints.length >= minEndpointsForDefault) return false;
   const localities = Map.groupBy(endpoints, ({ locality }) => locality);

@@ -1,4 +1,4 @@
-/** Hosts that are there and that the clients of an object do not have: not exported, or not the whole name. */
+/** Existing hosts that the clients of an object do not see: not exported, or an incomplete name. */
 import { describe, expect, it } from 'vitest';
 import { givenPlane } from '../../../../test/fixtures/given-plane.ts';
 import { validateFiles } from '../../config/validation/validate-files.ts';
@@ -16,7 +16,7 @@ const service = (name: string, of: { namespace?: string; exportTo?: string } = {
 const routes = (to: string, spec = 'hosts: [web]', namespace = 'shop'): string =>
   object('VirtualService', 'r', `{${spec}, http: [{route: [{destination: {host: ${to}}}]}]}`, { namespace });
 
-/** Of files and of a control plane alike. */
+/** Reports of files and of a control plane, which must be equal. */
 async function reports(yaml: string): Promise<string[]> {
   const { problems } = await validateFiles([], [{ file: 'a.yaml', text: yaml }]);
   const files = problems
@@ -32,11 +32,11 @@ describe('a destination that is not exported to the namespace of the routes', ()
   const host = 'private.bank.svc.cluster.local';
   const report = 'HOST_NOT_FOUND spec.http[0].route[0].destination.host Service bank/private';
 
-  it('is reported with its service if the routes are those of a service of their namespace', async () => {
+  it('is reported with its service if the routes belong to a service of their namespace', async () => {
     expect(await reports(hidden + routes(host))).toEqual([report]);
   });
 
-  it('is not reported if it is exported, or if clients of the namespace are not sent the routes', async () => {
+  it('is not reported if it is exported, or if clients of the namespace do not receive the routes', async () => {
     const exported = service('web') + service('private', { namespace: 'bank', exportTo: '.,shop' });
     expect(await reports(exported + routes(host))).toEqual([]);
     expect(await reports(hidden + routes(host, 'hosts: [web], exportTo: [bank]'))).toEqual([]);
@@ -44,7 +44,7 @@ describe('a destination that is not exported to the namespace of the routes', ()
   });
 });
 
-describe('a name with a dot that is not the whole host, or has a misspelt domain', () => {
+describe('a name with a dot that is an incomplete host, or has a misspelt domain', () => {
   it.each(['api.shop', 'api.shop.svc', 'api.shop.svc.cluster.lokal', 'api.shop.scv.cluster.local'])(
     'is reported in a route and in a rule: %s',
     async (name) => {

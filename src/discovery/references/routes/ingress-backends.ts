@@ -1,4 +1,4 @@
-/** Backends of Ingresses: service and port exist (spec/discovery.md §4.4). Their Secrets: `credentials.ts`. */
+/** Reports backends of Ingresses with a missing service or port (spec/discovery.md §4.4). Their Secrets: `credentials.ts`. */
 import type { Config } from '../../../model/config/config.ts';
 import type { Ingress, IngressBackend } from '../../../model/kinds/kubernetes/ingress.ts';
 import type { Service } from '../../../model/services/service.ts';
@@ -6,7 +6,7 @@ import { isAlias } from '../../../model/services/service-alias.ts';
 import { ownIngresses } from '../../../model/translation/ingress.ts';
 import type { CheckSources, ConfigCheck, ConfigWarning } from '../config-warning.ts';
 
-/** Ports that a message lists. */
+/** Maximum ports in a message. */
 const maxPorts = 10;
 
 export const checkIngressBackends: ConfigCheck = function* (sources) {
@@ -54,11 +54,11 @@ function warningOf(
 }
 
 interface BackendPorts {
-  /** The Service is among the objects, and no alias. */
+  /** The Service is known and no alias. */
   readonly areKnown: boolean;
   readonly numbers: ReadonlySet<number>;
   readonly names: ReadonlySet<string>;
-  /** End of a sentence. */
+  /** The end of a sentence. */
   readonly advice: string;
 }
 

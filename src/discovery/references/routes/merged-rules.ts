@@ -1,4 +1,4 @@
-/** DestinationRules of one host that are merged, and what is lost of them (spec/discovery.md §8.2). */
+/** Reports DestinationRules of one host that are merged, and the parts that are lost (spec/discovery.md §8.2). */
 import type { Config } from '../../../model/config/config.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
 import { exportSet } from '../../../model/services/visibility.ts';
@@ -7,9 +7,9 @@ import { haveSharedClients } from '../policies/shared-clients.ts';
 
 type Rule = Config<DestinationRule>;
 
-/** Rules of a host in one namespace. */
+/** Older rules of a host in one namespace. */
 interface OlderRules {
-  /** The oldest with a traffic policy. */
+  /** The oldest rule with a traffic policy. */
   holder?: Rule;
   readonly subsets: Map<string, Rule>;
 }
@@ -45,11 +45,11 @@ function lostSubset(config: Rule, index: number, name: string, other: Rule): Con
 }
 
 function lostPolicy(config: Rule, holder: Rule, host: string): ConfigWarning {
-  const { portLevelSettings, ...others } = config.spec.trafficPolicy!;
-  const isPortsOnly = portLevelSettings !== undefined && Object.keys(others).length === 0;
-  const what = isPortsOnly ? 'trafficPolicy.portLevelSettings' : 'trafficPolicy';
+  const { portLevelSettings, ...rest } = config.spec.trafficPolicy!;
+  const isPortsOnly = portLevelSettings !== undefined && Object.keys(rest).length === 0;
+  const field = isPortsOnly ? 'trafficPolicy.portLevelSettings' : 'trafficPolicy';
   return {
-    ...{ code: 'TRAFFIC_POLICY_LOST', config, field: `spec.${what}` },
+    ...{ code: 'TRAFFIC_POLICY_LOST', config, field: `spec.${field}` },
     message: `is not applied to ${host}: of several rules of a host only the trafficPolicy of the oldest one that has any applies, of DestinationRule ${holder.namespace}/${holder.name}; move it there`,
     other: { config: holder, field: 'spec.trafficPolicy' },
   };

@@ -6,26 +6,28 @@ import type { KnownObjects } from '../known-objects.ts';
 
 export class MeshHosts {
   readonly #byHost: ReadonlyMap<string, readonly Service[]>;
-  /** Services by the wildcards that their hosts lie within (`*.test` for `a.test`), in all namespaces (` *.test`) and in each (`shop *.test`). */
-  readonly #around: ReadonlyMap<string, readonly Service[]>;
+  /**
+   * Services by the wildcards that contain their hosts (`*.test` for `a.test`), in all namespaces (key ` *.test`) and in each (key `shop *.test`).
+   */
+  readonly #byWildcard: ReadonlyMap<string, readonly Service[]>;
   readonly #suffix: string;
   readonly #known: KnownObjects;
 
   private constructor(
     byHost: ReadonlyMap<string, readonly Service[]>,
-    around: ReadonlyMap<string, readonly Service[]>,
+    byWildcard: ReadonlyMap<string, readonly Service[]>,
     domain: string,
     known: KnownObjects,
   ) {
     this.#byHost = byHost;
-    this.#around = around;
+    this.#byWildcard = byWildcard;
     this.#suffix = `.svc.${domain}`;
     this.#known = known;
   }
 
   static *of(services: readonly Service[], domain: string, known: KnownObjects): Generator<undefined, MeshHosts> {
     const byHost = new Map<string, Service[]>();
-    const around = new Map<string, Service[]>();
+    const byWildcard = new Map<string, Service[]>();
     for (const service of services) {
       yield undefined;
       const same = byHost.get(service.hostname);
@@ -33,16 +35,16 @@ export class MeshHosts {
       else byHost.set(service.hostname, [service]);
       for (const host of widerHosts(service.hostname)) {
         for (const key of [` ${host}`, `${service.namespace} ${host}`]) {
-          const within = around.get(key);
-          if (within === undefined) around.set(key, [service]);
+          const within = byWildcard.get(key);
+          if (within === undefined) byWildcard.set(key, [service]);
           else within.push(service);
         }
       }
     }
-    return new MeshHosts(byHost, around, domain, known);
+    return new MeshHosts(byHost, byWildcard, domain, known);
   }
 
-  /** Of all namespaces, oldest first. */
+  /** Services of a host in all namespaces, oldest first. */
   of(host: string): readonly Service[] {
     return this.#byHost.get(host) ?? [];
   }
@@ -52,24 +54,24 @@ export class MeshHosts {
   }
 
   /**
-   * Services whose hosts lie within a wildcard; of a partial one (`*x.test`) none.
+   * Services whose hosts are within a wildcard; empty for a partial one (`*x.test`).
    *
-   * @param namespace absent: of all
+   * @param namespace absent for all
    */
   within(wildcard: string, namespace = ''): readonly Service[] {
-    return this.#around.get(`${namespace} ${wildcard}`) ?? [];
+    return this.#byWildcard.get(`${namespace} ${wildcard}`) ?? [];
   }
 
-  /** Whether no service has the host, or for a wildcard a host within it. Partial wildcards (`*x.test`) always may have one. */
+  /** Reports whether no service has the host, or for a wildcard a host within it. Partial wildcards (`*x.test`) count as present. */
   isMissing(host: string): boolean {
     if (this.#byHost.has(host)) return false;
     if (this.#fullNameOf(host) !== undefined || this.#nearDomainOf(host) !== undefined) return true;
     if (!this.isKnown(host)) return false;
     if (!isWildcard(host)) return true;
-    return host === '*' || host.startsWith('*.') ? !this.#around.has(` ${host}`) : false;
+    return host === '*' || host.startsWith('*.') ? !this.#byWildcard.has(` ${host}`) : false;
   }
 
-  /** What to do about a missing host. */
+  /** Advice about a missing host. */
   correctionOf(host: string): string {
     const full = this.#fullNameOf(host);
     if (full !== undefined) return `write ${full}, because names with a dot are not completed`;
@@ -77,7 +79,7 @@ export class MeshHosts {
     return `${near === undefined ? 'correct the name' : `write ${near}`}, or create the Service or ServiceEntry`;
   }
 
-  /** Host of an existing Kubernetes Service in the domain of the mesh, for one with a misspelt domain (`api.shop.svc.cluster.lokal`). */
+  /** Host of an existing Kubernetes Service with the mesh's domain, for a misspelt domain (`api.shop.svc.cluster.lokal`). */
   #nearDomainOf(host: string): string | undefined {
     const [service, namespace, ...domain] = host.split('.');
     const full = `${service}.${namespace}${this.#suffix}`;
@@ -85,13 +87,13 @@ export class MeshHosts {
     return isNear && full !== host && this.#byHost.has(full) ? full : undefined;
   }
 
-  /** Host of the Kubernetes Service that `api.shop` or `api.shop.svc` means to clients that resolve it, if there is one. */
+  /** Host of the existing Kubernetes Service that clients resolve `api.shop` or `api.shop.svc` to. */
   #fullNameOf(host: string): string | undefined {
     const domain = this.#suffix.slice('.svc'.length);
     return [`${host}${this.#suffix}`, `${host}${domain}`].find((full) => this.#byHost.has(full));
   }
 
-  /** Whether a service of the host would be among the configs. */
+  /** Reports whether a service of the host would be among the configs. */
   isKnown(host: string): boolean {
     if (this.#byHost.has(host)) return true;
     const namespace = this.namespaceOf(host);
@@ -100,7 +102,7 @@ export class MeshHosts {
       : this.#known.isComplete('Service', namespace);
   }
 
-  /** Namespace of the Kubernetes Service that has the host. */
+  /** Namespace of the Kubernetes Service with this host. */
   namespaceOf(host: string): string | undefined {
     if (!host.endsWith(this.#suffix) || isWildcard(host)) return undefined;
     return host.slice(0, -this.#suffix.length).split('.').at(-1);

@@ -1,4 +1,4 @@
-/** VirtualServices of the mesh that have one host: for a client that is sent both, one has no effect (spec/discovery.md §8.6). */
+/** Reports VirtualServices of the mesh with one host: for a client that receives both, one has no effect (spec/discovery.md §8.6). */
 import { onceFor } from '../../../model/collections/once-for.ts';
 import type { Config } from '../../../model/config/config.ts';
 import type { VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
@@ -6,12 +6,11 @@ import type { ResolvedVirtualService } from '../../../model/push-context/resolve
 import { type CheckSources, type ConfigCheck, isWritten } from '../config-warning.ts';
 
 export interface SharedHost {
-  /** Qualified. */
+  /** Fully qualified host. */
   readonly host: string;
-  /** The older of the two. */
   readonly older: Config<VirtualService>;
   readonly newer: Config<VirtualService>;
-  /** Which has no effect for clients of the older one's namespace. */
+  /** The one without effect for clients of the older one's namespace. */
   readonly overridden: 'older' | 'newer';
 }
 
@@ -45,7 +44,7 @@ export function* sharedHosts({
   }
 }
 
-/** All namespaces have the same list while nothing is private. */
+/** Cached by list: namespaces share one list while nothing is private. */
 const placesOf = onceFor(
   (services: readonly ResolvedVirtualService[]): ReadonlyMap<string, number> =>
     new Map(services.map(({ config: { namespace, name } }, place) => [`${namespace}/${name}`, place])),

@@ -58,7 +58,7 @@ describe('an egress host', () => {
     ['a wildcard', './*.test'],
     ['a wildcard of the cluster', '*/*.bank.svc.cluster.local'],
     ['a wildcard of Services', 'bank/*.local'],
-  ])('of %s is not', async (_, written) => {
+  ])('of %s is not reported', async (_, written) => {
     expect(await reports(mesh + importing(`"${written}"`))).toEqual({ files: [], plane: [] });
   });
 
@@ -77,18 +77,18 @@ describe('an egress host', () => {
 describe('an egress listener with a port', () => {
   const port = (number: number, protocol = 'HTTP'): string =>
     `port: {number: ${number}, name: p, protocol: ${protocol}}, `;
-  const own = './web.shop.svc.cluster.local';
+  const ownHost = './web.shop.svc.cluster.local';
 
   it('that no service of its hosts has is reported', async () => {
     const found = ['PORT_NOT_FOUND spec.egress[0].port.number'];
-    expect(await reports(mesh + importing(own, 'shop', port(81)))).toEqual({ files: found, plane: found });
+    expect(await reports(mesh + importing(ownHost, 'shop', port(81)))).toEqual({ files: found, plane: found });
   });
 
   it.each([
-    ['that one of its services has', port(443), `${own}, ./api.test`],
-    ['of an HTTP proxy', `${port(8888, 'HTTP_PROXY')}bind: 127.0.0.1, `, own],
-    ['with a wildcard', port(81), `${own}, "./*.test"`],
-  ])('%s is not', async (_, of, hosts) => {
+    ['that one of its services has', port(443), `${ownHost}, ./api.test`],
+    ['of an HTTP proxy', `${port(8888, 'HTTP_PROXY')}bind: 127.0.0.1, `, ownHost],
+    ['with a wildcard', port(81), `${ownHost}, "./*.test"`],
+  ])('%s is not reported', async (_, of, hosts) => {
     expect(await reports(mesh + importing(hosts, 'shop', of))).toEqual({ files: [], plane: [] });
   });
 });

@@ -1,4 +1,4 @@
-/** What Sidecars import: services of their egress hosts exist, are exported, and have the listener's port (spec/discovery.md §8.8). */
+/** Reports egress hosts of Sidecars whose services do not exist, are not exported, or lack the listener's port (spec/discovery.md §8.8). */
 import type { Config } from '../../../model/config/config.ts';
 import { isHostWithin, isShortName, isWildcard } from '../../../model/fields/hostname.ts';
 import type { EgressListener, Sidecar } from '../../../model/kinds/workloads/sidecar.ts';
@@ -28,21 +28,21 @@ export const checkSidecarHosts: ConfigCheck = function* (sources) {
 };
 
 interface Imported {
-  /** As written, without the namespace. */
+  /** As in the object, without the namespace. */
   readonly host: string;
-  /** `*`: any. */
+  /** `*` for any. */
   readonly namespace: string;
-  /** A service of the host; that there is one is enough. */
+  /** Any service of the host, to show that one exists. */
   readonly service: Service | undefined;
-  /** One that the Sidecar's clients see. */
+  /** A service of the host that the Sidecar's clients see. */
   readonly exported: Service | undefined;
-  /** Of all exported ones; `undefined` of a wildcard, or of an alias. */
+  /** Ports of all exported services; `undefined` for a wildcard or an alias. */
   readonly ports: ReadonlySet<number> | undefined;
-  /** There are no others. */
+  /** All services of the host are known. */
   readonly isComplete: boolean;
 }
 
-/** @param known by namespace of the clients, namespace and host: many Sidecars import the same */
+/** @param known cache by namespace of the clients, namespace and host, because many Sidecars import the same */
 function importedBy(
   config: Config<Sidecar>,
   written: string,
@@ -52,16 +52,16 @@ function importedBy(
   const { hosts, context } = sources;
   const slash = written.indexOf('/');
   const host = written.slice(slash + 1);
-  // A Sidecar of the root namespace is for clients of all namespaces.
+  // A Sidecar of the root namespace applies to clients of all namespaces.
   const isOfMesh = config.namespace === context.mesh.rootNamespace;
   const named = written.slice(0, slash);
   const namespace = named !== '.' ? named : isOfMesh ? '*' : config.namespace;
-  // `ns/*` is an import of all that is there, or will be.
+  // `ns/*` imports everything that exists or will exist, so it is never reported.
   if (host === '*')
     return { host, namespace, service: undefined, exported: undefined, ports: undefined, isComplete: false };
   const key = `${config.namespace} ${namespace} ${host}`;
-  const before = known.get(key);
-  if (before !== undefined) return before;
+  const cached = known.get(key);
+  if (cached !== undefined) return cached;
   const isWide = isWildcard(host);
   const isWithin = (one: Service): boolean => namespace === '*' || one.namespace === namespace;
   const isExported = (one: Service): boolean => isOfMesh || isExportedTo(one.exportTo, one.namespace, config.namespace);
@@ -83,7 +83,7 @@ function isComplete(host: string, namespace: string, { context, hosts, known }: 
   const suffix = `.svc.${context.domain}`;
   const anywhere = namespace === '*' ? undefined : namespace;
   if (!isWildcard(host)) return hosts.isKnown(host) && (hosts.namespaceOf(host) === undefined || isServiceKnown());
-  // Partial wildcards are left alone.
+  // Partial wildcards are not checked.
   if (!host.startsWith('*.')) return false;
   const owner = host.endsWith(suffix) ? host.slice(2, -suffix.length).split('.').at(-1) : undefined;
   return (
@@ -94,7 +94,7 @@ function isComplete(host: string, namespace: string, { context, hosts, known }: 
     return isHostWithin(host, `*${suffix}`) || isHostWithin(`*${suffix}`, host);
   }
 
-  /** The Service, or in another namespace a ServiceEntry for its host. */
+  /** The Service, or a ServiceEntry for its host in another namespace. */
   function isServiceKnown(): boolean {
     return namespace === '*' || namespace === hosts.namespaceOf(host) || known.isComplete('Service', namespace);
   }
@@ -135,7 +135,7 @@ function hostWarning(
   );
 }
 
-/** A listener with a port shows services that have the port, with it alone. */
+/** A listener with a port serves only services that have the port. */
 function portWarning(
   config: Config<Sidecar>,
   index: number,

@@ -1,10 +1,10 @@
-/** Subsets that DestinationRules define, by the host of the service. */
+/** Subsets that DestinationRules define, by host of the service. */
 import type { Config } from '../../../model/config/config.ts';
 import { coveringKeys } from '../../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
 import type { CheckSources } from '../config-warning.ts';
 
-/** Names of subsets that a message lists. */
+/** Maximum subsets in a message. */
 const maxNames = 5;
 
 export class SubsetsOfHosts {
@@ -26,13 +26,13 @@ export class SubsetsOfHosts {
     return subsets;
   }
 
-  /** Whether a rule of the host, or of a wildcard around it, defines the subset. */
+  /** Reports whether a rule of the host, or of a wildcard that contains it, defines the subset. */
   has(host: string, subset: string): boolean {
-    for (const around of coveringKeys(host, this.#subsets)) if (this.#subsets.get(around)!.has(subset)) return true;
+    for (const pattern of coveringKeys(host, this.#subsets)) if (this.#subsets.get(pattern)!.has(subset)) return true;
     return false;
   }
 
-  /** The oldest rule of exactly the host. */
+  /** The oldest rule of exactly this host. */
   ruleOf(host: string): Config<DestinationRule> | undefined {
     return this.#rules.get(host)?.[0];
   }

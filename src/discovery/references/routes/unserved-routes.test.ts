@@ -55,7 +55,7 @@ describe('routes at a gateway', () => {
     expect(await unserved(gateway(secure, server(80, 'HTTP', '', 'b.test')), routes('http'))).toEqual(at('http'));
   });
 
-  it('are not reported where a Gateway is not known, or serves no host of the routes', async () => {
+  it('are not reported if a Gateway is unknown, or serves no host of the routes', async () => {
     expect(await unserved(gateway(server(443, 'HTTPS', passthrough)), routes('http', '[g, edge/other]'))).toEqual([]);
     expect(await unserved(gateway(server(443, 'HTTPS', passthrough, 'b.test')), routes('http'))).toEqual([]);
   });
@@ -93,7 +93,7 @@ describe('routes in the mesh', () => {
     }
   });
 
-  it('are not reported of hosts that are no service, of wildcards, and where an HTTP proxy takes requests', async () => {
+  it('are not reported for hosts without a service, for wildcards, and if an HTTP proxy receives requests', async () => {
     const tcp = service('{port: 80, name: tcp}');
     expect(await unserved(tcp, routes('http', '[mesh]', 'x.test'))).toEqual([]);
     expect(await unserved(tcp, routes('http', '[mesh]', '"*.shop.svc.cluster.local"'))).toEqual([]);

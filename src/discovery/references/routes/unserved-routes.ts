@@ -1,5 +1,5 @@
 /**
- * Lists of routes in VirtualServices that no port uses: a server or a service has one kind of routes by its protocol (spec/discovery.md
+ * Reports lists of routes in VirtualServices that no port uses: the protocol of a server or service determines its kind of routes (spec/discovery.md
  * §8.4, §8.7).
  */
 import type { Config } from '../../../model/config/config.ts';
@@ -30,7 +30,7 @@ interface RoutedPort {
   readonly place: ObjectPlace | undefined;
 }
 
-/** Ports that a message lists. */
+/** Maximum ports in a message. */
 const maxPorts = 3;
 
 export const checkUnservedRoutes: ConfigCheck = function* (sources) {
@@ -49,7 +49,7 @@ export const checkUnservedRoutes: ConfigCheck = function* (sources) {
   }
 };
 
-/** All ports at which the routes may apply; `undefined` if there may be more. */
+/** All ports at which the routes may apply; `undefined` if there may be others. */
 function portsOf(
   config: Config<VirtualService>,
   gateways: ReadonlyMap<string, Config<Gateway>>,
@@ -60,7 +60,7 @@ function portsOf(
   const { gateways: names = [] } = config.spec;
   for (const name of names.length === 0 ? ['mesh'] : names) {
     const gateway = gateways.get(name.includes('/') ? name : `${config.namespace}/${name}`);
-    // An HTTP proxy takes requests for hosts and ports of all protocols.
+    // An HTTP proxy receives requests for hosts and ports of all protocols.
     if (name === 'mesh' && hasHttpProxy) return undefined;
     const ports = name === 'mesh' ? servicePorts(config, sources) : gateway && serverPorts(config, gateway, sources);
     if (ports === undefined) return undefined;
@@ -74,7 +74,7 @@ function haveHttpProxy({ context, configs }: CheckSources): boolean {
   return context.mesh.proxyHttpPort !== 0 || listeners.some(({ port }) => port?.protocol === 'HTTP_PROXY');
 }
 
-/** Servers of the gateway for the hosts. */
+/** Ports of the gateway's servers for the hosts. */
 function serverPorts(
   config: Config<VirtualService>,
   gateway: Config<Gateway>,
@@ -107,7 +107,7 @@ function listsOfServer(server: Server): readonly RouteList[] {
   return server.port.protocol === 'HTTPS' ? ['http'] : ['tcp'];
 }
 
-/** `undefined` if a host may be no service, or of more services than are known. */
+/** `undefined` if a host may have no service, or unknown services. */
 function servicePorts(
   config: Config<VirtualService>,
   { context, configs, hosts }: CheckSources,
@@ -138,7 +138,7 @@ function serviceObject(
   return config && { config, field: 'spec.ports' };
 }
 
-/** Of a port without a protocol, the first bytes of a connection decide. */
+/** For a port without a protocol, the first bytes of a connection decide. */
 function listsOfProtocol(protocol: ApplicationProtocol): readonly RouteList[] {
   if (protocol === 'unsupported') return ['http', 'tcp'];
   if (protocol === 'UDP') return [];
@@ -165,7 +165,7 @@ function listWarning(config: Config<VirtualService>, list: RouteList, ports: rea
   };
 }
 
-/** Matches for a port that is not one of these, or one of another kind of routes. */
+/** Matches for a port that is not one of these, or that has another kind of routes. */
 function* matchesOfNoPort(
   config: Config<VirtualService>,
   list: RouteList,

@@ -1,4 +1,4 @@
-/** ServiceEntries with a host of Consul (docs/consul.md). */
+/** Reports ServiceEntries with a host of Consul (docs/consul.md). */
 import { type ConfigCheck, isWritten } from '../config-warning.ts';
 
 export const checkConsulHosts: ConfigCheck = function* ({ configs, hosts }) {

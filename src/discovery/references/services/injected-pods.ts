@@ -1,4 +1,4 @@
-/** Pods in files that run with a sidecar, although only the cluster would inject it. */
+/** Pods in files that will run with a sidecar, although only the cluster would inject it. */
 
 import { onceFor } from '../../../model/collections/once-for.ts';
 import type { Config } from '../../../model/config/config.ts';
@@ -7,7 +7,7 @@ import type { CheckSources } from '../config-warning.ts';
 
 const injectName = 'sidecar.istio.io/inject';
 
-/** `undefined`: neither the Pod nor its namespace shows it. */
+/** `undefined` if neither the Pod nor its namespace determines it. */
 export function isInjected(
   pod: Config,
   { Namespace }: Pick<CheckSources['configs'], 'Namespace'>,

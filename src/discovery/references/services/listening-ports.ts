@@ -7,10 +7,10 @@ import type { KnownObjects } from '../known-objects.ts';
 import { PodsOfServices } from './pods-of-services.ts';
 import { containerPortsOf } from './target-ports.ts';
 
-/** Pods that are looked at, for all Services. */
+/** Maximum Pods read for all Services. */
 const maxPods = 100_000;
 
-export interface Listening {
+export interface ServiceListening {
   /** Ports of the workloads by port of the Service; `undefined` if one is a name that no known Pod has. */
   readonly targets: ReadonlyMap<number, readonly number[]> | undefined;
   /** Ports that the containers of known Pods declare. */
@@ -20,7 +20,7 @@ export interface Listening {
 export class ListeningPorts {
   readonly #pods: PodsOfServices;
   readonly #known: KnownObjects;
-  readonly #cached = new Map<Config<KubernetesService>, Listening>();
+  readonly #cached = new Map<Config<KubernetesService>, ServiceListening>();
   #seen = 0;
 
   constructor(configs: CheckSources['configs'], known: KnownObjects) {
@@ -28,13 +28,13 @@ export class ListeningPorts {
     this.#known = known;
   }
 
-  of(service: Config<KubernetesService>): Listening {
+  of(service: Config<KubernetesService>): ServiceListening {
     const cached = this.#cached.get(service) ?? this.#read(service);
     this.#cached.set(service, cached);
     return cached;
   }
 
-  #read(service: Config<KubernetesService>): Listening {
+  #read(service: Config<KubernetesService>): ServiceListening {
     const isKnown = this.#seen <= maxPods && this.#known.isComplete('Pod', service.namespace);
     const selected = isKnown ? (this.#pods.selectedBy(service) as readonly Config<KubernetesPod>[]) : [];
     this.#seen += selected.length;

@@ -1,4 +1,6 @@
-/** Ports of policies and of Sidecars' ingress are ports of workloads, not of Services (spec/discovery.md §8.8, §8.10). */
+/**
+ * Reports ports of Services in policies and in ingress listeners of Sidecars, where ports of workloads are required (spec/discovery.md §8.8, §8.10).
+ */
 import type { Config } from '../../../model/config/config.ts';
 import type { AuthorizationPolicy } from '../../../model/kinds/policies/authorization-policy.ts';
 import type { PeerAuthentication } from '../../../model/kinds/policies/peer-authentication.ts';
@@ -22,13 +24,13 @@ export const checkPeerPorts: ConfigCheck = function* ({ configs, context, known 
   for (const { config, selector, ports } of naming) {
     yield undefined;
     const candidates = services.of(config.namespace, selector);
-    // Beyond the limit there may be other targets.
+    // At the limit there may be other targets.
     if (candidates.length >= maxSelectingServices) continue;
     const found = candidates.map((service) => ({ service, ...listening.of(service) }));
     for (const { number, field, effect } of ports) {
       const { service, targets } = found.find((one) => one.targets?.has(number)) ?? {};
       const numbers = targets?.get(number);
-      // A port that is a name may have any number.
+      // A named port may have any number.
       if (service === undefined || numbers === undefined) continue;
       const mayListen = found.some(
         (one) =>
@@ -45,7 +47,7 @@ export const checkPeerPorts: ConfigCheck = function* ({ configs, context, known 
   }
 };
 
-/** Ports of workloads that an object names. */
+/** Workload ports that an object names. */
 interface NamedPorts {
   readonly config: Config;
   readonly selector: Labels;
@@ -55,7 +57,7 @@ interface NamedPorts {
 function portsOfPolicy(config: Config<PeerAuthentication>): NamedPorts {
   const { selector = {}, portLevelMtls = {} } = config.spec;
   const effect = 'this mode has no effect';
-  // Without a selector the modes of ports are ignored anyway.
+  // Without a selector the modes of ports are ignored.
   const numbers = Object.keys(selector).length === 0 ? [] : Object.keys(portLevelMtls);
   return {
     ...{ config, selector },
@@ -76,27 +78,30 @@ function portsOfSidecar(config: Config<Sidecar>): NamedPorts {
   };
 }
 
-/** Of each rule: `ports`, `notPorts`, and the condition `destination.port`. */
+/** `ports`, `notPorts`, and the condition `destination.port` of each rule. */
 function portsOfRules(config: Config<AuthorizationPolicy>, rootNamespace: string): NamedPorts {
   const { selector = {}, targetRefs, rules } = config.spec;
   const isOfMesh = config.namespace === rootNamespace && Object.keys(selector).length === 0;
   if (targetRefs !== undefined || isOfMesh) return { config, selector, ports: [] };
   const listed = (values: readonly string[] = [], path: string, effect: string) =>
     values.map((value, index) => ({ number: Number(value), field: `${path}[${index}]`, effect }));
-  const wanted = 'it matches no request';
-  const unwanted = 'it excludes no request';
+  const matchEffect = 'it matches no request';
+  const exclusionEffect = 'it excludes no request';
   const ports = rules.flatMap(({ to = [], when = [] }, rule) => [
     ...to.flatMap((operation, index) => {
       const path = `spec.rules[${rule}].to[${index}].operation`;
       return [
-        ...listed(operation.ports, `${path}.ports`, wanted),
-        ...listed(operation.notPorts, `${path}.notPorts`, unwanted),
+        ...listed(operation.ports, `${path}.ports`, matchEffect),
+        ...listed(operation.notPorts, `${path}.notPorts`, exclusionEffect),
       ];
     }),
     ...when.flatMap(({ key, values, notValues }, index) => {
       const path = `spec.rules[${rule}].when[${index}]`;
       if (key !== 'destination.port') return [];
-      return [...listed(values, `${path}.values`, wanted), ...listed(notValues, `${path}.notValues`, unwanted)];
+      return [
+        ...listed(values, `${path}.values`, matchEffect),
+        ...listed(notValues, `${path}.notValues`, exclusionEffect),
+      ];
     }),
   ]);
   return { config, selector, ports };

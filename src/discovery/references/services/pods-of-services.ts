@@ -28,7 +28,7 @@ export class PodsOfServices {
     return this.#byNamespace.get(namespace)?.selectedBy(selector) ?? [];
   }
 
-  /** The Kubernetes Service; `undefined` if it is of another cluster or a ServiceEntry. */
+  /** The Kubernetes Service of a service; `undefined` for another cluster or a ServiceEntry. */
   objectOf(service: Service): Config<KubernetesService> | undefined {
     if (service.origin.kind !== 'Service') return undefined;
     return objectOfService(service, this.#configs) as Config<KubernetesService> | undefined;
@@ -38,9 +38,9 @@ export class PodsOfServices {
 function indexed(pods: readonly Config[]): ReadonlyMap<string, LabelIndex<Config>> {
   const found = new Map<string, LabelIndex<Config>>();
   for (const pod of pods) {
-    const own = found.get(pod.namespace) ?? new LabelIndex<Config>();
-    found.set(pod.namespace, own);
-    own.put(pod.name, pod);
+    const index = found.get(pod.namespace) ?? new LabelIndex<Config>();
+    found.set(pod.namespace, index);
+    index.put(pod.name, pod);
   }
   return found;
 }

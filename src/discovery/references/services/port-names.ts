@@ -1,6 +1,6 @@
 /**
- * Ports that ServiceEntries of one host declare differently (spec/discovery.md §8.3): endpoints belong to ports by name, and the ports of a host are
- * found by number.
+ * Reports ports that ServiceEntries of one host declare differently (spec/discovery.md §8.3): endpoints refer to ports by name, and clients find
+ * ports by number.
  */
 import type { Config } from '../../../model/config/config.ts';
 import type { ServiceEntry } from '../../../model/kinds/workloads/service-entry.ts';

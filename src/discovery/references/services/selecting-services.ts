@@ -4,7 +4,7 @@ import type { KubernetesService } from '../../../model/kinds/kubernetes/service.
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Services that an object is compared with. */
+/** Maximum Services that an object is compared with. */
 export const maxSelectingServices = 100;
 
 export class SelectingServices {
@@ -14,20 +14,20 @@ export class SelectingServices {
   private constructor() {}
 
   static *of(services: readonly Config<KubernetesService>[]): Generator<undefined, SelectingServices> {
-    const made = new SelectingServices();
+    const result = new SelectingServices();
     for (const service of services) {
       yield undefined;
       const texts = labelTexts(service.namespace, service.spec.spec.selector);
-      for (const text of texts) addBounded(made.#byLabel, text, service);
-      if (texts.length > 0) addBounded(made.#byNamespace, service.namespace, service);
+      for (const text of texts) addBounded(result.#byLabel, text, service);
+      if (texts.length > 0) addBounded(result.#byNamespace, service.namespace, service);
     }
-    return made;
+    return result;
   }
 
   /**
-   * Those that share a label with the selector and contradict none; without a selector all of the namespace.
+   * Services that share a label with the selector and contradict none; without a selector, all of the namespace.
    *
-   * @returns at least {@link maxSelectingServices}: there may be more
+   * @returns if there are {@link maxSelectingServices} or more, others may be missing
    */
   of(namespace: string, selector: Labels): readonly Config<KubernetesService>[] {
     const selects = labelTexts(namespace, selector);
@@ -49,7 +49,7 @@ function labelTexts(namespace: string, labels: Labels = {}): readonly string[] {
   return Object.entries(labels).map(([key, value]) => `${namespace} ${key}=${value}`);
 }
 
-/** Whether a workload may have the labels of both. */
+/** Reports whether a workload may have the labels of both. */
 function areCompatible(a: Labels, b: Labels): boolean {
   return Object.entries(a).every(([key, value]) => b[key] === undefined || b[key] === value);
 }

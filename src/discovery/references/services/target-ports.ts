@@ -1,14 +1,14 @@
-/** Named target ports of Services: a container of the selected Pods has the name (spec/discovery.md §5.4). */
+/** Reports named target ports of Services that no container of the selected Pods has (spec/discovery.md §5.4). */
 import type { Config } from '../../../model/config/config.ts';
 import type { KubernetesContainerPort, KubernetesPod } from '../../../model/kinds/kubernetes/pod.ts';
 import type { KubernetesServicePort } from '../../../model/kinds/kubernetes/service.ts';
 import type { ConfigCheck, ConfigWarning } from '../config-warning.ts';
 import { PodsOfServices } from './pods-of-services.ts';
 
-/** Names of ports that a message lists. */
+/** Maximum port names in a message. */
 const maxNames = 5;
 
-/** Pods of a namespace that are looked at for all its Services: Services that select the same Pods look at them again. */
+/** Maximum Pods read for all Services of a namespace: Services that select the same Pods read them again. */
 const maxPods = 100_000;
 
 export const checkTargetPorts: ConfigCheck = function* ({ context, configs, known }) {
@@ -23,25 +23,25 @@ export const checkTargetPorts: ConfigCheck = function* ({ context, configs, know
     if (count > maxPods) continue;
     const selected = pods.of(service) as readonly Config<KubernetesPod>[];
     seen.set(config.namespace, count + selected.length);
-    // Without containers the template is not complete.
+    // Without containers the template is incomplete.
     if (selected.length === 0 || selected.some(({ spec }) => spec.spec.containers.length === 0)) continue;
     const endpoints = context.endpointsOf(service.hostname, service.namespace);
     const withEndpoints = new Set(endpoints.map(({ servicePortName }) => servicePortName));
     const ports = selected.flatMap(containerPortsOf);
     const targets = new Set(ports.map(({ name, protocol }) => `${protocol} ${name}`));
     for (const port of named) {
-      // A WorkloadEntry may have it.
+      // A WorkloadEntry may have the port.
       if (withEndpoints.has(port.name) || targets.has(`${port.protocol} ${port.targetPort}`)) continue;
       const warning = warningOf(config, port, ports);
       const [pod] = selected;
-      // Files may have the template of the Pod and not the Pod itself.
+      // Files may contain the template of the Pod and not the Pod itself.
       const hasPlace = !known.areOfFiles || pod!.source !== undefined;
       yield hasPlace ? { ...warning, other: { config: pod!, field: 'spec.containers' } } : warning;
     }
   }
 };
 
-/** Of containers and of init containers that keep running. */
+/** Ports of containers, and of init containers that keep running. */
 export function containerPortsOf({ spec: { spec } }: Config<KubernetesPod>): readonly KubernetesContainerPort[] {
   const sidecars = spec.initContainers.filter(({ restartPolicy }) => restartPolicy === 'Always');
   return [...spec.containers, ...sidecars].flatMap(({ ports }) => ports);

@@ -7,16 +7,16 @@ type Labels = Readonly<Record<string, string>>;
 export type Workload = { readonly labels: Labels };
 export type Workloads = ReadonlyMap<string, LabelIndex<Workload>>;
 
-/** Pods, WorkloadEntries and connected workloads by namespace, and all of them under ``. */
+/** Pods, WorkloadEntries and connected workloads by namespace, and all of them under the empty key. */
 export function* workloadsByNamespace({
   configs,
   known: { connected = [] },
 }: Pick<CheckSources, 'configs' | 'known'>): Generator<undefined, Workloads> {
   const found = new Map<string, LabelIndex<Workload>>([['', new LabelIndex()]]);
   const add = (namespace: string, id: string, labels: Labels): void => {
-    const own = found.get(namespace) ?? new LabelIndex<Workload>();
-    found.set(namespace, own);
-    own.put(id, { labels });
+    const index = found.get(namespace) ?? new LabelIndex<Workload>();
+    found.set(namespace, index);
+    index.put(id, { labels });
     found.get('')!.put(`${namespace}/${id}`, { labels });
   };
   for (const { namespace, name, labels } of configs.Pod) {
