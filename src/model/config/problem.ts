@@ -25,7 +25,7 @@ export interface Problem {
   readonly near?: string;
   /** Path of a related field of the object, relative to the decoded part. */
   readonly beside?: string;
-  /** The problem exists only while no other object of this kind and namespace (empty: any) does. */
+  /** The problem exists only if there is no further object of this kind in this namespace (empty for cluster-wide kinds). */
   readonly absent?: { readonly kind: string; readonly namespace: string };
   readonly other?: RelatedPlace;
   /** Key of the stand-in that applies while the object has no valid version (refused.ts). */

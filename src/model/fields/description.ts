@@ -3,7 +3,7 @@
  * describe themselves; handwritten decoders, and checks that a schema can express, use {@link inSchema}.
  */
 
-// biome-ignore lint/suspicious/noExplicitAny: a function that takes anything is given to nobody who calls it here
+// biome-ignore lint/suspicious/noExplicitAny: callers never pass arguments of an unchecked type
 export type Describable = (...args: any[]) => unknown;
 
 export type Description =

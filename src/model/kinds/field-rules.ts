@@ -21,7 +21,7 @@ import type { WorkloadSelector } from './workloads/workload-selector.ts';
 
 /** Envoy rejects a listener with a header value that has line breaks or NUL. */
 export function lineViolation(value: string): violation.Violation | undefined {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be in it
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these characters must be rejected
   return /[\u0000\n\r]/.test(value) ? violation.notAllowed('must be a single line without NUL characters') : undefined;
 }
 

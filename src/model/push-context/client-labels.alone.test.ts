@@ -34,7 +34,7 @@ it.each(['sidecar', 'router'] as const)('labels and versions of a %s are collect
   const { context } = givenMesh(mesh);
   const connect = (i: number): void => {
     const label = `${i}-`.padEnd(characters, 'x');
-    const labels = { app: 'door', said: label };
+    const labels = { app: 'door', note: label };
     const shape = givenShape(
       { type, namespace: 'shop', labels, metadata: { ISTIO_VERSION: `1.20.${label}` } },
       context,

@@ -52,7 +52,7 @@ export class LabelIndex<T extends { readonly labels: Labels }> {
   }
 
   /**
-   * Upper bound of the number of selected items, in constant time: the count of the selector's rarest label. Exact for at most one label.
+   * Upper bound of the number of selected items, independent of the number of items: the count of the selector's rarest label. Exact for at most one label.
    */
   maxSelectedBy(selector: Labels): number {
     return this.candidates(selector).size;

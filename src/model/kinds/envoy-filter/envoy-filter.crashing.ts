@@ -11,7 +11,7 @@ import { uriRewriteViolation, uriTemplateViolation } from '../../fields/uri-temp
 import * as violation from '../../fields/violation.ts';
 
 /** A decoded message with the library's field names. */
-// biome-ignore lint/suspicious/noExplicitAny: read by rules that know which message they get.
+// biome-ignore lint/suspicious/noExplicitAny: each rule knows the type of its message
 type Fields = any;
 
 interface Rule {

@@ -14,10 +14,10 @@ const toCart = 'rules: [{backendRefs: [{name: cart, port: 80}]}]';
 const edge = (fields: string, more = ''): string =>
   `---\napiVersion: v1\nkind: Service\nmetadata: {name: edge, namespace: shop}\nspec: {clusterIP: 10.1.0.9, selector: {gateway.networking.k8s.io/gateway-name: front}, ports: [{port: 80}], ${fields}}\n${more}\n`;
 
-const judged = (yaml: string) => atOnce(computingGatewayApiStatus(setOf(yaml), 'cluster.local'));
+const statusesOf = (yaml: string) => atOnce(computingGatewayApiStatus(setOf(yaml), 'cluster.local'));
 const short = (conditions: readonly GatewayApiCondition[]): string[] =>
   conditions.map(({ type, status, reason }) => `${type} ${status} ${reason}`);
-const gatewayOf = (yaml: string) => judged(yaml).KubernetesGateway.get('shop/front')!;
+const gatewayOf = (yaml: string) => statusesOf(yaml).KubernetesGateway.get('shop/front')!;
 const listenerOf = (yaml: string, index = 0) => {
   const { conditions, ...listener } = gatewayOf(yaml).listeners[index]!;
   return { ...listener, conditions: short(conditions) };
@@ -25,7 +25,7 @@ const listenerOf = (yaml: string, index = 0) => {
 
 /** Conditions of a route's first parent. */
 function routeOf(yaml: string, namespace = 'shop'): string[] {
-  return short(judged(yaml).HTTPRoute.get(`${namespace}/cart`)!.parents[0]?.conditions ?? []);
+  return short(statusesOf(yaml).HTTPRoute.get(`${namespace}/cart`)!.parents[0]?.conditions ?? []);
 }
 
 const good = ['Accepted True Accepted', 'ResolvedRefs True ResolvedRefs'];
@@ -94,7 +94,7 @@ describe('a route at a Gateway', () => {
     for (const ref of ['name: no, port: 80', 'name: cart, port: 81', 'name: no, namespace: far, port: 80']) {
       const spec = `{parentRefs: [{group: "", kind: Service, name: cart}], rules: [{${mirror(ref)}, backendRefs: [{name: cart, port: 80}]}]}`;
       const yaml = document('HTTPRoute', 'r', spec) + cart;
-      const [parent] = judged(yaml).HTTPRoute.get('shop/r')!.parents;
+      const [parent] = statusesOf(yaml).HTTPRoute.get('shop/r')!.parents;
       expect(short(parent!.conditions)).toEqual(['Accepted True Accepted', 'ResolvedRefs False BackendNotFound']);
     }
   });
@@ -133,7 +133,8 @@ describe('a GRPCRoute', () => {
       'cart',
       `{parentRefs: [{name: front}], rules: [{backendRefs: [{name: cart, port: 80}${more}]}]}`,
     );
-  const statusOf = (yaml: string): string[] => short(judged(yaml).GRPCRoute.get('shop/cart')!.parents[0]!.conditions);
+  const statusOf = (yaml: string): string[] =>
+    short(statusesOf(yaml).GRPCRoute.get('shop/cart')!.parents[0]!.conditions);
 
   it('has a status like an HTTPRoute, and counts at its listener beside one of the same name', () => {
     const both = gateway() + grpc() + at() + cart;
@@ -167,7 +168,7 @@ describe('TLSRoutes and TCPRoutes', () => {
       `{parentRefs: [{name: front, sectionName: ${section}}], hostnames: [x.a.test], rules: [{backendRefs: [{name: cart, port: 80}]}]}`,
     );
   const statusOf = (kind: 'TCPRoute' | 'TLSRoute', yaml: string): string[] =>
-    short(judged(gateway(listeners) + yaml + cart)[kind].get('shop/cart')!.parents[0]!.conditions);
+    short(statusesOf(gateway(listeners) + yaml + cart)[kind].get('shop/cart')!.parents[0]!.conditions);
 
   it.each([
     ['TCPRoute', tcp('raw'), good],
@@ -372,11 +373,11 @@ describe('a Gateway', () => {
 });
 
 it('a GatewayClass is accepted if it belongs to this control plane, and gets no status otherwise', () => {
-  const ours = document('GatewayClass', 'ours', '{controllerName: istio.io/gateway-controller}');
-  const theirs = document('GatewayClass', 'theirs', '{controllerName: example.com/other}');
-  const classes = judged(ours + theirs).GatewayClass;
+  const ownClass = document('GatewayClass', 'own', '{controllerName: istio.io/gateway-controller}');
+  const otherClass = document('GatewayClass', 'other', '{controllerName: example.com/other}');
+  const classes = statusesOf(ownClass + otherClass).GatewayClass;
   expect([...classes].map(([key, { conditions }]) => [key, ...short(conditions)])).toEqual([
-    ['/ours', 'Accepted True Accepted'],
+    ['/own', 'Accepted True Accepted'],
   ]);
 });
 
