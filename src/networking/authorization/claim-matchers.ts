@@ -39,12 +39,10 @@ export function requestPrincipalMatchers(principal: string): readonly (readonly 
   return splits(principal).map(([issuer, subject]) => is(issuer, subject));
 }
 
-/** All splits of a text at one of its slashes. */
 function splits(text: string): [string, string][] {
   return [...text.matchAll(/\//g)].map(({ index }) => [text.slice(0, index), text.slice(index + 1)]);
 }
 
-/** A value within the claims. */
 export function payloadMatcher(keys: readonly string[], value: Init<typeof ValueMatcherSchema>): MetadataMatch {
   return {
     filter: tokenMetadata,
@@ -57,7 +55,6 @@ export function textValue(text: TextMatcher): Init<typeof ValueMatcherSchema> {
   return { matchPattern: { case: 'stringMatch', value: text } };
 }
 
-/** A list that contains such a value. */
 export function listWith(value: Init<typeof ValueMatcherSchema>): Init<typeof ValueMatcherSchema> {
   return { matchPattern: { case: 'listMatch', value: { matchPattern: { case: 'oneOf', value } } } };
 }

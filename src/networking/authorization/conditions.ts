@@ -53,7 +53,6 @@ export function conditionMatchers(
   };
 }
 
-/** Whether only HTTP requests have the key. */
 export function isOfRequests(key: string): boolean {
   return key.startsWith('request.');
 }

@@ -21,7 +21,6 @@ export interface CustomCheck {
   readonly cluster: string;
   /** Shadow rules that match everything to be checked, and only record the match in metadata. */
   readonly rules: RbacRules;
-  /** Prefix of the recorded metadata. */
   readonly metadataPrefix: string;
   /** Matches the metadata that the shadow rules of the filter record. */
   enabledBy(filter: string): Init<typeof MetadataMatcherSchema>;

@@ -1,4 +1,3 @@
-/** The external authorizer in the settings of Envoy's ext_authz filters. */
 import type { GrpcServiceSchema } from '../../gen/envoy/config/core/v3/grpc_service_pb.ts';
 import type {
   ExtAuthzSchema,
@@ -15,7 +14,6 @@ import { caselessMatcher } from './text-matcher.ts';
 /** Default timeout, as in Istio's API reference: in effect the service limits its own response time. */
 const defaultTimeoutMs = 600_000;
 
-/** A gRPC authorizer. */
 export function authorizationService({ provider, cluster, host }: CustomCheck): Init<typeof GrpcServiceSchema> {
   return {
     targetSpecifier: { case: 'envoyGrpc', value: { clusterName: cluster, authority: host } },

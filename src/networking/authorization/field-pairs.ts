@@ -1,9 +1,7 @@
 /** Fields of a rule that come in pairs, such as `paths` and `notPaths`. */
 
 export interface FieldPair<Of, Matcher> {
-  /** Name of the field with values to match. */
   readonly is: keyof Of;
-  /** Name of the field with values to exclude. */
   readonly isNot: keyof Of;
   readonly matcher: Matcher;
   /** Only HTTP requests have it. */
@@ -18,7 +16,6 @@ export function matchable<Pair extends FieldPair<never, unknown>>(
   return pairs.filter(({ ofRequests }) => http || !ofRequests);
 }
 
-/** Whether a rule uses fields that only HTTP requests have. */
 export function usesRequestFields<Of>(of: Of, pairs: readonly FieldPair<Of, unknown>[]): boolean {
   return pairs.some(({ is, isNot, ofRequests }) => ofRequests && (of[is] ?? of[isNot]) !== undefined);
 }

@@ -46,7 +46,6 @@ export const destinationAddress: PermissionOf = (value) => ({
   rule: { case: 'destinationIp', value: cidrRange(value)! },
 });
 
-/** The SNI of the client's TLS handshake. */
 export const serverName: PermissionOf = (value) => ({
   rule: { case: 'requestedServerName', value: textMatcher(value) },
 });

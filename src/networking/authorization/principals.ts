@@ -12,7 +12,6 @@ export type RbacPrincipal = Init<typeof PrincipalSchema>;
 
 /** What the values of a rule depend on. */
 export interface RuleContext {
-  /** Namespace of the policy. */
   readonly namespace: string;
   /** The mesh's own trust domain first, then its aliases. */
   readonly trustDomains: readonly string[];
@@ -45,7 +44,6 @@ export const certifiedPrincipal: PrincipalOf = (value, { trustDomains }) =>
     ),
   );
 
-/** Namespace of the client's service account. */
 export const certifiedNamespace: PrincipalOf = (value) =>
   authenticated(regexMatcher(`.*/ns/${regexOf(value, '.*')}/.*`));
 
@@ -67,7 +65,6 @@ export const certifiedDomain: PrincipalOf = (value, { trustDomains }) =>
     ),
   );
 
-/** Address of the connection's peer. */
 export const peerAddress: PrincipalOf = (value) => ({
   identifier: { case: 'directRemoteIp', value: cidrRange(value)! },
 });

@@ -16,12 +16,10 @@ type PolicyInit = Init<typeof PolicySchema>;
 /** HTTP requests, or TCP of any content. */
 export type RuleTraffic = 'requests' | 'bytes';
 
-/** The rules of one action, for one filter. */
 export interface ActionRules {
   readonly enforced?: RbacRules;
   /** Rules of policies in dry run, which only count what they would do. */
   readonly dryRun?: RbacRules;
-  /** Prefix of the dry run's statistics and metadata. */
   readonly dryRunPrefix?: string;
 }
 
@@ -58,7 +56,6 @@ export interface RulesContext {
    * nothing. Neither allows more than the policy does.
    */
   readonly ignoresHttpFields: boolean;
-  /** Prefix of the policies' names. */
   readonly prefix?: string;
 }
 

@@ -23,7 +23,6 @@ export function regexMatcher(regex: string): TextMatcher {
   return { matchPattern: { case: 'safeRegex', value: { regex } } };
 }
 
-/** RE2 for a text in which `*` matches `wildcard`. */
 export function regexOf(text: string, wildcard: string): string {
   return text.split('*').map(regexLiteral).join(wildcard);
 }

@@ -1,4 +1,3 @@
-/** BackendTLSPolicies in the clusters of gateways. */
 import { describe, expect, it } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';

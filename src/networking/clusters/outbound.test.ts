@@ -47,7 +47,6 @@ function only(yaml: string, node: GivenNode = {}): Cluster {
   return clusters(yaml, node).get(name)!;
 }
 
-/** A workload with the given health. */
 function workload(name: string, address: string, healthy: boolean): string {
   return `
 apiVersion: networking.istio.io/v1

@@ -21,7 +21,6 @@ export interface PublicTlsTarget {
   readonly mesh: Pick<MeshConfig, 'tlsDefaults'>;
   /** Whether the proxy has an agent, which reads files for it. */
   readonly hasAgent: boolean;
-  /** Whether the agent checks revocation lists. */
   readonly checksRevocationLists: boolean;
   /**
    * Whether the proxy may request a Secret from the control plane: a gateway may, and a sidecar that the rule selects.

@@ -24,7 +24,6 @@ spec: { host: web.test, trafficPolicy: { connectionPool: { http: ${http} } } }
 `;
 }
 
-/** The protocol of a cluster. */
 function spoken(name: string, protocol: string, http: string, meshConfig = ''): string {
   const { context } = givenMesh(mesh(protocol, http), meshConfig === '' ? {} : { meshConfig });
   const clusters = buildClusters(givenShape({ namespace: 'shop', ip: '10.0.0.1' }, context), context);

@@ -23,7 +23,6 @@ export interface UpstreamHttp {
   readonly protocol: ApplicationProtocol;
   readonly client: NodeType;
   readonly settings?: HttpSettings | undefined;
-  /** Connection settings for any protocol. */
   readonly connections?: TcpSettings | undefined;
   readonly meshUpgradePolicy: Exclude<H2UpgradePolicy, 'DEFAULT'>;
   /** The peer is verified by the host of each request, because TLS has no fixed SNI. */

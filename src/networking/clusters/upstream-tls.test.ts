@@ -51,7 +51,6 @@ function tlsOf(socket: TransportSocket | undefined): UpstreamTlsContext {
   return fromBinary(UpstreamTlsContextSchema, configType.value.value);
 }
 
-/** The accepted names of the server. */
 function namesOf(socket: TransportSocket | undefined): unknown[] {
   const type = tlsOf(socket).commonTlsContext!.validationContextType;
   const context = type.case === 'combinedValidationContext' ? type.value.defaultValidationContext! : undefined;

@@ -23,9 +23,7 @@ export interface UpstreamTls extends TransportFields {
 
 export interface UpstreamTlsTarget {
   readonly service: Service;
-  /** The cluster's name in the SNI form. */
   readonly sniName: string;
-  /** SPIFFE IDs of the service's workloads. */
   readonly identities: readonly string[];
   readonly http2: boolean;
   /**
@@ -34,7 +32,6 @@ export interface UpstreamTlsTarget {
    */
   readonly automatic: 'never' | 'by endpoint' | 'always';
   readonly hasCertificate: boolean;
-  /** Whether the agent checks revocation lists. */
   readonly checksRevocationLists: boolean;
   /** Whether the proxy may request Secrets from the control plane. */
   readonly takesCredentials: boolean;

@@ -24,14 +24,12 @@ export interface AssignmentInputs {
   /** Labels of the subset, absent for all endpoints. */
   readonly labels?: Readonly<Record<string, string>>;
   readonly policy: EffectivePolicy;
-  /** Endpoints of all ports of the service. */
   readonly endpoints: readonly Endpoint[];
   /** The cluster of an AUTO_PASSTHROUGH gateway. */
   readonly sni: boolean;
   readonly dependsOn: readonly ConfigKey[];
 }
 
-/** Why a name has no endpoints. */
 interface MissingInputs {
   readonly missing: string;
   readonly dependsOn: readonly ConfigKey[];

@@ -1,7 +1,6 @@
 /** Order of endpoints by a service's `trafficDistribution` (spec/discovery.md §5.2). */
 import type { Endpoint, TrafficDistribution } from '../../model/services/service.ts';
 
-/** Location of a client. */
 export interface Place {
   readonly network: string;
   /** `region/zone/subzone`. */

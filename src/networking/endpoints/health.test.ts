@@ -55,7 +55,7 @@ spec: { host: web, trafficPolicy: ${rule} }`
   return buildPushContext({ version, mesh: context.mesh, domain, configs, ...registry, features: all });
 }
 
-/** `10.0.0.1 HEALTHY` for each endpoint. */
+/** `10.0.0.1 2` for each endpoint, with its health as in Envoy: 1 healthy, 2 unhealthy, 3 draining. */
 function sentEndpoints(push: PushContext, node = ''): string[] {
   const shape = givenShape({ metadata: { NODE_NAME: node } }, push);
   const [resource] = buildEndpoints(shape, push, ['outbound|80||web.default.svc.cluster.local']);

@@ -6,7 +6,6 @@ import { ownValue } from '../../runtime/json-object.ts';
 import type { LocalityOrdering } from '../traffic/traffic-policy.ts';
 import { topologyDistance } from './distance.ts';
 
-/** Endpoints of one locality and one priority. */
 export interface LocalityGroup {
   /** `region/zone/subzone`. */
   readonly locality: string;
@@ -85,7 +84,6 @@ function byCloseness(
   return byPriority(endpoints, (endpoint) => topologyDistance(endpoint, client, distribution));
 }
 
-/** Groups by priority, then by locality. */
 function byPriority(endpoints: readonly Endpoint[], priorityOf: (endpoint: Endpoint) => number): LocalityGroup[] {
   return [...Map.groupBy(endpoints, priorityOf)]
     .sort(([a], [b]) => a - b)

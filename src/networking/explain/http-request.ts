@@ -120,7 +120,6 @@ function malformed(why: string, flag: string, details = ''): RequestOutcome {
   return { kind: 'malformed', status: 400, ...(flag && { flag }), ...(details && { details }), why };
 }
 
-/** Envoy's default for max_request_headers_kb. */
 const defaultMaxHeadersKb = 60;
 
 /** HTTP/1 methods that Envoy's parser accepts. They are case-sensitive. */

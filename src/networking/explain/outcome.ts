@@ -71,7 +71,6 @@ export interface Target {
   readonly missingEndpoints?: readonly string[];
 }
 
-/** A cluster with all that is known about its endpoints. */
 export function targetOf(
   name: string,
   weight: number,

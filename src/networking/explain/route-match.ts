@@ -43,7 +43,6 @@ export interface RoutedRequest extends HttpQuestion {
   readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
-/** The first route that matches. */
 export function routeOf({ routes }: VirtualHost, request: RoutedRequest): Route | undefined {
   return routes.find(({ match }) => match !== undefined && matchesRoute(match, request));
 }

@@ -19,7 +19,6 @@ const versionVariable = 'ISTIO_META_WASM_PLUGIN_RESOURCE_VERSION';
 interface Pull {
   readonly variables: PullVariables;
   readonly mayHaveSecret: boolean;
-  /** The Secret that the variables depend on. */
   readonly secret: Config | undefined;
   readonly dependsOn: readonly ConfigKey[];
 }

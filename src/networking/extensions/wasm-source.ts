@@ -22,7 +22,6 @@ export interface WasmSource {
   readonly code: Init<typeof AsyncDataSourceSchema> | undefined;
   /** The cluster that Envoy fetches code from, `undefined` if the code is in a file or the agent fetches it. */
   readonly cluster?: string;
-  /** The agent fetches the code. */
   readonly isByAgent?: true;
   /** Dependencies apart from the plugin. */
   readonly dependsOn: readonly ConfigKey[];

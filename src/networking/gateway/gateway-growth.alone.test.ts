@@ -26,7 +26,6 @@ function service(index: number): Config {
 
 const destination = (index: number): object => ({ host: `s${index}.edge.svc.cluster.local`, port: { number: 8080 } });
 
-/** A virtual service of a gateway in the namespace. */
 function virtualService(
   index: number,
   gateways: readonly string[],

@@ -31,7 +31,6 @@ export interface ServedHosts {
 
 interface ShareBuilder {
   readonly hosts: string[];
-  /** Owner of the first host. */
   readonly owner: HostOwner;
   readonly misdirected: Map<string, ServerOnPort>;
 }

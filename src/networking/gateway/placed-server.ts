@@ -1,11 +1,9 @@
-/** Servers of Gateway objects on ports of a proxy, before merging. */
 import type { Config } from '../../model/config/config.ts';
 import type { Gateway, Server } from '../../model/kinds/gateway/gateway.ts';
 
 export interface ServerOnPort {
   readonly gateway: Config<Gateway>;
   readonly server: Server;
-  /** Index of the server in the object. */
   readonly index: number;
   /** The port that the proxy listens on. */
   readonly port: number;

@@ -6,7 +6,6 @@ import type { ResolvedVirtualService } from '../../model/push-context/resolved-r
 import type { GatewayServer } from './merge-gateways.ts';
 import { dnsName } from './placed-server.ts';
 
-/** A virtual service with the hosts that a server serves. */
 export interface TakenService {
   readonly service: ResolvedVirtualService;
   /** At least one. */

@@ -9,7 +9,6 @@ export interface Limitation {
   readonly text: string;
 }
 
-/** A generated message, and its limitations. */
 export interface Limited<Message> {
   readonly message: Message;
   readonly limitations: readonly Limitation[];

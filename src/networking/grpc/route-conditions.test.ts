@@ -10,7 +10,6 @@ function conditionOf(value: string) {
   return match.pathSpecifier;
 }
 
-/** gRPC matches the whole path. */
 function matches(prefix: string, path: string): boolean {
   const condition = conditionOf(prefix);
   if (condition.case !== 'safeRegex') throw new Error(`must be safeRegex, got ${condition.case}`);

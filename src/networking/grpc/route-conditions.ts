@@ -10,7 +10,6 @@ import type { StringMatcher } from '../../gen/envoy/type/matcher/v3/string_pb.ts
 /** Characters with a meaning in RE2. */
 const special = /[\\^$.|?*+()[\]{}]/g;
 
-/** The method of every gRPC call. */
 const callMethod = 'POST';
 
 /**

@@ -21,7 +21,6 @@ export function serverAddressIn(name: string): ServerAddress | undefined {
   return isIP(address) === 0 ? undefined : { address, port: Number(port) };
 }
 
-/** Maximum length of a host name. */
 const maxHostLength = 253;
 
 export interface ClientTarget {

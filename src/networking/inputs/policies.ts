@@ -39,12 +39,10 @@ export function policyText(policies: WorkloadPolicies, lists: readonly PolicyLis
   return texts.every((text) => text === '') ? '' : texts.join('~');
 }
 
-/** All objects of all lists, to be compared one by one. */
 export function policyObjects(policies: WorkloadPolicies): readonly Config[] {
   return everyList.flatMap((list): readonly Config[] => policies[list]);
 }
 
-/** Dependencies of a resource that is built from all policies. */
 export function policyKeys(policies: WorkloadPolicies): readonly ConfigKey[] {
   return policyObjects(policies).map(configKeyOf);
 }

@@ -5,12 +5,10 @@
 import type { SdsSecretConfig } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import { agentFileSecret } from './config-source-message.ts';
 
-/** A certificate chain and its key. */
 export function fileCertificateSecret(certificate: string, key: string): SdsSecretConfig {
   return agentFileSecret(`file-cert:${certificate}~${key}`);
 }
 
-/** Certificates of trusted authorities. */
 export function fileRootSecret(file: string): SdsSecretConfig {
   return agentFileSecret(`file-root:${file}`);
 }

@@ -104,7 +104,6 @@ function totalLength(pieces: readonly Uint8Array[]): number {
   return pieces.reduce((sum, { length }) => sum + length, 0);
 }
 
-/** Tag and length of a message field. */
 function lengthDelimited(fieldNumber: number, length: number): Uint8Array {
   const bytes: number[] = [];
   for (let value of [(fieldNumber << 3) | 2, length]) {

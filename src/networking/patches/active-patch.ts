@@ -10,6 +10,5 @@ export interface ActivePatch {
   readonly written: EnvoyPatch;
   readonly filter: Config<EnvoyFilter>;
   readonly origin: Origin;
-  /** Index of the patch in the set. */
   readonly index: number;
 }

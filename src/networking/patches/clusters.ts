@@ -52,7 +52,6 @@ function additions(patches: PatchSet | undefined): readonly ActivePatch[] {
   return (patches?.of('CLUSTER') ?? []).filter(({ patch }) => patch.operation === 'ADD');
 }
 
-/** Names of the clusters that valid patches add. */
 export function addedClusterNames(patches: PatchSet | undefined): readonly string[] {
   return additions(patches).flatMap((active) => {
     const { value } = active.patch;
@@ -118,13 +117,11 @@ function inboundHosts(shape: ProxyShape, push: PushContext): HostsOf {
   };
 }
 
-/** The key that a patch is looked up by. */
 function keyOf({ patch: { match } }: ActivePatch): string | undefined {
   const { name, service, subset, portNumber } = match.cluster ?? {};
   return firstConditionKey({ name, service, subset, portNumber });
 }
 
-/** Keys of the patches that may match the cluster. */
 function keysOf(name: string, { hasKeys }: KeyedPatches, hostsOf: HostsOf): string[] {
   if (!hasKeys) return [];
   const inbound = inboundPort(name);

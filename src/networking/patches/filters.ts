@@ -54,7 +54,6 @@ function inPasses(patches: readonly ActivePatch[]): readonly ActivePatch[] {
   return [...patches].sort((a, b) => passes[a.patch.operation] - passes[b.patch.operation]);
 }
 
-/** The filters that a patch inserted or merged. */
 function insertedFilters<F extends ListedFilter>(
   active: ActivePatch,
   current: readonly F[],

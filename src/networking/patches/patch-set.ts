@@ -48,7 +48,6 @@ export function patchSetOf(shape: ProxyShape, push: PushContext): PatchSet | und
   return set;
 }
 
-/** Whether two sets have the same patches of a target. */
 export function haveSamePatches(a: PatchSet | undefined, b: PatchSet | undefined, target: PatchTarget): boolean {
   if (a === b) return true;
   const [ofA, ofB] = [a, b].map((set) => (set?.byTarget.get(target) ?? []).map(({ patch }) => patch));
@@ -132,7 +131,6 @@ export function valueAs<Desc extends DescMessage>(schema: Desc, { patch }: Activ
   return value;
 }
 
-/** Patches of route configurations and of their parts. */
 export function routePatches(patches: PatchSet): readonly ActivePatch[] {
   return [...patches.of('ROUTE_CONFIGURATION'), ...patches.of('VIRTUAL_HOST'), ...patches.of('HTTP_ROUTE')];
 }

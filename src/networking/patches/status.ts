@@ -7,7 +7,6 @@ import type { ActivePatch } from './active-patch.ts';
 import { PatchFailure } from './merge-messages.ts';
 
 export interface PatchStatus {
-  /** The patch changed a resource. */
   readonly applied: boolean;
   /** Why the patch could not be applied to a resource. */
   readonly problem?: string;

@@ -113,7 +113,6 @@ export function addedHosts(additions: readonly ActivePatch[], present: readonly 
   return added;
 }
 
-/** Virtual hosts by name and by domain. */
 class TakenNames {
   readonly #byName = new Map<string, NamedHost>();
   readonly #byDomain = new Map<string, NamedHost>();
@@ -151,7 +150,6 @@ export function hasSameNames(previous: NamedHost, after: NamedHost): boolean {
 /** Ensures that patches create no duplicate names or domains in a configuration. */
 export class UniqueHosts<Host extends NamedHost> {
   readonly #hosts: readonly Host[];
-  /** Results of patched hosts. */
   readonly #patched = new Map<Host, Host | undefined>();
   /** Created when a patch changes a name or domains, which is rare. */
   #names: TakenNames | undefined;

@@ -12,7 +12,6 @@ export function fetchesEndpoints(first: Uint8Array, start: number): boolean {
   return clusterDiscoveryType.value === Cluster_DiscoveryType.EDS;
 }
 
-/** Whether an encoded ClusterLoadAssignment has no endpoints. */
 export function isEmptyAssignment(first: Uint8Array, start: number): boolean {
   if (first.length - start > maxEmptyBytes) return false;
   const { endpoints } = fromBinary(ClusterLoadAssignmentSchema, first.subarray(start));

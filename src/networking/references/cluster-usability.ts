@@ -55,7 +55,6 @@ interface Field {
   /** Start and end of a string or message. */
   readonly from: number;
   readonly to: number;
-  /** Value of a number. */
   readonly value: number;
 }
 

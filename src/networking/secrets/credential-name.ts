@@ -28,7 +28,6 @@ export function rootsResourceName(credential: string): string {
 
 /** A credential that a server requests from the control plane. */
 export interface ServerCredential {
-  /** Resource name. */
   readonly resource: string;
   /** The field of the TLS settings with the credential, such as `credentialNames[1]`. */
   readonly field: string;

@@ -45,7 +45,6 @@ export function chosenLogs(
   return [...choices.values()].filter((choice) => choice !== undefined);
 }
 
-/** `undefined` if the target is disabled. */
 function choiceOf({ disabled, filter }: AccessLogging, target: LogTarget): LogChoice | undefined {
   if (disabled === true) return undefined;
   return filter === undefined ? { target } : { target, filter };

@@ -36,7 +36,6 @@ export interface ConnectionTracing extends TracingChoice {
 
 export interface ConnectionTelemetry {
   readonly logs: readonly ConnectionLog[];
-  /** `undefined` if requests are not traced. */
   readonly tracing: ConnectionTracing | undefined;
   /** Whether an Istio build of Envoy counts requests and connections itself. */
   readonly metrics: boolean;
@@ -69,7 +68,6 @@ export function telemetryOf({ shape, push, policies }: ProxyContext, side: Telem
   return telemetry;
 }
 
-/** Types of log providers that need a service. */
 const logServices: ReadonlySet<ProviderType> = new Set(['envoyHttpAls', 'envoyTcpAls', 'envoyOtelAls']);
 const tracerTypes: ReadonlySet<ProviderType> = new Set(['zipkin', 'datadog', 'skywalking', 'opentelemetry']);
 

@@ -30,7 +30,6 @@ export function ruleOfAlias(alias: Service, service: Service, reach: ProxyReach)
 export interface AliasResolution {
   /** The services from the name to its target, empty for an unknown name. */
   readonly chain: readonly Service[];
-  /** `undefined` if the chain leads to no service. */
   readonly service: Service | undefined;
   /** The first service of the chain that has clusters of its own. */
   readonly clustered: Service | undefined;

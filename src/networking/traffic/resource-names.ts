@@ -63,7 +63,6 @@ export function listenerName(bind: string, port: number): string {
   return `${bind}_${port}`;
 }
 
-/** The QUIC listener of a UDP port. */
 export function udpListenerName(bind: string, port: number): string {
   return `udp_${listenerName(bind, port)}`;
 }

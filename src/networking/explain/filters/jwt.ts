@@ -154,7 +154,6 @@ class Verifier {
     return { error: isVague(result.error) ? error : result.error, verified: [] };
   }
 
-  /** Tokens are verified by the provider of their issuer. */
   #orMissing(providers: readonly JwtProvider[]): Verification {
     const verified: VerifiedToken[] = [];
     let error: TokenError | undefined;

@@ -22,7 +22,6 @@ import { type InboundRow, inboundRows, trafficOf } from './inbound-table.ts';
 export interface InboundPort {
   readonly port: number;
   readonly chains: readonly FilterChain[];
-  /** Whether TLS must be detected. */
   readonly detectsTls: boolean;
   /** Whether HTTP must be detected on connections without TLS. */
   readonly detectsHttp: boolean;

@@ -63,7 +63,6 @@ export function inboundRows(mode: PeerMode, traffic: PortTraffic, http10: boolea
   }
 }
 
-/** TLS that the application terminates. */
 const foreignTls: InboundRow = { transport: 'tls', alpn: [], carries: 'bytes', terminates: 'application' };
 
 function mutual(alpn: readonly string[], carries: InboundRow['carries']): InboundRow {

@@ -34,12 +34,10 @@ const contributors: readonly NetworkFilterContributor[] = [
   requests,
 ];
 
-/** Filters of a TCP connection. */
 export function tcpFilters(context: ConnectionContext, options: TcpProxyOptions): Filter[] {
   return networkFilters(context, { ...options, kind: 'tcp' });
 }
 
-/** Filters of an HTTP connection. */
 export function requestFilters(context: ConnectionContext, options: HttpConnectionManagerOptions): Filter[] {
   return networkFilters(context, { ...options, kind: 'http' });
 }

@@ -17,7 +17,6 @@ import { duration } from '../../messages/protobuf-duration.ts';
 import type { ConnectionTracing } from '../../telemetry/connection-telemetry.ts';
 import { grpcService } from './access-log-services.ts';
 
-/** Timeout of a report to the collector. */
 const reportTimeoutMs = 10_000;
 
 type Tracer = NonNullable<ConnectionTracing['tracer']>;

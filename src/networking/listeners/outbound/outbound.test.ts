@@ -24,7 +24,6 @@ function names(yaml: string, about: About = {}): string[] {
     .sort();
 }
 
-/** Names of the filters of all chains. */
 function filters(yaml: string, about: About = {}): string[] {
   return listeners(yaml, about).flatMap(({ filterChains, defaultFilterChain }) =>
     [...filterChains, ...(defaultFilterChain ? [defaultFilterChain] : [])].flatMap((chain) =>

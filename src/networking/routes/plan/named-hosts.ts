@@ -57,7 +57,6 @@ export function hostsOfAliasedGroup(
   ];
 }
 
-/** The routing of an alias, and whether it differs from that of the service. */
 function routingOfAlias(
   alias: Service,
   serviceVirtualService: ResolvedVirtualService | undefined,

@@ -36,7 +36,6 @@ export interface ServiceGroup {
 export interface GroupSelection {
   /** Port of the services, all ports if absent. */
   readonly port?: number;
-  /** Host of the services, all hosts if absent. */
   readonly host?: string;
 }
 

@@ -47,7 +47,6 @@ export interface VirtualHostSpec {
   readonly group?: ServiceGroup;
   readonly port: number;
   readonly listenerPort: number;
-  /** Services that are aliases of the host. */
   readonly aliasServices: readonly Service[];
   /** Set if the host is an alias with routes of its own. */
   readonly aliasService?: Service;

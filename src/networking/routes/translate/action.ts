@@ -96,7 +96,6 @@ function clusterOf(destination: Destination, { reach, listenerPort }: ActionCont
   return resolveDestination(destination, listenerPort, reach).cluster;
 }
 
-/** The union of the hash policies of all destinations. */
 function hashPolicies(
   destinations: readonly HttpRouteDestination[],
   context: ActionContext,

@@ -45,7 +45,6 @@ const anyMatchesNamespaces = onceFor((services: readonly ResolvedVirtualService[
   services.some((service) => facts(service).matchesNamespaces),
 );
 
-/** The client's namespace, if any of the virtual services matches on it. */
 export function namespaceIfMatched(services: readonly ResolvedVirtualService[], namespace: string): string {
   return anyMatchesNamespaces(services) ? namespace : '';
 }
