@@ -4,10 +4,10 @@ import { sized } from '../../test/harness/size-of-run.ts';
 import { defaultMeshConfig } from '../model/mesh/mesh-config.ts';
 import { defaultProxyConfig } from '../model/mesh/proxy-config.ts';
 import { environmentOfPath, reviewInjection } from './admission-review.ts';
-import type { Injector } from './injector.ts';
+import type { SidecarInjector } from './injector.ts';
 import { defaultInjectionConfig, defaultInjectionValues } from './settings.ts';
 
-const injector: Injector = {
+const injector: SidecarInjector = {
   settings: {
     config: defaultInjectionConfig,
     values: { ...defaultInjectionValues, hub: 'example.com', tag: '1' },

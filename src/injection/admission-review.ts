@@ -2,7 +2,7 @@
 import * as E from 'fp-ts/lib/Either.js';
 import { describeFieldErrors } from '../model/mesh/proxy-config.ts';
 import { ownValue } from '../runtime/json-object.ts';
-import { type Injector, inject, podTitle } from './injector.ts';
+import { inject, podTitle, type SidecarInjector } from './injector.ts';
 import { jsonPatchOf } from './merge/json-patch.ts';
 import { type Pod, readPod, type Texts } from './pod/pod.ts';
 import {
@@ -29,7 +29,11 @@ export interface ReviewedInjection {
  *
  * @param addedEnvironment from the URL ({@link environmentOfPath})
  */
-export function reviewInjection(body: unknown, injector: Injector, addedEnvironment: Texts = {}): ReviewedInjection {
+export function reviewInjection(
+  body: unknown,
+  injector: SidecarInjector,
+  addedEnvironment: Texts = {},
+): ReviewedInjection {
   const review = readReview(body);
   if (review === undefined) return rejected({ ...noRequest, pod: '' }, noReviewMessage);
   const { version, uid, request } = review;
@@ -62,7 +66,7 @@ function ignoredWordWarning(word: string): string {
   return `sidecar.istio.io/inject: must be "true" or "false", got ${JSON.stringify(word)}; it is ignored`;
 }
 
-function overlapWarnings({ cluster }: Injector, { metadata }: Pod, requestNamespace: string): readonly string[] {
+function overlapWarnings({ cluster }: SidecarInjector, { metadata }: Pod, requestNamespace: string): readonly string[] {
   const callers = cluster?.callersOf(metadata.namespace || requestNamespace, metadata.labels ?? {}) ?? [];
   if (callers.length < 2) return [];
   const names = callers.join(', ');

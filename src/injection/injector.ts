@@ -8,7 +8,7 @@ import { labelOf, type Pod, type Texts } from './pod/pod.ts';
 import type { InjectionSettings } from './settings.ts';
 import type { GoTemplates } from './template/go-template.ts';
 
-export interface Injector extends GoTemplates {
+export interface SidecarInjector extends GoTemplates {
   readonly settings: InjectionSettings;
   readonly mesh: MeshConfig;
   readonly proxyConfigFor: ProxyConfigSource;
@@ -30,7 +30,7 @@ export type Injection =
 
 /** @param addedEnvironment from the URL of the webhook */
 export function inject(
-  { settings, mesh, proxyConfigFor, cluster, renderGoTemplate }: Injector,
+  { settings, mesh, proxyConfigFor, cluster, renderGoTemplate }: SidecarInjector,
   pod: Pod,
   requestNamespace: string,
   addedEnvironment: Texts = {},

@@ -2,11 +2,11 @@ import { expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { defaultMeshConfig } from '../model/mesh/mesh-config.ts';
 import { defaultProxyConfig } from '../model/mesh/proxy-config.ts';
-import type { Injector } from './injector.ts';
+import type { SidecarInjector } from './injector.ts';
 import { injectManifests } from './manifests.ts';
 import { defaultInjectionConfig, defaultInjectionValues } from './settings.ts';
 
-const injector: Injector = {
+const injector: SidecarInjector = {
   settings: {
     config: defaultInjectionConfig,
     values: { ...defaultInjectionValues, hub: 'example.com', tag: '1', nativeSidecars: false },

@@ -6,7 +6,7 @@ import { describeFieldErrors } from '../model/mesh/proxy-config.ts';
 import { documentsOf, parseYamlDocument, type TextPart } from '../model/yaml/yaml-document.ts';
 import { stringify } from '../model/yaml/yaml-writing.ts';
 import { isObject } from '../runtime/json-object.ts';
-import { type Injector, inject } from './injector.ts';
+import { inject, type SidecarInjector } from './injector.ts';
 import { type Json, type Pod, readPod } from './pod/pod.ts';
 
 export interface InjectedManifests {
@@ -36,7 +36,7 @@ interface Replacement {
 }
 
 /** @param namespace of objects that name none */
-export function injectManifests(text: string, injector: Injector, namespace: string): InjectedManifests {
+export function injectManifests(text: string, injector: SidecarInjector, namespace: string): InjectedManifests {
   const messages = { skipped: [] as ManifestMessage[], errors: [] as ManifestMessage[] };
   let injected = '';
   for (const part of documentsOf(text)) injected += injectedDocument(part, injector, namespace, messages);
@@ -48,7 +48,7 @@ interface Messages {
   readonly errors: ManifestMessage[];
 }
 
-function injectedDocument(part: TextPart, injector: Injector, namespace: string, messages: Messages): string {
+function injectedDocument(part: TextPart, injector: SidecarInjector, namespace: string, messages: Messages): string {
   const { value, errors } = parseYamlDocument(part);
   const [broken] = errors;
   if (broken !== undefined) {
@@ -74,7 +74,7 @@ function objectsIn(
 }
 
 interface DocumentContext {
-  readonly injector: Injector;
+  readonly injector: SidecarInjector;
   readonly namespace: string;
   readonly messages: Messages;
   readonly line: number;

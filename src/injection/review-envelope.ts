@@ -16,11 +16,11 @@ export interface AdmissionResponse {
   /** Base64. */
   readonly patch?: string;
   readonly patchType?: 'JSONPatch';
-  readonly status?: RejectionStatus;
+  readonly status?: ReviewRejection;
   readonly warnings?: readonly string[];
 }
 
-export interface RejectionStatus {
+export interface ReviewRejection {
   readonly message: string;
   readonly reason: 'Invalid' | 'ServiceUnavailable';
   readonly code: 422 | 503;

@@ -18,7 +18,7 @@ import { explainEndpoints } from './endpoints/explain-endpoints.ts';
 import { hostNameEndpoints } from './endpoints/host-name-endpoints.ts';
 import { addressList } from './endpoints/omission.ts';
 import { type Memory, noMemory, type RememberedType } from './inputs/generator-memory.ts';
-import { type AheadPart, Resource } from './messages/resource.ts';
+import { type AheadPart, EnvoyResource } from './messages/resource.ts';
 import { buildNameTable } from './name-table/build.ts';
 import { buildBootstrapPatches } from './patches/bootstrap.ts';
 import {
@@ -59,6 +59,7 @@ export {
   buildRoutes,
   buildSecrets,
   clusterType,
+  EnvoyResource,
   endpointType,
   explainEndpoints,
   extensionType,
@@ -72,7 +73,6 @@ export {
   patchSetOf,
   patchStatus,
   type RememberedType,
-  Resource,
   routeType,
   secretType,
   wasTried,
@@ -101,7 +101,7 @@ type BuildDiffering = (
   push: PushContext,
   subjects: ReadonlySet<string>,
   memory?: Memory,
-) => { readonly resources: readonly Resource[]; readonly removed: readonly string[] } | undefined;
+) => { readonly resources: readonly EnvoyResource[]; readonly removed: readonly string[] } | undefined;
 
 interface Untouched {
   /**
@@ -129,15 +129,24 @@ interface Untouched {
 export type Generator =
   | (Untouched & {
       readonly scope: 'all';
-      readonly build: (shape: ProxyShape, push: PushContext, memory?: Memory) => Resource[];
+      readonly build: (shape: ProxyShape, push: PushContext, memory?: Memory) => EnvoyResource[];
       /** As {@link build}, but yields regularly. Absent if building is fast, or slow parts are precomputed. */
-      readonly building?: (shape: ProxyShape, push: PushContext, memory: Memory) => Iterator<undefined, Resource[]>;
+      readonly building?: (
+        shape: ProxyShape,
+        push: PushContext,
+        memory: Memory,
+      ) => Iterator<undefined, EnvoyResource[]>;
       readonly sharing?: Sharing & { readonly buildDiffering: BuildDiffering };
     })
   | (Untouched & {
       readonly scope: 'named';
       /** One resource for each name, or none for an unknown name. */
-      readonly build: (shape: ProxyShape, push: PushContext, names: readonly string[], memory?: Memory) => Resource[];
+      readonly build: (
+        shape: ProxyShape,
+        push: PushContext,
+        names: readonly string[],
+        memory?: Memory,
+      ) => EnvoyResource[];
       /**
        * As {@link build}, but yields regularly. Absent if building is fast. @returns what must be encoded before each
        * step, if anything
@@ -147,7 +156,7 @@ export type Generator =
         push: PushContext,
         names: readonly string[],
         memory: Memory,
-      ) => Iterator<AheadPart | undefined, Resource[]>;
+      ) => Iterator<AheadPart | undefined, EnvoyResource[]>;
       readonly narrowing?: Narrowing;
       /** Uses the subjects of {@link narrowing}. */
       readonly sharing?: Sharing & {

@@ -10,7 +10,7 @@ import type { PushContext } from '../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../model/push-context/resolved-rules.ts';
 import type { SidecarScope } from '../model/push-context/sidecar-scope.ts';
 import { gatewayName } from './gateway/placed-server.ts';
-import { connectionServices, mayRuleConnections } from './listeners/ruled-connections.ts';
+import { mayAffectConnections, virtualServicesOfConnections } from './listeners/ruled-connections.ts';
 
 /** Whether no resource of a type changes for a shape. `false` if that is uncertain. */
 export type IsUntouched = (
@@ -38,7 +38,7 @@ export const untouchedListeners: IsUntouched = (changes, shape, now, previous) =
   const rules = changes.filter(({ kind }) => kind === 'DestinationRule');
   if (!onlyVirtualServices(changes.filter((key) => !rules.includes(key)))) return false;
   if (shape.type === 'router' && rules.length > 0) return false;
-  if (rules.some((key) => [now, previous].some((push) => mayRuleConnections(key, shape, push)))) return false;
+  if (rules.some((key) => [now, previous].some((push) => mayAffectConnections(key, shape, push)))) return false;
   if (shape.type === 'router') return sameGatewayConnections(shape, now, previous);
   const [here, there] = [now.sidecarScopeFor(shape), previous.sidecarScopeFor(shape)];
   if (here === there) return true;
@@ -49,7 +49,10 @@ export const untouchedListeners: IsUntouched = (changes, shape, now, previous) =
       const other = there.egressListeners[index]!;
       return (
         listener.services === other.services &&
-        sameItems(connectionServices(listener.virtualServices), connectionServices(other.virtualServices))
+        sameItems(
+          virtualServicesOfConnections(listener.virtualServices),
+          virtualServicesOfConnections(other.virtualServices),
+        )
       );
     })
   );
@@ -63,7 +66,7 @@ function sameGatewayConnections(shape: ProxyShape, now: PushContext, previous: P
     const [here, there] = [now, previous].map((push) =>
       push.virtualServicesFor(gatewayName(gateway), shape.configNamespace),
     ) as [readonly ResolvedVirtualService[], readonly ResolvedVirtualService[]];
-    return here === there || sameItems(connectionServices(here), connectionServices(there));
+    return here === there || sameItems(virtualServicesOfConnections(here), virtualServicesOfConnections(there));
   });
 }
 

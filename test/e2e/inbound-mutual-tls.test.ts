@@ -4,7 +4,7 @@ import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Secret, SecretSchema } from '../../src/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
-import { Resource } from '../../src/networking/index.ts';
+import { EnvoyResource } from '../../src/networking/index.ts';
 import { inboundPassthroughCluster } from '../../src/networking/traffic/resource-names.ts';
 import { createAuthority } from '../certs/authority.ts';
 import {
@@ -29,8 +29,8 @@ const secrets = [
   secret('ROOTCA', { case: 'validationContext', value: { trustedCa: inline(authority.certificate) } as never }),
 ];
 
-function secret(name: string, type: Secret['type']): Resource {
-  return new Resource(name, SecretSchema, create(SecretSchema, { name, type }));
+function secret(name: string, type: Secret['type']): EnvoyResource {
+  return new EnvoyResource(name, SecretSchema, create(SecretSchema, { name, type }));
 }
 
 /** A client of the mesh that offers this. */

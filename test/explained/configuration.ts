@@ -12,7 +12,7 @@ import { JwtAuthenticationSchema } from '../../src/gen/envoy/extensions/filters/
 import { HttpConnectionManagerSchema } from '../../src/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import { TcpProxySchema } from '../../src/gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.ts';
 import type { ProxyConfiguration } from '../../src/networking/explain/proxy-configuration.ts';
-import type { Resource } from '../../src/networking/index.ts';
+import type { EnvoyResource } from '../../src/networking/index.ts';
 import type { Section } from '../networking/case.ts';
 import { logFormat } from './differences.ts';
 
@@ -22,7 +22,7 @@ export interface KnownKeys {
 }
 
 /** Changes the messages in place. */
-export function instrument(made: Record<Section, Resource[]>, logFile: string, { keySet }: KnownKeys): void {
+export function instrument(made: Record<Section, EnvoyResource[]>, logFile: string, { keySet }: KnownKeys): void {
   for (const { message } of made.listeners) {
     const listener = message as Listener;
     listener.accessLog = [logTo(logFile, 'connection')];
@@ -51,8 +51,8 @@ export function instrument(made: Record<Section, Resource[]>, logFile: string, {
   }
 }
 
-export function configurationOf(made: Record<Section, Resource[]>): ProxyConfiguration {
-  const byName = <Message>(resources: readonly Resource[]): Map<string, Message> =>
+export function configurationOf(made: Record<Section, EnvoyResource[]>): ProxyConfiguration {
+  const byName = <Message>(resources: readonly EnvoyResource[]): Map<string, Message> =>
     new Map(resources.map(({ name, message }) => [name, message as Message]));
   return {
     listeners: made.listeners.map(({ message }) => message as Listener),

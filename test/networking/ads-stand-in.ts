@@ -11,7 +11,7 @@ import {
   type DiscoveryResponse,
   DiscoveryResponseSchema,
 } from '../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
-import type { Resource } from '../../src/networking/index.ts';
+import type { EnvoyResource } from '../../src/networking/index.ts';
 
 export interface AdsStandIn {
   readonly port: number;
@@ -30,7 +30,7 @@ const secretsPath = '/envoy.service.secret.v3.SecretDiscoveryService/StreamSecre
 const typePrefix = 'type.googleapis.com/';
 
 /** @param resources of all types; asked for by name, or all of a type when no names are asked for. */
-export async function startAdsStandIn(resources: readonly Resource[]): Promise<AdsStandIn> {
+export async function startAdsStandIn(resources: readonly EnvoyResource[]): Promise<AdsStandIn> {
   const refusals: string[] = [];
   const accepted = new Set<string>();
   const server = new Server();
@@ -73,7 +73,7 @@ export async function startAdsStandIn(resources: readonly Resource[]): Promise<A
 
 function responseTo(
   { typeUrl, resourceNames }: DiscoveryRequest,
-  resources: readonly Resource[],
+  resources: readonly EnvoyResource[],
   round: number,
 ): DiscoveryResponse {
   const wanted = resources.filter(

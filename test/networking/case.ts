@@ -13,7 +13,7 @@ import {
   buildExtensions,
   buildListeners,
   buildRoutes,
-  type Resource,
+  type EnvoyResource,
 } from '../../src/networking/index.ts';
 import { extensionTypes } from '../../src/networking/messages/extension-types.ts';
 import { type GivenNode, givenMesh, givenProxy } from '../fixtures/given-mesh.ts';
@@ -61,7 +61,7 @@ export function readCase(name: string, certificateDirectory = '/etc/certs'): Gol
 }
 
 /** Everything that the proxy of a case is given, with what it would ask for by name. */
-export function generate({ shape, push }: Pick<GoldenCase, 'shape' | 'push'>): Record<Section, Resource[]> {
+export function generate({ shape, push }: Pick<GoldenCase, 'shape' | 'push'>): Record<Section, EnvoyResource[]> {
   const clusters = buildClusters(shape, push);
   const listeners = buildListeners(shape, push);
   const edsNames = clusters.map(asJson).flatMap((json) => valuesOf(json, 'serviceName'));
@@ -75,7 +75,7 @@ export function generate({ shape, push }: Pick<GoldenCase, 'shape' | 'push'>): R
   };
 }
 
-export function asJson(resource: Resource): JsonValue {
+export function asJson(resource: EnvoyResource): JsonValue {
   return toJson(resource.schema, resource.message, { registry: withCompleteApi(extensionTypes) });
 }
 

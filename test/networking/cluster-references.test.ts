@@ -3,7 +3,7 @@ import type { JsonValue } from '@bufbuild/protobuf';
 import { describe, expect, test } from 'vitest';
 import { encodeGenerated } from '../../src/discovery/push/cache/encode-generated.ts';
 import { resourceReferences } from '../../src/discovery/push/resource-references.ts';
-import type { Resource } from '../../src/networking/index.ts';
+import type { EnvoyResource } from '../../src/networking/index.ts';
 import { asJson, caseNames, generate, readCase } from './case.ts';
 
 /** Keys of the JSON form with the name of a cluster. */
@@ -36,7 +36,8 @@ describe('each cluster that a listener, route or extension names is found', () =
 });
 
 test('the cases name clusters in each kind of place', () => {
-  const named = (resources: readonly Resource[]): number => resources.flatMap((one) => namedIn(asJson(one))).length;
+  const named = (resources: readonly EnvoyResource[]): number =>
+    resources.flatMap((one) => namedIn(asJson(one))).length;
   const made = caseNames().map((name) => generate(readCase(name)));
   expect(made.filter(({ routes }) => named(routes) > 0).length).toBeGreaterThan(10);
   expect(made.filter(({ listeners }) => named(listeners) > 0).length).toBeGreaterThan(10);

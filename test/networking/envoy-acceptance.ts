@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
 import type { Listener } from '../../src/gen/envoy/config/listener/v3/listener_pb.ts';
 import { SecretSchema } from '../../src/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
-import { Resource } from '../../src/networking/index.ts';
+import { EnvoyResource } from '../../src/networking/index.ts';
 import { type CertificateAuthority, createAuthority, type IssuedCertificate } from '../certs/authority.ts';
 import { type RealEnvoy, startRealEnvoy } from './ads-envoy.ts';
 import { type AdsStandIn, startAdsStandIn } from './ads-stand-in.ts';
@@ -66,7 +66,7 @@ export async function acceptanceOf(
 }
 
 /** Ports of the operating system's choice, so that cases need no free ports of their own. */
-function onFreePorts(made: Record<Section, Resource[]>): Record<Section, Resource[]> {
+function onFreePorts(made: Record<Section, EnvoyResource[]>): Record<Section, EnvoyResource[]> {
   for (const { message } of made.listeners) {
     const listener = message as Listener;
     const address = listener.address?.address;
@@ -78,12 +78,12 @@ function onFreePorts(made: Record<Section, Resource[]>): Record<Section, Resourc
 }
 
 /** Names of all secrets that resources refer to. */
-export function secretNames(made: Record<Section, Resource[]>): string[] {
+export function secretNames(made: Record<Section, EnvoyResource[]>): string[] {
   const text = JSON.stringify([...made.clusters, ...made.listeners].map(asJson));
   return [...new Set([...text.matchAll(/"name":"([^"]+)","sdsConfig"/g)].map((match) => match[1]!))];
 }
 
-export function secretOf(name: string, issued: IssuedCertificate, authority: CertificateAuthority): Resource {
+export function secretOf(name: string, issued: IssuedCertificate, authority: CertificateAuthority): EnvoyResource {
   const inline = (text: string): { specifier: { case: 'inlineString'; value: string } } => ({
     specifier: { case: 'inlineString', value: text },
   });
@@ -100,7 +100,7 @@ export function secretOf(name: string, issued: IssuedCertificate, authority: Cer
             value: { certificateChain: inline(issued.certificate), privateKey: inline(issued.privateKey) },
           },
         });
-  return new Resource(name, SecretSchema, message);
+  return new EnvoyResource(name, SecretSchema, message);
 }
 
 interface EnvoyState {

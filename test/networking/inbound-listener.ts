@@ -5,7 +5,7 @@ import { create } from '@bufbuild/protobuf';
 import { expect } from 'vitest';
 import { Cluster_DiscoveryType, ClusterSchema } from '../../src/gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { Listener } from '../../src/gen/envoy/config/listener/v3/listener_pb.ts';
-import { Resource } from '../../src/networking/index.ts';
+import { EnvoyResource } from '../../src/networking/index.ts';
 import { socketAddress } from '../../src/networking/messages/address.ts';
 import { virtualInboundListener } from '../../src/networking/traffic/resource-names.ts';
 import { patienceMs } from '../harness/eventually.ts';
@@ -51,7 +51,7 @@ export interface InboundPlace {
   /** The cluster behind them. */
   readonly cluster: string;
   /** What the proxy's agent would serve. */
-  readonly secrets?: readonly Resource[];
+  readonly secrets?: readonly EnvoyResource[];
 }
 
 export interface InboundListener {
@@ -85,7 +85,7 @@ export async function startInboundListener(place: InboundPlace): Promise<Inbound
 }
 
 /** Connections come to the listener's own port, which counts as theirs. */
-function at(resource: Resource, port: number, chainPort: number | undefined): Resource {
+function at(resource: EnvoyResource, port: number, chainPort: number | undefined): EnvoyResource {
   const listener = resource.message as Listener;
   listener.address = socketAddress('127.0.0.1', port);
   // The packets' source is taken over by those who may only.
@@ -112,7 +112,7 @@ function moveRule(rule: Rule | undefined, from: number, to: number): void {
 }
 
 /** The cluster, wherever it led, to the application. */
-function toApplication(name: string, port: number): Resource {
+function toApplication(name: string, port: number): EnvoyResource {
   const address = socketAddress('127.0.0.1', port);
   const cluster = create(ClusterSchema, {
     name,
@@ -122,7 +122,7 @@ function toApplication(name: string, port: number): Resource {
       endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: 'endpoint', value: { address } } }] }],
     },
   });
-  return new Resource(name, ClusterSchema, cluster);
+  return new EnvoyResource(name, ClusterSchema, cluster);
 }
 
 /** Envoy counts a listener as active before its workers listen. */

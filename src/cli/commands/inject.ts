@@ -5,7 +5,7 @@ import { configLimitsOf } from '../../discovery/config/files/config-limits.ts';
 import { type ByteLimit, readNamedText, readStreamText } from '../../discovery/config/validation/given-texts.ts';
 import { Environment } from '../../discovery/environment.ts';
 import { GoTemplateThread, installedGoTemplates } from '../../discovery/webhooks/go-templates/go-template-thread.ts';
-import type { Injector } from '../../injection/injector.ts';
+import type { SidecarInjector } from '../../injection/injector.ts';
 import { injectManifests, type ManifestMessage } from '../../injection/manifests.ts';
 import { decodeInjectionConfig, decodeWrittenValues } from '../../injection/settings.decode.ts';
 import { defaultInjectionConfig } from '../../injection/settings.ts';
@@ -135,7 +135,7 @@ async function injectorOf(
   flags: InjectFlags,
   limit: ByteLimit,
   report: (place: string, message: string) => void,
-): Promise<Injector | undefined> {
+): Promise<SidecarInjector | undefined> {
   let isValid = true;
   const read = async <T>(
     flag: string,

@@ -13,8 +13,8 @@ import {
   buildEndpoints,
   buildListeners,
   buildRoutes,
+  type EnvoyResource,
   explainEndpoints,
-  type Resource,
 } from '../../networking/index.ts';
 
 /** The messages are the very ones that were made: it is known where they come from. */
@@ -35,7 +35,7 @@ export function generatedConfiguration(shape: ProxyShape, push: PushContext): Pr
   };
 }
 
-function byName<Message>(resources: readonly Resource[]): Map<string, Message> {
+function byName<Message>(resources: readonly EnvoyResource[]): Map<string, Message> {
   return new Map(resources.map(({ name, message }) => [name, message as Message]));
 }
 

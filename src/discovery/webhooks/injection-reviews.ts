@@ -1,7 +1,7 @@
 /** Reviews of created pods: what the webhook `/inject` responds, counts and logs. */
 import * as E from 'fp-ts/lib/Either.js';
 import { type ReviewedInjection, reviewInjection } from '../../injection/admission-review.ts';
-import type { Injector } from '../../injection/injector.ts';
+import type { SidecarInjector } from '../../injection/injector.ts';
 import type { Texts } from '../../injection/pod/pod.ts';
 import { type AdmissionReview, noRequest, readReview, unavailableReview } from '../../injection/review-envelope.ts';
 import { withGoTemplates } from '../../injection/template/go-template.ts';
@@ -10,7 +10,7 @@ import { RepeatedLines } from '../xds/stream/repeated-lines.ts';
 
 export interface InjectionReviewsOptions {
   /** The injector with the settings that apply now, or why there are none. */
-  readonly injector: () => E.Either<string, Injector>;
+  readonly injector: () => E.Either<string, SidecarInjector>;
   readonly log: Logger;
   /** Milliseconds. */
   readonly now: () => number;

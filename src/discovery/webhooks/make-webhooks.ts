@@ -1,7 +1,7 @@
 /** The webhooks of the control plane, composed. */
 import * as E from 'fp-ts/lib/Either.js';
 import { supportsNativeSidecars } from '../../injection/decision/native-sidecars.ts';
-import type { Injector, InjectorCluster } from '../../injection/injector.ts';
+import type { InjectorCluster, SidecarInjector } from '../../injection/injector.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { proxyConfigFor } from '../../model/push-context/workload-proxy-config.ts';
@@ -37,7 +37,7 @@ export function makeWebhooks({ options, configMap, cluster, mesh, objects, ca, l
   const injecting = cluster && new InjectingConfigurations({ source: cluster, log });
   const wasm = installedGoTemplates();
   const goTemplates = wasm === undefined ? undefined : new GoTemplateThread(wasm);
-  const injector = (): E.Either<string, Injector> => {
+  const injector = (): E.Either<string, SidecarInjector> => {
     const current = settings.current;
     if (E.isLeft(current)) return current;
     return E.right({

@@ -8,7 +8,7 @@ import * as E from 'fp-ts/lib/Either.js';
 import { expect, onTestFinished, test } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
-import type { Injector } from '../../injection/injector.ts';
+import type { SidecarInjector } from '../../injection/injector.ts';
 import { defaultInjectionConfig, defaultInjectionValues } from '../../injection/settings.ts';
 import { defaultMeshConfig } from '../../model/mesh/mesh-config.ts';
 import { defaultProxyConfig } from '../../model/mesh/proxy-config.ts';
@@ -23,7 +23,7 @@ const issued = (): TlsOptions => {
   return { cert: certificate, key: privateKey, ca: authority.certificate, requestCert: true, minVersion: 'TLSv1.2' };
 };
 const values = { ...defaultInjectionValues, hub: 'example.com', tag: '1' };
-const injector: Injector = {
+const injector: SidecarInjector = {
   settings: { config: defaultInjectionConfig, values, revision: '' },
   mesh: defaultMeshConfig,
   proxyConfigFor: () => defaultProxyConfig,
@@ -46,7 +46,7 @@ interface Started {
 
 async function start(
   limits: Partial<WebhookServerLimits> = {},
-  of: () => E.Either<string, Injector> = () => E.right(injector),
+  of: () => E.Either<string, SidecarInjector> = () => E.right(injector),
 ): Promise<Started> {
   const counts = new WebhookServerCounts();
   const reviews = new InjectionReviews({ injector: of, log: silentLogger, now: () => 0 });

@@ -3,13 +3,13 @@ import * as E from 'fp-ts/lib/Either.js';
 import { expect, test } from 'vitest';
 import { defaultMeshConfig } from '../../model/mesh/mesh-config.ts';
 import { proxyConfigFor } from '../../model/push-context/workload-proxy-config.ts';
-import type { Injector } from '../injector.ts';
+import type { SidecarInjector } from '../injector.ts';
 import type { Json, Texts } from '../pod/pod.ts';
 import { defaultInjectionConfig, defaultInjectionValues } from '../settings.ts';
 import { type DeployedGateway, type GatewayObjects, gatewayObjects } from './gateway-deployment.ts';
 import { defaultNameOf, isServiceName } from './object-names.ts';
 
-const injector: Injector = {
+const injector: SidecarInjector = {
   settings: {
     config: defaultInjectionConfig,
     values: { ...defaultInjectionValues, hub: 'example.com/mesh', tag: '1.0' },

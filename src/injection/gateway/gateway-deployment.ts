@@ -10,7 +10,7 @@ import * as violation from '../../model/fields/violation.ts';
 import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { injectPod } from '../inject.ts';
-import type { Injector } from '../injector.ts';
+import type { SidecarInjector } from '../injector.ts';
 import { MergeError, mergeGatewayObject } from '../merge/strategic-merge.ts';
 import { type Json, type Pod, proxyContainerName, type Texts } from '../pod/pod.ts';
 import { healthPort } from '../template/template-input.ts';
@@ -60,7 +60,7 @@ const metricsPort = 15_020;
  */
 export function gatewayObjects(
   gateway: DeployedGateway,
-  injector: Injector,
+  injector: SidecarInjector,
   parameters: Texts = {},
 ): Decoded<GatewayObjects> {
   const patches = patchesOf(parameters);
@@ -114,7 +114,7 @@ function nameErrors({ name, annotations }: DeployedGateway): FieldError[] {
   ];
 }
 
-function ownLabels({ name, className }: DeployedGateway, { settings }: Injector): Texts {
+function ownLabels({ name, className }: DeployedGateway, { settings }: SidecarInjector): Texts {
   return {
     [gatewayNameLabel]: name,
     [`${gatewayApi}/gateway-class-name`]: className,
@@ -126,7 +126,7 @@ function ownLabels({ name, className }: DeployedGateway, { settings }: Injector)
 function objectOf(
   gateway: DeployedGateway,
   name: string,
-  injector: Injector,
+  injector: SidecarInjector,
   apiVersion: string,
   kind: string,
 ): Json & { readonly metadata: Json } {
@@ -146,7 +146,7 @@ function objectOf(
   };
 }
 
-function deploymentOf(gateway: DeployedGateway, { name }: Names, pod: Pod, injector: Injector): Json {
+function deploymentOf(gateway: DeployedGateway, { name }: Names, pod: Pod, injector: SidecarInjector): Json {
   return {
     ...objectOf(gateway, name, injector, 'apps/v1', 'Deployment'),
     // Without replicas: an autoscaler may own them.
@@ -155,7 +155,7 @@ function deploymentOf(gateway: DeployedGateway, { name }: Names, pod: Pod, injec
 }
 
 /** The pod of the template, as the webhook would inject it; the webhook leaves it as it is. */
-function injectedPod(gateway: DeployedGateway, { name, account }: Names, injector: Injector): Decoded<Pod> {
+function injectedPod(gateway: DeployedGateway, { name, account }: Names, injector: SidecarInjector): Decoded<Pod> {
   const { infrastructure, namespace } = gateway;
   const { settings, mesh, proxyConfigFor, renderGoTemplate } = injector;
   const labels: Texts = {
@@ -204,7 +204,7 @@ function injectedPod(gateway: DeployedGateway, { name, account }: Names, injecto
   return E.right({ ...injected.right, metadata: { ...metadata, labels: kept } });
 }
 
-function serviceOf(gateway: DeployedGateway, { name }: Names, injector: Injector): Json {
+function serviceOf(gateway: DeployedGateway, { name }: Names, injector: SidecarInjector): Json {
   const byPort = new Map(gateway.listeners.toReversed().map((listener) => [listener.port, listener.protocol]));
   const ports = [...byPort]
     .toSorted(([a], [b]) => a - b)

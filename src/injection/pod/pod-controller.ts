@@ -1,8 +1,8 @@
-/** The workload that a pod belongs to, as it appears in metadata and in names. */
+/** The workload that owns a pod, as it appears in metadata and names. */
 import type { OwnerReference, Pod } from './pod.ts';
 import { labelOf } from './pod.ts';
 
-export interface Workload {
+export interface PodOwner {
   readonly apiVersion: string;
   readonly kind: string;
   readonly name: string;
@@ -16,14 +16,14 @@ const scheduledJob = /^(.+)-\d{8,10}$/;
  * created the intermediate objects' names for us, so they are derived from the names that their controllers choose
  * (spec/injection.md §2.1).
  */
-export function workloadOf(pod: Pod): Workload {
+export function workloadOf(pod: Pod): PodOwner {
   const { metadata } = pod;
   const owner = metadata.generateName ? metadata.ownerReferences?.find(({ controller }) => controller) : undefined;
   if (owner === undefined) return { apiVersion: 'v1', kind: 'Pod', name: metadata.name ?? metadata.generateName ?? '' };
   return controllerOf(owner, pod) ?? { apiVersion: owner.apiVersion, kind: owner.kind, name: owner.name };
 }
 
-function controllerOf(owner: OwnerReference, pod: Pod): Workload | undefined {
+function controllerOf(owner: OwnerReference, pod: Pod): PodOwner | undefined {
   switch (owner.kind) {
     case 'ReplicaSet': {
       const rollout = nameBefore(owner.name, labelOf(pod, 'rollouts-pod-template-hash'));

@@ -27,14 +27,14 @@ import {
 } from './template-input.ts';
 
 /** The role of the agent: the word after `proxy`. */
-export type ProxyRole = 'sidecar' | 'router';
+export type ProxyContainerRole = 'sidecar' | 'router';
 
 /** Where the file of a bootstrap override is mounted, and its key in the ConfigMap. */
 const bootstrapOverrideFolder = '/etc/istio/custom-bootstrap';
 const bootstrapOverrideFile = 'custom_bootstrap.json';
 
 /** @param parts that differ between templates replace those built here */
-export function proxyContainer(input: TemplateInput, role: ProxyRole): Container {
+export function proxyContainer(input: TemplateInput, role: ProxyContainerRole): Container {
   const { settings } = input;
   const { values } = settings;
   return {
@@ -50,7 +50,7 @@ export function proxyContainer(input: TemplateInput, role: ProxyRole): Container
   };
 }
 
-function proxyArgs({ pod, settings }: TemplateInput, role: ProxyRole): string[] {
+function proxyArgs({ pod, settings }: TemplateInput, role: ProxyContainerRole): string[] {
   const { values } = settings;
   const componentLevels = annotated(pod, 'sidecar.istio.io/componentLogLevel', values.componentLogLevel);
   return [

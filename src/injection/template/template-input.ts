@@ -3,14 +3,14 @@ import { booleanOf } from '../../model/fields/go-boolean.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { annotationOf, type EnvironmentVariable, type Json, type Pod } from '../pod/pod.ts';
-import type { Workload } from '../pod/pod-controller.ts';
+import type { PodOwner } from '../pod/pod-controller.ts';
 import type { InjectionSettings, InjectionValues } from '../settings.ts';
 
 export interface TemplateInput {
   /** Without earlier injection. */
   readonly pod: Pod;
   readonly namespace: string;
-  readonly workload: Workload;
+  readonly workload: PodOwner;
   readonly settings: InjectionSettings;
   readonly mesh: MeshConfig;
   /** Mesh default, ProxyConfig objects and the annotation, merged. */

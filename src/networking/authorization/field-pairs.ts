@@ -9,7 +9,7 @@ export interface FieldPair<Of, Matcher> {
 }
 
 /** The pairs that apply. Without HTTP, omits those that only requests have. */
-export function matchable<Pair extends FieldPair<never, unknown>>(
+export function applicablePairs<Pair extends FieldPair<never, unknown>>(
   pairs: readonly Pair[],
   http: boolean,
 ): readonly Pair[] {

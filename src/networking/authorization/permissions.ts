@@ -5,7 +5,7 @@ import type { AuthorizationOperation } from '../../model/kinds/policies/authoriz
 import { cidrRange } from '../messages/address.ts';
 import { pack } from '../messages/any.ts';
 import type { Init } from '../messages/init.ts';
-import { type FieldPair, matchable, usesRequestFields } from './field-pairs.ts';
+import { applicablePairs, type FieldPair, usesRequestFields } from './field-pairs.ts';
 import { headerMatcher } from './header-matcher.ts';
 import { caselessMatcher, type TextMatcher, textMatcher } from './text-matcher.ts';
 
@@ -63,7 +63,7 @@ const fields: readonly FieldPair<AuthorizationOperation, PermissionOf>[] = [
 
 /** The permissions of an operation, all of which must match. Without HTTP, omits those that only requests have. */
 export function operationPermissions(operation: AuthorizationOperation, http: boolean): RbacPermission[] {
-  return matchable(fields, http).flatMap(({ is, isNot, matcher }) =>
+  return applicablePairs(fields, http).flatMap(({ is, isNot, matcher }) =>
     includedAndExcludedPermissions(operation[is], operation[isNot], matcher),
   );
 }

@@ -4,7 +4,7 @@ import type { AuthorizationSource } from '../../model/kinds/policies/authorizati
 import { cidrRange } from '../messages/address.ts';
 import type { Init } from '../messages/init.ts';
 import { type MetadataMatch, requestPrincipalMatchers } from './claim-matchers.ts';
-import { type FieldPair, matchable, usesRequestFields } from './field-pairs.ts';
+import { applicablePairs, type FieldPair, usesRequestFields } from './field-pairs.ts';
 import { inAllTrustDomains } from './principal-trust-domains.ts';
 import { regexMatcher, regexOf, type TextMatcher, textMatcher } from './text-matcher.ts';
 
@@ -95,7 +95,7 @@ const fields: readonly FieldPair<AuthorizationSource, PrincipalOf>[] = [
 
 /** The principals of a source, all of which must match. Without HTTP, omits those that only requests have. */
 export function sourcePrincipals(source: AuthorizationSource, context: RuleContext, http: boolean): RbacPrincipal[] {
-  return matchable(fields, http).flatMap(({ is, isNot, matcher }) =>
+  return applicablePairs(fields, http).flatMap(({ is, isNot, matcher }) =>
     includedAndExcluded(source[is], source[isNot], (value) => matcher(value, context)),
   );
 }

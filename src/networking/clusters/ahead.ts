@@ -3,12 +3,16 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import { isAlias } from '../../model/services/service-alias.ts';
 import { referencedServices } from '../gateway/referenced-services.ts';
 import type { Memory } from '../inputs/generator-memory.ts';
-import type { Resource } from '../messages/resource.ts';
+import type { EnvoyResource } from '../messages/resource.ts';
 import { reachOf } from '../traffic/reach.ts';
 import { sharedOutboundClusters } from './shared-outbound.ts';
 
 /** Precomputes a proxy's shared clusters service by service, because building all at once takes long. */
-export function* clustersAhead(shape: ProxyShape, push: PushContext, memory: Memory): Generator<Resource | undefined> {
+export function* clustersAhead(
+  shape: ProxyShape,
+  push: PushContext,
+  memory: Memory,
+): Generator<EnvoyResource | undefined> {
   const reach = reachOf(shape, push);
   const services = shape.type === 'router' ? referencedServices(reach.services, shape, push) : reach.services;
   for (const service of services) {

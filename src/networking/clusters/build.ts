@@ -11,7 +11,7 @@ import { atOnce } from '../../runtime/turns.ts';
 import { mergeGateways } from '../gateway/merge-gateways.ts';
 import { referencedServices } from '../gateway/referenced-services.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
-import { namedResource, type Resource } from '../messages/resource.ts';
+import { type EnvoyResource, namedResource } from '../messages/resource.ts';
 import { hasOwnClusters, resolveAlias, ruleOfAlias } from '../traffic/alias.ts';
 import { type ProxyReach, reachOf } from '../traffic/reach.ts';
 import { inboundClusters } from './inbound.ts';
@@ -20,7 +20,7 @@ import { sharedOutboundClusters } from './shared-outbound.ts';
 import { blackHole, dynamicDns, inboundPassthrough, passthrough } from './special.ts';
 
 /** Clusters in the order in which Envoy receives them. Names are unique, the first cluster of a name is kept. */
-export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {
+export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): EnvoyResource[] {
   return atOnce(buildingClusters(shape, push, memory));
 }
 
@@ -29,11 +29,11 @@ export function* buildingClusters(
   shape: ProxyShape,
   push: PushContext,
   memory: Memory,
-): Generator<undefined, Resource[]> {
+): Generator<undefined, EnvoyResource[]> {
   const reach = reachOf(shape, push);
   const services = shape.type === 'router' ? referencedServices(reach.services, shape, push) : reach.services;
   const rest = shape.type === 'router' ? gatewayClusters(shape, push, reach) : sidecarClusters(shape, push, memory);
-  const clusters: (readonly Resource[])[] = [];
+  const clusters: (readonly EnvoyResource[])[] = [];
   for (const [index, service] of services.entries()) {
     clusters.push(clustersOfService(service, reach, shape, push, memory));
     if (index % servicesAtATime === servicesAtATime - 1) yield undefined;
@@ -50,7 +50,7 @@ export function buildSidecarClusters(
   push: PushContext,
   hosts: ReadonlySet<string>,
   memory: Memory = noMemory,
-): Resource[] {
+): EnvoyResource[] {
   const reach = reachOf(shape, push);
   const byHost = servicesByHost(reach.services);
   // Sorted, because the order of a set would depend on its history.
@@ -67,14 +67,14 @@ function clustersOfService(
   shape: ProxyShape,
   push: PushContext,
   memory: Memory,
-): readonly Resource[] {
+): readonly EnvoyResource[] {
   return isAlias(service)
     ? aliasClusters(service, reach, shape, push, memory)
     : sharedOutboundClusters(service, reach.destinationRuleFor(service), shape, push, memory);
 }
 
-function withoutRepetitions(lists: readonly (readonly Resource[])[]): Resource[] {
-  const byName = new Map<string, Resource>();
+function withoutRepetitions(lists: readonly (readonly EnvoyResource[])[]): EnvoyResource[] {
+  const byName = new Map<string, EnvoyResource>();
   for (const clusters of lists) {
     for (const cluster of clusters) if (!byName.has(cluster.name)) byName.set(cluster.name, cluster);
   }
@@ -88,17 +88,17 @@ function aliasClusters(
   shape: ProxyShape,
   push: PushContext,
   memory: Memory,
-): readonly Resource[] {
+): readonly EnvoyResource[] {
   const { service } = resolveAlias(alias.hostname, reach);
   if (service === undefined || !hasOwnClusters(alias, reach)) return [];
   return sharedOutboundClusters(service, ruleOfAlias(alias, service, reach), shape, push, memory, alias);
 }
 
-function sidecarClusters(shape: ProxyShape, push: PushContext, memory: Memory): Resource[] {
+function sidecarClusters(shape: ProxyShape, push: PushContext, memory: Memory): EnvoyResource[] {
   const { mesh } = push;
   const { ipFamily, interceptionMode } = shape;
   const { outboundTrafficPolicy } = push.sidecarScopeFor(shape);
-  const special = (cluster: Cluster): Resource => namedResource(ClusterSchema, cluster);
+  const special = (cluster: Cluster): EnvoyResource => namedResource(ClusterSchema, cluster);
   const specials = memory.recall('CDS', `special ${ipFamily}`, [mesh], () => ({
     blackHole: special(blackHole(mesh)),
     passthrough: special(passthrough(mesh)),
@@ -115,7 +115,7 @@ function sidecarClusters(shape: ProxyShape, push: PushContext, memory: Memory): 
   ];
 }
 
-function gatewayClusters(shape: ProxyShape, push: PushContext, reach: ProxyReach): Resource[] {
+function gatewayClusters(shape: ProxyShape, push: PushContext, reach: ProxyReach): EnvoyResource[] {
   const clusters = [namedResource(ClusterSchema, blackHole(push.mesh))];
   if (!mergeGateways(shape, push).hasAutoPassthrough) return clusters;
   for (const service of reach.services) {

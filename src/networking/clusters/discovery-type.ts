@@ -49,9 +49,9 @@ function passesThrough({ loadBalancer }: EffectivePolicy, { type, interceptionMo
 }
 
 /**
- * For a headless service: whether the proxy selects an endpoint instead of using the original destination. A gateway
- * does, because it has no original destination, as does a sidecar without redirection. Only pods' services have known
- * endpoints.
+ * For a service without addresses: whether the proxy selects an endpoint instead of using the original destination. A
+ * gateway has no original destination. A sidecar selects one only for a headless service, whose pods are known, if
+ * nothing is redirected or the feature is enabled.
  */
 function choosesEndpoint(service: Service, shape: ClusterShape, { endpointsForHeadless }: Features): boolean {
   if (shape.type === 'router') return true;

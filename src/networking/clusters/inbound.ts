@@ -15,7 +15,7 @@ import { isUnixSocket, socketAddress } from '../messages/address.ts';
 import type { Init } from '../messages/init.ts';
 import { istioMetadata, serviceMetadata } from '../messages/metadata.ts';
 import { duration } from '../messages/protobuf-duration.ts';
-import { namedResource, type Resource } from '../messages/resource.ts';
+import { type EnvoyResource, namedResource } from '../messages/resource.ts';
 import { type InboundTarget, inboundOrigins, inboundRuleFor, inboundTargets } from '../traffic/inbound-target.ts';
 import { activePeerModes } from '../traffic/peer-mode.ts';
 import { inboundClusterName } from '../traffic/resource-names.ts';
@@ -39,11 +39,11 @@ export function inboundSource(family: ProxyIpFamily): Init<typeof BindConfigSche
 /** The last result for a shape, and its inputs. */
 const lastClusters = new WeakMap<
   ProxyShape,
-  { readonly inputs: readonly unknown[]; readonly clusters: readonly Resource[] }
+  { readonly inputs: readonly unknown[]; readonly clusters: readonly EnvoyResource[] }
 >();
 
 /** Returns the same clusters until an input of the workload changes, which is rare. */
-export function inboundClusters(shape: ProxyShape, push: PushContext): readonly Resource[] {
+export function inboundClusters(shape: ProxyShape, push: PushContext): readonly EnvoyResource[] {
   const rules = shape.serviceTargets.map(({ service }) => inboundRuleFor(service, shape, push));
   const inputs = [push.mesh, push.sidecarScopeFor(shape).sidecar, activePeerModes(shape, push), ...rules];
   const last = lastClusters.get(shape);
@@ -53,7 +53,7 @@ export function inboundClusters(shape: ProxyShape, push: PushContext): readonly 
   return clusters;
 }
 
-function buildInboundClusters(shape: ProxyShape, push: PushContext): readonly Resource[] {
+function buildInboundClusters(shape: ProxyShape, push: PushContext): readonly EnvoyResource[] {
   const sidecar = push.sidecarScopeFor(shape).sidecar;
   const scopeKeys = sidecar ? [configKeyOf(sidecar)] : [];
   return inboundTargets(shape, push).map((target) =>

@@ -16,7 +16,7 @@ import type { Init } from '../messages/init.ts';
 import { metadataExchange } from '../messages/istio-extensions.ts';
 import { istioMetadata, serviceMetadata } from '../messages/metadata.ts';
 import { duration } from '../messages/protobuf-duration.ts';
-import { namedResource, type Resource } from '../messages/resource.ts';
+import { type EnvoyResource, namedResource } from '../messages/resource.ts';
 import { aliasAssignmentName, configPath, outboundClusterName, sniName } from '../traffic/resource-names.ts';
 import { type ClusterShape, checksRevocationLists, hasWorkloadCertificates } from '../traffic/shape-keys.ts';
 import { type EffectivePolicy, effectivePolicy, localityOrdering, subsetOf } from '../traffic/traffic-policy.ts';
@@ -64,7 +64,7 @@ export function outboundClusters(
   shape: ClusterShape,
   push: PushContext,
   alias?: Service,
-): Resource[] {
+): EnvoyResource[] {
   const dependsOn = [serviceKey(service), ...(alias ? [serviceKey(alias)] : []), ...(rule?.origins ?? [])];
   const subsets = ['', ...limitedSubsets(service, rule?.config.spec).map((subset) => subset.name)];
   return service.ports
@@ -240,13 +240,13 @@ function protocolFields(
     backendTls === undefined ? upstreamTls(policy.tls, target) : backendTlsSocket(backendTls, target);
   const options = upstreamHttpOptions({ ...http, autoSni, autoSanValidation });
   return {
-    ...announced(transport, policy.proxyProtocol),
+    ...withProxyProtocolSockets(transport, policy.proxyProtocol),
     ...(options && { typedExtensionProtocolOptions: { [httpProtocolOptionsKey]: options } }),
   };
 }
 
 /** The transport sockets, wrapped in the PROXY protocol if the upstream requires it. */
-function announced(
+function withProxyProtocolSockets(
   transport: Pick<ClusterInit, 'transportSocket' | 'transportSocketMatches'>,
   proxyProtocol: EffectivePolicy['proxyProtocol'],
 ): Pick<ClusterInit, 'transportSocket' | 'transportSocketMatches'> {

@@ -5,13 +5,13 @@ import type { MergedDestinationRule } from '../../model/push-context/resolved-ru
 import { type Service, serviceKey } from '../../model/services/service.ts';
 import type { Memory } from '../inputs/generator-memory.ts';
 import { identitiesText, ruleText, serviceText } from '../inputs/input-text.ts';
-import type { Resource } from '../messages/resource.ts';
+import type { EnvoyResource } from '../messages/resource.ts';
 import { type ClusterShape, carriesEndpoints, clusterShapeKey } from '../traffic/shape-keys.ts';
 import { automaticMutualTlsText, endpointsAsSecured } from '../traffic/upstream-mutual-tls.ts';
 import { backendTlsFor, outboundClusters } from './outbound.ts';
 
 interface ClustersOfService {
-  readonly clusters: readonly Resource[];
+  readonly clusters: readonly EnvoyResource[];
   readonly dependsOn: readonly ConfigKey[];
 }
 
@@ -22,7 +22,7 @@ export function sharedOutboundClusters(
   push: PushContext,
   memory: Memory,
   alias?: Service,
-): readonly Resource[] {
+): readonly EnvoyResource[] {
   const secured = automaticMutualTlsText(service, push);
   const key = `${serviceText(service)} ${ruleText(rule)} ${clusterShapeKey(shape, service, push)} ${secured} ${alias?.hostname ?? ''}`;
   const endpoints = endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);

@@ -7,7 +7,7 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { ruleText } from '../inputs/input-text.ts';
-import { Resource } from '../messages/resource.ts';
+import { EnvoyResource } from '../messages/resource.ts';
 import { resolveAlias } from '../traffic/alias.ts';
 import { type ProxyReach, reachOf } from '../traffic/reach.ts';
 import { parseAssignmentName } from '../traffic/resource-names.ts';
@@ -24,7 +24,7 @@ export function buildEndpoints(
   push: PushContext,
   clusterNames: readonly string[],
   memory: Memory = noMemory,
-): Resource[] {
+): EnvoyResource[] {
   const reach = reachOf(shape, push);
   return clusterNames.map((name) => endpointsOfCluster(name, push, reach, shape, memory));
 }
@@ -36,7 +36,7 @@ function endpointsOfCluster(
   reach: ProxyReach,
   shape: ProxyShape,
   memory: Memory,
-): Resource {
+): EnvoyResource {
   const inputs = assignmentInputs(clusterName, push, reach);
   if ('missing' in inputs) return emptyAssignment(clusterName, inputs.dependsOn);
   const { service, alias, rule, endpoints, policy, dependsOn } = inputs;
@@ -55,15 +55,18 @@ function endpointsOfCluster(
       setting: ordering,
       outlierDetection: policy.outlierDetection !== undefined,
     });
-    return new Resource(clusterName, ClusterLoadAssignmentSchema, assignment, dependsOn);
+    return new EnvoyResource(clusterName, ClusterLoadAssignmentSchema, assignment, dependsOn);
   });
 }
 
 /** Assignment of an unknown name. It is not cached, because clients may request any number of names. */
-function emptyAssignment(clusterName: string, dependsOn: readonly ConfigKey[]): Resource {
-  return new Resource(clusterName, ClusterLoadAssignmentSchema, create(ClusterLoadAssignmentSchema, { clusterName }), [
-    ...dependsOn,
-  ]);
+function emptyAssignment(clusterName: string, dependsOn: readonly ConfigKey[]): EnvoyResource {
+  return new EnvoyResource(
+    clusterName,
+    ClusterLoadAssignmentSchema,
+    create(ClusterLoadAssignmentSchema, { clusterName }),
+    [...dependsOn],
+  );
 }
 
 /** The host of a cluster's service, empty if the name is no outbound cluster. */

@@ -41,7 +41,7 @@ function sendsUnhealthy(
 }
 
 /** The endpoint with its health, `undefined` if it is not included. */
-export function asSent(
+export function withSentHealth(
   endpoint: Endpoint,
   { unhealthy, draining, drainingLabel }: HealthSelection,
 ): Endpoint | undefined {

@@ -4,7 +4,7 @@ import { onceFor } from '../../model/collections/once-for.ts';
 import { isSelected } from '../../model/services/label-match.ts';
 import type { Endpoint, Port } from '../../model/services/service.ts';
 import { isUnixSocket } from '../messages/address.ts';
-import { asSent, type HealthSelection, healthOf } from './health.ts';
+import { type HealthSelection, healthOf, withSentHealth } from './health.ts';
 import type { OmissionReason } from './omission.ts';
 
 export interface EndpointSelection {
@@ -23,7 +23,7 @@ export interface EndpointSelection {
 /** Endpoints of a port. Ports match by name, because numbers differ between workloads. */
 export function selectEndpoints(endpoints: readonly Endpoint[], selection: EndpointSelection): readonly Endpoint[] {
   return ofPort(endpoints, selection.port.name).flatMap((endpoint) =>
-    unsuitable(endpoint, selection) === undefined ? (asSent(endpoint, selection.health) ?? []) : [],
+    unsuitable(endpoint, selection) === undefined ? (withSentHealth(endpoint, selection.health) ?? []) : [],
   );
 }
 
@@ -31,7 +31,7 @@ export function selectEndpoints(endpoints: readonly Endpoint[], selection: Endpo
 export function selectionOmission(endpoint: Endpoint, selection: EndpointSelection): OmissionReason | undefined {
   if (endpoint.servicePortName !== selection.port.name) return 'different port';
   const reason = unsuitable(endpoint, selection);
-  if (reason !== undefined || asSent(endpoint, selection.health) !== undefined) return reason;
+  if (reason !== undefined || withSentHealth(endpoint, selection.health) !== undefined) return reason;
   const health = healthOf(endpoint, selection.health.drainingLabel);
   return health === 'healthy' ? undefined : health;
 }

@@ -13,7 +13,7 @@ import { UndecidedError } from './filters/filter-result.ts';
 import type { Question } from './question.ts';
 import { matchesString } from './string-matches.ts';
 
-export interface EndedTls {
+export interface TerminatedTls {
   /** Why the handshake fails, `undefined` if it succeeds. */
   readonly refusal?: string;
   /** The URI or DNS name in the client's certificate, if the proxy requests one. */
@@ -25,7 +25,7 @@ export interface EndedTls {
  *
  * @returns `undefined` if the chain does not terminate TLS
  */
-export function endedTls({ transportSocket }: FilterChain, { tls }: Question): EndedTls | undefined {
+export function terminatedTls({ transportSocket }: FilterChain, { tls }: Question): TerminatedTls | undefined {
   if (transportSocket === undefined) return undefined;
   if (tls === undefined) return { refusal: 'the filter chain expects TLS' };
   const context =

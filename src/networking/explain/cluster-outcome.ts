@@ -37,11 +37,13 @@ export function clusterOutcome({ name, cluster, assignment }: Target, carried: C
 
 export function combinedOutcome(targets: readonly Target[], carried: CarriedProtocol): RequestOutcome {
   const sum = targets.reduce((total, { weight }) => total + weight, 0);
-  return divided(targets.map((target) => ({ share: target.weight / sum, outcome: clusterOutcome(target, carried) })));
+  return dividedOutcome(
+    targets.map((target) => ({ share: target.weight / sum, outcome: clusterOutcome(target, carried) })),
+  );
 }
 
 /** Merges equal outcomes. If only one remains, it is returned as such. */
-export function divided(shares: readonly OutcomeShare[]): RequestOutcome {
+export function dividedOutcome(shares: readonly OutcomeShare[]): RequestOutcome {
   const merged = new Map<string, OutcomeShare>();
   for (const { share, outcome } of shares.filter((one) => one.share > 0).flatMap(flat)) {
     const key = JSON.stringify(outcome);

@@ -7,7 +7,7 @@ import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import type { Filter, FilterChain } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { HttpConnectionManagerSchema } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import { type TcpProxy, TcpProxySchema } from '../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.ts';
-import { type EndedTls, endedTls } from './client-tls.ts';
+import { type TerminatedTls, terminatedTls } from './client-tls.ts';
 import { combinedOutcome } from './cluster-outcome.ts';
 import type { Explanation } from './explanation.ts';
 import { filterChainOf } from './filter-chain-match.ts';
@@ -15,7 +15,7 @@ import { UndecidedError } from './filters/filter-result.ts';
 import { throughNetworkFilters } from './filters/network-filters.ts';
 import type { Subject } from './filters/subject.ts';
 import { throughHttp, withClient } from './http-request.ts';
-import { endedByHttpInspector, type Inspected, inspect } from './inspected.ts';
+import { httpInspectorOutcome, type Inspected, inspect } from './inspected.ts';
 import { type FoundListener, listenerOf } from './listener-match.ts';
 import { targetOf } from './outcome.ts';
 import type { ProxyConfiguration } from './proxy-configuration.ts';
@@ -26,7 +26,7 @@ export function explain(configuration: ProxyConfiguration, question: Question): 
   const listener = listenerOf(configuration.listeners, question);
   if (listener === undefined)
     return { ...nothing, outcome: { kind: 'closed', why: 'no listener accepts the connection' } };
-  const tooLong = endedByHttpInspector(listener.listener, question);
+  const tooLong = httpInspectorOutcome(listener.listener, question);
   if (tooLong !== undefined) return { ...nothing, listener, outcome: tooLong };
   const inspected = inspect(listener.listener, question);
   const chain = filterChainOf(listener.listener, question, inspected);
@@ -50,9 +50,9 @@ interface Accepted {
 
 function throughChain(accepted: Accepted, configuration: ProxyConfiguration, question: Question): Rest {
   const { chain, inspected } = accepted;
-  let tls: EndedTls | undefined;
+  let tls: TerminatedTls | undefined;
   try {
-    tls = endedTls(chain, question);
+    tls = terminatedTls(chain, question);
   } catch (error) {
     if (!(error instanceof UndecidedError)) throw error;
     return { targets: [], outcome: { kind: 'not decided', filter: 'TLS', why: error.message } };

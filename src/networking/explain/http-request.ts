@@ -7,7 +7,7 @@ import {
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import type { HttpConnectionManager } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
-import { combinedOutcome, divided, isDynamicForwardProxy } from './cluster-outcome.ts';
+import { combinedOutcome, dividedOutcome, isDynamicForwardProxy } from './cluster-outcome.ts';
 import type { Explanation } from './explanation.ts';
 import { throughHttpFilters } from './filters/http-filters.ts';
 import type { Subject } from './filters/subject.ts';
@@ -75,7 +75,7 @@ function throughRoutes(
   });
   const ended = shares.reduce((sum, { share }) => sum + share, 0);
   const { virtualHost, route, targets } = chosen;
-  const outcome = divided([...shares, { share: Math.max(0, 1 - ended), outcome: chosen.outcome }]);
+  const outcome = dividedOutcome([...shares, { share: Math.max(0, 1 - ended), outcome: chosen.outcome }]);
   return {
     ...(virtualHost && { virtualHost }),
     ...(route && { route }),

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import { HttpInspectorSchema } from '../../gen/envoy/extensions/filters/listener/http_inspector/v3/http_inspector_pb.ts';
 import { TlsInspectorSchema } from '../../gen/envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector_pb.ts';
-import { endedByHttpInspector } from './inspected.ts';
+import { httpInspectorOutcome } from './inspected.ts';
 import type { Question } from './question.ts';
 
 const tls = anyPack(TlsInspectorSchema, create(TlsInspectorSchema));
@@ -31,12 +31,12 @@ test.each([
   ['TLS inspector and the HTTP inspector', [tls, http], 65_537, 'closed'],
   ['TLS inspector', [tls], 65_537, undefined],
 ] as const)('the outcome behind the %s of a request line of %i bytes is %s', (_, inspectors, bytes, kind) => {
-  expect(endedByHttpInspector(listenerWith(...inspectors), requestOf(bytes))?.kind).toBe(kind);
+  expect(httpInspectorOutcome(listenerWith(...inspectors), requestOf(bytes))?.kind).toBe(kind);
 });
 
 test('no HTTP inspector reads the request line of a TLS connection or of HTTP/2', () => {
   const listener = listenerWith(tls, http);
   const long = requestOf(70_000);
-  expect(endedByHttpInspector(listener, { ...long, tls: { alpn: [] } })).toBeUndefined();
-  expect(endedByHttpInspector(listener, { ...long, http: { ...long.http!, version: 'HTTP/2' } })).toBeUndefined();
+  expect(httpInspectorOutcome(listener, { ...long, tls: { alpn: [] } })).toBeUndefined();
+  expect(httpInspectorOutcome(listener, { ...long, http: { ...long.http!, version: 'HTTP/2' } })).toBeUndefined();
 });

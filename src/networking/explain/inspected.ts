@@ -40,7 +40,7 @@ const maxClientHelloBytes = 16 * 1_024;
 /**
  * The outcome of a request whose first line is too long for the HTTP inspector, `undefined` if the inspector continues.
  */
-export function endedByHttpInspector(
+export function httpInspectorOutcome(
   listener: Listener,
   { tls, http, destination }: Question,
 ): RequestOutcome | undefined {

@@ -22,7 +22,7 @@ import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { withOrigins } from '../inputs/message-origin.ts';
 import { pack } from '../messages/any.ts';
 import type { Init } from '../messages/init.ts';
-import { namedResource, type Resource } from '../messages/resource.ts';
+import { type EnvoyResource, namedResource } from '../messages/resource.ts';
 import { extensionName, levelOf } from './wasm-plugins.ts';
 import { type PullVariables, pullOf } from './wasm-pull.ts';
 import { type WasmSource, wasmSource } from './wasm-source.ts';
@@ -34,7 +34,7 @@ export function buildWasmPlugins(
   push: PushContext,
   names: readonly string[],
   memory: Memory = noMemory,
-): Resource[] {
+): EnvoyResource[] {
   const { wasmPlugins } = push.policiesFor(shape);
   if (wasmPlugins.length === 0) return [];
   const byName = new Map(wasmPlugins.map((plugin) => [extensionName(plugin), plugin]));

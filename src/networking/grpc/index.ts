@@ -11,7 +11,7 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { buildEndpoints } from '../endpoints/build.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
-import { Resource } from '../messages/resource.ts';
+import { EnvoyResource } from '../messages/resource.ts';
 import { reachOf } from '../traffic/reach.ts';
 import { clientListener } from './client-listener.ts';
 import { grpcCluster } from './cluster.ts';
@@ -24,7 +24,7 @@ import { clientTarget, serverAddressIn } from './target-name.ts';
 /** As a generator of resources requested by name (`networking/index.ts`). */
 export interface GrpcGenerator {
   readonly scope: 'named';
-  readonly build: (shape: ProxyShape, push: PushContext, names: readonly string[], memory?: Memory) => Resource[];
+  readonly build: (shape: ProxyShape, push: PushContext, names: readonly string[], memory?: Memory) => EnvoyResource[];
 }
 
 function listener(name: string, shape: ProxyShape, push: PushContext): Limited<Listener | undefined> {
@@ -54,9 +54,14 @@ function endpoints(
   push: PushContext,
   names: readonly string[],
   memory: Memory = noMemory,
-): Resource[] {
+): EnvoyResource[] {
   return buildEndpoints(shape, push, names, memory).map(({ name, message, dependsOn }) => {
-    return new Resource(name, ClusterLoadAssignmentSchema, grpcAssignment(message as ClusterLoadAssignment), dependsOn);
+    return new EnvoyResource(
+      name,
+      ClusterLoadAssignmentSchema,
+      grpcAssignment(message as ClusterLoadAssignment),
+      dependsOn,
+    );
   });
 }
 
@@ -79,7 +84,7 @@ export const grpcGenerators: ReadonlyMap<string, GrpcGenerator> = new Map<string
         names.flatMap((name) => {
           const { message, limitations } = build(name, shape, push);
           remember(push, shape, typeUrl, name, limitations);
-          return message === undefined ? [] : [new Resource(name, schema, message)];
+          return message === undefined ? [] : [new EnvoyResource(name, schema, message)];
         }),
     },
   ]),

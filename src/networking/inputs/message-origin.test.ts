@@ -3,7 +3,7 @@ import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import type { Cluster } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
-import { buildClusters, buildListeners, buildRoutes, type Resource } from '../index.ts';
+import { buildClusters, buildListeners, buildRoutes, type EnvoyResource } from '../index.ts';
 import { originsOf } from './message-origin.ts';
 
 const { context } = givenMesh(`
@@ -104,7 +104,7 @@ function text(message: Parameters<typeof originsOf>[0]): string[] {
   return originsOf(message).map(({ key, path = [] }) => [`${key.kind}/${key.name}`, ...path].join(' '));
 }
 
-function named<T>(resources: readonly Resource[], name: string): T {
+function named<T>(resources: readonly EnvoyResource[], name: string): T {
   return resources.find((resource) => resource.name === name)!.message as T;
 }
 

@@ -7,7 +7,7 @@ import { atOnce } from '../../runtime/turns.ts';
 import { type ProxyContext, proxyContext } from '../inputs/connection-context.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { policyKeys } from '../inputs/policies.ts';
-import { namedResource, type Resource } from '../messages/resource.ts';
+import { type EnvoyResource, namedResource } from '../messages/resource.ts';
 import { virtualInboundListener } from '../traffic/resource-names.ts';
 import { gatewayListeners } from './gateway/gateway.ts';
 import { inboundListeners } from './inbound/inbound.ts';
@@ -15,7 +15,7 @@ import { buildingOutboundListeners } from './outbound/outbound.ts';
 import { virtualOutbound } from './virtual.ts';
 
 /** Names are unique: the first listener of an address and port is kept. */
-export function buildListeners(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {
+export function buildListeners(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): EnvoyResource[] {
   return atOnce(buildingListeners(shape, push, memory));
 }
 
@@ -24,15 +24,15 @@ export function* buildingListeners(
   shape: ProxyShape,
   push: PushContext,
   memory: Memory,
-): Generator<undefined, Resource[]> {
+): Generator<undefined, EnvoyResource[]> {
   const proxy = proxyContext(shape, push);
   const all = yield* shape.type === 'router' ? gatewayListeners(proxy) : sidecarListeners(proxy, memory);
-  const byName = new Map<string, Resource>();
+  const byName = new Map<string, EnvoyResource>();
   for (const resource of all) if (!byName.has(resource.name)) byName.set(resource.name, resource);
   return [...byName.values()];
 }
 
-function* sidecarListeners(proxy: ProxyContext, memory: Memory): Generator<undefined, Resource[]> {
+function* sidecarListeners(proxy: ProxyContext, memory: Memory): Generator<undefined, EnvoyResource[]> {
   const redirected = proxy.shape.interceptionMode !== 'NONE';
   const inbound = inboundListeners(proxy);
   yield undefined;
@@ -49,7 +49,10 @@ function* sidecarListeners(proxy: ProxyContext, memory: Memory): Generator<undef
  * namespace could remove such a listener, and its checks of clients, by exporting a service of the same port, or with
  * the workload's address as virtual address.
  */
-function withoutPlacesOf(inbound: readonly Resource[], outbound: readonly Resource[]): readonly Resource[] {
+function withoutPlacesOf(
+  inbound: readonly EnvoyResource[],
+  outbound: readonly EnvoyResource[],
+): readonly EnvoyResource[] {
   const dedicated = new Set(
     inbound.filter(({ name }) => name !== virtualInboundListener).map(({ name }) => placeOf(name)),
   );

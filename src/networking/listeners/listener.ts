@@ -29,7 +29,10 @@ export interface ListenerParts {
 }
 
 /** A listener on the IPv4 wildcard receives no IPv6 connections, so a dual-stack proxy also binds the IPv6 wildcard. */
-export function atBothFamilies({ ipFamily }: Pick<ProxyShape, 'ipFamily'>, port: number): Init<typeof ListenerSchema> {
+export function dualStackAddresses(
+  { ipFamily }: Pick<ProxyShape, 'ipFamily'>,
+  port: number,
+): Init<typeof ListenerSchema> {
   return ipFamily === 'dual' ? { additionalAddresses: [{ address: socketAddress('::', port) }] } : {};
 }
 

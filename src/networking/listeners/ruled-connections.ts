@@ -17,32 +17,32 @@ import { servicesWithin } from '../../model/services/services-within.ts';
 import { carriesEndpoints } from '../traffic/shape-keys.ts';
 
 /** `true` if it may. */
-export function mayRuleConnections(key: ConfigKey, shape: ProxyShape, push: PushContext): boolean {
+export function mayAffectConnections(key: ConfigKey, shape: ProxyShape, push: PushContext): boolean {
   const host = push.hostOfRule(key);
   if (host === undefined) return false;
   const scope = push.sidecarScopeFor(shape);
   // Routes of connections name the destination whose rule applies.
   const routesConnections = scope.egressListeners.some(({ port, virtualServices }) => {
-    return (port !== undefined && !isHttp(port.protocol)) || connectionServices(virtualServices).length > 0;
+    return (port !== undefined && !isHttp(port.protocol)) || virtualServicesOfConnections(virtualServices).length > 0;
   });
   if (routesConnections || scope.outboundTrafficPolicy.egressProxy) return true;
   // A workload's own services may be outside its sidecar's scope.
   if (shape.serviceTargets.some(({ service }) => isHostWithin(service.hostname, host))) return true;
   if (!isWildcard(host) && scope.serviceByHostname(host) === undefined) return false;
-  const ruled = [...servicesWithin(scope.services, host), ...namedBeside(host, scope)];
+  const ruled = [...servicesWithin(scope.services, host), ...aliasesAndTargetsOf(host, scope)];
   // A logging or tracing provider is omitted if its cluster contains no endpoint.
   const providers = push.mesh.extensionProviders.length > 0;
   return ruled.some((one) => takesConnections(one) || (providers && carriesEndpoints(one)));
 }
 
 /** Virtual services with `tls` or `tcp` routes. Cached, because many scopes share a list. */
-export const connectionServices = onceFor(
+export const virtualServicesOfConnections = onceFor(
   (services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] =>
     services.filter(({ config }) => config.spec.tls?.length || config.spec.tcp?.length),
 );
 
 /** Services that have the name among their hosts, in order. */
-export function servicesOver(
+export function virtualServicesOfHost(
   services: readonly ResolvedVirtualService[],
   name: string,
 ): readonly ResolvedVirtualService[] {
@@ -52,11 +52,11 @@ export function servicesOver(
 }
 
 /** Services that share a name with the host, in order. For a wildcard, also those with names within it. */
-export function servicesWithNamesOf(
+export function virtualServicesSharingNames(
   services: readonly ResolvedVirtualService[],
   host: string,
 ): readonly ResolvedVirtualService[] {
-  if (!isWildcard(host)) return servicesOver(services, host);
+  if (!isWildcard(host)) return virtualServicesOfHost(services, host);
   return [
     ...new Set(
       byName(services)
@@ -86,7 +86,7 @@ const placesByHost = onceFor((services: readonly ResolvedVirtualService[]): Read
 const aliasesIn = onceFor((services: readonly Service[]) => services.filter(isAlias));
 
 /** A rule for a service also applies to its aliases and to the targets of an alias. */
-function namedBeside(host: string, scope: SidecarScope): readonly Service[] {
+function aliasesAndTargetsOf(host: string, scope: SidecarScope): readonly Service[] {
   return aliasesIn(scope.services).flatMap((alias) => {
     const chain = aliasChain(alias, (name) => scope.serviceByHostname(name));
     return chain.some(({ hostname }) => isHostWithin(hostname, host)) ? chain : [];

@@ -30,7 +30,7 @@ import {
   rawBuffer,
   tlsInspector,
 } from './inspection.ts';
-import { atBothFamilies, buildListener } from './listener.ts';
+import { buildListener, dualStackAddresses } from './listener.ts';
 import { requestFilters, tcpFilters } from './network-filters/index.ts';
 import { listenerAccessLogs } from './observability/access-log.ts';
 import { planOutbound } from './outbound/outbound-services.ts';
@@ -81,7 +81,7 @@ export function virtualOutbound(proxy: ProxyContext): Listener {
     more: {
       useOriginalDst: true,
       ...transparency(shape),
-      ...atBothFamilies(shape, mesh.proxyListenPort),
+      ...dualStackAddresses(shape, mesh.proxyListenPort),
       // The protocol of these ports is unknown. If the client sends nothing in this time, the connection is handled as
       // TCP.
       ...(resolvesHosts && { listenerFiltersTimeout: duration(mesh.protocolDetectionTimeoutMs || silenceMs) }),
@@ -146,7 +146,7 @@ export function virtualInbound(proxy: ProxyContext, described: readonly InboundP
     ],
     mesh,
     accessLog: listenerAccessLogs({ ...proxy, direction: 'inbound', listener: virtualInboundListener, port }),
-    more: { ...transparency(shape), ...atBothFamilies(shape, port) },
+    more: { ...transparency(shape), ...dualStackAddresses(shape, port) },
   });
 }
 

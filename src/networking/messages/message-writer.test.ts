@@ -9,7 +9,7 @@ import { file_envoy_config_listener_v3_listener } from '../../gen/envoy/config/l
 import { file_envoy_config_route_v3_route } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import { file_envoy_extensions_filters_network_http_connection_manager_v3_http_connection_manager } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import { file_envoy_extensions_transport_sockets_tls_v3_tls } from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
-import { writtenBackwards } from './message-writer.ts';
+import { encodeBackwards } from './message-writer.ts';
 import { orderedBinary, wireForm } from './wire-form.ts';
 
 type Values = Record<string, unknown>;
@@ -123,7 +123,7 @@ test('usual messages are not left to protobuf-es', () => {
     fc.property(
       someType.chain((schema) => fc.record({ schema: fc.constant(schema), message: messageOf(schema, 3, true) })),
       ({ schema, message }) => {
-        expect(writtenBackwards(schema, message)).toEqual(orderedBinary(schema, message));
+        expect(encodeBackwards(schema, message)).toEqual(orderedBinary(schema, message));
       },
     ),
     { numRuns: 1_000 },

@@ -63,15 +63,15 @@ interface Table {
 type Values = Record<string, unknown>;
 
 /** Thrown for values that are left to protobuf-es. */
-const unusual = new Error('a message is not written in the usual way');
+const leftToProtobufEs = new Error('a message is not written in the usual way');
 
 /** `undefined` if protobuf-es must encode the message. */
-export function writtenBackwards(schema: DescMessage, source: Message): Uint8Array | undefined {
+export function encodeBackwards(schema: DescMessage, source: Message): Uint8Array | undefined {
   writer.begin();
   try {
     writer.message(tableOf(schema), source);
   } catch (error) {
-    if (error === unusual) return undefined;
+    if (error === leftToProtobufEs) return undefined;
     throw error;
   }
   return writer.copy();
@@ -152,9 +152,9 @@ class BackwardWriter {
   }
 
   message({ typeName, fields }: Table, source: Message): void {
-    if (source.$typeName !== typeName) throw unusual;
+    if (source.$typeName !== typeName) throw leftToProtobufEs;
     // Only protobuf-es can encode unknown fields.
-    if (source.$unknown !== undefined) throw unusual;
+    if (source.$unknown !== undefined) throw leftToProtobufEs;
     const values = source as unknown as Values;
     for (let i = 0; i < fields.length; i++) {
       const field = fields[i]!;
@@ -210,7 +210,7 @@ class BackwardWriter {
         this.#text(value);
         break;
       case bool:
-        if (typeof value !== 'boolean') throw unusual;
+        if (typeof value !== 'boolean') throw leftToProtobufEs;
         this.#varint(value ? 1 : 0);
         break;
       case uint32:
@@ -220,19 +220,19 @@ class BackwardWriter {
         this.#integer(value, 0x7fff_ffff);
         break;
       case int64:
-        if (typeof value !== 'bigint' || value < 0n || value > Number.MAX_SAFE_INTEGER) throw unusual;
+        if (typeof value !== 'bigint' || value < 0n || value > Number.MAX_SAFE_INTEGER) throw leftToProtobufEs;
         this.#varint(Number(value));
         break;
       case double:
         this.#double(value);
         break;
       case bytes:
-        if (!(value instanceof Uint8Array)) throw unusual;
+        if (!(value instanceof Uint8Array)) throw leftToProtobufEs;
         this.#raw(value);
         this.#varint(value.length);
         break;
       case message: {
-        if (value === undefined) throw unusual;
+        if (value === undefined) throw leftToProtobufEs;
         const end = this.#written;
         this.message(tableOf(field.schema!), value as Message);
         this.#varint(this.#written - end);
@@ -249,14 +249,14 @@ class BackwardWriter {
         this.#struct(value);
         break;
       default:
-        throw unusual;
+        throw leftToProtobufEs;
     }
   }
 
   /** protobuf-es represents a Struct field as plain JSON. */
   #struct(value: unknown): void {
     if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Uint8Array)
-      throw unusual;
+      throw leftToProtobufEs;
     const end = this.#written;
     const keys = orderedKeys(value as Values);
     for (let i = keys.length - 1; i >= 0; i--) {
@@ -307,19 +307,19 @@ class BackwardWriter {
   }
 
   #integer(value: unknown, max: number): void {
-    if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > max) throw unusual;
+    if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > max) throw leftToProtobufEs;
     this.#varint(value as number);
   }
 
   #double(value: unknown): void {
-    if (typeof value !== 'number') throw unusual;
+    if (typeof value !== 'number') throw leftToProtobufEs;
     this.#reserve(8);
     this.#at -= 8;
     this.#bytes.writeDoubleLE(value, this.#at);
   }
 
   #text(value: unknown): void {
-    if (typeof value !== 'string') throw unusual;
+    if (typeof value !== 'string') throw leftToProtobufEs;
     const { length } = value;
     if (length <= maxCharacterwiseLength && this.#plain(value)) this.#varint(length);
     else {

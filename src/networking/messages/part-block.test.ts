@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { VirtualHostSchema } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
-import { inBlocks, type NamedPart, type PartBlock, sharedList } from './part-block.ts';
+import { type NamedPart, type PartBlock, sharedList, splitIntoBlocks } from './part-block.ts';
 import { Encodable, ResourceOfParts } from './resource.ts';
 
 const field = 2;
@@ -21,7 +21,7 @@ const notIn = (blocks: readonly PartBlock[], otherParts: readonly PartBlock[]) =
 
 describe('blocks of parts', () => {
   it('blocks have a size that is worth a separate write and worth sharing', () => {
-    const sizes = inBlocks(field, parts).map((block) => block.parts.length);
+    const sizes = splitIntoBlocks(field, parts).map((block) => block.parts.length);
     expect(sizes.reduce((a, b) => a + b)).toBe(parts.length);
     expect(Math.max(...sizes)).toBeLessThanOrEqual(64);
     expect(sizes.length).toBeGreaterThan(10);
@@ -30,18 +30,18 @@ describe('blocks of parts', () => {
 
   it('blocks have a maximum size even if no name ends one', () => {
     const same = Array.from({ length: 1_000 }, () => parts[0]!);
-    expect(inBlocks(field, same).every((block) => block.parts.length <= 64)).toBe(true);
+    expect(splitIntoBlocks(field, same).every((block) => block.parts.length <= 64)).toBe(true);
   });
 
   it('two lists that differ in one part share all blocks except for a few around the difference', () => {
-    const beforeEncoding = inBlocks(field, parts);
+    const beforeEncoding = splitIntoBlocks(field, parts);
     fc.assert(
       fc.property(fc.nat({ max: parts.length - 1 }), fc.constantFrom('other', 'gone', 'new'), (place, change) => {
         const changed = [...parts];
         if (change === 'other') changed[place] = Object.assign(part(place), { name: parts[place]!.name });
         else if (change === 'gone') changed.splice(place, 1);
         else changed.splice(place, 0, part(1_000));
-        const after = inBlocks(field, changed);
+        const after = splitIntoBlocks(field, changed);
         expect(after.flatMap((block) => block.parts)).toEqual(changed);
         expect(notIn(after, beforeEncoding).length).toBeLessThanOrEqual(4);
       }),
@@ -49,7 +49,7 @@ describe('blocks of parts', () => {
   });
 
   it('equal blocks are one object, and so are equal lists of blocks', () => {
-    const [one, other] = [inBlocks(field, parts), inBlocks(field, [...parts])];
+    const [one, other] = [splitIntoBlocks(field, parts), splitIntoBlocks(field, [...parts])];
     expect(notIn(one, other)).toEqual([]);
     expect(sharedList([...other])).toBe(sharedList(one));
     expect(sharedList(other.slice(1))).not.toBe(sharedList(one));
@@ -58,7 +58,7 @@ describe('blocks of parts', () => {
   it('a message of blocks has the same bytes and content before and after the blocks are encoded', () => {
     const message = create(RouteConfigurationSchema, { name: '80' });
     const whole = { name: '80', schema: RouteConfigurationSchema, message, dependsOn: [] };
-    const resource = new ResourceOfParts(whole, inBlocks(field, parts));
+    const resource = new ResourceOfParts(whole, splitIntoBlocks(field, parts));
     const names = parts.map(({ name }) => name);
     const namesIn = ({ virtualHosts }: { virtualHosts: readonly { readonly name: string }[] }) =>
       virtualHosts.map(({ name }) => name);

@@ -46,7 +46,10 @@ const partsToEnd = 16;
  * The name of a part determines whether it ends a block, so lists that differ in one part differ only in the blocks
  * around it.
  */
-export function inBlocks<P extends NamedPart>(fieldNumber: number, parts: readonly P[]): readonly PartBlock<P>[] {
+export function splitIntoBlocks<P extends NamedPart>(
+  fieldNumber: number,
+  parts: readonly P[],
+): readonly PartBlock<P>[] {
   const blocks: PartBlock<P>[] = [];
   let start = 0;
   parts.forEach(({ name }, index) => {

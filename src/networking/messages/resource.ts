@@ -57,7 +57,7 @@ export type AheadPart = Pick<Encodable, 'bytes'>;
 /** Keys of the objects that a value depends on. A function if computing them is slow and rarely needed. */
 export type DependsOn = readonly ConfigKey[] | (() => readonly ConfigKey[]);
 
-export class Resource extends Encodable {
+export class EnvoyResource extends Encodable {
   readonly name: string;
   #dependsOn: DependsOn;
 
@@ -78,15 +78,15 @@ export function namedResource(
   schema: DescMessage,
   message: Message & { readonly name: string },
   dependsOn: readonly ConfigKey[] = [],
-): Resource {
-  return new Resource(message.name, schema, message, dependsOn);
+): EnvoyResource {
+  return new EnvoyResource(message.name, schema, message, dependsOn);
 }
 
 /**
  * A resource that encodes the items of one repeated field in blocks. Blocks that other resources contain are encoded
  * and kept once.
  */
-export class ResourceOfParts extends Resource {
+export class ResourceOfParts extends EnvoyResource {
   readonly blocks: readonly PartBlock[];
 
   /** @param message all fields except the parts */

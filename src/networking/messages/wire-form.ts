@@ -1,9 +1,9 @@
 /** Deterministic encoding: equal messages have equal bytes, independent of the insertion order of their maps. */
 import { type DescField, type DescMessage, type Message, toBinary } from '@bufbuild/protobuf';
-import { writtenBackwards } from './message-writer.ts';
+import { encodeBackwards } from './message-writer.ts';
 
 export function wireForm(schema: DescMessage, message: Message): Uint8Array {
-  return writtenBackwards(schema, message) ?? orderedBinary(schema, message);
+  return encodeBackwards(schema, message) ?? orderedBinary(schema, message);
 }
 
 /**

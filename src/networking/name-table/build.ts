@@ -16,7 +16,7 @@ import { addressingKey, virtualAddresses } from '../../model/proxy/service-addre
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { type Endpoint, type Service, serviceKey } from '../../model/services/service.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
-import { Resource } from '../messages/resource.ts';
+import { EnvoyResource } from '../messages/resource.ts';
 
 /** The only resource of the type. The delta protocol requires a name. */
 const tableName = 'name-table';
@@ -24,7 +24,7 @@ const tableName = 'name-table';
 type Table = Map<string, NameTable_NameInfo>;
 
 /** Empty for a router, whose agent serves no DNS. */
-export function buildNameTable(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {
+export function buildNameTable(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): EnvoyResource[] {
   if (shape.type !== 'sidecar') return [];
   const services = servicesOf(shape, push);
   const pods = services.filter(isHeadless).map(({ hostname, namespace }) => push.endpointsOf(hostname, namespace));
@@ -38,7 +38,7 @@ function scopeText(shape: ProxyShape, push: PushContext): string {
   return `${shape.configNamespace}~${sidecar === undefined ? '' : `${sidecar.namespace}/${sidecar.name}`}`;
 }
 
-function tableOf(services: readonly Service[], shape: ProxyShape, push: PushContext): Resource {
+function tableOf(services: readonly Service[], shape: ProxyShape, push: PushContext): EnvoyResource {
   const table: Table = new Map();
   for (const service of services) {
     if (isHeadless(service)) addPods(table, service, shape, push);
@@ -49,7 +49,7 @@ function tableOf(services: readonly Service[], shape: ProxyShape, push: PushCont
   }
   const inOrder = [...table].sort(([a], [b]) => (a < b ? -1 : 1));
   const message = create(NameTableSchema, { table: Object.fromEntries(inOrder) });
-  return new Resource(tableName, NameTableSchema, message, services.map(serviceKey));
+  return new EnvoyResource(tableName, NameTableSchema, message, services.map(serviceKey));
 }
 
 /** Services of egress listeners. Services that only virtual services refer to have no names for the workload. */

@@ -2,7 +2,7 @@
 import type { DescMessage, Message, MessageShape } from '@bufbuild/protobuf';
 import { configKeyOf } from '../../model/config/config.ts';
 import { withOrigins } from '../inputs/message-origin.ts';
-import { namedResource, type Resource } from '../messages/resource.ts';
+import { type EnvoyResource, namedResource } from '../messages/resource.ts';
 import type { ActivePatch } from './active-patch.ts';
 import { PatchFailure } from './merge-messages.ts';
 import { valueAs } from './patch-set.ts';
@@ -19,18 +19,18 @@ export interface AddedKind<Desc extends DescMessage> {
 }
 
 /** The added resource of each patch, shared by all proxies that have the patch. */
-const added = new WeakMap<ActivePatch['patch'], Resource>();
+const added = new WeakMap<ActivePatch['patch'], EnvoyResource>();
 
 /** Envoy rejects two resources of one name, so the first is kept. */
 export function withAdded<Desc extends DescMessage>(
-  resources: Resource[],
+  resources: EnvoyResource[],
   additions: readonly ActivePatch[],
   { schema, description, isRequested = () => true, completed = (message) => message }: AddedKind<Desc>,
-): Resource[] {
+): EnvoyResource[] {
   if (additions.length === 0) return resources;
   const taken = new Set(resources.map(({ name }) => name));
   const more = additions.flatMap((active) =>
-    attempt<readonly Resource[]>(active, [], () => {
+    attempt<readonly EnvoyResource[]>(active, [], () => {
       const resource = addedBy(active, schema, completed);
       if (!isRequested(resource.name)) return [];
       if (taken.has(resource.name)) throw new PatchFailure(`there is already ${description} ${resource.name}`);
@@ -45,7 +45,7 @@ function addedBy<Desc extends DescMessage>(
   active: ActivePatch,
   schema: Desc,
   completed: NonNullable<AddedKind<Desc>['completed']>,
-): Resource {
+): EnvoyResource {
   let resource = added.get(active.patch);
   if (resource === undefined) {
     const value = completed(valueAs(schema, active)) as Message as Message & { readonly name: string };

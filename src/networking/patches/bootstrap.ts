@@ -9,7 +9,7 @@ import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
 import { patchValue } from '../../model/kinds/envoy-filter/envoy-filter.value.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { Resource } from '../messages/resource.ts';
+import { EnvoyResource } from '../messages/resource.ts';
 import type { ActivePatch } from './active-patch.ts';
 import { merged, PatchFailure } from './merge-messages.ts';
 import { type PatchSet, patchSetOf } from './patch-set.ts';
@@ -19,22 +19,22 @@ import { attempt } from './status.ts';
  * Returns one resource even without patches, because the agent waits for the response. Returns none to a client that
  * does not request it by name: Istio's agents do this, and would start Envoy with only this message.
  */
-export function buildBootstrapPatches(shape: ProxyShape, push: PushContext, names: readonly string[]): Resource[] {
+export function buildBootstrapPatches(shape: ProxyShape, push: PushContext, names: readonly string[]): EnvoyResource[] {
   if (!names.includes(bootstrapPatchesName)) return [];
   const patches = patchSetOf(shape, push);
   return [patches === undefined ? withoutPatches() : resourceOf(patches)];
 }
 
-const resources = new WeakMap<PatchSet, Resource>();
-let unpatched: Resource | undefined;
+const resources = new WeakMap<PatchSet, EnvoyResource>();
+let unpatched: EnvoyResource | undefined;
 
-function withoutPatches(): Resource {
+function withoutPatches(): EnvoyResource {
   const schema = bootstrapSchema();
-  unpatched ??= new Resource(bootstrapPatchesName, schema, create(schema));
+  unpatched ??= new EnvoyResource(bootstrapPatchesName, schema, create(schema));
   return unpatched;
 }
 
-function resourceOf(patches: PatchSet): Resource {
+function resourceOf(patches: PatchSet): EnvoyResource {
   let resource = resources.get(patches);
   if (resource === undefined) {
     const schema = bootstrapSchema();
@@ -43,7 +43,7 @@ function resourceOf(patches: PatchSet): Resource {
       (current, patch) => attempt(patch, current, () => merged(schema, current, valueOf(patch), 'append')),
       create(schema),
     );
-    resource = new Resource(
+    resource = new EnvoyResource(
       bootstrapPatchesName,
       schema,
       all,

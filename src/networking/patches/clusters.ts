@@ -6,23 +6,23 @@ import type { ClusterMatch } from '../../model/kinds/envoy-filter/envoy-filter.t
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
-import { Resource } from '../messages/resource.ts';
+import { EnvoyResource } from '../messages/resource.ts';
 import { inboundTargets } from '../traffic/inbound-target.ts';
 import { inboundPassthroughCluster, parseOutboundClusterName } from '../traffic/resource-names.ts';
 import type { ActivePatch } from './active-patch.ts';
 import { withAdded } from './additions.ts';
-import { inTurn, listsOf, mergedWith } from './in-turn.ts';
+import { applyPatches, listMergeOf, mergedWith } from './apply-patches.ts';
 import { firstConditionKey, KeyedPatches } from './keyed-patches.ts';
 import { merged, PatchFailure, shallowCopy } from './merge-messages.ts';
 import { oncePerPatchSet } from './once-per-patch-set.ts';
 import { isForPlace, isMerge, type PatchSet, type PlaceContext, valueAs } from './patch-set.ts';
 
 export function patchedClusters(
-  clusters: Resource[],
+  clusters: EnvoyResource[],
   patches: PatchSet,
   shape: ProxyShape,
   push: PushContext,
-): Resource[] {
+): EnvoyResource[] {
   return withAdded(changedClusters(clusters, patches, shape, push), additions(patches), {
     schema: ClusterSchema,
     description: 'a cluster',
@@ -31,11 +31,11 @@ export function patchedClusters(
 
 /** The clusters after patches, without added ones. */
 export function changedClusters(
-  clusters: Resource[],
+  clusters: EnvoyResource[],
   patches: PatchSet | undefined,
   shape: ProxyShape,
   push: PushContext,
-): Resource[] {
+): EnvoyResource[] {
   const changing = (patches?.of('CLUSTER') ?? []).filter(({ patch }) => patch.operation !== 'ADD');
   if (changing.length === 0) return clusters;
   const hostsOf = inboundHosts(shape, push);
@@ -59,13 +59,19 @@ export function addedClusterNames(patches: PatchSet | undefined): readonly strin
   });
 }
 
-function patchedCluster(cluster: Resource, met: readonly ActivePatch[], patches: PatchSet): readonly Resource[] {
+function patchedCluster(
+  cluster: EnvoyResource,
+  met: readonly ActivePatch[],
+  patches: PatchSet,
+): readonly EnvoyResource[] {
   return oncePerPatchSet(cluster, patches, met.map(({ index }) => index).join(), () => {
     const unpatched = cluster.message as Cluster;
-    const message = inTurn(unpatched, met, (one, active) => (isMerge(active) ? mergedCluster(one, active) : undefined));
+    const message = applyPatches(unpatched, met, (one, active) =>
+      isMerge(active) ? mergedCluster(one, active) : undefined,
+    );
     if (message === unpatched) return [cluster];
     const dependsOn = [...cluster.dependsOn, ...met.map(({ filter }) => configKeyOf(filter))];
-    return message === undefined ? [] : [new Resource(cluster.name, cluster.schema, message, dependsOn)];
+    return message === undefined ? [] : [new EnvoyResource(cluster.name, cluster.schema, message, dependsOn)];
   });
 }
 
@@ -96,7 +102,7 @@ function withSocketMerged(cluster: Cluster, socket: TransportSocket, active: Act
     throw new PatchFailure(`the cluster has no transport socket ${socket.name} for any of its endpoints`);
   }
   const changed = shallowCopy(match);
-  changed.transportSocket = merged(TransportSocketSchema, match.transportSocket!, socket, listsOf(active));
+  changed.transportSocket = merged(TransportSocketSchema, match.transportSocket!, socket, listMergeOf(active));
   const result = shallowCopy(cluster);
   result.transportSocketMatches = matches.with(place, changed);
   return withOrigins(result, originsOf(cluster));

@@ -3,12 +3,16 @@
  * ECDS).
  */
 import { TypedExtensionConfigSchema } from '../../gen/envoy/config/core/v3/extension_pb.ts';
-import type { Resource } from '../messages/resource.ts';
+import type { EnvoyResource } from '../messages/resource.ts';
 import { withAdded } from './additions.ts';
 import type { PatchSet } from './patch-set.ts';
 
 /** @param names requested names. An existing resource of a name is kept. */
-export function withExtensions(extensions: Resource[], names: readonly string[], patches: PatchSet): Resource[] {
+export function withExtensions(
+  extensions: EnvoyResource[],
+  names: readonly string[],
+  patches: PatchSet,
+): EnvoyResource[] {
   const requested = new Set(names);
   return withAdded(extensions, patches.of('EXTENSION_CONFIG'), {
     schema: TypedExtensionConfigSchema,

@@ -9,9 +9,9 @@ import {
 import { sameItems } from '../../model/collections/same-items.ts';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import type { ActivePatch } from './active-patch.ts';
-import { isCalled, isPacked, packedIn, patchedFilters } from './filters.ts';
+import { applyPatches, mergedWith } from './apply-patches.ts';
+import { hasFilterName, isPacked, packedSettingsOf, patchedFilters } from './filters.ts';
 import { httpConnectionManagerType, patchedManager } from './http-connection-manager.ts';
-import { inTurn, mergedWith } from './in-turn.ts';
 import { shallowCopy } from './merge-messages.ts';
 import { isMerge } from './patch-set.ts';
 import { patchedInlineRoutes } from './routes.ts';
@@ -34,12 +34,12 @@ export function patchedChain(chain: FilterChain, patches: ChainPatches): FilterC
     networkFilters: patches.networkFilters.filter(isMet),
     httpFilters: patches.httpFilters.filter(isMet),
   };
-  const changedChain = inTurn(chain, met.chains, changeChain);
+  const changedChain = applyPatches(chain, met.chains, changeChain);
   if (changedChain === undefined) return undefined;
   const filters = patchedFilters<Filter>(changedChain.filters, met.networkFilters, {
     schema: FilterSchema,
     filterName: ({ patch }) => patch.match.listener?.filterChain?.filter?.name || undefined,
-    isLast: (filter) => lastTypes.some((type) => isPacked(packedIn(filter), type)),
+    isLast: (filter) => lastTypes.some((type) => isPacked(packedSettingsOf(filter), type)),
   }).map((filter) => withinManager(filter, met.httpFilters, patches.routes));
   if (sameItems(filters, changedChain.filters)) return changedChain;
   const result: FilterChain = shallowCopy(changedChain);
@@ -60,7 +60,7 @@ function changeChain(chain: FilterChain, active: ActivePatch): FilterChain | und
 }
 
 function withinManager(filter: Filter, httpFilters: readonly ActivePatch[], routes: readonly ActivePatch[]): Filter {
-  const packed = packedIn(filter);
+  const packed = packedSettingsOf(filter);
   if (packed === undefined || (httpFilters.length === 0 && routes.length === 0)) return filter;
   const value = patchedManager(packed, httpFilters, (inline) => patchedInlineRoutes(inline, routes));
   if (value === packed) return filter;
@@ -84,7 +84,7 @@ export function isChainMet({ patch }: ActivePatch, chain: FilterChain, isVirtual
     if (!all.every((protocol) => match?.applicationProtocols.includes(protocol))) return false;
   }
   if (patch.applyTo === 'NETWORK_FILTER' || !isGiven(filter?.name)) return true;
-  return filters.some((one) => isCalled(one.name, filter.name!));
+  return filters.some((one) => hasFilterName(one.name, filter.name!));
 }
 
 function isGiven(text: string | undefined): text is string {

@@ -8,7 +8,7 @@ import type { Any } from '@bufbuild/protobuf/wkt';
 import { messageNameOf } from '../../model/envoy-api/message-name.ts';
 import { currentFilterName } from '../../model/kinds/envoy-filter/envoy-filter.rules.ts';
 import type { ActivePatch } from './active-patch.ts';
-import { listsOf } from './in-turn.ts';
+import { listMergeOf } from './apply-patches.ts';
 import { merged, PatchFailure, shallowCopy } from './merge-messages.ts';
 import { isMerge, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
@@ -72,7 +72,7 @@ function hasNothingToDo(
 ): boolean {
   if (operation === 'ADD' || operation === 'INSERT_FIRST') return false;
   if (filterName === undefined) return operation !== 'INSERT_BEFORE' && operation !== 'INSERT_AFTER';
-  return !filters.some(({ name }) => isCalled(name, filterName));
+  return !filters.some(({ name }) => hasFilterName(name, filterName));
 }
 
 function applied<F extends ListedFilter>(
@@ -81,7 +81,7 @@ function applied<F extends ListedFilter>(
   schema: DescMessage,
   filterName: string | undefined,
 ): readonly F[] {
-  const at = filterName === undefined ? -1 : filters.findIndex(({ name }) => isCalled(name, filterName));
+  const at = filterName === undefined ? -1 : filters.findIndex(({ name }) => hasFilterName(name, filterName));
   const value = (): F => valueAs(schema, active) as F;
   switch (active.patch.operation) {
     case 'ADD':
@@ -95,11 +95,11 @@ function applied<F extends ListedFilter>(
     case 'REPLACE':
       return filters.toSpliced(at, 1, value());
     case 'REMOVE':
-      return filters.filter(({ name }) => !isCalled(name, filterName!));
+      return filters.filter(({ name }) => !hasFilterName(name, filterName!));
     case 'MERGE':
     case 'MERGE_AND_REPLACE_LIST':
       return filters.map((filter) =>
-        isCalled(filter.name, filterName!) ? mergedFilter(filter, active, schema) : filter,
+        hasFilterName(filter.name, filterName!) ? mergedFilter(filter, active, schema) : filter,
       );
   }
 }
@@ -108,7 +108,7 @@ function applied<F extends ListedFilter>(
 function mergedFilter<F extends ListedFilter>(filter: F, active: ActivePatch, schema: DescMessage): F {
   const value = shallowCopy(valueAs(schema, active) as F);
   value.name = filter.name;
-  return merged(schema, filter, value, listsOf(active));
+  return merged(schema, filter, value, listMergeOf(active));
 }
 
 function withoutUnreachable<F extends ListedFilter>(
@@ -128,12 +128,12 @@ function withoutUnreachable<F extends ListedFilter>(
 }
 
 /** Deprecated filter names match current ones, in patches and in lists. */
-export function isCalled(name: string, filterName: string): boolean {
+export function hasFilterName(name: string, filterName: string): boolean {
   return currentFilterName(name) === currentFilterName(filterName);
 }
 
 /** The packed settings of a filter, `undefined` for another form of configuration. */
-export function packedIn({ configType }: ListedFilter): Any | undefined {
+export function packedSettingsOf({ configType }: ListedFilter): Any | undefined {
   return configType.case === 'typedConfig' ? (configType.value as Any) : undefined;
 }
 

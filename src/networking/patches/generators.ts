@@ -13,7 +13,7 @@ import {
   buildingListeners as buildingUnpatchedListeners,
   buildListeners as unpatchedListeners,
 } from '../listeners/build.ts';
-import type { AheadPart, Resource } from '../messages/resource.ts';
+import type { AheadPart, EnvoyResource } from '../messages/resource.ts';
 import { buildingRoutes as buildingUnpatchedRoutes, buildRoutes as unpatchedRoutes } from '../routes/build.ts';
 import { withAttemptCount } from '../routes/plan/attempt-count.ts';
 import { routesInPieces } from '../routes/plan/routes-in-pieces.ts';
@@ -23,12 +23,12 @@ import { haveSamePatches, patchSetOf } from './patch-set.ts';
 
 /** Clusters of a shape that differ from those of a common shape. */
 export interface DifferingClusters {
-  readonly resources: readonly Resource[];
+  readonly resources: readonly EnvoyResource[];
   /** Names of clusters that only the common shape has. */
   readonly removed: readonly string[];
 }
 
-export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {
+export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): EnvoyResource[] {
   return patched('CDS', unpatchedClusters(shape, push, memory), shape, push);
 }
 
@@ -37,12 +37,16 @@ export function* buildingClusters(
   shape: ProxyShape,
   push: PushContext,
   memory: Memory,
-): Generator<undefined, Resource[]> {
+): Generator<undefined, EnvoyResource[]> {
   return patched('CDS', yield* buildingUnpatchedClusters(shape, push, memory), shape, push);
 }
 
 /** Precomputes patched clusters, because patching thousands of clusters takes longer than building them. */
-export function* clustersAhead(shape: ProxyShape, push: PushContext, memory: Memory): Generator<Resource | undefined> {
+export function* clustersAhead(
+  shape: ProxyShape,
+  push: PushContext,
+  memory: Memory,
+): Generator<EnvoyResource | undefined> {
   const patches = patchSetOf(shape, push);
   for (const cluster of unpatchedClustersAhead(shape, push, memory)) {
     if (cluster === undefined) yield undefined;
@@ -76,7 +80,7 @@ export function differingClusters(
   return isTouched ? undefined : { resources: clusters, removed };
 }
 
-export function buildListeners(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {
+export function buildListeners(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): EnvoyResource[] {
   return patched('LDS', unpatchedListeners(shape, push, memory), shape, push);
 }
 
@@ -85,7 +89,7 @@ export function* buildingListeners(
   shape: ProxyShape,
   push: PushContext,
   memory: Memory,
-): Generator<undefined, Resource[]> {
+): Generator<undefined, EnvoyResource[]> {
   return patched('LDS', yield* buildingUnpatchedListeners(shape, push, memory), shape, push);
 }
 
@@ -94,7 +98,7 @@ export function buildRoutes(
   push: PushContext,
   names: readonly string[],
   memory: Memory = noMemory,
-): Resource[] {
+): EnvoyResource[] {
   return patched('RDS', withAttemptCount(unpatchedRoutes(shape, push, names, memory), shape, push), shape, push);
 }
 
@@ -104,12 +108,12 @@ export function* buildingRoutes(
   push: PushContext,
   names: readonly string[],
   memory: Memory,
-): Generator<AheadPart | undefined, Resource[]> {
+): Generator<AheadPart | undefined, EnvoyResource[]> {
   const unpatched = yield* buildingUnpatchedRoutes(shape, push, names, memory);
   const routes = patched('RDS', withAttemptCount(unpatched, shape, push), shape, push);
   if (shape.type === 'sidecar') return routes;
   yield undefined;
-  const inPieces: Resource[] = [];
+  const inPieces: EnvoyResource[] = [];
   for (const resource of routes) inPieces.push(yield* routesInPieces(resource));
   return inPieces;
 }
@@ -120,6 +124,6 @@ export function buildExtensions(
   push: PushContext,
   names: readonly string[],
   memory: Memory = noMemory,
-): Resource[] {
+): EnvoyResource[] {
   return patched('ECDS', buildWasmPlugins(shape, push, names, memory), shape, push, names);
 }

@@ -9,7 +9,7 @@ import {
   HttpFilterSchema,
 } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import type { ActivePatch } from './active-patch.ts';
-import { isPacked, packedIn, patchedFilters } from './filters.ts';
+import { isPacked, packedSettingsOf, patchedFilters } from './filters.ts';
 import { repacked, shallowCopy } from './merge-messages.ts';
 
 export const httpConnectionManagerType =
@@ -32,7 +32,7 @@ export function patchedManager(
   const httpFilters = patchedFilters<HttpFilter>(manager.httpFilters, filters, {
     schema: HttpFilterSchema,
     filterName: ({ patch }) => patch.match.listener?.filterChain?.filter?.subFilter?.name || undefined,
-    isLast: (filter) => isPacked(packedIn(filter), routerType),
+    isLast: (filter) => isPacked(packedSettingsOf(filter), routerType),
   });
   const { routeSpecifier } = manager;
   const routes = routeSpecifier.case === 'routeConfig' ? routeSpecifier.value : undefined;

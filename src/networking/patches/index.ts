@@ -4,7 +4,7 @@
  */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import type { Resource } from '../messages/resource.ts';
+import type { EnvoyResource } from '../messages/resource.ts';
 import { patchedClusters } from './clusters.ts';
 import { withExtensions } from './extensions.ts';
 import { patchedListeners } from './listeners.ts';
@@ -16,11 +16,11 @@ export type PatchedType = 'CDS' | 'LDS' | 'RDS' | 'ECDS';
 /** @param names requested names, for types with names */
 export function patched(
   type: PatchedType,
-  resources: Resource[],
+  resources: EnvoyResource[],
   shape: ProxyShape,
   push: PushContext,
   names: readonly string[] = [],
-): Resource[] {
+): EnvoyResource[] {
   const patches = patchSetOf(shape, push);
   if (patches === undefined) return resources;
   switch (type) {

@@ -10,20 +10,20 @@ import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v
 import { sameItems } from '../../model/collections/same-items.ts';
 import { configKeyOf } from '../../model/config/config.ts';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
-import { Resource } from '../messages/resource.ts';
+import { EnvoyResource } from '../messages/resource.ts';
 import { virtualInboundListener } from '../traffic/resource-names.ts';
 import type { ActivePatch } from './active-patch.ts';
 import { withAdded } from './additions.ts';
+import { applyPatches, mergedWith } from './apply-patches.ts';
 import { markBinding } from './binding.ts';
 import { type ChainPatches, isChainMet, patchedChain } from './filter-chains.ts';
 import { patchedFilters } from './filters.ts';
-import { inTurn, mergedWith } from './in-turn.ts';
 import { shallowCopy } from './merge-messages.ts';
 import { oncePerPatchSet } from './once-per-patch-set.ts';
 import { isForPlace, isMerge, type PatchSet, type PlaceContext, routePatches, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 
-export function patchedListeners(listeners: Resource[], patches: PatchSet): Resource[] {
+export function patchedListeners(listeners: EnvoyResource[], patches: PatchSet): EnvoyResource[] {
   const changing: readonly ActivePatch[] = [
     ...patches.of('LISTENER').filter(({ patch }) => patch.operation !== 'ADD'),
     ...patches.of('LISTENER_FILTER'),
@@ -42,7 +42,11 @@ export function patchedListeners(listeners: Resource[], patches: PatchSet): Reso
   );
 }
 
-function patchedListener(listener: Resource, changing: readonly ActivePatch[], patches: PatchSet): readonly Resource[] {
+function patchedListener(
+  listener: EnvoyResource,
+  changing: readonly ActivePatch[],
+  patches: PatchSet,
+): readonly EnvoyResource[] {
   const facts = factsOf(listener, patches);
   const met = changing.filter((active) => meets(active, facts));
   if (met.length === 0) return [listener];
@@ -52,7 +56,7 @@ function patchedListener(listener: Resource, changing: readonly ActivePatch[], p
     if (changed === message) return [listener];
     if (changed === undefined) return [];
     const dependsOn = [...listener.dependsOn, ...met.map(({ filter }) => configKeyOf(filter))];
-    return [new Resource(listener.name, listener.schema, markBinding(changed), dependsOn)];
+    return [new EnvoyResource(listener.name, listener.schema, markBinding(changed), dependsOn)];
   });
 }
 
@@ -61,7 +65,7 @@ function withPatches(listener: Listener, met: readonly ActivePatch[], facts: Lis
   const byTarget = Map.groupBy(met, ({ patch }) => patch.applyTo);
   const of = (target: ActivePatch['patch']['applyTo']): readonly ActivePatch[] => byTarget.get(target) ?? [];
   const isMet = (active: ActivePatch): boolean => hasChainFor(active, chainsOf(listener), facts);
-  const changedListener = inTurn(listener, of('LISTENER').filter(isMet), changeListener);
+  const changedListener = applyPatches(listener, of('LISTENER').filter(isMet), changeListener);
   if (changedListener === undefined) return undefined;
   const listenerFilters = patchedFilters<ListenerFilter>(
     changedListener.listenerFilters,
@@ -124,9 +128,9 @@ interface ListenerFacts {
   readonly isVirtualInbound: boolean;
 }
 
-const known = new WeakMap<Resource, ListenerFacts>();
+const known = new WeakMap<EnvoyResource, ListenerFacts>();
 
-function factsOf(resource: Resource, { nodeType }: PatchSet): ListenerFacts {
+function factsOf(resource: EnvoyResource, { nodeType }: PatchSet): ListenerFacts {
   let facts = known.get(resource);
   if (facts === undefined) {
     const { name, trafficDirection, address } = resource.message as Listener;

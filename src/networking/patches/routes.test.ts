@@ -8,7 +8,7 @@ import type { VirtualHost } from '../../gen/envoy/config/route/v3/route_componen
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import { buildRoutes } from '../index.ts';
 import { originsOf } from '../inputs/message-origin.ts';
-import { type Encodable, Resource, type ResourceOfParts } from '../messages/resource.ts';
+import { type Encodable, EnvoyResource, type ResourceOfParts } from '../messages/resource.ts';
 import { buildRoutes as unpatchedRoutes } from '../routes/build.ts';
 import { VirtualHostPart } from '../routes/plan/virtual-host-part.ts';
 import { patched } from './index.ts';
@@ -237,7 +237,7 @@ spec:
         const shape = givenShape({ namespace: 'shop' }, mesh.context);
         const [unpatched] = unpatchedRoutes(shape, mesh.context, ['80']);
         const { name, schema, message } = unpatched!;
-        const [inOne] = patched('RDS', [new Resource(name, schema, message)], shape, mesh.context);
+        const [inOne] = patched('RDS', [new EnvoyResource(name, schema, message)], shape, mesh.context);
         const [ofParts] = buildRoutes(shape, mesh.context, ['80']);
         const whole = fromBinary(schema, inOne!.bytes);
         expect(fromBinary(schema, ofParts!.bytes)).toEqual(whole);

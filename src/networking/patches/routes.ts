@@ -8,11 +8,11 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { mergeGateways } from '../gateway/merge-gateways.ts';
 import { PartBlock } from '../messages/part-block.ts';
-import { Encodable, Resource, ResourceOfParts } from '../messages/resource.ts';
+import { Encodable, EnvoyResource, ResourceOfParts } from '../messages/resource.ts';
 import { virtualHostsField } from '../routes/plan/planned-routes.ts';
 import type { VirtualHostPart } from '../routes/plan/virtual-host-part.ts';
 import type { ActivePatch } from './active-patch.ts';
-import { listsOf } from './in-turn.ts';
+import { listMergeOf } from './apply-patches.ts';
 import { firstConditionKey, KeyedPatches } from './keyed-patches.ts';
 import { merged, shallowCopy } from './merge-messages.ts';
 import { oncePerPatchSet } from './once-per-patch-set.ts';
@@ -30,13 +30,13 @@ import {
 } from './virtual-hosts.ts';
 
 export function patchedRoutes(
-  configurations: Resource[],
+  configurations: EnvoyResource[],
   patches: PatchSet,
   shape: ProxyShape,
   push: PushContext,
-): Resource[] {
+): EnvoyResource[] {
   const place = shape.type === 'router' ? 'GATEWAY' : 'SIDECAR_OUTBOUND';
-  const possible = possibleOf(patches, place);
+  const possible = routePatchesFor(patches, place);
   if (possible === undefined) return configurations;
   const factsOf = factsFor(shape, push);
   return configurations.map((resource) => {
@@ -49,12 +49,12 @@ export function patchedRoutes(
   });
 }
 
-const possibilities = new WeakMap<PatchSet, Map<PlaceContext, KeyedPatches | undefined>>();
+const routePatchesByPlace = new WeakMap<PatchSet, Map<PlaceContext, KeyedPatches | undefined>>();
 
 /** Route patches for a context, `undefined` without such patches. */
-function possibleOf(patches: PatchSet, place: PlaceContext): KeyedPatches | undefined {
-  const byPlace = possibilities.get(patches) ?? new Map<PlaceContext, KeyedPatches | undefined>();
-  possibilities.set(patches, byPlace);
+function routePatchesFor(patches: PatchSet, place: PlaceContext): KeyedPatches | undefined {
+  const byPlace = routePatchesByPlace.get(patches) ?? new Map<PlaceContext, KeyedPatches | undefined>();
+  routePatchesByPlace.set(patches, byPlace);
   if (!byPlace.has(place)) {
     const possible = routePatches(patches).filter((active) => isForPlace(active, place));
     byPlace.set(
@@ -83,7 +83,7 @@ function* keysOf({ name, portNames = none, gateways = none, hosts }: RouteFacts)
   for (const host of hosts?.() ?? []) yield* hostKeys(host);
 }
 
-function patchedResource(resource: Resource, met: readonly ActivePatch[], patches: PatchSet): Resource {
+function patchedResource(resource: EnvoyResource, met: readonly ActivePatch[], patches: PatchSet): EnvoyResource {
   const dependsOn = () => [...resource.dependsOn, ...met.map(({ filter }) => configKeyOf(filter))];
   const { name, schema } = resource;
   if (resource instanceof ResourceOfParts) {
@@ -96,7 +96,7 @@ function patchedResource(resource: Resource, met: readonly ActivePatch[], patche
   }
   const message = resource.message as RouteConfiguration;
   const changed = patchedConfiguration(message, met);
-  return changed === message ? resource : new Resource(name, schema, changed, dependsOn);
+  return changed === message ? resource : new EnvoyResource(name, schema, changed, dependsOn);
 }
 
 type Block = PartBlock<VirtualHostPart>;
@@ -257,7 +257,12 @@ function patchedConfiguration(routes: RouteConfiguration, met: readonly ActivePa
 /** Listeners refer to the configuration by name, so a patch cannot change it. */
 function withMerged(routes: RouteConfiguration, active: ActivePatch): RouteConfiguration {
   return attempt(active, routes, () => {
-    const result = merged(RouteConfigurationSchema, routes, valueAs(RouteConfigurationSchema, active), listsOf(active));
+    const result = merged(
+      RouteConfigurationSchema,
+      routes,
+      valueAs(RouteConfigurationSchema, active),
+      listMergeOf(active),
+    );
     result.name = routes.name;
     return result;
   });
@@ -276,7 +281,7 @@ interface RouteFacts {
 
 const none: ReadonlySet<string> = new Set();
 
-function factsFor(shape: ProxyShape, push: PushContext): (resource: Resource) => RouteFacts {
+function factsFor(shape: ProxyShape, push: PushContext): (resource: EnvoyResource) => RouteFacts {
   if (shape.type === 'sidecar') {
     return ({ name }) => {
       const port = Number(name.slice(name.lastIndexOf(':') + 1));

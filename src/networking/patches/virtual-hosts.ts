@@ -9,7 +9,7 @@ import {
 import { sameItems } from '../../model/collections/same-items.ts';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import type { ActivePatch } from './active-patch.ts';
-import { inTurn, mergedWith } from './in-turn.ts';
+import { applyPatches, mergedWith } from './apply-patches.ts';
 import { firstConditionKey } from './keyed-patches.ts';
 import { PatchFailure, shallowCopy } from './merge-messages.ts';
 import { isMerge, valueAs } from './patch-set.ts';
@@ -21,7 +21,7 @@ import { attempt } from './status.ts';
  */
 export function patchedHost(host: VirtualHost, active: readonly ActivePatch[]): VirtualHost | undefined {
   const ofHost = active.filter(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
-  const mergedHost = inTurn(host, ofHost, changedHost);
+  const mergedHost = applyPatches(host, ofHost, changedHost);
   if (mergedHost === undefined) return undefined;
   const ofRoutes = active.filter(({ patch }) => patch.applyTo === 'HTTP_ROUTE');
   const routes = patchedRouteList(mergedHost.routes, ofRoutes);
@@ -42,7 +42,7 @@ function patchedRouteList(routes: readonly Route[], active: readonly ActivePatch
   const changing = active.filter((one) => isMerge(one) || one.patch.operation === 'REMOVE');
   const changed = routes.flatMap((route) => {
     const met = changing.filter((candidate) => isRouteMet(candidate, route));
-    return inTurn(route, met, changedRoute) ?? [];
+    return applyPatches(route, met, changedRoute) ?? [];
   });
   const all = active.filter((one) => !changing.includes(one)).reduce<readonly Route[]>(withNewRoute, changed);
   return sameItems(all, routes) ? routes : all;

@@ -4,7 +4,7 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import { atOnce } from '../../runtime/turns.ts';
 import { mergeGateways } from '../gateway/merge-gateways.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
-import type { AheadPart, Resource } from '../messages/resource.ts';
+import type { AheadPart, EnvoyResource } from '../messages/resource.ts';
 import { reachOf } from '../traffic/reach.ts';
 import { buildingGatewayRoutes } from './gateway.ts';
 import { sidecarRoutes, sidecarRoutesAhead } from './sidecar.ts';
@@ -15,7 +15,7 @@ export function buildRoutes(
   push: PushContext,
   names: readonly string[],
   memory: Memory = noMemory,
-): Resource[] {
+): EnvoyResource[] {
   return atOnce(buildingRoutes(shape, push, names, memory));
 }
 
@@ -25,8 +25,8 @@ export function* buildingRoutes(
   push: PushContext,
   names: readonly string[],
   memory: Memory,
-): Generator<undefined, Resource[]> {
-  const resources: Resource[] = [];
+): Generator<undefined, EnvoyResource[]> {
+  const resources: EnvoyResource[] = [];
   if (shape.type === 'sidecar') {
     for (const name of names) {
       resources.push(sidecarRoutes(name, shape, push, memory));

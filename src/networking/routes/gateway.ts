@@ -19,15 +19,15 @@ import { dnsName, gatewayName, type ServerOnPort } from '../gateway/placed-serve
 import { takenServices } from '../gateway/server-hosts.ts';
 import { type Origin, virtualServiceOrigins, withOrigins } from '../inputs/message-origin.ts';
 import { bracketed } from '../messages/address.ts';
-import { namedResource, type Resource } from '../messages/resource.ts';
+import { type EnvoyResource, namedResource } from '../messages/resource.ts';
 import type { ProxyReach } from '../traffic/reach.ts';
 import { virtualHostName } from '../traffic/resource-names.ts';
-import type { Depending } from './translate/depending.ts';
 import { isCatchAll } from './translate/match.ts';
 import { misdirectedHost } from './translate/misdirected-host.ts';
 import { buildingVirtualServiceRoutes, type RouteContext } from './translate/route.ts';
 import { routeConfiguration, virtualHost } from './translate/route-configuration.ts';
 import { matchedPorts, serverText } from './translate/server-conditions.ts';
+import type { WithDependencies } from './translate/with-dependencies.ts';
 
 /**
  * The configuration of a name, without virtual hosts if its gateway was deleted. Yields, because it may have thousands
@@ -39,9 +39,9 @@ export function* buildingGatewayRoutes(
   shape: ProxyShape,
   push: PushContext,
   reach: ProxyReach,
-): Generator<undefined, Resource> {
+): Generator<undefined, EnvoyResource> {
   const servers = merged.routes.get(name);
-  const none: Depending<VirtualHost[]> = { value: [], dependsOn: [] };
+  const none: WithDependencies<VirtualHost[]> = { value: [], dependsOn: [] };
   const hosts = servers ? yield* virtualHosts(servers, shape, push, reach) : none;
   const configuration = routeConfiguration(name, hosts.value);
   // An HTTPS server has a route configuration of its own.
@@ -69,7 +69,7 @@ function* virtualHosts(
   shape: ProxyShape,
   push: PushContext,
   reach: ProxyReach,
-): Generator<undefined, Depending<VirtualHost[]>> {
+): Generator<undefined, WithDependencies<VirtualHost[]>> {
   const { port } = servers[0]!;
   const planned = yield* planHosts(servers, shape, push);
   const dependsOn: ConfigKey[] = servers.map(({ gateway }) => configKeyOf(gateway));
@@ -202,7 +202,7 @@ function* routesOf(
   shape: ProxyShape,
   push: PushContext,
   reach: ProxyReach,
-): Generator<undefined, Depending<Route[]>> {
+): Generator<undefined, WithDependencies<Route[]>> {
   const inOrder = byPrecedenceFor(shape.configNamespace);
   const routes: Route[] = [];
   const dependsOn: ConfigKey[] = [];

@@ -11,7 +11,7 @@ import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { sidecarOrigin } from '../inputs/message-origin.ts';
 import { isUnixSocket, unixSocketPath } from '../messages/address.ts';
 import { type PartBlock, sharedBlock, sharedList } from '../messages/part-block.ts';
-import { type AheadPart, type Resource, ResourceOfParts } from '../messages/resource.ts';
+import { type AheadPart, type EnvoyResource, ResourceOfParts } from '../messages/resource.ts';
 import { requestFallbackCluster } from '../traffic/outbound-fallback.ts';
 import { type ProxyReach, reachOf } from '../traffic/reach.ts';
 import { httpProxyRoute } from '../traffic/resource-names.ts';
@@ -26,7 +26,12 @@ import { labelsIfMatched } from './translate/virtual-service-inputs.ts';
 type Block = PartBlock<VirtualHostPart>;
 
 /** The configuration of a name, without virtual hosts if no listener of the proxy uses it. */
-export function sidecarRoutes(name: string, shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource {
+export function sidecarRoutes(
+  name: string,
+  shape: ProxyShape,
+  push: PushContext,
+  memory: Memory = noMemory,
+): EnvoyResource {
   const scope = push.sidecarScopeFor(shape);
   const selection = selectionOf(name, scope);
   // An unused name is not cached, because clients may request any number of names.
@@ -36,7 +41,7 @@ export function sidecarRoutes(name: string, shape: ProxyShape, push: PushContext
   const plan = routePlan(key, { selection, shape, push, scope, memory, reach });
   const blocks = selection.host === undefined ? withFallback(plan, scope, reach, memory) : plan.blocks;
   const allPorts = selection.port === undefined;
-  const build = (): Resource => configurationOf(name, blocks, [plan], scope, allPorts);
+  const build = (): EnvoyResource => configurationOf(name, blocks, [plan], scope, allPorts);
   if (plan.blocks.length === 0) return build();
   const inputs = [scope.sidecar, blocks];
   return memory.recall('RDS', key, inputs, () => ({
@@ -86,7 +91,7 @@ function configurationOf(
   plans: readonly RoutePlan[],
   { sidecar }: SidecarScope,
   allPorts: boolean,
-): Resource {
+): EnvoyResource {
   const dependsOn = (): readonly ConfigKey[] => [
     ...(sidecar ? [configKeyOf(sidecar)] : []),
     ...plans.flatMap((plan) => plan.routeDependencies()),
@@ -122,10 +127,10 @@ function withFallback(plan: RoutePlan, scope: SidecarScope, reach: ProxyReach, m
 /** Outbound policies: a few modes, and the hosts of egress proxies. */
 const maxFallbacks = 16;
 
-const configurations = onceFor((_: readonly Block[]) => new Map<string, Resource>());
+const configurations = onceFor((_: readonly Block[]) => new Map<string, EnvoyResource>());
 
 /** Clients with the same virtual hosts share the encoded configuration. */
-function sharedConfiguration(key: string, blocks: readonly Block[], build: () => Resource): Resource {
+function sharedConfiguration(key: string, blocks: readonly Block[], build: () => EnvoyResource): EnvoyResource {
   const known = configurations(blocks);
   let resource = known.get(key);
   if (resource === undefined) {

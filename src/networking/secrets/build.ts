@@ -18,7 +18,7 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import type { Init } from '../messages/init.ts';
-import { Resource } from '../messages/resource.ts';
+import { EnvoyResource } from '../messages/resource.ts';
 import { type CredentialName, parseCredentialName, rootsObjectName } from './credential-name.ts';
 
 type SecretInit = Init<typeof SecretSchema>;
@@ -31,7 +31,7 @@ export function buildSecrets(
   push: PushContext,
   names: readonly string[],
   memory: Memory = noMemory,
-): Resource[] {
+): EnvoyResource[] {
   return names.flatMap((name) => {
     const credential = parseCredentialName(name, shape.configNamespace);
     if (credential === undefined || !mayServe(credential, shape.configNamespace, push)) return [];
@@ -127,12 +127,12 @@ function objectOf(
 function buildCredential(
   name: string,
   { config, read }: Found,
-): { resources: Resource[]; dependsOn: Resource['dependsOn'] } {
+): { resources: EnvoyResource[]; dependsOn: EnvoyResource['dependsOn'] } {
   const dependsOn = [configKeyOf(config)];
   const type = read();
   if (isLeft(type)) return { resources: [], dependsOn };
   const message = create(SecretSchema, { name, type: type.right! });
-  return { resources: [new Resource(name, SecretSchema, message, dependsOn)], dependsOn };
+  return { resources: [new EnvoyResource(name, SecretSchema, message, dependsOn)], dependsOn };
 }
 
 const inline = (inlineBytes: Uint8Array) => ({ specifier: { case: 'inlineBytes', value: inlineBytes } }) as const;

@@ -2,11 +2,11 @@
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 
 /** Equal for proxies that share listeners. */
-export type WorkloadLabels = Readonly<
+export type ProxyMetricLabels = Readonly<
   Record<'namespace' | 'service' | 'revision' | 'app' | 'version' | 'cluster', string>
 >;
 
-export function workloadLabelsOf({ labels, configNamespace, clusterId }: ProxyShape): WorkloadLabels {
+export function workloadLabelsOf({ labels, configNamespace, clusterId }: ProxyShape): ProxyMetricLabels {
   const { app = '', version = '' } = labels;
   const named = (key: string, otherwise: string): string => labels[`service.istio.io/canonical-${key}`] ?? otherwise;
   return {

@@ -1,6 +1,6 @@
 import * as E from 'fp-ts/lib/Either.js';
 import { expect, it, vi } from 'vitest';
-import type { Injector } from '../../../injection/injector.ts';
+import type { SidecarInjector } from '../../../injection/injector.ts';
 import { defaultInjectionConfig, defaultInjectionValues } from '../../../injection/settings.ts';
 import { defaultMeshConfig } from '../../../model/mesh/mesh-config.ts';
 import { defaultProxyConfig } from '../../../model/mesh/proxy-config.ts';
@@ -14,7 +14,7 @@ import { DeploymentFailures } from './deployment-failures.ts';
 import { GatewayDeployments } from './gateway-deployments.ts';
 
 const moment = { monotonicMs: 0, wallMs: 0 };
-const injector: Injector = {
+const injector: SidecarInjector = {
   settings: {
     config: defaultInjectionConfig,
     values: { ...defaultInjectionValues, hub: 'example.com', tag: '1' },
@@ -63,7 +63,7 @@ function given() {
   };
   const gate = new WriteGate({ server: { request }, now: () => moment, writeMs: 1_000 });
   gate.extend(moment, 10_000);
-  const settings = { current: E.right(injector) as E.Either<string, Injector>, changed: (): void => {} };
+  const settings = { current: E.right(injector) as E.Either<string, SidecarInjector>, changed: (): void => {} };
   const failures = new DeploymentFailures();
   const duty = new GatewayDeployments({
     ...{ lease: 'test', revision: '', server: { request }, identity: 'replica', failures },

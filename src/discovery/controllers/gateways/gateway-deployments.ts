@@ -12,7 +12,7 @@ import {
   managedBy,
   managedLabel,
 } from '../../../injection/gateway/gateway-deployment.ts';
-import type { Injector } from '../../../injection/injector.ts';
+import type { SidecarInjector } from '../../../injection/injector.ts';
 import type { Json, Texts } from '../../../injection/pod/pod.ts';
 import { withGoTemplates } from '../../../injection/template/go-template.ts';
 import { revisionLabel } from '../../../model/kinds/metadata-keys.ts';
@@ -35,7 +35,7 @@ export interface GatewayDeploymentsOptions {
   readonly server: Pick<ApiServer, 'request'>;
   readonly lease: string;
   /** The injector with the settings that apply now, or why there are none. */
-  readonly injector: () => E.Either<string, Injector>;
+  readonly injector: () => E.Either<string, SidecarInjector>;
   /** Calls back when the settings may be different. */
   readonly onInjector: (changed: () => void) => void;
   /** Empty: the default one. */

@@ -23,10 +23,10 @@ import { SecretSchema } from '../../../gen/envoy/extensions/transport_sockets/tl
 import { pullSecretVariable } from '../../../networking/extensions/wasm-pull.ts';
 import {
   clusterType,
+  type EnvoyResource,
   endpointType,
   generators,
   listenerType,
-  type Resource,
   routeType,
 } from '../../../networking/index.ts';
 import { ownValue } from '../../../runtime/json-object.ts';
@@ -184,7 +184,7 @@ function sectionOf(typeUrl: string, section: Section, { watches }: ConnectionVie
   return section(packed, node.context.version, lastUpdated);
 }
 
-function resourcesOf(typeUrl: string, node: MeshNode, names: readonly string[]): readonly Resource[] {
+function resourcesOf(typeUrl: string, node: MeshNode, names: readonly string[]): readonly EnvoyResource[] {
   const generator = generators.get(typeUrl);
   if (generator === undefined) return [];
   return generator.scope === 'all'

@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto';
 import { onceFor } from '../../../model/collections/once-for.ts';
-import type { Resource } from '../../../networking/index.ts';
+import type { EnvoyResource } from '../../../networking/index.ts';
 import { ResourceOfParts } from '../../../networking/messages/resource.ts';
 import type { EncodedResource } from '../../xds/resource-source.ts';
 import { encodeValue, versionOf } from '../../xds/responses/encoding.ts';
 
 /** Encodes a generated resource. Afterwards its bytes exist only in the encoded frame and in shared blocks. */
-export function encodeGenerated(resource: Resource): EncodedResource {
+export function encodeGenerated(resource: EnvoyResource): EncodedResource {
   const { name, schema, chunks } = resource;
   const typeUrl = `type.googleapis.com/${schema.typeName}`;
   const [bytes, ...rest] = chunks;

@@ -6,7 +6,7 @@ import { collectGarbage } from '../../../../test/harness/collect-garbage.ts';
 import { eventually } from '../../../../test/harness/eventually.ts';
 import { SecretSchema } from '../../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
-import { clusterType, type Generator, Resource } from '../../../networking/index.ts';
+import { clusterType, EnvoyResource, type Generator } from '../../../networking/index.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import { encodeGenerated } from './encode-generated.ts';
 import { EncodedCache } from './encoded-cache.ts';
@@ -58,9 +58,9 @@ class Secrets {
 
 const shape = givenShape({ type: 'router' });
 
-function secret(name: string, text: string): Resource {
+function secret(name: string, text: string): EnvoyResource {
   const value = { secret: { specifier: { case: 'inlineString' as const, value: text } } };
-  return new Resource(name, SecretSchema, create(SecretSchema, { name, type: { case: 'genericSecret', value } }));
+  return new EnvoyResource(name, SecretSchema, create(SecretSchema, { name, type: { case: 'genericSecret', value } }));
 }
 
 describe('EncodedCache, for named resources that may not exist', () => {
@@ -138,7 +138,7 @@ describe('EncodedCache, for a resource that cannot be encoded', () => {
   beforeEach(() => {
     failed.length = 0;
     context = undefined;
-    const build = (): Resource[] => Object.entries(contents).map(([name, content]) => secret(name, content));
+    const build = (): EnvoyResource[] => Object.entries(contents).map(([name, content]) => secret(name, content));
     const generator = { named: { scope: 'named', build }, all: { scope: 'all', build } } as const;
     cache = new EncodedCache({
       maxEntries: 100,

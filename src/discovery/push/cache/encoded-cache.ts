@@ -15,10 +15,10 @@ import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { grpcGenerators } from '../../../networking/grpc/index.ts';
 import {
   clusterType,
+  type EnvoyResource,
   type Generator,
   generators,
   type RememberedType,
-  type Resource,
   routeType,
 } from '../../../networking/index.ts';
 import { frameOf } from '../../xds/responses/ads-response.ts';
@@ -50,7 +50,7 @@ export interface EncodedCacheOptions {
   /** Called when the cache is so small that many values are built repeatedly. */
   readonly onThrashing?: (figures: ThrashingFigures) => void;
   /** Called once for each resource that cannot be encoded. */
-  readonly onUnencodable?: (resource: Resource, error: unknown) => void;
+  readonly onUnencodable?: (resource: EnvoyResource, error: unknown) => void;
   /** PILOT_ENABLE_CDS_CACHE and PILOT_ENABLE_RDS_CACHE (default true). */
   readonly keepsClusters?: boolean;
   readonly keepsRoutes?: boolean;
@@ -160,7 +160,7 @@ export class EncodedCache {
     typeUrl: string,
     shape: ProxyShape,
     names: readonly string[] | '*',
-  ): readonly Resource[] {
+  ): readonly EnvoyResource[] {
     const generator = this.#generatorOf(typeUrl, shape);
     if (generator?.scope === 'all') {
       const all = generator.build(shape, context, this.#memory);

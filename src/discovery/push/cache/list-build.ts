@@ -1,5 +1,5 @@
 /** Builds a list of named resources in steps, so that other work can run in between. */
-import type { Resource } from '../../../networking/index.ts';
+import type { EnvoyResource } from '../../../networking/index.ts';
 import type { AheadPart } from '../../../networking/messages/resource.ts';
 import type { EncodedResource } from '../../xds/resource-source.ts';
 
@@ -16,14 +16,14 @@ export interface ListBuildOptions {
   readonly base: ResourceMap | undefined;
   /** Of the same context and shape; its resources are reused. */
   readonly sibling: ResourceMap | undefined;
-  readonly build: (names: readonly string[]) => readonly Resource[];
+  readonly build: (names: readonly string[]) => readonly EnvoyResource[];
   /** As `build`, in steps. Absent if building is fast. */
   readonly buildInSteps?:
-    | ((names: readonly string[]) => Iterator<AheadPart | undefined, readonly Resource[]>)
+    | ((names: readonly string[]) => Iterator<AheadPart | undefined, readonly EnvoyResource[]>)
     | undefined;
   readonly isHeavy?: boolean;
   /** `undefined` if the name has no valid version. */
-  readonly encode: (resource: Resource, previous: EncodedResource | undefined) => EncodedResource | undefined;
+  readonly encode: (resource: EnvoyResource, previous: EncodedResource | undefined) => EncodedResource | undefined;
   readonly onComplete: (list: ResourceMap) => void;
 }
 
@@ -83,7 +83,7 @@ export class ListBuild {
     }
   }
 
-  *#runBuild(names: readonly string[]): Generator<void, readonly Resource[]> {
+  *#runBuild(names: readonly string[]): Generator<void, readonly EnvoyResource[]> {
     const { build, buildInSteps } = this.#options;
     if (buildInSteps === undefined) return build(names);
     const steps = buildInSteps(names);

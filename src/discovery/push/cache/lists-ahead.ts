@@ -1,7 +1,7 @@
 /** Builds shared parts of long lists in pieces before the lists. */
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
-import { type Generator, Resource } from '../../../networking/index.ts';
+import { EnvoyResource, type Generator } from '../../../networking/index.ts';
 import { AheadBuild } from './ahead-build.ts';
 import type { ContextSets } from './context-sets.ts';
 import { layerOf } from './layer.ts';
@@ -19,7 +19,7 @@ export interface ListsAheadParts {
   readonly sets: ContextSets;
   readonly names: InternedNameLists;
   readonly memory: ResourceMemory;
-  readonly encode: (resource: Resource) => unknown;
+  readonly encode: (resource: EnvoyResource) => unknown;
 }
 
 export class ListsAhead {
@@ -50,7 +50,7 @@ export class ListsAhead {
       if (ahead.size >= maxAheadBuilds) return undefined;
       const parts = generator.ahead(shape, context, memory, names === '*' ? [] : names);
       build = new AheadBuild(parts, (part) => {
-        if (part instanceof Resource) encode(part);
+        if (part instanceof EnvoyResource) encode(part);
         else encodeAhead(part);
       });
       ahead.set(key, build);

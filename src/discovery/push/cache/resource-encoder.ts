@@ -1,19 +1,19 @@
 /** Encodes each resource once. */
-import type { Resource } from '../../../networking/index.ts';
+import type { EnvoyResource } from '../../../networking/index.ts';
 import type { EncodedResource } from '../../xds/resource-source.ts';
 import { LayeredResources } from '../../xds/responses/layered-resources.ts';
 import { encodeGenerated } from './encode-generated.ts';
 import type { ResourceMap } from './list-build.ts';
 
-export type Encode = (resource: Resource) => EncodedResource;
+export type Encode = (resource: EnvoyResource) => EncodedResource;
 
 export class ResourceEncoder {
   readonly #encode: Encode;
-  readonly #onUnencodable: ((resource: Resource, error: unknown) => void) | undefined;
-  readonly #encoded = new WeakMap<Resource, EncodedResource>();
-  readonly #unencodable = new WeakSet<Resource>();
+  readonly #onUnencodable: ((resource: EnvoyResource, error: unknown) => void) | undefined;
+  readonly #encoded = new WeakMap<EnvoyResource, EncodedResource>();
+  readonly #unencodable = new WeakSet<EnvoyResource>();
 
-  constructor(encode: Encode = encodeGenerated, unencodable?: (resource: Resource, error: unknown) => void) {
+  constructor(encode: Encode = encodeGenerated, unencodable?: (resource: EnvoyResource, error: unknown) => void) {
     this.#encode = encode;
     this.#onUnencodable = unencodable;
   }
@@ -22,7 +22,7 @@ export class ResourceEncoder {
    * @param previous returned if its content is equal
    * @returns `undefined` if the resource cannot be encoded; its name then keeps the previous version
    */
-  encode(resource: Resource, previous: EncodedResource | undefined): EncodedResource | undefined {
+  encode(resource: EnvoyResource, previous: EncodedResource | undefined): EncodedResource | undefined {
     const known = this.#encoded.get(resource);
     if (known !== undefined) return previous?.version === known.version ? previous : known;
     if (this.#unencodable.has(resource)) return undefined;
@@ -41,7 +41,7 @@ export class ResourceEncoder {
 
   buildLayered(
     base: ResourceMap,
-    ownResources: readonly Resource[],
+    ownResources: readonly EnvoyResource[],
     without: readonly string[],
     previous: ResourceMap | undefined,
   ): ResourceMap {

@@ -4,7 +4,7 @@ import { cpuMs } from '../../../../test/harness/cpu-time.ts';
 import { growthOf } from '../../../../test/harness/growth.ts';
 import { SecretSchema } from '../../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import { type ConfigKey, parseConfigKey } from '../../../model/config/config.ts';
-import { Resource } from '../../../networking/index.ts';
+import { EnvoyResource } from '../../../networking/index.ts';
 import { PartBlock } from '../../../networking/messages/part-block.ts';
 import { ResourceOfParts } from '../../../networking/messages/resource.ts';
 import { ResourceMemory } from './resource-memory.ts';
@@ -66,7 +66,7 @@ describe('ResourceMemory', () => {
     const memory = new ResourceMemory({ maxEntries: 1_000, maxBytes: 1_000_000 });
     const built = Array.from({ length: 100 }, (_, index) => {
       const secret = create(SecretSchema, { name: 'x'.repeat(100_000) });
-      return memory.recall('SDS', `${index}`, [], () => new Resource(`${index}`, SecretSchema, secret));
+      return memory.recall('SDS', `${index}`, [], () => new EnvoyResource(`${index}`, SecretSchema, secret));
     });
     for (const { bytes } of built) expect(bytes.length).toBeGreaterThan(100_000);
     memory.forget([]);
@@ -79,7 +79,7 @@ describe('ResourceMemory', () => {
 
   it('counts a shared block once, until its last holder is removed', () => {
     const memory = new ResourceMemory({ maxEntries: 1_000 });
-    const secret = new Resource('x', SecretSchema, create(SecretSchema, { name: 'x'.repeat(100_000) }));
+    const secret = new EnvoyResource('x', SecretSchema, create(SecretSchema, { name: 'x'.repeat(100_000) }));
     const block = new PartBlock(1, [secret]);
     const keep = (key: string) =>
       memory.recall('RDS', key, [], () => {

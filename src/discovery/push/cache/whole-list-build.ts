@@ -1,14 +1,14 @@
-import type { Resource } from '../../../networking/index.ts';
+import type { EnvoyResource } from '../../../networking/index.ts';
 import type { EncodedResource } from '../../xds/resource-source.ts';
 import type { ResourceMap } from './list-build.ts';
 
 export interface WholeListBuildOptions {
   readonly base: ResourceMap | undefined;
-  readonly build: () => readonly Resource[];
+  readonly build: () => readonly EnvoyResource[];
   /** As `build`, in steps. Absent if building is fast. */
-  readonly buildSteps: Iterator<undefined, readonly Resource[]> | undefined;
+  readonly buildSteps: Iterator<undefined, readonly EnvoyResource[]> | undefined;
   /** `undefined` if the name has no valid version. */
-  readonly encode: (resource: Resource, previous: EncodedResource | undefined) => EncodedResource | undefined;
+  readonly encode: (resource: EnvoyResource, previous: EncodedResource | undefined) => EncodedResource | undefined;
   /** The base if nothing differs. */
   readonly onComplete: (list: ResourceMap) => void;
 }

@@ -17,7 +17,7 @@ import {
 import { type Limitation, limitationText } from '../../grpc/limitation.ts';
 import { serverListenerPrefix } from '../../grpc/target-name.ts';
 import { faultFilter } from '../../routes/translate/fault.ts';
-import { divided } from '../cluster-outcome.ts';
+import { dividedOutcome } from '../cluster-outcome.ts';
 import { throughFault } from '../filters/fault.ts';
 import { throughHttpFilters } from '../filters/http-filters.ts';
 import { perRouteConfig } from '../filters/per-route.ts';
@@ -108,7 +108,7 @@ function throughRoute(
     targets,
     settings: [...routeSettings(route), ...targets.flatMap(({ name, cluster }) => clusterSettings(name, cluster))],
     limitations: [...limitations, ...built.flatMap((one) => one.limitations)],
-    outcome: divided([...aborted, ...ends]),
+    outcome: dividedOutcome([...aborted, ...ends]),
   };
 }
 
@@ -175,7 +175,7 @@ function explainServer(configuration: GrpcConfiguration, question: GrpcQuestion)
   const outcomes = shares.map(({ share, outcome }) => ({ share, outcome: asCallFailure(outcome) }));
   return {
     ...found,
-    outcome: divided([...outcomes, { share: Math.max(0, 1 - ended), outcome: { kind: 'accepted' } }]),
+    outcome: dividedOutcome([...outcomes, { share: Math.max(0, 1 - ended), outcome: { kind: 'accepted' } }]),
   };
 }
 

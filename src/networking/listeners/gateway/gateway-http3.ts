@@ -11,7 +11,7 @@ import type { ConnectionContext, ProxyContext } from '../../inputs/connection-co
 import { withOrigins } from '../../inputs/message-origin.ts';
 import { policyKeys } from '../../inputs/policies.ts';
 import { socketAddress, wildcardAddress } from '../../messages/address.ts';
-import { namedResource, type Resource } from '../../messages/resource.ts';
+import { type EnvoyResource, namedResource } from '../../messages/resource.ts';
 import { misdirectedHost } from '../../routes/translate/misdirected-host.ts';
 import { routeConfiguration } from '../../routes/translate/route-configuration.ts';
 import { udpListenerName } from '../../traffic/resource-names.ts';
@@ -23,7 +23,7 @@ import { listenerAccessLogs } from '../observability/access-log.ts';
 import { quicTls } from '../tls-context.ts';
 
 /** One for each UDP port that leads to a server of the TCP port. */
-export function quicListeners(merged: GatewayPort, proxy: ProxyContext): Resource[] {
+export function quicListeners(merged: GatewayPort, proxy: ProxyContext): EnvoyResource[] {
   const { shape, push } = proxy;
   const offers = new Map(merged.servers.map((server) => [server, http3Offer(server, shape, push)?.ports ?? []]));
   return [...new Set([...offers.values()].flat())].map((port) =>
@@ -36,7 +36,7 @@ function quicListener(
   merged: GatewayPort,
   speaksHttp3: (server: GatewayServer) => boolean,
   proxy: ProxyContext,
-): Resource {
+): EnvoyResource {
   const { shape, push, policies } = proxy;
   const bind = merged.bind ?? wildcardAddress(shape.ipFamily);
   const name = udpListenerName(bind, port);

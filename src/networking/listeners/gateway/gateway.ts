@@ -20,14 +20,14 @@ import { type Origin, ruleOrigins, serviceOrigin, withOrigins } from '../../inpu
 import { policiesOutbound, policyKeys } from '../../inputs/policies.ts';
 import { isUnixSocket, wildcardAddress } from '../../messages/address.ts';
 import { duration } from '../../messages/protobuf-duration.ts';
-import { namedResource, type Resource } from '../../messages/resource.ts';
+import { type EnvoyResource, namedResource } from '../../messages/resource.ts';
 import { type ProxyReach, reachOf } from '../../traffic/reach.ts';
 import { listenerName, sniName } from '../../traffic/resource-names.ts';
 import { type ChainMatch, chainMatch, routeFilters } from '../filter-chain.ts';
 import { TakenMatches } from '../free-match.ts';
 import { takesHttp10 } from '../http10.ts';
 import { tlsInspector } from '../inspection.ts';
-import { atBothFamilies, buildListener } from '../listener.ts';
+import { buildListener, dualStackAddresses } from '../listener.ts';
 import { requestFilters, tcpFilters } from '../network-filters/index.ts';
 import { listenerAccessLogs } from '../observability/access-log.ts';
 import { type L4Route, tcpRoutes, tlsRoutes } from '../outbound/l4-routes.ts';
@@ -52,10 +52,10 @@ interface PlannedChain {
 }
 
 /** A port without filter chains (TLS passthrough without routes) gets no listener. */
-export function* gatewayListeners(proxy: ProxyContext): Generator<undefined, Resource[]> {
+export function* gatewayListeners(proxy: ProxyContext): Generator<undefined, EnvoyResource[]> {
   const { shape, push, policies } = proxy;
   const reach = reachOf(shape, push);
-  const listeners: Resource[] = [];
+  const listeners: EnvoyResource[] = [];
   for (const merged of mergeGateways(shape, push).ports) {
     const { port } = merged;
     const bind = merged.bind ?? wildcardAddress(shape.ipFamily);
@@ -74,7 +74,7 @@ export function* gatewayListeners(proxy: ProxyContext): Generator<undefined, Res
       listenerFilters: [...proxyProtocol(proxy), ...(merged.kind === 'tls' ? [tlsInspector()] : [])],
       mesh: push.mesh,
       accessLog: listenerAccessLogs(connection),
-      ...(merged.bind === undefined && { more: atBothFamilies(shape, port) }),
+      ...(merged.bind === undefined && { more: dualStackAddresses(shape, port) }),
     });
     listeners.push(
       namedResource(ListenerSchema, listener, [...dependsOn, ...policyKeys(policies)]),

@@ -38,21 +38,21 @@ export function inboundPort(
   const context: ConnectionContext = { ...proxy, direction: 'inbound', listener: name, port: target.port };
   const origins = [...inboundOrigins(target, shape, proxy.push), ...peerOrigins(proxy.policies, target.port)];
   const filters = {
-    requests: once(() => requestsOf(target, context)),
-    bytes: once(() => bytesOf(target, context)),
+    requests: lazily(() => requestsOf(target, context)),
+    bytes: lazily(() => bytesOf(target, context)),
   };
   const rows = rowsOf(target, takesHttp10(proxy));
   const chains = rows.map((row) =>
     withOrigins(
       create(FilterChainSchema, {
         name,
-        filterChainMatch: matchOf(row, place.redirected ? target.port : undefined),
-        ...endOf(row, filters, socketOf(row, proxy, target)),
+        filterChainMatch: chainMatchOf(row, place.redirected ? target.port : undefined),
+        ...filtersOfRow(row, filters, terminatedTlsSocket(row, proxy, target)),
       }),
       origins,
     ),
   );
-  return { port: target.port, chains, ...needsOf(rows) };
+  return { port: target.port, chains, ...detectionOf(rows) };
 }
 
 /** TLS of the Sidecar object is the only row. */
@@ -63,7 +63,7 @@ function rowsOf({ tls, mode, protocol }: InboundTarget, http10: boolean): readon
 }
 
 /** @param destinationPort `undefined` if all connections are to one port */
-export function matchOf({ transport, alpn }: InboundRow, destinationPort: number | undefined) {
+export function chainMatchOf({ transport, alpn }: InboundRow, destinationPort: number | undefined) {
   return {
     ...(destinationPort !== undefined && { destinationPort }),
     transportProtocol: transport,
@@ -72,7 +72,7 @@ export function matchOf({ transport, alpn }: InboundRow, destinationPort: number
 }
 
 /** The TLS context of terminated TLS, `undefined` if client certificates cannot be verified as configured. */
-export function socketOf(
+export function terminatedTlsSocket(
   { terminates, carries }: InboundRow,
   proxy: ProxyContext,
   { tls }: Pick<InboundTarget, 'tls'> = {},
@@ -84,16 +84,16 @@ export function socketOf(
 }
 
 /** Envoy closes the connections of a chain without filters. */
-export function endOf(
+export function filtersOfRow(
   { carries }: InboundRow,
   filters: Readonly<Record<InboundRow['carries'], () => Filter[]>>,
-  socket: ReturnType<typeof socketOf>,
+  socket: ReturnType<typeof terminatedTlsSocket>,
 ): { filters: Filter[]; transportSocket?: TransportSocket } {
   return socket === undefined ? { filters: [] } : { filters: filters[carries](), ...socket };
 }
 
 /** What the rows match on. Without a TLS inspector Envoy treats each connection as plaintext. */
-export function needsOf(rows: readonly InboundRow[]): Pick<InboundPort, 'detectsTls' | 'detectsHttp'> {
+export function detectionOf(rows: readonly InboundRow[]): Pick<InboundPort, 'detectsTls' | 'detectsHttp'> {
   return {
     detectsTls: rows.some(({ transport }) => transport === 'tls'),
     detectsHttp: rows.some(({ transport, alpn }) => transport === rawBuffer && alpn.length > 0),
@@ -119,7 +119,7 @@ function bytesOf(target: InboundTarget, context: ConnectionContext): Filter[] {
 }
 
 /** Chains of a port differ only in their matches and share their filters. */
-export function once<T>(compute: () => T): () => T {
+export function lazily<T>(compute: () => T): () => T {
   let cached: T | undefined;
   return () => {
     cached ??= compute();

@@ -13,7 +13,14 @@ import { activePeerModes, peerOrigins } from '../../traffic/peer-mode.ts';
 import { inboundPassthroughCluster, virtualInboundListener } from '../../traffic/resource-names.ts';
 import { takesHttp10 } from '../http10.ts';
 import { requestFilters, tcpFilters } from '../network-filters/index.ts';
-import { endOf, type InboundPort, matchOf, needsOf, once, socketOf } from './inbound-chains.ts';
+import {
+  chainMatchOf,
+  detectionOf,
+  filtersOfRow,
+  type InboundPort,
+  lazily,
+  terminatedTlsSocket,
+} from './inbound-chains.ts';
 import { inboundRows } from './inbound-table.ts';
 
 /** @param described ports of services and ingress listeners */
@@ -33,8 +40,8 @@ function passthroughPort(proxy: ProxyContext, mode: PeerMode, port: number): Inb
   const names = { requests: 'virtualInbound-catchall-http', bytes: virtualInboundListener };
   const context = (listener: string): ConnectionContext => ({ ...proxy, direction: 'inbound', listener, port });
   const filters = {
-    requests: once(() => requestFilters(context(names.requests), { routes: passthroughRoutes(), http10 })),
-    bytes: once(() =>
+    requests: lazily(() => requestFilters(context(names.requests), { routes: passthroughRoutes(), http10 })),
+    bytes: lazily(() =>
       tcpFilters(context(names.bytes), { destinations: [{ cluster: inboundPassthroughCluster, weight: 0 }] }),
     ),
   };
@@ -43,11 +50,11 @@ function passthroughPort(proxy: ProxyContext, mode: PeerMode, port: number): Inb
     withOrigins(
       create(FilterChainSchema, {
         name: names[row.carries],
-        filterChainMatch: matchOf(row, port === 0 ? undefined : port),
-        ...endOf(row, filters, socketOf(row, proxy)),
+        filterChainMatch: chainMatchOf(row, port === 0 ? undefined : port),
+        ...filtersOfRow(row, filters, terminatedTlsSocket(row, proxy)),
       }),
       origins,
     ),
   );
-  return { port, chains, ...needsOf(rows) };
+  return { port, chains, ...detectionOf(rows) };
 }

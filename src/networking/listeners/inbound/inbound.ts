@@ -6,18 +6,18 @@ import { isUnspecified } from '../../../runtime/addresses/unspecified-address.ts
 import type { ProxyContext } from '../../inputs/connection-context.ts';
 import { policyKeys } from '../../inputs/policies.ts';
 import { wildcardAddress } from '../../messages/address.ts';
-import { namedResource, type Resource } from '../../messages/resource.ts';
+import { type EnvoyResource, namedResource } from '../../messages/resource.ts';
 import { type InboundTarget, inboundTargets } from '../../traffic/inbound-target.ts';
 import { isPrivilegedPort, isReservedPort } from '../../traffic/reserved-ports.ts';
 import { listenerName } from '../../traffic/resource-names.ts';
 import { httpInspector, tlsInspector } from '../inspection.ts';
-import { atBothFamilies, buildListener } from '../listener.ts';
+import { buildListener, dualStackAddresses } from '../listener.ts';
 import { listenerAccessLogs } from '../observability/access-log.ts';
 import { virtualInbound } from '../virtual.ts';
 import { inboundPort } from './inbound-chains.ts';
 
 /** The virtual listener, unless nothing is redirected, and the listeners that bind their own port. */
-export function inboundListeners(proxy: ProxyContext): Resource[] {
+export function inboundListeners(proxy: ProxyContext): EnvoyResource[] {
   const { shape, push, policies } = proxy;
   const targets = inboundTargets(shape, push);
   const redirected = targets.filter((target) => !target.hasOwnListener);
@@ -29,7 +29,7 @@ export function inboundListeners(proxy: ProxyContext): Resource[] {
   return [namedResource(ListenerSchema, virtualInbound(proxy, ports), dependsOn), ...resources];
 }
 
-function dedicatedListener(target: InboundTarget, proxy: ProxyContext): Resource[] {
+function dedicatedListener(target: InboundTarget, proxy: ProxyContext): EnvoyResource[] {
   const { shape, push, policies } = proxy;
   const { bind } = target;
   if (isPrivilegedPort(target.port, shape)) return [];
@@ -50,7 +50,7 @@ function dedicatedListener(target: InboundTarget, proxy: ProxyContext): Resource
       listener: listenerName(bind, target.port),
       port: target.port,
     }),
-    ...(bind === wildcardAddress('dual') && { more: atBothFamilies(shape, target.port) }),
+    ...(bind === wildcardAddress('dual') && { more: dualStackAddresses(shape, target.port) }),
   });
   return [namedResource(ListenerSchema, listener, [...keysOf(target), ...policyKeys(policies)])];
 }

@@ -15,7 +15,7 @@ import type { LabelValue, MetricRule } from '../../../model/standard-metrics/str
 import type { TypedExtension } from '../../messages/any.ts';
 import { istioExtension } from '../../messages/istio-extensions.ts';
 import type { ReportedMetrics } from '../../telemetry/reported-metrics.ts';
-import type { WorkloadLabels } from '../../telemetry/workload-labels.ts';
+import type { ProxyMetricLabels } from '../../telemetry/workload-labels.ts';
 
 const type = (name: string, fields: JsonObject = {}): JsonObject => ({
   '@type': `type.googleapis.com/${name}`,
@@ -75,7 +75,7 @@ export function statsLog(
   protocol: 'http' | 'tcp',
   side: 'inbound' | 'outbound',
   { rules, expressions }: ReportedMetrics,
-  workloadLabels: WorkloadLabels,
+  workloadLabels: ProxyMetricLabels,
 ): TypedExtension {
   const formats = labelFormats(protocol, side, workloadLabels);
   const ofType = (metricType: 'counter' | 'histogram'): JsonObject[] =>
@@ -120,7 +120,7 @@ const plain = (text: string): string => text.replaceAll('%', '%%') || unknownLab
 function labelFormats(
   protocol: 'http' | 'tcp',
   side: 'inbound' | 'outbound',
-  workloadLabels: WorkloadLabels,
+  workloadLabels: ProxyMetricLabels,
 ): ReadonlyMap<StandardLabel, string> {
   const service = (field: string): string =>
     `%CEL(xds.cluster_metadata.filter_metadata['istio']['services'][0]['${field}'])%`;
@@ -150,7 +150,7 @@ function labelFormats(
 
 function workloadFormats(
   of: 'source' | 'destination',
-  workloadLabels: WorkloadLabels,
+  workloadLabels: ProxyMetricLabels,
 ): Partial<Record<StandardLabel, string>> {
   return {
     [`${of}_workload`]: "%CEL(xds.node.metadata['WORKLOAD_NAME'])%",

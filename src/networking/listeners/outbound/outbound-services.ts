@@ -16,7 +16,11 @@ import { aliasesOf, resolveAlias } from '../../traffic/alias.ts';
 import { reachOf } from '../../traffic/reach.ts';
 import { isPrivilegedPort, isReservedPort } from '../../traffic/reserved-ports.ts';
 import { outboundClusterName, sniffedRouteName } from '../../traffic/resource-names.ts';
-import { connectionServices, servicesOver, servicesWithNamesOf } from '../ruled-connections.ts';
+import {
+  virtualServicesOfConnections,
+  virtualServicesOfHost,
+  virtualServicesSharingNames,
+} from '../ruled-connections.ts';
 import { tcpRoutes, tlsRoutes } from './l4-routes.ts';
 import { addressesOf, type ServiceAddress } from './outbound-addresses.ts';
 import { OutboundPlan, type TcpChainPlan } from './outbound-plan.ts';
@@ -65,7 +69,7 @@ export function* planningOutbound(shape: ProxyShape, push: PushContext): Generat
       family: shape.ipFamily,
       bound,
       ownPorts,
-      l4Services: connectionServices(egress.virtualServices),
+      l4Services: virtualServicesOfConnections(egress.virtualServices),
     };
     if (egress.port === undefined) yield* addCatchAll(input);
     else yield* addPort(input, egress.port);
@@ -203,11 +207,11 @@ function tcpChains(
   const context = { shape, reach, gateways: mesh, port: port.number };
   const tls = isTls(protocol);
   // The SNI of a connection distinguishes the names of a service, its address does not.
-  const matching = (tls ? servicesWithNamesOf : servicesOver)(l4Services, service.hostname);
+  const matching = (tls ? virtualServicesSharingNames : virtualServicesOfHost)(l4Services, service.hostname);
   const names = tls ? (aliasesOf(egress, reach).get(service.hostname) ?? []) : [];
   const ofNames = names.flatMap(({ hostname }) =>
     tlsRoutes(
-      servicesOver(l4Services, hostname).filter((over) => !matching.includes(over)),
+      virtualServicesOfHost(l4Services, hostname).filter((over) => !matching.includes(over)),
       [hostname],
       context,
     ),
@@ -249,6 +253,6 @@ function tcpChains(
   for (const { hostname, clustered } of bySni)
     if (clustered.hostname !== service.hostname) chains.push(toName(clustered, [hostname]));
   chains.push(toName(service, sharedNames));
-  const used = [...matching, ...names.flatMap(({ hostname }) => servicesOver(l4Services, hostname))];
+  const used = [...matching, ...names.flatMap(({ hostname }) => virtualServicesOfHost(l4Services, hostname))];
   return { chains, dependsOn: [...new Set(used)].flatMap(({ origins }) => origins) };
 }

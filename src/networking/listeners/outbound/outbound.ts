@@ -11,7 +11,7 @@ import { ruleOrigins, sidecarOrigin, withOrigins } from '../../inputs/message-or
 import { policyKeys, policyObjects } from '../../inputs/policies.ts';
 import { loopbackAddress } from '../../messages/address.ts';
 import { resolvesDynamically } from '../../messages/dynamic-dns.ts';
-import { namedResource, type Resource } from '../../messages/resource.ts';
+import { type EnvoyResource, namedResource } from '../../messages/resource.ts';
 import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { resolveDestination } from '../../traffic/destination.ts';
 import { fallbackCluster } from '../../traffic/outbound-fallback.ts';
@@ -20,18 +20,18 @@ import { httpProxyRoute, listenerName } from '../../traffic/resource-names.ts';
 import { chainMatch, passthroughChain, routeFilters } from '../filter-chain.ts';
 import { takesHttp10 } from '../http10.ts';
 import { httpInspector, plaintextAlpn, tlsInspector } from '../inspection.ts';
-import { atBothFamilies, buildListener } from '../listener.ts';
+import { buildListener, dualStackAddresses } from '../listener.ts';
 import { requestFilters } from '../network-filters/index.ts';
 import { listenerAccessLogs } from '../observability/access-log.ts';
 import type { ListenerPlan, TcpChainPlan } from './outbound-plan.ts';
 import { planningOutbound } from './outbound-services.ts';
 
 /** Yields after each listener. */
-export function* buildingOutboundListeners(proxy: ProxyContext, memory: Memory): Generator<undefined, Resource[]> {
+export function* buildingOutboundListeners(proxy: ProxyContext, memory: Memory): Generator<undefined, EnvoyResource[]> {
   const client = clientContext(proxy);
   const scope = proxy.push.sidecarScopeFor(proxy.shape);
   const { listeners } = yield* planningOutbound(proxy.shape, proxy.push);
-  const planned: Resource[] = [];
+  const planned: EnvoyResource[] = [];
   for (const plan of listeners) {
     if (plan.http === undefined && plan.tcp.length === 0) continue;
     planned.push(sharedListener(plan, client, scope, memory));
@@ -42,7 +42,7 @@ export function* buildingOutboundListeners(proxy: ProxyContext, memory: Memory):
 }
 
 /** Cached for clients with equal plans and equal policies. */
-function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScope, memory: Memory): Resource {
+function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScope, memory: Memory): EnvoyResource {
   const { bind, port, bindToPort, http, tcp } = plan;
   const { shape, push, policies } = client;
   const { IDLE_TIMEOUT } = shape.metadata;
@@ -108,7 +108,7 @@ function toListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScop
     ],
     mesh: client.push.mesh,
     accessLog: listenerAccessLogs(context),
-    ...(captured && { more: atBothFamilies(client.shape, port) }),
+    ...(captured && { more: dualStackAddresses(client.shape, port) }),
   });
 }
 

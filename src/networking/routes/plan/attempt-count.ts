@@ -8,7 +8,7 @@ import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { originsOf, withOrigins } from '../../inputs/message-origin.ts';
 import { type PartBlock, sharedBlock } from '../../messages/part-block.ts';
-import { Encodable, Resource, ResourceOfParts } from '../../messages/resource.ts';
+import { Encodable, EnvoyResource, ResourceOfParts } from '../../messages/resource.ts';
 import { VirtualHostPart } from './virtual-host-part.ts';
 
 export function countsAttempts(shape: ProxyShape, push: PushContext): boolean {
@@ -16,11 +16,11 @@ export function countsAttempts(shape: ProxyShape, push: PushContext): boolean {
 }
 
 /** Returns the same routes for nearly all proxies, and a cached copy without the header for the others. */
-export function withAttemptCount(routes: Resource[], shape: ProxyShape, push: PushContext): Resource[] {
+export function withAttemptCount(routes: EnvoyResource[], shape: ProxyShape, push: PushContext): EnvoyResource[] {
   return countsAttempts(shape, push) ? routes : routes.map(withoutAttemptCount);
 }
 
-const withoutAttemptCount = onceFor((resource: Resource): Resource => {
+const withoutAttemptCount = onceFor((resource: EnvoyResource): EnvoyResource => {
   const dependsOn = (): readonly ConfigKey[] => resource.dependsOn;
   const { name, schema } = resource;
   if (resource instanceof ResourceOfParts) {
@@ -29,7 +29,7 @@ const withoutAttemptCount = onceFor((resource: Resource): Resource => {
   }
   const configuration = resource.message as RouteConfiguration;
   const message: RouteConfiguration = { ...configuration, virtualHosts: configuration.virtualHosts.map(withoutCount) };
-  return new Resource(name, schema, message, dependsOn);
+  return new EnvoyResource(name, schema, message, dependsOn);
 });
 
 /** Configurations that share blocks of virtual hosts share the changed blocks too. */

@@ -1,7 +1,7 @@
 /** Assigns domains to virtual hosts: the first host that requests a domain gets it. */
 import { onceFor } from '../../../model/collections/once-for.ts';
 import { compareText } from '../../../model/config/config.ts';
-import { inBlocks, type PartBlock, sharedBlock, sharedList } from '../../messages/part-block.ts';
+import { type PartBlock, sharedBlock, sharedList, splitIntoBlocks } from '../../messages/part-block.ts';
 import { type DomainAssignment, differingPlaces, type PlannedHosts, virtualHostsField } from './planned-routes.ts';
 import { type CachedVirtualHost, withDomains } from './sidecar-virtual-hosts.ts';
 import type { VirtualHostPart } from './virtual-host-part.ts';
@@ -123,7 +123,7 @@ export function* assignDomainsInSteps(
   for (const [at, place] of places.entries()) sortedPlaces[place] = at;
   yield undefined;
   const blocks = sharedList(
-    inBlocks(
+    splitIntoBlocks(
       virtualHostsField,
       places.map((place) => parts[place]!),
     ),

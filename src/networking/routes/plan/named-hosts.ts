@@ -11,7 +11,7 @@ import {
   type RouteSelection,
   type VirtualHostSpec,
 } from './sidecar-virtual-hosts.ts';
-import type { ByHost } from './virtual-services-by-host.ts';
+import type { VirtualServicesByHost } from './virtual-services-by-host.ts';
 
 export function virtualHostSpecOf(
   group: ServiceGroup,
@@ -39,7 +39,7 @@ export function hostsOfAliasedGroup(
   group: ServiceGroup,
   virtualService: ResolvedVirtualService | undefined,
   aliases: readonly Service[],
-  byHost: ByHost,
+  byHost: VirtualServicesByHost,
   context: PlanContext,
 ): readonly CachedVirtualHost[] {
   const routings = aliases.map((alias) => routingOfAlias(alias, virtualService, byHost, context.reach));
@@ -60,7 +60,7 @@ export function hostsOfAliasedGroup(
 function routingOfAlias(
   alias: Service,
   serviceVirtualService: ResolvedVirtualService | undefined,
-  byHost: ByHost,
+  byHost: VirtualServicesByHost,
   reach: ProxyReach,
 ) {
   const { chain, service, clustered } = resolveAlias(alias.hostname, reach);

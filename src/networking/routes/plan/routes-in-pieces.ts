@@ -4,7 +4,7 @@ import { type VirtualHost, VirtualHostSchema } from '../../../gen/envoy/config/r
 import type { RouteConfiguration } from '../../../gen/envoy/config/route/v3/route_pb.ts';
 import type { Part } from '../../messages/part.ts';
 import { PartBlock } from '../../messages/part-block.ts';
-import { type AheadPart, Encodable, type Resource, ResourceOfParts } from '../../messages/resource.ts';
+import { type AheadPart, Encodable, type EnvoyResource, ResourceOfParts } from '../../messages/resource.ts';
 import { virtualHostsField } from './planned-routes.ts';
 
 /** Routes of a piece, a few milliseconds of work. */
@@ -13,7 +13,7 @@ const maxRoutesOfPiece = 256;
 const maxHostsOfBlock = 64;
 
 /** Returns the same configuration, after yielding the pieces that take long to encode. */
-export function* routesInPieces(resource: Resource): Generator<AheadPart | undefined, Resource> {
+export function* routesInPieces(resource: EnvoyResource): Generator<AheadPart | undefined, EnvoyResource> {
   if (resource instanceof ResourceOfParts || resource.isEncoded) return resource;
   const { virtualHosts, ...rest } = resource.message as RouteConfiguration;
   const { name, schema } = resource;

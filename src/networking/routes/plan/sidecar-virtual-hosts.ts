@@ -14,10 +14,10 @@ import type { Encodable } from '../../messages/resource.ts';
 import { resolveAlias } from '../../traffic/alias.ts';
 import type { ProxyReach } from '../../traffic/reach.ts';
 import { virtualHostName } from '../../traffic/resource-names.ts';
-import { dependingAll } from '../translate/depending.ts';
 import { type DomainOptions, sharedLabels } from '../translate/domains.ts';
 import { defaultRoute, type RouteContext, virtualServiceRoutes } from '../translate/route.ts';
 import { destinationsOf, namespaceTextFor, shapeTextFor } from '../translate/virtual-service-inputs.ts';
+import { combineDependencies } from '../translate/with-dependencies.ts';
 import { type Domains, domainsOfGroup, domainsWithText, type ServiceGroup } from './service-groups.ts';
 import { routesPart, VirtualHostPart } from './virtual-host-part.ts';
 
@@ -200,7 +200,7 @@ function buildRoutes(spec: VirtualHostSpec, { shape, push, memory, reach }: Plan
     };
     const routes =
       virtualService === undefined
-        ? dependingAll([defaultRoute(services[0]!, servicePort!, hostname, context)])
+        ? combineDependencies([defaultRoute(services[0]!, servicePort!, hostname, context)])
         : virtualServiceRoutes(virtualService, [context]);
     const dependsOn = [...[...services.slice(0, 1), ...namedAliases].map(serviceKey), ...routes.dependsOn];
     const origins = [

@@ -12,7 +12,7 @@ import type { Service } from '../../../model/services/service.ts';
 import { aliasTarget, isAlias } from '../../../model/services/service-alias.ts';
 import type { ServiceGroup } from './service-groups.ts';
 import type { RouteSelection } from './sidecar-virtual-hosts.ts';
-import type { ByHost, ClientRules } from './virtual-services-by-host.ts';
+import type { ClientRules, VirtualServicesByHost } from './virtual-services-by-host.ts';
 
 /** The only port that serves hosts without a service. */
 const portOfUnknownHosts = 80;
@@ -29,7 +29,7 @@ interface UnknownHosts {
   readonly hosts: readonly UnknownHost[];
 }
 
-const unknownHostsByGroups = new WeakMap<readonly ServiceGroup[], WeakMap<ByHost, UnknownHosts>>();
+const unknownHostsByGroups = new WeakMap<readonly ServiceGroup[], WeakMap<VirtualServicesByHost, UnknownHosts>>();
 
 /** Namespaces that see the same objects share the list. */
 export function unknownHosts(
@@ -50,7 +50,7 @@ export function unknownHosts(
   // All virtual services of a port-specific configuration are those of its port.
   if (selection.port === undefined && !rules.sameAtAllPorts) return find();
   const byHost = rules.at(selection.listenerPort);
-  const byRules = unknownHostsByGroups.get(groups) ?? new WeakMap<ByHost, UnknownHosts>();
+  const byRules = unknownHostsByGroups.get(groups) ?? new WeakMap<VirtualServicesByHost, UnknownHosts>();
   unknownHostsByGroups.set(groups, byRules);
   const { services } = selection.egress;
   let known = byRules.get(byHost);

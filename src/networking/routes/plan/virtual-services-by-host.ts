@@ -9,7 +9,7 @@ import { usedDestinations } from '../translate/action.ts';
 import { appliesTo } from '../translate/match.ts';
 import type { ServiceGroup } from './service-groups.ts';
 
-export type ByHost = ReadonlyMap<string, ResolvedVirtualService>;
+export type VirtualServicesByHost = ReadonlyMap<string, ResolvedVirtualService>;
 
 /** The virtual services that have a route for a client, by host. */
 export interface ClientRules {
@@ -18,7 +18,7 @@ export interface ClientRules {
   /** No match depends on the port. */
   readonly sameAtAllPorts: boolean;
   /** Returns the same map if the same virtual services have a route. */
-  at(port: number): ByHost;
+  at(port: number): VirtualServicesByHost;
 }
 
 /**
@@ -28,8 +28,8 @@ export interface ClientRules {
  */
 export function clientRules(services: readonly ResolvedVirtualService[], shape: ProxyShape): ClientRules {
   const { all, conditional, anyPort } = rulesOf(services);
-  const byPort = new Map<number, ByHost>();
-  const at = (port: number): ByHost => {
+  const byPort = new Map<number, VirtualServicesByHost>();
+  const at = (port: number): VirtualServicesByHost => {
     const known = byPort.get(port);
     if (known !== undefined) return known;
     const rules = conditional.length === 0 ? all : rulesForClient(services, shape, port);
@@ -50,13 +50,13 @@ export function virtualServicesOfGroups(
 }
 
 interface Rules {
-  readonly all: ByHost;
+  readonly all: VirtualServicesByHost;
   /** Virtual services that have a route only for some clients or ports. */
   readonly conditional: readonly ResolvedVirtualService[];
   /** Any of {@link conditional} matches on the port. */
   readonly anyPort: boolean;
   /** Results by the conditional virtual services that have no route. */
-  readonly byExcluded: Map<string, ByHost>;
+  readonly byExcluded: Map<string, VirtualServicesByHost>;
 }
 
 const rulesOf = onceFor((services: readonly ResolvedVirtualService[]): Rules => {
@@ -70,7 +70,11 @@ const noneExcluded: ReadonlySet<ResolvedVirtualService> = new Set();
 /** Few virtual services match on the client, and most clients get equal results. */
 const maxVariants = 64;
 
-function rulesForClient(services: readonly ResolvedVirtualService[], shape: ProxyShape, port: number): ByHost {
+function rulesForClient(
+  services: readonly ResolvedVirtualService[],
+  shape: ProxyShape,
+  port: number,
+): VirtualServicesByHost {
   const { all, conditional, byExcluded } = rulesOf(services);
   const context = { shape, gateway: 'mesh', listenerPort: port };
   const places = conditional.flatMap((service, place) =>
@@ -89,7 +93,7 @@ function rulesForClient(services: readonly ResolvedVirtualService[], shape: Prox
 function firstByHost(
   services: readonly ResolvedVirtualService[],
   excluded: ReadonlySet<ResolvedVirtualService>,
-): ByHost {
+): VirtualServicesByHost {
   const byHost = new Map<string, ResolvedVirtualService>();
   for (const service of services) {
     if (excluded.has(service) || facts(service).matches.length === 0) continue;
@@ -124,11 +128,14 @@ function matchesAllClients({ never, port, sourceLabels, sourceNamespace, gateway
 }
 
 const virtualServicesOfAll = onceForPair(
-  (groups: readonly ServiceGroup[], byHost: ByHost): readonly (ResolvedVirtualService | undefined)[] =>
+  (groups: readonly ServiceGroup[], byHost: VirtualServicesByHost): readonly (ResolvedVirtualService | undefined)[] =>
     groups.map((group) => virtualServiceOf(group, byHost)),
 );
 
-function virtualServiceOf({ service: { hostname } }: ServiceGroup, byHost: ByHost): ResolvedVirtualService | undefined {
+function virtualServiceOf(
+  { service: { hostname } }: ServiceGroup,
+  byHost: VirtualServicesByHost,
+): ResolvedVirtualService | undefined {
   const exact = byHost.get(hostname);
   if (exact !== undefined) return exact;
   const host = mostSpecific(hostname, byHost);

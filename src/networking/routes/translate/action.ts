@@ -23,10 +23,10 @@ import { duration } from '../../messages/protobuf-duration.ts';
 import { resolveDestination } from '../../traffic/destination.ts';
 import type { ProxyReach } from '../../traffic/reach.ts';
 import { effectivePolicy } from '../../traffic/traffic-policy.ts';
-import { type Depending, dependingAll } from './depending.ts';
 import { hashPolicy } from './hash-policy.ts';
 import { headerFields, hostFromHeaders } from './headers.ts';
 import { retryPolicy } from './retry.ts';
+import { combineDependencies, type WithDependencies } from './with-dependencies.ts';
 
 export interface ActionContext {
   readonly reach: ProxyReach;
@@ -39,7 +39,7 @@ export function forwardAction(
   route: HttpRoute,
   destinations: readonly HttpRouteDestination[],
   context: ActionContext,
-): Depending<RouteAction> {
+): WithDependencies<RouteAction> {
   const { value: hashes, dependsOn } = hashPolicies(destinations, context);
   const host = route.rewrite?.authority ?? hostFromHeaders(route.headers) ?? soleHost(destinations);
   const value = create(RouteActionSchema, {
@@ -99,8 +99,8 @@ function clusterOf(destination: Destination, { reach, listenerPort }: ActionCont
 function hashPolicies(
   destinations: readonly HttpRouteDestination[],
   context: ActionContext,
-): Depending<RouteAction_HashPolicy[]> {
-  const { value, dependsOn } = dependingAll(destinations.map(({ destination }) => hashOf(destination, context)));
+): WithDependencies<RouteAction_HashPolicy[]> {
+  const { value, dependsOn } = combineDependencies(destinations.map(({ destination }) => hashOf(destination, context)));
   const found = value.filter((policy) => policy !== undefined);
   const distinct = found.filter(
     (policy, place) => !found.slice(0, place).some((earlier) => equals(RouteAction_HashPolicySchema, earlier, policy)),
@@ -111,7 +111,7 @@ function hashPolicies(
 export function hashOf(
   destination: Destination,
   context: ActionContext,
-): Depending<RouteAction_HashPolicy | undefined> {
+): WithDependencies<RouteAction_HashPolicy | undefined> {
   const { service, ruled, port } = resolveDestination(destination, context.listenerPort, context.reach);
   if (service === undefined || ruled === undefined) return { value: undefined, dependsOn: [] };
   const rule = context.reach.destinationRuleFor(ruled);

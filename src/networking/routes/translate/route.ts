@@ -21,12 +21,12 @@ import { resolveDestination } from '../../traffic/destination.ts';
 import { configPath, outboundClusterName } from '../../traffic/resource-names.ts';
 import { type ActionContext, forwardAction, hashOf, usedDestinations } from './action.ts';
 import { corsConfig, corsFilter } from './cors.ts';
-import type { Depending } from './depending.ts';
 import { faultConfig, faultFilter } from './fault.ts';
 import { type HeaderFields, headerFields, joinedHeaders } from './headers.ts';
 import { appliesTo, isCatchAll, type MatchContext, routeMatch } from './match.ts';
 import { directResponse, redirectAction } from './redirect.ts';
 import { retryPolicy } from './retry.ts';
+import type { WithDependencies } from './with-dependencies.ts';
 
 export interface RouteContext extends MatchContext, ActionContext {}
 
@@ -42,7 +42,7 @@ const routesAtATime = 256;
 export function virtualServiceRoutes(
   service: ResolvedVirtualService,
   contexts: readonly RouteContext[],
-): Depending<Route[]> {
+): WithDependencies<Route[]> {
   return atOnce(buildingVirtualServiceRoutes(service, contexts));
 }
 
@@ -50,7 +50,7 @@ export function virtualServiceRoutes(
 export function* buildingVirtualServiceRoutes(
   service: ResolvedVirtualService,
   contexts: readonly RouteContext[],
-): Generator<undefined, Depending<Route[]>> {
+): Generator<undefined, WithDependencies<Route[]>> {
   const value: Route[] = [];
   const dependsOn: ConfigKey[] = [...service.origins];
   const matches = [...matchesOf(service)];
@@ -95,7 +95,12 @@ function* matchesOf({ config }: ResolvedVirtualService): Iterable<PlacedMatch> {
  *
  * @param name host name of the service or of an alias
  */
-export function defaultRoute(service: Service, port: Port, name: string, context: ActionContext): Depending<Route> {
+export function defaultRoute(
+  service: Service,
+  port: Port,
+  name: string,
+  context: ActionContext,
+): WithDependencies<Route> {
   const destination = { host: name, port: { number: port.number } };
   const { value: hash, dependsOn } = hashOf(destination, context);
   const { clustered } = resolveAlias(name, context.reach);
@@ -127,7 +132,7 @@ function toRoute(
   match: HttpMatchRequest,
   { config }: ResolvedVirtualService,
   context: RouteContext,
-): Depending<Route> | undefined {
+): WithDependencies<Route> | undefined {
   const translated = actionOf(http, context);
   if (translated === undefined) return undefined;
   const { value: action, dependsOn } = translated;
@@ -168,7 +173,7 @@ function withoutPeerClaim(
 
 type Action = NonNullable<Init<typeof RouteSchema>['action']>;
 
-function actionOf(http: HttpRoute, context: RouteContext): Depending<Action> | undefined {
+function actionOf(http: HttpRoute, context: RouteContext): WithDependencies<Action> | undefined {
   const { redirect, directResponse: response } = http;
   if (redirect) return alone({ case: 'redirect', value: redirectAction(redirect, context.listenerPort) });
   if (response) return alone({ case: 'directResponse', value: directResponse(response) });
@@ -178,7 +183,7 @@ function actionOf(http: HttpRoute, context: RouteContext): Depending<Action> | u
   return { value: { case: 'route', value }, dependsOn };
 }
 
-function alone(value: Action): Depending<Action> {
+function alone(value: Action): WithDependencies<Action> {
   return { value, dependsOn: [] };
 }
 

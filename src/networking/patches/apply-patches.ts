@@ -7,7 +7,7 @@ import { valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 
 /** The message after all patches, `undefined` if one removes it. A failing patch leaves the message unchanged. */
-export function inTurn<M extends object>(
+export function applyPatches<M extends object>(
   message: M,
   patches: readonly ActivePatch[],
   apply: (message: M, active: ActivePatch) => M | undefined,
@@ -32,11 +32,11 @@ export function mergedWith<Desc extends DescMessage>(
   active: ActivePatch,
   value: MessageShape<Desc> = valueAs(schema, active),
 ): MessageShape<Desc> {
-  const result = merged(schema, message, value, listsOf(active));
+  const result = merged(schema, message, value, listMergeOf(active));
   return withOrigins(result, [...originsOf(message), active.origin]);
 }
 
 /** How the patch merges lists. */
-export function listsOf({ patch }: ActivePatch): ListMerge {
+export function listMergeOf({ patch }: ActivePatch): ListMerge {
   return patch.operation === 'MERGE' ? 'append' : 'replace';
 }
