@@ -120,6 +120,18 @@ const parts: readonly Part[] = [
     gave: /^\| \d+ \| \d+ \| yes/,
   },
   {
+    name: 'reconnects',
+    command: 'node test/bench/reconnect.ts --streams 1000 --goals 20',
+    short: 'node test/bench/reconnect.ts --streams 100',
+    gave: /^half /,
+  },
+  {
+    name: 'reconnects-tls',
+    command: 'node test/bench/reconnect.ts --streams 1000 --tls --goals 60',
+    short: 'node test/bench/reconnect.ts --streams 100 --tls',
+    gave: /^half /,
+  },
+  {
     name: 'restarts',
     command: 'npm run bench:restarts',
     short: 'npm run bench:restarts -- --restarts 2',

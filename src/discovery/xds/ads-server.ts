@@ -8,10 +8,9 @@ import { startRoot } from '../../runtime/actors/actor-system.ts';
 import { messageOf, withCode } from '../../runtime/errors.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import { AddressPace, addressPaceLimits } from './admission/address-pace.ts';
-import { groupOfPeer } from './admission/ads-admission.ts';
+import { type Admitted, groupOfPeer } from './admission/ads-admission.ts';
 import { KnownNodes } from './admission/known-nodes.ts';
 import { LoadAdmission } from './admission/load-admission.ts';
-import type { Slot } from './admission/slots.ts';
 import type { ConnectionRefusal } from './admission/unidentified-connections.ts';
 import { adsConnectionWithEffects } from './ads-connection.effects.ts';
 import {
@@ -25,7 +24,7 @@ import type { ConnectionView } from './ads-observer.ts';
 import { AdsPorts } from './ads-ports.ts';
 import type { AdsServerOptions } from './ads-server-options.ts';
 import { viewConnection } from './ads-view.ts';
-import { nodeIdIn } from './requests/ads-request.ts';
+import { readFirstRequest } from './requests/ads-request.ts';
 import { RequestIntake } from './requests/request-intake.ts';
 import { RequestNameLists } from './requests/request-names.ts';
 import { RequestTurns } from './requests/request-turns.ts';
@@ -33,7 +32,7 @@ import type { ResourceChange } from './resource-source.ts';
 import { encodeControlPlane, SharedBodies } from './responses/ads-response.ts';
 import { DepartedClusters } from './rollout/departed-clusters.ts';
 import { AdsStream } from './stream/ads-stream.ts';
-import { type AdsCall, endOpenSide } from './stream/ads-transport.ts';
+import { type AdsCall, endOpenSide, peerOf } from './stream/ads-transport.ts';
 import { shortened } from './stream/client-text.ts';
 import type { IncomingStream, StreamKind, StreamSecurity } from './stream/incoming-stream.ts';
 import { RepeatedLines } from './stream/repeated-lines.ts';
@@ -83,8 +82,7 @@ interface Connection {
   readonly stream: AdsStream;
   readonly actor: Actor<typeof adsConnectionMachine>;
   readonly security: StreamSecurity;
-  /** Until the first response is written. */
-  readonly slot: Slot;
+  readonly admitted: Admitted;
 }
 
 export function createAdsServer(options: AdsServerOptions): AdsServer {
@@ -161,7 +159,7 @@ class GrpcAdsServer implements AdsServer {
       streamOf: (connection) => this.#opening.get(connection)!,
       joined: (stream, node) => this.#noteJoined(stream, node),
       pushed: (connection, order) => this.#connections.get(connection)?.actor.send(order),
-      responded: (connection) => this.#connections.get(connection)?.slot.release(),
+      responded: (connection) => this.#connections.get(connection)?.admitted.release(),
       acknowledged: (connection) => this.#noteAcknowledged(connection),
     });
     this.#rounds = new PushRounds({
@@ -257,32 +255,26 @@ class GrpcAdsServer implements AdsServer {
     const peer = call.getPeer();
     const endWait = this.#ports.keepWaiting(security, peer);
     const intake = new RequestIntake(call, this.#turns);
-    const connect = (slot: Slot): void => {
+    const connect = (admitted: Admitted): void => {
       endWait();
       try {
-        if (this.#connect({ call, intake, kind }, security, slot)) return;
-        slot.release();
-        this.#admission.left(peer);
+        if (this.#connect({ call, intake, kind }, security, admitted)) return;
       } catch (error) {
-        slot.release();
-        this.#admission.left(peer);
         this.#options.logger.error('stream.openFailed', { error: (error as Error).stack });
         refuse(call, status.UNAVAILABLE, withCode('internal error', 'INTERNAL_ERROR'));
       }
+      admitted.release();
+      admitted.identified();
     };
     const leave = this.#admission.ask(
-      peer,
-      (slot) => this.#openingTurns.run(() => connect(slot), 0),
+      { peer, isTrusted: security.isSecure && peerOf(call).certificate !== undefined },
+      (admitted) => this.#openingTurns.run(() => connect(admitted), 0),
       () => {
         endWait();
         if (this.#isDraining) refuse(call, status.UNAVAILABLE, serverShuttingDown);
         else this.#refuseLate(call);
       },
-      (named) =>
-        intake.peek((request) => {
-          const node = nodeIdIn(request, kind.delta);
-          if (node !== undefined) named(node);
-        }),
+      (seen) => intake.peek((request) => seen(readFirstRequest(request, kind.delta))),
     );
     call.once('cancelled', () => {
       endWait();
@@ -291,7 +283,7 @@ class GrpcAdsServer implements AdsServer {
   }
 
   /** @returns whether the stream was connected */
-  #connect({ call, intake, kind }: IncomingStream, security: StreamSecurity, slot: Slot): boolean {
+  #connect({ call, intake, kind }: IncomingStream, security: StreamSecurity, admitted: Admitted): boolean {
     if (call.cancelled) return false;
     if (this.#isDraining) {
       refuse(call, status.UNAVAILABLE, serverShuttingDown);
@@ -315,7 +307,7 @@ class GrpcAdsServer implements AdsServer {
       },
     });
     this.#opening.delete(number);
-    this.#connections.set(number, { stream, actor, security, slot });
+    this.#connections.set(number, { stream, actor, security, admitted });
     // `onError` handles failures. Without this `error`, XState would throw an uncaught error.
     actor.subscribe({ complete: () => this.#remove(number), error: () => {} });
     if (actor.getSnapshot().status !== 'active') this.#remove(number);
@@ -325,8 +317,8 @@ class GrpcAdsServer implements AdsServer {
   #noteJoined({ number: connection, peer }: AdsStream, node: string): void {
     this.#joined.add(connection);
     this.#unacknowledged.add(connection);
-    this.#admission.introduced(peer);
-    const security = this.#connections.get(connection)?.security;
+    const { security, admitted } = this.#connections.get(connection) ?? {};
+    admitted?.identified();
     if (security !== undefined) this.#ports.introduced(security, peer);
     this.#streamContext.observer.clientConnected?.(node, this.#joined.size);
     this.#options.logger.info('client.connected', { node: shortened(node) });
@@ -367,8 +359,9 @@ class GrpcAdsServer implements AdsServer {
     if (connection === undefined) return;
     this.#connections.delete(number);
     const wasProven = !this.#unacknowledged.delete(number);
-    const { stream, security, slot } = connection;
-    slot.release();
+    const { stream, security, admitted } = connection;
+    admitted.release();
+    admitted.identified();
     if (this.#joined.delete(number)) {
       this.#ports.left(security, stream.peer);
       const node = connection.stream.identity?.id ?? '';
@@ -376,8 +369,6 @@ class GrpcAdsServer implements AdsServer {
       this.#streamContext.observer.clientDisconnected?.(node, this.#joined.size);
       this.#options.logger.info('client.disconnected', { node: shortened(node) });
       this.#options.left?.(number);
-    } else {
-      this.#admission.left(stream.peer);
     }
     this.#noteEmpty();
   }

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { uncaughtErrors } from '../../../../test/harness/uncaught-errors.ts';
-import { type AdmissionOptions, createAdmission, groupOfPeer } from './ads-admission.ts';
+import { type AdmissionOptions, type Admitted, createAdmission, groupOfPeer } from './ads-admission.ts';
 import { KnownNodes } from './known-nodes.ts';
-import type { Slot } from './slots.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -28,19 +27,19 @@ function given(perSecond: number, slots: Pick<AdmissionOptions, 'slots' | 'onQue
     known.disconnected(groupOfPeer(peer), node);
   };
   const at = (): number => Math.round(performance.now() - origin);
-  const slotOf = new Map<string, Slot>();
+  const admitted = new Map<string, Admitted>();
   /** @param node what its first request says soon, or not at all */
   const ask = (name: string, peer = me, node?: string): (() => void) =>
     admission.ask(
       peer,
-      (slot) => {
-        slotOf.set(name, slot);
+      (stream) => {
+        admitted.set(name, stream);
         told.push(`${name} at ${at()}`);
       },
       () => void told.push(`${name} refused at ${at()}`),
       (named) => node !== undefined && setTimeout(() => named(node), sayMs),
     );
-  return { admission, served, told, ask, slotOf };
+  return { admission, served, told, ask, admitted };
 }
 
 test('streams within the rate begin at once', () => {
@@ -103,11 +102,11 @@ test('addresses of nodes that were served before come before strangers, of whom 
 });
 
 test('streams that have not said who they are have a bound by address', () => {
-  const { admission, ask, told } = given(0);
+  const { ask, told, admitted } = given(0);
   for (let i = 0; i < 1_044; i++) ask(`${i}`);
   expect(told.filter((line) => line.includes('refused'))).toHaveLength(44);
-  admission.introduced(me);
-  admission.left(me);
+  // A stream that is identified and then ends counts once.
+  for (const name of ['0', '0', '1']) admitted.get(name)!.identified();
   for (const name of ['a', 'b', 'c']) ask(name);
   expect(told.slice(1_044)).toEqual(['a at 0', 'b at 0', 'c refused at 0']);
   ask('other', '[::ffff:10.0.0.2]:1');
@@ -126,9 +125,9 @@ test('within an address connections have their turn one after the other, however
 });
 
 test('a crowd that says nothing leaves places for nodes that come back to its address by connections of their own', () => {
-  const { admission, served, ask, told } = given(0);
+  const { served, ask, told, admitted } = given(0);
   ask('node', '10.0.0.1:40001');
-  admission.introduced('10.0.0.1:40001');
+  admitted.get('node')!.identified();
   served('10.0.0.1:40001');
   for (let i = 0; i < 2_000; i++) ask(`crowd ${i}`);
   expect(told.filter((line) => line.includes('refused'))).toHaveLength(1_000);
@@ -275,12 +274,12 @@ test('a stream that cannot be begun is told of, and keeps nobody from having a t
 });
 
 test('without a rate as many streams are in progress as there are slots, and the others wait', () => {
-  const { ask, told, slotOf } = given(0, { slots: 2 });
+  const { ask, told, admitted } = given(0, { slots: 2 });
   for (const name of ['a', 'b', 'c', 'd']) ask(name, `10.0.0.${name.charCodeAt(0)}:1`);
   expect(told).toEqual(['a at 0', 'b at 0']);
   vi.advanceTimersByTime(100);
-  slotOf.get('b')!.release();
-  slotOf.get('b')!.release();
+  admitted.get('b')!.release();
+  admitted.get('b')!.release();
   vi.advanceTimersByTime(100);
   expect(told.slice(2)).toEqual(['c at 100']);
 });

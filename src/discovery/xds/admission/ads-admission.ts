@@ -41,8 +41,14 @@ const mostRefused = 10_000;
 /** No turn is waited for. */
 const nothingToLeave = (): void => {};
 
-/** Calls with the id of a stream's node once it has been said, if ever. */
+/** Calls with the ID of a stream's node when its first request arrives, if it has one. */
 export type Look = (named: (node: string) => void) => void;
+
+/** A stream that was admitted. */
+export interface Admitted extends Slot {
+  /** The stream has identified its node, or has ended without. Idempotent. */
+  identified(): void;
+}
 
 export interface Admission {
   /**
@@ -51,16 +57,12 @@ export interface Admission {
    * @param look finds out by the stream's first request which node it says it is
    * @returns to be called when the stream is gone
    */
-  ask(peer: string, begin: (slot: Slot) => void, refuse: () => void, look?: Look): () => void;
+  ask(peer: string, begin: (admitted: Admitted) => void, refuse: () => void, look?: Look): () => void;
   /** Streams that wait. */
   readonly waiting: number;
   /** Whether all slots are taken. */
   readonly isFull: boolean;
   setSlots(slots: number): void;
-  /** A stream that was begun has said who it is. */
-  introduced(peer: string): void;
-  /** A stream that was begun, and has not said who it is, is gone. */
-  left(peer: string): void;
   /** Ends the turns: nobody has one any more. */
   stop(): void;
 }
@@ -88,7 +90,7 @@ interface Asking {
   /** Since when its connection has been asking. */
   readonly since: number;
   readonly until: number;
-  readonly begin: (slot: Slot) => void;
+  readonly begin: (admitted: Admitted) => void;
   readonly refuse: () => void;
   /** Where it waits. */
   line: Line;
@@ -157,7 +159,7 @@ class FairAdmission implements Admission {
     this.#slots.resize(slots);
   }
 
-  ask(peer: string, begin: (slot: Slot) => void, refuse: () => void, look?: Look): () => void {
+  ask(peer: string, begin: (admitted: Admitted) => void, refuse: () => void, look?: Look): () => void {
     const group = groupOfPeer(peer);
     const isKnown = this.#known.hasAny(group);
     const line = isKnown ? this.#addresses : this.#strange;
@@ -186,15 +188,6 @@ class FairAdmission implements Admission {
       return () => this.#leave(asking);
     }
     return nothingToLeave;
-  }
-
-  introduced(peer: string): void {
-    this.left(peer);
-  }
-
-  left(peer: string): void {
-    countDown(this.#silent, groupOfPeer(peer));
-    countDown(this.#silentOf, peer);
   }
 
   stop(): void {
@@ -300,18 +293,29 @@ class FairAdmission implements Admission {
   ): void {
     this.#next = turn + this.#spacingMs;
     this.#refused.delete(peer);
-    this.#silentOf.set(peer, (this.#silentOf.get(peer) ?? 0) + 1);
-    this.#silent.set(group, (this.#silent.get(group) ?? 0) + 1);
-    const slot = this.#slots.take();
+    const admitted = this.#admit(group, peer);
     this.#options.onBegun?.();
     try {
-      begin(slot);
+      begin(admitted);
     } catch (error) {
-      // Nobody has come, and others wait for their turn.
-      slot.release();
-      this.left(peer);
+      // There is no stream, and the others have their turns.
+      admitted.release();
+      admitted.identified();
       letEscape(error);
     }
+  }
+
+  #admit(group: string, peer: string): Admitted {
+    this.#silentOf.set(peer, (this.#silentOf.get(peer) ?? 0) + 1);
+    this.#silent.set(group, (this.#silent.get(group) ?? 0) + 1);
+    let isIdentified = false;
+    const identified = (): void => {
+      if (isIdentified) return;
+      isIdentified = true;
+      countDown(this.#silent, group);
+      countDown(this.#silentOf, peer);
+    };
+    return { ...this.#slots.take(), identified };
   }
 
   /** Milliseconds until a stream may begin; 0: now. */

@@ -1,6 +1,9 @@
 /**
  * Admission of clients by load. The chart `stream-admission` decides how many TLS handshakes, and how many streams without a first
  * response, may be in progress at a time. Other streams wait, and behind them connections that are not set up.
+ *
+ * A stream of a client that returns with its configuration needs a small first response. It has slots of its own, so that it does not wait
+ * behind clients that need all of their configuration. What it states is not verified, so this is for clients with a certificate alone.
  */
 import type { Actor } from 'xstate';
 import {
@@ -12,8 +15,9 @@ import { messageOf } from '../../../runtime/errors.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 import type { Recorder } from '../../../runtime/trace/recorder.ts';
 import type { AdmissionView } from '../ads-observer.ts';
+import type { FirstRequest } from '../requests/ads-request.ts';
 import { streamAdmissionWithEffects } from '../stream-admission.effects.ts';
-import { type Admission, createAdmission } from './ads-admission.ts';
+import { type Admission, type Admitted, createAdmission, type Look } from './ads-admission.ts';
 import type { KnownNodes } from './known-nodes.ts';
 import type { ConnectionSetUp } from './unidentified-connections.ts';
 
@@ -47,8 +51,13 @@ export interface LoadAdmissionOptions {
   readonly onMeasured?: (view: AdmissionView) => void;
 }
 
-export class LoadAdmission implements Pick<Admission, 'ask' | 'introduced' | 'left' | 'stop'> {
+/** Calls with what the first request of a stream states when it arrives. */
+export type LookAtFirst = (seen: (first: FirstRequest) => void) => void;
+
+export class LoadAdmission {
   readonly #admission: Admission;
+  /** Of clients that return with their configuration; `undefined` if a rate limits all streams. */
+  readonly #returning: Admission | undefined;
   readonly #actor: Actor<typeof streamAdmissionMachine>;
   readonly #options: LoadAdmissionOptions;
   #slots = initialSlots;
@@ -56,26 +65,23 @@ export class LoadAdmission implements Pick<Admission, 'ask' | 'introduced' | 'le
   #queuedAt: number | undefined;
   #logTimer: NodeJS.Timeout | undefined;
   #isLogged = false;
+  #isStopped = false;
   #ports: LimitedPorts | undefined;
-  readonly ask: Admission['ask'];
-  readonly introduced: Admission['introduced'];
-  readonly left: Admission['left'];
 
   constructor(options: LoadAdmissionOptions) {
     this.#options = options;
     const { perSecond, known, logger, recorder, requests, proxies } = options;
     const onChange = (): void => this.#noteQueue();
-    const admission = createAdmission({
-      ...{ perSecond, known, slots: initialSlots, now: () => performance.now() },
-      ...{ onQueued: onChange, onEmptied: onChange, onBegun: () => this.#noteBegun() },
-    });
-    this.#admission = admission;
-    this.ask = admission.ask.bind(admission);
-    this.introduced = admission.introduced.bind(admission);
-    this.left = admission.left.bind(admission);
+    const newAdmission = (): Admission =>
+      createAdmission({
+        ...{ perSecond, known, slots: initialSlots, now: () => performance.now() },
+        ...{ onQueued: onChange, onEmptied: onChange, onBegun: () => this.#noteBegun() },
+      });
+    this.#admission = newAdmission();
+    this.#returning = perSecond > 0 ? undefined : newAdmission();
     const machine = streamAdmissionWithEffects({
       ...{ requests, proxies },
-      isFull: () => admission.isFull || this.#ports?.isFull === true,
+      isFull: () => [...this.#admissions, this.#ports].some((stage) => stage?.isFull === true),
       applySlots: (slots) => this.#applySlots(slots),
       onMeasured: () => this.#noteMeasured(),
     });
@@ -90,12 +96,49 @@ export class LoadAdmission implements Pick<Admission, 'ask' | 'introduced' | 'le
     this.#actor.subscribe({ error: () => {} });
   }
 
+  /**
+   * Calls `begin` or `refuse`, now or in the turn of the stream; neither after the returned function was called.
+   *
+   * @param peer `host:port`
+   * @param isTrusted whether the client has a verified certificate
+   * @returns to be called when the stream is closed
+   */
+  ask(
+    { peer, isTrusted }: { readonly peer: string; readonly isTrusted: boolean },
+    begin: (admitted: Admitted) => void,
+    refuse: () => void,
+    look: LookAtFirst,
+  ): () => void {
+    const returning = isTrusted ? this.#returning : undefined;
+    let isWaiting = true;
+    let leave = (): void => {};
+    const decided =
+      <Args extends unknown[]>(call: (...args: Args) => void) =>
+      (...args: Args): void => {
+        isWaiting = false;
+        call(...args);
+      };
+    const both = [decided(begin), decided(refuse)] as const;
+    const lookForNode: Look = (named) =>
+      look(({ nodeId, isReturning }) => {
+        if (isReturning && isWaiting && returning !== undefined) {
+          leave();
+          leave = returning.ask(peer, ...both);
+        } else if (nodeId !== undefined) named(nodeId);
+      });
+    leave = this.#admission.ask(peer, ...both, lookForNode);
+    return () => {
+      isWaiting = false;
+      leave();
+    };
+  }
+
   /** For the connections of the ports. */
   get setUp(): ConnectionSetUp {
     const onChange = (): void => this.#noteQueue();
     return {
       ...{ slots: initialSlots, onQueued: onChange, onEmptied: onChange },
-      isOpen: () => this.#admission.waiting < maxWaitingStreams,
+      isOpen: () => this.#waitingStreams < maxWaitingStreams,
     };
   }
 
@@ -104,24 +147,33 @@ export class LoadAdmission implements Pick<Admission, 'ask' | 'introduced' | 'le
   }
 
   stop(): void {
+    this.#isStopped = true;
     clearTimeout(this.#logTimer);
-    this.#admission.stop();
+    for (const admission of this.#admissions) admission.stop();
     this.#actor.stop();
   }
 
+  get #admissions(): Admission[] {
+    return [this.#admission, ...(this.#returning === undefined ? [] : [this.#returning])];
+  }
+
+  get #waitingStreams(): number {
+    return this.#admission.waiting + (this.#returning?.waiting ?? 0);
+  }
+
   get #view(): AdmissionView {
-    return { streams: this.#admission.waiting, connections: this.#ports?.waiting ?? 0, slots: this.#slots };
+    return { streams: this.#waitingStreams, connections: this.#ports?.waiting ?? 0, slots: this.#slots };
   }
 
   #applySlots(slots: number): void {
     this.#slots = slots;
-    this.#admission.setSlots(slots);
+    for (const admission of this.#admissions) admission.setSlots(slots);
     this.#ports?.setSlots(slots);
   }
 
   #noteBegun(): void {
     this.#begun++;
-    if (this.#admission.waiting < maxWaitingStreams) this.#ports?.wake();
+    if (this.#waitingStreams < maxWaitingStreams) this.#ports?.wake();
   }
 
   #noteMeasured(): void {
@@ -131,6 +183,7 @@ export class LoadAdmission implements Pick<Admission, 'ask' | 'introduced' | 'le
   }
 
   #noteQueue(): void {
+    if (this.#isStopped) return;
     const { streams, connections } = this.#view;
     const isQueued = streams + connections > 0;
     if (isQueued === (this.#queuedAt !== undefined)) return;

@@ -8,7 +8,7 @@ import {
   DeltaDiscoveryRequestSchema,
   DiscoveryRequestSchema,
 } from '../../../gen/envoy/service/discovery/v3/discovery_pb.ts';
-import { nodeIdIn, RequestReader, readNode } from './ads-request.ts';
+import { RequestReader, readFirstRequest, readNode } from './ads-request.ts';
 import { RequestNameLists } from './request-names.ts';
 
 const newReader = (): RequestReader => new RequestReader(new RequestNameLists(), 1_000_000);
@@ -237,20 +237,45 @@ describe('The node ID of a request', () => {
   const node = { id: 'sidecar~10.0.0.1~a.b~b.svc', cluster: 'a', metadata: { large: 'x'.repeat(10_000) } };
 
   test('is found in both protocols, regardless of other fields', () => {
-    expect(nodeIdIn(sotwBytes({ node, versionInfo: 'v', resourceNames: ['a'], typeUrl: 't' }), false)).toBe(node.id);
+    expect(readFirstRequest(sotwBytes({ node, versionInfo: 'v', resourceNames: ['a'], typeUrl: 't' }), false)).toEqual({
+      ...{ nodeId: node.id, isReturning: true },
+    });
     const request = create(DeltaDiscoveryRequestSchema, { node, typeUrl: 't', resourceNamesSubscribe: ['a'] });
-    expect(nodeIdIn(toBinary(DeltaDiscoveryRequestSchema, request), true)).toBe(node.id);
+    expect(readFirstRequest(toBinary(DeltaDiscoveryRequestSchema, request), true)).toEqual({
+      ...{ nodeId: node.id, isReturning: false },
+    });
+  });
+
+  test.each([
+    ['delta without versions', {}, false],
+    ['delta with versions', { initialResourceVersions: { a: '1' } }, true],
+    ['delta with versions behind names', { resourceNamesSubscribe: ['*'], initialResourceVersions: { a: '1' } }, true],
+  ])('shows whether the client has configuration: %s', (_, request, isReturning) => {
+    const bytes = toBinary(
+      DeltaDiscoveryRequestSchema,
+      create(DeltaDiscoveryRequestSchema, { typeUrl: 't', ...request }),
+    );
+    expect(readFirstRequest(bytes, true)).toEqual({ nodeId: undefined, isReturning });
+  });
+
+  test('shows whether the client has configuration: state of the world', () => {
+    for (const [versionInfo, isReturning] of [
+      ['v', true],
+      ['', false],
+    ] as const) {
+      expect(readFirstRequest(sotwBytes({ node, versionInfo, typeUrl: 't' }), false).isReturning).toBe(isReturning);
+    }
   });
 
   test('is undefined if it is missing or too long', () => {
-    expect(nodeIdIn(sotwBytes({ typeUrl: 't' }), false)).toBeUndefined();
-    expect(nodeIdIn(sotwBytes({ node: { cluster: 'a' } }), false)).toBeUndefined();
-    expect(nodeIdIn(sotwBytes({ node: { id: 'x'.repeat(1_025) } }), false)).toBeUndefined();
+    expect(readFirstRequest(sotwBytes({ typeUrl: 't' }), false).nodeId).toBeUndefined();
+    expect(readFirstRequest(sotwBytes({ node: { cluster: 'a' } }), false).nodeId).toBeUndefined();
+    expect(readFirstRequest(sotwBytes({ node: { id: 'x'.repeat(1_025) } }), false).nodeId).toBeUndefined();
   });
 
   test('is searched only at the start of the message, so that any bytes cost little', () => {
-    fc.assert(fc.property(fc.uint8Array(), fc.boolean(), (bytes, isDelta) => void nodeIdIn(bytes, isDelta)));
+    fc.assert(fc.property(fc.uint8Array(), fc.boolean(), (bytes, isDelta) => void readFirstRequest(bytes, isDelta)));
     const names = sotwBytes({ resourceNames: Array.from({ length: 500_000 }, () => '') });
-    expect(cpuMs(() => void nodeIdIn(names, true))).toBeLessThan(50);
+    expect(cpuMs(() => void readFirstRequest(names, true))).toBeLessThan(50);
   });
 });

@@ -196,14 +196,34 @@ export function readNode(bytes: Uint8Array): NodeIdentity {
 /** Maximum number of fields before the node of a message and before the ID of a node. Clients write both first. */
 const maxSearchedFields = 16;
 
-/** `undefined` if the ID is missing, too late in the message, or too long. */
-export function nodeIdIn(request: Uint8Array, delta: boolean): string | undefined {
+/** What the first request of a stream states; none of it is verified. */
+export interface FirstRequest {
+  /** `undefined` if the ID is missing, too late in the message, or too long. */
+  readonly nodeId: string | undefined;
+  /** Whether the client reports configuration that it has: `initial_resource_versions`, or `version_info` (state of the world). */
+  readonly isReturning: boolean;
+}
+
+/** Reads the beginning of a request. */
+export function readFirstRequest(request: Uint8Array, delta: boolean): FirstRequest {
+  return { nodeId: nodeIdOf(request, delta), isReturning: hasFirstField(request, delta ? 5 : 1) };
+}
+
+function nodeIdOf(request: Uint8Array, delta: boolean): string | undefined {
   try {
     const node = firstField(request, delta ? nodeOf.delta : nodeOf.sotw);
     const id = node && firstField(node, 1);
     return id === undefined || id.length === 0 || id.length > maxNodeIdLength ? undefined : utf8.decode(id);
   } catch {
     return undefined;
+  }
+}
+
+function hasFirstField(request: Uint8Array, field: number): boolean {
+  try {
+    return (firstField(request, field)?.length ?? 0) > 0;
+  } catch {
+    return false;
   }
 }
 

@@ -1,0 +1,137 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { initialSlots } from '../../../../machines/discovery/xds/stream-admission.machine.ts';
+import { silentLogger } from '../../../runtime/output/log.ts';
+import type { AdmissionView } from '../ads-observer.ts';
+import type { FirstRequest } from '../requests/ads-request.ts';
+import type { Admitted } from './ads-admission.ts';
+import { KnownNodes } from './known-nodes.ts';
+import { LoadAdmission } from './load-admission.ts';
+
+const ends: (() => void)[] = [];
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+
+afterEach(() => {
+  for (const end of ends.splice(0)) end();
+  vi.useRealTimers();
+});
+
+const newClient: FirstRequest = { nodeId: undefined, isReturning: false };
+const returning: FirstRequest = { nodeId: undefined, isReturning: true };
+
+function given(perSecond = 0) {
+  const logged: string[] = [];
+  const views: AdmissionView[] = [];
+  const admission = new LoadAdmission({
+    ...{ perSecond, known: new KnownNodes(() => performance.now()), requests: () => 0, proxies: () => 0 },
+    logger: { ...silentLogger, info: (event: string) => void logged.push(event) },
+    onMeasured: (view) => void views.push(view),
+  });
+  ends.push(() => admission.stop());
+  const begun: string[] = [];
+  const admitted = new Map<string, Admitted>();
+  let clients = 0;
+  /** Each client has an address of its own. */
+  const ask = (name: string, first: FirstRequest = newClient, isTrusted = true): (() => void) =>
+    admission.ask(
+      { peer: `10.0.${++clients >> 8}.${clients & 255}:1`, isTrusted },
+      (stream) => {
+        begun.push(name);
+        admitted.set(name, stream);
+      },
+      () => void begun.push(`${name} refused`),
+      (seen) => queueMicrotask(() => seen(first)),
+    );
+  /** New clients take all slots. */
+  const fill = (): void => {
+    for (let i = 0; i < initialSlots; i++) ask(`new ${i}`);
+    begun.length = 0;
+  };
+  return { admission, ask, fill, begun, admitted, logged, views };
+}
+
+test('a client that returns with its configuration does not wait behind clients that need all of it', async () => {
+  const { ask, fill, begun } = given();
+  fill();
+  ask('new');
+  ask('returning', returning);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(begun).toEqual(['returning']);
+});
+
+test('clients that return are limited by slots of their own', async () => {
+  const { ask, fill, begun } = given();
+  fill();
+  for (let i = 0; i <= initialSlots; i++) ask(`returning ${i}`, returning);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(begun).toHaveLength(initialSlots);
+});
+
+test('a client without a certificate gains nothing from what it states', async () => {
+  const { ask, fill, begun } = given();
+  fill();
+  ask('returning', returning, false);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(begun).toEqual([]);
+});
+
+test('with a rate, clients that return are limited by it as all others', async () => {
+  const { ask, begun } = given(1);
+  ask('first');
+  ask('returning', returning);
+  await vi.advanceTimersByTimeAsync(900);
+  expect(begun).toEqual(['first']);
+});
+
+test('a client that returns and closes its stream while it waits is not admitted', async () => {
+  const { ask, fill, begun } = given();
+  fill();
+  for (let i = 0; i < initialSlots; i++) ask(`returning ${i}`, returning);
+  const leave = ask('closed', returning);
+  await vi.advanceTimersByTimeAsync(1);
+  leave();
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(begun).not.toContain('closed');
+});
+
+test('a stream that begins before its first request arrives begins once', async () => {
+  const { ask, fill, begun, admitted } = given();
+  fill();
+  ask('next', returning);
+  admitted.get('new 0')!.release();
+  vi.runAllTicks();
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(begun).toEqual(['next']);
+});
+
+test('a wait of more than a second is logged once, with its end', async () => {
+  const { ask, fill, logged, views } = given();
+  fill();
+  for (let i = 0; i < initialSlots; i++) ask(`late ${i}`);
+  expect(logged).toEqual([]);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(logged).toEqual([]);
+  // Slots of streams without a response are free after a second.
+  for (let i = 0; i < 900; i++) ask(`more ${i}`);
+  await vi.advanceTimersByTimeAsync(1_100);
+  expect(logged).toEqual(['admission.queued']);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(logged).toEqual(['admission.queued', 'admission.completed']);
+  expect(views.at(-1)).toEqual({ streams: 0, connections: 0, slots: initialSlots });
+});
+
+test('connections wait behind 1,024 streams, and are set up when streams are closed', async () => {
+  const { admission, ask, fill } = given();
+  let woken = 0;
+  const ports = { waiting: 0, isFull: false, setSlots: () => {}, wake: () => void woken++ };
+  admission.limits(ports);
+  fill();
+  const leave = Array.from({ length: 1_024 }, (_, i) => ask(`stream ${i}`));
+  expect(admission.setUp.isOpen()).toBe(false);
+  for (const each of leave.slice(0, 10)) each();
+  expect(admission.setUp.isOpen()).toBe(true);
+  await vi.advanceTimersByTimeAsync(60);
+  expect(woken).toBeGreaterThan(0);
+});

@@ -1,0 +1,77 @@
+/**
+ * Every state of admission by load within bounds (test/simulation/admission-exploration.ts): clients arrive, respond, stall and close their
+ * connections, and the load changes. No client waits forever, and nothing is measured while none waits. Rules that are broken on purpose are
+ * found.
+ */
+import { describe, expect, test } from 'vitest';
+import { assign } from 'xstate';
+import { streamAdmissionMachine } from '../../machines/discovery/xds/stream-admission.machine.ts';
+import { explore, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
+import { isQuick, sized } from '../harness/size-of-run.ts';
+import { type AdmissionBounds, AdmissionExploration } from '../simulation/admission-exploration.ts';
+import { expectCaught, expectSameChoices } from './given-worlds.ts';
+
+const beginning =
+  (...args: ConstructorParameters<typeof AdmissionExploration>) =>
+  () =>
+    new AdmissionExploration(...args);
+
+test.each(
+  sized<readonly AdmissionBounds[]>({
+    short: [{ clients: 18, faults: 2 }],
+    full: [
+      { clients: 18, faults: 5 },
+      { clients: 24, faults: 4 },
+    ],
+  }),
+)(
+  'admission by load breaks no invariant, and no client waits forever, within %o',
+  (bounds) => {
+    const result = explore(beginning(bounds));
+    console.info(`${JSON.stringify(bounds)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
+    expect(result.found).toBeUndefined();
+    expect(result.outcome).toBe('complete');
+    expect(result.states).toBeGreaterThan(500);
+  },
+  3_600_000,
+);
+
+test('states that count as equal offer the same choices', () => {
+  expectSameChoices(beginning({ clients: 17, faults: 1 }));
+});
+
+describe.skipIf(isQuick)('it is found if', () => {
+  test.each<[string, Parameters<typeof streamAdmissionMachine.provide>[0], string]>([
+    [
+      'an overloaded server may have no slot at all',
+      { actions: { removeSlots: assign({ slots: 0 }) } },
+      'slots are within their bounds',
+    ],
+    [
+      'the slots of a burst stay for the next one',
+      { actions: { resetSlots: () => {} } },
+      'there are the initial slots while no client waits',
+    ],
+    [
+      'slots are removed while there is slack',
+      { guards: { isOverloaded: () => true }, actions: { removeSlots: assign({ slots: 3 }) } },
+      'slots are within their bounds',
+    ],
+  ])(
+    '%s',
+    (_, broken, invariant) => {
+      expectCaught(beginning({ clients: 18, faults: 1 }, streamAdmissionMachine.provide(broken)), invariant);
+    },
+    3_600_000,
+  );
+
+  test('stalled clients keep their slots, and none is added', () => {
+    class Endless extends AdmissionExploration {
+      override choices() {
+        return super.choices().filter(({ name }) => name !== 'expire');
+      }
+    }
+    const chart = streamAdmissionMachine.provide({ actions: { addSlots: () => {} } });
+    expectCaught(() => new Endless({ clients: 17, faults: 16 }, chart), whatIsWantedIsReached);
+  }, 3_600_000);
+});

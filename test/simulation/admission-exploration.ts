@@ -1,0 +1,172 @@
+/**
+ * Admission by load for the explorer: the chart `stream-admission` as it is, with a queue of clients. What is not determined is a choice: a
+ * client arrives (`arrive`), receives its first response (`respond`), never completes (`stall`), so that the limit releases its slot
+ * (`expire`), or closes its connection while it waits (`vanish`); and what a measurement finds (`measure:slack`, `measure:near`,
+ * `measure:overloaded`).
+ *
+ * Bounds: so many clients, and so many faults (`stall`, `vanish`, and measurements without slack).
+ */
+import type { AnyActorRef } from 'xstate';
+import {
+  initialSlots,
+  maxSlots,
+  minSlots,
+  streamAdmissionMachine,
+} from '../../machines/discovery/xds/stream-admission.machine.ts';
+import type { LoadMeasured } from '../../machines/discovery/xds/stream-admission-protocol.ts';
+import { report, scriptedCallback } from '../../src/debugger/explore/scripted-effect.ts';
+import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
+import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
+
+const loads: Readonly<Record<string, Omit<LoadMeasured, 'type' | 'isFull'>>> = {
+  slack: { turnMs: 1, requests: 0, proxies: 0 },
+  near: { turnMs: 10, requests: 0, proxies: 0 },
+  overloaded: { turnMs: 50, requests: 0, proxies: 0 },
+};
+
+export interface AdmissionBounds {
+  readonly clients: number;
+  readonly faults: number;
+}
+
+interface State extends AdmissionBounds {
+  readonly waiting: number;
+  /** Clients that have a slot, stalled ones included. */
+  readonly inProgress: number;
+  readonly stalled: number;
+  /** As the chart has ordered. */
+  readonly slots: number;
+  /** The effect that measures; `undefined` while nothing is measured. */
+  readonly load: AnyActorRef | undefined;
+  readonly violations: readonly Violation[];
+}
+
+export class AdmissionExploration implements World {
+  readonly spawned = 0;
+  readonly ending = false;
+  readonly #system = new SymbolicSystem();
+  readonly #root: AnyActorRef;
+  #state: State;
+
+  constructor(bounds: AdmissionBounds, chart: typeof streamAdmissionMachine = streamAdmissionMachine) {
+    this.#state = {
+      ...{ ...bounds, waiting: 0, inProgress: 0, stalled: 0 },
+      ...{ slots: initialSlots, load: undefined, violations: [] },
+    };
+    const machine = chart.provide({
+      actors: {
+        load: scriptedCallback<{ type: never }, undefined>({
+          start: ({ self }) => this.#set({ load: self }),
+          stop: () => this.#set({ load: undefined }),
+        }),
+      },
+      actions: { applySlots: (_, { slots }) => this.#set({ slots }) },
+    });
+    this.#root = this.#system.start(machine, { id: 'stream-admission', input: undefined });
+  }
+
+  get violations(): readonly Violation[] {
+    return this.#state.violations;
+  }
+
+  /** No client waits. */
+  get reached(): boolean {
+    return this.#state.waiting === 0;
+  }
+
+  choices(): readonly Choice[] {
+    const { clients, faults, waiting, inProgress, stalled, load, violations } = this.#state;
+    if (violations.length > 0) return [];
+    const isMeasuring = load !== undefined;
+    const all: [name: string, isPossible: boolean, isFree: boolean][] = [
+      ['arrive', clients > 0, false],
+      ['respond', inProgress > stalled, true],
+      ['expire', stalled > 0, true],
+      ['stall', faults > 0 && inProgress > stalled, false],
+      ['vanish', faults > 0 && waiting > 0, false],
+      ['measure:slack', isMeasuring, true],
+      ['measure:near', faults > 0 && isMeasuring, false],
+      ['measure:overloaded', faults > 0 && isMeasuring, false],
+    ];
+    return all.flatMap(([name, isPossible, free]) => (isPossible ? [{ name, free }] : []));
+  }
+
+  apply(choice: string): void {
+    const { clients, faults, waiting, inProgress, stalled } = this.#state;
+    const [what, load = ''] = choice.split(':');
+    if (what === 'stall' || what === 'vanish' || (what === 'measure' && load !== 'slack'))
+      this.#set({ faults: faults - 1 });
+    if (what === 'arrive') this.#arrive(clients - 1);
+    else if (what === 'respond') this.#set({ inProgress: inProgress - 1 });
+    else if (what === 'expire') this.#set({ inProgress: inProgress - 1, stalled: stalled - 1 });
+    else if (what === 'stall') this.#set({ stalled: stalled + 1 });
+    else if (what === 'vanish') this.#wait(waiting - 1);
+    else this.#measure(loads[load]!);
+    this.#admit();
+    this.#judge();
+  }
+
+  key(): string {
+    const { load, ...state } = this.#state;
+    const { value, context } = this.#root.getSnapshot() as { value: unknown; context: object };
+    return JSON.stringify([state, load !== undefined, value, context]);
+  }
+
+  save(): () => void {
+    const state = this.#state;
+    const restore = this.#system.save();
+    return () => {
+      this.#state = state;
+      restore();
+    };
+  }
+
+  #arrive(clients: number): void {
+    const { waiting, inProgress, slots } = this.#state;
+    this.#set({ clients });
+    if (waiting === 0 && inProgress < slots) this.#set({ inProgress: inProgress + 1 });
+    else this.#wait(waiting + 1);
+  }
+
+  #admit(): void {
+    while (this.#state.waiting > 0 && this.#state.inProgress < this.#state.slots) {
+      this.#set({ inProgress: this.#state.inProgress + 1 });
+      this.#wait(this.#state.waiting - 1);
+    }
+  }
+
+  /** The queue reports its first client, and that it is empty. */
+  #wait(waiting: number): void {
+    const before = this.#state.waiting;
+    this.#set({ waiting });
+    if (before === 0) this.#root.send({ type: 'clients.queued' });
+    if (waiting === 0) this.#root.send({ type: 'clients.admitted' });
+  }
+
+  #measure(load: Omit<LoadMeasured, 'type' | 'isFull'>): void {
+    const { inProgress, slots } = this.#state;
+    report(this.#state.load!, { type: 'load.measured', ...load, isFull: inProgress >= slots });
+  }
+
+  // ---- what must never be
+
+  #judge(): void {
+    const { waiting, slots, load } = this.#state;
+    const { context } = this.#root.getSnapshot() as { context: { slots: number } };
+    if (waiting > 0 !== (load !== undefined))
+      this.#violate('the load is measured while clients wait', `${waiting} wait`);
+    if (slots < minSlots || slots > maxSlots) this.#violate('slots are within their bounds', `${slots}`);
+    if (waiting === 0 && slots !== initialSlots)
+      this.#violate('there are the initial slots while no client waits', `${slots}`);
+    if (slots !== context.slots) this.#violate('the queue has the slots of the chart', `${slots}, ${context.slots}`);
+    for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
+  }
+
+  #violate(invariant: string, detail: string): void {
+    this.#set({ violations: [...this.#state.violations, { invariant, detail }] });
+  }
+
+  #set(change: Partial<State>): void {
+    this.#state = { ...this.#state, ...change };
+  }
+}
