@@ -3,7 +3,7 @@ import {
   accountOf,
   type PeerClaim,
   peerClaimIn,
-  type WorkloadLabels,
+  type WorkloadLabelValues,
 } from '../../model/standard-metrics/peer-claim.ts';
 import { type StandardLabel, unknownLabel } from '../../model/standard-metrics/standard-metrics.ts';
 import type { MetricRule, Reporter } from '../../model/standard-metrics/stream-rules.ts';
@@ -33,7 +33,12 @@ const clustersWithoutService: ReadonlySet<string> = new Set([
   'InboundPassthroughClusterIpv6',
 ]);
 
-export function labelsOf(entry: LogEntry, reporter: Reporter, own: WorkloadLabels, admit: AdmitClaim): EntryLabels {
+export function labelsOf(
+  entry: LogEntry,
+  reporter: Reporter,
+  own: WorkloadLabelValues,
+  admit: AdmitClaim,
+): EntryLabels {
   const common = { reporter, ...serviceLabels(entry), ...protocolLabels(entry) };
   if (reporter === 'source') {
     const labels = {
@@ -58,7 +63,7 @@ export function labelsOf(entry: LogEntry, reporter: Reporter, own: WorkloadLabel
   return { labels, peer: outcome };
 }
 
-const unknownWorkload: WorkloadLabels = {
+const unknownWorkload: WorkloadLabelValues = {
   workload: unknownLabel,
   namespace: unknownLabel,
   service: unknownLabel,
@@ -69,7 +74,10 @@ const unknownWorkload: WorkloadLabels = {
 };
 
 /** The certificate says the namespace; the rest is believed if the claim has the certificate's namespace and account. */
-function peerOf({ peerUri, claim }: LogEntry, admit: AdmitClaim): { outcome: PeerOutcome; workload: WorkloadLabels } {
+function peerOf(
+  { peerUri, claim }: LogEntry,
+  admit: AdmitClaim,
+): { outcome: PeerOutcome; workload: WorkloadLabelValues } {
   const certified = peerUri === '' ? undefined : accountOf(peerUri);
   const anonymous = { ...unknownWorkload, ...(certified && { namespace: certified.namespace }) };
   const result = (outcome: PeerOutcome) => ({ outcome, workload: anonymous });
@@ -82,7 +90,7 @@ function peerOf({ peerUri, claim }: LogEntry, admit: AdmitClaim): { outcome: Pee
 }
 
 /** `workload;namespace;canonical service;canonical revision;cluster`: what the control plane writes for each endpoint. */
-function endpointIn(text: string): WorkloadLabels {
+function endpointIn(text: string): WorkloadLabelValues {
   const [workload, namespace, service, revision, cluster] = text.split(';');
   if (cluster === undefined) return unknownWorkload;
   const known = (value: string | undefined): string => value || unknownLabel;
@@ -97,7 +105,7 @@ function endpointIn(text: string): WorkloadLabels {
   };
 }
 
-function sourceLabels({ workload, namespace, service, revision, app, version, cluster }: WorkloadLabels): Labels {
+function sourceLabels({ workload, namespace, service, revision, app, version, cluster }: WorkloadLabelValues): Labels {
   return {
     source_workload: workload || unknownLabel,
     source_workload_namespace: namespace || unknownLabel,
@@ -109,7 +117,15 @@ function sourceLabels({ workload, namespace, service, revision, app, version, cl
   };
 }
 
-function destinationLabels({ workload, namespace, service, revision, app, version, cluster }: WorkloadLabels): Labels {
+function destinationLabels({
+  workload,
+  namespace,
+  service,
+  revision,
+  app,
+  version,
+  cluster,
+}: WorkloadLabelValues): Labels {
   return {
     destination_workload: workload || unknownLabel,
     destination_workload_namespace: namespace || unknownLabel,

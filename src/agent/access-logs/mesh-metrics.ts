@@ -1,5 +1,5 @@
 /** Counts Istio's standard metrics from access log entries. Lives as long as the agent, so counters survive hot restarts of Envoy. */
-import type { PeerClaim, WorkloadLabels } from '../../model/standard-metrics/peer-claim.ts';
+import type { PeerClaim, WorkloadLabelValues } from '../../model/standard-metrics/peer-claim.ts';
 import {
   type StandardMetric,
   type StandardMetricId,
@@ -13,7 +13,7 @@ import { defaultTableLimits, type Folding, MetricTable, type Series, type TableL
 import { TcpConnections } from './tcp-connections.ts';
 
 export interface MeshMetricsOptions {
-  readonly own: WorkloadLabels;
+  readonly own: WorkloadLabelValues;
   /** Version of this agent, for `istio_build`. */
   readonly version: string;
   readonly limits?: Partial<TableLimits>;
@@ -49,7 +49,7 @@ const tcpMetrics: readonly StandardMetricId[] = [
 ];
 
 export class MeshMetrics {
-  readonly #own: WorkloadLabels;
+  readonly #own: WorkloadLabelValues;
   readonly #now: () => number;
   readonly #version: string;
   readonly #table: MetricTable;

@@ -31,7 +31,7 @@ import type { PolicyScope } from './policies/policy-target.ts';
 import { jwtRuleFields } from './policies/request-authentication.decode.ts';
 import type { JwtRule, RequestAuthentication } from './policies/request-authentication.ts';
 
-export interface RejectedObject {
+export interface RejectedConfig {
   readonly spec: unknown;
   /** The text is not valid YAML: what was parsed may be incomplete. */
   readonly isBroken: boolean;
@@ -67,9 +67,9 @@ export interface StandIn {
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Builds the stand-in by kind of the rejected object. Kinds that are not listed deny by default when missing, or restrict nothing. */
-export const standInBuilders: ReadonlyMap<string, (refused: RejectedObject) => StandIn | undefined> = new Map<
+export const standInBuilders: ReadonlyMap<string, (refused: RejectedConfig) => StandIn | undefined> = new Map<
   string,
-  (refused: RejectedObject) => StandIn | undefined
+  (refused: RejectedConfig) => StandIn | undefined
 >([
   ['AuthorizationPolicy', closedPolicy],
   ['PeerAuthentication', closedPeers],
@@ -83,7 +83,7 @@ export const standInBuilders: ReadonlyMap<string, (refused: RejectedObject) => S
 const security = 'security.istio.io/v1';
 
 /** Denies every request. Returns `undefined` for policies that deny nothing: AUDIT and dry run. */
-function closedPolicy(refused: RejectedObject): StandIn | undefined {
+function closedPolicy(refused: RejectedConfig): StandIn | undefined {
   const { action } = fieldsOf(refused.spec);
   if (typeof action === 'string' && action.trim().toUpperCase() === 'AUDIT') return undefined;
   const dryRun = refused.annotations['istio.io/dry-run'];
@@ -91,7 +91,7 @@ function closedPolicy(refused: RejectedObject): StandIn | undefined {
   return denial(scopeOf(refused), refused);
 }
 
-function denial({ isKnown, scope }: ReadScope, { namespace }: RejectedObject): StandIn {
+function denial({ isKnown, scope }: ReadScope, { namespace }: RejectedConfig): StandIn {
   return {
     ...{ kind: 'AuthorizationPolicy', apiVersion: security, isScopeKnown: isKnown },
     spec: { ...scope, action: 'DENY', rules: [{}] },
@@ -100,7 +100,7 @@ function denial({ isKnown, scope }: ReadScope, { namespace }: RejectedObject): S
 }
 
 /** Requires mutual TLS. Readable modes apply; that for all ports only if nothing unreadable might override it. */
-function closedPeers(refused: RejectedObject): StandIn {
+function closedPeers(refused: RejectedConfig): StandIn {
   const { isKnown, scope } = scopeOf(refused);
   const fields = fieldsOf(refused.isBroken ? undefined : refused.spec);
   const { selector: _, mtls, portLevelMtls, ...unknown } = fields;
@@ -133,7 +133,7 @@ function portModes(value: unknown): { modes: Record<string, MutualTlsMode>; isRe
  * Rejects all tokens: each issuer gets an empty key set. Requests without a token have no principal, so no policy that requires one allows
  * them.
  */
-function closedTokens(refused: RejectedObject): StandIn {
+function closedTokens(refused: RejectedConfig): StandIn {
   const { isKnown, scope } = scopeOf(refused);
   const { jwtRules } = fieldsOf(refused.isBroken ? undefined : refused.spec);
   // Each rule would become one with an empty key set. Too many rules are not built: every request is denied instead.
@@ -184,7 +184,7 @@ function itemsRead<A>(decoder: Decoder<readonly A[]>, value: unknown): { items: 
 }
 
 /** Denies every request: workloads whose Sidecar requires TLS of their clients would otherwise accept plaintext on their service ports. */
-function closedIngress(refused: RejectedObject): StandIn | undefined {
+function closedIngress(refused: RejectedConfig): StandIn | undefined {
   // The other fields contain no TLS settings, so an unknown field may be a misspelled ingress.
   const { workloadSelector, egress: _e, outboundTrafficPolicy: _o, ...ingress } = fieldsOf(refused.spec);
   if (!mentions(ingress, 'tls')) return undefined;
@@ -199,7 +199,7 @@ function closedIngress(refused: RejectedObject): StandIn | undefined {
  * Connections to the host use the readable TLS settings, else mutual TLS of the mesh, so that nothing is sent in plaintext that should be
  * encrypted.
  */
-function closedUpstream(refused: RejectedObject): StandIn | undefined {
+function closedUpstream(refused: RejectedConfig): StandIn | undefined {
   const { rule, unknown } = upstreamFields(fieldsOf(refused.spec));
   if (!mentions([rule.trafficPolicy, rule.subsets, unknown], 'tls')) return undefined;
   if (typeof rule.host !== 'string' || rule.host === '') return undefined;
@@ -291,7 +291,7 @@ const pluginFields = ['phase', 'failStrategy', 'type', 'match'] as const;
  * Blocks the traffic that a plugin for authentication or authorization would check. Not for plugins that fail open, nor for other phases,
  * which restrict nothing.
  */
-function closedPlugin(refused: RejectedObject): StandIn | undefined {
+function closedPlugin(refused: RejectedConfig): StandIn | undefined {
   const written = fieldsOf(refused.spec);
   const fieldNamed = (name: (typeof pluginFields)[number]): unknown => {
     if (Object.hasOwn(written, name)) return written[name];
@@ -318,7 +318,7 @@ function closedPlugin(refused: RejectedObject): StandIn | undefined {
 }
 
 /** Fails connections of gateways to the targets. Unreadable targets count as all Services of the namespace. */
-function closedBackendTls({ spec: written, isBroken, namespace }: RejectedObject): StandIn {
+function closedBackendTls({ spec: written, isBroken, namespace }: RejectedConfig): StandIn {
   const fields = fieldsOf(written);
   const field = nearestName('targetRefs', Object.keys(fields));
   const given = field === undefined ? undefined : fields[field];
@@ -348,7 +348,7 @@ interface ReadScope {
   readonly scope: PolicyScope;
 }
 
-function scopeOf({ spec, isBroken, namespace }: RejectedObject): ReadScope {
+function scopeOf({ spec, isBroken, namespace }: RejectedConfig): ReadScope {
   const { selector, targetRef, targetRefs } = fieldsOf(spec);
   const given = [selector, targetRef, targetRefs].filter((one) => one !== undefined);
   if (!isObject(spec) || isBroken || given.length > 1) return { isKnown: false, scope: {} };

@@ -4,7 +4,7 @@
  */
 
 /** Label values that describe a workload. */
-export interface WorkloadLabels {
+export interface WorkloadLabelValues {
   readonly workload: string;
   readonly namespace: string;
   readonly service: string;
@@ -14,7 +14,7 @@ export interface WorkloadLabels {
   readonly cluster: string;
 }
 
-export interface PeerClaim extends WorkloadLabels {
+export interface PeerClaim extends WorkloadLabelValues {
   readonly account: string;
 }
 
