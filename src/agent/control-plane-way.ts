@@ -10,7 +10,7 @@ import type { Ownership } from '../runtime/ownership.ts';
 import type { AgentProgram } from './agent-program.ts';
 import type { DnsTables } from './dns/dns-tables.ts';
 import type { ToldFiles } from './envoy/record/told-files.ts';
-import { askWorkload } from './health/workload-probe.ts';
+import { probeWorkload } from './health/workload-probe.ts';
 import { ControlPlaneCredentials } from './identity/control-plane-credentials.ts';
 import type { ToldRoots } from './identity/told-roots.ts';
 import type { SecretVault } from './secrets/secret-vault.ts';
@@ -73,16 +73,16 @@ export function workloadXds(
     ...(ownership && { ownership }),
     activity,
     log: log.scope('xds'),
-    toldRoots: told,
-    tellsRoutine: traceLevel === 'full',
+    receivedRoots: told,
+    recordsMessages: traceLevel === 'full',
     ...(workloadProbe && {
-      askWorkload: (stopped) => askWorkload(workloadProbe, { ...status, statusPort: config.statusPort }, stopped),
+      probeWorkload: (stopped) => probeWorkload(workloadProbe, { ...status, statusPort: config.statusPort }, stopped),
     }),
     wasmModules: wasmModules(options, wasmCounts),
     trustBundles: asksForRoots(env.PROXY_CONFIG_XDS_AGENT, identity.settings.source),
     ...(kept && {
-      keptBundle: () => kept.read('trust-bundle'),
-      keepBundle: (value) => kept.keep('trust-bundle', Buffer.from(value)),
+      storedBundle: () => kept.read('trust-bundle'),
+      storeBundle: (value) => kept.keep('trust-bundle', Buffer.from(value)),
     }),
     ...(names && {
       nameTables: async (table) => {

@@ -26,7 +26,7 @@ export interface SecretAnswer {
 }
 
 export class SecretClient {
-  readonly answers: SecretAnswer[] = [];
+  readonly responses: SecretAnswer[] = [];
   /** What the stream ended with. */
   ended: string | undefined;
   readonly #connection: GrpcConnection;
@@ -37,7 +37,7 @@ export class SecretClient {
     this.#stream = connection.start(method, {});
     const reader = new FrameReader({ wholeBytes: 1 << 20 });
     this.#stream.on('data', (chunk: Buffer) => {
-      reader.push(chunk, ({ bytes }) => this.answers.push(answerOf(bytes.subarray(5))));
+      reader.push(chunk, ({ bytes }) => this.responses.push(answerOf(bytes.subarray(5))));
     });
     this.#stream.once('end', () => this.#stream.end());
     whenEnded(this.#stream, connection, (status) => {
@@ -68,7 +68,7 @@ export class SecretClient {
 
   /** Waits for so many answers in all. @returns the last */
   async next(count = 1): Promise<SecretAnswer> {
-    return eventually(`${count} answers`, () => this.answers[count - 1], {
+    return eventually(`${count} answers`, () => this.responses[count - 1], {
       everyMs: 1,
       hopeless: () => this.ended && `the stream ended: ${this.ended}`,
     });

@@ -25,7 +25,7 @@ export interface XdsProxyOptions extends Partial<Omit<UpstreamEnvironment, 'stre
   /** Streams are those of gRPC without a proxy. Default false. */
   readonly proxyless?: boolean;
   /** Why it cannot; empty: it can. */
-  readonly askWorkload?: () => Promise<string>;
+  readonly probeWorkload?: () => Promise<string>;
 }
 
 export interface RunningXdsProxy {

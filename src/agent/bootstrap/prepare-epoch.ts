@@ -80,7 +80,7 @@ async function whyOutdated(
 ): Promise<string | undefined> {
   const { certificates: directories, turns } = environment;
   if (certificates === null || certificates === '' || directories.length === 0) return undefined;
-  const { digest, problems } = await turns.ask(() => digestDirectories(directories, signal), signal);
+  const { digest, problems } = await turns.run(() => digestDirectories(directories, signal), signal);
   if (digest === certificates) return undefined;
   const what = problems.length === 0 ? 'not validated yet, or rejected by Envoy' : problems.join('; ');
   return explainInOneLine(new ChartpilotError('CERTIFICATES_CHANGED', `${what}; Envoy is not restarted`));

@@ -16,9 +16,9 @@ import { type CertificateReading, digestDirectories, readCertificates, waitForFi
 import type { CertificateJudge } from './certificate-verdict.ts';
 
 function folder(): string {
-  const made = temporaryFolder();
-  onTestFinished(() => made[Symbol.dispose]());
-  return made.path;
+  const temporary = temporaryFolder();
+  onTestFinished(() => temporary[Symbol.dispose]());
+  return temporary.path;
 }
 
 const sha256 = (...contents: string[]): string => createHash('sha256').update(contents.join('')).digest('hex');
@@ -35,7 +35,7 @@ describe('the digest', () => {
     });
   });
 
-  test('is not changed by directories that are missing, files that cannot be read and files of other kinds', async () => {
+  test('does not depend on missing directories, unreadable files and files of other kinds', async () => {
     const directory = folder();
     writeFileSync(join(directory, 'tls.crt'), 'chain');
     symlinkSync('nowhere', join(directory, 'broken.pem'));
@@ -72,11 +72,11 @@ describe('the digest', () => {
   });
 });
 
-describe('what is no certificate file', () => {
-  /** Not as root, who may read everything. */
-  const asNobody = process.getuid?.() === 0 ? test.skip : test;
+describe('a path that is not a certificate file', () => {
+  /** Root may read everything. */
+  const unlessRoot = process.getuid?.() === 0 ? test.skip : test;
 
-  test('is told, and nobody waits for it', async () => {
+  test('is reported, and not awaited', async () => {
     const directory = folder();
     mkdirSync(join(directory, 'tls.crt'));
     execFileSync('mkfifo', [join(directory, 'tls.key')]);
@@ -95,7 +95,7 @@ describe('what is no certificate file', () => {
     expect({ digest, files }).toEqual({ digest: sha256(''), files: [] });
   });
 
-  asNobody('a file that may not be read is told', async () => {
+  unlessRoot('a file without read permission is reported', async () => {
     const directory = folder();
     writeFileSync(join(directory, 'tls.crt'), '', { mode: 0 });
     expect((await digestDirectories([directory])).problems).toEqual([
@@ -103,7 +103,7 @@ describe('what is no certificate file', () => {
     ]);
   });
 
-  test('a file in the place of the directory is told, a missing directory is not', async () => {
+  test('is reported for a file with the path of the directory, and not for a missing directory', async () => {
     const file = join(folder(), 'file');
     writeFileSync(file, '');
     expect((await digestDirectories([file, `${file}-missing`])).problems).toEqual([
@@ -111,7 +111,7 @@ describe('what is no certificate file', () => {
     ]);
   });
 
-  test('a directory of thousands of files is not read to its end', async () => {
+  test('is not read beyond the limit of files', async () => {
     const directory = folder();
     for (let i = 0; i < 1_001; i++) writeFileSync(join(directory, `${i}.pem`), '-----BEGIN X-----');
     expect((await digestDirectories([directory])).problems).toContain(
@@ -120,16 +120,16 @@ describe('what is no certificate file', () => {
   });
 });
 
-describe('a reading', () => {
+describe('a reading of certificates', () => {
   const read = (
     directories: string[],
     judge: CertificateJudge,
     lines: string[] = [],
-    asked = true,
+    validated = true,
     turns = new FileTurns(),
   ): Promise<CertificateReading> => {
     const logic = readCertificates(judge, createLogger({ write: (line) => lines.push(line.trimEnd()) }), turns);
-    return toPromise(createActor(logic, { input: { directories, judge: asked } }).start());
+    return toPromise(createActor(logic, { input: { directories, judge: validated } }).start());
   };
   const withPair = (keys?: KeyPairKeyObjectResult): string => {
     const directory = folder();
@@ -140,10 +140,10 @@ describe('a reading', () => {
   };
   const takesAll: CertificateJudge = async () => [];
 
-  test('asks Envoy about what lies there, and tells its words with file and blocks', async () => {
+  test('has Envoy validate the files, and reports its message with file and blocks', async () => {
     const directory = withPair();
     const judge: CertificateJudge = async ([set]) => [
-      { set: set!, verdict: { is: 'refused', why: "error initializing configuration '': Failed to load it" } },
+      { set: set!, result: { is: 'refused', why: "error initializing configuration '': Failed to load it" } },
     ];
     expect((await read([directory], judge)).problems).toEqual([
       `Envoy rejects ${directory}/tls.crt: Failed to load it (block 1: EC prime256v1)`,
@@ -151,14 +151,14 @@ describe('a reading', () => {
     expect((await read([directory], takesAll)).problems).toEqual([]);
   });
 
-  test('waits for a question that hangs, is never asked when it is given up meanwhile, and answers when its turn comes', async () => {
+  test('waits for a validation that hangs, is not started if it was aborted, and completes when its turn comes', async () => {
     const directory = withPair();
     const turns = new FileTurns();
     const hung = Promise.withResolvers<void>();
-    void turns.ask(() => hung.promise, new AbortController().signal);
-    let asked = 0;
+    void turns.run(() => hung.promise, new AbortController().signal);
+    let validated = 0;
     const judge: CertificateJudge = async () => {
-      asked++;
+      validated++;
       return [];
     };
     const logic = readCertificates(judge, createLogger({ write: () => {} }), turns);
@@ -166,20 +166,20 @@ describe('a reading', () => {
     givenUp.stop();
     const reading = read([directory], judge, [], true, turns);
     await sleep(50);
-    expect(asked).toBe(0);
+    expect(validated).toBe(0);
     hung.resolve();
     expect((await reading).files).toHaveLength(2);
-    expect(asked).toBe(1);
+    expect(validated).toBe(1);
   });
 
-  test('that is given up reads no file more', async () => {
+  test('reads no further file after it was aborted', async () => {
     const directory = withPair();
     await expect(digestDirectories([directory], AbortSignal.abort())).rejects.toThrow('aborted');
   });
 
-  test('without a verdict says so, and says nothing against the files', async () => {
+  test('without a validation reports that, and no problem of the files', async () => {
     const directory = withPair();
-    const none: CertificateJudge = async ([set]) => [{ set: set!, verdict: { is: 'not known', why: 'no time' } }];
+    const none: CertificateJudge = async ([set]) => [{ set: set!, result: { is: 'not known', why: 'no time' } }];
     expect(await read([directory], none)).toMatchObject({ problems: [], notJudged: 'no time' });
     const fails: CertificateJudge = async () => {
       throw new Error('EMFILE');
@@ -187,7 +187,7 @@ describe('a reading', () => {
     expect(await read([directory], fails)).toMatchObject({ problems: [], notJudged: 'EMFILE' });
   });
 
-  test('does not ask about what is wrong anyway, nor for a first start, which it warns of', async () => {
+  test('does not validate invalid files, nor files of a first start, for which it warns', async () => {
     const directory = withPair();
     rmSync(join(directory, 'tls.key'));
     const judge: CertificateJudge = async () => {
@@ -204,18 +204,18 @@ describe('a reading', () => {
     ).toHaveLength(1);
   });
 
-  test('of files that change meanwhile begins again; a verdict is about what was read', async () => {
+  test('restarts if files change, so that the validation concerns the files that were read', async () => {
     const directory = withPair();
-    let asked = 0;
+    let validated = 0;
     const changing =
       (times: number): CertificateJudge =>
       async () => {
-        if (asked++ < times) appendFileSync(join(directory, 'tls.crt'), ' ');
+        if (validated++ < times) appendFileSync(join(directory, 'tls.crt'), ' ');
         return [];
       };
     const once = await read([directory], changing(1));
     expect(once.problems).toEqual([]);
-    expect(asked).toBe(2);
+    expect(validated).toBe(2);
     expect(once.digest).toBe((await digestDirectories([directory])).digest);
     const always = await read([directory], changing(Number.POSITIVE_INFINITY));
     expect(always.problems).toEqual(['certificate files keep changing while they are read']);
@@ -223,53 +223,53 @@ describe('a reading', () => {
 });
 
 describe('waiting for files', () => {
-  /** Starts the effect below a machine that notes what it is told. */
-  function wait(files: string[]): { told: Omit<FilesPending, 'type'>[]; stop: () => void } {
-    const told: Omit<FilesPending, 'type'>[] = [];
+  /** Starts the effect in a machine that records its events. */
+  function wait(files: string[]): { reports: Omit<FilesPending, 'type'>[]; stop: () => void } {
+    const reports: Omit<FilesPending, 'type'>[] = [];
     const parent = setup({
       types: { events: {} as FilesPending },
       actors: { wait: waitForFiles(new FileTurns()) },
-      actions: { note: ({ event: { missing, unreachable } }) => void told.push({ missing, unreachable }) },
+      actions: { note: ({ event: { missing, unreachable } }) => void reports.push({ missing, unreachable }) },
     }).createMachine({ invoke: { src: 'wait', input: { files } }, on: { 'files.pending': { actions: 'note' } } });
     const actor = createActor(parent).start();
     onTestFinished(() => void actor.stop());
-    return { told, stop: () => void actor.stop() };
+    return { reports: reports, stop: () => void actor.stop() };
   }
 
-  test('says at once which are missing, and again whenever that changes', async () => {
+  test('reports missing files at once, and after each change', async () => {
     const directory = folder();
     const [one, two] = [join(directory, 'one'), join(directory, 'two')];
     writeFileSync(one, '');
-    const { told } = wait([one, two]);
-    await eventuallyHolds(() => expect(told).toEqual([{ missing: [two], unreachable: [] }]));
+    const { reports } = wait([one, two]);
+    await eventuallyHolds(() => expect(reports).toEqual([{ missing: [two], unreachable: [] }]));
     rmSync(one);
     writeFileSync(two, '');
-    await eventuallyHolds(() => expect(told.at(-1)).toEqual({ missing: [one], unreachable: [] }));
+    await eventuallyHolds(() => expect(reports.at(-1)).toEqual({ missing: [one], unreachable: [] }));
     writeFileSync(one, '');
-    await eventuallyHolds(() => expect(told.at(-1)).toEqual({ missing: [], unreachable: [] }));
+    await eventuallyHolds(() => expect(reports.at(-1)).toEqual({ missing: [], unreachable: [] }));
   });
 
-  test('nothing is missing where nothing is needed', async () => {
-    const { told } = wait([]);
-    await eventuallyHolds(() => expect(told).toEqual([{ missing: [], unreachable: [] }]));
+  test('reports no missing file if none is required', async () => {
+    const { reports } = wait([]);
+    await eventuallyHolds(() => expect(reports).toEqual([{ missing: [], unreachable: [] }]));
   });
 
-  test('a file that will never be readable is told apart, with why', async () => {
+  test('reports a file that can never be read separately, with the reason', async () => {
     const directory = folder();
     writeFileSync(join(directory, 'file'), '');
     const below = join(directory, 'file', 'below');
-    const { told } = wait([below]);
+    const { reports } = wait([below]);
     const unreachable = [`${below}: ENOTDIR: not a directory`];
-    await eventuallyHolds(() => expect(told).toEqual([{ missing: [], unreachable }]));
+    await eventuallyHolds(() => expect(reports).toEqual([{ missing: [], unreachable }]));
   });
 
-  test('nothing is told after the stop', async () => {
+  test('nothing is reported after the stop', async () => {
     const file = join(folder(), 'file');
-    const { told, stop } = wait([file]);
-    await eventuallyHolds(() => expect(told).toHaveLength(1));
+    const { reports, stop } = wait([file]);
+    await eventuallyHolds(() => expect(reports).toHaveLength(1));
     stop();
     writeFileSync(file, '');
     await sleep(250);
-    expect(told).toHaveLength(1);
+    expect(reports).toHaveLength(1);
   });
 });

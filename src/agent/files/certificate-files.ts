@@ -1,4 +1,4 @@
-/** Reading certificate directories: what their contents amount to, and waiting for files (spec/agent.md §3.2, §3.5). */
+/** Reads certificate directories, and waits for files (spec/agent.md §3.2, §3.5). */
 import { createHash } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,39 +14,39 @@ import { type CertificateSet, describeCertificates, inspectCertificates } from '
 import { readSmallFile } from './certificate-reading.ts';
 import type { CertificateJudge } from './certificate-verdict.ts';
 
-/** Names of files that are watched and read. */
+/** Names of watched files. */
 export const certificateFile = /\.(pem|crt|key)$/;
-/** `..data` and the directories that it points to: what is in them is seen through the links beside them. */
+/** `..data` and its targets: the links beside them have the same files. */
 export const kubernetesInternal = /^\.\./;
 
-/** What the directories hold, and why Envoy could not use it; no problems: it could. */
+/** Content of the directories, and problems that prevent its use. */
 export interface CertificateReading {
-  /** SHA-256 over what the files hold, in hexadecimal. */
+  /** SHA-256 of the files in hexadecimal. */
   readonly digest: string;
-  /** The files that went into it. */
+  /** Files in the digest. */
   readonly files: string[];
   readonly problems: string[];
   /** Codes of the problems, each once; `undefined` without problems. */
   readonly code?: string;
-  /** Why Envoy could not be asked whether it takes them. */
+  /** Why the files could not be validated. */
   readonly notJudged?: string;
 }
 
 interface DirectoriesRead extends CertificateReading {
   readonly found: readonly CertificateProblem[];
-  /** What Envoy is to judge. */
+  /** Sets for Envoy to validate. */
   readonly sets: readonly CertificateSet[];
   readonly contents: ReadonlyMap<string, Buffer>;
 }
 
-/** A directory of more is none of certificates alone. */
-export const mostFiles = 1_000;
-const mostBytes = 64 * 1024 * 1024;
+/** A larger directory has other files than certificates. */
+export const maxFiles = 1_000;
+const maxBytes = 64 * 1024 * 1024;
 
 /**
- * SHA-256 over the contents of the directories' certificate files, directory by directory as listed, names in order. A
- * file or directory that cannot be read adds nothing, and is told. Rejects only when it is given up: what hangs is not to be
- * ended, but nothing is read after it.
+ * SHA-256 of the certificate files in the directories, in the order of the list and of the names. An unreadable file or
+ * directory is skipped and reported. Rejects only if it is aborted: a call that hangs cannot be ended, but nothing is
+ * read after it.
  */
 export async function digestDirectories(
   directories: readonly string[],
@@ -93,7 +93,7 @@ async function readDirectory(
   if ('problem' in listed) return { contents, unreadable: [unreadableAs(listed.problem)] };
   const unreadable: CertificateProblem[] = [];
   let bytes = 0;
-  for (const name of listed.names.slice(0, mostFiles)) {
+  for (const name of listed.names.slice(0, maxFiles)) {
     signal?.throwIfAborted();
     const content = await readSmallFile(await at(join(directory, name)));
     if ('problem' in content) unreadable.push(problemOf(content.code, `${name} ${content.problem}`, { path: name }));
@@ -101,13 +101,12 @@ async function readDirectory(
       contents.set(name, content);
       bytes += content.length;
     }
-    if (bytes > mostBytes) break;
+    if (bytes > maxBytes) break;
   }
-  if (bytes > mostBytes)
-    unreadable.push(unreadableAs(`certificate files must have at most ${mostBytes} bytes in total`));
-  if (listed.names.length > mostFiles) {
+  if (bytes > maxBytes) unreadable.push(unreadableAs(`certificate files must have at most ${maxBytes} bytes in total`));
+  if (listed.names.length > maxFiles) {
     unreadable.push(
-      unreadableAs(`directory must have at most ${mostFiles} certificate files, got ${listed.names.length}`),
+      unreadableAs(`directory must have at most ${maxFiles} certificate files, got ${listed.names.length}`),
     );
   }
   return { contents, unreadable };
@@ -124,7 +123,7 @@ function reported(problems: readonly CertificateProblem[]): Pick<CertificateRead
   return { problems: texts, ...(codes.length > 0 && { code: codes.join(', ') }) };
 }
 
-/** A directory that is missing may still come. */
+/** A missing directory may appear later. */
 async function certificateNames(directory: string): Promise<{ names: string[] } | { problem: string }> {
   try {
     const names = await readdir(directory);
@@ -135,27 +134,27 @@ async function certificateNames(directory: string): Promise<{ names: string[] } 
   }
 }
 
-/** Files that are replaced one by one need a moment to be of one piece. */
+/** Files that are replaced one after the other do not match for a moment. */
 const readings = 3;
 
 /**
- * The digest effect of the cert-watcher. With `judge`, Envoy says whether it takes the files: those that were read, not what
- * became of them meanwhile. Never rejects but when it is given up, which the chart does when it has taken too long.
+ * The digest effect of the cert-watcher. With `judge`, Envoy validates the files as they were read. Rejects only if it
+ * is aborted, which the chart does after its limit.
  */
 export function readCertificates(judge: CertificateJudge, log: Logger, turns: FileTurns) {
   return fromPromise<CertificateReading, { directories: string[]; judge: boolean }>(async ({ input, signal }) => {
     const { directories } = input;
-    const digest = (): Promise<DirectoriesRead> => turns.ask(() => digestDirectories(directories, signal), signal);
+    const digest = (): Promise<DirectoriesRead> => turns.run(() => digestDirectories(directories, signal), signal);
     let read = await digest();
     if (!input.judge) {
-      // Whether an Envoy is started with them is not known here: one that runs may have been adopted.
+      // Whether Envoy starts with the files is unknown here, because a running one may have been adopted.
       if (read.problems.length > 0) {
         log.warn('certificates.invalid', { code: read.code, reason: read.problems.join('; ') });
       }
       return outcome(read);
     }
     for (let times = 1; times <= readings; times++) {
-      const { problems, notJudged } = await judged(read, judge, signal);
+      const { problems, notJudged } = await validateSets(read, judge, signal);
       const after = await digest();
       if (after.digest === read.digest) return outcome(read, problems, notJudged);
       read = after;
@@ -177,8 +176,8 @@ function outcome(
   };
 }
 
-/** What is wrong already needs no judge. */
-async function judged(
+/** Files with known problems are not validated. */
+async function validateSets(
   { sets, problems, contents }: DirectoriesRead,
   judge: CertificateJudge,
   signal: AbortSignal,
@@ -186,11 +185,11 @@ async function judged(
   if (sets.length === 0 || problems.length > 0) return { problems: [] };
   const refused: CertificateProblem[] = [];
   try {
-    for (const { set, verdict } of await judge(sets, signal)) {
-      if (verdict.is === 'not known') return { problems: [], notJudged: verdict.why };
+    for (const { set, result } of await judge(sets, signal)) {
+      if (result.is === 'not known') return { problems: [], notJudged: result.why };
       const file = 'roots' in set ? set.roots : set.certificate;
       const blocks = describeCertificates(contents.get(file) ?? Buffer.alloc(0));
-      const message = `Envoy rejects ${file}: ${plain(verdict.why)}${blocks === '' ? '' : ` (${blocks})`}`;
+      const message = `Envoy rejects ${file}: ${plain(result.why)}${blocks === '' ? '' : ` (${blocks})`}`;
       refused.push(problemOf('CERTIFICATE_REJECTED', message, { path: file }));
     }
   } catch (error) {
@@ -199,42 +198,42 @@ async function judged(
   return { problems: refused };
 }
 
-/** Envoy tells first that it was reading its configuration, which is ours. */
+/** Without Envoy's prefix, which concerns the generated configuration. */
 const plain = (why: string): string => why.replace(/^error initializing configuration '.*?': /, '');
 
 const pollMs = 100;
 
 /**
- * The wait effect of the cert-watcher: looks for all files, and says what it sees at once and whenever that
- * changes. The chart says who is told, and when it is over.
+ * The wait effect of the cert-watcher: reports missing files at once and after each change. The chart decides when the
+ * wait ends.
  */
 export function waitForFiles(turns: FileTurns) {
   return fromCallback<{ type: never }, { files: string[] }>(({ input, sendBack }) => {
     const stop = new AbortController();
-    void lookForFiles(turns, input.files, stop.signal, sendBack);
+    void reportMissingFiles(turns, input.files, stop.signal, sendBack);
     return () => stop.abort();
   });
 }
 
-async function lookForFiles(
+async function reportMissingFiles(
   turns: FileTurns,
   files: readonly string[],
   stopped: AbortSignal,
-  tell: (event: FilesPending) => void,
+  report: (event: FilesPending) => void,
 ): Promise<void> {
-  let told = '';
+  let lastReport = '';
   while (!stopped.aborted) {
-    const event = await turns.ask(() => whichAreMissing(files), stopped).catch(() => undefined);
+    const event = await turns.run(() => missingFilesOf(files), stopped).catch(() => undefined);
     if (event === undefined || stopped.aborted) return;
     const seen = JSON.stringify(event);
-    if (seen !== told) tell(event);
-    told = seen;
+    if (seen !== lastReport) report(event);
+    lastReport = seen;
     await sleep(pollMs, undefined, { signal: stopped }).catch(() => {});
   }
 }
 
-/** File after file: what hangs holds one thread. */
-async function whichAreMissing(files: readonly string[]): Promise<FilesPending> {
+/** One after the other, so that a hanging call blocks one thread. */
+async function missingFilesOf(files: readonly string[]): Promise<FilesPending> {
   const problems: (string | undefined)[] = [];
   for (const file of files) problems.push(await whyUnreadable(file));
   return {

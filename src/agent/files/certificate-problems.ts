@@ -1,6 +1,6 @@
 /**
- * What can be said of certificate files without Envoy: what is missing, what lies in the wrong place, which block is broken.
- * Whether Envoy takes them is Envoy's to say (certificate-verdict.ts). Never throws, never shows a file's content.
+ * Problems of certificate files that can be found without Envoy: missing files, exchanged files, invalid blocks. Envoy
+ * validates the rest (certificate-verdict.ts). Never throws, and never reports a file's content.
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { type CertificateProblem, problemOf } from '../../identity/certificate-problem.ts';
@@ -8,18 +8,18 @@ import type { CertificateCode } from '../../runtime/error-codes/certificates.ts'
 import { messageOf } from '../../runtime/errors.ts';
 import { isCertificate, isEncrypted, isPrivateKey, type PemBlock, pemBlocks } from '../identity/pem-file.ts';
 
-/** Names under which a certificate and its key lie beside each other (spec/agent.md §3.1). */
+/** File names of a certificate and its key in one directory (spec/agent.md §3.1). */
 const pairs: readonly (readonly [certificate: string, key: string])[] = [
   ['tls.crt', 'tls.key'],
   ['cert-chain.pem', 'key.pem'],
 ];
 
-/** What an Envoy may be given: a certificate chain with its key, or certificates to trust. By file name. */
+/** A certificate chain with its key, or trusted certificates, by file name. */
 export type CertificateSet = { readonly certificate: string; readonly key: string } | { readonly roots: string };
 
-/** What the files of one directory amount to. */
+/** Content of the files of one directory. */
 export interface CertificateFindings {
-  /** Why they would not do, by file and block. */
+  /** By file and block. */
   readonly problems: CertificateProblem[];
   readonly sets: CertificateSet[];
 }
@@ -28,17 +28,16 @@ interface ReadFile {
   readonly name: string;
   readonly certificates: readonly PemBlock[];
   readonly keys: readonly PemBlock[];
-  /** The first certificate; undefined when there is none that can be read. */
+  /** The first valid certificate; `undefined` without one. */
   readonly first: X509Certificate | undefined;
-  /** The first private key. */
   readonly key: KeyObject | undefined;
   readonly problems: CertificateProblem[];
 }
 
 /**
- * What the files of one directory hold, and why they would not do, as far as that can be told without Envoy.
+ * Reads the files of one directory, and finds problems that do not need Envoy.
  *
- * @param contents by name; every name is one of a certificate or a key
+ * @param contents by name; each name is that of a certificate or key file
  */
 export function inspectCertificates(contents: ReadonlyMap<string, Buffer>): CertificateFindings {
   const files = new Map([...contents].map(([name, content]) => [name, read(name, content)] as const));
@@ -69,7 +68,7 @@ function read(name: string, content: Buffer): ReadFile {
 
 function whyNoPem(content: Buffer): string {
   if (content.length === 0) return 'file is empty';
-  // A SEQUENCE of ASN.1: how every DER certificate and key begins.
+  // A SEQUENCE of ASN.1, with which DER certificates and keys begin.
   if (content[0] === 0x30) return 'no PEM certificate or private key found, the file is DER';
   return 'no PEM certificate or private key found';
 }
@@ -83,7 +82,7 @@ function parse(name: string, block: PemBlock, problems: CertificateProblem[]): X
     problems.push(problemOf(code, `${where} is encrypted, which Envoy does not support here`, { path: name }));
   } else {
     try {
-      // A block of OpenSSL's own: Envoy takes it, Node does not.
+      // A label of OpenSSL that Envoy accepts and Node does not.
       if (block.label === 'TRUSTED CERTIFICATE') return undefined;
       return isCertificate(block) ? new X509Certificate(block.text) : createPrivateKey(block.text);
     } catch (error) {
@@ -135,7 +134,7 @@ function isKeyOf(key: KeyObject, certificate: X509Certificate | string): boolean
   }
 }
 
-/** The known pairs; each other key with the file whose first certificate it is the key of; what is left are roots. */
+/** Known pairs, then each other key with the file whose first certificate matches it; the remaining files are roots. */
 function setsOf(files: readonly ReadFile[]): CertificateSet[] {
   const paired = files.flatMap((file) => {
     if (file.keys.length === 0) return [];
@@ -149,7 +148,7 @@ function setsOf(files: readonly ReadFile[]): CertificateSet[] {
   return [...paired, ...roots.map(({ name }) => ({ roots: name }))];
 }
 
-/** What Envoy's own words leave out: what kind of key each certificate of a file has. */
+/** The kind of key of each certificate in a file, which Envoy's message does not have. */
 export function describeCertificates(content: Buffer): string {
   const described = pemBlocks(content)
     .filter(isCertificate)

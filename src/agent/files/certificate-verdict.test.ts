@@ -1,4 +1,4 @@
-/** Whether the real Envoy takes certificates, before one is started with them. */
+/** Validation of certificates by the real Envoy. */
 import { generateKeyPairSync, type KeyPairKeyObjectResult } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,9 +17,9 @@ beforeAll(async () => {
 });
 
 function folder(): string {
-  const made = temporaryFolder();
-  onTestFinished(() => made[Symbol.dispose]());
-  return made.path;
+  const temporary = temporaryFolder();
+  onTestFinished(() => temporary[Symbol.dispose]());
+  return temporary.path;
 }
 
 function pair(directory: string, name: string, keys?: KeyPairKeyObjectResult): CertificateSet {
@@ -38,7 +38,7 @@ test.each<[string, KeyPairKeyObjectResult]>([
   ['P-384', generateKeyPairSync('ec', { namedCurve: 'P-384' })],
   ['RSA 2048', generateKeyPairSync('rsa', { modulusLength: 2048 })],
   ['Ed25519', generateKeyPairSync('ed25519')],
-])('%s is taken', async (_, keys) => {
+])('%s is accepted', async (_, keys) => {
   expect(await judge([pair(folder(), 'one', keys)])).toEqual([]);
 });
 
@@ -46,14 +46,14 @@ test.each<[string, KeyPairKeyObjectResult]>([
   ['RSA of 1024 bits', generateKeyPairSync('rsa', { modulusLength: 1024 })],
   ['P-224', generateKeyPairSync('ec', { namedCurve: 'P-224' })],
   ['secp256k1', generateKeyPairSync('ec', { namedCurve: 'secp256k1' })],
-])('%s is refused, with the file', async (_, keys) => {
+])('%s is rejected, with the file', async (_, keys) => {
   const set = pair(folder(), 'one', keys) as { certificate: string };
   expect(await judge([set as CertificateSet])).toEqual([
-    { set, verdict: { is: 'refused', why: expect.stringContaining(set.certificate) } },
+    { set, result: { is: 'refused', why: expect.stringContaining(set.certificate) } },
   ]);
 });
 
-test('of several, each that is refused is told', async () => {
+test('each rejected set of several is reported', async () => {
   const directory = folder();
   const p224 = generateKeyPairSync('ec', { namedCurve: 'P-224' });
   const roots = join(directory, 'roots.pem');
@@ -61,10 +61,10 @@ test('of several, each that is refused is told', async () => {
   const sets = [pair(directory, 'good'), pair(directory, 'bad', p224), { roots }];
   const judged = await judge(sets);
   expect(judged.map(({ set }) => set)).toEqual([sets[1], sets[2]]);
-  expect(judged[1]!.verdict.why).toContain(`Failed to load trusted CA certificates from ${roots}`);
+  expect(judged[1]!.result.why).toContain(`Failed to load trusted CA certificates from ${roots}`);
 });
 
-test('an Envoy that hangs, dies or is not there has said nothing of the certificates', async () => {
+test('an Envoy that hangs, exits or is missing gives no result for the certificates', async () => {
   const directory = folder();
   const set = pair(directory, 'good');
   const script = (name: string, line: string): string => {
@@ -76,7 +76,7 @@ test('an Envoy that hangs, dies or is not there has said nothing of the certific
     await judge([set], script('hangs', 'exec sleep 1000'), 300),
     await judge([set], script('dies', 'kill -11 $$')),
     await judge([set], join(directory, 'missing')),
-  ].map(([judged]) => judged!.verdict);
+  ].map(([judged]) => judged!.result);
   expect(whys).toEqual([
     { is: 'not known', why: 'envoy --mode validate did not finish within 300 ms' },
     { is: 'not known', why: expect.stringContaining('SIGSEGV') },

@@ -1,30 +1,30 @@
 /**
- * Envoy's judgement of certificate files, before an Envoy is started with them: one that does not take them would serve
- * without the listener that they are for, and nobody else can know what it takes (measured: no RSA below 2048 bits, no
- * curve but P-256, P-384 and P-521, no broken block after a good one).
+ * Has Envoy validate certificate files before one is started with them: an Envoy that rejects them would serve without
+ * their listener. Only Envoy knows what it accepts (measured: no RSA below 2048 bits, no curve but P-256, P-384 and
+ * P-521, no invalid block after a valid one).
  */
 
 import { envoyLogFormat } from '../envoy/envoy-args.ts';
 import { type ValidationEnvironment, type Verdict, validateWithEnvoy } from '../envoy/envoy-validation.ts';
 import type { CertificateSet } from './certificate-problems.ts';
 
-/** Shows sets of certificates to Envoy. The files are named by their paths. @returns the sets that are not taken */
+/** Has Envoy validate sets of certificates. The files are named by their paths. @returns the rejected sets */
 export type CertificateJudge = (sets: readonly CertificateSet[], signal: AbortSignal) => Promise<JudgedSet[]>;
 
-/** A set that Envoy does not take, or was not asked about in vain. */
+/** A set that Envoy rejects, or that it could not validate. */
 export interface JudgedSet {
   readonly set: CertificateSet;
-  readonly verdict: Exclude<Verdict, { is: 'taken' }>;
+  readonly result: Exclude<Verdict, { is: 'taken' }>;
 }
 
-/** Sets that are shown to one Envoy: its configuration is an argument, which may have 128 KiB. */
+/** Sets for one run: its configuration is an argument, which is limited to 128 KiB. */
 const setsAtOnce = 200;
-/** So many mistakes are told in one go of a directory in which all is wrong. */
-const mostVerdicts = 16;
+/** Limit of reported sets of a directory. */
+const maxRejectedSets = 16;
 
-/** All at once, which is the rule and costs one run; where some are refused, each by itself. */
+/** Validates all sets in one run; if some are rejected, each in its own run. */
 export function certificateJudge(environment: ValidationEnvironment & { readonly limitMs?: number }): CertificateJudge {
-  const ask = (sets: readonly CertificateSet[], signal: AbortSignal): Promise<Verdict> =>
+  const validate = (sets: readonly CertificateSet[], signal: AbortSignal): Promise<Verdict> =>
     validateWithEnvoy(environment, judgementArguments(sets), {
       signal,
       ...(environment.limitMs !== undefined && { limitMs: environment.limitMs }),
@@ -33,23 +33,23 @@ export function certificateJudge(environment: ValidationEnvironment & { readonly
     const judged: JudgedSet[] = [];
     for (let first = 0; first < sets.length; first += setsAtOnce) {
       const some = sets.slice(first, first + setsAtOnce);
-      const verdict = await ask(some, signal);
-      if (verdict.is === 'taken') continue;
-      // Where Envoy cannot be asked, asking for each set by itself would give no other verdict, and take its time.
-      if (verdict.is === 'not known' || some.length === 1) return [...judged, { set: some[0]!, verdict }];
+      const result = await validate(some, signal);
+      if (result.is === 'taken') continue;
+      // If Envoy cannot run, further runs would have the same result.
+      if (result.is === 'not known' || some.length === 1) return [...judged, { set: some[0]!, result: result }];
       for (const set of some) {
-        const ofOne = await ask([set], signal);
-        if (ofOne.is !== 'taken') judged.push({ set, verdict: ofOne });
-        if (ofOne.is === 'not known' || judged.length >= mostVerdicts) return judged;
+        const ofOne = await validate([set], signal);
+        if (ofOne.is !== 'taken') judged.push({ set, result: ofOne });
+        if (ofOne.is === 'not known' || judged.length >= maxRejectedSets) return judged;
       }
-      // Refused together and taken apart: what Envoy said of all of them is all that is known.
-      if (judged.length === 0) judged.push({ set: some[0]!, verdict });
+      // Rejected together and accepted separately: only the message for all of them is known.
+      if (judged.length === 0) judged.push({ set: some[0]!, result: result });
     }
     return judged;
   };
 }
 
-/** Nothing of it opens a port: the listeners are never started. No file of ours is needed. */
+/** Listeners are not started, so no port is opened. No file of the agent is needed. */
 function judgementArguments(sets: readonly CertificateSet[]): string[] {
   const bootstrap = {
     static_resources: {

@@ -17,20 +17,20 @@ const versionOf = (release: string): string => `echo "envoy  version: abc123/${r
 interface Given {
   readonly release?: string;
   readonly hotRestart?: string;
-  /** Lines before any answer. */
+  /** Lines before the response. */
   readonly first?: string;
 }
 
-/** A program that answers as Envoy does: its hot restart version on standard error, without an end of line. */
+/** A program with Envoy's output: its hot restart version on standard error, without a line end. */
 function envoy({ release = '1.39.3', hotRestart = '11.104', first = '' }: Given = {}): string {
   return `#!/bin/sh\n${first}\nfor word in "$@"; do case $word in\n--version) ${versionOf(release)}; exit;;\n--hot-restart-version) printf ${hotRestart} >&2; exit;;\nesac; done\n`;
 }
 
-function given(verdict: Verdict = { is: 'taken' }, atFirst = envoy()) {
+function given(validation: Verdict = { is: 'taken' }, atFirst = envoy()) {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const path = join(folder.path, 'envoy');
-  /** Another file, moved to the path. */
+  /** Moves another file to the path. */
   const put = (content: string, mode = 0o700): void => {
     writeFileSync(`${path}.new`, content, { mode });
     renameSync(`${path}.new`, path);
@@ -39,7 +39,7 @@ function given(verdict: Verdict = { is: 'taken' }, atFirst = envoy()) {
   const binaries = new EnvoyBinaries(path);
   onTestFinished(() => binaries.close());
   const judged: string[] = [];
-  const asked = () =>
+  const order = () =>
     createActor(
       checkBinary({
         binaries,
@@ -48,24 +48,24 @@ function given(verdict: Verdict = { is: 'taken' }, atFirst = envoy()) {
         hotRestart: true,
         validate: async (binary) => {
           judged.push(binary);
-          return verdict;
+          return validation;
         },
       }),
       { input: { path, known: firstBinary } },
     ).start();
-  const check = (): Promise<BinaryCheckResult> => toPromise(asked());
-  return { path, folder: folder.path, put, binaries, asked, check, judged };
+  const check = (): Promise<BinaryCheckResult> => toPromise(order());
+  return { path, folder: folder.path, put, binaries, asked: order, check, judged };
 }
 
 const nameIn = (check: BinaryCheckResult): string => ('binary' in check ? check.binary : '');
 
-test('the file that was there is known, and not asked', async () => {
+test('the current binary is known, and not executed', async () => {
   const { check, judged } = given();
   expect(await check()).toMatchObject({ binary: firstBinary });
   expect(judged).toEqual([]);
 });
 
-test('a copy of it is known by its content', async () => {
+test('a copy of a known binary is identified by its content', async () => {
   const { path, check, judged } = given();
   copyFileSync(path, `${path}.copy`);
   renameSync(`${path}.copy`, path);
@@ -73,7 +73,7 @@ test('a copy of it is known by its content', async () => {
   expect(judged).toEqual([]);
 });
 
-test('another one that fits is told with version, digest and path, and pinned', async () => {
+test('a compatible binary is offered with version, digest and path, and pinned', async () => {
   const { path, put, check, binaries } = given();
   put(envoy({ release: '1.40.0' }));
   const found = await check();
@@ -94,20 +94,20 @@ test.each<[string, Given, RegExp]>([
     { first: 'case "$*" in *concurrency*) echo "no such flag" >&2; exit 1;; esac' },
     /no such flag/,
   ],
-])('one %s is refused', async (_, kind, why) => {
+])('a binary %s is rejected', async (_, kind, why) => {
   const { put, check, judged } = given();
   put(envoy({ release: '1.40.0', ...kind }));
   expect(await check()).toMatchObject({ refused: expect.stringMatching(why) });
   expect(judged).toEqual([]);
 });
 
-test('one that follows a broken one is not held against what that says', async () => {
+test('a binary is accepted although the running one does not report its version', async () => {
   const { put, check, binaries } = given({ is: 'taken' }, '#!/bin/sh\necho "no such device" >&2\nexit 3\n');
   put(envoy({ release: '1.40.0' }));
   expect(binaries.pathOf(nameIn(await check()))).toMatch(/envoy$/);
 });
 
-test('one that refuses the bootstrap is refused; where it was not asked, nobody knows', async () => {
+test('a binary that rejects the bootstrap is rejected; without a validation the result is unknown', async () => {
   for (const [is, key] of [
     ['refused', 'refused'],
     ['not known', 'unknown'],
@@ -118,7 +118,7 @@ test('one that refuses the bootstrap is refused; where it was not asked, nobody 
   }
 });
 
-test('a file that is not there, or cannot be executed, is refused', async () => {
+test('a file that does not exist or cannot be executed is rejected', async () => {
   const { path, put, check, folder } = given();
   rmSync(path);
   expect(await check()).toEqual({ refused: `${path} does not exist` });
@@ -129,7 +129,7 @@ test('a file that is not there, or cannot be executed, is refused', async () => 
   expect(await check()).toMatchObject({ refused: expect.stringContaining('is not an executable file') });
 });
 
-test('what was pinned is executed whatever lies at its path, until it is let go or written over', async () => {
+test('a pinned binary is executed whatever file is at its path, until it is released or overwritten', async () => {
   const { path, put, check, binaries, folder } = given();
   renameSync(path, join(folder, 'old'));
   put(envoy({ release: '1.40.0' }));
@@ -142,7 +142,7 @@ test('what was pinned is executed whatever lies at its path, until it is let go 
   expect(() => binaries.pathOf(firstBinary)).toThrow(/unknown Envoy binary first/);
 });
 
-describe('a shell that starts programs', () => {
+describe('a shell script that starts programs', () => {
   const pidsIn = (folder: string): number[] => {
     const file = join(folder, 'pids');
     return existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean).map(Number) : [];
@@ -150,7 +150,7 @@ describe('a shell that starts programs', () => {
   const ended = (folder: string) =>
     eventually('what it has started has ended', () => pidsIn(folder).every((pid) => !isAlive(pid)));
 
-  test('answers when it has ended, whatever still runs; nothing of it is left', async () => {
+  test('completes when it exits, whatever still runs, and leaves no process', async () => {
     const { put, check, folder } = given();
     put(envoy({ release: '1.40.0', first: `sleep 60 &\necho $! >>${folder}/pids` }));
     expect(await check()).toMatchObject({ description: expect.stringMatching(/^1\.40\.0/) });
@@ -158,10 +158,10 @@ describe('a shell that starts programs', () => {
     await ended(folder);
   });
 
-  test('and hangs in one of them ends with it, when nobody waits any more', async () => {
-    const { put, asked, folder } = given();
+  test('is killed with its programs when it is aborted', async () => {
+    const { put, asked: order, folder } = given();
     put(envoy({ first: `sh -c 'echo $$ >>${folder}/pids; exec sleep 60'` }));
-    const check = asked();
+    const check = order();
     await eventually('it hangs', () => pidsIn(folder).length > 0);
     check.stop();
     await ended(folder);

@@ -1,4 +1,6 @@
-/** The check of another Envoy, before anything is changed for it: who it is, and whether it would take over from the one that runs. */
+/**
+ * Checks a new Envoy binary before anything changes: its version, and whether it can take over from the running one.
+ */
 import { closeSync, fstatSync } from 'node:fs';
 import { fromPromise } from 'xstate';
 import type { BinaryCheckOrder, BinaryCheckResult } from '../../../machines/agent/files/binary-watcher.machine.ts';
@@ -13,19 +15,18 @@ import type { Verdict } from '../envoy/envoy-validation.ts';
 
 export interface BinaryCheckEnvironment {
   readonly binaries: EnvoyBinaries;
-  /** The turns in which the file is read. */
+  /** Queue for reads of the file. */
   readonly turns: FileTurns;
-  /** What an Envoy is started with, but for its bootstrap: it has to take all of it. */
+  /** Arguments of Envoy, except its bootstrap: the binary must accept all of them. */
   readonly words: readonly string[];
   readonly hotRestart: boolean;
-  /** Lets the Envoy at a path judge the bootstrap that it would be started with. */
+  /** Has the binary at a path validate the bootstrap. */
   readonly validate: (path: string, signal: AbortSignal) => Promise<Verdict>;
 }
 
-/** Reading flags takes Envoy a tenth of a second, on a busy host a second. */
-const answerLimitMs = 30_000;
+/** Envoy parses its flags in a tenth of a second, on a busy host in a second. */
+const runLimitMs = 30_000;
 
-/** The check effect. */
 export function checkBinary(environment: BinaryCheckEnvironment) {
   return fromPromise<BinaryCheckResult, BinaryCheckOrder>(({ input: { path }, signal }) =>
     check(environment, path, signal).catch((error: unknown) => ({ unknown: messageOf(error) })),
@@ -38,20 +39,20 @@ async function check(
   signal: AbortSignal,
 ): Promise<BinaryCheckResult> {
   const { binaries, turns } = environment;
-  const found = await turns.ask(async () => openedAt(path), signal);
+  const found = await turns.run(async () => openedAt(path), signal);
   if ('refused' in found) return found;
   const held = binaries.nameOf(found.stats);
-  // This binary has been judged before, or runs.
+  // This binary was checked before, or is running.
   if (held !== undefined) {
     closeSync(found.fd);
     return { binary: held, description: found.realPath };
   }
   let isKept = false;
   try {
-    const digest = await turns.ask(() => digestOf(found.fd, signal), signal);
+    const digest = await turns.run(() => digestOf(found.fd, signal), signal);
     if (hasChanged(found)) return { refused: `${found.realPath} is still being written` };
-    const name = await turns.ask(() => binaries.nameOfDigest(digest, signal), signal);
-    const judged = name === undefined ? await judge(environment, found, signal) : { version: '' };
+    const name = await turns.run(() => binaries.nameOfDigest(digest, signal), signal);
+    const judged = name === undefined ? await checkCompatibility(environment, found, signal) : { version: '' };
     if ('refused' in judged) return judged;
     binaries.pin(name ?? digest, digest, found);
     isKept = true;
@@ -76,63 +77,62 @@ function hasChanged({ fd, stats }: FoundBinary): boolean {
   return now.size !== stats.size || now.mtimeNs !== stats.mtimeNs;
 }
 
-/** From the cheapest question to the dearest; the first that is not answered well is told. */
-async function judge(
+/** In ascending order of cost; the first failure is reported. */
+async function checkCompatibility(
   { binaries, words, hotRestart, validate }: BinaryCheckEnvironment,
   { fd, realPath }: FoundBinary,
   signal: AbortSignal,
 ): Promise<{ refused: string } | { version: string }> {
   const path = heldPath(fd);
-  const version = await ask(path, ['--version'], signal);
-  const release = releaseIn(version.said);
+  const version = await runBinary(path, ['--version'], signal);
+  const release = releaseIn(version.output);
   if (version.exitCode !== 0 || release === undefined) {
     return { refused: `${realPath} --version printed no Envoy version: ${wordsOf(version)}` };
   }
-  const who = `${realPath} (Envoy ${release})`;
-  const compatibility = await ask(path, [...words, '--hot-restart-version'], signal);
+  const description = `${realPath} (Envoy ${release})`;
+  const compatibility = await runBinary(path, [...words, '--hot-restart-version'], signal);
   if (compatibility.exitCode !== 0) {
-    return { refused: `${who} rejects the Envoy command line of this agent: ${wordsOf(compatibility)}` };
+    return { refused: `${description} rejects the Envoy command line of this agent: ${wordsOf(compatibility)}` };
   }
   if (hotRestart) {
-    const running = await ask(binaries.newestPath, [...words, '--hot-restart-version'], signal);
-    // A running Envoy that does not even say its version serves nobody: there is nothing to take over.
-    if (running.exitCode === 0 && running.said !== compatibility.said) {
-      const differs = `hot restart version ${compatibility.said}, running Envoy has ${running.said}`;
-      return { refused: `${who} cannot hot restart the running Envoy: ${differs}` };
+    const running = await runBinary(binaries.newestPath, [...words, '--hot-restart-version'], signal);
+    // A running Envoy that does not report its version is no reason to reject.
+    if (running.exitCode === 0 && running.output !== compatibility.output) {
+      const differs = `hot restart version ${compatibility.output}, running Envoy has ${running.output}`;
+      return { refused: `${description} cannot hot restart the running Envoy: ${differs}` };
     }
   }
-  const verdict = await validate(path, signal);
-  if (verdict.is === 'taken') return { version: described(release) };
-  if (verdict.is === 'not known') throw new Error(`${who}: ${verdict.why}`);
-  return { refused: `${who} rejects the bootstrap: ${verdict.why}` };
+  const validation = await validate(path, signal);
+  if (validation.is === 'taken') return { version: describeBinary(release) };
+  if (validation.is === 'not known') throw new Error(`${description}: ${validation.why}`);
+  return { refused: `${description} rejects the bootstrap: ${validation.why}` };
 }
 
-/** Shown where another binary is taken up. */
-function described(release: string): string {
+function describeBinary(release: string): string {
   const support = envoySupport(envoyVersionIn(release));
   return support === 'older' || support === 'newer' ? `${release}, ${support} than the supported versions` : release;
 }
 
-interface Answer {
+interface ProgramOutput {
   readonly exitCode: number | undefined;
-  /** What was written to standard output and standard error: versions of Envoy differ in which they use. */
-  readonly said: string;
+  /** Standard output and standard error: versions of Envoy differ in which they use. */
+  readonly output: string;
   readonly problem: string;
 }
 
-async function ask(path: string, words: readonly string[], signal: AbortSignal): Promise<Answer> {
+async function runBinary(path: string, words: readonly string[], signal: AbortSignal): Promise<ProgramOutput> {
   const result = await askProgram(path, words, {
     all: true,
     stdin: 'ignore',
     maxBuffer: maxVersionOutput,
-    timeout: answerLimitMs,
+    timeout: runLimitMs,
     cancelSignal: signal,
   });
-  if (result.timedOut) throw new Error(`${words.at(-1)} did not finish within ${answerLimitMs} ms`);
-  return { exitCode: result.exitCode, said: (result.all ?? '').trim(), problem: result.shortMessage ?? '' };
+  if (result.timedOut) throw new Error(`${words.at(-1)} did not finish within ${runLimitMs} ms`);
+  return { exitCode: result.exitCode, output: (result.all ?? '').trim(), problem: result.shortMessage ?? '' };
 }
 
-function wordsOf({ said, problem, exitCode }: Answer): string {
-  const line = said.split('\n').findLast((one) => one.trim() !== '');
+function wordsOf({ output, problem, exitCode }: ProgramOutput): string {
+  const line = output.split('\n').findLast((one) => one.trim() !== '');
   return line ?? (problem === '' ? `exit code ${exitCode} without output` : problem);
 }

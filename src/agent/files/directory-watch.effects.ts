@@ -1,10 +1,10 @@
 /**
- * Effects of the chart `directory-watch`: the watch of a directory (spec/agent.md §3.2–3.4). Directories are watched, never files: Kubernetes
- * replaces files by renaming a symbolic link beside them, and a watch on a file dies with the file.
+ * Effects of the chart `directory-watch` (spec/agent.md §3.2–3.4). Directories are watched, never files: Kubernetes
+ * replaces files by renaming a symbolic link beside them, and a watch of a file ends with the file.
  *
- * Node's own watch, not chokidar's: of one directory the kernel tells all that is asked for here, the watch is there as soon as
- * it is asked for, and no call for a file is made that this effect does not know of. On a file system that hangs each of those
- * holds one of the process's four threads for files.
+ * Node's watch rather than chokidar's: for one directory the kernel reports everything that is needed, the watch is
+ * established synchronously, and only this effect calls the file system. On a file system that hangs, each
+ * call blocks one of the process's four threads for files.
  */
 import { createHash } from 'node:crypto';
 import { type FSWatcher, watch } from 'node:fs';
@@ -20,18 +20,18 @@ import type {
   WatchFailed,
 } from '../../../machines/agent/protocol.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
-import { certificateFile, kubernetesInternal, mostFiles } from './certificate-files.ts';
+import { certificateFile, kubernetesInternal, maxFiles } from './certificate-files.ts';
 
 export interface WatchTimes {
-  /** How often a directory is looked for: it may be missing, or be another one than before. */
+  /** Interval of checks whether the directory exists and is the same. */
   readonly identityMs: number;
-  /** How often contents are compared, for changes that the kernel did not tell of. */
+  /** Interval of comparisons, for changes that the kernel did not report. */
   readonly safetyMs: number;
 }
 
 const defaultTimes: WatchTimes = { identityMs: 1_000, safetyMs: 60_000 };
 
-/** What the effect asks of the operating system. */
+/** Calls of the operating system. */
 export interface WatchedFiles {
   readonly watch: (path: string) => FSWatcher;
   readonly readdir: (path: string) => Promise<string[]>;
@@ -42,26 +42,26 @@ const ofThisHost: WatchedFiles = { watch, readdir, stat };
 
 type Report = WatchedFilesChanged | WatchBegan | WatchFailed | DirectoryMissing | DirectoryFound;
 
-/** What of a directory is watched: certificates, unless somebody says otherwise. Kubernetes' own links always are. */
+/** Watched names; default: certificates. Links of Kubernetes always are. */
 export type WatchedNames = (name: string) => boolean;
 
-/** @param names which names are watched, certificates by default */
+/** @param names watched names; default: certificates */
 export function directoryWatchWithEffects(names?: WatchedNames) {
   return directoryWatchMachine.provide({ actors: { watchDirectory: watchDirectory({}, {}, names) } });
 }
 
-/** The watch effect of one directory. What follows a watch that fails is for the chart to say. */
+/** The watch effect of one directory. The chart handles a failed watch. */
 export function watchDirectory(
   times: Partial<WatchTimes> = {},
   files: Partial<WatchedFiles> = {},
   names: WatchedNames = (name) => certificateFile.test(name),
 ) {
-  // A look that hangs goes on when its watch is given up.
+  // Checks that hang continue after their watch was aborted.
   const leftBehind = new Set<string>();
   return fromCallback<{ type: never }, { directory: string; seen: string | null }>(({ input, sendBack }) => {
     const burst = new Burst((path) => sendBack({ type: 'files.changed', path } satisfies WatchedFilesChanged));
     const report = (event: Report): void => {
-      if (event.type === 'files.changed') burst.tell(event.path);
+      if (event.type === 'files.changed') burst.report(event.path);
       else sendBack(event);
     };
     const watch = new DirectoryWatch(input, {
@@ -69,7 +69,7 @@ export function watchDirectory(
       leftBehind,
       times: { ...defaultTimes, ...times },
       files: { ...ofThisHost, ...files },
-      concerns: (name) => names(name) || kubernetesInternal.test(name),
+      isWatchedName: (name) => names(name) || kubernetesInternal.test(name),
     });
     return () => {
       watch.close();
@@ -80,27 +80,27 @@ export function watchDirectory(
 
 const burstMs = 100;
 
-/** Thousand changes a second are a few: the first is told at once, what follows it closely as one. */
+/** Reports the first change at once, and later ones of the same burst together. */
 class Burst {
-  readonly #told: (path: string) => void;
+  readonly #send: (path: string) => void;
   #timer: NodeJS.Timeout | undefined;
   #last: string | undefined;
 
-  constructor(told: (path: string) => void) {
-    this.#told = told;
+  constructor(send: (path: string) => void) {
+    this.#send = send;
   }
 
-  tell(path: string): void {
+  report(path: string): void {
     if (this.#timer !== undefined) {
       this.#last = path;
       return;
     }
-    this.#told(path);
+    this.#send(path);
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       const path = this.#last;
       this.#last = undefined;
-      if (path !== undefined) this.tell(path);
+      if (path !== undefined) this.report(path);
     }, burstMs);
   }
 
@@ -111,25 +111,25 @@ class Burst {
 
 interface WatchMeans {
   readonly report: (event: Report) => void;
-  /** Directories that a watch which was given up still looks at. */
+  /** Directories with a pending check of an aborted watch. */
   readonly leftBehind: Set<string>;
   readonly times: WatchTimes;
   readonly files: WatchedFiles;
-  /** Other programs may write other files beside those, as often as they like. */
-  readonly concerns: WatchedNames;
+  /** Other files may change at any rate. */
+  readonly isWatchedName: WatchedNames;
 }
 
-/** Watches one path, whatever directory is at that path now. */
+/** Watches one path, whatever directory is at it. */
 class DirectoryWatch {
   readonly #directory: string;
   readonly #means: WatchMeans;
   readonly #timer: NodeJS.Timeout;
   #watcher: FSWatcher | undefined;
-  /** Which directory is at the path; undefined before the first look, and when the watched one has left. */
+  /** Identity of the directory; `undefined` before the first check, and after the watched one was removed. */
   #there: string | undefined;
-  #isFirstLook = true;
-  #looking = false;
-  /** What was there when it was compared last. */
+  #isFirstCheck = true;
+  #isChecking = false;
+  /** Content at the last comparison. */
   #seen: string | null;
   readonly #beganAtMs = Date.now();
   #comparedAt = 0;
@@ -139,41 +139,41 @@ class DirectoryWatch {
     this.#directory = resolve(directory);
     this.#seen = seen;
     this.#means = means;
-    this.#timer = setInterval(() => void this.#look(), means.times.identityMs);
-    void this.#look();
+    this.#timer = setInterval(() => void this.#check(), means.times.identityMs);
+    void this.#check();
   }
 
   close(): void {
     this.#closed = true;
-    if (this.#looking) this.#means.leftBehind.add(this.#directory);
+    if (this.#isChecking) this.#means.leftBehind.add(this.#directory);
     clearInterval(this.#timer);
     this.#unwatch();
   }
 
-  /** One look at a time: what hangs is not asked again. */
-  async #look(): Promise<void> {
+  /** One check at a time: a pending one is not repeated. */
+  async #check(): Promise<void> {
     const { leftBehind } = this.#means;
-    if (this.#looking || this.#closed || leftBehind.has(this.#directory)) return;
-    this.#looking = true;
+    if (this.#isChecking || this.#closed || leftBehind.has(this.#directory)) return;
+    this.#isChecking = true;
     try {
-      await this.#seeToIt();
+      await this.#ensureWatched();
     } catch (error) {
       this.#failed(error);
     } finally {
-      this.#looking = false;
+      this.#isChecking = false;
       if (this.#closed) leftBehind.delete(this.#directory);
     }
   }
 
-  /** Sees to it that the directory which is at the path now is the one that is watched. */
-  async #seeToIt(): Promise<void> {
+  /** Watches the directory that is at the path now. */
+  async #ensureWatched(): Promise<void> {
     const { files, times } = this.#means;
-    const there = await whatIsAt(this.#directory, files);
-    // What was there before the watch, or is when it cannot be had.
-    if (this.#isFirstLook) await this.#compareFirst();
+    const there = await identityOf(this.#directory, files);
+    // Content before the watch, or the current one if that is unknown.
+    if (this.#isFirstCheck) await this.#compareFirst();
     if (this.#closed) return;
     if (there !== this.#there) this.#meet(there);
-    this.#isFirstLook = false;
+    this.#isFirstCheck = false;
     if (there === nothing) return;
     if (this.#watcher === undefined) await this.#watch();
     else if (performance.now() - this.#comparedAt >= times.safetyMs) await this.#compare();
@@ -184,22 +184,22 @@ class DirectoryWatch {
     this.#unwatch();
     this.#there = there;
     if (there === nothing) report({ type: 'directory.missing' });
-    else if (!this.#isFirstLook) report({ type: 'directory.found' });
-    if (!this.#isFirstLook) this.#changed(this.#directory);
+    else if (!this.#isFirstCheck) report({ type: 'directory.found' });
+    if (!this.#isFirstCheck) this.#changed(this.#directory);
   }
 
   async #watch(): Promise<void> {
     const watcher = this.#begun();
     if (watcher === undefined) return;
     this.#watcher = watcher;
-    watcher.on('change', (event, name) => this.#hear(event, name === null ? null : String(name)));
+    watcher.on('change', (event, name) => this.#onEvent(event, name === null ? null : String(name)));
     watcher.on('error', (error) => this.#failed(error));
     this.#means.report({ type: 'watch.began' });
-    // What changed before the watch was in place was told to nobody.
+    // Changes before the watch was established.
     await this.#compare();
   }
 
-  /** undefined: it has just left, which the next look tells. */
+  /** `undefined` if the directory was removed: the next check detects that. */
   #begun(): FSWatcher | undefined {
     try {
       return this.#means.files.watch(this.#directory);
@@ -209,15 +209,15 @@ class DirectoryWatch {
     }
   }
 
-  #hear(event: string, name: string | null): void {
+  #onEvent(event: string, name: string | null): void {
     const isItself = name === basename(this.#directory);
     if (name === null || isItself) this.#changed(this.#directory);
-    else if (this.#means.concerns(name)) this.#changed(join(this.#directory, name));
-    // The directory is gone or has been moved, and the watch with it. The next one may have the same inode.
+    else if (this.#means.isWatchedName(name)) this.#changed(join(this.#directory, name));
+    // The directory was removed or moved, and its watch with it. The next one may have the same inode.
     if (!isItself || event !== 'rename') return;
     this.#unwatch();
     this.#there = undefined;
-    void this.#look();
+    void this.#check();
   }
 
   #changed(path: string): void {
@@ -240,32 +240,32 @@ class DirectoryWatch {
     const isKnown = this.#seen !== null;
     const newestMs = await this.#compare();
     if (isKnown || this.#closed) return;
-    // The files are read when the watch is ordered: of what changed from then on nobody else would tell. Another host's clock may
-    // be wrong; where this took long, it may all be other.
+    // Files are read when the watch is ordered, so later changes must be reported. The clock of another host may be
+    // wrong; if this took long, any file may have changed.
     const hasChanged = newestMs > this.#beganAtMs - clockTickMs;
     const hasTakenLong = Date.now() - this.#beganAtMs > this.#means.times.identityMs;
     if (hasChanged || hasTakenLong) this.#changed(this.#directory);
   }
 
-  /** @returns when something changed there last, in milliseconds since 1970 */
+  /** @returns time of the last change, in milliseconds since 1970 */
   async #compare(): Promise<number> {
     const { seen, newestMs } = await contentsOf(this.#directory, this.#means);
     if (this.#closed) return newestMs;
-    const before = this.#seen;
+    const previous = this.#seen;
     this.#seen = seen;
     this.#comparedAt = performance.now();
-    if (before !== null && before !== seen) this.#changed(this.#directory);
+    if (previous !== null && previous !== seen) this.#changed(this.#directory);
     return newestMs;
   }
 }
 
-/** The kernel's clock for files may be so much behind. */
+/** Granularity of the kernel's clock for files. */
 const clockTickMs = 20;
 
 const nothing = 'nothing';
 
-/** Which directory it is, by device and inode. */
-async function whatIsAt(directory: string, files: WatchedFiles): Promise<string> {
+/** Device and inode of the directory. */
+async function identityOf(directory: string, files: WatchedFiles): Promise<string> {
   try {
     const found = await files.stat(directory, { bigint: true });
     return found.isDirectory() ? `${found.dev}:${found.ino}` : nothing;
@@ -276,21 +276,21 @@ async function whatIsAt(directory: string, files: WatchedFiles): Promise<string>
 }
 
 /**
- * A hash that changes whenever a file that is read does, as far as that shows from outside, and never comes back: the times at
- * which files and links were changed are nobody's to set. File after file: no look holds more than one thread.
+ * A hash that changes with each watched file, as far as its metadata show, and never repeats, because change times
+ * cannot be set. One file after the other: a check blocks at most one thread.
  */
 async function contentsOf(
   directory: string,
-  { files, concerns }: Pick<WatchMeans, 'files' | 'concerns'>,
+  { files, isWatchedName }: Pick<WatchMeans, 'files' | 'isWatchedName'>,
 ): Promise<{ seen: string; newestMs: number }> {
   const hash = createHash('sha256');
   const listed = await files.readdir(directory).catch(messageOf);
   if (typeof listed === 'string') return { seen: hash.update(listed).digest('hex'), newestMs: 0 };
-  const names = listed.filter(concerns).sort();
+  const names = listed.filter(isWatchedName).sort();
   hash.update(`${names.length}`);
-  // Of names that came or went.
+  // Added or removed names.
   let newestMs = (await stat(directory).catch(() => undefined))?.mtimeMs ?? 0;
-  for (const name of names.slice(0, mostFiles)) {
+  for (const name of names.slice(0, maxFiles)) {
     const path = join(directory, name);
     const link = await lstat(path, { bigint: true }).catch(() => undefined);
     const found = await files.stat(path, { bigint: true }).catch(() => undefined);

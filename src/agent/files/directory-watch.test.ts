@@ -15,15 +15,15 @@ import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventually, eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { watchDirectory } from './directory-watch.effects.ts';
 
-interface Told {
+interface Report {
   readonly paths: string[];
   readonly facts: string[];
   readonly failures: WatchFailed[];
   stop(): void;
 }
 
-/** Starts the effect below a machine that notes what it is told. */
-function begin(directory: string, effect: ReturnType<typeof watchDirectory>, seen: string | null = null): Told {
+/** Starts the effect in a machine that records its events. */
+function begin(directory: string, effect: ReturnType<typeof watchDirectory>, seen: string | null = null): Report {
   const paths: string[] = [];
   const facts: string[] = [];
   const failures: WatchFailed[] = [];
@@ -46,24 +46,24 @@ function begin(directory: string, effect: ReturnType<typeof watchDirectory>, see
   return { paths, facts, failures, stop: () => void actor.stop() };
 }
 
-/** And waits until it is known what there is. */
+/** Also waits until the content is known. */
 async function watching(
   directory: string,
   effect = watchDirectory({ identityMs: 50 }),
   seen: string | null = null,
-): Promise<Told & { next(deed: () => void): Promise<string> }> {
-  const told = begin(directory, effect, seen);
-  const { facts, paths } = told;
+): Promise<Report & { next(change: () => void): Promise<string> }> {
+  const reports = begin(directory, effect, seen);
+  const { facts, paths } = reports;
   await eventuallyHolds(() => expect(facts).not.toEqual([]));
   await sleep(300);
   if (seen === null) paths.length = 0;
   return {
-    ...told,
-    async next(deed) {
+    ...reports,
+    async next(change) {
       paths.length = 0;
-      deed();
+      change();
       await eventually('it is told', () => paths.length > 0, { everyMs: 10 });
-      // What belongs to the same deed.
+      // For changes of the same burst.
       await sleep(150);
       return paths[0]!;
     },
@@ -71,12 +71,12 @@ async function watching(
 }
 
 function folder(): string {
-  const made = temporaryFolder();
-  onTestFinished(() => made[Symbol.dispose]());
-  return made.path;
+  const temporary = temporaryFolder();
+  onTestFinished(() => temporary[Symbol.dispose]());
+  return temporary.path;
 }
 
-test('creating, changing and removing a file is told', async () => {
+test('creating, changing and removing a file is reported', async () => {
   const directory = folder();
   const file = join(directory, 'tls.crt');
   const watch = await watching(directory);
@@ -85,7 +85,7 @@ test('creating, changing and removing a file is told', async () => {
   expect(await watch.next(() => unlinkSync(file))).toBe(file);
 });
 
-test('what is there at the start is not told', async () => {
+test('files that exist at the start are not reported', async () => {
   const directory = folder();
   writeFileSync(join(directory, 'tls.crt'), 'one');
   await sleep(100);
@@ -95,7 +95,7 @@ test('what is there at the start is not told', async () => {
   expect(paths).toEqual([]);
 });
 
-test('§3.3: Kubernetes’ switch of ..data is told, although no watched file changes itself', async () => {
+test('§3.3: Kubernetes’ switch of ..data is reported, although no watched file changes', async () => {
   const directory = folder();
   mkdirSync(join(directory, '..1'));
   writeFileSync(join(directory, '..1', 'tls.crt'), 'one');
@@ -107,14 +107,14 @@ test('§3.3: Kubernetes’ switch of ..data is told, although no watched file ch
   symlinkSync('..2', join(directory, '..data_tmp'));
   await sleep(200);
   await watch.next(() => renameSync(join(directory, '..data_tmp'), join(directory, '..data')));
-  // And again: the watch has not died with the first switch.
+  // Again: the watch survives the first switch.
   mkdirSync(join(directory, '..3'));
   symlinkSync('..3', join(directory, '..data_tmp'));
   await sleep(200);
   await watch.next(() => renameSync(join(directory, '..data_tmp'), join(directory, '..data')));
 });
 
-test('a directory that is missing is told when it appears, and watched from then on', async () => {
+test('a missing directory is reported when it appears, and watched from then on', async () => {
   const directory = join(folder(), 'later');
   const watch = await watching(directory);
   await watch.next(() => mkdirSync(directory));
@@ -122,7 +122,7 @@ test('a directory that is missing is told when it appears, and watched from then
   expect(await watch.next(() => writeFileSync(join(directory, 'a.pem'), 'a'))).toBe(join(directory, 'a.pem'));
 });
 
-test('a directory that is removed and made anew is watched anew', async () => {
+test('a directory that is removed and created again is watched again', async () => {
   const directory = join(folder(), 'certs');
   mkdirSync(directory);
   const watch = await watching(directory);
@@ -132,7 +132,7 @@ test('a directory that is removed and made anew is watched anew', async () => {
   await watch.next(() => writeFileSync(join(directory, 'a.pem'), 'a'));
 });
 
-test('a path that is a link is watched where it leads, and followed when it leads elsewhere', async () => {
+test('the target of a link is watched, also after the link changes', async () => {
   const root = folder();
   mkdirSync(join(root, 'one'));
   mkdirSync(join(root, 'two'));
@@ -148,7 +148,7 @@ test('a path that is a link is watched where it leads, and followed when it lead
   await watch.next(() => writeFileSync(join(root, 'two', 'a.pem'), 'a'));
 });
 
-test('a change that the kernel does not tell of is found by comparing', async () => {
+test('a change that the kernel does not report is found by comparison', async () => {
   const root = folder();
   const directory = join(root, 'certs');
   mkdirSync(directory);
@@ -159,7 +159,7 @@ test('a change that the kernel does not tell of is found by comparing', async ()
   expect(await watch.next(() => writeFileSync(elsewhere, 'another'))).toBe(directory);
 });
 
-test('nothing is told after the stop', async () => {
+test('nothing is reported after the stop', async () => {
   const directory = folder();
   const watch = await watching(directory);
   watch.stop();
@@ -168,7 +168,7 @@ test('nothing is told after the stop', async () => {
   expect(watch.paths).toEqual([]);
 });
 
-test('a directory that comes and goes is told as missing, found and watched', async () => {
+test('a directory that appears and disappears is reported as missing, found and watched', async () => {
   const directory = join(folder(), 'certs');
   const watch = await watching(directory);
   expect(watch.facts).toEqual(['directory.missing']);
@@ -178,14 +178,14 @@ test('a directory that comes and goes is told as missing, found and watched', as
   await eventuallyHolds(() => expect(watch.facts.at(-1)).toBe('directory.missing'));
 });
 
-test('what is there now and was not before the watch is told as a change', async () => {
+test('a difference to the content before the watch is reported as a change', async () => {
   const directory = folder();
   writeFileSync(join(directory, 'tls.crt'), 'one');
   const watch = await watching(directory, watchDirectory(), 'what was there before');
   await eventuallyHolds(() => expect(watch.paths).toEqual([directory]));
 });
 
-test('another directory at the path is found before it is watched: so long nobody hears of changes', async () => {
+test('another directory at the path is reported as found before changes of it are reported', async () => {
   const root = folder();
   const directory = join(root, 'certs');
   mkdirSync(directory);
@@ -198,7 +198,7 @@ test('another directory at the path is found before it is watched: so long nobod
   await eventuallyHolds(() => expect(watch.facts).toEqual(['watch.began', 'directory.found', 'watch.began']));
 });
 
-test('a path that leads nowhere but to itself cannot be watched, which is told with its reason, once', async () => {
+test('a link to itself cannot be watched, which is reported once with the reason', async () => {
   const path = join(folder(), 'loop');
   symlinkSync(path, path);
   const watch = await watching(path);
@@ -210,7 +210,7 @@ const noMoreWatches = (): never => {
   throw Object.assign(new Error('ENOSPC: System limit for number of file watchers reached'), { code: 'ENOSPC' });
 };
 
-test('a watch that the kernel refuses says what it saw last: the next one tells of what has changed since, and of nothing else', async () => {
+test('a failed watch reports the last known content, and the next one reports only changes since', async () => {
   const directory = folder();
   writeFileSync(join(directory, 'tls.crt'), 'one');
   const effect = watchDirectory({ identityMs: 50 }, { watch: noMoreWatches });
@@ -227,7 +227,7 @@ test('a watch that the kernel refuses says what it saw last: the next one tells 
   expect(changed.paths).toEqual([directory]);
 });
 
-test('contents that were there before do not look as they did: what was read in between would stay in force', async () => {
+test('restored content differs from the earlier one, so that it is read again', async () => {
   const directory = folder();
   const link = join(directory, '..data');
   const switchTo = (target: string): void => {
@@ -237,21 +237,21 @@ test('contents that were there before do not look as they did: what was read in 
   for (const name of ['..1', '..2']) mkdirSync(join(directory, name));
   switchTo('..1');
   const effect = watchDirectory({ identityMs: 50 }, { watch: noMoreWatches });
-  const before = await watching(directory, effect);
+  const earlier = await watching(directory, effect);
   switchTo('..2');
   switchTo('..1');
-  const after = await watching(directory, effect, before.failures[0]!.seen);
+  const after = await watching(directory, effect, earlier.failures[0]!.seen);
   expect(after.paths).toEqual([directory]);
 });
 
-test('a file system that hangs is asked once, however often the watch is given up and set up; when it answers, all is well', async () => {
+test('a file system that hangs has one pending call, however often the watch is set up, and recovers', async () => {
   const directory = folder();
   const hang = Promise.withResolvers<void>();
-  let looks = 0;
-  const hanging = async (...asked: Parameters<typeof stat>) => {
-    looks++;
+  let checks = 0;
+  const hanging = async (...args: Parameters<typeof stat>) => {
+    checks++;
     await hang.promise;
-    return stat(...asked);
+    return stat(...args);
   };
   const effect = watchDirectory({ identityMs: 20 }, { stat: hanging as typeof stat });
   for (let attempts = 0; attempts < 5; attempts++) {
@@ -260,14 +260,14 @@ test('a file system that hangs is asked once, however often the watch is given u
     expect(facts).toEqual([]);
     stop();
   }
-  expect(looks).toBe(1);
+  expect(checks).toBe(1);
   const { facts } = begin(directory, effect);
   hang.resolve();
   await eventuallyHolds(() => expect(facts).toEqual(['watch.began']));
 });
 
 test.each(['changed', 'removed'] as const)(
-  'a file that is %s between the order to watch and the first look is told: it was read before',
+  'a file that is %s between the order to watch and the first comparison is reported',
   async (how) => {
     const directory = folder();
     const file = join(directory, 'tls.crt');
@@ -284,33 +284,33 @@ test.each(['changed', 'removed'] as const)(
   },
 );
 
-test('where the first look took long, what was read meanwhile is read again', async () => {
+test('files are read again if the first comparison took long', async () => {
   const directory = folder();
-  const slow = async (...asked: Parameters<typeof stat>) => {
+  const slow = async (...args: Parameters<typeof stat>) => {
     await sleep(100);
-    return stat(...asked);
+    return stat(...args);
   };
   const { paths } = begin(directory, watchDirectory({ identityMs: 50 }, { stat: slow as typeof stat }));
   await eventuallyHolds(() => expect(paths).toEqual([directory]));
 });
 
-test('of thousands of files those are looked at that are read, one by one', async () => {
+test('only files that are read are compared, one after the other', async () => {
   const directory = folder();
   for (let i = 0; i < 3_000; i++) writeFileSync(join(directory, `${i}.pem`), '');
   let atOnce = 0;
-  let most = 0;
-  let looks = 0;
-  const counted = async (...asked: Parameters<typeof stat>) => {
-    looks++;
-    most = Math.max(most, ++atOnce);
+  let maxCalls = 0;
+  let checks = 0;
+  const counted = async (...args: Parameters<typeof stat>) => {
+    checks++;
+    maxCalls = Math.max(maxCalls, ++atOnce);
     try {
-      return await stat(...asked);
+      return await stat(...args);
     } finally {
       atOnce--;
     }
   };
   const watch = await watching(directory, watchDirectory({ identityMs: 5_000 }, { stat: counted as typeof stat }));
-  await eventuallyHolds(() => expect(looks).toBe(1 + 2 * 1_000));
-  expect(most).toBe(1);
+  await eventuallyHolds(() => expect(checks).toBe(1 + 2 * 1_000));
+  expect(maxCalls).toBe(1);
   expect(watch.facts).toEqual(['watch.began']);
 });

@@ -1,10 +1,10 @@
-/** Files of certificates and bootstraps that other programs read while they are replaced. */
+/** Writes files of certificates and bootstraps that other programs read at the same time. */
 import { replaceFile } from '../../runtime/files/replace-file.ts';
 import { readSmallFile } from './certificate-reading.ts';
 
 /**
- * Replaces a file atomically: a reader sees the old content or the new one. A file with the same content is not written. The path may be of
- * anything, because others may write to the directory.
+ * Replaces a file atomically: a reader sees the old content or the new one. A file with the same content is not
+ * written. The path may have anything, because other programs may write to the directory.
  *
  * @param mode of a new file
  */

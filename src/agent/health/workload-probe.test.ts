@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { servedHttp } from '../../../test/fixtures/served-http.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { isAlive } from '../../../test/harness/process-alive.ts';
-import { askWorkload, type ProbedHost, parseWorkloadProbe, type WorkloadProbe } from './workload-probe.ts';
+import { type ProbedHost, parseWorkloadProbe, probeWorkload, type WorkloadProbe } from './workload-probe.ts';
 
 const host: ProbedHost = { destination: '127.0.0.1', source: '127.0.0.6', statusPort: 0, localhost: '127.0.0.1' };
 const never = new AbortController().signal;
@@ -17,7 +17,7 @@ function probeOf(message: object): WorkloadProbe {
 }
 
 const ask = (message: object, at: Partial<ProbedHost> = {}): Promise<string> =>
-  askWorkload(probeOf(message), { ...host, ...at }, never);
+  probeWorkload(probeOf(message), { ...host, ...at }, never);
 
 describe('a configuration', () => {
   it('that says nothing of times has those of Istio', () => {

@@ -99,7 +99,7 @@ function countOf(fields: Fields, name: string): number {
  *
  * @returns why not; empty: it is well. What goes wrong is an answer
  */
-export async function askWorkload(
+export async function probeWorkload(
   { question, times }: WorkloadProbe,
   host: ProbedHost,
   stopped: AbortSignal,

@@ -81,7 +81,7 @@ export class ControlPlaneCredentials {
     if (isPlaintext(this.#sources.config, address)) {
       return { headers: {}, shown: 'none (plaintext connection)' };
     }
-    return this.#turns.ask(() => readTogether((at) => this.#readFiles(service, address, { preference, at })), signal);
+    return this.#turns.run(() => readTogether((at) => this.#readFiles(service, address, { preference, at })), signal);
   }
 
   /** One file after the other: each holds a thread. */

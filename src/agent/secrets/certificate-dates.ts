@@ -1,12 +1,9 @@
-/** Whether the workload's certificate is valid by its dates. Envoy goes on showing one that has expired, and peers refuse it. */
+/** Validity of the workload certificate by its dates. Envoy presents an expired one, and peers reject it. */
 import { X509Certificate } from 'node:crypto';
 import { identityName } from '../../../machines/agent/secrets/held-secrets.ts';
 import type { SecretVault } from './secret-vault.ts';
 
-/**
- * @param nowMs since 1970
- * @returns what is wrong, in words; `undefined` if nothing is, or there is no certificate
- */
+/** @param nowMs since 1970|N|@returns the problem; `undefined` if the certificate is valid, or without one */
 export function certificateDateProblem(vault: Pick<SecretVault, 'newestPair'>, nowMs: number): string | undefined {
   const pair = vault.newestPair(identityName);
   if (pair === undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
- * A thread that makes a key with a request for a certificate, then reads and checks what the authority answers. It lives for one
- * certificate: what reads ASN.1 takes 20 MB, which the agent has no use for in the hours between (spec/identity.md §7).
+ * A thread that generates a key and a CSR, then verifies the authority's response. It exits after one certificate,
+ * because ASN.1 parsers take 20 MB that the agent does not need until the renewal (spec/identity.md §7).
  */
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -12,7 +12,7 @@ import { CertificateError } from '../../identity/certificate-problem.ts';
 import { makeRequest } from '../../identity/certificate-request.ts';
 import { TrustBundle } from '../../identity/trust-bundle.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import type { HelperAnswer, HelperOrder, HelperWork } from './certificate-work.ts';
+import type { HelperOrder, HelperResult, HelperWork } from './certificate-work.ts';
 
 const { uri, key, lifetimeSeconds, metadata } = workerData as HelperWork;
 
@@ -22,13 +22,13 @@ const message = create(IstioCertificateRequestSchema, {
   validityDuration: BigInt(lifetimeSeconds),
   metadata,
 });
-tell({ request: toBinary(IstioCertificateRequestSchema, message) });
+respond({ request: toBinary(IstioCertificateRequestSchema, message) });
 
 parentPort!.once('message', ({ response, nowMs }: HelperOrder) => {
   try {
-    tell(checked(response, new Date(nowMs)));
+    respond(checked(response, new Date(nowMs)));
   } catch (error) {
-    tell({
+    respond({
       problem: messageOf(error),
       code: error instanceof CertificateError ? error.code : 'CERTIFICATE_NOT_ISSUED',
     });
@@ -41,13 +41,13 @@ function newKey(): KeyObject {
     : generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 }
 
-function checked(response: Uint8Array, at: Date): HelperAnswer {
+function checked(response: Uint8Array, at: Date): HelperResult {
   const { certChain } = fromBinary(IstioCertificateResponseSchema, response);
   if (certChain.length < 2) {
     const problem = `CA response must contain a certificate and its roots, got ${certChain.length} PEM texts`;
     return { problem, code: 'CERTIFICATE_MISSING' };
   }
-  // The last element has the roots: more than one while they are rotated.
+  // The last element has the roots: several during a rotation.
   const roots = TrustBundle.fromPem('', certChain.at(-1)!);
   const [leaf, ...intermediates] = certChain.slice(0, -1).flatMap((pem) => readCertificates(pem));
   if (leaf === undefined) {
@@ -73,6 +73,6 @@ function checked(response: Uint8Array, at: Date): HelperAnswer {
   };
 }
 
-function tell(answer: HelperAnswer): void {
-  parentPort!.postMessage(answer);
+function respond(result: HelperResult): void {
+  parentPort!.postMessage(result);
 }

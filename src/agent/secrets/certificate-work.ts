@@ -1,16 +1,16 @@
-/** What passes between an agent and the thread that makes a request for it. */
+/** Messages between the agent and the thread that generates a CSR. */
 import type { CertificateCode } from '../../runtime/error-codes/certificates.ts';
 import type { KeyPair } from '../../runtime/grpc/key-pair.ts';
 
 export interface HelperWork {
-  /** Who this workload says that it is; the authority knows better. */
+  /** Requested identity; the authority decides. */
   readonly uri: string;
   readonly key: { readonly type: 'ec' } | { readonly type: 'rsa'; readonly bits: number };
   readonly lifetimeSeconds: number;
   readonly metadata: { readonly [name: string]: string };
 }
 
-/** What the authority answered, and when. */
+/** Response of the authority, and its time. */
 export interface HelperOrder {
   readonly response: Uint8Array;
   readonly nowMs: number;
@@ -20,16 +20,16 @@ export interface CheckedCertificate {
   readonly pair: KeyPair;
   /** PEM, one each. */
   readonly roots: readonly string[];
-  /** Their hash. */
+  /** Hash of the roots. */
   readonly authorities: string;
-  /** Hash of the one that the certificate leads to. */
+  /** Hash of the root of the certificate. */
   readonly root: string;
   /** Serial number as OpenSSL writes it: hexadecimal, in capitals. */
   readonly serialNumber: string;
   readonly endsAtMs: number;
 }
 
-export type HelperAnswer =
+export type HelperResult =
   | { readonly request: Uint8Array }
   | CheckedCertificate
   | { readonly problem: string; readonly code: CertificateCode };

@@ -1,9 +1,9 @@
-/** The effect by which a secret learns that the wall clock was set, or that the machine was suspended. */
+/** Effect that reports steps of the wall clock and resumption of a suspended machine. */
 import { fromPromise } from 'xstate';
 import { type Clocks, clockStepText, watchClockSteps } from '../../runtime/clock-steps.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 
-/** Resolves after the next step; never, if its actor is stopped before. */
+/** Resolves after the next step, unless its actor is stopped before. */
 export function awaitClockStep(log: Logger, clocks?: Clocks) {
   return fromPromise<void, undefined>(
     ({ signal }) =>

@@ -1,4 +1,4 @@
-/** A certificate of the authority for a key that was made for it (spec/agent.md §7.3): asked for, checked, kept. */
+/** Requests, verifies and stores a certificate of the authority for a new key (spec/agent.md §7.3). */
 import { once } from 'node:events';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -15,39 +15,39 @@ import { type ConnectionCredentials, ControlPlaneCredentials } from '../identity
 import type { ToldRoots } from '../identity/told-roots.ts';
 import type { IdentityOptions } from '../options/identity-options.ts';
 import { clusterHeader } from '../xds/xds-headers.ts';
-import type { CheckedCertificate, HelperAnswer, HelperOrder, HelperWork } from './certificate-work.ts';
-import { type Found, NotObtained } from './obtain-secret.ts';
+import type { CheckedCertificate, HelperOrder, HelperResult, HelperWork } from './certificate-work.ts';
+import { NotObtained, type VerifiedSecret } from './obtain-secret.ts';
 import type { SecretVault } from './secret-vault.ts';
 
 const method = '/istio.v1.auth.IstioCertificateService/CreateCertificate';
-/** A file system answers at once or not at all; whether the certificate in force has ended meanwhile is to be seen all the same. */
+/** A file system that does not respond must not delay the check for an expired certificate. */
 const filesLimitMs = 10_000;
 const callLimits = { limitMs: 10_000, maxBytes: 1024 * 1024 };
-/** Loading takes it 0.2 s, and as many seconds on a machine that does other things. */
+/** The thread loads in 0.2 s, on a busy machine in several seconds. */
 const helperLimitMs = 15_000;
 
-/** Below the sources, and below the bundles. */
+/** Next to the sources, and next to the bundles. */
 const helperModule = new URL(`./certificate-helper${extname(import.meta.filename)}`, import.meta.url);
 
-export interface IssueMeans {
+export interface IssueEnvironment {
   readonly vault: SecretVault;
   readonly told?: ToldRoots;
-  /** Turns for the file systems that the agent's credentials lie on. */
+  /** Queue for the file systems with the agent's credentials. */
   readonly credentialTurns?: FileTurns;
   readonly identity: Pick<IdentityOptions, 'authorityAddress' | 'lifetimeSeconds' | 'key' | 'trustDomain'>;
   readonly config: Pick<ProxyConfig, 'discoveryAddress' | 'proxyMetadata'>;
   readonly env: NodeJS.ProcessEnv;
-  /** The node's id as Envoy has it: in a rotation the authority waits for this node's word. */
+  /** Envoy's node ID: during a rotation the authority waits for a report of this node. */
   readonly nodeId: string;
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
 
-export function issueCertificate(means: IssueMeans) {
+export function issueCertificate(means: IssueEnvironment) {
   const { vault } = means;
-  return async (order: ObtainOrder, signal: AbortSignal): Promise<Found> => {
+  return async (order: ObtainOrder, signal: AbortSignal): Promise<VerifiedSecret> => {
     const credentials = await credentialsFor(means, order, signal);
-    const helper = new CertificateHelper(workOf(means));
+    const helper = new CertificateHelper(requestOf(means));
     try {
       const request = await helper.request(signal);
       const response = await call(means, credentials, request, signal);
@@ -61,8 +61,12 @@ export function issueCertificate(means: IssueMeans) {
   };
 }
 
-/** What a certificate is asked for. */
-export function workOf({ identity, env, nodeId }: Pick<IssueMeans, 'identity' | 'env' | 'nodeId'>): HelperWork {
+/** Content of the CSR. */
+export function requestOf({
+  identity,
+  env,
+  nodeId,
+}: Pick<IssueEnvironment, 'identity' | 'env' | 'nodeId'>): HelperWork {
   const { trustDomain, key, lifetimeSeconds } = identity;
   const [namespace, serviceAccount] = [env.POD_NAMESPACE || 'default', env.SERVICE_ACCOUNT || 'default'];
   const signer = env.ISTIO_META_CERT_SIGNER;
@@ -74,9 +78,9 @@ export function workOf({ identity, env, nodeId }: Pick<IssueMeans, 'identity' | 
   };
 }
 
-/** The port of the authority has TLS, whatever is said of xDS; but for the one that has none. */
+/** The authority's port uses TLS whatever the xDS configuration, except a port without TLS. */
 async function credentialsFor(
-  { vault, told, credentialTurns, config, env, identity, now }: IssueMeans,
+  { vault, told, credentialTurns, config, env, identity, now }: IssueEnvironment,
   { shown, version }: ObtainOrder,
   signal: AbortSignal,
 ): Promise<ConnectionCredentials> {
@@ -90,22 +94,22 @@ async function credentialsFor(
   });
   const limit = AbortSignal.any([signal, AbortSignal.timeout(filesLimitMs)]);
   try {
-    return await Promise.race([read.read('ca', identity.authorityAddress, shown, limit), givenUp(limit)]);
+    return await Promise.race([read.read('ca', identity.authorityAddress, shown, limit), timeoutOf(limit)]);
   } catch (error) {
     throw new NotObtained(reasonIn(error), { cause: error });
   }
 }
 
-function givenUp(limit: AbortSignal): Promise<never> {
+function timeoutOf(limit: AbortSignal): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>();
-  const what = `token and certificate files not read within ${filesLimitMs} ms`;
-  limit.addEventListener('abort', () => reject(new Error(what)), { once: true });
+  const problemText = `token and certificate files not read within ${filesLimitMs} ms`;
+  limit.addEventListener('abort', () => reject(new Error(problemText)), { once: true });
   return promise;
 }
 
-/** One call, by a connection of its own: a connection that failed would fail again (istio#60326). */
+/** One call with its own connection: a failed connection would fail again (istio#60326). */
 async function call(
-  { identity: { authorityAddress }, env }: IssueMeans,
+  { identity: { authorityAddress }, env }: IssueEnvironment,
   { tls, headers, shown }: ConnectionCredentials,
   request: Uint8Array,
   stopped: AbortSignal,
@@ -122,7 +126,7 @@ async function call(
     if (!(error instanceof GrpcError)) throw error;
     const { code, retryAfterMs = 0 } = error;
     throw new NotObtained(`CA ${authorityAddress}: ${error.message} (credentials: ${shown})`, {
-      unknown: code === 'UNAUTHENTICATED' || code === 'PERMISSION_DENIED' || isAnswer(code, connection),
+      unknown: code === 'UNAUTHENTICATED' || code === 'PERMISSION_DENIED' || isReviewerUnavailable(code, connection),
       pushbackMs: retryAfterMs,
     });
   } finally {
@@ -130,14 +134,14 @@ async function call(
   }
 }
 
-/** Whoever it asks whose a token is does not answer it: of a certificate it need ask nobody. */
-function isAnswer(code: GrpcCode, connection: GrpcConnection | undefined): boolean {
+/** An authority whose token reviewer does not respond rejects the token; a certificate needs no review. */
+function isReviewerUnavailable(code: GrpcCode, connection: GrpcConnection | undefined): boolean {
   return code === 'UNAVAILABLE' && connection !== undefined && connection.whyGone === undefined;
 }
 
-function notIssued(answer: HelperAnswer, otherwise: string): NotObtained {
-  if (!('problem' in answer)) return new NotObtained(otherwise);
-  const { problem: message, code } = answer;
+function notIssued(result: HelperResult, otherwise: string): NotObtained {
+  if (!('problem' in result)) return new NotObtained(otherwise);
+  const { problem: message, code } = result;
   return new NotObtained(message, { cause: new CertificateError({ code, message }) });
 }
 
@@ -146,31 +150,31 @@ class CertificateHelper {
 
   constructor(work: HelperWork) {
     this.#worker = new Worker(helperModule, { workerData: work });
-    // Whoever waits for the thread's answer hears of its error.
+    // The caller receives the error with the rejected promise.
     this.#worker.on('error', () => {});
   }
 
   async request(signal: AbortSignal): Promise<Uint8Array> {
-    const answer = await this.#answer(signal);
-    if ('request' in answer) return answer.request;
-    throw notIssued(answer, 'no certificate request generated');
+    const result = await this.#result(signal);
+    if ('request' in result) return result.request;
+    throw notIssued(result, 'no certificate request generated');
   }
 
   async check(order: HelperOrder, signal: AbortSignal): Promise<CheckedCertificate> {
-    const coming = this.#answer(signal);
+    const pending = this.#result(signal);
     this.#worker.postMessage(order);
-    const answer = await coming;
-    if ('pair' in answer) return answer;
-    throw notIssued(answer, 'certificate not checked');
+    const result = await pending;
+    if ('pair' in result) return result;
+    throw notIssued(result, 'certificate not checked');
   }
 
   async end(): Promise<void> {
     await this.#worker.terminate();
   }
 
-  async #answer(signal: AbortSignal): Promise<HelperAnswer> {
+  async #result(signal: AbortSignal): Promise<HelperResult> {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(helperLimitMs)]);
-    const [answer] = (await once(this.#worker, 'message', { signal: limit })) as [HelperAnswer];
-    return answer;
+    const [result] = (await once(this.#worker, 'message', { signal: limit })) as [HelperResult];
+    return result;
   }
 }

@@ -1,4 +1,4 @@
-/** The secrets of a workload from a real authority in this process, over TLS, as an Envoy gets them. */
+/** Secrets of a workload from a real authority in this process, over TLS, as received by Envoy. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,12 +15,12 @@ import { certificatesIn } from '../identity/root-set.ts';
 const cart = { namespace: 'shop', serviceAccount: 'cart' };
 const tokenFile = 'var/run/secrets/tokens/istio-token';
 let directory: string;
-let before: string;
+let previous: string;
 let caller: CertificateCaller;
 
-/** A pod's files lie below the working directory. */
+/** Files of a pod are below the working directory. */
 beforeEach(() => {
-  before = process.cwd();
+  previous = process.cwd();
   directory = mkdtempSync(join(tmpdir(), 'issued-'));
   process.chdir(directory);
   caller = new CertificateCaller(join(directory, 'ca'));
@@ -29,7 +29,7 @@ beforeEach(() => {
 afterEach(async () => {
   await stopSecrets();
   await stopControlPlanes();
-  process.chdir(before);
+  process.chdir(previous);
   rmSync(directory, { recursive: true });
 });
 
@@ -50,8 +50,8 @@ async function shows(account = cart): Promise<void> {
 function secrets(port: number, env: NodeJS.ProcessEnv = {}): Promise<StartedSecrets> {
   mkdirSync('var/run/secrets/istio', { recursive: true });
   writeFileSync('var/run/secrets/istio/root-cert.pem', caller.roots());
-  const said = { CA_ADDR: `127.0.0.1:${port}`, POD_NAMESPACE: 'shop', SERVICE_ACCOUNT: 'cart', ...env };
-  return givenSecrets(secretsOf({ env: said }));
+  const environment = { CA_ADDR: `127.0.0.1:${port}`, POD_NAMESPACE: 'shop', SERVICE_ACCOUNT: 'cart', ...env };
+  return givenSecrets(secretsOf({ env: environment }));
 }
 
 const uriOf = ({ chain }: SecretAnswer): string | undefined => new X509Certificate(chain).subjectAltName;
@@ -60,7 +60,7 @@ const serialOf = ({ chain }: SecretAnswer): string => new X509Certificate(chain)
 test.each([
   ['P-256', {}, 'ec'],
   ['RSA', { WORKLOAD_RSA_KEY_SIZE: '2048' }, 'rsa'],
-])('a workload gets a certificate of its token for a key of its own, %s, after the roots', async (_, env, kind) => {
+])('a workload gets a certificate for its token and a new key, %s, after the roots', async (_, env, kind) => {
   const plane = await authority();
   await shows();
   const started = await secrets(plane.port('ads.listening'), env);
@@ -68,17 +68,17 @@ test.each([
   leaf.ask('default');
   roots.ask('ROOTCA');
   roots.acknowledge(await roots.next(), 'ROOTCA');
-  const answer = await leaf.next();
-  expect(uriOf(answer)).toBe('URI:spiffe://cluster.local/ns/shop/sa/cart');
-  expect(createPrivateKey(answer.key).asymmetricKeyType).toBe(kind);
-  expect(new X509Certificate(answer.chain).checkPrivateKey(createPrivateKey(answer.key))).toBe(true);
-  const root = new X509Certificate(roots.answers[0]!.roots);
-  expect(new X509Certificate(answer.chain).verify(root.publicKey)).toBe(true);
+  const response = await leaf.next();
+  expect(uriOf(response)).toBe('URI:spiffe://cluster.local/ns/shop/sa/cart');
+  expect(createPrivateKey(response.key).asymmetricKeyType).toBe(kind);
+  expect(new X509Certificate(response.chain).checkPrivateKey(createPrivateKey(response.key))).toBe(true);
+  const root = new X509Certificate(roots.responses[0]!.roots);
+  expect(new X509Certificate(response.chain).verify(root.publicKey)).toBe(true);
   expect(started.events('sds.serve').map(({ name }) => name)).toEqual(['ROOTCA', 'default']);
   expect(plane.departures()).toEqual([]);
 });
 
-test('it is renewed again and again, each time by the token of that time; files of OUTPUT_CERTS follow', async () => {
+test('the certificate is renewed with the current token each time, and files of OUTPUT_CERTS follow', async () => {
   const plane = await authority();
   await shows();
   const started = await secrets(plane.port('ads.listening'), {
@@ -90,39 +90,39 @@ test('it is renewed again and again, each time by the token of that time; files 
   envoy.ask('default');
   const serials = new Set<string>();
   for (let count = 1; count <= 4; count++) {
-    const answer = await envoy.next(count);
-    envoy.acknowledge(answer, 'default');
-    serials.add(serialOf(answer));
-    await eventually('its file', () => readFileSync('out/cert-chain.pem', 'utf8') === answer.chain);
-    expect(readFileSync('out/key.pem', 'utf8')).toBe(answer.key);
+    const response = await envoy.next(count);
+    envoy.acknowledge(response, 'default');
+    serials.add(serialOf(response));
+    await eventually('its file', () => readFileSync('out/cert-chain.pem', 'utf8') === response.chain);
+    expect(readFileSync('out/key.pem', 'utf8')).toBe(response.key);
     await shows({ namespace: 'shop', serviceAccount: `cart-${count}` });
   }
   expect(serials.size).toBe(4);
-  expect(uriOf(envoy.answers.at(-1)!)).toBe('URI:spiffe://cluster.local/ns/shop/sa/cart-3');
-  // The roots stay as they are: nobody is sent them again.
+  expect(uriOf(envoy.responses.at(-1)!)).toBe('URI:spiffe://cluster.local/ns/shop/sa/cart-3');
+  // Unchanged roots are not sent again.
   expect(
     new Set(started.events('sds.serve').flatMap(({ name, version }) => (name === 'ROOTCA' ? [version] : []))).size,
   ).toBe(1);
 });
 
-test('however often other roots are told, those that the certificate in force leads to are trusted', async () => {
+test('the roots of the current certificate are trusted however often other roots are received', async () => {
   const plane = await authority();
   await shows();
   const started = await secrets(plane.port('ads.listening'));
   const envoy = await started.client();
   envoy.ask('ROOTCA');
-  const [own] = certificatesIn(Buffer.from((await envoy.next()).roots));
+  const [ownRoot] = certificatesIn(Buffer.from((await envoy.next()).roots));
   for (let round = 1; round <= 6; round++) {
-    const told = createAuthority(`another ${round}`).certificate;
-    started.tellRoots(`set ${round}`, [told]);
+    const bundle = createAuthority(`another ${round}`).certificate;
+    started.tellRoots(`set ${round}`, [bundle]);
     const { roots } = await envoy.next(1 + round);
     expect(certificatesIn(Buffer.from(roots)), `round ${round}`).toHaveLength(2);
-    expect(certificatesIn(Buffer.from(roots)), `round ${round}`).toContain(own);
-    envoy.acknowledge(envoy.answers.at(-1)!, 'ROOTCA');
+    expect(certificatesIn(Buffer.from(roots)), `round ${round}`).toContain(ownRoot);
+    envoy.acknowledge(envoy.responses.at(-1)!, 'ROOTCA');
   }
 });
 
-test('a token that is not believed any more is made up for by the certificate that is in force', async () => {
+test('the current certificate replaces a token that is rejected', async () => {
   const plane = await authority();
   await shows();
   const started = await secrets(plane.port('ads.listening'), { SECRET_TTL: '12s', SECRET_GRACE_PERIOD_RATIO: '0.88' });
@@ -137,7 +137,7 @@ test('a token that is not believed any more is made up for by the certificate th
   expect(started.events('secret.unavailable')).toEqual([]);
 });
 
-test('so is one of which the authority cannot find out whose it is, as long as its issuer does not answer', async () => {
+test('the current certificate replaces a token that the authority cannot verify, because its issuer does not respond', async () => {
   const rule = { issuer: 'https://issuer', jwks_uri: 'http://127.0.0.1:1/keys', audiences: ['istio-ca'] };
   const plane = await authority({ JWT_RULE: JSON.stringify(rule) });
   await shows();
@@ -150,7 +150,7 @@ test('so is one of which the authority cannot find out whose it is, as long as i
   expect(started.events('secret.unavailable')).toEqual([]);
 });
 
-test('who is not known gets nothing, and the reason names what was shown; a good token brings it', async () => {
+test('an unknown caller gets no certificate, and the reason names its credential; a valid token leads to one', async () => {
   const plane = await authority();
   await shows();
   writeFileSync(tokenFile, 'e30.e30.e30');
@@ -161,12 +161,12 @@ test('who is not known gets nothing, and the reason names what was shown; a good
   const [first, second] = started.events('secret.unavailable');
   expect(first!.reason).toMatch(/UNAUTHENTICATED.*\(credentials: token \.\/var/);
   expect(Number(second!.pauseMs)).toBeGreaterThanOrEqual(500);
-  expect(envoy.answers).toEqual([]);
+  expect(envoy.responses).toEqual([]);
   await shows();
   await envoy.next();
 });
 
-test('an authority that nobody is to trust is told nothing', async () => {
+test('an untrusted authority receives no token', async () => {
   const plane = await authority();
   await shows();
   const other = new CertificateCaller(join(directory, 'other'));

@@ -1,4 +1,4 @@
-/** The obtain effect of a secret: it asks who has it, checks what it gets, keeps it in the vault, and tells its version. */
+/** Obtain effect of a secret: reads or requests it, verifies it, stores it in the vault, and returns its version. */
 
 import { fromPromise } from 'xstate';
 import { identityName, rootsName } from '../../../machines/agent/secrets/held-secrets.ts';
@@ -14,22 +14,21 @@ import type { SecretCounts } from './secret-counts.ts';
 import { readPair, readRoots } from './secret-files.ts';
 import type { SecretVault } from './secret-vault.ts';
 
-/** What was obtained, before anybody is told. */
-export interface Found {
+/** A verified secret. */
+export interface VerifiedSecret {
   readonly version: string;
   /** Hash of the roots that came with it. */
   readonly authorities?: string;
-  /** Hash of the root that it leads to. */
+  /** Hash of its root. */
   readonly root?: string;
-  /** Serial number of a certificate that an authority has signed. */
+  /** Serial number of a certificate signed by an authority. */
   readonly serialNumber?: string;
   readonly endsAtMs?: number;
 }
 
-/** Why there is nothing. */
 export class NotObtained extends Error {
   override readonly name = 'NotObtained';
-  /** The authority did not believe who this is, or could not find it out. */
+  /** The authority rejected the credential, or could not verify it. */
   readonly unknown: boolean;
   readonly pushbackMs: number;
 
@@ -47,15 +46,15 @@ export interface ObtainMeans {
   readonly vault: SecretVault;
   readonly turns: FileTurns;
   readonly mounted: MountedFiles | undefined;
-  /** Has a certificate signed, and checks it. */
-  readonly issue: (order: ObtainOrder, signal: AbortSignal) => Promise<Found>;
+  /** Has a certificate signed, and verifies it. */
+  readonly issue: (order: ObtainOrder, signal: AbortSignal) => Promise<VerifiedSecret>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Draws a number from 0 to 1: randomness for the chart. */
+  /** Random numbers from 0 to 1, for the chart. */
   readonly draw: () => number;
-  /** Receives a sentence about files that are used although something is wrong with them. */
+  /** Receives problems of files that are used anyway. */
   readonly warn?: (warning: RevocationWarning) => void;
-  /** Absent: nobody counts. */
+  /** Absent: nothing is counted. */
   readonly counts?: SecretCounts;
 }
 
@@ -76,22 +75,22 @@ export function obtainSecret(means: ObtainMeans) {
   });
 }
 
-async function counted(means: ObtainMeans, order: ObtainOrder, signal: AbortSignal): Promise<Found> {
+async function counted(means: ObtainMeans, order: ObtainOrder, signal: AbortSignal): Promise<VerifiedSecret> {
   const { counts } = means;
   const begun = performance.now();
   try {
     const found = await find(means, order, signal);
-    if (order.source === 'authority') counts?.asked(performance.now() - begun, true);
+    if (order.source === 'authority') counts?.countCall(performance.now() - begun, true);
     return found;
   } catch (error) {
-    // What nobody waits for any more has not failed.
-    if (!signal.aborted && order.source === 'authority') counts?.asked(performance.now() - begun, false);
+    // An aborted call is not a failure.
+    if (!signal.aborted && order.source === 'authority') counts?.countCall(performance.now() - begun, false);
     if (!signal.aborted && order.source === 'files') counts?.filesFailed();
     throw error;
   }
 }
 
-async function find(means: ObtainMeans, order: ObtainOrder, signal: AbortSignal): Promise<Found> {
+async function find(means: ObtainMeans, order: ObtainOrder, signal: AbortSignal): Promise<VerifiedSecret> {
   const { vault } = means;
   const { name, source, parts } = order;
   if (source === 'authority') return means.issue(order, signal);
@@ -103,19 +102,19 @@ async function find(means: ObtainMeans, order: ObtainOrder, signal: AbortSignal)
   const files = filesNamed(name, means.mounted);
   if ('crl' in files) {
     const previous = vault.newestLists(name);
-    const found = await means.turns.ask(() => readRootsWithLists(files, previous, means.now()), signal);
+    const found = await means.turns.run(() => readRootsWithLists(files, previous, means.now()), signal);
     signal.throwIfAborted();
     for (const warning of found.warnings) means.warn?.(warning);
     const version = vault.keepRoots(name, unionOf(found.roots), found.lists);
     return { version, authorities: '', ...(found.endsAtMs !== null && { endsAtMs: found.endsAtMs }) };
   }
-  // What hangs is given up; nothing is kept of it, whenever it answers.
+  // The read may hang and complete later: its result is discarded.
   if ('roots' in files) {
-    const roots = await means.turns.ask(() => readRoots(files.roots), signal);
+    const roots = await means.turns.run(() => readRoots(files.roots), signal);
     signal.throwIfAborted();
     return { version: vault.keepRoots(name, unionOf(roots, vault.set('bundle', parts.bundle))), authorities: '' };
   }
-  const pair = await means.turns.ask(() => readPair(files), signal);
+  const pair = await means.turns.run(() => readPair(files), signal);
   signal.throwIfAborted();
   return { version: vault.keepCertificate(name, pair) };
 }

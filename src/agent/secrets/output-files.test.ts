@@ -21,7 +21,7 @@ test.each<[string, (file: string) => void]>([
     },
   ],
   ['not there', () => {}],
-])('what is in the place of a key is replaced, also where it is %s', async (_, make) => {
+])('a key replaces whatever has its path, also %s', async (_, make) => {
   const directory = mkdtempSync(join(tmpdir(), 'output-'));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   make(join(directory, 'key.pem'));

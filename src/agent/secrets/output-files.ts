@@ -1,4 +1,4 @@
-/** What is issued, written to files for programs that read it there (OUTPUT_CERTS, spec/agent.md §7.7). */
+/** Writes issued certificates to the directory of OUTPUT_CERTS (spec/agent.md §7.7). */
 import { join } from 'node:path';
 import { fromCallback } from 'xstate';
 import type { OutputWritten } from '../../../machines/agent/grpc-bootstrap-protocol.ts';
@@ -12,12 +12,12 @@ import type { SecretVault } from './secret-vault.ts';
 
 export interface OutputMeans {
   readonly vault: SecretVault;
-  /** Empty: nothing is written. */
+  /** Empty: no files. */
   readonly directory: string;
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** Writes files of OUTPUT_CERTS, one set after the other; of several that wait only the last is written. */
+/** Writes one set after the other; of several pending ones only the last. */
 export function writeOutput({ vault, directory, env }: OutputMeans) {
   return fromCallback<OutputWrite, undefined>(({ receive, sendBack }) => {
     let next: OutputWrite | undefined;

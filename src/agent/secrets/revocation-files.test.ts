@@ -1,4 +1,4 @@
-/** Files of authorities with their revocation lists, as an Envoy gets them from the agent. */
+/** Authorities with revocation lists in files, as received by Envoy. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -106,14 +106,14 @@ describe('authorities with their revocation lists', () => {
     expect(counts.text()).toMatch(/num_file_secret_failures_total [1-9]/);
     write('crl/ca.crl', listOf(root, 3));
     expect((await envoy.next(2)).crl).not.toBe(first.crl);
-    expect(envoy.answers.map(({ crl }) => crl)).toEqual([first.crl, envoy.answers[1]!.crl]);
+    expect(envoy.responses.map(({ crl }) => crl)).toEqual([first.crl, envoy.responses[1]!.crl]);
   });
 
   test('that were never usable are not sent', async () => {
     write('crl/ca.crl', listOf(other));
     const { envoy, lacking } = await start();
     await eventually('it is reported', () => lacking().length > 1);
-    expect(envoy.answers).toEqual([]);
+    expect(envoy.responses).toEqual([]);
   });
 
   test('of which one is missing keep the previous one, while the new ones are used', async () => {

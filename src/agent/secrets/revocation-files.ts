@@ -1,6 +1,6 @@
 /**
- * Files of certificates of authorities with their revocation lists (`caCrl`), checked before Envoy gets them: with a list that cannot be
- * used it would refuse every peer.
+ * Files with authorities and revocation lists (`caCrl`), verified before Envoy receives them: with an unusable list
+ * Envoy would reject every peer.
  */
 import { readCertificates } from '../../identity/certificate.ts';
 import { problemTexts } from '../../identity/certificate-problem.ts';
@@ -24,9 +24,9 @@ export interface RevocationWarning {
 
 export interface RootsWithLists {
   readonly roots: readonly string[];
-  /** At least one; for each authority without a usable one in the file the previous list, if it is usable. */
+  /** At least one. For each authority without a usable list in the file, the previous list if it is usable. */
   readonly lists: readonly RevocationList[];
-  /** What is wrong although these lists can be used, and lists that expire soon. */
+  /** Problems that do not prevent the use of these lists, and lists that expire soon. */
   readonly warnings: readonly RevocationWarning[];
   /** When the first list expires, in milliseconds since 1970; `null` if none does. */
   readonly endsAtMs: number | null;
@@ -34,7 +34,7 @@ export interface RootsWithLists {
 
 /**
  * @param previous lists in use
- * @throws SecretFileError if a file cannot be read, or its lists alone would let in no peer: with its path and the reason
+ * @throws SecretFileError with path and reason if a file cannot be read, or if its lists alone would reject every peer
  */
 export function readRootsWithLists(
   files: RevocationFiles,
@@ -51,7 +51,7 @@ export function readRootsWithLists(
     const now = new Date(atMs);
     const text = listContent.toString('latin1');
     const alone = checkRevocationLists(text, authorities, now);
-    // The roots and lists in use stay together, rather than roots that were never meant for these lists.
+    // The current roots and lists stay together: the new roots do not match these lists.
     if (alone.usable.length === 0) {
       const code = alone.problems[0]?.code ?? 'REVOCATION_LIST_INVALID';
       throw new SecretFileError(code, files.crl, `: ${problemTexts(alone.problems)}`);

@@ -16,13 +16,13 @@ test.each<[string, readonly string[], string]>([
     Array.from({ length: 20 }, (_, i) => `${i}`.padEnd(4_000, '-')),
     'secret names must have at most 32768 characters in total, got 80000',
   ],
-])('a request with %s is refused: it is kept as long as its stream is there', (_, names, message) => {
+])('a request with %s is rejected, because it would be kept until its stream ends', (_, names, message) => {
   expect(() => readSecretRequest(requestFor(names))).toThrow(new SecretRequestError(message));
   expect(readSecretRequest(requestFor(names.slice(0, 7).map((name) => name.slice(0, 4_000)))).names).toHaveLength(
     Math.min(7, names.length),
   );
 });
 
-test('a name that is said twice is asked for once', () => {
+test('a repeated name counts once', () => {
   expect(readSecretRequest(requestFor(['default', 'ROOTCA', 'default'])).names).toEqual(['default', 'ROOTCA']);
 });

@@ -1,6 +1,6 @@
 /**
- * The few messages of a secret server, field by field: the generated types of them would bring in descriptors of half of Envoy's
- * API, which the agent has no other use for.
+ * Encodes and decodes the messages of a secret server by field: generated types would load descriptors of half of
+ * Envoy's API, which the agent does not need otherwise.
  */
 
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
@@ -8,27 +8,27 @@ import { secretType } from '../../../machines/discovery/xds/ads-types.ts';
 import { type KeyPair, privateKeyPem } from '../../runtime/grpc/key-pair.ts';
 import { fieldsOf, textIn, textOf } from '../../runtime/grpc/message-fields.ts';
 
-/** What is read of a DiscoveryRequest. */
+/** The required part of a DiscoveryRequest. */
 export interface SecretRequest {
   readonly names: readonly string[];
   readonly typeUrl: string;
   readonly nonce: string;
-  /** Why the client refused what it got last; undefined: it did not. */
+  /** Reason of a rejection; `undefined` without one. */
   readonly error: string | undefined;
 }
 
-/** A client asks for a secret or a few. */
-const mostNames = 100;
-const longestName = 4096;
-/** Of all together: they are kept as long as the stream is there, of which there may be some thousands. */
-const mostCharacters = 32 * 1024;
-const mostErrorCharacters = 1_000;
+/** Limit of names in a request. */
+const maxNames = 100;
+const maxNameCharacters = 4096;
+/** Limit for all names of a stream, because thousands of streams keep them. */
+const maxNamesCharacters = 32 * 1024;
+const maxErrorCharacters = 1_000;
 
 export class SecretRequestError extends Error {
   override readonly name = 'SecretRequestError';
 }
 
-/** @throws SecretRequestError for what is no DiscoveryRequest, or asks for too much */
+/** @throws SecretRequestError for an invalid DiscoveryRequest, or beyond the limits */
 export function readSecretRequest(bytes: Uint8Array): SecretRequest {
   try {
     return requestOf(bytes);
@@ -48,24 +48,24 @@ function requestOf(bytes: Uint8Array): SecretRequest {
     else if (field === 4) typeUrl = textOf(value);
     else if (field === 5) nonce = textOf(value);
     else if (field === 6) error = statusMessageOf(value);
-    if (names.size > mostNames) throw new SecretRequestError(`must request at most ${mostNames} secrets`);
+    if (names.size > maxNames) throw new SecretRequestError(`must request at most ${maxNames} secrets`);
   }
   let characters = 0;
   for (const name of names) {
-    if (name.length > longestName)
-      throw new SecretRequestError(`secret name must have at most ${longestName} characters, got ${name.length}`);
+    if (name.length > maxNameCharacters)
+      throw new SecretRequestError(`secret name must have at most ${maxNameCharacters} characters, got ${name.length}`);
     characters += name.length;
   }
-  if (characters > mostCharacters)
+  if (characters > maxNamesCharacters)
     throw new SecretRequestError(
-      `secret names must have at most ${mostCharacters} characters in total, got ${characters}`,
+      `secret names must have at most ${maxNamesCharacters} characters in total, got ${characters}`,
     );
   return { names: [...names], typeUrl, nonce, error };
 }
 
-/** The message of a google.rpc.Status. */
+/** `message` of a google.rpc.Status. */
 function statusMessageOf(status: Uint8Array): string {
-  return textIn(status, 2)?.slice(0, mostErrorCharacters) || 'no reason given';
+  return textIn(status, 2)?.slice(0, maxErrorCharacters) || 'no reason given';
 }
 
 /** A DiscoveryResponse with one secret. */
@@ -89,7 +89,7 @@ export function certificateSecret(name: string, { chain, key }: KeyPair): Uint8A
   return secretOf(name, 2, certificate.finish());
 }
 
-/** A Secret with roots and, if there are any, their revocation lists, in PEM. */
+/** A Secret with roots and optional revocation lists, in PEM. */
 export function rootsSecret(name: string, roots: string, lists = ''): Uint8Array {
   const validation = new BinaryWriter();
   validation.tag(1, WireType.LengthDelimited).bytes(inline(Buffer.from(roots)));
@@ -104,7 +104,7 @@ function secretOf(name: string, field: 2 | 4, content: Uint8Array): Uint8Array {
   return secret.finish();
 }
 
-/** A DataSource with the bytes in it. */
+/** A DataSource with inline bytes. */
 function inline(bytes: Uint8Array): Uint8Array {
   return new BinaryWriter().tag(2, WireType.LengthDelimited).bytes(bytes).finish();
 }

@@ -5,11 +5,11 @@ import { AgentMetrics } from '../status/agent-metrics.ts';
 import { SecretCounts } from './secret-counts.ts';
 import { SecretVault } from './secret-vault.ts';
 
-test('§6.5 num_outgoing_requests, num_failed_outgoing_requests, num_outgoing_retries, outgoing_latency: what an authority was asked', () => {
+test('§6.5 num_outgoing_requests, num_failed_outgoing_requests, num_outgoing_retries and outgoing_latency count calls of the authority', () => {
   const counts = new SecretCounts(new SecretVault());
-  counts.asked(20, true);
-  counts.asked(700, false);
-  counts.asked(20_000, true);
+  counts.countCall(20, true);
+  counts.countCall(700, false);
+  counts.countCall(20_000, true);
   const text = counts.text();
   for (const line of [
     'istio_agent_num_outgoing_requests{request_type="csr"} 3',
@@ -24,7 +24,7 @@ test('§6.5 num_outgoing_requests, num_failed_outgoing_requests, num_outgoing_re
   }
 });
 
-test('§6.5 cert_expiry_seconds: of each certificate that is kept, whatever its name; what is no certificate has none', () => {
+test('§6.5 cert_expiry_seconds exists for each stored certificate, whatever its name, and for nothing else', () => {
   const vault = new SecretVault();
   const { certificate: chain, privateKey } = createAuthority('mesh').issue(['web']);
   const key = createPrivateKey(privateKey);
@@ -39,7 +39,7 @@ test('§6.5 cert_expiry_seconds: of each certificate that is kept, whatever its 
   ]);
 });
 
-test('§6.5 num_file_secret_failures_total, num_file_watcher_failures_total', async () => {
+test('§6.5 num_file_secret_failures_total and num_file_watcher_failures_total count failures', async () => {
   const metrics = new AgentMetrics();
   const counts = new SecretCounts(new SecretVault());
   metrics.withSecrets(counts);

@@ -1,20 +1,20 @@
-/** What obtaining secrets counts (spec/agent.md §6.5): numbers, in Prometheus' text only when somebody asks. */
+/** Counters of secrets (spec/agent.md §6.5), formatted for Prometheus on request. */
 import { X509Certificate } from 'node:crypto';
 import type { SecretVault } from './secret-vault.ts';
 
 /** Milliseconds. */
 const buckets = [10, 50, 100, 500, 1_000, 5_000, 10_000] as const;
 const prefix = 'istio_agent_';
-/** The only request that an authority is asked. */
+/** The only type of request to an authority. */
 const requestType = 'request_type="csr"';
 
 export class SecretCounts {
-  #asked = 0;
+  #calls = 0;
   #failed = 0;
   #retries = 0;
   #fileFailures = 0;
   #lastFailed = false;
-  /** How many fell into each bucket alone; the last bucket has no limit. */
+  /** Count of each bucket alone; the last bucket has no limit. */
   readonly #within: number[] = [...buckets, Number.POSITIVE_INFINITY].map(() => 0);
   #totalMs = 0;
   readonly #vault: Pick<SecretVault, 'newestPairs' | 'allNewestLists'>;
@@ -26,9 +26,9 @@ export class SecretCounts {
     this.#now = now;
   }
 
-  /** An authority has answered, or has not. */
-  asked(tookMs: number, isObtained: boolean): void {
-    this.#asked++;
+  /** A call of the authority has ended. */
+  countCall(tookMs: number, isObtained: boolean): void {
+    this.#calls++;
     if (this.#lastFailed) this.#retries++;
     if (!isObtained) this.#failed++;
     this.#lastFailed = !isObtained;
@@ -37,7 +37,7 @@ export class SecretCounts {
     this.#within[bucket < 0 ? buckets.length : bucket]!++;
   }
 
-  /** Mounted files that are not there, or no secret. */
+  /** Mounted files are missing or invalid. */
   filesFailed(): void {
     this.#fileFailures++;
   }
@@ -52,7 +52,7 @@ export class SecretCounts {
       return `${latency}_bucket{${requestType},le="${buckets[i] ?? '+Inf'}"} ${below}`;
     });
     return [
-      ...counter('num_outgoing_requests', 'Certificate requests sent to the CA.', this.#asked, `{${requestType}}`),
+      ...counter('num_outgoing_requests', 'Certificate requests sent to the CA.', this.#calls, `{${requestType}}`),
       ...counter('num_failed_outgoing_requests', 'Failed certificate requests.', this.#failed, `{${requestType}}`),
       ...counter('num_outgoing_retries', 'Retried certificate requests.', this.#retries, `{${requestType}}`),
       ...counter('num_file_secret_failures_total', 'Failed reads of mounted certificate files.', this.#fileFailures),
@@ -82,7 +82,7 @@ export class SecretCounts {
   }
 }
 
-/** When the first certificate of a chain ends; undefined where it is none. */
+/** Expiry of the first certificate of a chain; `undefined` if it is invalid. */
 function endOf(chain: string): number | undefined {
   try {
     const endsAtMs = Date.parse(new X509Certificate(chain).validTo);
@@ -92,7 +92,7 @@ function endOf(chain: string): number | undefined {
   }
 }
 
-/** An Envoy may ask for any name. */
+/** Envoy may request any name. */
 function escaped(label: string): string {
   return label.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
 }

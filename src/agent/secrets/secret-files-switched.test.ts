@@ -14,7 +14,10 @@ const versions = Array.from({ length: 6 }, (_, number) => {
   const files = { 'tls.crt': certificate, 'tls.key': privateKey };
   return { ...files, 'cert-chain.pem': certificate, 'key.pem': privateKey, 'root-cert.pem': authority.certificate };
 });
-/** Ten files are read in less, also on a busy machine: a set that changes in each of ten attempts is read as it is. */
+/**
+ * Longer than ten files take to read, also on a busy machine: a set that changes during each of ten attempts is read as
+ * it is.
+ */
 const paceMs = 250;
 const times = 100;
 
@@ -31,7 +34,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-it('a certificate and its key belong together while Kubernetes switches their directory', async () => {
+it('certificate and key match while Kubernetes switches their directory', async () => {
   const seen = new Set<string>();
   const files = { certificate: join(folder, 'tls.crt'), key: join(folder, 'tls.key') };
   for (let i = 0; i < times || (seen.size < versions.length && i < 100 * times); i++) {
@@ -40,11 +43,11 @@ it('a certificate and its key belong together while Kubernetes switches their di
   expect(seen.size).toBe(versions.length);
 });
 
-it('the files of a certificate directory belong together while Kubernetes switches it', async () => {
+it('files of a certificate directory are read from one version while Kubernetes switches it', async () => {
   for (let i = 0; i < times; i++) expect((await digestDirectories([folder])).problems).toEqual([]);
 });
 
-it('the certificate that is shown to the control plane has its own key while Kubernetes switches its directory', async () => {
+it('the client certificate for the control plane matches its key while Kubernetes switches its directory', async () => {
   const credentials = new ControlPlaneCredentials({
     config: { controlPlaneAuthPolicy: 'MUTUAL_TLS', discoveryAddress: 'istiod:15012', proxyMetadata: {} },
     env: { PROV_CERT: folder },

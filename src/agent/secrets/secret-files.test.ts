@@ -9,7 +9,7 @@ import { readPair } from './secret-files.ts';
 const authority = createAuthority();
 const { certificate, privateKey } = authority.issue(['web.test']);
 
-test('a chain that is half written is none', async () => {
+test('an incomplete chain is rejected', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'secret-files-'));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   const files = { certificate: join(directory, 'chain.pem'), key: join(directory, 'key.pem') };
@@ -20,7 +20,7 @@ test('a chain that is half written is none', async () => {
   );
 });
 
-test('a file with key and certificate is both, and what Envoy is to show has no key in it: its own dump shows that to everybody', async () => {
+test('a file may have key and certificate, and the chain for Envoy has no key, because its config dump shows the chain', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'secret-files-'));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   const file = join(directory, 'all.pem');

@@ -1,4 +1,4 @@
-/** Secrets that lie in files: checked, and as Envoy gets them (spec/agent.md §7.6). */
+/** Reads and verifies secrets in files (spec/agent.md §7.6). */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { CertificateError, problemOf } from '../../identity/certificate-problem.ts';
 import type { CertificateCode } from '../../runtime/error-codes/certificates.ts';
@@ -18,10 +18,10 @@ export class SecretFileError extends CertificateError {
 }
 
 /**
- * What is neither certificate nor key stays behind. One file may be both: a chain that is handed out with the key in it is shown by
- * Envoy's dump of its configuration, which hides keys alone.
+ * Keeps only certificates and keys. A file may contain both: a chain with a key in it would be shown in Envoy's config
+ * dump, which hides only key fields.
  *
- * @throws SecretFileError for what Envoy could not use: a key of another certificate above all
+ * @throws SecretFileError if Envoy could not use it, above all for a key of another certificate
  */
 export function readPair(files: { certificate: string; key: string }): Promise<KeyPair> {
   return readTogether(async (at) => {
@@ -55,7 +55,7 @@ function textOf(blocks: readonly PemBlock[]): string {
   return blocks.map(({ text }) => `${text}\n`).join('');
 }
 
-/** @returns `undefined` if it is not the certificate's */
+/** @returns `undefined` if the key does not match */
 function keyOf(certificate: string, key: string): KeyObject | undefined {
   try {
     const privateKey = createPrivateKey(key);
@@ -65,14 +65,14 @@ function keyOf(certificate: string, key: string): KeyObject | undefined {
   }
 }
 
-/** @throws SecretFileError where no certificate is in it */
+/** @throws SecretFileError without a certificate */
 export async function readRoots(file: string): Promise<string[]> {
   const roots = certificatesIn(await contentOf(file));
   if (roots.length === 0) throw new SecretFileError('CERTIFICATE_MISSING', file, 'contains no valid PEM certificate');
   return roots;
 }
 
-/** @param at where the file is, without links */
+/** @param at path of the file with links resolved */
 export async function contentOf(file: string, at = file): Promise<Buffer> {
   const content = await readSmallFile(at);
   if ('problem' in content) throw new SecretFileError(content.code, file, content.problem);

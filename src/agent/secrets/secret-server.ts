@@ -1,6 +1,6 @@
 /**
- * Answers Envoy's `StreamSecrets` at a Unix socket (spec/agent.md §7.1; envoy/service/secret/v3/sds.proto). It serves what it is
- * told to, and tells who wants what, and what they say of it.
+ * Serves Envoy's `StreamSecrets` at a Unix socket (spec/agent.md §7.1; envoy/service/secret/v3/sds.proto): sends the
+ * versions that it is ordered to serve, and reports subscriptions, acknowledgements and rejections.
  */
 
 import { dirname } from 'node:path';
@@ -19,39 +19,39 @@ import { readSecretRequest, SecretRequestError, secretResponse } from './sds-mes
 import type { SecretVault } from './secret-vault.ts';
 
 const service = '/envoy.service.secret.v3.SecretDiscoveryService';
-/** Says that an agent of ours is here. */
+/** Method that only an agent's server implements. */
 export const agentMethod = '/chartpilot.agent.v1.Secrets/WhoServes';
 
-/** An Envoy has a stream for each secret of each listener and cluster. */
-const mostOfEnvoy = 2_000;
-/** In a hot restart there are two Envoys at once. */
-const mostStreams = 2 * mostOfEnvoy;
+/** Envoy has a stream for each secret of each listener and cluster. */
+const maxStreamsOfEnvoy = 2_000;
+/** Two Envoys exist during a hot restart. */
+const maxStreams = 2 * maxStreamsOfEnvoy;
 /**
- * Streams that a connection may begin, and all of them together: an Envoy begins its 2,000 at once, so does the next one of a hot restart, and
- * one in the place of that which died at once: three times 2,000. After these another one may begin its 2,000 in ten seconds. An agent that was
- * started anew has all of it again, when its Envoys come back. A stream costs what a name does, and 200 of these are a tenth of a second.
+ * Rate of new streams of a connection, and of all connections. Envoy opens 2,000 at once, so do its child of a hot
+ * restart and a replacement after a crash: three times 2,000, then 2,000 in ten seconds. A new agent starts with the
+ * full budget, when its Envoys reconnect. A stream costs as much as a name, and 200 of them take a tenth of a second.
  */
-const usuallyBegun = {
-  ofOne: { most: mostOfEnvoy, perSecond: 100 },
-  inWhole: { most: 3 * mostOfEnvoy, perSecond: 200 },
+const defaultStreamRate = {
+  ofOne: { most: maxStreamsOfEnvoy, perSecond: 100 },
+  inWhole: { most: 3 * maxStreamsOfEnvoy, perSecond: 200 },
 };
 /**
- * Names that clients may come to want, or want no more, on streams that want something already, or beyond the first name of a stream's first
- * request: at once, and each second. An Envoy's stream is for one name for ever, so Envoys use nothing of it; each change is an actor begun or
- * ended, and two thousand of them are a second without anything else.
+ * Rate of names that clients subscribe or unsubscribe on streams with a subscription, or beyond the first name of a
+ * first request. Envoy's streams have one name each, so Envoy needs none of it. Each change starts or stops an actor,
+ * and 2,000 of them take a second.
  */
-const usualChanges = { most: 200, perSecond: 20 };
-/** The first message has the node's metadata in it. */
-const mostRequestBytes = 1024 * 1024;
+const defaultChangeRate = { most: 200, perSecond: 20 };
+/** The first request has the metadata of the node. */
+const maxRequestBytes = 1024 * 1024;
 
 export interface SecretServerMeans {
   readonly vault: SecretVault;
   /** Another agent may have the socket before or after this one. */
   readonly ownership?: Ownership;
   readonly log: Logger;
-  /** What clients may ask for, for tests that ask for more. */
+  /** Rate of changes of subscriptions; for tests. */
   readonly changes?: Pace;
-  /** Streams that a connection may begin, and all of them together. */
+  /** Rate of new streams; for tests. */
   readonly begun?: Pace;
 }
 
@@ -68,30 +68,30 @@ export function serveSecrets(means: SecretServerMeans) {
   });
 }
 
-/** Who wants a secret, and what they get. */
+/** Subscribers of a secret, and what they receive. */
 interface Subject {
   readonly streams: Set<SecretStream>;
-  /** What everybody gets; undefined: it is not there. */
+  /** Current version; `undefined` if it is unavailable. */
   version: string | undefined;
-  /** What was told last that everybody has taken. */
-  toldTaken: string | undefined;
-  /** The secret could not be had when somebody asked for it. */
+  /** Last version that was reported as acknowledged by all. */
+  reportedAcknowledged: string | undefined;
+  /** The secret was unavailable at a subscription. */
   isRefused: boolean;
 }
 
 export class SecretServer {
   readonly #means: SecretServerMeans;
-  readonly #tell: (event: SdsReport) => void;
+  readonly #report: (event: SdsReport) => void;
   readonly #subjects = new Map<string, Subject>();
   readonly #changes: Allowance;
   #streams = 0;
   #socket: GrpcSocketServer | undefined;
   #isClosed = false;
 
-  constructor(means: SecretServerMeans, tell: (event: SdsReport) => void) {
+  constructor(means: SecretServerMeans, report: (event: SdsReport) => void) {
     this.#means = means;
-    this.#tell = tell;
-    this.#changes = new Allowance(means.changes ?? usualChanges);
+    this.#report = report;
+    this.#changes = new Allowance(means.changes ?? defaultChangeRate);
   }
 
   async open(path: string): Promise<void> {
@@ -115,18 +115,18 @@ export class SecretServer {
           ],
         ]),
         limits: {
-          streams: mostOfEnvoy,
-          begun: this.#means.begun ?? usuallyBegun.ofOne,
-          begunInWhole: this.#means.begun ?? usuallyBegun.inWhole,
+          streams: maxStreamsOfEnvoy,
+          begun: this.#means.begun ?? defaultStreamRate.ofOne,
+          begunInWhole: this.#means.begun ?? defaultStreamRate.inWhole,
         },
       });
       if (this.#isClosed) socket.close();
       else {
         this.#socket = socket;
-        this.#tell({ type: 'sds.listening' });
+        this.#report({ type: 'sds.listening' });
       }
     } catch (error) {
-      if (!this.#isClosed) this.#tell({ type: 'sds.failed', reason: explainInOneLine(error) });
+      if (!this.#isClosed) this.#report({ type: 'sds.failed', reason: explainInOneLine(error) });
     }
   }
 
@@ -138,10 +138,10 @@ export class SecretServer {
   serve(name: string, version: string): void {
     const subject = this.#subject(name);
     subject.isRefused = false;
-    if (subject.version !== version) subject.toldTaken = undefined;
+    if (subject.version !== version) subject.reportedAcknowledged = undefined;
     subject.version = version;
     for (const stream of subject.streams) stream.send(name, version);
-    this.#tellTaken(name, subject);
+    this.#reportAcknowledged(name, subject);
   }
 
   withdraw(name: string): void {
@@ -156,19 +156,19 @@ export class SecretServer {
   }
 
   #begin(call: ServerCall): void {
-    if (this.#streams >= mostStreams) {
-      call.end('RESOURCE_EXHAUSTED', `stream limit of ${mostStreams} reached`);
+    if (this.#streams >= maxStreams) {
+      call.end('RESOURCE_EXHAUSTED', `stream limit of ${maxStreams} reached`);
       return;
     }
     this.#streams++;
     const stream = new SecretStream(call, {
       mayChange: (names) => this.#changes.take(names),
       read: (name, version) => this.#means.vault.get(name, version)?.resource,
-      wanted: (name) => this.#want(name, stream),
+      subscribed: (name) => this.#subscribe(name, stream),
       left: (name) => this.#leave(name, stream),
-      taken: (name) => this.#tellTaken(name, this.#subject(name)),
+      taken: (name) => this.#reportAcknowledged(name, this.#subject(name)),
       refused: (name, version, reason) => {
-        this.#tell({ type: 'sds.rejected', name, version, reason });
+        this.#report({ type: 'sds.rejected', name, version, reason });
       },
     });
     call.stream.once('close', () => {
@@ -180,71 +180,76 @@ export class SecretServer {
   #subject(name: string): Subject {
     const known = this.#subjects.get(name);
     if (known !== undefined) return known;
-    const made: Subject = { streams: new Set(), version: undefined, toldTaken: undefined, isRefused: false };
-    this.#subjects.set(name, made);
-    return made;
+    const created: Subject = {
+      streams: new Set(),
+      version: undefined,
+      reportedAcknowledged: undefined,
+      isRefused: false,
+    };
+    this.#subjects.set(name, created);
+    return created;
   }
 
-  #want(name: string, stream: SecretStream): void {
+  #subscribe(name: string, stream: SecretStream): void {
     const subject = this.#subject(name);
     const isFirst = subject.streams.size === 0;
     subject.streams.add(stream);
     if (subject.version !== undefined) stream.send(name, subject.version);
-    // What could not be had a while ago may be there by now.
-    if (isFirst || subject.isRefused) this.#tell({ type: 'sds.subscribed', name });
+    // The secret may have become available.
+    if (isFirst || subject.isRefused) this.#report({ type: 'sds.subscribed', name });
   }
 
   #leave(name: string, stream: SecretStream): void {
     const subject = this.#subjects.get(name);
     if (subject === undefined || !subject.streams.delete(stream)) return;
     if (subject.streams.size > 0) {
-      // Perhaps it was the one that hung.
-      this.#tellTaken(name, subject);
+      // The client may have been the last one without an acknowledgement.
+      this.#reportAcknowledged(name, subject);
       return;
     }
-    subject.toldTaken = undefined;
+    subject.reportedAcknowledged = undefined;
     if (isFile(name) || subject.version === undefined) {
       this.#subjects.delete(name);
       if (isFile(name)) this.#means.vault.forget(name);
     }
-    this.#tell({ type: 'sds.unsubscribed', name });
+    this.#report({ type: 'sds.unsubscribed', name });
   }
 
-  #tellTaken(name: string, subject: Subject): void {
+  #reportAcknowledged(name: string, subject: Subject): void {
     const { version, streams } = subject;
-    if (version === undefined || streams.size === 0 || subject.toldTaken === version) return;
+    if (version === undefined || streams.size === 0 || subject.reportedAcknowledged === version) return;
     for (const stream of streams) if (stream.takenOf(name) !== version) return;
-    subject.toldTaken = version;
-    this.#tell({ type: 'sds.acknowledged', name, version });
+    subject.reportedAcknowledged = version;
+    this.#report({ type: 'sds.acknowledged', name, version });
   }
 }
 
-/** The others are this workload's own: they stay, whoever asks. */
+/** Other names are the workload's own secrets, which remain without subscribers. */
 function isFile(name: string): boolean {
   return name.startsWith('file-');
 }
 
 interface StreamPeer {
-  /** Whether it may come to want, or to want no more, so many names. */
+  /** Whether the client may subscribe or unsubscribe this many names now. */
   readonly mayChange: (names: number) => boolean;
   readonly read: (name: string, version: string) => Uint8Array | undefined;
-  readonly wanted: (name: string) => void;
+  readonly subscribed: (name: string) => void;
   readonly left: (name: string) => void;
   readonly taken: (name: string) => void;
   readonly refused: (name: string, version: string, reason: string) => void;
 }
 
-/** What a stream knows of one secret. */
+/** State of one secret on a stream. */
 interface Delivery {
   sent: string | undefined;
   /** Nonce of the last response with the secret. */
   nonce: string;
   taken: string | undefined;
-  /** There is no secret of this name. */
+  /** There is no secret with this name. */
   isRefused: boolean;
 }
 
-/** One stream of an Envoy. However slowly it reads, one response waits for it: later versions take the place of earlier ones. */
+/** One stream of Envoy. Only one response is queued for a slow reader: later versions replace earlier ones. */
 class SecretStream {
   readonly #call: ServerCall;
   readonly #peer: StreamPeer;
@@ -252,12 +257,12 @@ class SecretStream {
   readonly #due = new Map<string, string>();
   #nonce = 0;
   #isBlocked = false;
-  #hasWanted = false;
+  #hasSubscribed = false;
 
   constructor(call: ServerCall, peer: StreamPeer) {
     this.#call = call;
     this.#peer = peer;
-    const reader = new FrameReader({ wholeBytes: mostRequestBytes, maxBytes: mostRequestBytes });
+    const reader = new FrameReader({ wholeBytes: maxRequestBytes, maxBytes: maxRequestBytes });
     call.stream.on('data', (chunk: Buffer) => {
       try {
         reader.push(chunk, ({ bytes }) => this.#take(bytes.subarray(frameHeadBytes)));
@@ -274,7 +279,6 @@ class SecretStream {
     });
   }
 
-  /** The stream is closed. */
   over(): void {
     for (const name of [...this.#deliveries.keys()]) this.#leave(name);
   }
@@ -289,7 +293,7 @@ class SecretStream {
     this.#flush();
   }
 
-  /** Who wants nothing else hears of it; the others get what there is. */
+  /** Ends the stream if it has no other subscription; otherwise the others continue. */
   refuse(name: string, reason: string): void {
     const delivery = this.#deliveries.get(name);
     if (delivery !== undefined) delivery.isRefused = true;
@@ -298,24 +302,26 @@ class SecretStream {
   }
 
   #take(bytes: Uint8Array): void {
-    // What else the client has to say is read, and answered by nobody.
+    // Further requests are read and ignored.
     if (this.#call.isEnded) return;
     const { names, typeUrl, nonce, error } = readSecretRequest(bytes);
     if (typeUrl !== '' && typeUrl !== secretType) {
       this.#call.end('INVALID_ARGUMENT', `type_url must be ${secretType}`);
       return;
     }
-    const answered = nonce === '' ? undefined : [...this.#deliveries].find(([, delivery]) => delivery.nonce === nonce);
-    // An answer to what was replaced since: the next one says what counts.
-    if (answered === undefined && !this.#isOfNow(nonce)) return;
-    if (answered !== undefined) this.#answered(...answered, error);
-    // Where a request is an answer, only new names lead to a response: else each would bring the next (istio#20951).
-    const wanted = new Set(names);
-    const left = [...this.#deliveries.keys()].filter((name) => !wanted.has(name));
-    const added = [...wanted].filter((name) => !this.#deliveries.has(name));
-    // The first name was paid for when the stream began.
-    const isPaidFor = !this.#hasWanted && added.length > 0;
-    this.#hasWanted = true;
+    const acknowledged =
+      nonce === '' ? undefined : [...this.#deliveries].find(([, delivery]) => delivery.nonce === nonce);
+    // Response to a replaced version: the next one counts.
+    if (acknowledged === undefined && !this.#isOfNow(nonce)) return;
+    if (acknowledged !== undefined) this.#handleResponse(...acknowledged, error);
+    // An acknowledgement leads to a response only for new names: otherwise each response would cause the next
+    // (istio#20951).
+    const subscribed = new Set(names);
+    const left = [...this.#deliveries.keys()].filter((name) => !subscribed.has(name));
+    const added = [...subscribed].filter((name) => !this.#deliveries.has(name));
+    // The first name was counted when the stream was opened.
+    const isPaidFor = !this.#hasSubscribed && added.length > 0;
+    this.#hasSubscribed = true;
     const changes = left.length + added.length - (isPaidFor ? 1 : 0);
     if (changes > 0 && !this.#peer.mayChange(changes)) {
       this.#call.end('RESOURCE_EXHAUSTED', 'subscriptions change too often');
@@ -325,15 +331,15 @@ class SecretStream {
     for (const name of added) {
       this.#deliveries.set(name, { sent: undefined, nonce: '', taken: undefined, isRefused: false });
     }
-    for (const name of added) this.#peer.wanted(name);
+    for (const name of added) this.#peer.subscribed(name);
   }
 
-  /** Who wants other secrets than a moment ago names the last response once more; before the first one there is none to name. */
+  /** A change of subscriptions has the nonce of the last response, or none before the first one. */
   #isOfNow(nonce: string): boolean {
     return nonce === '' || this.#nonce === 0 || nonce === `${this.#nonce}`;
   }
 
-  #answered(name: string, delivery: Delivery, error: string | undefined): void {
+  #handleResponse(name: string, delivery: Delivery, error: string | undefined): void {
     delivery.nonce = '';
     if (delivery.sent === undefined) return;
     if (error !== undefined) {
@@ -359,7 +365,7 @@ class SecretStream {
       if (delivery === undefined || secret === undefined) continue;
       delivery.sent = version;
       delivery.isRefused = false;
-      // What was taken was sent before: when it is sent once more, it is taken once more.
+      // Sent again after an acknowledgement: it will be acknowledged again.
       delivery.taken = undefined;
       delivery.nonce = `${++this.#nonce}`;
       this.#isBlocked = !this.#call.write(frameOf(secretResponse(version, delivery.nonce, secret)));

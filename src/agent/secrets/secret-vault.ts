@@ -1,6 +1,6 @@
 /**
- * Certificates, keys and roots of this workload, in memory and nowhere else. Charts know them by their versions: what is secret
- * passes through no event and no trace.
+ * Certificates, keys and roots of this workload, only in memory. Charts refer to them by version: events and traces
+ * contain no secrets.
  */
 import { createHash } from 'node:crypto';
 import type { RootParts } from '../../../machines/agent/secrets-protocol.ts';
@@ -9,22 +9,22 @@ import type { KeyPair } from '../../runtime/grpc/key-pair.ts';
 import { certificateSecret, rootsSecret } from './sds-messages.ts';
 
 export interface KeptSecret {
-  /** The secret's resource, encoded as Envoy gets it. */
+  /** Encoded resource for Envoy. */
   readonly resource: Uint8Array;
-  /** Key and chain, where the secret is a certificate. */
+  /** Key and chain of a certificate. */
   readonly pair?: KeyPair;
-  /** The roots in PEM, where the secret is roots. */
+  /** Roots in PEM. */
   readonly roots?: string;
-  /** Checked revocation lists of the roots, where the secret has any. */
+  /** Verified revocation lists of the roots. */
   readonly lists?: readonly RevocationList[];
 }
 
-/** Versions of a secret: in force, waiting for its roots, just obtained, and one that nobody has let go yet. */
-const mostVersions = 4;
+/** Versions of a secret: current, waiting for its roots, just obtained, and one that is still in use. */
+const maxVersions = 4;
 
 export class SecretVault {
   readonly #secrets = new Map<string, Map<string, KeptSecret>>();
-  /** Sets of roots, each kind by itself: however many of one are told, those of the other stay. */
+  /** Sets of roots; each kind has its own limit, so that one does not evict the other. */
   readonly #sets = { authorities: new Map<string, readonly string[]>(), bundle: new Map<string, readonly string[]>() };
 
   /** @returns its version */
@@ -47,12 +47,12 @@ export class SecretVault {
     return this.#secrets.get(name)?.get(version);
   }
 
-  /** What was obtained last, in force or waiting for its roots: a control plane knows what it has signed. */
+  /** Last obtained certificate, current or waiting for its roots: a control plane accepts what it has signed. */
   newestPair(name: string): KeyPair | undefined {
     return [...(this.#secrets.get(name)?.values() ?? [])].at(-1)?.pair;
   }
 
-  /** The newest certificate of every name that has one. */
+  /** Newest certificate of each name. */
   *newestPairs(): Generator<[name: string, pair: KeyPair]> {
     for (const name of this.#secrets.keys()) {
       const pair = this.newestPair(name);
@@ -60,12 +60,12 @@ export class SecretVault {
     }
   }
 
-  /** The revocation lists of the newest roots of this name; none if it has none. */
+  /** Revocation lists of the newest roots of this name. */
   newestLists(name: string): readonly RevocationList[] {
     return [...(this.#secrets.get(name)?.values() ?? [])].at(-1)?.lists ?? [];
   }
 
-  /** Of every name whose roots have revocation lists. */
+  /** Of each name with revocation lists. */
   *allNewestLists(): Generator<[name: string, lists: readonly RevocationList[]]> {
     for (const name of this.#secrets.keys()) {
       const lists = this.newestLists(name);
@@ -73,17 +73,17 @@ export class SecretVault {
     }
   }
 
-  /** Nobody asks for this secret any more. */
+  /** Removes a secret without subscribers. */
   forget(name: string): void {
     this.#secrets.delete(name);
   }
 
-  /** Roots that ROOTCA may be made of, in PEM, one each. */
+  /** Adds a set of roots for ROOTCA, in PEM, one each. */
   keepSet(kind: keyof RootParts, hash: string, roots: readonly string[]): void {
     keepNewest(this.#sets[kind], hash, roots);
   }
 
-  /** None where the hash is empty. */
+  /** Empty for an empty hash. */
   set(kind: keyof RootParts, hash: string): readonly string[] {
     return this.#sets[kind].get(hash) ?? [];
   }
@@ -99,12 +99,12 @@ function keepNewest<Value>(values: Map<string, Value>, key: string, value: Value
   values.delete(key);
   values.set(key, value);
   for (const oldest of values.keys()) {
-    if (values.size <= mostVersions) return;
+    if (values.size <= maxVersions) return;
     values.delete(oldest);
   }
 }
 
-/** Version of a secret, made of what others may see: no key is in it. */
+/** Version of a secret, as a hash of its public part. */
 function versionOf(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 16);
 }

@@ -1,4 +1,4 @@
-/** Effects of the chart `secret`: one secret of Envoy. */
+/** Effects of the chart `secret`. */
 import { fromPromise } from 'xstate';
 import { secretMachine } from '../../../machines/agent/secrets/secret.machine.ts';
 import type { ActorsOf } from '../../runtime/actors/effects-of.ts';
@@ -12,7 +12,7 @@ export interface SecretEffects extends ActorsOf<typeof secretMachine, 'obtain'> 
   /** Milliseconds since 1970. */
   readonly now: () => number;
   readonly log: Logger;
-  /** The clocks of this process by default. */
+  /** Default: the clocks of this process. */
   readonly clocks?: Clocks;
 }
 
@@ -27,7 +27,7 @@ export function secretWithEffects({ obtain, now, log, clocks }: SecretEffects) {
   });
 }
 
-/** Names that are watched in the directories of files. */
+/** Watched file names. */
 function isSecretFile(name: string): boolean {
   return certificateFile.test(name) || name.endsWith('.crl');
 }

@@ -1,4 +1,4 @@
-/** The secrets of a workload from files, as an Envoy gets them over a real socket. */
+/** Secrets of a workload from files, as received by Envoy over a real socket. */
 import { spawnSync } from 'node:child_process';
 import {
   mkdirSync,
@@ -84,12 +84,12 @@ function given(change: Partial<IdentityOptions['settings']> = {}, outputDirector
 }
 
 async function client(method?: string): Promise<SecretClient> {
-  const made = await SecretClient.open(socket(), method);
-  ends.push(() => made.close());
-  return made;
+  const client = await SecretClient.open(socket(), method);
+  ends.push(() => client.close());
+  return client;
 }
 
-test('an Envoy gets certificate, key and roots; a change reaches it; its acknowledgement brings nothing', async () => {
+test('Envoy receives certificate, key and roots, and each change; an acknowledgement leads to no response', async () => {
   const first = issue();
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();
@@ -97,20 +97,20 @@ test('an Envoy gets certificate, key and roots; a change reaches it; its acknowl
   const [leaf, roots] = [await client(), await client()];
   leaf.ask('default');
   roots.ask('ROOTCA');
-  const answer = await leaf.next();
-  expect(answer).toMatchObject({ name: 'default', chain: first.certificate, key: first.privateKey });
+  const response = await leaf.next();
+  expect(response).toMatchObject({ name: 'default', chain: first.certificate, key: first.privateKey });
   expect((await roots.next()).roots).toBe(authority.certificate);
-  leaf.acknowledge(answer, 'default');
+  leaf.acknowledge(response, 'default');
   await eventually('it is taken', () => secrets.events('sds.acknowledged').length === 1);
   const second = issue();
   expect(await leaf.next(2)).toMatchObject({ name: 'default', chain: second.certificate, key: second.privateKey });
-  leaf.acknowledge(leaf.answers[1]!, 'default');
+  leaf.acknowledge(leaf.responses[1]!, 'default');
   await eventually('it is taken', () => secrets.events('sds.acknowledged').length === 2);
-  expect(leaf.answers).toHaveLength(2);
-  expect(roots.answers).toHaveLength(1);
+  expect(leaf.responses).toHaveLength(2);
+  expect(roots.responses).toHaveLength(1);
 });
 
-test('three changes by a switched link are each served; a key of another certificate never is, and costs nothing', async () => {
+test('each of three changes by a switched link is served; a key of another certificate never is', async () => {
   const volume = (name: string, key = authority.issue(['a'])): string => {
     write(`certs/${name}/cert-chain.pem`, key.certificate);
     write(`certs/${name}/key.pem`, key.privateKey);
@@ -119,16 +119,16 @@ test('three changes by a switched link are each served; a key of another certifi
     renameSync(join(directory, 'certs/..data_tmp'), join(directory, 'certs/..data'));
     return key.certificate;
   };
-  const before = volume('..0');
+  const previous = volume('..0');
   for (const file of ['cert-chain.pem', 'key.pem', 'root-cert.pem']) {
     symlinkSync(`..data/${file}`, join(directory, 'certs', file));
   }
   const secrets = await start();
   const envoy = await client();
   envoy.ask('default');
-  expect((await envoy.next()).chain).toBe(before);
+  expect((await envoy.next()).chain).toBe(previous);
   for (const change of [1, 2, 3]) {
-    envoy.acknowledge(envoy.answers.at(-1)!, 'default');
+    envoy.acknowledge(envoy.responses.at(-1)!, 'default');
     const certificate = volume(`..${change}`);
     expect((await envoy.next(change + 1)).chain).toBe(certificate);
   }
@@ -140,11 +140,11 @@ test('three changes by a switched link are each served; a key of another certifi
   });
   const late = await client();
   late.ask('default');
-  expect((await late.next()).chain).toBe(envoy.answers.at(-1)!.chain);
-  expect(envoy.answers).toHaveLength(4);
+  expect((await late.next()).chain).toBe(envoy.responses.at(-1)!.chain);
+  expect(envoy.responses).toHaveLength(4);
 });
 
-test('a secret that is not there holds nobody back: it comes when its files do', async () => {
+test('a missing secret does not delay others, and is sent when its files appear', async () => {
   const secrets = await start();
   const [leaf, roots, other] = [await client(), await client(), await client()];
   leaf.ask('default');
@@ -157,14 +157,14 @@ test('a secret that is not there holds nobody back: it comes when its files do',
   expect(await other.next()).toMatchObject({ name: `file-root:${file}`, roots: authority.certificate });
   issue();
   await leaf.next();
-  // Nobody wants it any more.
+  // No subscriber is left.
   other.close();
   await eventually('it is let go', () =>
     secrets.events('sds.unsubscribed').some(({ name }) => name === `file-root:${file}`),
   );
 });
 
-test('a workload without an identity has the files that its services name, and nothing of its own', async () => {
+test('a workload without an identity has the file secrets of services, and no certificate', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const tlsSettings = { mode: 'SIMPLE', caCertificates: mounted().roots };
   const config = { ...defaultProxyConfig, controlPlaneAuthPolicy: 'NONE' as const, tracing: { tlsSettings } };
@@ -175,22 +175,22 @@ test('a workload without an identity has the files that its services name, and n
   const envoy = await secrets.client();
   envoy.ask('default', `file-root:${mounted().roots}`);
   expect(await envoy.next()).toMatchObject({ name: `file-root:${mounted().roots}`, roots: authority.certificate });
-  expect(envoy.answers).toHaveLength(1);
+  expect(envoy.responses).toHaveLength(1);
 });
 
-test('a pair and the roots of the operating system are served by their files', async () => {
+test('a key pair and the roots of the operating system are served from their files', async () => {
   await start();
   const { certificate, privateKey } = issue();
   const envoy = await client();
   const name = `file-cert:${mounted().certificate}~${mounted().key}`;
   envoy.ask(name, 'file-root:system');
-  const answers = [await envoy.next(1), await envoy.next(2)];
-  expect(answers.find((one) => one.name === name)).toMatchObject({ chain: certificate, key: privateKey });
-  expect(answers.find((one) => one.name === 'file-root:system')?.roots).toContain('BEGIN CERTIFICATE');
+  const responses = [await envoy.next(1), await envoy.next(2)];
+  expect(responses.find((one) => one.name === name)).toMatchObject({ chain: certificate, key: privateKey });
+  expect(responses.find((one) => one.name === 'file-root:system')?.roots).toContain('BEGIN CERTIFICATE');
 });
 
 test.each(['nonsense', 'file-cert:a', 'file-cert:a~b~c', 'file-root:', '', '__proto__', `x${'y'.repeat(3_000)}`])(
-  'the name %j is unknown: who wants nothing else is told, the others get what there is',
+  'a stream that requests only the unknown name %j ends with an error; others continue',
   async (name) => {
     write('certs/root-cert.pem', authority.certificate);
     await start();
@@ -204,13 +204,13 @@ test.each(['nonsense', 'file-cert:a', 'file-cert:a~b~c', 'file-root:', '', '__pr
   },
 );
 
-test('who wants a name that somebody else was refused is told as well, and gets it when it can be had', async () => {
+test('each stream that requests an unavailable file secret ends with an error, until the secret is available', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();
-  const [others, more] = [await client(), await client()];
-  others.ask('ROOTCA', ...Array.from({ length: 99 }, (_, i) => `file-root:/nowhere/${i}`));
+  const [otherServer, more] = [await client(), await client()];
+  otherServer.ask('ROOTCA', ...Array.from({ length: 99 }, (_, i) => `file-root:/nowhere/${i}`));
   more.ask('ROOTCA', ...Array.from({ length: 99 }, (_, i) => `file-root:/nowhere/else/${i}`));
-  await others.next();
+  await otherServer.next();
   await more.next();
   const name = `file-root:${mounted().roots}`;
   const first = await client();
@@ -220,7 +220,7 @@ test('who wants a name that somebody else was refused is told as well, and gets 
   alone.ask(name);
   await eventually('the end', () => alone.ended);
   expect(alone.ended).toContain('limit of 200 secrets reached');
-  others.close();
+  otherServer.close();
   await eventually('there is room', () => secrets.events('sds.unsubscribed').length >= 99);
   const late = await client();
   late.ask(name);
@@ -228,25 +228,25 @@ test('who wants a name that somebody else was refused is told as well, and gets 
   expect((await first.next(2)).name).toBe(name);
 });
 
-test('who wants another secret after its acknowledgement names the response that it had last, and gets it', async () => {
+test('a client that subscribes to another secret after its acknowledgement repeats the nonce and receives it', async () => {
   issue();
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();
   const one = await client();
   one.ask('default');
-  const answer = await one.next();
-  one.acknowledge(answer, 'default');
-  one.acknowledge(answer, 'default', 'ROOTCA');
+  const response = await one.next();
+  one.acknowledge(response, 'default');
+  one.acknowledge(response, 'default', 'ROOTCA');
   expect((await one.next(2)).name).toBe('ROOTCA');
-  // Answered twice, and what it does not want any more is not sent.
-  one.acknowledge(one.answers[1]!, 'ROOTCA');
-  one.acknowledge(one.answers[1]!, 'ROOTCA');
+  // A repeated acknowledgement is ignored, and an unsubscribed secret is not sent.
+  one.acknowledge(one.responses[1]!, 'ROOTCA');
+  one.acknowledge(one.responses[1]!, 'ROOTCA');
   await eventually('it has left', () => secrets.events('sds.unsubscribed').length > 0);
-  expect(one.answers).toHaveLength(2);
+  expect(one.responses).toHaveLength(2);
   expect(one.ended).toBeUndefined();
 });
 
-test('a nonce of another stream says nothing: what the first request names is sent', async () => {
+test('a nonce of another stream is ignored: the names of the first request are sent', async () => {
   write('certs/root-cert.pem', authority.certificate);
   await start();
   const one = await client();
@@ -254,7 +254,7 @@ test('a nonce of another stream says nothing: what the first request names is se
   expect((await one.next()).name).toBe('ROOTCA');
 });
 
-test('what Envoy refuses is told in its words, is not sent again, and the next version is', async () => {
+test('a rejection is reported with Envoy’s message; the version is not sent again, and the next one is', async () => {
   issue();
   const secrets = await start();
   const envoy = await client();
@@ -265,13 +265,13 @@ test('what Envoy refuses is told in its words, is not sent again, and the next v
     {
       type: 'sds.rejected',
       name: 'default',
-      version: envoy.answers[0]!.version,
+      version: envoy.responses[0]!.version,
       reason: 'Failed to load certificate chain',
     },
   ]);
   const { certificate } = issue();
   expect((await envoy.next(2)).chain).toBe(certificate);
-  expect(envoy.answers).toHaveLength(2);
+  expect(envoy.responses).toHaveLength(2);
 });
 
 test.each<[string, (envoy: SecretClient) => void, string]>([
@@ -284,7 +284,7 @@ test.each<[string, (envoy: SecretClient) => void, string]>([
     'INVALID',
   ],
   ['a name of 5,000 characters', (envoy) => envoy.ask('y'.repeat(5_000)), 'INVALID_ARGUMENT'],
-])('a client that sends %s is let go, and the next one is served', async (_, send, code) => {
+])('the server disconnects a client that sends %s, and serves the next one', async (_, send, code) => {
   write('certs/root-cert.pem', authority.certificate);
   await start();
   const hostile = await client();
@@ -296,10 +296,10 @@ test.each<[string, (envoy: SecretClient) => void, string]>([
   await envoy.next();
 });
 
-test('names of files have a bound; those that were there are served on', async () => {
+test('the number of file secrets is limited; existing ones are still served', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();
-  // As an Envoy with two streams of many names, and streams of one each.
+  // Like an Envoy with two streams of many names, and streams of one each.
   for (const [index, names] of [99, 99, 1, 1, 1].entries()) {
     const one = await client();
     one.ask(...Array.from({ length: names }, (_, i) => `file-root:/nowhere/${index}/${i}`));
@@ -312,13 +312,13 @@ test('names of files have a bound; those that were there are served on', async (
   await envoy.next();
 });
 
-test('who wants other secrets without end is let go, and costs nobody else the agent', async () => {
+test('a client that changes its subscriptions without end is disconnected, and does not delay others', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();
   const [envoy, hostile] = [await client(), await client()];
   envoy.ask('ROOTCA');
   await envoy.next();
-  // What comes in one piece is taken without a pause.
+  // Requests in one chunk are handled without a pause.
   for (let i = 0; i < 5_000; i++) hostile.ask(`file-root:/nowhere/${i % 2}`);
   await eventually('it is let go', () => hostile.ended);
   expect(hostile.ended).toContain('RESOURCE_EXHAUSTED: subscriptions change too often');
@@ -328,7 +328,7 @@ test('who wants other secrets without end is let go, and costs nobody else the a
   await envoy.next(2);
 });
 
-test('who wants much from the first has no more of it than who wants it later', async () => {
+test('names in a first request count against the same limit as later ones', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();
   const hostile = [await client(), await client(), await client(), await client()];
@@ -343,7 +343,7 @@ test('who wants much from the first has no more of it than who wants it later', 
   await envoy.next();
 });
 
-test('a client may begin so many streams, and no more', async () => {
+test('the number of streams of a client is limited', async () => {
   write('certs/root-cert.pem', authority.certificate);
   await start();
   const connection = await GrpcConnection.open({ address: { path: socket() } });
@@ -351,17 +351,17 @@ test('a client may begin so many streams, and no more', async () => {
   let refused = 0;
   for (let i = 0; i < 2_600 && refused === 0; i++) {
     const stream = connection.start('/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets', {});
-    const answer = await new Promise<string>((resolve) => {
+    const response = await new Promise<string>((resolve) => {
       whenEnded(stream, connection, (status) => resolve(status?.message ?? 'OK'));
       stream.resume();
       stream.end();
     });
-    if (answer.includes('RESOURCE_EXHAUSTED: too many calls per second')) refused++;
+    if (response.includes('RESOURCE_EXHAUSTED: too many calls per second')) refused++;
   }
   expect(refused).toBe(1);
 });
 
-test('other methods are not known', async () => {
+test('other methods are unimplemented', async () => {
   await start();
   for (const method of ['DeltaSecrets', 'FetchSecrets']) {
     const one = await client(`/envoy.service.secret.v3.SecretDiscoveryService/${method}`);
@@ -371,20 +371,20 @@ test('other methods are not known', async () => {
   }
 });
 
-test('a second agent at the socket is told so, and a server of others is left to serve', async () => {
+test('a second agent detects the first one at the socket, and another server keeps serving', async () => {
   await start();
   const second = await start();
   expect(second.events('secrets.failed')).toMatchObject([{ reason: expect.stringContaining('another agent') }]);
   await stopSecrets();
 
-  const others = createHttp2((_, response) => response.writeHead(404).end()).listen(socket());
-  ends.push(() => others.close());
-  await eventually('it listens', () => others.listening);
+  const otherServer = createHttp2((_, response) => response.writeHead(404).end()).listen(socket());
+  ends.push(() => otherServer.close());
+  await eventually('it listens', () => otherServer.listening);
   const third = await start();
   expect(third.events('secrets.ready')).toMatchObject([{ by: 'another' }]);
 });
 
-test('a socket that is left over is replaced, a file that is none is left alone', async () => {
+test('a stale socket is replaced, and any other file is kept', async () => {
   mkdirSync(join(directory, 'uds'));
   const left = spawnSync(process.execPath, [
     '-e',
@@ -402,7 +402,7 @@ test('a socket that is left over is replaced, a file that is none is left alone'
   expect(readFileSync(socket(), 'utf8')).toBe('somebody needs this');
 });
 
-test('roots of the control plane are trusted beside the mounted ones, and it is told when every Envoy does', async () => {
+test('roots of the control plane are trusted in addition to mounted ones, and reported when every Envoy trusts them', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const other = createAuthority('another');
   const secrets = await start();
@@ -416,19 +416,19 @@ test('roots of the control plane are trusted beside the mounted ones, and it is 
   expect(secrets.events('trust-bundle.served')).toEqual([]);
   envoy.acknowledge(both, 'ROOTCA');
   await eventually('it is told', () => secrets.events('trust-bundle.served').length > 0);
-  // In another order, and of a set that was there already: nothing is sent, and it is said at once.
+  // The same set in another order is not sent again, and reported at once.
   secrets.tellRoots('two', [authority.certificate, other.certificate]);
   await eventually('it is told', () => secrets.events('trust-bundle.served').length > 1);
   expect(secrets.events('trust-bundle.served').map(({ hash }) => hash)).toEqual(['one', 'two']);
-  expect(envoy.answers).toHaveLength(2);
-  // Nobody asks for roots.
+  expect(envoy.responses).toHaveLength(2);
+  // No client is subscribed to roots.
   envoy.close();
   await eventually('it has left', () => secrets.events('sds.unsubscribed').length > 0);
   secrets.tellRoots('three', [other.certificate]);
   await eventually('it is told', () => secrets.events('trust-bundle.served').length > 2);
 });
 
-test('what is served is written to files, whole, for this user alone', async () => {
+test('served secrets are written to files atomically, readable only for this user', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const { certificate, privateKey } = issue();
   const out = join(directory, 'out');
@@ -444,10 +444,10 @@ test('what is served is written to files, whole, for this user alone', async () 
   }
 });
 
-test('files of OUTPUT_CERTS that could not be written are written when the directory can be, without a new certificate', async () => {
+test('files of OUTPUT_CERTS are written as soon as the directory is writable, without a new certificate', async () => {
   const { certificate } = issue();
   write('certs/root-cert.pem', authority.certificate);
-  // A file is in the place of the directory.
+  // A file has the path of the directory.
   write('out', '');
   const secrets = await start({}, join(directory, 'out'));
   await eventually('a write has failed', () => secrets.events('output.failed').length > 0);

@@ -1,4 +1,4 @@
-/** Effects of the chart `secrets`, and of the charts that it starts. */
+/** Effects of the chart `secrets` and of its child charts. */
 import { secretsMachine } from '../../../machines/agent/secrets/secrets.machine.ts';
 import type { Clocks } from '../../runtime/clock-steps.ts';
 import { FileTurns } from '../../runtime/files/file-turns.ts';
@@ -6,8 +6,8 @@ import type { Logger } from '../../runtime/output/log.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
 import type { ToldRoots } from '../identity/told-roots.ts';
 import type { ProxyOptions } from '../options/options.ts';
+import { detectServer } from './detect-server.ts';
 import { issueCertificate } from './issue-certificate.ts';
-import { lookForServer } from './look-for-server.ts';
 import { obtainSecret } from './obtain-secret.ts';
 import { writeOutput } from './output-files.ts';
 import type { RevocationWarning } from './revocation-files.ts';
@@ -17,24 +17,24 @@ import { serveSecrets } from './secret-server.ts';
 import { SecretVault } from './secret-vault.ts';
 
 export interface WorkloadSecretsOptions extends Pick<ProxyOptions, 'identity' | 'env' | 'config'> {
-  /** The node's id, as Envoy has it. */
+  /** Envoy's node ID. */
   readonly nodeId: string;
   readonly log: Logger;
-  /** Turns for the file systems that certificates lie on. */
+  /** Queue for the file systems with certificates. */
   readonly turns: FileTurns;
-  /** Turns for the file systems that the agent's credentials lie on. */
+  /** Queue for the file systems with the agent's credentials. */
   readonly credentialTurns?: FileTurns;
   readonly vault?: SecretVault;
   readonly counts?: SecretCounts;
-  /** What the control plane is known by, beside a file. */
+  /** Roots from the control plane, in addition to a file. */
   readonly told?: ToldRoots;
-  /** Another agent may serve them before or after this one. */
+  /** Another agent may have the socket before or after this one. */
   readonly ownership?: Ownership;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
-  /** For tests; by default those of this process. */
+  /** For tests; default: the clocks of this process. */
   readonly clocks?: Clocks;
-  /** Draws a number from 0 to 1: randomness for the charts. */
+  /** Random numbers from 0 to 1, for the charts. */
   readonly draw?: () => number;
 }
 
@@ -59,7 +59,7 @@ export function secretsWithEffects({
   const issue = issueCertificate({ vault, ...shows, identity, config, env, nodeId, now });
   return secretsMachine.provide({
     actors: {
-      lookForServer: lookForServer(ownership),
+      lookForServer: detectServer(ownership),
       serveSecrets: serveSecrets({ vault, log, ...(ownership && { ownership }) }),
       writeOutput: writeOutput({ vault, directory: outputDirectory, env }),
       secret: secretWithEffects({
@@ -82,10 +82,10 @@ export function secretsWithEffects({
   });
 }
 
-/** Warnings that are remembered: those of the files that Envoy may ask for. */
+/** Bound of remembered warnings: the number of file secrets. */
 const maxRemembered = 200;
 
-/** Files are read again at each change, and before their lists expire: a warning is not repeated. */
+/** Does not repeat a warning, because files are read again at each change and before their lists expire. */
 function warnOnce(log: Logger): (warning: RevocationWarning) => void {
   const logged = new Set<string>();
   return (warning) => {

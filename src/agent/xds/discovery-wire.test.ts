@@ -16,8 +16,8 @@ import {
   readInternal,
   readRequest,
   rootsIn,
-  typeOfBeginning,
-  typeOfRequestBeginning,
+  typeInRequestStart,
+  typeInResponseStart,
   typeOfResponse,
 } from './discovery-wire.ts';
 
@@ -59,52 +59,52 @@ const responses = {
   ),
 };
 
-test.each(['sotw', 'delta'] as const)('%s: the type is read of a whole message, and of its beginning', (protocol) => {
-  expect(readRequest(requests[protocol], protocol).typeUrl).toBe(listenerType);
-  expect(typeOfResponse(responses[protocol])).toBe(cluster.typeUrl);
-  expect(typeOfBeginning(responses[protocol].subarray(0, 500), protocol)).toBe(cluster.typeUrl);
-});
+test.each(['sotw', 'delta'] as const)(
+  '%s: the type is read from a complete message and from its first bytes',
+  (protocol) => {
+    expect(readRequest(requests[protocol], protocol).typeUrl).toBe(listenerType);
+    expect(typeOfResponse(responses[protocol])).toBe(cluster.typeUrl);
+    expect(typeInResponseStart(responses[protocol].subarray(0, 500), protocol)).toBe(cluster.typeUrl);
+  },
+);
 
 test.each([
   ['sotw', DiscoveryRequestSchema],
   ['delta', DeltaDiscoveryRequestSchema],
-] as const)(
-  '%s: a request that rejects has its nonce and why, no more than 1,000 characters of it',
-  (protocol, schema) => {
-    const read = (more: object) =>
-      readRequest(
-        toBinary(schema, create(schema, { node, typeUrl: listenerType, responseNonce: 'n', ...more })),
-        protocol,
-      );
-    expect(read({})).toEqual({ typeUrl: listenerType, nonce: 'n', rejection: undefined });
-    expect(read({ errorDetail: { code: 13, message: 'm'.repeat(2_000) } }).rejection).toBe('m'.repeat(1_000));
-    // Also one that does not say why.
-    expect(read({ errorDetail: {} }).rejection).toBe('');
-  },
-);
-
-test('the type of a long delta request stands before what is long; of a beginning that does not tell nothing is said', () => {
-  expect(typeOfRequestBeginning(requests.delta.subarray(0, 1_000), 'delta')).toBe(listenerType);
-  expect(typeOfRequestBeginning(requests.delta.subarray(0, 10), 'delta')).toBeUndefined();
-  expect(typeOfBeginning(new Uint8Array(), 'sotw')).toBeUndefined();
+] as const)('%s: a rejecting request has its nonce and at most 1,000 characters of its reason', (protocol, schema) => {
+  const read = (more: object) =>
+    readRequest(
+      toBinary(schema, create(schema, { node, typeUrl: listenerType, responseNonce: 'n', ...more })),
+      protocol,
+    );
+  expect(read({})).toEqual({ typeUrl: listenerType, nonce: 'n', rejection: undefined });
+  expect(read({ errorDetail: { code: 13, message: 'm'.repeat(2_000) } }).rejection).toBe('m'.repeat(1_000));
+  // A rejection without a message.
+  expect(read({ errorDetail: {} }).rejection).toBe('');
 });
 
-test('bytes that are no message throw where all of them are read, and never where a beginning is', () => {
+test('the type of a long delta request is among its first bytes; without it the type is undefined', () => {
+  expect(typeInRequestStart(requests.delta.subarray(0, 1_000), 'delta')).toBe(listenerType);
+  expect(typeInRequestStart(requests.delta.subarray(0, 10), 'delta')).toBeUndefined();
+  expect(typeInResponseStart(new Uint8Array(), 'sotw')).toBeUndefined();
+});
+
+test('reading a complete invalid message throws, reading its first bytes does not', () => {
   expect(() => readRequest(Buffer.from([0xff, 0xff, 0xff]), 'sotw')).toThrow();
   fc.assert(
     fc.property(
       fc.uint8Array({ maxLength: 200 }),
       fc.constantFrom('sotw' as const, 'delta' as const),
       (bytes, protocol) => {
-        typeOfBeginning(bytes, protocol);
-        typeOfRequestBeginning(bytes, protocol);
+        typeInResponseStart(bytes, protocol);
+        typeInRequestStart(bytes, protocol);
       },
     ),
     { numRuns: 2_000 },
   );
 });
 
-test.each(['sotw', 'delta'] as const)('%s: roots are read, and acknowledged or refused by the nonce', (protocol) => {
+test.each(['sotw', 'delta'] as const)('%s: roots are read, and acknowledged or rejected with the nonce', (protocol) => {
   const resource = anyPack(ProxyConfigSchema, create(ProxyConfigSchema, { caCertificatesPem: ['one', 'two'] }));
   const message =
     protocol === 'sotw'
@@ -141,15 +141,12 @@ test.each(['sotw', 'delta'] as const)('%s: roots are read, and acknowledged or r
 test.each([
   ['sotw', DiscoveryRequestSchema],
   ['delta', DeltaDiscoveryRequestSchema],
-] as const)(
-  '%s: a request of the agent’s own says something of its node again, where there is something',
-  (protocol, schema) => {
-    const asked = { typeUrl: proxyConfigType, nonce: 'n' };
-    const nodeMetadata = { CERTIFICATE_SERIAL_NUMBER: '4A', other: 'é' };
-    const read = (more: object) => fromBinary(schema, internalRequest({ ...asked, ...more }, protocol));
-    expect(read({})).toMatchObject({ typeUrl: proxyConfigType, responseNonce: 'n' });
-    expect(read({}).node).toBeUndefined();
-    expect(read({ nodeMetadata })).toMatchObject({ typeUrl: proxyConfigType, responseNonce: 'n' });
-    expect(read({ nodeMetadata }).node).toMatchObject({ id: '', metadata: nodeMetadata });
-  },
-);
+] as const)('%s: a request of the agent has node metadata if there are any', (protocol, schema) => {
+  const request = { typeUrl: proxyConfigType, nonce: 'n' };
+  const nodeMetadata = { CERTIFICATE_SERIAL_NUMBER: '4A', other: 'é' };
+  const read = (more: object) => fromBinary(schema, internalRequest({ ...request, ...more }, protocol));
+  expect(read({})).toMatchObject({ typeUrl: proxyConfigType, responseNonce: 'n' });
+  expect(read({}).node).toBeUndefined();
+  expect(read({ nodeMetadata })).toMatchObject({ typeUrl: proxyConfigType, responseNonce: 'n' });
+  expect(read({ nodeMetadata }).node).toMatchObject({ id: '', metadata: nodeMetadata });
+});

@@ -1,6 +1,6 @@
 /**
- * Discovery messages on the wire, as far as an agent that passes them on has to know them: whose they are, and those of its own
- * subscriptions. Both protocols have a response's type in field 4 and its nonce in field 5.
+ * Reads and writes the discovery messages that a forwarding agent needs: their types, and those of its own
+ * subscriptions. In both protocols a response has its type in field 4 and its nonce in field 5.
  */
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { grpcCodes } from '../../runtime/grpc/call-status.ts';
@@ -13,17 +13,17 @@ export const methods: Readonly<Record<Protocol, string>> = {
   delta: '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
 };
 
-/** What Envoy may be sent. */
+/** Prefix of the types that are forwarded to Envoy. */
 export const envoyTypes = 'type.googleapis.com/envoy.';
 
-const mostRefusal = 1_000;
+const maxReasonCharacters = 1_000;
 
 export interface RequestHead {
-  /** Empty: it names none. */
+  /** Empty if the request has none. */
   readonly typeUrl: string;
-  /** Nonce of the response that the request answers; empty: it answers none. */
+  /** Nonce of the response that the request acknowledges or rejects; otherwise empty. */
   readonly nonce: string;
-  /** Why that is rejected; undefined: it is not. */
+  /** Reason of a rejection; `undefined` without one. */
   readonly rejection: string | undefined;
 }
 
@@ -32,7 +32,7 @@ const headFields = {
   delta: { typeUrl: 2, nonce: 6, rejection: 7 },
 } as const;
 
-/** What a request is about. Throws when the bytes are no message. */
+/** Throws if the bytes are not a valid message. */
 export function readRequest(message: Uint8Array, protocol: Protocol): RequestHead {
   const fields = headFields[protocol];
   let [typeUrl, nonce] = ['', ''];
@@ -40,56 +40,56 @@ export function readRequest(message: Uint8Array, protocol: Protocol): RequestHea
   for (const { field, bytes } of fieldsOf(message)) {
     if (field === fields.typeUrl) typeUrl = textOf(bytes);
     else if (field === fields.nonce) nonce = textOf(bytes);
-    else if (field === fields.rejection) rejection = (textIn(bytes, 2) ?? '').slice(0, mostRefusal);
+    else if (field === fields.rejection) rejection = (textIn(bytes, 2) ?? '').slice(0, maxReasonCharacters);
   }
   return { typeUrl, nonce, rejection };
 }
 
-/** Names of resources in a request: all that are requested (state of the world), and those that are not requested any more (delta). */
+/** Resource names in a request: the subscribed ones (state of the world), or the unsubscribed ones (delta). */
 export function namesIn(
   message: Uint8Array,
   protocol: Protocol,
 ): { readonly names: ReadonlySet<string> | undefined; readonly removed: readonly string[] } {
-  const named = (wanted: number): string[] =>
-    [...fieldsOf(message)].filter(({ field }) => field === wanted).map(({ bytes }) => textOf(bytes));
+  const named = (fieldNumber: number): string[] =>
+    [...fieldsOf(message)].filter(({ field }) => field === fieldNumber).map(({ bytes }) => textOf(bytes));
   return protocol === 'sotw' ? { names: new Set(named(3)), removed: [] } : { names: undefined, removed: named(4) };
 }
 
 /**
- * The type of a request of which only the beginning is there. Undefined where it comes later: after many names, which listeners
- * are not asked for by.
+ * Type of a request, from its first bytes. `undefined` if it is not among them: it follows a long list of names, which
+ * requests for listeners do not have.
  */
-export function typeOfRequestBeginning(message: Uint8Array, protocol: Protocol): string | undefined {
-  const type = beginningOfField(message, headFields[protocol].typeUrl);
+export function typeInRequestStart(message: Uint8Array, protocol: Protocol): string | undefined {
+  const type = startOfField(message, headFields[protocol].typeUrl);
   return type && textOf(type);
 }
 
-/** A response's fields for its type and its nonce, in both protocols. */
+/** Field numbers of a response's type and nonce, in both protocols. */
 export const responseFields = { typeUrl: 4, nonce: 5 } as const;
 
-/** The type of a response; undefined when it names none. Throws when the bytes are no message. */
+/** Type of a response; `undefined` without one. Throws if the bytes are not a valid message. */
 export function typeOfResponse(message: Uint8Array): string | undefined {
   return textIn(message, responseFields.typeUrl);
 }
 
 /**
- * The type of a response of which only the beginning is there, by its first resource: the response's own type comes after all of
- * them. Undefined: the beginning does not tell.
+ * Type of a response, from its first bytes: that of its first resource, because the type follows the resources.
+ * `undefined` if it is not among them.
  */
-export function typeOfBeginning(message: Uint8Array, protocol: Protocol): string | undefined {
-  const resource = beginningOfField(message, 2);
-  const any = protocol === 'sotw' || resource === undefined ? resource : beginningOfField(resource, 2);
-  const type = any && beginningOfField(any, 1);
+export function typeInResponseStart(message: Uint8Array, protocol: Protocol): string | undefined {
+  const resource = startOfField(message, 2);
+  const any = protocol === 'sotw' || resource === undefined ? resource : startOfField(resource, 2);
+  const type = any && startOfField(any, 1);
   return type && textOf(type);
 }
 
-/** The first such field, or as much of it as is there. */
-function beginningOfField(bytes: Uint8Array, wanted: number): Uint8Array | undefined {
+/** The first field with this number, possibly cut off. */
+function startOfField(bytes: Uint8Array, fieldNumber: number): Uint8Array | undefined {
   const reader = new BinaryReader(bytes);
   try {
     while (reader.pos < reader.len) {
       const [field, wireType] = reader.tag();
-      if (field !== wanted || wireType !== WireType.LengthDelimited) {
+      if (field !== fieldNumber || wireType !== WireType.LengthDelimited) {
         reader.skip(wireType, field);
         continue;
       }
@@ -97,7 +97,7 @@ function beginningOfField(bytes: Uint8Array, wanted: number): Uint8Array | undef
       return bytes.subarray(reader.pos, reader.pos + length);
     }
   } catch {
-    // The beginning ends within a field that is not wanted.
+    // Cut off within another field.
   }
   return undefined;
 }
@@ -105,11 +105,11 @@ function beginningOfField(bytes: Uint8Array, wanted: number): Uint8Array | undef
 export interface InternalResponse {
   readonly version: string;
   readonly nonce: string;
-  /** The first resource, without its envelope; undefined: there is none. */
+  /** The first resource without its envelope; `undefined` without one. */
   readonly value: Uint8Array | undefined;
 }
 
-/** A response to a subscription of the agent's own. Throws when the bytes are no message. */
+/** A response to a subscription of the agent. Throws if the bytes are not a valid message. */
 export function readInternal(message: Uint8Array, protocol: Protocol): InternalResponse {
   let [version, nonce] = ['', ''];
   let first: Uint8Array | undefined;
@@ -123,19 +123,19 @@ export function readInternal(message: Uint8Array, protocol: Protocol): InternalR
   return { version, nonce, value };
 }
 
-/** `caCertificatesPem` of an istio.mesh.v1alpha1.ProxyConfig. */
+/** `caCertificatesPem` of istio.mesh.v1alpha1.ProxyConfig. */
 const rootsField = 34;
 
-/** The PEM texts of the roots that a proxy configuration names. Throws when the bytes are no message. */
+/** The roots of a proxy configuration in PEM. Throws if the bytes are not a valid message. */
 export function rootsIn(proxyConfig: Uint8Array): string[] {
   return [...fieldsOf(proxyConfig)].filter(({ field }) => field === rootsField).map(({ bytes }) => textOf(bytes));
 }
 
-/** `proxyMetadata` of the same. */
+/** `proxyMetadata` of the same message. */
 const metadataField = 24;
 const taintedKey = 'TAINTED_ROOTS';
 
-/** Hashes of the roots of which a workload is to have no certificate any more. Throws when the bytes are no message. */
+/** Hashes of tainted roots in a proxy configuration. Throws if the bytes are not a valid message. */
 export function taintedIn(proxyConfig: Uint8Array): string[] {
   return [...fieldsOf(proxyConfig)]
     .filter(({ field, bytes }) => field === metadataField && textIn(bytes, 1) === taintedKey)
@@ -147,13 +147,13 @@ export interface InternalRequest {
   readonly typeUrl: string;
   readonly version?: string;
   readonly nonce?: string;
-  /** Absent: it asks, or acknowledges. */
+  /** Absent for a subscription or an acknowledgement. */
   readonly refusal?: string;
-  /** Said of the node again, beside what Envoy has said. */
+  /** Metadata that replaces Envoy's. */
   readonly nodeMetadata?: Readonly<Record<string, string>>;
 }
 
-/** A request of the agent's own. Its node is known: Envoy said it in the stream's first one. */
+/** A request of the agent. It needs no node, because Envoy's first request of the stream has it. */
 export function internalRequest(
   { typeUrl, version = '', nonce = '', refusal, nodeMetadata }: InternalRequest,
   protocol: Protocol,
@@ -172,17 +172,17 @@ export function internalRequest(
   return writer.finish();
 }
 
-/** The field of a request by which it rejects the response that it names. */
+/** Field of a request that rejects the response with its nonce. */
 export function rejectionOf(refusal: string, protocol: Protocol): Uint8Array {
   const status = new BinaryWriter().tag(1, WireType.Varint).int32(grpcCodes.INTERNAL);
-  status.tag(2, WireType.LengthDelimited).string(refusal.slice(0, mostRefusal));
+  status.tag(2, WireType.LengthDelimited).string(refusal.slice(0, maxReasonCharacters));
   return new BinaryWriter()
     .tag(headFields[protocol].rejection, WireType.LengthDelimited)
     .bytes(status.finish())
     .finish();
 }
 
-/** An envoy.config.core.v3.Node with nothing but texts in its metadata, which is a google.protobuf.Struct. */
+/** An envoy.config.core.v3.Node with only strings in its metadata, a google.protobuf.Struct. */
 function nodeOf(metadata: Readonly<Record<string, string>>): Uint8Array {
   const part = (field: number, bytes: Uint8Array): Uint8Array =>
     new BinaryWriter().tag(field, WireType.LengthDelimited).bytes(bytes).finish();

@@ -1,4 +1,4 @@
-/** Envoy's end of a stream: tells when it is gone, and ends it when told to. */
+/** Effect of Envoy's end of a stream: reports its close, and ends it by order. */
 import { fromCallback } from 'xstate';
 import type { DownstreamClosed, DownstreamEnd } from '../../../machines/agent/xds-protocol.ts';
 import { type GrpcCode, grpcCodes } from '../../runtime/grpc/call-status.ts';
@@ -20,7 +20,7 @@ export function downstream({ streams, activity }: DownstreamEnvironment) {
       if (!isOver) sendBack({ type: 'downstream.closed', reason } satisfies DownstreamClosed);
       isOver = true;
     };
-    // Envoy closed the stream before it had an actor.
+    // Envoy closed the stream before its actor existed.
     if (call === undefined) queueMicrotask(() => closed('closed by Envoy before the first request'));
     call?.stream.once('close', () => closed(isEnded ? 'closed by the agent' : 'closed by Envoy'));
     receive(({ code, reason }) => {

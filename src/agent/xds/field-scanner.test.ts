@@ -7,16 +7,16 @@ import {
 } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { FieldScanner } from './field-scanner.ts';
 
-const wanted = new Set([4, 5]);
+const fields = new Set([4, 5]);
 
 function scanned(message: Uint8Array, cuts: readonly number[] = []): Record<string, string> {
-  const scanner = new FieldScanner(wanted);
+  const scanner = new FieldScanner(fields);
   const places = [0, ...cuts.map((cut) => cut % (message.length + 1)), message.length].sort((a, b) => a - b);
   for (const [i, place] of places.entries()) scanner.push(Buffer.from(message.subarray(place, places[i + 1] ?? place)));
   return Object.fromEntries(scanner.found);
 }
 
-test('type and nonce of a response are read wherever it is cut', () => {
+test('type and nonce of a response are read for each division into chunks', () => {
   const resource = fc.record({ typeUrl: fc.string(), value: fc.uint8Array({ maxLength: 400 }) });
   fc.assert(
     fc.property(
@@ -46,14 +46,14 @@ test('type and nonce of a response are read wherever it is cut', () => {
   );
 });
 
-test('a field that is longer than any type or nonce is not kept, and what comes after it is read', () => {
+test('a field that is too long is skipped, and the fields after it are read', () => {
   const message = create(DiscoveryResponseSchema, { typeUrl: 'x'.repeat(2_000_000), nonce: 'n' });
   expect(scanned(toBinary(DiscoveryResponseSchema, message))).toEqual({ 5: 'n' });
 });
 
-test('bytes that are no message tell nothing, and never throw', () => {
+test('an invalid message has no fields and does not throw', () => {
   fc.assert(fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => void scanned(bytes)));
-  // A tag without an end, a group, and a length beyond all messages.
+  // A tag without an end, a group, and a length beyond the limit.
   for (const bytes of [Array<number>(20).fill(0xff), [0x23], [0x2a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 65]]) {
     expect(scanned(Uint8Array.from(bytes))).toEqual({});
   }

@@ -1,13 +1,13 @@
 import { WireType } from '@bufbuild/protobuf/wire';
 
 /**
- * Reads short fields of a message that comes in pieces, without keeping it: a response of many megabytes has its type and nonce
- * after all of its resources.
+ * Reads short fields of a message in chunks without buffering it: a response of many megabytes has its type and nonce
+ * after its resources.
  */
 export class FieldScanner {
-  readonly #wanted: ReadonlySet<number>;
+  readonly #fields: ReadonlySet<number>;
   readonly #found = new Map<number, string>();
-  /** The field that is being read, and what of it: its tag, its length or a number, or so many bytes. */
+  /** The current field: its tag, its length or a number, or remaining bytes. */
   #field = 0;
   #part: 'tag' | 'length' | 'number' | 'bytes' = 'tag';
   #varint = 0;
@@ -16,11 +16,14 @@ export class FieldScanner {
   #kept: Buffer[] | undefined;
   #isLost = false;
 
-  constructor(wanted: ReadonlySet<number>) {
-    this.#wanted = wanted;
+  constructor(fields: ReadonlySet<number>) {
+    this.#fields = fields;
   }
 
-  /** The wanted fields that were there; of one that came several times the last. Too long ones, and all after bytes that are no message, are none. */
+  /**
+   * Found fields; the last value of a repeated one. Without fields that are too long, and without any after invalid
+   * bytes.
+   */
   get found(): ReadonlyMap<number, string> {
     return this.#found;
   }
@@ -42,7 +45,7 @@ export class FieldScanner {
   #takeByte(byte: number): void {
     this.#varint += (byte & 0x7f) * this.#shift;
     this.#shift *= 128;
-    // No tag and no length is longer; a number that is passed over may be.
+    // Tags and lengths have at most five bytes; a skipped number may have more.
     if (byte >= 0x80) {
       this.#isLost = this.#part !== 'number' && this.#shift > 2 ** 35;
       return;
@@ -67,7 +70,7 @@ export class FieldScanner {
   }
 
   #expect(bytes: number): void {
-    this.#kept = this.#wanted.has(this.#field) && bytes <= longestField ? [] : undefined;
+    this.#kept = this.#fields.has(this.#field) && bytes <= maxFieldBytes ? [] : undefined;
     this.#skip(bytes);
   }
 
@@ -87,5 +90,5 @@ export class FieldScanner {
   }
 }
 
-const longestField = 1_024;
+const maxFieldBytes = 1_024;
 const none = Buffer.alloc(0);

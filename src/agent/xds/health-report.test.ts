@@ -1,4 +1,4 @@
-/** What the control plane hears of the workload, on the streams of its Envoy (spec/agent.md §8.4, §8.5). */
+/** Health of the workload, as reported to the control plane on Envoy's streams (spec/agent.md §8.4, §8.5). */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { afterEach, expect, it, onTestFinished } from 'vitest';
 import { clusterType, listenerType } from '../../../machines/discovery/xds/ads-types.ts';
@@ -20,9 +20,9 @@ afterEach(stopXdsProxies);
 const node = { id: 'sidecar~10.0.0.1~a.b~b.svc' };
 const probe = { initialDelayMs: 0, periodMs: 20, timeoutMs: 1_000, successThreshold: 1, failureThreshold: 1 };
 
-/** A control plane that notes what it hears: `healthy`, or why not. */
+/** A control plane that records the reported health: `healthy`, or the reason. */
 class Listener {
-  readonly heard: string[] = [];
+  readonly reported: string[] = [];
   readonly #source = new ScriptedSource();
   #server: AdsServer | undefined;
   #port = 0;
@@ -37,7 +37,7 @@ class Listener {
             { resources: object }
           >;
           return {
-            resources: { ...resources, healthReported: (failure) => void this.heard.push(failure ?? 'healthy') },
+            resources: { ...resources, healthReported: (failure) => void this.reported.push(failure ?? 'healthy') },
           };
         },
       },
@@ -57,11 +57,10 @@ async function given() {
   const address = await plane.listen();
   onTestFinished(() => plane.close());
   const workload = { trouble: '' };
-  const proxy = await startXdsProxy(address, { probe, askWorkload: async () => workload.trouble });
+  const proxy = await startXdsProxy(address, { probe, probeWorkload: async () => workload.trouble });
   return { plane, workload, proxy };
 }
 
-/** An Envoy's stream. */
 async function envoy(socket: string, protocol: Protocol) {
   const connection = await GrpcConnection.open({ address: { path: socket } });
   onTestFinished(() => connection.close());
@@ -75,37 +74,37 @@ async function envoy(socket: string, protocol: Protocol) {
 }
 
 it.each(['sotw', 'delta'] as const)(
-  '%s: it is said after Envoy has asked for listeners, and not before; changes are said too',
+  '%s: health is reported after Envoy has requested listeners, and after each change',
   async (protocol) => {
     const { plane, workload, proxy } = await given();
     const one = await envoy(proxy.socket, protocol);
     one.ask(clusterType);
     await eventually('the workload was found to be well', () => proxy.events('health.changed').length > 0);
     await eventually('clusters were answered', () => proxy.activity.responses > 0);
-    expect(plane.heard).toEqual([]);
+    expect(plane.reported).toEqual([]);
     one.ask(listenerType);
-    await eventually('it is said', () => plane.heard.length > 0);
+    await eventually('it is said', () => plane.reported.length > 0);
     workload.trouble = 'connection refused';
-    await eventually('another word is said', () => plane.heard.length > 1);
+    await eventually('another word is said', () => plane.reported.length > 1);
     workload.trouble = '';
-    await eventually('and another', () => plane.heard.length > 2);
-    expect(plane.heard).toEqual(['healthy', 'connection refused', 'healthy']);
+    await eventually('and another', () => plane.reported.length > 2);
+    expect(plane.reported).toEqual(['healthy', 'connection refused', 'healthy']);
   },
 );
 
-it('a control plane that comes back hears what the workload is by then', async () => {
+it('a restarted control plane receives the current health of the workload', async () => {
   const { plane, workload, proxy } = await given();
   const one = await envoy(proxy.socket, 'delta');
   one.ask(listenerType);
-  await eventually('it is said', () => plane.heard.length > 0);
+  await eventually('it is said', () => plane.reported.length > 0);
   plane.close();
   await one.ended;
   workload.trouble = 'connection refused';
   await eventually('it is found out', () => proxy.events('health.changed').length > 1);
-  expect(plane.heard).toEqual(['healthy']);
+  expect(plane.reported).toEqual(['healthy']);
   await plane.listen();
   const another = await envoy(proxy.socket, 'delta');
   another.ask(listenerType);
-  await eventually('it is said again', () => plane.heard.length > 1);
-  expect(plane.heard).toEqual(['healthy', 'connection refused']);
+  await eventually('it is said again', () => plane.reported.length > 1);
+  expect(plane.reported).toEqual(['healthy', 'connection refused']);
 });

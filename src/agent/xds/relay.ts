@@ -1,6 +1,6 @@
 /**
- * The bytes between an Envoy's stream and the control plane's: passed on as they come, each direction by itself. Nothing is read of a
- * side that the other one does not take, so what waits has a bound; and one direction never waits for the other.
+ * Forwards bytes between Envoy's stream and the control plane's, each direction independently. A side is not read while
+ * the other does not accept bytes, so buffers are bounded.
  */
 
 import type { ClientHttp2Stream } from 'node:http2';
@@ -21,23 +21,23 @@ import {
   readRequest,
   rejectionOf,
   responseFields,
-  typeOfBeginning,
-  typeOfRequestBeginning,
+  typeInRequestStart,
+  typeInResponseStart,
   typeOfResponse,
 } from './discovery-wire.ts';
 import { FieldScanner } from './field-scanner.ts';
 import type { XdsActivity } from './xds-activity.ts';
 
-/** A subscription of the agent's own, put after Envoy's first request for listeners (spec/agent.md §8.3). */
+/** A subscription of the agent, sent after Envoy's first request for listeners (spec/agent.md §8.3). */
 export interface InternalSubscription {
   readonly typeUrl: string;
   /**
-   * Takes the first resource of a response.
+   * Receives the first resource of a response.
    *
-   * @param answer to be called once: without a refusal it acknowledges
+   * @param acknowledge to be called once; without a reason it acknowledges the response
    */
-  take(value: Uint8Array, answer: (refusal?: string) => void): void;
-  /** What each answer says of the node; undefined: nothing. */
+  take(value: Uint8Array, acknowledge: (refusal?: string) => void): void;
+  /** Node metadata in each acknowledgement; `undefined`: none. */
   nodeMetadata?(): Readonly<Record<string, string>> | undefined;
 }
 
@@ -46,37 +46,37 @@ export interface RelayOptions {
   readonly subscriptions: readonly InternalSubscription[];
   readonly activity: XdsActivity;
   readonly report: RelayReport;
-  /** The agent's own subscriptions are made: from now on it may say more. */
+  /** The agent's subscriptions were sent: it may send further requests. */
   readonly subscribed?: () => void;
   /** Fetches Wasm modules; absent: extensions are forwarded unchanged. */
   readonly extensionFetches?: ExtensionFetches;
 }
 
 export interface RelayReport {
-  answered(): void;
-  /** What came from Envoy's side is no discovery request. */
+  responded(): void;
+  /** The client sent an invalid discovery request. */
   downstreamInvalid(reason: string): void;
-  /** What came from the control plane is no discovery response. */
+  /** The control plane sent an invalid discovery response. */
   upstreamInvalid(reason: string): void;
-  /** A side takes no more bytes, or does again. */
+  /** A side does not accept bytes, or accepts them again. */
   congested(side: Side, on: boolean): void;
-  /** A message of a type that is nobody's here. */
+  /** A response was dropped, because no client here subscribes to its type. */
   dropped(typeUrl: string): void;
-  /** Envoy rejects what it was sent. */
+  /** Envoy rejects a response. */
   rejected(typeUrl: string, nonce: string, reason: string): void;
-  /** Each message that goes from one side to the other, with an empty nonce where it has none. Absent: nobody wants to know. */
+  /** Each forwarded message; `nonce` is empty if it has none. Absent: messages are not recorded. */
   readonly passed?: (to: Side, typeUrl: string, nonce: string) => void;
 }
 
 export type Side = 'downstream' | 'upstream';
 
-/** Messages up to this are read whole; of longer ones the beginning says whose they are. */
+/** Messages up to this size are read completely; of longer ones, the first bytes contain the type. */
 const wholeBytes = 64 * 1024;
 const peekBytes = 16 * 1024;
-/** A message to the agent itself: a table of 100,000 names has some 10 MiB. */
-const mostInternalBytes = 32 * 1024 * 1024;
-/** A side that is not congested for longer is not worth a word. */
-const wordAfterMs = 1_000;
+/** Limit of a response to the agent: a table of 100,000 names has some 10 MiB. */
+const maxInternalBytes = 32 * 1024 * 1024;
+/** Shorter congestion is not reported. */
+const minCongestionMs = 1_000;
 const scanned: ReadonlySet<number> = new Set(Object.values(responseFields));
 
 export class Relay {
@@ -87,22 +87,22 @@ export class Relay {
   readonly #requests = new FrameReader({ wholeBytes, peekBytes });
   readonly #responses = new FrameReader({ wholeBytes, peekBytes });
   readonly #sides: Readonly<Record<Side, CongestedSide>>;
-  /** The agent's own messages, which wait for the end of a message that is passed on in pieces. */
-  #own: Buffer[] = [];
+  /** The agent's requests, which wait for the end of a message that is forwarded in chunks. */
+  #ownFrames: Buffer[] = [];
   #isInRequest = false;
   /** Absent: extensions are forwarded unchanged. */
   readonly #extensions: ExtensionResponses | undefined;
-  /** Rewritten responses, which wait for the end of a response that is forwarded in pieces. */
+  /** Rewritten responses, which wait for the end of a response that is forwarded in chunks. */
   #rewritten: Buffer[] = [];
   #isInResponse = false;
-  /** A message to the agent that comes in pieces; undefined: there is none, or what comes is Envoy's. */
+  /** A response to the agent that arrives in chunks; `undefined` without one. */
   #internal: { readonly typeUrl: string; pieces: Buffer[]; bytes: number } | undefined;
-  /** Looks for what a response to Envoy is about; undefined: nobody asks. */
+  /** Finds type and nonce of a response to Envoy; `undefined` if messages are not recorded. */
   #scanner: FieldScanner | undefined;
-  /** What the last response of each type was answered with; undefined: it waits for its answer. */
-  readonly #answers = new Map<string, InternalRequest | undefined>();
+  /** Last acknowledgement or rejection by type; `undefined` while the response is pending. */
+  readonly #acknowledgements = new Map<string, InternalRequest | undefined>();
   #hasSubscribed = false;
-  #hasAnswered = false;
+  #hasResponse = false;
   #isStopped = false;
 
   constructor(call: ServerCall, upstream: ClientHttp2Stream, options: RelayOptions) {
@@ -115,10 +115,10 @@ export class Relay {
       new ExtensionResponses(options.protocol, options.extensionFetches, (message, nonce) =>
         this.#forwardExtensions(message, nonce),
       );
-    const tell = (side: Side) => (on: boolean) => options.report.congested(side, on);
+    const reportCongestion = (side: Side) => (on: boolean) => options.report.congested(side, on);
     this.#sides = {
-      downstream: new CongestedSide(call.stream, upstream, tell('downstream')),
-      upstream: new CongestedSide(upstream, call.stream, tell('upstream')),
+      downstream: new CongestedSide(call.stream, upstream, reportCongestion('downstream')),
+      upstream: new CongestedSide(upstream, call.stream, reportCongestion('upstream')),
     };
   }
 
@@ -146,7 +146,6 @@ export class Relay {
     });
   }
 
-  /** Passes on no more. */
   stop(): void {
     this.#isStopped = true;
     for (const side of Object.values(this.#sides)) side.stop();
@@ -156,21 +155,21 @@ export class Relay {
     return this.#hasSubscribed;
   }
 
-  /** Sends a request of the agent's own, between two of Envoy's. */
+  /** Sends a request of the agent between two of Envoy's. */
   send(request: InternalRequest): void {
     if (this.#isStopped) return;
     const { protocol, report } = this.#options;
     const frame = frameOf(internalRequest(request, protocol));
     report.passed?.('upstream', request.typeUrl, request.nonce ?? '');
-    if (this.#isInRequest) this.#own.push(frame);
+    if (this.#isInRequest) this.#ownFrames.push(frame);
     else this.#sides.upstream.wrote(this.#upstream.write(frame));
   }
 
-  /** The node has something new to say: it is said by answering once more, or by the answer that a response waits for. */
-  answerAgain(typeUrl: string): void {
-    const answer = this.#answers.get(typeUrl);
+  /** Reports changed node metadata: repeats the last acknowledgement, or adds them to the pending one. */
+  repeatAcknowledgement(typeUrl: string): void {
+    const last = this.#acknowledgements.get(typeUrl);
     const nodeMetadata = this.#subscriptions.get(typeUrl)?.nodeMetadata?.();
-    if (answer !== undefined) this.send({ ...answer, ...(nodeMetadata && { nodeMetadata }) });
+    if (last !== undefined) this.send({ ...last, ...(nodeMetadata && { nodeMetadata }) });
   }
 
   #takeRequest({ bytes, isFirst, isLast }: FramePiece): void {
@@ -181,7 +180,7 @@ export class Relay {
     this.#isInRequest = !isLast;
     if (!isLast) return;
     this.#options.activity.requests++;
-    for (const frame of this.#own.splice(0)) this.#upstream.write(frame);
+    for (const frame of this.#ownFrames.splice(0)) this.#upstream.write(frame);
     if (isForListeners && !this.#hasSubscribed) this.#subscribe();
   }
 
@@ -192,7 +191,7 @@ export class Relay {
    */
   #readRequest(message: Buffer, isWhole: boolean): { typeUrl?: string | undefined; refusal?: string | undefined } {
     const { protocol, report } = this.#options;
-    if (!isWhole) return { typeUrl: typeOfRequestBeginning(message, protocol) };
+    if (!isWhole) return { typeUrl: typeInRequestStart(message, protocol) };
     const { typeUrl, nonce, rejection } = readRequest(message, protocol);
     if (rejection !== undefined) report.rejected(typeUrl, nonce, rejection);
     report.passed?.('upstream', typeUrl, nonce);
@@ -208,8 +207,8 @@ export class Relay {
   }
 
   #takeResponse(piece: FramePiece): void {
-    if (!this.#hasAnswered) this.#options.report.answered();
-    this.#hasAnswered = true;
+    if (!this.#hasResponse) this.#options.report.responded();
+    this.#hasResponse = true;
     const { bytes, isFirst, isLast } = piece;
     if (isFirst) this.#internal = this.#internalOf(bytes.subarray(frameHeadBytes), isLast);
     if (this.#internal === undefined) {
@@ -222,8 +221,8 @@ export class Relay {
       return;
     }
     this.#internal.bytes += bytes.length;
-    if (this.#internal.bytes > mostInternalBytes) this.#internal.pieces = [];
-    // A copy: the piece may be a small part of a large chunk.
+    if (this.#internal.bytes > maxInternalBytes) this.#internal.pieces = [];
+    // Copied, because the bytes may be a small part of a large chunk.
     else this.#internal.pieces.push(Buffer.from(bytes));
     if (!isLast) return;
     const { typeUrl, pieces } = this.#internal;
@@ -242,17 +241,17 @@ export class Relay {
     passed('downstream', found?.get(responseFields.typeUrl) ?? '', found?.get(responseFields.nonce) ?? '');
   }
 
-  /** Undefined: it is Envoy's. */
+  /** `undefined` for a response to Envoy. */
   #internalOf(message: Buffer, isWhole: boolean): { typeUrl: string; pieces: Buffer[]; bytes: number } | undefined {
-    // What the beginning of a long message does not tell is a long resource of Envoy's.
+    // A long response without a type in its first bytes begins with a long resource of Envoy's.
     const typeUrl = isWhole
       ? (typeOfResponse(message) ?? '')
-      : (typeOfBeginning(message, this.#options.protocol) ?? envoyTypes);
+      : (typeInResponseStart(message, this.#options.protocol) ?? envoyTypes);
     const isRead = this.#extensions !== undefined && typeUrl === extensionType;
     return typeUrl.startsWith(envoyTypes) && !isRead ? undefined : { typeUrl, pieces: [], bytes: 0 };
   }
 
-  /** A module of a response is in a file, or could not be fetched. */
+  /** The module of a response was fetched, or could not be. */
   settleModule(id: number, outcome: { readonly file: string } | { readonly reason: string }): void {
     if (!this.#isStopped) this.#extensions?.settle(id, outcome);
   }
@@ -271,7 +270,7 @@ export class Relay {
   #takeInternal(typeUrl: string, message: Buffer): void {
     if (typeUrl === extensionType && this.#extensions !== undefined) {
       if (message.length === 0) {
-        throw new GrpcError('RESOURCE_EXHAUSTED', `extensions exceed the limit of ${mostInternalBytes} bytes`);
+        throw new GrpcError('RESOURCE_EXHAUSTED', `extensions exceed the limit of ${maxInternalBytes} bytes`);
       }
       this.#extensions.take(message);
       return;
@@ -284,44 +283,44 @@ export class Relay {
     }
     const { version, nonce, value } = readInternal(message, this.#options.protocol);
     this.#options.report.passed?.('downstream', typeUrl, nonce);
-    // A response without a resource is not acknowledged either (spec/agent.md §8.3).
+    // A response without a resource is not acknowledged (spec/agent.md §8.3).
     if (value === undefined) return;
-    this.#answers.set(typeUrl, undefined);
+    this.#acknowledgements.set(typeUrl, undefined);
     subscription.take(value, (refusal) => {
-      this.#answers.set(typeUrl, { typeUrl, version, nonce, ...(refusal !== undefined && { refusal }) });
-      this.answerAgain(typeUrl);
+      this.#acknowledgements.set(typeUrl, { typeUrl, version, nonce, ...(refusal !== undefined && { refusal }) });
+      this.repeatAcknowledgement(typeUrl);
     });
   }
 }
 
-/** The request with a reason why it rejects what it acknowledged. */
+/** Changes an acknowledgement into a rejection with this reason. */
 function withRefusal(frame: Buffer, refusal: string, protocol: Protocol): Buffer {
   return frameOf(Buffer.concat([frame.subarray(frameHeadBytes), rejectionOf(refusal, protocol)]));
 }
 
-/** Where bytes are written to, and who is not read while they are not taken. */
+/** Target of bytes, and the source that is paused while the target is full. */
 class CongestedSide {
   readonly #source: Duplex;
   readonly #target: Duplex;
-  readonly #tell: (on: boolean) => void;
+  readonly #report: (on: boolean) => void;
   #word: NodeJS.Timeout | undefined;
-  #isTold = false;
+  #isReported = false;
   #isStopped = false;
 
-  constructor(target: Duplex, source: Duplex, tell: (on: boolean) => void) {
+  constructor(target: Duplex, source: Duplex, reportCongestion: (on: boolean) => void) {
     this.#target = target;
     this.#source = source;
-    this.#tell = tell;
+    this.#report = reportCongestion;
   }
 
-  /** @param hasRoom whether the target takes more */
-  wrote(hasRoom: boolean): void {
-    if (hasRoom || this.#word !== undefined || this.#isStopped) return;
+  /** @param isWritable whether the target accepts more bytes */
+  wrote(isWritable: boolean): void {
+    if (isWritable || this.#word !== undefined || this.#isStopped) return;
     this.#source.pause();
     this.#word = setTimeout(() => {
-      this.#isTold = true;
-      this.#tell(true);
-    }, wordAfterMs);
+      this.#isReported = true;
+      this.#report(true);
+    }, minCongestionMs);
     this.#target.once('drain', () => this.#drained());
   }
 
@@ -334,8 +333,8 @@ class CongestedSide {
     if (this.#isStopped) return;
     clearTimeout(this.#word);
     this.#word = undefined;
-    if (this.#isTold) this.#tell(false);
-    this.#isTold = false;
+    if (this.#isReported) this.#report(false);
+    this.#isReported = false;
     this.#source.resume();
   }
 }

@@ -1,4 +1,4 @@
-/** The control plane's end of a stream: a connection of its own, and what goes through it. */
+/** Effect of the control plane's end of a stream: its own connection, and what it forwards. */
 
 import { fromCallback } from 'xstate';
 import type { ModuleFailed, ModuleFetched } from '../../../machines/agent/wasm-protocol.ts';
@@ -36,26 +36,26 @@ export interface UpstreamEnvironment {
   readonly streams: XdsStreams;
   /** `host:port`. */
   readonly discoveryAddress: string;
-  /** Read for each connection anew, the one that is asked for first where it is there. */
+  /** Reads the credentials for each connection; the preferred kind, if available. */
   readonly credentials: (shows: UpstreamCredential, stopped: AbortSignal) => Promise<ConnectionCredentials>;
-  /** Headers of each call: the cluster, and what XDS_HEADER_… says. */
+  /** Headers of each call: the cluster, and those of XDS_HEADER_… */
   readonly headers: Readonly<Record<string, string>>;
   readonly activity: XdsActivity;
   readonly log: Logger;
-  /** Keeps roots to trust, as they came, for the agent after this one. Absent: there is none. */
-  readonly keepBundle?: (value: Uint8Array) => void;
-  /** Keeps roots of a control plane that has shown who it is: it is known by them as well from now on. */
-  readonly toldRoots?: ToldRoots;
-  /** Whether the control plane is asked for the roots to trust. */
+  /** Stores received roots for the next agent. Absent: they are not stored. */
+  readonly storeBundle?: (value: Uint8Array) => void;
+  /** Stores roots of a verified control plane, which also verify it from then on. */
+  readonly receivedRoots?: ToldRoots;
+  /** Subscribe to roots of peers. */
   readonly trustBundles: boolean;
-  /** Takes the names that a DNS server answers; rejects what it cannot read. Absent: nobody wants them. */
+  /** Receives name tables for the DNS server; rejects invalid ones. Absent: not subscribed. */
   readonly nameTables?: (table: Uint8Array) => Promise<void>;
-  /** Whether each message that passes is told: somebody records them. */
-  readonly tellsRoutine?: boolean;
+  /** Record each forwarded message. */
+  readonly recordsMessages?: boolean;
   readonly limits?: GrpcConnectionLimits;
   /** Fetches Wasm modules for Envoy; absent: extensions are forwarded unchanged. */
   readonly wasmModules?: WasmModules;
-  /** Draws a number from 0 to 1: randomness for the chart. */
+  /** Random numbers from 0 to 1, for the chart. */
   readonly random?: () => number;
 }
 
@@ -63,9 +63,9 @@ interface UpstreamInput {
   readonly stream: number;
   readonly protocol: Protocol;
   readonly shows: UpstreamCredential;
-  /** Serial number of the certificate that the control plane is to be told of. */
+  /** Serial number of the certificate to report. */
   readonly certificate: string;
-  /** How the workload is; null: nobody knows. */
+  /** `null` if unknown. */
   readonly health: WorkloadHealth | null;
 }
 
@@ -79,11 +79,11 @@ export function upstream(environment: UpstreamEnvironment) {
     };
     const joined = new Joined(environment, input, report, stop.signal);
     receive((order) => {
-      if (order.type === 'certificate.report') joined.tellCertificate(order.serialNumber);
-      else if (order.type === 'health.report') joined.tellHealth(order);
+      if (order.type === 'certificate.report') joined.reportCertificate(order.serialNumber);
+      else if (order.type === 'health.report') joined.reportHealth(order);
       else if (order.type === 'module.fetched') joined.settleModule(order.id, { file: order.file });
       else if (order.type === 'module.failed') joined.settleModule(order.id, { reason: order.reason });
-      else joined.answerBundle(order.hash, order.refusal === '' ? undefined : order.refusal);
+      else joined.respondToBundle(order.hash, order.refusal === '' ? undefined : order.refusal);
     });
     void joined.begin();
     return () => {
@@ -106,10 +106,10 @@ class Joined {
   /** Fetches of this stream that have a pull secret. */
   readonly #pullSecrets = new Set<number>();
   #relay: Relay | undefined;
-  /** Over plaintext nobody shows who they are. */
+  /** False for plaintext connections. */
   #isVerified = false;
-  /** The roots that wait for their acknowledgement. */
-  #bundle: { readonly hash: string; readonly answer: (refusal?: string) => void } | undefined;
+  /** Roots that are not acknowledged yet. */
+  #bundle: { readonly hash: string; readonly acknowledge: (refusal?: string) => void } | undefined;
 
   constructor(
     environment: UpstreamEnvironment,
@@ -161,13 +161,13 @@ class Joined {
   #join(headers: Readonly<Record<string, string>>, shown: string): void {
     const connection = this.#connection!;
     const call = this.#environment.streams.get(this.#stream);
-    // The call is gone: the other effect tells of its end.
+    // The call has ended: the downstream effect reports that.
     if (call === undefined) return;
     const stream = connection.start(methods[this.#protocol], { ...this.#environment.headers, ...headers });
     whenEnded(stream, connection, (status) => {
       this.#relay?.stop();
       const { code, details, retryAfterMs } = status ?? new GrpcError('UNAVAILABLE', 'control plane closed the stream');
-      // Which token that was, and how old: what a person looks for when a control plane refuses.
+      // Token and age, for the diagnosis of a rejection.
       const why =
         code === 'UNAUTHENTICATED' || code === 'PERMISSION_DENIED' ? `${details} (credentials: ${shown})` : details;
       this.#lost(code, why, retryAfterMs);
@@ -216,7 +216,7 @@ class Joined {
 
   #relayReport(): RelayReport {
     return {
-      answered: () => {
+      responded: () => {
         this.#environment.activity.trouble = '';
         this.#report({ type: 'upstream.responded' });
       },
@@ -226,7 +226,7 @@ class Joined {
         this.#lost('INTERNAL', `invalid DiscoveryResponse from the control plane: ${reason}`),
       congested: (side, on) => this.#report({ type: `${side}.${on ? 'congested' : 'relieved'}` }),
       rejected: (typeUrl, nonce, reason) => this.#report({ type: 'resources.rejected', typeUrl, nonce, reason }),
-      ...(this.#environment.tellsRoutine && {
+      ...(this.#environment.recordsMessages && {
         passed: (to, typeUrl, nonce) =>
           this.#report({ type: to === 'upstream' ? 'request.forwarded' : 'response.forwarded', typeUrl, nonce }),
       }),
@@ -253,30 +253,30 @@ class Joined {
     ];
   }
 
-  readonly #takeBundle: InternalSubscription['take'] = (value, answer) => {
+  readonly #takeBundle: InternalSubscription['take'] = (value, acknowledge) => {
     if (rootsIn(value).length === 0) {
-      answer();
+      acknowledge();
       return;
     }
     const bundle = bundleIn(value);
     if (bundle === undefined) {
-      this.#refuseBundle(answer, 'trust bundle contains no valid certificate');
+      this.#refuseBundle(acknowledge, 'trust bundle contains no valid certificate');
       return;
     }
-    if (this.#isVerified) this.#environment.toldRoots?.tell(bundle.roots);
-    this.#bundle = { hash: bundle.hash, answer };
-    this.#environment.keepBundle?.(value);
+    if (this.#isVerified) this.#environment.receivedRoots?.tell(bundle.roots);
+    this.#bundle = { hash: bundle.hash, acknowledge: acknowledge };
+    this.#environment.storeBundle?.(value);
     this.#report({ type: 'bundle.received', ...bundle });
   };
 
-  /** A control plane that tells no roots is not told: it would not know what to do with it. */
-  tellCertificate(serialNumber: string): void {
+  /** Not sent to a control plane that sends no roots, which does not support it. */
+  reportCertificate(serialNumber: string): void {
     this.#certificate = serialNumber;
-    this.#relay?.answerAgain(proxyConfigType);
+    this.#relay?.repeatAcknowledgement(proxyConfigType);
   }
 
-  /** Before Envoy has asked for listeners it waits: who the workload is, that request says. */
-  tellHealth({ healthy, message }: WorkloadHealth): void {
+  /** Sent after Envoy's first request for listeners, which identifies the workload. */
+  reportHealth({ healthy, message }: WorkloadHealth): void {
     this.#health = { healthy, message };
     if (this.#relay?.hasSubscribed === true) this.#sendHealth();
   }
@@ -291,17 +291,17 @@ class Joined {
     return this.#certificate === '' ? undefined : { CERTIFICATE_SERIAL_NUMBER: this.#certificate };
   }
 
-  answerBundle(hash: string, refusal: string | undefined): void {
+  respondToBundle(hash: string, refusal: string | undefined): void {
     if (this.#bundle?.hash !== hash) return;
-    const { answer } = this.#bundle;
+    const { acknowledge } = this.#bundle;
     this.#bundle = undefined;
-    if (refusal === undefined) answer();
-    else this.#refuseBundle(answer, refusal);
+    if (refusal === undefined) acknowledge();
+    else this.#refuseBundle(acknowledge, refusal);
   }
 
-  #refuseBundle(answer: (refusal?: string) => void, reason: string): void {
+  #refuseBundle(acknowledge: (refusal?: string) => void, reason: string): void {
     this.#environment.log.warn('bundle.rejected', { code: 'TRUST_BUNDLE_INVALID', reason });
-    answer(reason);
+    acknowledge(reason);
   }
 
   end(): void {
@@ -312,10 +312,10 @@ class Joined {
 }
 
 function takeNames(nameTables: (table: Uint8Array) => Promise<void>): InternalSubscription['take'] {
-  return (value, answer) => {
+  return (value, acknowledge) => {
     nameTables(value).then(
-      () => answer(),
-      (error: unknown) => answer(explainInOneLine(error)),
+      () => acknowledge(),
+      (error: unknown) => acknowledge(explainInOneLine(error)),
     );
   };
 }

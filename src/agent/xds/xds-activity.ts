@@ -1,20 +1,17 @@
-/**
- * What goes through the xDS proxy, for metrics and for people who ask what Envoy waits for (spec/agent.md §6.5). Plain numbers: they
- * are read when somebody asks.
- */
+/** Counters of the xDS proxy, for metrics and the debug interface (spec/agent.md §6.5). */
 export class XdsActivity {
-  /** Messages of Envoys that went to the control plane. */
+  /** Forwarded requests. */
   requests = 0;
-  /** Messages of the control plane that went to Envoys. */
+  /** Forwarded responses. */
   responses = 0;
-  /** Messages of the control plane that are for nobody here. */
+  /** Dropped responses. */
   dropped = 0;
-  /** Connections that could not be had. */
+  /** Failed connections. */
   connectionFailures = 0;
-  /** Streams that the control plane ended, or that broke. */
+  /** Streams that the control plane ended, or that failed. */
   readonly upstreamEnds = { error: 0, cancelled: 0 };
-  /** Streams that Envoy ended, and those that were ended for what it sent or did not read. */
+  /** Streams that Envoy ended, and those that were ended for invalid or unread messages. */
   readonly downstreamEnds = { error: 0, cancelled: 0 };
-  /** Why the control plane could not be had last, or broke off; empty: it has answered since. */
+  /** Last error of the control plane; empty after a response. */
   trouble = '';
 }

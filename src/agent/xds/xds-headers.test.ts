@@ -4,14 +4,14 @@ import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { xdsHeaders } from './xds-headers.ts';
 
-test('blanks around a value are stripped, as gRPC has it: HTTP/2 refuses calls with them', () => {
+test('whitespace around a header value is removed, because HTTP/2 rejects it', () => {
   const { headers, warnings } = xdsHeaders({ ISTIO_META_CLUSTER_ID: 'east\n', XDS_HEADER_TENANT: ' a b ' });
   expect(headers).toEqual({ clusterid: 'east', tenant: 'a b' });
   expect(warnings).toEqual([]);
 });
 
 test.each(['Zürich', '東京', 'a\nb', 'a\u007f', ' \n'])(
-  'the cluster %j is no header: it is left out, and told',
+  'the cluster ID %j is not a valid header: it is omitted, with a warning',
   (name) => {
     const { headers, warnings } = xdsHeaders({ ISTIO_META_CLUSTER_ID: name });
     expect(headers).toEqual({});
@@ -19,7 +19,7 @@ test.each(['Zürich', '東京', 'a\nb', 'a\u007f', ' \n'])(
   },
 );
 
-test('a call with whatever the environment says reaches a server', async () => {
+test('a call with headers of any environment reaches the server', async () => {
   const server = createServer();
   server.on('stream', (stream, headers) => {
     stream.respond({ ':status': 200 });
@@ -37,10 +37,10 @@ test('a call with whatever the environment says reaches a server', async () => {
     const stream = session.request({ ':path': '/', ...headers });
     const chunks: Buffer[] = [];
     for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk);
-    const said = /^[\x20-\x7e]*$/.test(value.trim()) ? value.trim() : '';
+    const received = /^[\x20-\x7e]*$/.test(value.trim()) ? value.trim() : '';
     expect(JSON.parse(Buffer.concat(chunks).toString() || '"nothing"'), JSON.stringify(value)).toEqual({
-      cluster: said,
-      tenant: said,
+      cluster: received,
+      tenant: received,
     });
   }
 });

@@ -1,9 +1,9 @@
-/** What the agent's calls of the control plane begin with, beside what proves who it is (spec/agent.md §8.1). */
+/** Headers of the agent's calls of the control plane, without credentials (spec/agent.md §8.1). */
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
 const prefix = 'XDS_HEADER_';
 
-/** @returns `warnings` for what cannot be a header: it is left out, for it would make each call fail */
+/** @returns also `warnings` for values that cannot be sent: they are omitted, because each call would fail */
 export function xdsHeaders(env: NodeJS.ProcessEnv): { headers: Record<string, string>; warnings: LogWarning[] } {
   const headers = new Map<string, string>();
   const warnings: LogWarning[] = [];
@@ -13,29 +13,38 @@ export function xdsHeaders(env: NodeJS.ProcessEnv): { headers: Record<string, st
   const cluster = clusterHeader(env);
   if (cluster !== undefined) headers.set('clusterid', cluster);
   else if (env.ISTIO_META_CLUSTER_ID) leaveOut('ISTIO_META_CLUSTER_ID');
-  for (const [variable, said = ''] of Object.entries(env)) {
+  for (const [variable, text = ''] of Object.entries(env)) {
     if (!variable.startsWith(prefix)) continue;
     const name = variable.slice(prefix.length).toLowerCase();
-    const value = valueOf(said);
+    const value = valueOf(text);
     if (isName(name) && value !== undefined) headers.set(name, value);
     else leaveOut(variable);
   }
   return { headers: Object.fromEntries(headers), warnings };
 }
 
-/** Names that the environment cannot set as custom metadata: HTTP/2, gRPC and the token use them. */
-const taken: ReadonlySet<string> = new Set(['te', 'content-type', 'authorization', 'host', 'connection', 'user-agent']);
+/** Headers that HTTP/2, gRPC and the token use. */
+const reservedHeaders: ReadonlySet<string> = new Set([
+  'te',
+  'content-type',
+  'authorization',
+  'host',
+  'connection',
+  'user-agent',
+]);
 
 function isName(name: string): boolean {
-  return /^[0-9a-z_.-]+$/.test(name) && !taken.has(name) && !name.startsWith('grpc-') && !name.endsWith('-bin');
+  return (
+    /^[0-9a-z_.-]+$/.test(name) && !reservedHeaders.has(name) && !name.startsWith('grpc-') && !name.endsWith('-bin')
+  );
 }
 
-/** The cluster that this agent is in, as a header's value; undefined: nobody said, or it cannot be one. */
+/** Cluster ID of this agent as a header; `undefined` if it is missing or invalid. */
 export function clusterHeader({ ISTIO_META_CLUSTER_ID: cluster = '' }: NodeJS.ProcessEnv): string | undefined {
   return valueOf(cluster) || undefined;
 }
 
-/** The value without the blanks around it, with which HTTP/2 refuses a call; undefined: it cannot be a header's. */
+/** The value without surrounding whitespace, which HTTP/2 rejects; `undefined` if it is invalid. */
 function valueOf(text: string): string | undefined {
   const value = text.trim();
   return /^[\x20-\x7e]*$/.test(value) ? value : undefined;

@@ -1,4 +1,4 @@
-/** The xDS proxy between an Envoy and a control plane that keep to no rule: what they cost it, and what it tells them. */
+/** The xDS proxy with hostile clients and control planes: resource limits, and the errors they receive. */
 
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
@@ -48,15 +48,16 @@ interface Upstream {
   readonly sessions: Set<ServerHttp2Session>;
 }
 
-/** A control plane that does with each stream what it is told. */
+/** A control plane with a handler for each stream. */
 async function controlPlane(
   take: (call: ServerCall, index: number) => void,
-  own?: SecureServerOptions,
+  serverOptions?: SecureServerOptions,
 ): Promise<Upstream> {
   const calls: ServerCall[] = [];
   const sessions = new Set<ServerHttp2Session>();
   const settings = { initialWindowSize: 65_535 };
-  const server = own === undefined ? createServer({ settings }) : createSecureServer({ settings, ...own });
+  const server =
+    serverOptions === undefined ? createServer({ settings }) : createSecureServer({ settings, ...serverOptions });
   server.on('session', (session) => {
     sessions.add(session);
     session.on('error', () => {});
@@ -76,7 +77,7 @@ async function controlPlane(
   return { address: `127.0.0.1:${(server.address() as AddressInfo).port}`, calls, sessions };
 }
 
-/** Answers each message with itself. */
+/** Echoes each message. */
 const echo = (call: ServerCall): void => {
   call.stream.on('data', (chunk: Buffer) => {
     if (!call.write(chunk)) {
@@ -114,7 +115,7 @@ const message = (typeUrl: string, padding = 0): Buffer => {
   const request = create(DeltaDiscoveryRequestSchema, { typeUrl, resourceNamesSubscribe: ['x'.repeat(padding)] });
   return Buffer.from(toBinary(DeltaDiscoveryRequestSchema, request));
 };
-/** What is a request in one direction and a response in the other. */
+/** Valid as a request and as a response. */
 const both = (size: number): Buffer => {
   const text = (field: number, value: Buffer): Buffer => {
     const head = [(field << 3) | 2];
@@ -132,7 +133,7 @@ const both = (size: number): Buffer => {
 const start = (address: string, options: XdsProxyOptions = {}) =>
   startXdsProxy(address, { limits: { dialMs: 500 }, ...options });
 
-test('messages of every length go there and back as they are, also beyond what is held whole', async () => {
+test('messages of every length are forwarded unchanged in both directions', async () => {
   const { address } = await controlPlane(echo);
   const { socket, activity } = await start(address);
   const one = await envoy(socket);
@@ -140,31 +141,35 @@ test('messages of every length go there and back as they are, also beyond what i
   one.stream.on('data', (chunk: Buffer) => received.push(chunk));
   const sent = [0, 10, 60_000, 65_600, 70_000, 3_000_000, 5].map((size) => frameOf(both(size)));
   for (const each of sent) one.stream.write(each);
-  const wanted = Buffer.concat(sent);
-  await eventually('all is back', () => received.reduce((sum, { length }) => sum + length, 0) >= wanted.length);
-  expect(Buffer.concat(received).equals(wanted)).toBe(true);
+  const expected = Buffer.concat(sent);
+  await eventually('all is back', () => received.reduce((sum, { length }) => sum + length, 0) >= expected.length);
+  expect(Buffer.concat(received).equals(expected)).toBe(true);
   expect([activity.requests, activity.responses]).toEqual([sent.length, sent.length]);
 });
 
-test('where all is recorded, each message that passes is told with its nonce, however long; a rejection is told always', async () => {
+test('each forwarded message is recorded with its nonce if messages are recorded; a rejection always is', async () => {
   const typeUrl = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
   const response = (nonce: string, bytes: number): Buffer => {
     const resource = { typeUrl, value: Buffer.alloc(bytes) };
     const resources = [{ name: 'a', version: 'v', resource }];
-    const made = create(DeltaDiscoveryResponseSchema, { typeUrl, nonce, resources });
-    return frameOf(toBinary(DeltaDiscoveryResponseSchema, made));
+    const message = create(DeltaDiscoveryResponseSchema, { typeUrl, nonce, resources });
+    return frameOf(toBinary(DeltaDiscoveryResponseSchema, message));
   };
   const request = (responseNonce: string, errorDetail?: { message: string }): Buffer => {
-    const made = create(DeltaDiscoveryRequestSchema, { typeUrl, responseNonce, ...(errorDetail && { errorDetail }) });
-    return frameOf(toBinary(DeltaDiscoveryRequestSchema, made));
+    const message = create(DeltaDiscoveryRequestSchema, {
+      typeUrl,
+      responseNonce,
+      ...(errorDetail && { errorDetail }),
+    });
+    return frameOf(toBinary(DeltaDiscoveryRequestSchema, message));
   };
-  for (const tellsRoutine of [true, false]) {
+  for (const recordsMessages of [true, false]) {
     const { address } = await controlPlane((call) => {
       call.stream.once('data', () => {
         for (const bytes of [10, 70_000, 3_000_000]) call.write(response(`n${bytes}`, bytes));
       });
     });
-    const proxy = await start(address, { tellsRoutine });
+    const proxy = await start(address, { recordsMessages });
     const one = reading(await envoy(proxy.socket));
     one.stream.write(request(''));
     await eventually('all is there', () => proxy.activity.responses === 3);
@@ -176,15 +181,15 @@ test('where all is recorded, each message that passes is told with its nonce, ho
     ]);
     const nonces = (type: string) => proxy.events(type).map((event) => [event.typeUrl, event.nonce]);
     expect(nonces('response.forwarded')).toEqual(
-      tellsRoutine ? ['n10', 'n70000', 'n3000000'].map((nonce) => [typeUrl, nonce]) : [],
+      recordsMessages ? ['n10', 'n70000', 'n3000000'].map((nonce) => [typeUrl, nonce]) : [],
     );
     expect(nonces('request.forwarded')).toEqual(
-      tellsRoutine ? ['', 'n10', 'n70000'].map((nonce) => [typeUrl, nonce]) : [],
+      recordsMessages ? ['', 'n10', 'n70000'].map((nonce) => [typeUrl, nonce]) : [],
     );
   }
 });
 
-test('an Envoy that closes its side ends the stream of the control plane in good order', async () => {
+test('the stream to the control plane ends normally when Envoy closes its side', async () => {
   const { address, sessions } = await controlPlane(echo);
   const { socket, events } = await start(address);
   const one = reading(await envoy(socket));
@@ -193,7 +198,7 @@ test('an Envoy that closes its side ends the stream of the control plane in good
   await eventually('nothing is left', () => sessions.size === 0 && events('stream.ended').length === 1);
 });
 
-test('the status of the control plane reaches Envoy, and what was shown stands beside a refusal', async () => {
+test('Envoy receives the status of the control plane, and a rejection is reported with the credential', async () => {
   const { address } = await controlPlane((call) => call.end('UNAUTHENTICATED', 'the token has ended'));
   const shown = 'the token a/b, written 5 s ago';
   const { socket, events } = await start(address, { credentials: { headers: {}, shown } });
@@ -210,7 +215,7 @@ test.each([
     Buffer.from('hello, is anybody there?'),
     /INVALID_ARGUMENT: invalid DiscoveryRequest from Envoy: INTERNAL: compressed/,
   ],
-])('bytes of Envoy’s side that are %s end its stream with why, and nobody else’s', async (_, bytes, why) => {
+])('a stream with bytes that are %s ends with the reason, and no other stream does', async (_, bytes, why) => {
   const { address } = await controlPlane(echo);
   const { socket } = await start(address);
   const other = reading(await envoy(socket, '1@1'));
@@ -224,8 +229,8 @@ test.each([
 test.each([
   ['garbage', (call: ServerCall) => call.write(Buffer.alloc(300, 0xfe))],
   ['messages that are no protobuf', (call: ServerCall) => call.write(frameOf(Buffer.alloc(300, 0xff)))],
-])('a control plane that answers %s is left', async (_, answer) => {
-  const { address, sessions } = await controlPlane((call) => void answer(call));
+])('the agent disconnects from a control plane that sends %s', async (_, respond) => {
+  const { address, sessions } = await controlPlane((call) => void respond(call));
   const { socket, activity } = await start(address);
   const one = reading(await envoy(socket));
   expect((await one.status)?.message).toMatch(/INTERNAL: invalid DiscoveryResponse from the control plane/);
@@ -233,7 +238,7 @@ test.each([
   expect(activity.trouble).toMatch(/^INTERNAL: invalid DiscoveryResponse/);
 });
 
-test('a control plane of types that are for nobody here is passed over', async () => {
+test('responses of types without a subscription are dropped', async () => {
   const { address } = await controlPlane((call) => {
     call.write(frameOf(message(proxyConfigType)));
     call.write(frameOf(both(3)));
@@ -244,7 +249,7 @@ test('a control plane of types that are for nobody here is passed over', async (
   expect(activity.dropped).toBe(1);
 });
 
-test('an Envoy that never reads costs no more than the windows, and others are served meanwhile', async () => {
+test('an Envoy that never reads uses only its flow control windows, and does not delay others', async () => {
   let sent = 0;
   const piece = frameOf(both(60_000));
   const { address } = await controlPlane((call, index) => {
@@ -260,7 +265,7 @@ test('an Envoy that never reads costs no more than the windows, and others are s
   });
   const { socket, events } = await start(address);
   await collectGarbage();
-  const before = process.memoryUsage().rss;
+  const used = process.memoryUsage().rss;
   const silent = await envoy(socket, '0@1');
   silent.stream.pause();
   await eventually('the proxy has stopped reading', () => events('downstream.congested').length === 1);
@@ -270,25 +275,25 @@ test('an Envoy that never reads costs no more than the windows, and others are s
   const other = reading(await envoy(socket, '1@1'));
   other.stream.write(frameOf(both(5)));
   await eventually('the other is served', () => other.bytes > 0);
-  expect(process.memoryUsage().rss - before).toBeLessThan(40e6);
+  expect(process.memoryUsage().rss - used).toBeLessThan(40e6);
   silent.stream.resume();
   await eventually('it goes on', () => events('downstream.relieved').length === 1);
 });
 
-test('a control plane that never reads holds up Envoy’s requests and not its own answers', async () => {
-  const answer = frameOf(both(9));
+test('a control plane that never reads delays requests of Envoy but not its responses', async () => {
+  const respond = frameOf(both(9));
   const { address } = await controlPlane((call) => {
     call.stream.pause();
-    setTimeout(() => call.write(answer), 1_500).unref();
+    setTimeout(() => call.write(respond), 1_500).unref();
   });
   const { socket, events } = await start(address);
   const one = reading(await envoy(socket));
   for (let i = 0; i < 100; i++) one.stream.write(frameOf(both(60_000)));
   await eventually('the proxy has stopped reading', () => events('upstream.congested').length === 1);
-  await eventually('its answer arrives all the same', () => one.bytes === answer.length);
+  await eventually('its answer arrives all the same', () => one.bytes === respond.length);
 });
 
-test('thousands of streams leave eight, a bounded number of connections, and no file', async () => {
+test('after thousands of streams eight remain, with a bounded number of connections and no open file', async () => {
   const { address, calls, sessions } = await controlPlane(echo);
   const { socket, events } = await start(address);
   const filesBefore = readdirSync('/proc/self/fd').length;
@@ -332,27 +337,27 @@ test.each([
   ['resets each connection', (socket: Socket) => void socket.resetAndDestroy()],
   ['answers what is no HTTP/2', (socket: Socket) => void socket.end('HTTP/1.1 200 OK\r\n\r\n')],
   ['says nothing', () => {}],
-])('a control plane that %s is tried a bounded number of times, and Envoy’s stream is held', async (_, take) => {
+])('a control plane that %s is retried a bounded number of times while Envoy’s stream stays open', async (_, take) => {
   const { address, connections } = await tcp(take);
   const { socket, activity } = await start(address);
   const one = reading(await envoy(socket));
   const from = performance.now();
   await sleep(3_000);
   await eventually('it was tried again', () => connections() >= 2);
-  // 0.1, 0.2, 0.4, 0.75 s at the least between two.
+  // Pauses of at least 0.1, 0.2, 0.4 and 0.75 s.
   expect(connections()).toBeLessThanOrEqual(4 + Math.ceil((performance.now() - from - 700) / 750));
   expect(one.stream.closed).toBe(false);
   expect(activity.trouble).not.toBe('');
 });
 
-test('a control plane that vanishes without a word is noticed, and Envoy’s stream ended', async () => {
+test('Envoy’s stream ends when the control plane disappears without closing the connection', async () => {
   const { address } = await tcp((socket) => void socket.resume().write(frame('settings', 0, 0)));
   const { socket } = await start(address, { limits: { keepAliveMs: 100, keepAliveAnswerMs: 100 } });
   const one = reading(await envoy(socket));
   expect((await one.status)?.message).toContain('no HTTP/2 ping response');
 });
 
-test('a stream that is closed while it is held leaves nothing, and asks the control plane for nothing more', async () => {
+test('a stream that is closed before the control plane is connected leaves no connection and no request', async () => {
   const { address, connections } = await tcp((socket) => void socket.end());
   const { socket, events } = await start(address);
   const one = await envoy(socket);
@@ -364,7 +369,7 @@ test('a stream that is closed while it is held leaves nothing, and asks the cont
   expect(connections()).toBe(tried);
 });
 
-test('the agent’s own subscriptions come after the first request for listeners, and each has its answer', async () => {
+test('the agent subscribes after the first request for listeners, and acknowledges each response', async () => {
   const seen: Buffer[] = [];
   const { address } = await controlPlane((call) => {
     const reader = new FrameReader({ wholeBytes: 1_000_000 });
@@ -384,9 +389,9 @@ test('the agent’s own subscriptions come after the first request for listeners
 
 const { certificate: root } = createAuthority();
 
-/** A control plane that sends these roots to whoever asks for them. */
-async function rootsFrom(sent: string[], own?: SecureServerOptions) {
-  const answers: DeltaDiscoveryRequest[] = [];
+/** A control plane that sends these roots. */
+async function rootsFrom(sent: string[], serverOptions?: SecureServerOptions) {
+  const responses: DeltaDiscoveryRequest[] = [];
   const resource = anyPack(ProxyConfigSchema, create(ProxyConfigSchema, { caCertificatesPem: sent }));
   const response = create(DeltaDiscoveryResponseSchema, {
     typeUrl: proxyConfigType,
@@ -400,23 +405,25 @@ async function rootsFrom(sent: string[], own?: SecureServerOptions) {
         const request = fromBinary(DeltaDiscoveryRequestSchema, bytes.subarray(5));
         if (request.typeUrl !== proxyConfigType) return;
         if (request.responseNonce === '') call.write(frameOf(toBinary(DeltaDiscoveryResponseSchema, response)));
-        else answers.push(request);
+        else responses.push(request);
       }),
     );
-  }, own);
-  return { address, answers };
+  }, serverOptions);
+  return { address, answers: responses };
 }
 
 test.each([
   { what: 'that no certificate is in', sent: ['none', root.slice(0, 200)], refused: /no valid certificate/, told: [] },
   { what: 'of which one can be read', sent: ['none', root], refused: undefined, told: [root] },
 ])('roots $what', async ({ sent, refused, told }) => {
-  const { address, answers } = await rootsFrom(sent);
+  const { address, answers: responses } = await rootsFrom(sent);
   const proxy = await start(address, { trustBundles: true, bundles: 'served' });
   reading(await envoy(proxy.socket)).stream.write(frameOf(message(listenerType)));
-  await eventually('they are answered', () => answers.length === 1);
-  expect(answers[0]!.responseNonce).toBe('n');
-  expect(answers[0]!.errorDetail?.message).toEqual(refused === undefined ? undefined : expect.stringMatching(refused));
+  await eventually('they are answered', () => responses.length === 1);
+  expect(responses[0]!.responseNonce).toBe('n');
+  expect(responses[0]!.errorDetail?.message).toEqual(
+    refused === undefined ? undefined : expect.stringMatching(refused),
+  );
   const received = proxy.told.filter(({ type }) => type === 'trust-bundle.received');
   expect(received.flatMap(({ roots }) => roots as string[]).map((pem) => pem.trim())).toEqual(
     told.map((pem) => pem.trim()),
@@ -426,18 +433,18 @@ test.each([
 test.each([
   { over: 'plaintext', isSecure: false },
   { over: 'TLS', isSecure: true },
-])('by roots that came over $over a control plane is known only if it has shown who it is', async ({ isSecure }) => {
+])('roots received over $over verify a control plane only if it was verified itself', async ({ isSecure }) => {
   const authority = createAuthority();
   const { privateKey, certificate } = authority.issue(['localhost']);
-  const { address, answers } = await rootsFrom(
+  const { address, answers: responses } = await rootsFrom(
     [authority.certificate, root],
     isSecure ? { key: privateKey, cert: certificate } : undefined,
   );
-  const toldRoots = new ToldRoots();
+  const receivedRoots = new ToldRoots();
   const tls = { roots: authority.certificate, serverName: 'localhost' };
   const credentials = { headers: {}, shown: 'nothing', ...(isSecure && { tls }) };
-  const proxy = await start(address, { trustBundles: true, bundles: 'served', toldRoots, credentials });
+  const proxy = await start(address, { trustBundles: true, bundles: 'served', receivedRoots, credentials });
   reading(await envoy(proxy.socket)).stream.write(frameOf(message(listenerType)));
-  await eventually('they are answered', () => answers.length === 1);
-  expect(certificatesIn(Buffer.from(toldRoots.beside(authority.certificate)))).toHaveLength(isSecure ? 2 : 1);
+  await eventually('they are answered', () => responses.length === 1);
+  expect(certificatesIn(Buffer.from(receivedRoots.beside(authority.certificate)))).toHaveLength(isSecure ? 2 : 1);
 });

@@ -1,4 +1,4 @@
-/** Effects of the chart `xds-proxy`, and of the charts that it starts. */
+/** Effects of the chart `xds-proxy` and of its child charts. */
 import { xdsProxyMachine } from '../../../machines/agent/xds/xds-proxy.machine.ts';
 import { wasmModuleWithEffects } from '../wasm/wasm-module.effects.ts';
 import type { UpstreamEnvironment } from './upstream.ts';
@@ -9,19 +9,19 @@ import { XdsStreams } from './xds-streams.ts';
 
 export function xdsProxyWithEffects({
   ownership,
-  keptBundle,
-  askWorkload,
+  storedBundle,
+  probeWorkload,
   ...environment
 }: Omit<UpstreamEnvironment, 'streams'> &
-  Pick<XdsServerEnvironment, 'ownership' | 'keptBundle'> & {
-    /** Why the workload cannot serve; empty: it can. Absent: nobody asks. */
-    readonly askWorkload?: (stopped: AbortSignal) => Promise<string>;
+  Pick<XdsServerEnvironment, 'ownership' | 'storedBundle'> & {
+    /** Returns why the workload is unhealthy; empty if it is healthy. Absent: no probe. */
+    readonly probeWorkload?: (stopped: AbortSignal) => Promise<string>;
   }) {
   const streams = new XdsStreams();
   return xdsProxyMachine.provide({
     actors: {
-      server: xdsServer({ streams, ...(ownership && { ownership }), ...(keptBundle && { keptBundle }) }),
-      ...(askWorkload && { workloadHealth: workloadHealthWithEffects(askWorkload) }),
+      server: xdsServer({ streams, ...(ownership && { ownership }), ...(storedBundle && { storedBundle }) }),
+      ...(probeWorkload && { workloadHealth: workloadHealthWithEffects(probeWorkload) }),
       stream: xdsStreamWithEffects({ ...environment, streams }),
       ...(environment.wasmModules && { wasmModule: wasmModuleWithEffects(environment.wasmModules) }),
     },

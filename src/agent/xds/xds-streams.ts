@@ -1,16 +1,16 @@
-/** The streams that Envoys have open, by the numbers that their actors know them by. */
+/** Open streams of Envoys by number. */
 import { relative, resolve } from 'node:path';
 import type { ServerCall } from '../grpc/grpc-server.ts';
 
 /**
- * The socket in the directory of generated files: for Envoy as well, whose working directory is the agent's. The shorter of two
- * names, for the kernel takes no long ones.
+ * Path of the xDS socket in the directory of generated files, absolute or relative to the working directory that Envoy
+ * shares: the shorter one, because the kernel limits the length.
  */
 export function xdsSocketPath(configPath: string): string {
   return socketPath(configPath, 'XDS');
 }
 
-/** The socket beside it at which Envoy's access logs are received. */
+/** Path of the access log socket, in the same directory. */
 export function accessLogSocketPath(configPath: string): string {
   return socketPath(configPath, 'ALS');
 }
@@ -21,19 +21,19 @@ function socketPath(configPath: string, name: string): string {
   return fromHere.length < whole.length ? fromHere : whole;
 }
 
-/** Envoys of hot restarts and replacements live beside each other. */
+/** Several Envoys exist during hot restarts and replacements. */
 const maxEnvoys = 16;
 
 export class XdsStreams {
   readonly #calls = new Map<number, ServerCall>();
   /** Names of Envoys by stream. */
   readonly #envoys = new Map<number, string>();
-  /** By Envoy, the one whose stream was opened last at the end. */
+  /** By Envoy, in the order of the last opened stream. */
   readonly #extensions = new Map<string, Set<string>>();
   #last = 0;
   #lastModule = 0;
 
-  /** @param envoy name of the Envoy; empty if it has none @returns the number of the stream */
+  /** @param envoy name of the Envoy; empty without one|N|@returns number of the stream */
   add(call: ServerCall, envoy: string): number {
     const stream = ++this.#last;
     this.#calls.set(stream, call);
@@ -45,14 +45,14 @@ export class XdsStreams {
     return stream;
   }
 
-  /** @returns a number for the fetch of a Wasm module */
+  /** @returns number of a fetch of a Wasm module */
   nextModule(): number {
     return ++this.#lastModule;
   }
 
   /**
-   * Names of the extensions that the Envoy of a stream has received from this agent, also on its earlier streams. They are added and removed by
-   * the streams. Of an Envoy without a name they are not known.
+   * Extensions that the Envoy of a stream has received from this agent, also on earlier streams. The streams add and
+   * remove names. Empty for an Envoy without a name.
    */
   extensionsOf(stream: number): Set<string> {
     const envoy = this.#envoys.get(stream) ?? '';
@@ -65,7 +65,7 @@ export class XdsStreams {
     return extensions;
   }
 
-  /** Undefined: it is gone. */
+  /** `undefined` after its end. */
   get(stream: number): ServerCall | undefined {
     return this.#calls.get(stream);
   }

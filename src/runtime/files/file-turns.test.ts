@@ -9,9 +9,9 @@ test('a question waits for the one before it, also where that one fails', async 
   const first = Promise.withResolvers<string>();
   const asked: string[] = [];
   const answers = [
-    turns.ask(() => first.promise, never),
-    turns.ask(async () => void asked.push('second'), never),
-    turns.ask(async () => void asked.push('third'), never),
+    turns.run(() => first.promise, never),
+    turns.run(async () => void asked.push('second'), never),
+    turns.run(async () => void asked.push('third'), never),
   ];
   await sleep(1);
   expect(asked).toEqual([]);
@@ -24,15 +24,15 @@ test('a question waits for the one before it, also where that one fails', async 
 test('who gives up while it hangs asks nothing, and whoever comes after the answer does', async () => {
   const turns = new FileTurns();
   const hung = Promise.withResolvers<void>();
-  void turns.ask(() => hung.promise, never);
+  void turns.run(() => hung.promise, never);
   const asked: number[] = [];
   for (const turn of [1, 2, 3]) {
     const given = new AbortController();
-    const answer = turns.ask(async () => void asked.push(turn), given.signal);
+    const answer = turns.run(async () => void asked.push(turn), given.signal);
     given.abort();
     await expect(answer).rejects.toThrow('aborted');
   }
-  const answer = turns.ask(async () => void asked.push(4), never);
+  const answer = turns.run(async () => void asked.push(4), never);
   hung.resolve();
   await answer;
   expect(asked).toEqual([4]);

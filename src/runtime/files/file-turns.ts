@@ -8,7 +8,7 @@ export class FileTurns {
    *
    * @param signal who gives up before the turn has come asks nothing
    */
-  async ask<Answer>(question: () => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
+  async run<Answer>(question: () => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
     while (this.#underWay !== undefined) await Promise.race([this.#underWay, abortOf(signal)]);
     signal.throwIfAborted();
     const answer = question();

@@ -72,13 +72,13 @@ async function answerOf(socket: string): Promise<number> {
   try {
     const since = performance.now();
     client.ask('default');
-    while (client.answers.length === 0) {
+    while (client.responses.length === 0) {
       if (performance.now() - since > answersWithinMs)
         throw new Error(`no certificate: ${client.ended ?? 'no answer'}`);
       await setImmediate();
     }
     const ms = performance.now() - since;
-    const [answer] = client.answers;
+    const [answer] = client.responses;
     if (answer!.chain === '' || answer!.key === '') throw new Error('an answer without a certificate');
     client.acknowledge(answer!, 'default');
     return ms;

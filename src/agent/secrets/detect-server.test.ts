@@ -1,4 +1,4 @@
-/** Who is left to serve Envoy its secrets: somebody who says that it is there, never somebody who says nothing. */
+/** Detection of another secret server: only one that responds counts. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { createActor, toPromise } from 'xstate';
 import { frameOf } from '../../runtime/grpc/grpc-frames.ts';
 import { Ownership } from '../../runtime/ownership.ts';
 import { type GrpcMethod, GrpcSocketServer } from '../grpc/grpc-server.ts';
-import { lookForServer } from './look-for-server.ts';
+import { detectServer } from './detect-server.ts';
 import { agentMethod } from './secret-server.ts';
 
 const successor = new Ownership(false);
@@ -42,9 +42,9 @@ async function taken(take: (socket: Socket) => void): Promise<string> {
 }
 
 const found = (socket: string, ownership?: Ownership): Promise<unknown> =>
-  toPromise(createActor(lookForServer(ownership), { input: { socket } }).start());
+  toPromise(createActor(detectServer(ownership), { input: { socket } }).start());
 
-test('an agent that says so is another one; for the agent that takes its place it is as good as nobody', async () => {
+test('a server that identifies as an agent is another agent, and is ignored by its successor', async () => {
   const path = await served({
     [agentMethod]: (call) => {
       call.write(frameOf(new Uint8Array()));
@@ -55,7 +55,7 @@ test('an agent that says so is another one; for the agent that takes its place i
   expect(await found(path, successor)).toBe('nobody');
 });
 
-test('a server that does not know what agents know is left to serve, also by the agent that takes the place of another', async () => {
+test('a server that is no agent keeps serving, also for an agent that replaces another one', async () => {
   const path = await served({});
   expect(await found(path)).toBe('a server');
   expect(await found(path, successor)).toBe('a server');
@@ -69,7 +69,7 @@ test.each([
   ['hangs up', () => taken((socket) => void socket.destroy())],
   ['speaks something else', () => taken((socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))],
   ['is not there', async () => socketPath()],
-] as const)('nobody leaves Envoy to somebody who %s', async (_, place) => {
+] as const)('a process that %s does not count as a server', async (_, place) => {
   const path = await place();
   expect(await found(path)).toBe('nobody');
   expect(await found(path, successor)).toBe('nobody');

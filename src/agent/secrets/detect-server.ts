@@ -1,4 +1,7 @@
-/** Whether somebody serves this workload its secrets already (spec/agent.md §7.1): a workload API of the host, or another agent. */
+/**
+ * Detects whether another server provides the secrets of this workload (spec/agent.md §7.1): a workload API of the
+ * host, or another agent.
+ */
 import { fromPromise } from 'xstate';
 import type { ServerFound } from '../../../machines/agent/secrets/secrets.machine.ts';
 import { GrpcError } from '../../runtime/grpc/call-status.ts';
@@ -8,13 +11,13 @@ import { agentMethod } from './secret-server.ts';
 
 const limits = { dialMs: 1_000, keepAliveMs: 30_000, keepAliveAnswerMs: 10_000, windowBytes: 65_536 };
 
-/** @param ownership of an agent that is to take the place of another one, which answers until then: that is as good as nobody */
-export function lookForServer(ownership?: Ownership) {
+/** @param ownership of an agent that replaces another one, whose server does not count */
+export function detectServer(ownership?: Ownership) {
   return fromPromise<ServerFound, { socket: string }>(async ({ input, signal }) => {
     try {
       const connection = await GrpcConnection.open({ address: { path: input.socket } }, limits, signal);
       try {
-        const found = await whoAnswers(connection);
+        const found = await serverBehind(connection);
         return found === 'another agent' && ownership?.isOurs === false ? 'nobody' : found;
       } finally {
         connection.close();
@@ -26,10 +29,10 @@ export function lookForServer(ownership?: Ownership) {
 }
 
 /**
- * A server of somebody else says that it does not know the method. Whoever says nothing is no server to leave Envoy to: an agent that is ending,
- * or hangs. If it stays, the socket cannot be opened, and that is said.
+ * Another server responds that it does not implement the method. One that does not respond is an agent that hangs or
+ * exits, and does not count: if it keeps the socket, opening it fails with an error.
  */
-async function whoAnswers(connection: GrpcConnection): Promise<ServerFound> {
+async function serverBehind(connection: GrpcConnection): Promise<ServerFound> {
   try {
     await unary(connection, agentMethod, {}, new Uint8Array(), { limitMs: 1_000, maxBytes: 1_024 });
     return 'another agent';
