@@ -5,7 +5,7 @@
 import { fromBinary, type JsonObject, type JsonValue, type Message, toBinary, toJson } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
 import { decodeLenient, envoyApi } from '../../model/envoy-api/envoy-api.ts';
-import { merged } from '../../networking/patches/merge-messages.ts';
+import { mergeMessages } from '../../networking/patches/merge-messages.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 
 const bootstrapMessage = 'envoy.config.bootstrap.v3.Bootstrap';
@@ -47,7 +47,7 @@ export class PatchesOfBootstrap {
       throw new ChartpilotError('CONFIG_INVALID', `bootstrap cannot be patched: ${unknown.join('; ')}`);
     const { schema, message } = decoded.right;
     try {
-      return toJson(schema, merged(schema, message, this.#patches, 'append'), json) as object;
+      return toJson(schema, mergeMessages(schema, message, this.#patches, 'append'), json) as object;
     } catch (error) {
       throw new ChartpilotError(
         'CONFIG_INVALID',

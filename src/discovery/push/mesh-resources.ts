@@ -16,7 +16,7 @@ import { secretType } from '../../networking/index.ts';
 import { withheldWasm } from '../../networking/patches/withheld-wasm.ts';
 import { type CredentialReference, referencesOfCredential } from '../../networking/secrets/credential-references.ts';
 import { permittedSecrets, withoutSecrets } from '../../networking/secrets/permitted-secrets.ts';
-import { unenforced } from '../../networking/traffic/unenforced.ts';
+import { unenforcedSettings } from '../../networking/traffic/unenforced.ts';
 import type { ObjectReading } from '../kubernetes/readers/referenced-objects.ts';
 import type {
   NodeIdentity,
@@ -350,7 +350,7 @@ export class MeshNode implements NodeResources {
     const reasons = [
       unsupportedEnvoyText(this.proxy.envoy?.version),
       this.#withheldWasmText(),
-      unenforced(this.#shape, this.#context),
+      unenforcedSettings(this.#shape, this.#context),
     ];
     const warning = reasons.filter((reason) => reason !== undefined).join('; ') || undefined;
     if (warning !== undefined && warning !== this.#warning) this.#options.warn?.(this.proxy.id, warning);

@@ -22,7 +22,7 @@ export function authorizationService({ provider, cluster, host }: CustomCheck): 
 }
 
 /** The fields that contain the service, by the provider's protocol. */
-export function services(check: CustomCheck): Init<typeof ExtAuthzSchema> {
+export function authorizationServiceFields(check: CustomCheck): Init<typeof ExtAuthzSchema> {
   const { provider } = check;
   if (provider.protocol === 'grpc') return { services: { case: 'grpcService', value: authorizationService(check) } };
   const allowedHeaders = headers(provider.includeRequestHeadersInCheck);

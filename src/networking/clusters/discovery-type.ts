@@ -18,7 +18,7 @@ import type { EffectivePolicy } from '../traffic/traffic-policy.ts';
 
 type ClusterInit = Init<typeof ClusterSchema>;
 
-export type Discovery = 'EDS' | 'STRICT_DNS' | 'LOGICAL_DNS' | 'ORIGINAL_DST' | 'DYNAMIC_DNS';
+export type ClusterDiscovery = 'EDS' | 'STRICT_DNS' | 'LOGICAL_DNS' | 'ORIGINAL_DST' | 'DYNAMIC_DNS';
 
 /** `undefined` for an alias, which has no cluster of its own. */
 export function discoveryOf(
@@ -26,7 +26,7 @@ export function discoveryOf(
   policy: EffectivePolicy,
   shape: ClusterShape,
   { features }: Pick<PushContext, 'features'>,
-): Discovery | undefined {
+): ClusterDiscovery | undefined {
   switch (service.resolution) {
     case 'Alias':
       return undefined;

@@ -22,7 +22,7 @@ import { type ClusterShape, checksRevocationLists, hasWorkloadCertificates } fro
 import { type EffectivePolicy, effectivePolicy, localityOrdering, subsetOf } from '../traffic/traffic-policy.ts';
 import { automaticMutualTls, endpointsAsSecured } from '../traffic/upstream-mutual-tls.ts';
 import { circuitBreakers, connectionOptions } from './connection-pool.ts';
-import { type Discovery, discoveryOf, dnsFields, edsFields, originalDestination } from './discovery-type.ts';
+import { type ClusterDiscovery, discoveryOf, dnsFields, edsFields, originalDestination } from './discovery-type.ts';
 import { dnsResolver, withDnsJitter } from './dns-lookup.ts';
 import { commonLbConfig, loadBalancing } from './load-balancing.ts';
 import { outlierDetection } from './outlier-detection.ts';
@@ -139,7 +139,12 @@ function chosenEndpoint({ protocol }: Port, { loadBalancer }: EffectivePolicy, {
   );
 }
 
-function balancing({ service }: OutboundTarget, policy: EffectivePolicy, discovery: Discovery, push: PushContext) {
+function balancing(
+  { service }: OutboundTarget,
+  policy: EffectivePolicy,
+  discovery: ClusterDiscovery,
+  push: PushContext,
+) {
   const ordering = localityOrdering(policy, push.mesh.localityLbSetting, service);
   const { unhealthy } = healthSelection(service, policy.outlierDetection, push.features);
   // Original-destination clusters have no endpoints whose health could be known.
@@ -152,7 +157,7 @@ function originsOfTarget({ service, subset, rule, alias }: OutboundTarget): read
 
 function discoveryFields(
   name: string,
-  discovery: Discovery,
+  discovery: ClusterDiscovery,
   target: OutboundTarget,
   policy: EffectivePolicy,
   shape: ClusterShape,
@@ -208,7 +213,7 @@ function connectionFields(policy: EffectivePolicy, push: PushContext): ClusterIn
  */
 function protocolFields(
   { service, port, subset, rule, alias }: OutboundTarget,
-  discovery: Discovery,
+  discovery: ClusterDiscovery,
   policy: EffectivePolicy,
   shape: ClusterShape,
   push: PushContext,

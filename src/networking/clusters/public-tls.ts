@@ -8,7 +8,7 @@ import { adsSecret } from '../messages/config-source-message.ts';
 import { fileCertificateSecret, fileRootSecret, revocationRootSecret } from '../messages/file-secret.ts';
 import { tlsParameters } from '../messages/tls-parameters.ts';
 import { credentialResourceName, rootsResourceName } from '../secrets/credential-name.ts';
-import { type CommonTlsInit, file, subjectAltNames, tlsSocket, type ValidationInit } from './tls-socket.ts';
+import { type CommonTlsInit, fileSource, subjectAltNames, tlsSocket, type ValidationInit } from './tls-socket.ts';
 
 /** The path of the public root certificates on Debian, Alpine and images built on them. */
 const systemRootsFile = '/etc/ssl/certs/ca-certificates.crt';
@@ -70,13 +70,13 @@ function clientCertificate(settings: ClientTlsSettings, target: PublicTlsTarget)
   const { clientCertificate: certificate, privateKey: key } = settings;
   if (!certificate || !key) return {};
   if (target.hasAgent) return { tlsCertificateSdsSecretConfigs: [fileCertificateSecret(certificate, key)] };
-  return { tlsCertificates: [{ certificateChain: file(certificate), privateKey: file(key) }] };
+  return { tlsCertificates: [{ certificateChain: fileSource(certificate), privateKey: fileSource(key) }] };
 }
 
 function peerValidation(settings: ClientTlsSettings, names: readonly string[], target: PublicTlsTarget): CommonTlsInit {
   const validation: ValidationInit = {
     matchTypedSubjectAltNames: subjectAltNames(names),
-    ...(settings.caCrl && { crl: file(settings.caCrl) }),
+    ...(settings.caCrl && { crl: fileSource(settings.caCrl) }),
   };
   // The control plane rejects `insecureSkipVerify` beside anything that would be verified.
   if (settings.insecureSkipVerify && !settings.caCertificates) return {};
@@ -92,7 +92,7 @@ function peerValidation(settings: ClientTlsSettings, names: readonly string[], t
     const checked = settings.caCrl && target.checksRevocationLists && revocationRootSecret(roots, settings.caCrl);
     return checked ? checkedBy(checked, withoutLists) : checkedBy(fileRootSecret(roots), validation);
   }
-  const trustedCa = file(settings.caCertificates || systemRootsFile);
+  const trustedCa = fileSource(settings.caCertificates || systemRootsFile);
   return { validationContextType: { case: 'validationContext', value: { ...validation, trustedCa } } };
 }
 

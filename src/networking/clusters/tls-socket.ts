@@ -31,6 +31,6 @@ export function subjectAltNames(names: readonly string[]): NonNullable<Validatio
 }
 
 /** A file that Envoy reads once, when it creates the cluster or listener. */
-export function file(path: string): { specifier: { case: 'filename'; value: string } } {
+export function fileSource(path: string): { specifier: { case: 'filename'; value: string } } {
   return { specifier: { case: 'filename', value: path } };
 }

@@ -1,7 +1,7 @@
 /** Order of endpoints by a service's `trafficDistribution` (spec/discovery.md §5.2). */
 import type { Endpoint, TrafficDistribution } from '../../model/services/service.ts';
 
-export interface Place {
+export interface ClientLocation {
   readonly network: string;
   /** `region/zone/subzone`. */
   readonly locality: string;
@@ -10,19 +10,27 @@ export interface Place {
 }
 
 /** Criteria of each setting, most important first. */
-const levels: Readonly<Record<TrafficDistribution, readonly ((place: Place) => string)[]>> = {
+const levels: Readonly<Record<TrafficDistribution, readonly ((place: ClientLocation) => string)[]>> = {
   PreferSameZone: [({ network }) => network, part(0), part(1)],
   PreferSameNode: [({ network }) => network, part(0), part(1), part(2), ({ node }) => node],
 };
 
 /** 0 for the nearest endpoints, plus one for each level from the first that differs. */
-export function topologyDistance(endpoint: Endpoint, client: Place, distribution: TrafficDistribution): number {
-  const there: Place = { network: endpoint.network, locality: endpoint.locality, node: endpoint.nodeName ?? '' };
+export function topologyDistance(
+  endpoint: Endpoint,
+  client: ClientLocation,
+  distribution: TrafficDistribution,
+): number {
+  const there: ClientLocation = {
+    network: endpoint.network,
+    locality: endpoint.locality,
+    node: endpoint.nodeName ?? '',
+  };
   const places = levels[distribution];
   const firstMiss = places.findIndex((level) => level(there) !== level(client));
   return firstMiss === -1 ? 0 : places.length - firstMiss;
 }
 
-function part(index: number): (place: Place) => string {
+function part(index: number): (place: ClientLocation) => string {
   return ({ locality }) => locality.split('/')[index] ?? '';
 }

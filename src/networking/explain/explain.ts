@@ -15,7 +15,7 @@ import { UndecidedError } from './filters/filter-result.ts';
 import { throughNetworkFilters } from './filters/network-filters.ts';
 import type { Subject } from './filters/subject.ts';
 import { throughHttp, withClient } from './http-request.ts';
-import { httpInspectorOutcome, type Inspected, inspect } from './inspected.ts';
+import { httpInspectorOutcome, type Inspected, inspectConnection } from './inspected.ts';
 import { type FoundListener, listenerOf } from './listener-match.ts';
 import { targetOf } from './outcome.ts';
 import type { ProxyConfiguration } from './proxy-configuration.ts';
@@ -28,7 +28,7 @@ export function explain(configuration: ProxyConfiguration, question: Question): 
     return { ...nothing, outcome: { kind: 'closed', why: 'no listener accepts the connection' } };
   const tooLong = httpInspectorOutcome(listener.listener, question);
   if (tooLong !== undefined) return { ...nothing, listener, outcome: tooLong };
-  const inspected = inspect(listener.listener, question);
+  const inspected = inspectConnection(listener.listener, question);
   const chain = filterChainOf(listener.listener, question, inspected);
   if (chain === undefined) {
     const why = 'no filter chain matches the connection';

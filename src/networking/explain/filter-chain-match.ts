@@ -79,14 +79,14 @@ function chooseRange(
   const widths = chains.map(({ filterChainMatch }): number | undefined => {
     const ranges = filterChainMatch === undefined ? [] : rangesOf(filterChainMatch);
     if (ranges.length === 0) return -1;
-    const fits = ranges.filter((range) => address !== undefined && isWithin(address, range));
+    const fits = ranges.filter((range) => address !== undefined && isInCidr(address, range));
     return fits.length === 0 ? undefined : Math.max(...fits.map(({ prefixLen }) => prefixLen ?? 0));
   });
   const best = Math.max(-1, ...widths.filter((width) => width !== undefined));
   return chains.filter((_, index) => widths[index] === best);
 }
 
-export function isWithin(address: string, { addressPrefix, prefixLen }: CidrRange): boolean {
+export function isInCidr(address: string, { addressPrefix, prefixLen }: CidrRange): boolean {
   const family = isIP(address);
   if (family === 0 || family !== isIP(addressPrefix)) return false;
   const list = new BlockList();

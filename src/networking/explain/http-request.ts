@@ -12,7 +12,7 @@ import type { Explanation } from './explanation.ts';
 import { throughHttpFilters } from './filters/http-filters.ts';
 import type { Subject } from './filters/subject.ts';
 import { asGrpcResponse, isGrpc } from './grpc-response.ts';
-import { endOfRoute, type RequestOutcome, type Target, targetOf } from './outcome.ts';
+import { outcomeOfRoute, type RequestOutcome, type Target, targetOf } from './outcome.ts';
 import { normalizedPath } from './path.ts';
 import type { ProxyConfiguration } from './proxy-configuration.ts';
 import type { HttpQuestion } from './question.ts';
@@ -101,7 +101,7 @@ function chosenRoute(routes: RouteConfiguration, request: RoutedRequest, context
   }
   const route = routeOf(virtualHost, request);
   if (route === undefined) return { virtualHost, targets: [], outcome: noRoute('no route matches the request') };
-  const { outcome, clusters, missingStatus } = endOfRoute(route, request);
+  const { outcome, clusters, missingStatus } = outcomeOfRoute(route, request);
   const targets = clusters.map(({ name, weight }) => targetOf(name, weight, context.configuration));
   const carried = { isHttp: true, isRedirected: context.isRedirected, ...(missingStatus && { missingStatus }) };
   return { virtualHost, route, targets, outcome: outcome ?? combinedOutcome(targets, carried) };

@@ -19,7 +19,7 @@ const tlsInspector = 'type.googleapis.com/envoy.extensions.filters.listener.tls_
 const httpInspector = 'type.googleapis.com/envoy.extensions.filters.listener.http_inspector.v3.HttpInspector';
 
 /** Without a TLS inspector, a listener treats each connection as plaintext. */
-export function inspect(listener: Listener, { tls, http, destination }: Question): Inspected {
+export function inspectConnection(listener: Listener, { tls, http, destination }: Question): Inspected {
   const inspects = (typeUrl: string): boolean => inspectsWith(typeUrl, listener, destination.port);
   if (tls && inspects(tlsInspector)) {
     return { transport: 'tls', serverName: tls.sni?.toLowerCase() ?? '', applicationProtocols: tls.alpn };

@@ -93,7 +93,7 @@ interface Weighted {
   readonly weight: number;
 }
 
-interface EndOfRoute {
+interface RouteOutcome {
   /** Absent if the clusters decide. */
   readonly outcome?: RequestOutcome;
   readonly clusters: readonly Weighted[];
@@ -101,7 +101,7 @@ interface EndOfRoute {
   readonly missingStatus?: number;
 }
 
-export function endOfRoute({ action }: Route, request: RoutedRequest): EndOfRoute {
+export function outcomeOfRoute({ action }: Route, request: RoutedRequest): RouteOutcome {
   switch (action.case) {
     case 'route':
       return {

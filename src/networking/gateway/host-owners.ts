@@ -9,10 +9,10 @@ import {
   dnsName,
   gatewayName,
   isPassthrough,
-  kindOf,
   listenerKey,
   type PlacedServer,
   type ServerOnPort,
+  serverKindOf,
 } from './placed-server.ts';
 import type { TlsRequirements } from './tls-requirements.ts';
 
@@ -42,8 +42,8 @@ export type HostOwners = ReadonlyMap<string, ReadonlyMap<string, HostOwner>>;
 export function hostOwners(placed: readonly PlacedServer[], requirements: TlsRequirements): HostOwners {
   const claims = new Map<string, Map<string, ServerOnPort[]>>();
   for (const { serverOnPort, bind, unavailable } of placed) {
-    if (unavailable !== undefined || kindOf(serverOnPort.server) === 'tcp') continue;
-    const key = `${listenerKey(bind, serverOnPort.port)} ${kindOf(serverOnPort.server)}`;
+    if (unavailable !== undefined || serverKindOf(serverOnPort.server) === 'tcp') continue;
+    const key = `${listenerKey(bind, serverOnPort.port)} ${serverKindOf(serverOnPort.server)}`;
     const ofListener = claims.get(key) ?? new Map<string, ServerOnPort[]>();
     claims.set(key, ofListener);
     for (const host of new Set(serverOnPort.server.hosts.map(dnsName))) {
@@ -63,7 +63,7 @@ export function hostOwners(placed: readonly PlacedServer[], requirements: TlsReq
 }
 
 export function ownerAt(owners: HostOwners, { serverOnPort, bind }: PlacedServer, host: string): HostOwner | undefined {
-  return owners.get(`${listenerKey(bind, serverOnPort.port)} ${kindOf(serverOnPort.server)}`)?.get(host);
+  return owners.get(`${listenerKey(bind, serverOnPort.port)} ${serverKindOf(serverOnPort.server)}`)?.get(host);
 }
 
 /**
@@ -82,7 +82,7 @@ function ownerOf(claimants: readonly ServerOnPort[], requirements: TlsRequiremen
   if (serverOnPort.closed !== undefined) return { serverOnPort, ...parts };
   let tls = tlsOf(serverOnPort);
   for (const rival of rivals) {
-    if (rival === serverOnPort || requirements.lesserFields(tls, tlsOf(rival)).length === 0) continue;
+    if (rival === serverOnPort || requirements.weakerFields(tls, tlsOf(rival)).length === 0) continue;
     const both = requirements.both(tls, tlsOf(rival));
     if (typeof both === 'string') {
       const servers = `${gatewayName(serverOnPort.gateway)} and ${gatewayName(rival.gateway)}`;
@@ -100,14 +100,14 @@ function isStricter(rival: ServerOnPort, serverOnPort: ServerOnPort, requirement
   const difference = requirements.demandOf(rivalTls) - requirements.demandOf(currentTls);
   if (difference !== 0) return difference > 0;
   return (
-    requirements.lesserFields(currentTls, rivalTls).length > 0 &&
-    requirements.lesserFields(rivalTls, currentTls).length === 0
+    requirements.weakerFields(currentTls, rivalTls).length > 0 &&
+    requirements.weakerFields(rivalTls, currentTls).length === 0
   );
 }
 
 /** Backends decide on passthrough TLS. */
 function hasRequirements({ server, closed }: ServerOnPort): boolean {
-  return closed !== undefined || kindOf(server) !== 'tls' || !isPassthrough(server);
+  return closed !== undefined || serverKindOf(server) !== 'tls' || !isPassthrough(server);
 }
 
 const noTls: ServerTlsSettings = { mode: 'PASSTHROUGH' };
@@ -117,7 +117,7 @@ function tlsOf({ server }: ServerOnPort): ServerTlsSettings {
 }
 
 /** Fields in which the server of a host requires less than another server does for the same host. */
-export function lesserFields(
+export function weakerFields(
   { serverOnPort, tls = tlsOf(serverOnPort), closed = serverOnPort.closed }: HostOwner,
   other: Pick<HostOwner, 'serverOnPort' | 'tls' | 'closed'>,
   requirements: TlsRequirements,
@@ -128,7 +128,7 @@ export function lesserFields(
   // Its connections have SNIs of the form `outbound_…`, not its hosts.
   if (otherMode === 'AUTO_PASSTHROUGH') return [];
   if (!hasRequirements(other.serverOnPort)) return [`mode ${tls.mode} instead of ${otherMode}`];
-  return requirements.lesserFields(tls, other.tls ?? tlsOf(other.serverOnPort));
+  return requirements.weakerFields(tls, other.tls ?? tlsOf(other.serverOnPort));
 }
 
 function compareWithWildcards(owners: ReadonlyMap<string, HostOwner>, requirements: TlsRequirements): void {
@@ -136,10 +136,10 @@ function compareWithWildcards(owners: ReadonlyMap<string, HostOwner>, requiremen
     for (const wildcard of coveringKeys(host, owners)) {
       const wider = owners.get(wildcard)!;
       if (wildcard === host || (wider.serverOnPort === owner.serverOnPort && wider.tls === owner.tls)) continue;
-      const missing = lesserFields(wider, owner, requirements);
+      const missing = weakerFields(wider, owner, requirements);
       if (missing.length > 0) wider.misdirected.set(host, { owner, fields: missing });
       // A closed server serves no wider hosts.
-      const excepted = wider.serverOnPort.closed === undefined ? lesserFields(owner, wider, requirements) : [];
+      const excepted = wider.serverOnPort.closed === undefined ? weakerFields(owner, wider, requirements) : [];
       if (excepted.length > 0) owner.exceptions.set(wildcard, { owner: wider, fields: excepted });
     }
   }

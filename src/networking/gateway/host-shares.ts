@@ -2,8 +2,8 @@
  * Groups the hosts of a server by how they are served, and reports hosts to which the server's settings do not apply.
  */
 import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
-import { type HostOwner, type HostOwners, lesserFields, ownerAt } from './host-owners.ts';
-import { dnsName, gatewayName, kindOf, type PlacedServer, type ServerOnPort } from './placed-server.ts';
+import { type HostOwner, type HostOwners, ownerAt, weakerFields } from './host-owners.ts';
+import { dnsName, gatewayName, type PlacedServer, type ServerOnPort, serverKindOf } from './placed-server.ts';
 import type { TlsRequirements } from './tls-requirements.ts';
 
 /** Hosts of a server with equal settings. */
@@ -37,7 +37,7 @@ interface ShareBuilder {
 
 export function servedHosts(placed: PlacedServer, owners: HostOwners, requirements: TlsRequirements): ServedHosts {
   const { serverOnPort } = placed;
-  const isTls = kindOf(serverOnPort.server) === 'tls';
+  const isTls = serverKindOf(serverOnPort.server) === 'tls';
   const shares = new Map<string, ShareBuilder>();
   const reports = { less: new HostTexts(), lost: new HostTexts(), overlap: new HostTexts() };
   for (const host of serverOnPort.server.hosts) {
@@ -50,7 +50,7 @@ export function servedHosts(placed: PlacedServer, owners: HostOwners, requiremen
       for (const [other, { owner: its }] of owner.misdirected) share.misdirected.set(other, its.serverOnPort);
       reportOverlap(dnsName(host), owner, isTls, requirements, reports.overlap);
     } else if (owner !== undefined && isTls) {
-      const fields = lesserFields(owner, { serverOnPort }, requirements);
+      const fields = weakerFields(owner, { serverOnPort }, requirements);
       const text = `served by ${gatewayName(owner.serverOnPort.gateway)} on port ${serverOnPort.port}`;
       const closed = owner.closed === undefined ? '' : `, where ${owner.closed}`;
       if (fields.length === 0) reports.lost.add(text + closed, dnsName(host));
@@ -86,7 +86,7 @@ function reportOverlap(
   const serverTls = serverOnPort.server.tls;
   if (closed !== undefined) texts.add(`${hostsMark}: ${closed}`, host);
   if (isTls && tls !== undefined && serverTls !== undefined) {
-    const fields = requirements.lesserFields(serverTls, tls).join(', ');
+    const fields = requirements.weakerFields(serverTls, tls).join(', ');
     texts.add(`${hostsMark}: the requirements of all servers of the namespace apply, this one has ${fields}`, host);
   }
   for (const [other, { owner, fields }] of isTls ? misdirected : []) {

@@ -21,11 +21,11 @@ import { type HostShare, servedHosts } from './host-shares.ts';
 import {
   gatewayName,
   isPassthrough,
-  kindOf,
   listenerKey,
   type PlacedServer,
   type ServerKind,
   type ServerOnPort,
+  serverKindOf,
 } from './placed-server.ts';
 import { type MeshTls, TlsRequirements } from './tls-requirements.ts';
 
@@ -169,7 +169,7 @@ function add(
   shares: readonly HostShare[],
 ): string | undefined {
   const { gateway, server, port } = serverOnPort;
-  const kind = kindOf(server);
+  const kind = serverKindOf(server);
   const key = listenerKey(bind, port);
   const merged: PortBuilder = ports.get(key) ?? { port, bind, kind, servers: [], routeNames: new Map() };
   if (merged.servers.length > 0 && (merged.kind !== kind || kind === 'tcp')) {
@@ -203,7 +203,7 @@ function routeNameOf(
   bind: string | undefined,
   suffix: string,
 ): string | undefined {
-  if (kindOf(server) === 'http') return gatewayHttpRouteName(port, bind);
+  if (serverKindOf(server) === 'http') return gatewayHttpRouteName(port, bind);
   if (server.port.protocol !== 'HTTPS' || isPassthrough(server)) return undefined;
   return gatewayHttpsRouteName(port, server.port.name, gateway, bind) + suffix;
 }

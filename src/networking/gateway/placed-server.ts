@@ -25,7 +25,7 @@ export interface PlacedServer {
 /** HTTP servers can share a port, and TLS servers can. TCP servers cannot. */
 export type ServerKind = 'http' | 'tls' | 'tcp';
 
-export function kindOf({ port, tls }: Server): ServerKind {
+export function serverKindOf({ port, tls }: Server): ServerKind {
   if (port.protocol === 'HTTPS' || port.protocol === 'TLS') return 'tls';
   if (port.protocol === 'HTTP' || port.protocol === 'HTTP2' || port.protocol.startsWith('GRPC')) return 'http';
   return tls === undefined ? 'tcp' : 'tls';

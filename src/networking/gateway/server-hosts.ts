@@ -6,7 +6,7 @@ import type { ResolvedVirtualService } from '../../model/push-context/resolved-r
 import type { GatewayServer } from './merge-gateways.ts';
 import { dnsName } from './placed-server.ts';
 
-export interface TakenService {
+export interface ServedVirtualService {
   readonly service: ResolvedVirtualService;
   /** At least one. */
   readonly hosts: ReadonlySet<string>;
@@ -18,11 +18,11 @@ export interface TakenService {
  *
  * @param hosts the server's hosts, or a part of them
  */
-export function takenServices(
+export function servedVirtualServices(
   server: GatewayServer,
   services: readonly ResolvedVirtualService[],
   hosts: readonly string[] = server.hosts,
-): readonly TakenService[] {
+): readonly ServedVirtualService[] {
   const index = indexOf(services);
   const taken = new Map<ResolvedVirtualService, { place: number; hosts: Set<string> }>();
   for (const serverHost of hosts) {

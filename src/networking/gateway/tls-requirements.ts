@@ -69,7 +69,7 @@ export class TlsRequirements {
    * Fields in which one server accepts connections that the other does not, such as `mode SIMPLE instead of MUTUAL`.
    * Empty if it requires at least as much.
    */
-  lesserFields(one: ServerTlsSettings, other: ServerTlsSettings): readonly string[] {
+  weakerFields(one: ServerTlsSettings, other: ServerTlsSettings): readonly string[] {
     const [a, b] = [this.#of(one), this.#of(other)];
     const fields: string[] = [];
     const note = (field: string, actual: unknown, required: unknown): void => {
@@ -94,7 +94,7 @@ export class TlsRequirements {
 
   /**
    * Settings with the certificates of one server that accept only what both servers accept, or a text that states why no such settings exist. What cannot be combined (two authorities, two revocation lists) is kept from the first server, and
-   * {@link lesserFields} reports it.
+   * {@link weakerFields} reports it.
    *
    * @param one requires client certificates at least as strictly as `other`
    */

@@ -25,7 +25,7 @@ import { reachOf } from '../traffic/reach.ts';
 import { parseOutboundClusterName } from '../traffic/resource-names.ts';
 import type { EffectivePolicy } from '../traffic/traffic-policy.ts';
 import { grpcAssignment } from './endpoints.ts';
-import { type Limitation, type Limited, specificOrigins } from './limitation.ts';
+import { type Limitation, specificOrigins, type WithLimitations } from './limitation.ts';
 import { grpcLoadBalancing } from './load-balancing.ts';
 import { clientTls } from './tls.ts';
 
@@ -36,7 +36,7 @@ const unlimitedRequests = 4_294_967_295;
  * The cluster of a name, `undefined` if the client must not or cannot connect: where TLS is required that gRPC does not
  * support, it would use plaintext.
  */
-export function grpcCluster(name: string, shape: ProxyShape, push: PushContext): Limited<Cluster | undefined> {
+export function grpcCluster(name: string, shape: ProxyShape, push: PushContext): WithLimitations<Cluster | undefined> {
   const parts = parseOutboundClusterName(name);
   if (parts === undefined || parts.sni) return none;
   const inputs = assignmentInputs(name, push, reachOf(shape, push));
@@ -65,7 +65,7 @@ export function grpcCluster(name: string, shape: ProxyShape, push: PushContext):
   return { message: withOrigins(message, [...rules, ...serviceOrigin(service)]), limitations };
 }
 
-const none: Limited<undefined> = { message: undefined, limitations: [] };
+const none: WithLimitations<undefined> = { message: undefined, limitations: [] };
 
 function discoveryFields(
   name: string,

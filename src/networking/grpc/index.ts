@@ -16,7 +16,7 @@ import { reachOf } from '../traffic/reach.ts';
 import { clientListener } from './client-listener.ts';
 import { grpcCluster } from './cluster.ts';
 import { grpcAssignment } from './endpoints.ts';
-import { type Limitation, type Limited, limitationText } from './limitation.ts';
+import { type Limitation, limitationText, type WithLimitations } from './limitation.ts';
 import { grpcRouteConfiguration } from './route-configuration.ts';
 import { serverListener } from './server-listener.ts';
 import { clientTarget, serverAddressIn } from './target-name.ts';
@@ -27,7 +27,7 @@ export interface GrpcGenerator {
   readonly build: (shape: ProxyShape, push: PushContext, names: readonly string[], memory?: Memory) => EnvoyResource[];
 }
 
-function listener(name: string, shape: ProxyShape, push: PushContext): Limited<Listener | undefined> {
+function listener(name: string, shape: ProxyShape, push: PushContext): WithLimitations<Listener | undefined> {
   const address = serverAddressIn(name);
   if (address !== undefined) return serverListener(name, address, shape, push);
   const target = clientTarget(name, shape, reachOf(shape, push));

@@ -9,7 +9,7 @@ export interface Limitation {
   readonly text: string;
 }
 
-export interface Limited<Message> {
+export interface WithLimitations<Message> {
   readonly message: Message;
   readonly limitations: readonly Limitation[];
 }
@@ -24,7 +24,7 @@ function originText({ key: { kind, namespace, name }, path }: Origin): string {
   return path === undefined ? object : `${object} ${fieldText(path)}`;
 }
 
-export function ofObject({ kind, namespace, name }: ConfigKey): readonly Origin[] {
+export function objectOrigins({ kind, namespace, name }: ConfigKey): readonly Origin[] {
   return [{ key: { kind, namespace, name } }];
 }
 

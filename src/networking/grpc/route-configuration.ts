@@ -8,7 +8,7 @@ import { sidecarRoutes } from '../routes/sidecar.ts';
 import { domainsOf } from '../routes/translate/domains.ts';
 import { reachOf } from '../traffic/reach.ts';
 import { parseOutboundClusterName, sniffedRouteName, virtualHostName } from '../traffic/resource-names.ts';
-import type { Limited } from './limitation.ts';
+import type { WithLimitations } from './limitation.ts';
 import { grpcRoute } from './route.ts';
 
 /**
@@ -19,7 +19,7 @@ export function grpcRouteConfiguration(
   name: string,
   shape: ProxyShape,
   push: PushContext,
-): Limited<RouteConfiguration | undefined> {
+): WithLimitations<RouteConfiguration | undefined> {
   const parts = parseOutboundClusterName(name);
   if (parts === undefined || parts.sni || parts.subset !== '') return none;
   const { host, port } = parts;
@@ -41,7 +41,7 @@ export function grpcRouteConfiguration(
   return { message, limitations: routes.flatMap(({ limitations }) => limitations) };
 }
 
-const none: Limited<undefined> = { message: undefined, limitations: [] };
+const none: WithLimitations<undefined> = { message: undefined, limitations: [] };
 
 /** The routes of a sidecar in the namespace, for requests to the host and port. */
 function routesOf(host: string, port: number, shape: ProxyShape, push: PushContext): readonly Route[] {

@@ -17,7 +17,7 @@ import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import { pack } from '../messages/any.ts';
 import type { Init } from '../messages/init.ts';
 import { faultFilter } from '../routes/translate/fault.ts';
-import { type Limitation, type Limited, specificOrigins } from './limitation.ts';
+import { type Limitation, specificOrigins, type WithLimitations } from './limitation.ts';
 import { grpcMatch } from './route-conditions.ts';
 
 /** Retry conditions that gRPC supports (A44). */
@@ -33,7 +33,7 @@ const retriable: ReadonlySet<string> = new Set([
  * @param cluster of the port, for a route whose action gRPC does not support
  * @returns no message for a route that no call can match
  */
-export function grpcRoute(route: Route, cluster: string): Limited<Route | undefined> {
+export function grpcRoute(route: Route, cluster: string): WithLimitations<Route | undefined> {
   const all = originsOf(route);
   const origins = specificOrigins(all);
   const limits = (texts: readonly string[]): readonly Limitation[] => texts.map((text) => ({ origins, text }));

@@ -9,7 +9,7 @@ import type { RbacPermission } from '../authorization/permissions.ts';
 import type { RbacPrincipal } from '../authorization/principals.ts';
 import { actionRules, type RbacRules } from '../authorization/rbac-rules.ts';
 import { type TypedExtension, typedExtension } from '../messages/any.ts';
-import { type Limitation, ofObject } from './limitation.ts';
+import { type Limitation, objectOrigins } from './limitation.ts';
 
 const denyFilter = 'envoy.filters.http.rbac.deny';
 const allowFilter = 'envoy.filters.http.rbac.allow';
@@ -23,7 +23,7 @@ export function grpcAuthorization(
 ): { readonly filters: readonly TypedExtension[]; readonly limitations: readonly Limitation[] } {
   const ofAction = (action: string) => policies.authorizationPolicies.filter(({ spec }) => spec.action === action);
   const limits = (texts: readonly (readonly [Parameters<typeof configKeyOf>[0], string])[]): Limitation[] =>
-    texts.map(([config, text]) => ({ origins: ofObject(configKeyOf(config)), text }));
+    texts.map(([config, text]) => ({ origins: objectOrigins(configKeyOf(config)), text }));
   const custom = ofAction('CUSTOM');
   const limitations = limits([
     ...custom.map((one) => [one, 'all calls are denied: gRPC servers cannot query an external authorizer'] as const),
@@ -42,7 +42,7 @@ export function grpcAuthorization(
   });
   const closed = [...unchecked].map(
     (condition): Limitation => ({
-      origins: [...ofAction('DENY'), ...ofAction('ALLOW')].flatMap((one) => ofObject(configKeyOf(one))),
+      origins: [...ofAction('DENY'), ...ofAction('ALLOW')].flatMap((one) => objectOrigins(configKeyOf(one))),
       text: `gRPC servers cannot check ${condition}: rules with it deny, and do not allow`,
     }),
   );

@@ -10,7 +10,7 @@ import { socketAddress } from '../messages/address.ts';
 import { typedExtension } from '../messages/any.ts';
 import { inboundClusterName } from '../traffic/resource-names.ts';
 import { routerFilter } from './client-listener.ts';
-import { type Limitation, type Limited, ofObject } from './limitation.ts';
+import { type Limitation, objectOrigins, type WithLimitations } from './limitation.ts';
 import { grpcAuthorization } from './server-authorization.ts';
 import type { ServerAddress } from './target-name.ts';
 import { serverTls } from './tls.ts';
@@ -27,7 +27,7 @@ export function serverListener(
   { address, port }: ServerAddress,
   shape: ProxyShape,
   push: PushContext,
-): Limited<Listener | undefined> {
+): WithLimitations<Listener | undefined> {
   if (!shape.serviceTargets.some(({ targetPort }) => targetPort === port)) {
     return {
       message: undefined,
@@ -66,7 +66,7 @@ export function serverListener(
     filterChains: [{ filters: [manager], ...(isSecure && { transportSocket: serverTls }) }],
   });
   const ignored = [...policies.requestAuthentications, ...policies.wasmPlugins, ...policies.envoyFilters].map(
-    (config): Limitation => ({ origins: ofObject(config), text: 'the object has no effect on gRPC servers' }),
+    (config): Limitation => ({ origins: objectOrigins(config), text: 'the object has no effect on gRPC servers' }),
   );
   return { message, limitations: [...modeLimits(mode, isSecure, port), ...authorization.limitations, ...ignored] };
 }

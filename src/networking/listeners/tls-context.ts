@@ -12,7 +12,7 @@ import { checksClients, clientAuthority } from '../../model/kinds/destinations/c
 import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { trustDomainsOf } from '../../model/mesh/trust-domains.ts';
-import { type CommonTlsInit, file, subjectAltNames, type ValidationInit } from '../clusters/tls-socket.ts';
+import { type CommonTlsInit, fileSource, subjectAltNames, type ValidationInit } from '../clusters/tls-socket.ts';
 import type { ProxyContext } from '../inputs/connection-context.ts';
 import { typedExtension } from '../messages/any.ts';
 import { adsSecret, agentSecret } from '../messages/config-source-message.ts';
@@ -135,8 +135,8 @@ function certificates(settings: ServerTlsSettings, hasAgent: boolean): CommonTls
   }
   return {
     tlsCertificates: pairs.map((pair) => ({
-      certificateChain: file(pair.serverCertificate),
-      privateKey: file(pair.privateKey),
+      certificateChain: fileSource(pair.serverCertificate),
+      privateKey: fileSource(pair.privateKey),
     })),
   };
 }
@@ -157,7 +157,7 @@ function validation(
     matchTypedSubjectAltNames: subjectAltNames(names),
     verifyCertificateSpki: [...(settings.verifyCertificateSpki ?? [])],
     verifyCertificateHash: [...(settings.verifyCertificateHash ?? [])],
-    ...(settings.caCrl && { crl: file(settings.caCrl) }),
+    ...(settings.caCrl && { crl: fileSource(settings.caCrl) }),
   };
   if (mode === 'ISTIO_MUTUAL') {
     const ofMesh = names.length > 0 ? context : { ...context, matchTypedSubjectAltNames: meshIdentities(mesh) };
@@ -171,7 +171,7 @@ function validation(
     return checked ? combined(withoutLists, checked) : combined(context, fileRootSecret(authority.path));
   }
   return {
-    validationContextType: { case: 'validationContext', value: { ...context, trustedCa: file(authority.path) } },
+    validationContextType: { case: 'validationContext', value: { ...context, trustedCa: fileSource(authority.path) } },
   };
 }
 

@@ -6,7 +6,7 @@ import { type EnvoyResource, namedResource } from '../messages/resource.ts';
 import type { ActivePatch } from './active-patch.ts';
 import { PatchFailure } from './merge-messages.ts';
 import { valueAs } from './patch-set.ts';
-import { attempt } from './status.ts';
+import { attemptPatch } from './status.ts';
 
 export interface AddedKind<Desc extends DescMessage> {
   readonly schema: Desc;
@@ -30,7 +30,7 @@ export function withAdded<Desc extends DescMessage>(
   if (additions.length === 0) return resources;
   const taken = new Set(resources.map(({ name }) => name));
   const more = additions.flatMap((active) =>
-    attempt<readonly EnvoyResource[]>(active, [], () => {
+    attemptPatch<readonly EnvoyResource[]>(active, [], () => {
       const resource = addedBy(active, schema, completed);
       if (!isRequested(resource.name)) return [];
       if (taken.has(resource.name)) throw new PatchFailure(`there is already ${description} ${resource.name}`);

@@ -2,9 +2,9 @@
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import type { ActivePatch } from './active-patch.ts';
-import { type ListMerge, merged } from './merge-messages.ts';
+import { type ListMerge, mergeMessages } from './merge-messages.ts';
 import { valueAs } from './patch-set.ts';
-import { attempt } from './status.ts';
+import { attemptPatch } from './status.ts';
 
 /** The message after all patches, `undefined` if one removes it. A failing patch leaves the message unchanged. */
 export function applyPatches<M extends object>(
@@ -16,7 +16,7 @@ export function applyPatches<M extends object>(
   for (const active of patches) {
     if (result === undefined) return undefined;
     const current: M = result;
-    result = attempt<M | undefined>(active, current, () => apply(current, active));
+    result = attemptPatch<M | undefined>(active, current, () => apply(current, active));
   }
   return result;
 }
@@ -32,7 +32,7 @@ export function mergedWith<Desc extends DescMessage>(
   active: ActivePatch,
   value: MessageShape<Desc> = valueAs(schema, active),
 ): MessageShape<Desc> {
-  const result = merged(schema, message, value, listMergeOf(active));
+  const result = mergeMessages(schema, message, value, listMergeOf(active));
   return withOrigins(result, [...originsOf(message), active.origin]);
 }
 

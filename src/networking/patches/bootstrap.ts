@@ -11,9 +11,9 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { EnvoyResource } from '../messages/resource.ts';
 import type { ActivePatch } from './active-patch.ts';
-import { merged, PatchFailure } from './merge-messages.ts';
+import { mergeMessages, PatchFailure } from './merge-messages.ts';
 import { type PatchSet, patchSetOf } from './patch-set.ts';
-import { attempt } from './status.ts';
+import { attemptPatch } from './status.ts';
 
 /**
  * Returns one resource even without patches, because the agent waits for the response. Returns none to a client that
@@ -40,7 +40,7 @@ function resourceOf(patches: PatchSet): EnvoyResource {
     const schema = bootstrapSchema();
     const active = patches.of('BOOTSTRAP');
     const all = active.reduce<Message>(
-      (current, patch) => attempt(patch, current, () => merged(schema, current, valueOf(patch), 'append')),
+      (current, patch) => attemptPatch(patch, current, () => mergeMessages(schema, current, valueOf(patch), 'append')),
       create(schema),
     );
     resource = new EnvoyResource(

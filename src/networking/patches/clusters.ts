@@ -13,7 +13,7 @@ import type { ActivePatch } from './active-patch.ts';
 import { withAdded } from './additions.ts';
 import { applyPatches, listMergeOf, mergedWith } from './apply-patches.ts';
 import { firstConditionKey, KeyedPatches } from './keyed-patches.ts';
-import { merged, PatchFailure, shallowCopy } from './merge-messages.ts';
+import { mergeMessages, PatchFailure, shallowCopy } from './merge-messages.ts';
 import { oncePerPatchSet } from './once-per-patch-set.ts';
 import { isForPlace, isMerge, type PatchSet, type PlaceContext, valueAs } from './patch-set.ts';
 
@@ -41,10 +41,10 @@ export function changedClusters(
   const hostsOf = inboundHosts(shape, push);
   const keyed = new KeyedPatches(changing, keyOf);
   return clusters.flatMap((cluster) => {
-    const met = keyed
+    const matching = keyed
       .for(keysOf(cluster.name, keyed, hostsOf))
-      .filter((active) => meets(active, cluster.name, shape, hostsOf));
-    return met.length === 0 ? [cluster] : patchedCluster(cluster, met, patches!);
+      .filter((active) => matchesPatch(active, cluster.name, shape, hostsOf));
+    return matching.length === 0 ? [cluster] : patchedCluster(cluster, matching, patches!);
   });
 }
 
@@ -61,16 +61,16 @@ export function addedClusterNames(patches: PatchSet | undefined): readonly strin
 
 function patchedCluster(
   cluster: EnvoyResource,
-  met: readonly ActivePatch[],
+  matching: readonly ActivePatch[],
   patches: PatchSet,
 ): readonly EnvoyResource[] {
-  return oncePerPatchSet(cluster, patches, met.map(({ index }) => index).join(), () => {
+  return oncePerPatchSet(cluster, patches, matching.map(({ index }) => index).join(), () => {
     const unpatched = cluster.message as Cluster;
-    const message = applyPatches(unpatched, met, (one, active) =>
+    const message = applyPatches(unpatched, matching, (one, active) =>
       isMerge(active) ? mergedCluster(one, active) : undefined,
     );
     if (message === unpatched) return [cluster];
-    const dependsOn = [...cluster.dependsOn, ...met.map(({ filter }) => configKeyOf(filter))];
+    const dependsOn = [...cluster.dependsOn, ...matching.map(({ filter }) => configKeyOf(filter))];
     return message === undefined ? [] : [new EnvoyResource(cluster.name, cluster.schema, message, dependsOn)];
   });
 }
@@ -102,7 +102,7 @@ function withSocketMerged(cluster: Cluster, socket: TransportSocket, active: Act
     throw new PatchFailure(`the cluster has no transport socket ${socket.name} for any of its endpoints`);
   }
   const changed = shallowCopy(match);
-  changed.transportSocket = merged(TransportSocketSchema, match.transportSocket!, socket, listMergeOf(active));
+  changed.transportSocket = mergeMessages(TransportSocketSchema, match.transportSocket!, socket, listMergeOf(active));
   const result = shallowCopy(cluster);
   result.transportSocketMatches = matches.with(place, changed);
   return withOrigins(result, originsOf(cluster));
@@ -139,7 +139,7 @@ function keysOf(name: string, { hasKeys }: KeyedPatches, hostsOf: HostsOf): stri
     .filter((key) => key !== undefined);
 }
 
-function meets(active: ActivePatch, name: string, shape: ProxyShape, hostsOf: HostsOf): boolean {
+function matchesPatch(active: ActivePatch, name: string, shape: ProxyShape, hostsOf: HostsOf): boolean {
   if (!isForPlace(active, contextOf(name, shape))) return false;
   const clusterMatch = active.patch.match.cluster;
   return clusterMatch === undefined || isNamed(clusterMatch, name, hostsOf);

@@ -28,23 +28,23 @@ export interface ChainPatches {
 
 /** Returns the same chain if no patch matches, `undefined` if a patch removes it. */
 export function patchedChain(chain: FilterChain, patches: ChainPatches): FilterChain | undefined {
-  const isMet = (active: ActivePatch): boolean => isChainMet(active, chain, patches.isVirtual);
-  const met = {
-    chains: patches.chains.filter(isMet),
-    networkFilters: patches.networkFilters.filter(isMet),
-    httpFilters: patches.httpFilters.filter(isMet),
+  const isMatching = (active: ActivePatch): boolean => matchesChain(active, chain, patches.isVirtual);
+  const matching = {
+    chains: patches.chains.filter(isMatching),
+    networkFilters: patches.networkFilters.filter(isMatching),
+    httpFilters: patches.httpFilters.filter(isMatching),
   };
-  const changedChain = applyPatches(chain, met.chains, changeChain);
+  const changedChain = applyPatches(chain, matching.chains, changeChain);
   if (changedChain === undefined) return undefined;
-  const filters = patchedFilters<Filter>(changedChain.filters, met.networkFilters, {
+  const filters = patchedFilters<Filter>(changedChain.filters, matching.networkFilters, {
     schema: FilterSchema,
     filterName: ({ patch }) => patch.match.listener?.filterChain?.filter?.name || undefined,
     isLast: (filter) => lastTypes.some((type) => isPacked(packedSettingsOf(filter), type)),
-  }).map((filter) => withinManager(filter, met.httpFilters, patches.routes));
+  }).map((filter) => withinManager(filter, matching.httpFilters, patches.routes));
   if (sameItems(filters, changedChain.filters)) return changedChain;
   const result: FilterChain = shallowCopy(changedChain);
   result.filters = filters;
-  const origins = [...met.networkFilters, ...met.httpFilters].map(({ origin }) => origin);
+  const origins = [...matching.networkFilters, ...matching.httpFilters].map(({ origin }) => origin);
   return withOrigins(result, [...originsOf(changedChain), ...origins]);
 }
 
@@ -70,7 +70,7 @@ function withinManager(filter: Filter, httpFilters: readonly ActivePatch[], rout
 }
 
 /** All given fields must match. The filter name of a NETWORK_FILTER patch is matched in the filter list instead. */
-export function isChainMet({ patch }: ActivePatch, chain: FilterChain, isVirtual: boolean): boolean {
+export function matchesChain({ patch }: ActivePatch, chain: FilterChain, isVirtual: boolean): boolean {
   const { portNumber, filterChain: chainMatch = {} } = patch.match.listener ?? {};
   const { filterChainMatch: match, name, filters } = chain;
   const { transportProtocol, applicationProtocols, sni, destinationPort, filter } = chainMatch;

@@ -9,9 +9,9 @@ import { messageNameOf } from '../../model/envoy-api/message-name.ts';
 import { currentFilterName } from '../../model/kinds/envoy-filter/envoy-filter.rules.ts';
 import type { ActivePatch } from './active-patch.ts';
 import { listMergeOf } from './apply-patches.ts';
-import { merged, PatchFailure, shallowCopy } from './merge-messages.ts';
+import { mergeMessages, PatchFailure, shallowCopy } from './merge-messages.ts';
 import { isMerge, valueAs } from './patch-set.ts';
-import { attempt } from './status.ts';
+import { attemptPatch } from './status.ts';
 
 /** A network, HTTP or listener filter. */
 export interface ListedFilter extends Message {
@@ -39,7 +39,7 @@ export function patchedFilters<F extends ListedFilter>(
     const filterName = list.filterName(active);
     const current = result;
     if (hasNothingToDo(active, filterName, current)) continue;
-    result = attempt<readonly F[]>(active, current, () => applied(current, active, list.schema, filterName));
+    result = attemptPatch<readonly F[]>(active, current, () => applied(current, active, list.schema, filterName));
     for (const filter of insertedFilters(active, current, result, list.schema)) insertedBy.set(filter, active);
   }
   return result === filters ? filters : withoutUnreachable(result, insertedBy, list);
@@ -108,7 +108,7 @@ function applied<F extends ListedFilter>(
 function mergedFilter<F extends ListedFilter>(filter: F, active: ActivePatch, schema: DescMessage): F {
   const value = shallowCopy(valueAs(schema, active) as F);
   value.name = filter.name;
-  return merged(schema, filter, value, listMergeOf(active));
+  return mergeMessages(schema, filter, value, listMergeOf(active));
 }
 
 function withoutUnreachable<F extends ListedFilter>(
@@ -121,7 +121,7 @@ function withoutUnreachable<F extends ListedFilter>(
   return filters.filter((filter, index) => {
     const active = insertedBy.get(filter);
     if (index <= end || active === undefined) return true;
-    return attempt(active, false, () => {
+    return attemptPatch(active, false, () => {
       throw new PatchFailure(`${filter.name} must not come after ${filters[end]!.name}, the terminal filter`);
     });
   });

@@ -18,7 +18,7 @@ import { buildingRoutes as buildingUnpatchedRoutes, buildRoutes as unpatchedRout
 import { withAttemptCount } from '../routes/plan/attempt-count.ts';
 import { routesInPieces } from '../routes/plan/routes-in-pieces.ts';
 import { addedClusterNames, changedClusters } from './clusters.ts';
-import { patched } from './index.ts';
+import { applyEnvoyFilters } from './index.ts';
 import { haveSamePatches, patchSetOf } from './patch-set.ts';
 
 /** Clusters of a shape that differ from those of a common shape. */
@@ -29,7 +29,7 @@ export interface DifferingClusters {
 }
 
 export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): EnvoyResource[] {
-  return patched('CDS', unpatchedClusters(shape, push, memory), shape, push);
+  return applyEnvoyFilters('CDS', unpatchedClusters(shape, push, memory), shape, push);
 }
 
 /** As {@link buildClusters}. Yields regularly. */
@@ -38,7 +38,7 @@ export function* buildingClusters(
   push: PushContext,
   memory: Memory,
 ): Generator<undefined, EnvoyResource[]> {
-  return patched('CDS', yield* buildingUnpatchedClusters(shape, push, memory), shape, push);
+  return applyEnvoyFilters('CDS', yield* buildingUnpatchedClusters(shape, push, memory), shape, push);
 }
 
 /** Precomputes patched clusters, because patching thousands of clusters takes longer than building them. */
@@ -81,7 +81,7 @@ export function differingClusters(
 }
 
 export function buildListeners(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): EnvoyResource[] {
-  return patched('LDS', unpatchedListeners(shape, push, memory), shape, push);
+  return applyEnvoyFilters('LDS', unpatchedListeners(shape, push, memory), shape, push);
 }
 
 /** As {@link buildListeners}. Yields regularly. */
@@ -90,7 +90,7 @@ export function* buildingListeners(
   push: PushContext,
   memory: Memory,
 ): Generator<undefined, EnvoyResource[]> {
-  return patched('LDS', yield* buildingUnpatchedListeners(shape, push, memory), shape, push);
+  return applyEnvoyFilters('LDS', yield* buildingUnpatchedListeners(shape, push, memory), shape, push);
 }
 
 export function buildRoutes(
@@ -99,7 +99,12 @@ export function buildRoutes(
   names: readonly string[],
   memory: Memory = noMemory,
 ): EnvoyResource[] {
-  return patched('RDS', withAttemptCount(unpatchedRoutes(shape, push, names, memory), shape, push), shape, push);
+  return applyEnvoyFilters(
+    'RDS',
+    withAttemptCount(unpatchedRoutes(shape, push, names, memory), shape, push),
+    shape,
+    push,
+  );
 }
 
 /** As {@link buildRoutes}. Yields regularly, with parts to encode. Configurations of gateways are encoded in pieces. */
@@ -110,7 +115,7 @@ export function* buildingRoutes(
   memory: Memory,
 ): Generator<AheadPart | undefined, EnvoyResource[]> {
   const unpatched = yield* buildingUnpatchedRoutes(shape, push, names, memory);
-  const routes = patched('RDS', withAttemptCount(unpatched, shape, push), shape, push);
+  const routes = applyEnvoyFilters('RDS', withAttemptCount(unpatched, shape, push), shape, push);
   if (shape.type === 'sidecar') return routes;
   yield undefined;
   const inPieces: EnvoyResource[] = [];
@@ -125,5 +130,5 @@ export function buildExtensions(
   names: readonly string[],
   memory: Memory = noMemory,
 ): EnvoyResource[] {
-  return patched('ECDS', buildWasmPlugins(shape, push, names, memory), shape, push, names);
+  return applyEnvoyFilters('ECDS', buildWasmPlugins(shape, push, names, memory), shape, push, names);
 }

@@ -14,7 +14,7 @@ import { patchedRoutes } from './routes.ts';
 export type PatchedType = 'CDS' | 'LDS' | 'RDS' | 'ECDS';
 
 /** @param names requested names, for types with names */
-export function patched(
+export function applyEnvoyFilters(
   type: PatchedType,
   resources: EnvoyResource[],
   shape: ProxyShape,

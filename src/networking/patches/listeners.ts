@@ -16,12 +16,12 @@ import type { ActivePatch } from './active-patch.ts';
 import { withAdded } from './additions.ts';
 import { applyPatches, mergedWith } from './apply-patches.ts';
 import { markBinding } from './binding.ts';
-import { type ChainPatches, isChainMet, patchedChain } from './filter-chains.ts';
+import { type ChainPatches, matchesChain, patchedChain } from './filter-chains.ts';
 import { patchedFilters } from './filters.ts';
 import { shallowCopy } from './merge-messages.ts';
 import { oncePerPatchSet } from './once-per-patch-set.ts';
 import { isForPlace, isMerge, type PatchSet, type PlaceContext, routePatches, valueAs } from './patch-set.ts';
-import { attempt } from './status.ts';
+import { attemptPatch } from './status.ts';
 
 export function patchedListeners(listeners: EnvoyResource[], patches: PatchSet): EnvoyResource[] {
   const changing: readonly ActivePatch[] = [
@@ -48,28 +48,28 @@ function patchedListener(
   patches: PatchSet,
 ): readonly EnvoyResource[] {
   const facts = factsOf(listener, patches);
-  const met = changing.filter((active) => meets(active, facts));
-  if (met.length === 0) return [listener];
+  const matching = changing.filter((active) => matchesPatch(active, facts));
+  if (matching.length === 0) return [listener];
   return oncePerPatchSet(listener, patches, '', () => {
     const message = listener.message as Listener;
-    const changed = withPatches(message, met, facts);
+    const changed = withPatches(message, matching, facts);
     if (changed === message) return [listener];
     if (changed === undefined) return [];
-    const dependsOn = [...listener.dependsOn, ...met.map(({ filter }) => configKeyOf(filter))];
+    const dependsOn = [...listener.dependsOn, ...matching.map(({ filter }) => configKeyOf(filter))];
     return [new EnvoyResource(listener.name, listener.schema, markBinding(changed), dependsOn)];
   });
 }
 
 /** `undefined` if the listener is removed or has no filter chain left. */
-function withPatches(listener: Listener, met: readonly ActivePatch[], facts: ListenerFacts): Listener | undefined {
-  const byTarget = Map.groupBy(met, ({ patch }) => patch.applyTo);
+function withPatches(listener: Listener, matching: readonly ActivePatch[], facts: ListenerFacts): Listener | undefined {
+  const byTarget = Map.groupBy(matching, ({ patch }) => patch.applyTo);
   const of = (target: ActivePatch['patch']['applyTo']): readonly ActivePatch[] => byTarget.get(target) ?? [];
-  const isMet = (active: ActivePatch): boolean => hasChainFor(active, chainsOf(listener), facts);
-  const changedListener = applyPatches(listener, of('LISTENER').filter(isMet), changeListener);
+  const isMatching = (active: ActivePatch): boolean => hasChainFor(active, chainsOf(listener), facts);
+  const changedListener = applyPatches(listener, of('LISTENER').filter(isMatching), changeListener);
   if (changedListener === undefined) return undefined;
   const listenerFilters = patchedFilters<ListenerFilter>(
     changedListener.listenerFilters,
-    of('LISTENER_FILTER').filter(isMet),
+    of('LISTENER_FILTER').filter(isMatching),
     {
       schema: ListenerFilterSchema,
       filterName: ({ patch }) => patch.match.listener?.listenerFilter || undefined,
@@ -79,13 +79,13 @@ function withPatches(listener: Listener, met: readonly ActivePatch[], facts: Lis
     chains: of('FILTER_CHAIN').filter(({ patch }) => patch.operation !== 'ADD'),
     networkFilters: of('NETWORK_FILTER'),
     httpFilters: of('HTTP_FILTER'),
-    routes: met.filter(({ patch }) => routeTargets.has(patch.applyTo)),
+    routes: matching.filter(({ patch }) => routeTargets.has(patch.applyTo)),
     isVirtual: facts.isVirtualInbound,
   };
   const added = of('FILTER_CHAIN')
     .filter(({ patch }) => patch.operation === 'ADD')
     .flatMap((active) =>
-      attempt<FilterChain[]>(active, [], () => [withOrigins(valueAs(FilterChainSchema, active), [active.origin])]),
+      attemptPatch<FilterChain[]>(active, [], () => [withOrigins(valueAs(FilterChainSchema, active), [active.origin])]),
     );
   const filterChains = [
     ...changedListener.filterChains.flatMap((chain) => patchedChain(chain, chainPatches) ?? []),
@@ -147,7 +147,7 @@ function factsOf(resource: EnvoyResource, { nodeType }: PatchSet): ListenerFacts
   return facts;
 }
 
-function meets(active: ActivePatch, { context, name, port, isVirtualInbound }: ListenerFacts): boolean {
+function matchesPatch(active: ActivePatch, { context, name, port, isVirtualInbound }: ListenerFacts): boolean {
   if (!isForPlace(active, context)) return false;
   if (routeTargets.has(active.patch.applyTo)) return context === 'SIDECAR_INBOUND';
   const listenerMatch = active.patch.match.listener ?? {};
@@ -165,5 +165,5 @@ function hasChainFor(
   chains: readonly FilterChain[],
   { isVirtualInbound }: ListenerFacts,
 ): boolean {
-  return chains.length === 0 || chains.some((chain) => isChainMet(active, chain, isVirtualInbound));
+  return chains.length === 0 || chains.some((chain) => matchesChain(active, chain, isVirtualInbound));
 }

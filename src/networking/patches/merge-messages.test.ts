@@ -3,7 +3,7 @@ import { anyPack, StringValueSchema } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
-import { type ListMerge, merged, mergedPacked, PatchFailure } from './merge-messages.ts';
+import { type ListMerge, mergedPacked, mergeMessages, PatchFailure } from './merge-messages.ts';
 
 const registry = envoyApi();
 const socket = (fields: object, name = 'tls'): JsonValue => ({
@@ -19,7 +19,7 @@ function mergeJson(target: JsonValue, value: JsonValue, lists: ListMerge = 'appe
     fromJson(ClusterSchema, target, { registry }),
     fromJson(ClusterSchema, value, { registry }),
   ];
-  const after = merged(ClusterSchema, decoded, patch, lists);
+  const after = mergeMessages(ClusterSchema, decoded, patch, lists);
   expect(toJson(ClusterSchema, decoded, { registry, useProtoFieldName: true })).toEqual(target);
   return toJson(ClusterSchema, after, { registry, useProtoFieldName: true });
 }

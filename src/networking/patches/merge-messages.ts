@@ -23,7 +23,7 @@ interface Chosen {
 }
 
 /** @throws PatchFailure if packed messages have different types */
-export function merged<M extends Message>(schema: DescMessage, target: M, value: Message, lists: ListMerge): M {
+export function mergeMessages<M extends Message>(schema: DescMessage, target: M, value: Message, lists: ListMerge): M {
   if (isAnotherExtension(schema, target, value)) return value as M;
   const result = shallowCopy(target);
   for (const field of schema.fields) {
@@ -93,7 +93,7 @@ function mergedMessage(schema: DescMessage, current: unknown, value: unknown, li
   if (schema.typeName === anyType) return mergedPacked(current as Any, value as Any, lists);
   if (schema.typeName === 'google.protobuf.Struct') return { ...(current as object), ...(value as object) };
   if (schema.typeName.startsWith('google.protobuf.')) return value;
-  return merged(schema, current as Message, value as Message, lists);
+  return mergeMessages(schema, current as Message, value as Message, lists);
 }
 
 /** @throws PatchFailure if the types differ */
@@ -107,7 +107,7 @@ export function mergedPacked(current: Any, value: Any, lists: ListMerge): Any {
     throw new PatchFailure(`${(patch as typeof target).typeUrl} cannot be merged into ${target.typeUrl}`);
   }
   const copy = shallowCopy(current);
-  return Object.assign(copy, { value: wireForm(schema, merged(schema, target, patch, lists)) });
+  return Object.assign(copy, { value: wireForm(schema, mergeMessages(schema, target, patch, lists)) });
 }
 
 /** A message type that carries any type as JSON. */

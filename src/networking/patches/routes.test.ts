@@ -11,7 +11,7 @@ import { originsOf } from '../inputs/message-origin.ts';
 import { type Encodable, EnvoyResource, type ResourceOfParts } from '../messages/resource.ts';
 import { buildRoutes as unpatchedRoutes } from '../routes/build.ts';
 import { VirtualHostPart } from '../routes/plan/virtual-host-part.ts';
-import { patched } from './index.ts';
+import { applyEnvoyFilters } from './index.ts';
 
 const route = (match: string, patch: string): string =>
   `{applyTo: HTTP_ROUTE, match: {routeConfiguration: ${match}}, patch: ${patch}}`;
@@ -237,7 +237,7 @@ spec:
         const shape = givenShape({ namespace: 'shop' }, mesh.context);
         const [unpatched] = unpatchedRoutes(shape, mesh.context, ['80']);
         const { name, schema, message } = unpatched!;
-        const [inOne] = patched('RDS', [new EnvoyResource(name, schema, message)], shape, mesh.context);
+        const [inOne] = applyEnvoyFilters('RDS', [new EnvoyResource(name, schema, message)], shape, mesh.context);
         const [ofParts] = buildRoutes(shape, mesh.context, ['80']);
         const whole = fromBinary(schema, inOne!.bytes);
         expect(fromBinary(schema, ofParts!.bytes)).toEqual(whole);

@@ -14,16 +14,16 @@ import type { VirtualHostPart } from '../routes/plan/virtual-host-part.ts';
 import type { ActivePatch } from './active-patch.ts';
 import { listMergeOf } from './apply-patches.ts';
 import { firstConditionKey, KeyedPatches } from './keyed-patches.ts';
-import { merged, shallowCopy } from './merge-messages.ts';
+import { mergeMessages, shallowCopy } from './merge-messages.ts';
 import { oncePerPatchSet } from './once-per-patch-set.ts';
 import { isForPlace, type PatchSet, type PlaceContext, routePatches, valueAs } from './patch-set.ts';
-import { attempt } from './status.ts';
+import { attemptPatch } from './status.ts';
 import {
   addedHosts,
   hasSameNames,
   hostKeys,
-  isHostMet,
   matchedHostName,
+  matchesHost,
   type NamedHost,
   patchedHost,
   UniqueHosts,
@@ -41,10 +41,10 @@ export function patchedRoutes(
   const factsOf = factsFor(shape, push);
   return configurations.map((resource) => {
     const facts = factsOf(resource);
-    const met = possible.for(keysOf(facts)).filter((active) => isConfigurationMet(active, facts));
-    if (met.length === 0) return resource;
-    return oncePerPatchSet(resource, patches, met.map(({ index }) => index).join(), () =>
-      patchedResource(resource, met, patches),
+    const matching = possible.for(keysOf(facts)).filter((active) => matchesConfiguration(active, facts));
+    if (matching.length === 0) return resource;
+    return oncePerPatchSet(resource, patches, matching.map(({ index }) => index).join(), () =>
+      patchedResource(resource, matching, patches),
     );
   });
 }
@@ -83,19 +83,19 @@ function* keysOf({ name, portNames = none, gateways = none, hosts }: RouteFacts)
   for (const host of hosts?.() ?? []) yield* hostKeys(host);
 }
 
-function patchedResource(resource: EnvoyResource, met: readonly ActivePatch[], patches: PatchSet): EnvoyResource {
-  const dependsOn = () => [...resource.dependsOn, ...met.map(({ filter }) => configKeyOf(filter))];
+function patchedResource(resource: EnvoyResource, matching: readonly ActivePatch[], patches: PatchSet): EnvoyResource {
+  const dependsOn = () => [...resource.dependsOn, ...matching.map(({ filter }) => configKeyOf(filter))];
   const { name, schema } = resource;
   if (resource instanceof ResourceOfParts) {
     const unpatched = resource.rest as RouteConfiguration;
-    const patched = patchedOfParts(unpatched, resource.blocks as readonly Block[], met, patches);
+    const patched = patchedOfParts(unpatched, resource.blocks as readonly Block[], matching, patches);
     if (patched?.rest === unpatched && sameItems(patched.blocks, resource.blocks)) return resource;
     if (patched !== undefined) {
       return new ResourceOfParts({ name, schema, message: patched.rest, dependsOn }, patched.blocks);
     }
   }
   const message = resource.message as RouteConfiguration;
-  const changed = patchedConfiguration(message, met);
+  const changed = patchedConfiguration(message, matching);
   return changed === message ? resource : new EnvoyResource(name, schema, changed, dependsOn);
 }
 
@@ -108,11 +108,11 @@ type Block = PartBlock<VirtualHostPart>;
 function patchedOfParts(
   configuration: RouteConfiguration,
   unpatched: readonly Block[],
-  met: readonly ActivePatch[],
+  matching: readonly ActivePatch[],
   patches: PatchSet,
 ): { readonly rest: RouteConfiguration; readonly blocks: readonly PartBlock[] } | undefined {
   const all = (): readonly VirtualHostPart[] => unpatched.flatMap(({ parts }) => parts);
-  const { ofWhole, changing, adding } = byTarget(met, all);
+  const { ofWhole, changing, adding } = byTarget(matching, all);
   const rest = ofWhole.reduce(withMerged, configuration);
   if (rest.virtualHosts.length > 0) return undefined;
   const byHost = new KeyedPatches(changing, matchedHostName);
@@ -170,7 +170,7 @@ interface PatchedBlock {
 function patchedBlock(unpatched: Block, byHost: KeyedPatches, patches: PatchSet): PatchedBlock {
   const changes: [VirtualHostPart, { active: readonly ActivePatch[]; after: HostPart | undefined }][] = [];
   for (const part of unpatched.parts) {
-    const active = byHost.for(hostKeys(part)).filter((one) => isHostMet(one, part));
+    const active = byHost.for(hostKeys(part)).filter((one) => matchesHost(one, part));
     if (active.length === 0) continue;
     const after = patchedPart(part, active, patches);
     if (after !== part) changes.push([part, { active, after }]);
@@ -218,32 +218,33 @@ function blockAfter(unpatched: Block, change: (part: VirtualHostPart) => HostPar
 export function patchedInlineRoutes(routes: RouteConfiguration, patches: readonly ActivePatch[]): RouteConfiguration {
   const [, port] = /^inbound\|(\d+)\|/.exec(routes.name) ?? [];
   const facts: RouteFacts = { name: routes.name, ports: new Set(port === undefined ? [] : [Number(port)]) };
-  const met = patches.filter((active) => isConfigurationMet(active, facts));
-  return met.length === 0 ? routes : patchedConfiguration(routes, met);
+  const matching = patches.filter((active) => matchesConfiguration(active, facts));
+  return matching.length === 0 ? routes : patchedConfiguration(routes, matching);
 }
 
 /** Patches of a route configuration by what they change. @param hosts its virtual hosts */
-function byTarget(met: readonly ActivePatch[], hosts: () => readonly NamedHost[]) {
+function byTarget(matching: readonly ActivePatch[], hosts: () => readonly NamedHost[]) {
   const isAddition = ({ patch }: ActivePatch): boolean => patch.applyTo === 'VIRTUAL_HOST' && patch.operation === 'ADD';
-  const ofHosts = met.filter(({ patch }) => patch.applyTo !== 'ROUTE_CONFIGURATION');
+  const ofHosts = matching.filter(({ patch }) => patch.applyTo !== 'ROUTE_CONFIGURATION');
   return {
-    ofWhole: met.filter(
+    ofWhole: matching.filter(
       (active) =>
         active.patch.applyTo === 'ROUTE_CONFIGURATION' &&
-        (active.patch.match.routeConfiguration?.vhost === undefined || hosts().some((host) => isHostMet(active, host))),
+        (active.patch.match.routeConfiguration?.vhost === undefined ||
+          hosts().some((host) => matchesHost(active, host))),
     ),
     changing: ofHosts.filter((active) => !isAddition(active)),
     adding: ofHosts.filter(isAddition),
   };
 }
 
-function patchedConfiguration(routes: RouteConfiguration, met: readonly ActivePatch[]): RouteConfiguration {
-  const { ofWhole, changing, adding } = byTarget(met, () => routes.virtualHosts);
+function patchedConfiguration(routes: RouteConfiguration, matching: readonly ActivePatch[]): RouteConfiguration {
+  const { ofWhole, changing, adding } = byTarget(matching, () => routes.virtualHosts);
   const mergedConfiguration = ofWhole.reduce(withMerged, routes);
   const unique = new UniqueHosts(mergedConfiguration.virtualHosts);
   const byHost = new KeyedPatches(changing, matchedHostName);
   const hosts = mergedConfiguration.virtualHosts.flatMap((host) => {
-    const active = byHost.for(hostKeys(host)).filter((one) => isHostMet(one, host));
+    const active = byHost.for(hostKeys(host)).filter((one) => matchesHost(one, host));
     if (active.length === 0) return [host];
     return unique.changed(host, patchedHost(host, active), active) ?? [];
   });
@@ -256,8 +257,8 @@ function patchedConfiguration(routes: RouteConfiguration, met: readonly ActivePa
 
 /** Listeners refer to the configuration by name, so a patch cannot change it. */
 function withMerged(routes: RouteConfiguration, active: ActivePatch): RouteConfiguration {
-  return attempt(active, routes, () => {
-    const result = merged(
+  return attemptPatch(active, routes, () => {
+    const result = mergeMessages(
       RouteConfigurationSchema,
       routes,
       valueAs(RouteConfigurationSchema, active),
@@ -302,7 +303,7 @@ function factsFor(shape: ProxyShape, push: PushContext): (resource: EnvoyResourc
   };
 }
 
-function isConfigurationMet(
+function matchesConfiguration(
   { patch }: ActivePatch,
   { name, ports, portNames = none, gateways = none }: RouteFacts,
 ): boolean {

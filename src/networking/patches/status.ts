@@ -32,7 +32,7 @@ export function wasTried(patch: EnvoyPatch): boolean {
 }
 
 /** Applies a patch. If it fails, records the problem and returns the unchanged value. */
-export function attempt<T>(active: ActivePatch, current: T, apply: () => T): T {
+export function attemptPatch<T>(active: ActivePatch, current: T, apply: () => T): T {
   const status = patchStatus(active.written);
   try {
     const after = apply();

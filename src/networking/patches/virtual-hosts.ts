@@ -13,7 +13,7 @@ import { applyPatches, mergedWith } from './apply-patches.ts';
 import { firstConditionKey } from './keyed-patches.ts';
 import { PatchFailure, shallowCopy } from './merge-messages.ts';
 import { isMerge, valueAs } from './patch-set.ts';
-import { attempt } from './status.ts';
+import { attemptPatch } from './status.ts';
 
 /**
  * Returns the same host if nothing changes, `undefined` if a patch removes it. @param active patches that match the
@@ -41,8 +41,8 @@ function changedHost(host: VirtualHost, active: ActivePatch): VirtualHost | unde
 function patchedRouteList(routes: readonly Route[], active: readonly ActivePatch[]): readonly Route[] {
   const changing = active.filter((one) => isMerge(one) || one.patch.operation === 'REMOVE');
   const changed = routes.flatMap((route) => {
-    const met = changing.filter((candidate) => isRouteMet(candidate, route));
-    return applyPatches(route, met, changedRoute) ?? [];
+    const matching = changing.filter((candidate) => matchesRouteOfPatch(candidate, route));
+    return applyPatches(route, matching, changedRoute) ?? [];
   });
   const all = active.filter((one) => !changing.includes(one)).reduce<readonly Route[]>(withNewRoute, changed);
   return sameItems(all, routes) ? routes : all;
@@ -56,9 +56,9 @@ function changedRoute(route: Route, active: ActivePatch): Route | undefined {
 function withNewRoute(routes: readonly Route[], active: ActivePatch): readonly Route[] {
   const { operation } = active.patch;
   const matchesRoute = active.patch.match.routeConfiguration?.vhost?.route !== undefined;
-  const at = matchesRoute ? routes.findIndex((route) => isRouteMet(active, route)) : -1;
+  const at = matchesRoute ? routes.findIndex((route) => matchesRouteOfPatch(active, route)) : -1;
   if (matchesRoute && at === -1 && operation !== 'ADD' && operation !== 'INSERT_FIRST') return routes;
-  return attempt(active, routes, () => {
+  return attemptPatch(active, routes, () => {
     const route = withOrigins(valueAs(RouteSchema, active), [active.origin]);
     if (operation === 'INSERT_FIRST') return [route, ...routes];
     if (operation === 'INSERT_BEFORE') return routes.toSpliced(Math.max(at, 0), 0, route);
@@ -72,7 +72,7 @@ export interface NamedHost {
   readonly domains: readonly string[];
 }
 
-export function isHostMet({ patch }: ActivePatch, host: NamedHost): boolean {
+export function matchesHost({ patch }: ActivePatch, host: NamedHost): boolean {
   const { name, domainName } = patch.match.routeConfiguration?.vhost ?? {};
   if (name !== undefined && name !== '' && name !== host.name) return false;
   return domainName === undefined || domainName === '' || host.domains.includes(domainName);
@@ -91,7 +91,7 @@ export function* hostKeys({ name, domains }: NamedHost): Iterable<string> {
 
 const actions = { ROUTE: 'route', REDIRECT: 'redirect', DIRECT_RESPONSE: 'directResponse' } as const;
 
-function isRouteMet({ patch }: ActivePatch, route: Route): boolean {
+function matchesRouteOfPatch({ patch }: ActivePatch, route: Route): boolean {
   const { name, action = 'ANY' } = patch.match.routeConfiguration?.vhost?.route ?? {};
   if (name !== undefined && name !== '' && name !== route.name) return false;
   return action === 'ANY' || route.action.case === actions[action];
@@ -103,7 +103,7 @@ export function addedHosts(additions: readonly ActivePatch[], present: readonly 
   const names = new TakenNames(present);
   const added: VirtualHost[] = [];
   for (const one of additions) {
-    attempt(one, undefined, () => {
+    attemptPatch(one, undefined, () => {
       const host = withOrigins(valueAs(VirtualHostSchema, one), [one.origin]);
       names.refuseTaken(host);
       names.add(host);
@@ -175,7 +175,7 @@ export class UniqueHosts<Host extends NamedHost> {
     );
     const names = this.#names;
     names.delete(previous);
-    return attempt(last, previous, () => {
+    return attemptPatch(last, previous, () => {
       names.refuseTaken(after);
       return after;
     });

@@ -16,7 +16,7 @@ import { byPrecedenceFor } from '../../model/push-context/virtual-service-order.
 import { http3Advertisement, http3Offer } from '../gateway/http3.ts';
 import { type GatewayServer, gatewayOrigin, type MergedGateways } from '../gateway/merge-gateways.ts';
 import { dnsName, gatewayName, type ServerOnPort } from '../gateway/placed-server.ts';
-import { takenServices } from '../gateway/server-hosts.ts';
+import { servedVirtualServices } from '../gateway/server-hosts.ts';
 import { type Origin, virtualServiceOrigins, withOrigins } from '../inputs/message-origin.ts';
 import { bracketed } from '../messages/address.ts';
 import { type EnvoyResource, namedResource } from '../messages/resource.ts';
@@ -153,7 +153,7 @@ function* planHosts(
     const port = matchedPorts(services).has(number) ? number : '';
     // For a host of an older server of the object, a younger server adds only matches of its own port.
     const hosts = server.hosts.filter((host) => isNew(`${name} ${redirect} ${port} ${host}`));
-    for (const taken of takenServices(server, services, hosts)) {
+    for (const taken of servedVirtualServices(server, services, hosts)) {
       const text = serverText(taken.service, server);
       for (const host of taken.hosts) {
         const plan = planOf(host);

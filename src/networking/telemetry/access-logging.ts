@@ -2,7 +2,7 @@
 import type { Config } from '../../model/config/config.ts';
 import type { AccessLogging, Telemetry } from '../../model/kinds/extensions/telemetry.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
-import { isFor, type TelemetrySide } from './mode.ts';
+import { appliesToSide, type TelemetrySide } from './mode.ts';
 
 /** The logs of the mesh configuration itself (`accessLogFile`, `enableEnvoyAccessLogService`), as one target. */
 export const meshLog = Symbol('log of the mesh configuration');
@@ -39,7 +39,7 @@ export function chosenLogs(
   }
   for (const rule of rules) {
     if (rule.providers !== undefined && rule.providers.length > 0) targets = rule.providers;
-    if (!isFor(rule.match, side)) continue;
+    if (!appliesToSide(rule.match, side)) continue;
     for (const target of targets) choices.set(target, choiceOf(rule, target));
   }
   return [...choices.values()].filter((choice) => choice !== undefined);

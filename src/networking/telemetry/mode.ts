@@ -9,7 +9,7 @@ export function sideOf(direction: ConnectionContext['direction']): TelemetrySide
   return direction === 'inbound' ? 'SERVER' : 'CLIENT';
 }
 
-export function isFor(match: { readonly mode?: TelemetryMode } | undefined, side: TelemetrySide): boolean {
+export function appliesToSide(match: { readonly mode?: TelemetryMode } | undefined, side: TelemetrySide): boolean {
   const mode = match?.mode ?? 'CLIENT_AND_SERVER';
   return mode === 'CLIENT_AND_SERVER' || mode === side;
 }

@@ -8,7 +8,7 @@ import type { TelemetryProvider } from '../../model/mesh/extension-providers.ts'
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { type StandardMetricId, standardMetricIds } from '../../model/standard-metrics/standard-metrics.ts';
 import { type LabelValue, type MetricRule, maxExpressions } from '../../model/standard-metrics/stream-rules.ts';
-import { isFor, type TelemetrySide } from './mode.ts';
+import { appliesToSide, type TelemetrySide } from './mode.ts';
 
 export interface ReportedMetrics {
   readonly rules: Readonly<Partial<Record<StandardMetricId, MetricRule>>>;
@@ -36,7 +36,7 @@ export function reportedMetrics(
   for (const rule of telemetries.flatMap(({ spec }) => spec.metrics ?? [])) {
     if (rule.providers !== undefined && rule.providers.length > 0) named = rule.providers;
     for (const override of rule.overrides ?? []) {
-      if (isFor(override.match, side)) for (const id of metricsOf(override)) change(changes, id, override);
+      if (appliesToSide(override.match, side)) for (const id of metricsOf(override)) change(changes, id, override);
     }
   }
   if (!named.some((name) => providers.get(name)?.type === 'prometheus')) return undefined;

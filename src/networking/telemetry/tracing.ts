@@ -2,7 +2,7 @@
 import type { Config } from '../../model/config/config.ts';
 import type { CustomTag, Telemetry } from '../../model/kinds/extensions/telemetry.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
-import { isFor, type TelemetrySide } from './mode.ts';
+import { appliesToSide, type TelemetrySide } from './mode.ts';
 
 export interface TracingChoice {
   /** Name of the provider, `undefined` for the tracer of the proxy's bootstrap. */
@@ -41,7 +41,7 @@ export function chosenTracing(
   let choice: TracingChoice = { ...defaultTracing, provider: byDefault };
   let silent = false;
   for (const rule of rules) {
-    if (!isFor(rule.match, side)) continue;
+    if (!appliesToSide(rule.match, side)) continue;
     silent = rule.disableSpanReporting ?? silent;
     choice = {
       provider: rule.providers?.[0] ?? choice.provider,

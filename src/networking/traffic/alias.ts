@@ -71,7 +71,7 @@ export function aliasesOf(
  * The virtual service for requests to a name: one for the name or for a later service of the chain, otherwise one for a
  * wildcard that contains it.
  */
-export function virtualServiceOver(
+export function virtualServiceOfAlias(
   chain: readonly Service[],
   byHost: ReadonlyMap<string, ResolvedVirtualService>,
 ): ResolvedVirtualService | undefined {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
-import { unenforced } from './unenforced.ts';
+import { unenforcedSettings } from './unenforced.ts';
 
 const sidecar = `apiVersion: networking.istio.io/v1
 kind: Sidecar
@@ -22,7 +22,7 @@ spec: { selector: { matchLabels: { app: web } }, portLevelMtls: { 9443: { mode: 
 const reportedReasons = (yaml: string, certificates: string): string | undefined => {
   const { context } = givenMesh(yaml);
   const node = { namespace: 'shop', labels: { app: 'web' }, metadata: { WORKLOAD_CERTIFICATES: certificates } };
-  return unenforced(givenShape(node, context), context);
+  return unenforcedSettings(givenShape(node, context), context);
 };
 
 it('TLS of a Sidecar object that mutual TLS of the mesh overrides is reported with its port', () => {

@@ -6,7 +6,7 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import { activePeerModes, unenforcedMutualTls } from './peer-mode.ts';
 
 /** All reasons as sentences, `undefined` if everything is enforced. */
-export function unenforced(shape: ProxyShape, push: PushContext): string | undefined {
+export function unenforcedSettings(shape: ProxyShape, push: PushContext): string | undefined {
   const reasons = [unenforcedMutualTls(shape, push), unenforcedIngressTls(shape, push)].filter(
     (one) => one !== undefined,
   );

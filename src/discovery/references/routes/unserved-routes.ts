@@ -9,7 +9,7 @@ import { type ApplicationProtocol, isHttp, isTls } from '../../../model/fields/p
 import type { Gateway, Server } from '../../../model/kinds/gateway/gateway.ts';
 import type { VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
 import { isAlias } from '../../../model/services/service-alias.ts';
-import { isPassthrough, kindOf } from '../../../networking/gateway/placed-server.ts';
+import { isPassthrough, serverKindOf } from '../../../networking/gateway/placed-server.ts';
 import {
   type CheckSources,
   type ConfigCheck,
@@ -99,7 +99,7 @@ function serverPorts(
 }
 
 function listsOfServer(server: Server): readonly RouteList[] {
-  const kind = kindOf(server);
+  const kind = serverKindOf(server);
   if (kind === 'http') return ['http'];
   if (server.tls?.mode === 'AUTO_PASSTHROUGH') return [];
   if (kind === 'tcp') return ['tcp'];

@@ -14,7 +14,7 @@ import type { HeaderMatcher } from '../../../gen/envoy/config/route/v3/route_com
 import { UriTemplateMatchConfigSchema } from '../../../gen/envoy/extensions/path/match/uri_template/v3/uri_template_match_pb.ts';
 import type { PathMatcher } from '../../../gen/envoy/type/matcher/v3/path_pb.ts';
 import { regexLiteral } from '../../authorization/text-matcher.ts';
-import { isWithin } from '../filter-chain-match.ts';
+import { isInCidr } from '../filter-chain-match.ts';
 import { headerOf } from '../route-match.ts';
 import { matchesHeader, matchesString } from '../string-matches.ts';
 import { UndecidedError } from './filter-result.ts';
@@ -115,7 +115,7 @@ function isAuthenticated({ principalName }: Principal_Authenticated, { tls }: Su
 
 function isInRange(address: string | undefined, range: CidrRange, flag: string): boolean {
   if (address === undefined) throw new UndecidedError(`a policy matches an IP address that is not known; set ${flag}`);
-  return isWithin(address, range);
+  return isInCidr(address, range);
 }
 
 /** A connection has no headers. */

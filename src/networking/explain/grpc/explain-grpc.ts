@@ -23,7 +23,7 @@ import { throughHttpFilters } from '../filters/http-filters.ts';
 import { perRouteConfig } from '../filters/per-route.ts';
 import type { RequestSubject } from '../filters/subject.ts';
 import { asGrpcResponse } from '../grpc-response.ts';
-import { endOfRoute, type OutcomeShare, type RequestOutcome, type Target } from '../outcome.ts';
+import { type OutcomeShare, outcomeOfRoute, type RequestOutcome, type Target } from '../outcome.ts';
 import type { Question } from '../question.ts';
 import { type RoutedRequest, routeOf, virtualHostOf } from '../route-match.ts';
 import { clusterSettings, routeSettings } from './call-settings.ts';
@@ -86,7 +86,7 @@ function throughRoute(
     const why = 'gRPC does not have the action of the route';
     return { targets: [], settings: [], limitations, outcome: failure('no route', why) };
   }
-  const clusters = endOfRoute(route, request).clusters.filter(({ weight }) => weight > 0);
+  const clusters = outcomeOfRoute(route, request).clusters.filter(({ weight }) => weight > 0);
   const built = clusters.map(({ name, weight }) => ({ ...configuration.cluster(name), name, weight }));
   const targets = built.map(({ name, weight, message: cluster }): Target => {
     const endpoints =

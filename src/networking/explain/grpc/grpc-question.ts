@@ -3,7 +3,7 @@ import type { Cluster } from '../../../gen/envoy/config/cluster/v3/cluster_pb.ts
 import type { ClusterLoadAssignment } from '../../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import type { Listener } from '../../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { RouteConfiguration } from '../../../gen/envoy/config/route/v3/route_pb.ts';
-import type { Limitation, Limited } from '../../grpc/limitation.ts';
+import type { Limitation, WithLimitations } from '../../grpc/limitation.ts';
 import type { Explanation } from '../explanation.ts';
 
 export interface GrpcQuestion {
@@ -25,9 +25,9 @@ export interface GrpcQuestion {
 
 /** The resources of a node, each by the name that gRPC requests. */
 export interface GrpcConfiguration {
-  readonly listener: (name: string) => Limited<Listener | undefined>;
-  readonly routes: (name: string) => Limited<RouteConfiguration | undefined>;
-  readonly cluster: (name: string) => Limited<Cluster | undefined>;
+  readonly listener: (name: string) => WithLimitations<Listener | undefined>;
+  readonly routes: (name: string) => WithLimitations<RouteConfiguration | undefined>;
+  readonly cluster: (name: string) => WithLimitations<Cluster | undefined>;
   readonly endpoints: (name: string) => ClusterLoadAssignment | undefined;
 }
 

@@ -14,7 +14,7 @@ import type { Service } from '../../../model/services/service.ts';
 import { hasSniCluster } from '../../clusters/outbound.ts';
 import { type GatewayPort, type GatewayServer, gatewayOrigin, mergeGateways } from '../../gateway/merge-gateways.ts';
 import { dnsName, gatewayName, isPassthrough } from '../../gateway/placed-server.ts';
-import { takenServices } from '../../gateway/server-hosts.ts';
+import { servedVirtualServices } from '../../gateway/server-hosts.ts';
 import type { ConnectionContext, ProxyContext } from '../../inputs/connection-context.ts';
 import { type Origin, ruleOrigins, serviceOrigin, withOrigins } from '../../inputs/message-origin.ts';
 import { policiesOutbound, policyKeys } from '../../inputs/policies.ts';
@@ -228,7 +228,7 @@ function isPassedThrough({ meshExternal, hostname }: Service): boolean {
 function boundServices(server: GatewayServer, { connection, dependsOn }: PortContext): ResolvedVirtualService[] {
   const { push, shape } = connection;
   const bound = push.virtualServicesFor(gatewayName(server.gateway), shape.configNamespace);
-  const taken = takenServices(server, bound).map(({ service }) => service);
+  const taken = servedVirtualServices(server, bound).map(({ service }) => service);
   dependsOn.push(...taken.flatMap(({ origins }) => origins));
   return taken;
 }

@@ -5,7 +5,7 @@ import { RBACSchema } from '../../../gen/envoy/extensions/filters/http/rbac/v3/r
 import { StatusCode } from '../../../gen/envoy/type/v3/http_status_pb.ts';
 import type { ShownBody } from '../../../model/mesh/ext-authz-provider.ts';
 import { type CustomCheck, customChecks } from '../../authorization/custom.ts';
-import { services } from '../../authorization/ext-authz-service.ts';
+import { authorizationServiceFields } from '../../authorization/ext-authz-service.ts';
 import { type TypedExtension, typedExtension } from '../../messages/any.ts';
 import type { HttpFilterContributor } from './contributor.ts';
 import { rbacFilter } from './rbac.ts';
@@ -29,7 +29,7 @@ function selectionFilter({ rules, metadataPrefix }: CustomCheck): TypedExtension
 function checkFilter(check: CustomCheck): TypedExtension {
   const { failOpen, statusOnError, clearRouteCache, includeRequestBodyInCheck: body } = check.provider;
   return typedExtension('envoy.filters.http.ext_authz', ExtAuthzSchema, {
-    ...services(check),
+    ...authorizationServiceFields(check),
     transportApiVersion: ApiVersion.V3,
     failureModeAllow: failOpen ?? false,
     ...(isStatus(statusOnError) && { statusOnError: { code: statusOnError } }),

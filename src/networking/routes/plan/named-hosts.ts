@@ -1,7 +1,7 @@
 /** Virtual hosts of a service that has aliases (ExternalName services). */
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
 import type { Service } from '../../../model/services/service.ts';
-import { resolveAlias, virtualServiceOver } from '../../traffic/alias.ts';
+import { resolveAlias, virtualServiceOfAlias } from '../../traffic/alias.ts';
 import type { ProxyReach } from '../../traffic/reach.ts';
 import type { ServiceGroup } from './service-groups.ts';
 import {
@@ -64,7 +64,7 @@ function routingOfAlias(
   reach: ProxyReach,
 ) {
   const { chain, service, clustered } = resolveAlias(alias.hostname, reach);
-  const virtualService = virtualServiceOver(chain, byHost);
+  const virtualService = virtualServiceOfAlias(chain, byHost);
   return {
     alias,
     virtualService,
