@@ -1,4 +1,4 @@
-/** Composes the control plane: one factory for each folder, and the chart of the program with their actors. */
+/** Composes the control plane from one factory per folder and the program's chart. */
 import { hostname } from 'node:os';
 import { boundedLogger } from '../runtime/output/bounded-log.ts';
 import type { Logger } from '../runtime/output/log.ts';
@@ -27,15 +27,15 @@ import { makeWebhooks } from './webhooks/make-webhooks.ts';
 import type { Authenticator } from './xds/access/authenticator.ts';
 import { makeXds } from './xds/make-xds.ts';
 
-export type ControlPlane = ReturnType<typeof makeControlPlane>;
+export type ControlPlaneParts = ReturnType<typeof makeControlPlane>;
 
 export function makeControlPlane(program: DiscoveryProgram) {
   const { options, recorder, version } = program;
-  // Texts of clients are in log lines: their length is limited.
+  // Log lines contain text of clients, so their length is limited.
   const log = boundedLogger(program.log);
   const { cluster, problem } = clusterOf(options, log.scope('cluster'));
   const authenticators: Authenticator[] = [];
-  // Assigned below: some parts report to others that are created later.
+  // Assigned below, because some parts report to others that are created later.
   let distribution: DistributionService | undefined;
   let ca: Ca | undefined;
 
@@ -43,7 +43,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
     options: { ...options, cluster: [...(cluster?.sources.keys() ?? [])] },
     adapters: { ...(cluster && { k8s: cluster.open }), ...program.sources },
     cluster: cluster && {
-      read: (what) => cluster.settings.read(what),
+      read: (settingsKind) => cluster.settings.read(settingsKind),
       watch: (changed) => cluster.watchSettings(changed),
     },
     mesh: () => mesh(),
@@ -109,13 +109,13 @@ export function makeControlPlane(program: DiscoveryProgram) {
     ...{ options, version, access: program.access, trace: program.trace, log, authenticators },
     ...{ state, cache, resources, configSources: config.xdsSources, history: changes.history, ...ca.known },
     keyFetches: jwks.keySets.counts,
-    warned: (warnings) => controllers?.writes.warned(warnings),
+    onWarnings: (warnings) => controllers?.writes.reportWarnings(warnings),
     isOnlyReplica: () => distribution?.isOnlyReplica() !== false,
     ...(cluster && { refusedObjects: () => cluster.informers.refusedObjects() }),
     consul: consul.registries,
     ...(names && { nameQueries: names.counts }),
     ...(webhooks && { webhooks: webhooks.counts, describeInjection: webhooks.describe }),
-    ...(signing && { certificates: { ends: () => signing.ends, issuance: signing.issuance } }),
+    ...(signing && { certificates: { expiry: () => signing.expiry, issuance: signing.issuance } }),
     connections: () => xds.connections(),
     disconnect: ({ id }) => xds.disconnect(id),
     secretOfCluster: (id) => remotes.secretOf(id),
@@ -128,7 +128,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
     grpc: (socket) => xds.take(socket),
     unreadable: () => configs.unreadable,
     awaited: () =>
-      [cluster?.awaited ?? '', remotes.unsyncedText, ofCluster.shared?.awaited ?? '']
+      [cluster?.awaited ?? '', remotes.unsyncedText, ofCluster.shared?.unavailableReason ?? '']
         .filter((text) => text !== '')
         .join(', '),
   });
@@ -183,7 +183,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
   const secrets = makeSecrets({ access: cluster?.secretAccess, credentials: () => state.context?.credentials });
   const registry = makeRegistry({ state, offers: consul.joinOffersOfConsul(program.registries ?? remotes.offers) });
   /** Resources for proxies: those of the mesh, with roots, and connections of workloads that register themselves. */
-  const source = () => configServer.withFallback(registration.extend(signing?.roots.beside(resources) ?? resources));
+  const source = () => configServer.withFallback(registration.extend(signing?.roots.addTo(resources) ?? resources));
 
   const stages = makeStages({ options, cluster, problem, config, ca, remotes, mesh, authenticators, log });
 
@@ -213,12 +213,12 @@ export function makeControlPlane(program: DiscoveryProgram) {
         adsServer: xds.actor({
           ...{ source: source(), recorder, observer: metrics, authenticators, oneShot: monitor.oneShot },
           logger: log.scope('ads'),
-          // Tools such as istioctl look for the component by its name in Istio.
+          // Tools such as istioctl expect Istio's component name.
           identifier: JSON.stringify({ Component: 'istiod', ID: options.podName || hostname(), Info: { version } }),
           isReady: () => state.context !== undefined,
           credentials: () => portCertificate!.credentials,
           references: push.references,
-          // Not before: it would delay the start.
+          // Loaded late, so that it does not delay the start.
           opened: () => void configServer.load(),
           ...(signing && { unary: signing.service }),
         }),
@@ -235,7 +235,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
   };
 }
 
-/** A cluster that cannot be used is reported by the first stage of the start. */
+/** An invalid cluster is reported by the first stage of the start. */
 function clusterOf(
   options: DiscoveryOptions,
   log: Logger,

@@ -1,4 +1,4 @@
-/** What the command line passes to the control plane. */
+/** Input of the control plane from the command line. */
 import type { Logger } from '../runtime/output/log.ts';
 import type { DebuggerAccess } from '../runtime/trace/debugger-access.ts';
 import type { Recorder } from '../runtime/trace/recorder.ts';
@@ -13,16 +13,16 @@ export interface DiscoveryProgram {
   readonly recorder: Recorder;
   /** Version in one line, for `/version`. */
   readonly version: string;
-  /** Token of the pages that need one. The caller that created it withdraws it. */
+  /** Token of protected pages; its creator revokes it. */
   readonly access: DebuggerAccess;
-  /** Offered at every HTTP port. The caller that created it ends it. */
+  /** Served on every HTTP port; closed by its creator. */
   readonly trace?: TraceEndpoint;
-  /** Registries beside those that `--registries` names; they may change by themselves, come and go. */
+  /** Registries in addition to `--registries`. They may change and be added or removed at run time. */
   readonly registries?: RegistryOffers;
-  /** Sources of configuration beside directories, by the scheme of their addresses. */
+  /** Sources of configuration other than directories, by URL scheme. */
   readonly sources?: SourceAdapters;
-  /** PEM: by whom bundle endpoints are known, instead of the roots that Node knows; for tests. */
+  /** PEM: roots that verify bundle endpoints instead of Node's; for tests. */
   readonly bundleAuthorities?: string;
-  /** The source of signals; the process itself unless a test says otherwise. */
+  /** Source of signals; default: the process. */
   readonly signals?: Pick<NodeJS.Process, 'on' | 'off'>;
 }

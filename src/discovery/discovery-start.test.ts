@@ -1,4 +1,4 @@
-/** Each stage of the start fails once, for a reason of this world; nothing is left behind (spec/discovery.md §2). */
+/** Each stage of the start fails once, for an external reason, and no resource is leaked (spec/discovery.md §2). */
 
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
@@ -18,7 +18,7 @@ beforeAll(async () => {
   holder = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => holder.once('listening', resolve));
   taken = `127.0.0.1:${(holder.address() as { port: number }).port}`;
-  // Once for all tests: what one of them leaves behind does not become what the next one finds.
+  // Once for all tests, so that a leak of one is not the baseline of the next.
   before = resources();
 });
 
@@ -26,14 +26,14 @@ afterAll(() => void holder.close());
 
 afterEach(stopControlPlanes);
 
-/** What the event loop of this process waits for, by type: servers, watched files, timers. */
+/** Active resources of this process's event loop by type: servers, watched files, timers. */
 function resources(): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const type of process.getActiveResourcesInfo()) counts[type] = (counts[type] ?? 0) + 1;
   return counts;
 }
 
-/** Types of which there is more than before the test. Files are closed a little later than nobody needs them any more. */
+/** Types with more resources than before the test. Files are closed asynchronously. */
 async function leftBehind(): Promise<string[]> {
   await eventually('all is closed', () => held().length === 0, { deadlineMs: 2_000 }).catch(() => {});
   return held();
@@ -122,7 +122,7 @@ describe('the start', () => {
       /^server certificates: .*is not valid PEM/,
     ],
     ['its port is in use', ({ flags }) => ({ ...flags, secureGRPCAddr: taken }), /^secure xDS server: port in use/],
-  ])('of the port with TLS fails when %s', async (_, damage, told) => {
+  ])('of the TLS port fails when %s', async (_, damage, told) => {
     const root = join(process.env.TMPDIR ?? '/tmp', `chartpilot-start-${process.pid}-${Date.now()}`);
     try {
       const { exitCode, trouble } = await troubleOf(damage(certificates(root)));
@@ -135,7 +135,7 @@ describe('the start', () => {
   });
 
   it.each([['mesh', 'configSources: [{address: "fs://"}]', /^configuration sources: .*fs:\/\/ must have a directory/]])(
-    'fails when the %s says what cannot be: %s',
+    'fails when the %s contains an invalid %s',
     async (file, text, told) => {
       const { trouble, exitCode } = await troubleOf({}, ({ root }) => writeFileSync(join(root, file), text));
       expect(trouble).toMatch(told);
@@ -144,7 +144,7 @@ describe('the start', () => {
     },
   );
 
-  it('does not fail for settings that are not valid: the defaults hold, and the mistakes are told', async () => {
+  it('succeeds with invalid settings, uses the defaults and reports the errors', async () => {
     const plane = ControlPlane.starting({}, ({ root }) => {
       writeFileSync(join(root, 'mesh'), 'connectTimeout: soon\n');
       writeFileSync(join(root, 'meshNetworks'), 'networks: {west: {endpoints: [{fromCidr: everywhere}]}}\n');
@@ -154,7 +154,7 @@ describe('the start', () => {
     expect(linesOf(plane.lines, 'object.rejected', { place: /meshNetworks:1/, reason: /fromCidr/ })).toHaveLength(1);
   });
 
-  it('leaves nothing behind when all goes well and it is told to end', async () => {
+  it('leaks nothing after a successful run', async () => {
     const plane = await ControlPlane.serving();
     expect(held()).toEqual(expect.arrayContaining(['TCPServerWrap', 'FSEventWrap']));
     plane.signal();

@@ -1,4 +1,4 @@
-/** The whole control plane in this process: files in, gRPC and HTTP out. */
+/** The complete control plane in this process: files as input, gRPC and HTTP as output. */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -24,7 +24,7 @@ import type { TraceLine } from '../runtime/trace/trace.ts';
 afterEach(stopControlPlanes);
 
 describe('pilot-discovery', () => {
-  it('serves what the directory says, and a changed service within a second', async () => {
+  it('serves the objects of the directory, and a changed service within a second', async () => {
     const plane = await ControlPlane.serving();
     const { stream, clusters } = await plane.subscribe();
     expect(clusters).toContain(cartCluster);
@@ -61,7 +61,7 @@ spec: { host: cart.example.com, trafficPolicy: { connectionPool: { tcp: { connec
     expect(timeoutOfCart()).toBe(22n);
   });
 
-  it('pushes endpoints alone when endpoints alone changed', async () => {
+  it('pushes only endpoints when only endpoints changed', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
@@ -71,14 +71,14 @@ spec: { host: cart.example.com, trafficPolicy: { connectionPool: { tcp: { connec
     plane.write('cart.yaml', serviceEntry(['10.1.1.1', '10.1.1.2']));
     const pushed = await stream.next();
     expect(pushed.typeUrl).toBe(typeUrls.EDS);
-    // Envoy shows it in its configuration dump: which replica sent the configuration.
+    // Envoy's configuration dump shows which replica sent the configuration.
     expect(JSON.parse(pushed.controlPlane!.identifier)).toMatchObject({ Component: 'istiod', ID: hostname() });
     const assignment = fromBinary(ClusterLoadAssignmentSchema, pushed.resources[0]!.value);
     expect(assignment.endpoints.flatMap(({ lbEndpoints }) => lbEndpoints)).toHaveLength(2);
     expect(await stream.unexpected()).toEqual([]);
   });
 
-  it('does not push for what concerns nobody', async () => {
+  it('does not push changes that affect no proxy', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
@@ -96,7 +96,7 @@ spec:
     expect(await stream.unexpected()).toEqual([]);
   });
 
-  it('keeps the last good object when a file is broken, says where, and takes up the mended file', async () => {
+  it('keeps the last valid object when a file is invalid, reports the location, and applies the corrected file', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
@@ -112,7 +112,7 @@ spec:
     expect((await plane.subscribe()).clusters).toContain('outbound|81||cart.example.com');
   });
 
-  it('brings everyone up to date when the mesh configuration changes, and not when it is bad', async () => {
+  it('updates all proxies when the mesh configuration changes, but not when it is invalid', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
@@ -131,7 +131,7 @@ spec:
     expect(await stream.unexpected()).toEqual([]);
   });
 
-  it('brings everyone up to date when the networks change', async () => {
+  it('updates all proxies when the networks change', async () => {
     const plane = await ControlPlane.serving();
     writeFileSync(join(plane.root, 'meshNetworks'), 'networks: {west: {endpoints: [{fromRegistry: Kubernetes}]}}\n');
     await eventually('everything is pushed', () => linesOf(plane.lines, 'clients.push', { configs: '*' }).length > 0);
@@ -143,7 +143,7 @@ spec:
   describe('when the mesh configuration names other sources', () => {
     const moreCluster = 'outbound|80||more.example.com';
 
-    /** A directory beside the one of the flag, with one service. */
+    /** Another directory than that of the flag, with one service. */
     function directory(plane: ControlPlane, name: string, entry = serviceEntry().replaceAll('cart', name)): string {
       mkdirSync(join(plane.root, name));
       writeFileSync(join(plane.root, name, `${name}.yaml`), entry);
@@ -158,7 +158,7 @@ spec:
     const served = async (plane: ControlPlane, cluster: string): Promise<boolean> =>
       (await plane.subscribe()).clusters.includes(cluster);
 
-    it('takes what comes, follows it, and lets go of what goes, while it runs', async () => {
+    it('opens, follows and closes sources at run time', async () => {
       const plane = await ControlPlane.serving();
       const more = directory(plane, 'more');
       use(plane, more);
@@ -173,7 +173,7 @@ spec:
       expect(plane.departures()).toEqual([]);
     });
 
-    it('takes nothing away before what comes in its place has been read', async () => {
+    it('removes nothing before the replacement has been read', async () => {
       const plane = await ControlPlane.serving();
       use(plane, directory(plane, 'more'));
       await eventually('it is served', () => served(plane, moreCluster));
@@ -205,7 +205,7 @@ spec:
     });
   });
 
-  it('reads the directories of the mesh configuration too', async () => {
+  it('also reads the directories of the mesh configuration', async () => {
     const more = mkdtempSync(join(tmpdir(), 'chartpilot-discovery-'));
     writeFileSync(join(more, 'more.yaml'), serviceEntry().replaceAll('cart', 'more'));
     const plane = ControlPlane.starting({}, ({ root }) =>
@@ -217,7 +217,7 @@ spec:
     rmSync(more, { recursive: true });
   });
 
-  it('starts with the defaults when the mesh configuration is bad', async () => {
+  it('starts with the defaults when the mesh configuration is invalid', async () => {
     const root = mkdtempSync(join(tmpdir(), 'chartpilot-discovery-'));
     writeFileSync(join(root, 'mesh'), 'connectTimeout: [');
     const plane = await ControlPlane.serving({ meshConfig: join(root, 'mesh') });
@@ -225,7 +225,7 @@ spec:
     rmSync(root, { recursive: true });
   });
 
-  it('ends when told to, letting streams go', async () => {
+  it('closes streams and exits on a signal', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     plane.signal();
@@ -233,14 +233,14 @@ spec:
     expect((await stream.ended).code).toBeDefined();
   });
 
-  it('serves xDS on the HTTP port when it has no port of its own', async () => {
+  it('serves xDS on the HTTP port if no xDS port is configured', async () => {
     const plane = await ControlPlane.serving({ grpcAddr: '' });
     const { clusters } = await plane.subscribe('http.listening');
     expect(clusters).toContain(cartCluster);
     expect((await plane.get('/ready')).status).toBe(200);
   });
 
-  it('says which port is in use, and ends', async () => {
+  it('reports a port in use, and exits', async () => {
     const holder = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => holder.once('listening', resolve));
     const address = `127.0.0.1:${(holder.address() as { port: number }).port}`;
@@ -252,12 +252,12 @@ spec:
     holder.close();
   });
 
-  it('says which configuration directory is missing, and ends', async () => {
+  it('reports a missing configuration directory, and exits', async () => {
     const { exitCode, trouble } = await new ControlPlane({ configDir: '/nonexistent/mesh' }).ended;
     expect([exitCode, trouble]).toEqual([1, [expect.stringContaining('/nonexistent/mesh')]]);
   });
 
-  it('does what the sequence diagrams say', async () => {
+  it('matches the sequence diagrams', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
@@ -274,7 +274,7 @@ spec:
 });
 
 describe('the pages', () => {
-  it('show who is connected and what they were sent', async () => {
+  it('show connected proxies and what they were sent', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     const { nonce } = stream.responses[0]!;
@@ -293,7 +293,7 @@ describe('the pages', () => {
     expect((await plane.get('/debug/connections')).json()).toMatchObject({ totalClients: 1 });
   });
 
-  it('show what a proxy was given, as Envoy shows it', async () => {
+  it("show the configuration of a proxy in Envoy's format", async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     stream.send({ typeUrl: typeUrls.EDS, resourceNames: [cartCluster] });
@@ -318,7 +318,7 @@ describe('the pages', () => {
     expect(clusters.configs).toHaveLength(1);
   });
 
-  it('let everything be pushed', async () => {
+  it('trigger a full push', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
@@ -346,7 +346,7 @@ describe('the pages', () => {
     expect((await plane.get('/version')).text).toBe('test');
   });
 
-  it('count what was done', async () => {
+  it('count events', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     const nack = { code: 13, message: 'no such filter' };
@@ -378,7 +378,7 @@ describe('the trace of the control plane', () => {
       .split('\n')
       .map((line) => JSON.parse(line) as TraceLine);
 
-  it('is offered at its HTTP ports to who has the token', async () => {
+  it('is served on its HTTP ports to clients with the token', async () => {
     const plane = await ControlPlane.serving();
     expect((await plane.get('/debug/trace', { headers: {} })).status).toBe(401);
     const response = await plane.watch('?follow=false');
@@ -388,7 +388,7 @@ describe('the trace of the control plane', () => {
     expect(records).toContainEqual(expect.objectContaining({ kind: 'spawn', actor: 'discovery' }));
   });
 
-  it('reaches its readers to the last record when the control plane ends, and does not keep it from ending', async () => {
+  it('reaches its readers completely when the control plane exits, without delaying the exit', async () => {
     const plane = await ControlPlane.serving();
     const watched = (await plane.watch()).text();
     const taken = await msWithoutQueueing([process.pid], async () => {
@@ -396,7 +396,7 @@ describe('the trace of the control plane', () => {
       expect(await plane.ended).toMatchObject({ exitCode: 0 });
       await plane.trace.end();
     });
-    // Its --shutdownDuration, which it would take for a request that goes on, is 2 s.
+    // Shorter than --shutdownDuration (2 s), which a running request would delay it by.
     expect(taken).toBeLessThan(1_000);
     expect(traceLines(await watched).at(-1)).toMatchObject({ kind: 'stop', actor: 'discovery', status: 'done' });
   });

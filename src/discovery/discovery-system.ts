@@ -1,4 +1,4 @@
-/** The control plane: started, recorded, and its end awaited. */
+/** Runs the control plane with recording until it exits. */
 import type { DiscoveryOutput } from '../../machines/discovery/discovery.machine.ts';
 import type { DiscoverySettings } from '../../machines/discovery/settings.ts';
 import { startRoot, whenDone } from '../runtime/actors/actor-system.ts';
@@ -6,16 +6,16 @@ import { logRecords } from '../runtime/actors/log-records.ts';
 import { faultOwner } from '../runtime/fences/fault-owner.ts';
 import { catchUncaught, faultLog } from '../runtime/fences/uncaught.ts';
 import type { Logger } from '../runtime/output/log.ts';
-import { type ControlPlane, makeControlPlane } from './control-plane.ts';
+import { type ControlPlaneParts, makeControlPlane } from './control-plane.ts';
 import type { DiscoveryProgram } from './discovery-program.ts';
 import { discoveryStates } from './monitor/discovery-states.ts';
 import { discoveryLogEntry, logEvents } from './monitor/event-log.ts';
 import type { DiscoveryOptions } from './options/discovery-options.ts';
 
 /**
- * Runs the control plane until it is told to end, or cannot go on.
+ * Runs the control plane until a signal or a fatal error.
  *
- * @returns the exit code, and what to tell the person
+ * @returns exit code and message for the user
  */
 export async function runDiscovery(program: DiscoveryProgram): Promise<DiscoveryOutput> {
   const { options, log, recorder } = program;
@@ -38,7 +38,7 @@ export async function runDiscovery(program: DiscoveryProgram): Promise<Discovery
     });
     const broken = lastFence(log, plane, () => actor.getSnapshot().hasTag('serving'));
     stops.push(broken.stop);
-    // A control plane that cannot even start has no streams to care for.
+    // A failed start has no streams to close.
     const output = await Promise.race([whenDone(actor), broken.atStart]).finally(() => actor.stop());
     if (output === undefined) throw new Error('the control plane exited without a result');
     return output;
@@ -49,13 +49,10 @@ export async function runDiscovery(program: DiscoveryProgram): Promise<Discovery
   }
 }
 
-/**
- * An error that nobody caught costs the stream or the request that it came from. Before anybody is served there is nothing
- * to go on with: then it ends the program, with its word.
- */
+/** Handles uncaught errors: each ends the stream or request that caused it. Before the control plane serves clients it ends the program. */
 function lastFence(
   log: Logger,
-  { metrics }: ControlPlane,
+  { metrics }: ControlPlaneParts,
   isServing: () => boolean,
 ): { readonly atStart: Promise<never>; readonly stop: () => void } {
   const { promise, reject } = Promise.withResolvers<never>();
@@ -72,7 +69,7 @@ function lastFence(
 
 function settingsOf(
   options: DiscoveryOptions,
-  { cluster, controllers, servesWebhooks }: ControlPlane,
+  { cluster, controllers, servesWebhooks }: ControlPlaneParts,
 ): DiscoverySettings {
   return {
     cluster: cluster?.input ?? null,

@@ -1,19 +1,16 @@
-/**
- * Variables of the environment (spec/discovery.md §1.4). One that makes no sense has its default, with a warning; an empty
- * one counts as unset.
- */
+/** Environment variables (spec/discovery.md §1.4). An invalid one uses its default, with a warning; an empty one counts as unset. */
 import { durationMsOf, maxTimerMs } from '../model/fields/duration.ts';
 import type { LogWarning } from '../runtime/log-events/log-events.ts';
 
-/** 100 years: certificates that end after the year 9999 cannot be written. */
+/** 100 years: certificates that expire after the year 9999 cannot be encoded. */
 const maxDurationMs = 876_000 * 3_600_000;
 
-/** The value of a variable as it is read. */
-interface Read<T> {
-  /** `undefined`: the text is invalid. */
+/** A parsed variable. */
+interface ParsedVariable<T> {
+  /** `undefined` if the text is invalid. */
   readonly value: T | undefined;
   readonly byDefault: T;
-  /** What is expected: `an integer >= 1`. */
+  /** Expected format, such as `an integer >= 1`. */
   readonly form: string;
   /** The default with its unit. */
   readonly shown?: string;
@@ -36,7 +33,7 @@ export class Environment {
     return this.#env[name] || byDefault;
   }
 
-  /** `a,b, c`. */
+  /** Format: `a,b, c`. */
   list(name: string): string[] {
     return listOf(this.#env[name] ?? '');
   }
@@ -45,7 +42,7 @@ export class Environment {
     return this.#duration(name, byDefault, maxDurationMs);
   }
 
-  /** What something waits for: no timer is longer than {@link maxTimerMs}. */
+  /** Duration of a timer, at most {@link maxTimerMs}. */
   timerMs(name: string, byDefault: number): number {
     return this.#duration(name, byDefault, maxTimerMs);
   }
@@ -60,26 +57,26 @@ export class Environment {
     return maxMs;
   }
 
-  /** A whole number, not negative. */
-  number(name: string, byDefault: number, least = 0): number {
+  /** A non-negative integer. */
+  number(name: string, byDefault: number, min = 0): number {
     const value = Number(this.#env[name]);
-    const isValid = Number.isSafeInteger(value) && value >= least;
-    return this.#orDefault(name, { value: isValid ? value : undefined, byDefault, form: `an integer >= ${least}` });
+    const isAllowed = Number.isSafeInteger(value) && value >= min;
+    return this.#orDefault(name, { value: isAllowed ? value : undefined, byDefault, form: `an integer >= ${min}` });
   }
 
   /** A number from 0 to 100. */
   percent(name: string, byDefault: number): number {
     const value = Number(this.#env[name]);
-    const isValid = value >= 0 && value <= 100;
-    return this.#orDefault(name, { value: isValid ? value : undefined, byDefault, form: 'a number from 0 to 100' });
+    const isAllowed = value >= 0 && value <= 100;
+    return this.#orDefault(name, { value: isAllowed ? value : undefined, byDefault, form: 'a number from 0 to 100' });
   }
 
-  /** A boolean as Go reads it: `1`, `t`, `true` and `0`, `f`, `false`. */
+  /** A boolean in Go's notation: `1`, `t`, `true` and `0`, `f`, `false`. */
   boolean(name: string, byDefault: boolean): boolean {
     return this.#orDefault(name, { value: booleanOf(this.#env[name] ?? ''), byDefault, form: 'true or false' });
   }
 
-  #orDefault<T>(name: string, { value, byDefault, form, shown = String(byDefault) }: Read<T>): T {
+  #orDefault<T>(name: string, { value, byDefault, form, shown = String(byDefault) }: ParsedVariable<T>): T {
     if (!this.isSet(name)) return byDefault;
     if (value === undefined) {
       const reason = `must be ${form}`;
@@ -89,7 +86,7 @@ export class Environment {
   }
 }
 
-/** The items of a comma list, without blanks around them and without empty ones. */
+/** Trimmed non-empty items of a comma-separated list. */
 export function listOf(text: string): string[] {
   return text
     .split(',')
@@ -102,7 +99,7 @@ export function booleanOf(text: string): boolean | undefined {
   return /^(0|f|false)$/i.test(text) ? false : undefined;
 }
 
-/** What the reference reads and this program does not, or not yet: whoever sets one should hear of it. */
+/** Variables that Istio reads and this program does not; setting one is reported. */
 export const variablesWithoutEffect: readonly string[] = [
   ...['PILOT_XDS_SEND_TIMEOUT', 'V2_REFRESH', 'PILOT_PUSH_BURST'],
   ...['PILOT_CERT_PROVIDER', 'TOKEN_ISSUER', 'AUDIENCE'],

@@ -1,4 +1,4 @@
-/** Hostile text from each edge of a whole control plane: a client of the plain port, objects, and names of files. */
+/** Hostile text from each input of a complete control plane: a client of the plaintext port, objects, and file names. */
 
 import { afterEach, expect, it } from 'vitest';
 import { typeUrls } from '../../test/ads-client.ts';
@@ -9,9 +9,9 @@ import { linesOf } from '../../test/harness/logged-line.ts';
 
 afterEach(stopControlPlanes);
 
-/** As protobuf carries it: a string on the wire has no lone surrogate. */
+/** A protobuf string contains no lone surrogate. */
 const wireText = hostileText.toWellFormed();
-/** A quoted scalar of YAML. */
+/** A quoted YAML scalar. */
 const quoted = JSON.stringify(hostileText);
 
 async function expectVisiblePages(plane: ControlPlane): Promise<void> {
@@ -41,7 +41,7 @@ it('a client that rejects a response writes no control character into the log, t
   expect((await plane.get('/debug/syncz')).status).toBe(200);
 });
 
-it('a node with a hostile id, cluster and metadata writes no control character, nor does the status of its stream', async () => {
+it('a node with a hostile ID, cluster and metadata writes no control character, nor does the status of its stream', async () => {
   const plane = await ControlPlane.serving();
   const client = plane.client('ads.listening');
   for (const node of [

@@ -1,5 +1,5 @@
 /**
- * Requests of istioctl (`proxy-status`, `x internal-debug`, `version`), as its client writes them: `istioctl/pkg/xds/client.go` and
+ * Requests of istioctl (`proxy-status`, `x internal-debug`, `version`), in the format of its client: `istioctl/pkg/xds/client.go` and
  * `pkg/adsc/adsc.go` of Istio.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -33,11 +33,11 @@ afterEach(async () => {
   rmSync(root, { recursive: true });
 });
 
-/** Opens the stream of a tool that has the token of a service account `default`, and sends its request. */
+/** Opens a stream as a tool with a token of service account `default`, and sends its request. */
 async function istioctl(namespace: string, typeUrl: string, ...resourceNames: string[]) {
   const order = { namespace, serviceAccount: 'default', audience: 'istio-ca', ttlSeconds: 3_600 };
   const token = await issueToken(localTokenKey(join(root, localTokenFile)), order, new Date());
-  // It does not verify the certificate of the control plane either.
+  // istioctl does not verify the control plane's certificate either.
   const transport = credentials.createSsl(null, null, null, { rejectUnauthorized: false });
   const perCall = credentials.createFromMetadataGenerator((_, done) => {
     const metadata = new Metadata();
@@ -104,7 +104,7 @@ it('pages, status and metrics do not count the stream of a tool as a proxy', asy
   expect(connected).toEqual([expect.stringMatching(/^pilot_xds\{version="1\.30\.0"\} 1$/)]);
 });
 
-it('a tool of another namespace reads its own proxies, and no others', async () => {
+it('a tool of another namespace reads only its own proxies', async () => {
   expect(JSON.parse(await pageOf('shop', 'config_dump?proxyID=web-0.shop'))).toHaveProperty('configs');
   for (const [namespace, typeUrl, ...names] of [
     ['other', debug, 'config_dump?proxyID=web-0.shop'],
@@ -116,7 +116,7 @@ it('a tool of another namespace reads its own proxies, and no others', async () 
   }
 });
 
-it('a tool without an identity is rejected, and configuration of proxies is not served to tools', async () => {
+it('a tool without an identity is rejected, and tools receive no proxy configuration', async () => {
   const plaintext = plane.client('ads.listening').sotw();
   plaintext.send(requestOf('istio-system', syncz, []));
   expect((await plaintext.ended).code).toBe(status.UNAUTHENTICATED);
@@ -125,6 +125,6 @@ it('a tool without an identity is rejected, and configuration of proxies is not 
   expect((await stream.next()).typeUrl).toBe(debug);
 });
 
-it.each(['//version', '/debug//syncz', '//debug/syncz'])('the debug port answers %s', async (path) => {
+it.each(['//version', '/debug//syncz', '//debug/syncz'])('the debug port serves %s', async (path) => {
   expect(await plane.get(path)).toMatchObject({ status: 200 });
 });

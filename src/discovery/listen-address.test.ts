@@ -7,16 +7,16 @@ describe('parseListenAddress', () => {
     ['127.0.0.1:8080', { host: '127.0.0.1', port: 8080 }],
     ['localhost:0', { host: 'localhost', port: 0 }],
     ['[::1]:8080', { host: '::1', port: 8080 }],
-  ])('understands %s', (text, address) => {
+  ])('parses %s', (text, address) => {
     expect(parseListenAddress('--httpAddr', text)).toEqual(address);
     expect(formatAddress(address)).toBe(text);
   });
 
-  it('takes nothing for nowhere', () => {
+  it('returns undefined for an empty address', () => {
     expect(parseListenAddress('--httpAddr', '')).toBeUndefined();
   });
 
-  it.each(['8080', 'localhost', 'localhost:http', ':70000', '::1:80:x'])('refuses %s and names the flag', (text) => {
+  it.each(['8080', 'localhost', 'localhost:http', ':70000', '::1:80:x'])('rejects %s and names the flag', (text) => {
     expect(() => parseListenAddress('--httpAddr', text)).toThrow(
       expect.objectContaining({ code: 'FLAG_INVALID', message: expect.stringMatching(`--httpAddr: .*got "${text}"`) }),
     );

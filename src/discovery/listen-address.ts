@@ -1,15 +1,15 @@
-/** Addresses to listen on, as flags write them (spec/discovery.md §1.2, §1.3). */
+/** Listen addresses in flags (spec/discovery.md §1.2, §1.3). */
 import { ChartpilotError } from '../runtime/errors.ts';
 
 export interface ListenAddress {
-  /** Empty: all interfaces. */
+  /** Empty for all interfaces. */
   readonly host: string;
-  /** 0: any free one. */
+  /** 0 for any free port. */
   readonly port: number;
 }
 
 /**
- * `:15010`, `127.0.0.1:15010`, `[::1]:15010`. Empty: undefined, nothing is opened.
+ * Parses `:15010`, `127.0.0.1:15010` or `[::1]:15010`; `undefined` for an empty text, which opens nothing.
  *
  * @throws ChartpilotError FLAG_INVALID
  */

@@ -1,16 +1,16 @@
-/** The effect of the charts of optional ports (machines/discovery/optional-port.ts). */
+/** Effect of the charts of optional ports (machines/discovery/optional-port.ts). */
 import { fromCallback } from 'xstate';
 import type { PortFailed, PortListening } from '../../machines/discovery/port-protocol.ts';
 import { messageOf } from '../runtime/errors.ts';
 import { formatAddress, type ListenAddress } from './listen-address.ts';
 
 export interface OptionalPortServer {
-  /** @returns the address with the port. Rejects if the port cannot be opened; then it is closed */
+  /** @returns the address with the actual port. Rejects, and closes the socket, if the port cannot be opened */
   open(): Promise<string>;
   close(): void;
 }
 
-/** @param create called when the port is opened; `failed`: the socket has failed while it was open */
+/** @param create called when the port is opened; its argument `failed` is called when the open socket fails */
 export function optionalPort(address: ListenAddress, create: (failed: (error: unknown) => void) => OptionalPortServer) {
   return fromCallback<{ type: never }, undefined>(({ sendBack }) => {
     let isStopped = false;

@@ -1,4 +1,4 @@
-/** Stages of the start that prepare something (machines/discovery/discovery.machine.ts). */
+/** Preparing stages of the start (machines/discovery/discovery.machine.ts). */
 import type { PreparedStage } from '../../machines/discovery/protocol.ts';
 import type { MeshConfig } from '../model/mesh/mesh-config.ts';
 import type { Logger } from '../runtime/output/log.ts';
@@ -9,13 +9,13 @@ import { supportedRegistries } from './registry/registry-names.ts';
 import type { RemoteClusters } from './remote/remote-clusters.effects.ts';
 import type { Authenticator } from './xds/access/authenticator.ts';
 import { makeAuthenticators } from './xds/access/make-authenticators.ts';
-/** What each stage does; what it throws is the reason for which the start fails. */
+/** The work of each stage; an error is the reason why the start fails. */
 export type StartStages = Readonly<Record<PreparedStage, () => void | Promise<void>>>;
 
 export interface StageParts {
   readonly options: DiscoveryOptions;
   readonly cluster: FollowedCluster | undefined;
-  /** Why the cluster cannot be used; `undefined` if it can, or none is configured. */
+  /** Reason why the cluster is unusable; `undefined` if it is usable or none is configured. */
   readonly problem: unknown;
   readonly config: { readonly checkSources: () => void };
   readonly ca: Ca;
@@ -37,7 +37,7 @@ export function makeStages(parts: StageParts): StartStages {
     'config-sources': config.checkSources,
     registries: () => void supportedRegistries(options.registries),
     'server-certificates': () => {
-      const { serialNumber, notAfter } = ca.portCertificate!.begin();
+      const { serialNumber, notAfter } = ca.portCertificate!.load();
       log.info('certificate.loaded', { serialNumber, notAfter: notAfter.toISOString() });
     },
     authenticators: async () => {
@@ -49,9 +49,9 @@ export function makeStages(parts: StageParts): StartStages {
 }
 
 /**
- * The first stage: who this control plane is.
+ * The first stage: identity of this control plane.
  *
- * @param cluster the address of the API server of the one that is followed
+ * @param cluster address of the watched cluster's API server
  */
 function prepareEnvironment(options: DiscoveryOptions, cluster: string | undefined, log: Logger): void {
   const { registries, configDir, namespace, clusterId, domain } = options;

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, credentials } from '@grpc/grpc-js';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { makeRoot } from '../../src/discovery/ca/root-maker.ts';
+import { generateRoot } from '../../src/discovery/ca/generate-root.ts';
 import { resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { makeRequest } from '../../src/identity/certificate-request.ts';
@@ -153,7 +153,7 @@ it('a Secret that is broken, emptied or of another root leaves the last good one
   await cluster.patch(secrets, name, { data: null });
   await told('ca-cert.pem is missing or empty');
   expect(await signerOf(plane)).toBe(signer);
-  const stranger = await makeRoot({ trustDomain: 'cluster.local', ttlMs: 3_600_000, rsaBits: 0 }, new Date());
+  const stranger = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 3_600_000, rsaBits: 0 }, new Date());
   const strangerKey = stranger.issuer.privateKey.export({ format: 'pem', type: 'pkcs8' }) as string;
   await cluster.patch(secrets, name, {
     metadata: { annotations: { 'chartpilot/rotation': null } },
@@ -169,7 +169,7 @@ it('a Secret that is broken, emptied or of another root leaves the last good one
 });
 
 it('a replica that starts where the Secret is broken makes no other and says what is wrong, until somebody mends it', async () => {
-  const root = await makeRoot({ trustDomain: 'cluster.local', ttlMs: 365 * dayMs, rsaBits: 2_048 }, new Date());
+  const root = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 365 * dayMs, rsaBits: 2_048 }, new Date());
   const certificate = dataFor({ 'ca-cert.pem': root.root.pem });
   await cluster.create(secrets, { metadata: { name }, data: certificate });
   const plane = started();
@@ -185,7 +185,7 @@ it('a replica that starts where the Secret is broken makes no other and says wha
 
 it('one that a person plugs in signs, another intermediate of its roots too, and one of a root that was not given out does not', async () => {
   const make = (years = 1) =>
-    makeRoot({ trustDomain: 'plugged.test', ttlMs: years * 3_600_000, rsaBits: 0 }, new Date());
+    generateRoot({ trustDomain: 'plugged.test', ttlMs: years * 3_600_000, rsaBits: 0 }, new Date());
   const [first, second, third] = [await make(), await make(2), await make(3)];
   const dataOf = (signer: typeof first, ...roots: (typeof first)[]) =>
     dataFor({
@@ -273,7 +273,7 @@ it('a rotation is written by one replica and followed by all; a restart goes on 
 it('another root in the place of the one that signs becomes the next one of a rotation', async () => {
   const plane = await replica();
   const signer = await signerOf(plane);
-  const stranger = await makeRoot({ trustDomain: 'cluster.local', ttlMs: 365 * dayMs, rsaBits: 0 }, new Date());
+  const stranger = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 365 * dayMs, rsaBits: 0 }, new Date());
   const key = stranger.issuer.privateKey.export({ format: 'pem', type: 'pkcs8' }) as string;
   await cluster.patch(secrets, name, {
     metadata: { annotations: { 'chartpilot/rotation': null } },
@@ -285,7 +285,7 @@ it('another root in the place of the one that signs becomes the next one of a ro
   // It signs, and workloads have certificates of both: a third one would cut off those of the first.
   await backdate(100 * dayMs);
   await eventually('the new one signs', async () => (await page(plane)).stage === 'signing');
-  const third = await makeRoot({ trustDomain: 'cluster.local', ttlMs: 365 * dayMs, rsaBits: 0 }, new Date());
+  const third = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 365 * dayMs, rsaBits: 0 }, new Date());
   const thirdKey = third.issuer.privateKey.export({ format: 'pem', type: 'pkcs8' }) as string;
   await cluster.patch(secrets, name, {
     metadata: { annotations: { 'chartpilot/rotation': null } },

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { checkCluster } from '../../src/discovery/installation/check-cluster.ts';
-import type { ClusterFinding, ClusterReport, Phase } from '../../src/discovery/installation/findings.ts';
+import type { ClusterFinding, ClusterReport, InstallationPhase } from '../../src/discovery/installation/findings.ts';
 import {
   type ApiResource,
   customResourceDefinitions,
@@ -36,7 +36,7 @@ beforeAll(async () => {
 });
 
 interface Asked {
-  readonly phase?: Phase;
+  readonly phase?: InstallationPhase;
   readonly revision?: string;
   readonly rights?: Rights;
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type PeerCertificate } from 'node:tls';
 import { afterAll, expect, it, onTestFinished } from 'vitest';
-import { makeRoot } from '../../src/discovery/ca/root-maker.ts';
+import { generateRoot } from '../../src/discovery/ca/generate-root.ts';
 import { mutatingWebhookConfigurations, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
@@ -47,7 +47,7 @@ async function startControlPlane(webhooks: number): Promise<Program> {
 /** As the control plane writes it, a day ago. */
 async function createExpiredRoot(): Promise<void> {
   const dayAgo = new Date(Date.now() - 24 * 3_600_000);
-  const { issuer } = await makeRoot({ trustDomain: 'cluster.local', ttlMs: 3_600_000, rsaBits: 0 }, dayAgo);
+  const { issuer } = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 3_600_000, rsaBits: 0 }, dayAgo);
   const { certificate, privateKey } = issuer;
   const encoded = (text: string): string => Buffer.from(text).toString('base64');
   const key = privateKey.export({ format: 'pem', type: 'pkcs8' }) as string;

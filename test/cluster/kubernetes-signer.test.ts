@@ -7,7 +7,7 @@ import { Client, credentials } from '@grpc/grpc-js';
 import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from 'vitest';
 import type { AuthorityMaterial } from '../../src/discovery/ca/authority-material.ts';
 import { KubernetesSigner } from '../../src/discovery/ca/cluster-signer/kubernetes-signer.ts';
-import { makeRoot } from '../../src/discovery/ca/root-maker.ts';
+import { generateRoot } from '../../src/discovery/ca/generate-root.ts';
 import { certificateSigningRequests as requests, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { readCertificate, readCertificates } from '../../src/identity/certificate.ts';
@@ -34,7 +34,7 @@ let signers = 0;
 
 beforeAll(async () => {
   writeKubeconfig(kubeconfig, cluster);
-  const make = () => makeRoot({ trustDomain: 'signer.test', ttlMs: 24 * hourMs, rsaBits: 0 }, new Date());
+  const make = () => generateRoot({ trustDomain: 'signer.test', ttlMs: 24 * hourMs, rsaBits: 0 }, new Date());
   [root, stranger] = [await make(), await make()];
 });
 afterEach(stopControlPlanes);
@@ -101,7 +101,7 @@ const own = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 
 function client(signerName: string, more: Partial<ConstructorParameters<typeof KubernetesSigner>[0]> = {}) {
   const server = cluster.client();
-  const options = { server, signerName, approves: true, roots: () => [root.root], now: () => new Date() };
+  const options = { server, signerName, approvesRequests: true, roots: () => [root.root], now: () => new Date() };
   return new KubernetesSigner({ ...options, ...more });
 }
 
@@ -193,9 +193,9 @@ it.each<[string, Deed | 'nothing', RegExp]>([
 ])('one that %s gives nobody a certificate, and the reason', async (_, deed, reason) => {
   const { name } = signer(deed);
   // What is approved cannot be denied.
-  const approves = deed === 'nothing' || deed.condition !== 'Denied';
+  const approvesRequests = deed === 'nothing' || deed.condition !== 'Denied';
   const limitMs = deed === 'nothing' ? 1_000 : 60_000;
-  expect(JSON.stringify(await asked(client(name, { approves, limitMs })))).toMatch(reason);
+  expect(JSON.stringify(await asked(client(name, { approvesRequests, limitMs })))).toMatch(reason);
   await eventually('nothing is left', async () => (await left(name)) === 0);
 });
 

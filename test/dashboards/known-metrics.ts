@@ -28,7 +28,7 @@ export function controlPlaneMetrics(): MetricDefinition[] {
     datacenters: () => [],
     nameQueries: new NameServerCounts(),
     webhooks: { injection: new Map(), validation: { passed: new Map(), failed: new Map() }, refused: new Map() },
-    certificates: { ends: () => undefined, issuance: new IssuanceCounts() },
+    certificates: { expiry: () => undefined, issuance: new IssuanceCounts() },
     refusedObjects: () => [],
   });
   return [...metrics.definitions];

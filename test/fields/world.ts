@@ -173,7 +173,7 @@ function keysFetchedFor(configs: ConfigSet): readonly string[] {
 /** What the control plane itself does by the mesh configuration: roots, sources of configuration, hosts that stay in their cluster. */
 function controlPlaneWith({ mesh, services, domain }: PushContext): readonly string[] {
   const fetched: string[] = [];
-  const { pools, passedOver } = rootsOfMesh(mesh, (url) => {
+  const { pools, ignored: passedOver } = rootsOfMesh(mesh, (url) => {
     fetched.push(url);
     return [];
   });

@@ -1,10 +1,10 @@
 /** What `pilot-discovery explain` says about a call of a gRPC program without a proxy. */
 import { join } from 'node:path';
 import { explainCommand } from '../../src/cli/commands/explain.ts';
-import type { ToldCall } from '../../src/discovery/explain/grpc-call.ts';
+import type { CallText } from '../../src/discovery/explain/grpc-call.ts';
 
 /** @param root folder of a `ControlPlane`, whose files are read */
-export async function explainedCall(root: string, node: string, ...args: readonly string[]): Promise<ToldCall> {
+export async function explainedCall(root: string, node: string, ...args: readonly string[]): Promise<CallText> {
   let text = '';
   const command = explainCommand((printed) => {
     text += printed;
@@ -12,5 +12,5 @@ export async function explainedCall(root: string, node: string, ...args: readonl
   const files = ['--registries=', '--configDir', join(root, 'config'), '--meshConfig', join(root, 'mesh')];
   const program = ['--node', node, '--metadata', 'GENERATOR=grpc', '--metadata', 'NAMESPACE=shop', '--format', 'json'];
   await command.parseAsync([...files, ...program, ...args], { from: 'user' });
-  return JSON.parse(text) as ToldCall;
+  return JSON.parse(text) as CallText;
 }

@@ -1,7 +1,7 @@
 /** What is reported about a mesh, by `validate` of its files and by a control plane that serves it. */
 
 import { validateFiles } from '../../src/discovery/config/validation/validate-files.ts';
-import { statusOf } from '../../src/discovery/monitor/diagnostics/push-status.ts';
+import { diagnosticsOf } from '../../src/discovery/monitor/diagnostics/push-status.ts';
 import { reachCodes } from '../../src/model/isolation/cross-namespace-reach.ts';
 import { stringify } from '../../src/model/yaml/yaml-writing.ts';
 import { givenMeshConfig } from '../fixtures/given-mesh.ts';
@@ -53,7 +53,7 @@ export async function validated(
 export function served(objects: readonly MeshObject[]): readonly string[] {
   const text = objects.map(yamlOf).join('---\n');
   const plane = givenPlane(text, { meshConfig: JSON.stringify(meshSettings) });
-  const found = statusOf(plane.state, plane.resources.nodes).pilot_config_warnings ?? {};
+  const found = diagnosticsOf(plane.state, plane.resources.nodes).pilot_config_warnings ?? {};
   return Object.values(found)
     .map(({ code = '', objects: keys = [], field = '' }) => {
       const [kind, ...rest] = keys[0]!.split('/');

@@ -66,7 +66,7 @@ const rows: Readonly<Record<string, Rows>> = {
     ['/ready', server, 'without settings each review is rejected with the reason, and /ready responds'],
   ],
   '1.4': [
-    ['the ConfigMap is followed', settings, 'the content of both keys applies, and a change of it at once'],
+    ['the ConfigMap is followed', settings, 'the content of both keys applies, and a change applies immediately'],
     ['absent: errors with its name', server, 'without settings each review is rejected with the reason'],
     ['invalid content', settings, 'invalid content leaves the last valid one'],
     ['the key template is ignored', 'src/injection/settings.decode.test.ts', 'a template is YAML or a Go template'],

@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { checkCluster } from '../../discovery/installation/check-cluster.ts';
-import { type Phase, reportAsJson, reportAsText } from '../../discovery/installation/findings.ts';
+import { type InstallationPhase, reportAsJson, reportAsText } from '../../discovery/installation/findings.ts';
 import type { ClusterAccess } from '../../discovery/kubernetes/access/cluster-access.ts';
 import { inClusterAccess, isInCluster } from '../../discovery/kubernetes/access/in-cluster.ts';
 import { kubeconfigFile } from '../../discovery/kubernetes/access/kubeconfig.ts';
@@ -28,7 +28,7 @@ interface CheckFlags {
 const exitCodes = { complete: 0, incomplete: 1, unreadable: 2, unwritten: 3 } as const;
 /** Of all requests together. */
 const limitMs = 120_000;
-const phases: Readonly<Record<'before' | 'after', Phase>> = {
+const phases: Readonly<Record<'before' | 'after', InstallationPhase>> = {
   before: 'before installation',
   after: 'after installation',
 };

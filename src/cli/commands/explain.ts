@@ -1,6 +1,6 @@
 /** `pilot-discovery explain`: how a proxy routes a request, and the configuration lines behind it. */
 import { Command, Option } from 'commander';
-import { answerExplain } from '../../discovery/explain/explain-command.ts';
+import { runExplain } from '../../discovery/explain/explain-command.ts';
 import type { DiscoveryFlags } from '../../discovery/options/discovery-flags.ts';
 import { type DiscoveryOptions, resolveDiscoveryOptions } from '../../discovery/options/discovery-options.ts';
 import { mustBe } from '../../model/fields/violation.ts';
@@ -89,7 +89,7 @@ export function explainCommand(print: (text: string) => void = (text) => standar
       ['option.ignored', 'option.fileMissing'].includes(event),
     );
     for (const entry of ignored) standardError.write(`pilot-discovery: ${entryText(entry)}\n`);
-    const { text, warnings } = await answerExplain(query);
+    const { text, warnings } = await runExplain(query);
     for (const warning of warnings) standardError.write(`pilot-discovery: ${warning}\n`);
     print(text);
   });
@@ -102,7 +102,7 @@ function queryOf({
   header,
   configDir,
   ...flags
-}: ExplainFlags): Parameters<typeof answerExplain>[0] & { readonly files?: DiscoveryOptions } {
+}: ExplainFlags): Parameters<typeof runExplain>[0] & { readonly files?: DiscoveryOptions } {
   return {
     ...flags,
     headers: header,

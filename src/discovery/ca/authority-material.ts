@@ -1,4 +1,4 @@
-/** What an authority signs with, from a directory or a Secret that a person filled (spec/discovery.md §11, "plugged in"). */
+/** Key and certificates of a CA, read from a directory or Secret that an operator filled (spec/discovery.md §11, "plugged in"). */
 import { createPrivateKey } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,21 +12,21 @@ import { readBoundedText } from '../../runtime/files/bounded-file.ts';
 import { readTogetherSync } from '../../runtime/files/read-together.ts';
 
 export interface AuthorityMaterial {
-  /** Of the signing certificate, in hexadecimal: the name of this authority in events, traces and the journal. */
+  /** SHA-256 of the signing certificate in hexadecimal; names this authority in events, traces and the rotation journal. */
   readonly id: string;
   readonly issuer: Issuer;
-  /** From the signing certificate, over what is between, to the root; one when the root signs itself. */
+  /** From the signing certificate through intermediates to the root; only the root if it is self-signed. */
   readonly path: readonly Certificate[];
   readonly root: Certificate;
-  /** No certificate that is signed may last longer. */
+  /** Earliest expiry in `path`. Issued certificates must not outlive it. */
   readonly notAfter: Date;
-  /** PEM; of its issuer or of several. */
+  /** PEM CRLs, of the signing certificate's issuer or of several CAs. */
   readonly revocationLists?: string;
 }
 
 /**
- * The ids under which the ledger may have certificates that hang on the root of an authority, the one of new certificates first: that of the
- * root, whichever intermediate signed. Lines of before have that of the authority.
+ * Ledger IDs under which certificates below an authority's root may be recorded: first the root's ID (current format), then the
+ * authority's ID (written by earlier versions).
  */
 export function ledgerIdsOf({ id, root }: Pick<AuthorityMaterial, 'id' | 'root'>): [AuthorityId, ...AuthorityId[]] {
   return [rootKeyOf(root), id];
@@ -34,97 +34,104 @@ export function ledgerIdsOf({ id, root }: Pick<AuthorityMaterial, 'id' | 'root'>
 
 interface FileNames {
   readonly key: string;
-  /** The signing certificate; what leads to the root may follow it. */
+  /** The signing certificate; intermediates may follow it. */
   readonly certificate: string;
   readonly root: string;
   readonly chain?: string;
 }
 
-/** Istio's own names, and those of a Secret of type TLS. */
+/** Istio's file names, and the keys of a `kubernetes.io/tls` Secret. */
 const conventions: readonly FileNames[] = [
   { key: 'ca-key.pem', certificate: 'ca-cert.pem', root: 'root-cert.pem', chain: 'cert-chain.pem' },
   { key: 'tls.key', certificate: 'tls.crt', root: 'ca.crt' },
 ];
 const revocationFile = 'ca-crl.pem';
 
-const mostFileBytes = 1024 * 1024;
+const maxFileBytes = 1024 * 1024;
 
-/** Texts by their names: files of a directory, or keys of a Secret. */
+/** Named texts: files of a directory, or keys of a Secret. */
 export interface NamedTexts {
   has(name: string): boolean;
   /** @throws ChartpilotError FILE_UNREADABLE */
   text(name: string): string;
-  /** How people call it. */
-  placeOf(name: string): string;
+  /** Path or Secret key to print in errors. */
+  locationOf(name: string): string;
 }
 
-/** Whether somebody meant to plug an authority in here: one of its files is there. */
-export function isPluggedIn(directory: string): boolean {
+/** Whether the directory contains at least one file of a plugged-in CA. */
+export function hasPluggedInCa(directory: string): boolean {
   return conventions.some(({ key, certificate }) =>
     [key, certificate].some((name) => existsSync(join(directory, name))),
   );
 }
 
 /**
- * Reads the directory and sees whether what is there can sign: all is PEM, the key is the certificate's, and its chain leads
- * to the root at this time.
+ * Reads a plugged-in CA and verifies that it can sign: valid PEM, matching key, and a chain to the root that is valid at `now`.
  *
  * @throws ChartpilotError FILE_UNREADABLE or CONFIG_INVALID, with the file
  */
-export function readPluggedIn(directory: string, now: Date): AuthorityMaterial {
-  const placeOf = (name: string): string => join(directory, name);
+export function readPluggedInCa(directory: string, now: Date): AuthorityMaterial {
+  const locationOf = (name: string): string => join(directory, name);
   return readTogetherSync((at) => {
-    const placed = (name: string): string => at(placeOf(name));
-    const has = (name: string): boolean => existsSync(placed(name));
-    return pluggedInOf({ has, text: (name) => textOf(placed(name)), placeOf }, now).material;
+    const locate = (name: string): string => at(locationOf(name));
+    const has = (name: string): boolean => existsSync(locate(name));
+    return parsePluggedInCa({ has, text: (name) => textOf(locate(name)), locationOf }, now).material;
   });
 }
 
-/** An authority, and the roots that lie beside it, one of which is its own. */
-export interface PluggedIn {
+/** A plugged-in CA and all roots in its root file, which include its own. */
+export interface PluggedInCa {
   readonly material: AuthorityMaterial;
   readonly roots: readonly Certificate[];
 }
 
 /** @throws ChartpilotError FILE_UNREADABLE or CONFIG_INVALID, with the place */
-export function pluggedInOf(texts: NamedTexts, now: Date): PluggedIn {
+export function parsePluggedInCa(texts: NamedTexts, now: Date): PluggedInCa {
   const names = conventions.find(({ key }) => texts.has(key)) ?? conventions[0]!;
   const certificatesOf = (name: string): Certificate[] => parsed(texts, name, readCertificates);
-  const own = certificatesOf(names.certificate);
+  const certificatesOfFile = certificatesOf(names.certificate);
   const roots = certificatesOf(names.root);
   const chain = names.chain !== undefined && texts.has(names.chain) ? certificatesOf(names.chain) : [];
-  const [certificate, ...others] = own;
+  const [certificate, ...otherCertificates] = certificatesOfFile;
   const privateKey = parsed(texts, names.key, (text) => createPrivateKey(text));
   if (!certificate!.x509.checkPrivateKey(privateKey)) {
-    throw invalid(texts.placeOf(names.key), `does not match the certificate in ${texts.placeOf(names.certificate)}`);
+    throw invalid(
+      texts.locationOf(names.key),
+      `does not match the certificate in ${texts.locationOf(names.certificate)}`,
+    );
   }
   const lists = texts.has(revocationFile) ? { revocationLists: texts.text(revocationFile) } : {};
   try {
-    const material = materialOf({ certificate: certificate!, privateKey }, [...others, ...chain], roots, now);
+    const material = buildAuthorityMaterial(
+      { certificate: certificate!, privateKey },
+      [...otherCertificates, ...chain],
+      roots,
+      now,
+    );
     return { material: { ...material, ...lists }, roots };
   } catch (error) {
-    throw invalid(texts.placeOf(names.certificate), messageOf(error), error);
+    throw invalid(texts.locationOf(names.certificate), messageOf(error), error);
   }
 }
 
 /**
- * @param between in any order
- * @param roots of which one must be reached
- * @throws Error for what cannot sign at this time
+ * @param intermediates in any order
+ * @param roots the chain must end at one of these
+ * @throws Error if the issuer cannot sign at `now`
  */
-export function materialOf(
+export function buildAuthorityMaterial(
   issuer: Issuer,
-  between: readonly Certificate[],
+  intermediates: readonly Certificate[],
   roots: readonly Certificate[],
   at: Date,
 ): AuthorityMaterial {
   const { certificate } = issuer;
   const problem = issuerProblem(certificate) ?? keyProblem(certificate.publicKey);
   if (problem !== undefined) throw new Error(`${nameOf(certificate)} ${problem.message}`);
-  const answer = findPath({ certificate, intermediates: between, roots, at });
-  if ('problem' in answer)
-    throw new Error(`${nameOf(certificate)} has no valid chain to a root certificate: ${answer.problem}`);
-  const { path } = answer;
+  const result = findPath({ certificate, intermediates, roots, at });
+  if ('problem' in result)
+    throw new Error(`${nameOf(certificate)} has no valid chain to a root certificate: ${result.problem}`);
+  const { path } = result;
   return {
     id: certificate.subjectKeyId ?? certificate.sha256,
     issuer,
@@ -139,18 +146,18 @@ function parsed<T>(texts: NamedTexts, name: string, parse: (text: string) => T):
   try {
     return parse(text);
   } catch (error) {
-    throw invalid(texts.placeOf(name), `is not valid PEM: ${messageOf(error)}`, error);
+    throw invalid(texts.locationOf(name), `is not valid PEM: ${messageOf(error)}`, error);
   }
 }
 
 function textOf(file: string): string {
   try {
-    return readBoundedText(file, mostFileBytes);
+    return readBoundedText(file, maxFileBytes);
   } catch (error) {
     throw new ChartpilotError('FILE_UNREADABLE', `${file}: ${messageOf(error)}`, { cause: error });
   }
 }
 
-function invalid(file: string, what: string, cause?: unknown): ChartpilotError {
-  return new ChartpilotError('CONFIG_INVALID', `${file} ${what}`, cause === undefined ? {} : { cause });
+function invalid(file: string, reason: string, cause?: unknown): ChartpilotError {
+  return new ChartpilotError('CONFIG_INVALID', `${file} ${reason}`, cause === undefined ? {} : { cause });
 }

@@ -1,32 +1,32 @@
-/** What the environment says of the authority (spec/discovery.md §1.4, §11). */
+/** Settings of the certificate authority, from environment variables (spec/discovery.md §1.4, §11). */
 import { maxTimerMs } from '../../model/fields/duration.ts';
 import type { Environment } from '../environment.ts';
-import { isPluggedIn } from './authority-material.ts';
+import { hasPluggedInCa } from './authority-material.ts';
 import type { LifetimeLimits } from './issuing/leaf-lifetime.ts';
 
 export interface AuthoritySettings {
-  /** ROOT_CA_DIR: where a person may plug one in. */
+  /** ROOT_CA_DIR: directory of a plugged-in CA. */
   readonly pluggedInDirectory: string;
-  /** SELF_SIGNED_CA_DIR: where one of our own lies, and the journal; empty: in memory, lost with the process. */
+  /** SELF_SIGNED_CA_DIR: directory of a self-signed CA and its rotation journal. Empty: in memory, lost on restart. */
   readonly stateDirectory: string;
-  /** SELF_SIGNED_CA_SECRET: the Secret of the control plane's namespace where replicas share one; empty: none. */
+  /** SELF_SIGNED_CA_SECRET: Secret in the control plane's namespace that contains the CA shared by all replicas. Empty: not shared. */
   readonly secret: string;
-  /** K8S_SIGNER; empty: none. */
+  /** K8S_SIGNER; empty if not used. */
   readonly kubernetesSigner: string;
-  /** EXTERNAL_CA: it signs for workloads. */
-  readonly registers: boolean;
-  /** APPROVE_CERTIFICATE_REQUESTS: what it is asked for is approved here. */
-  readonly approves: boolean;
+  /** EXTERNAL_CA: `kubernetesSigner` signs workload certificates. */
+  readonly usesExternalCa: boolean;
+  /** APPROVE_CERTIFICATE_REQUESTS: approve own CertificateSigningRequests. */
+  readonly approvesRequests: boolean;
   readonly rootTtlMs: number;
-  /** 0: P-256. */
+  /** 0 selects an ECDSA P-256 key. */
   readonly rsaBits: number;
   readonly checkMs: number;
   readonly gracePercent: number;
   readonly leaves: LifetimeLimits;
 }
 
-/** Istio's word for certificates that a signer of the cluster signs. */
-export const kubernetesRegistration = 'ISTIOD_RA_KUBERNETES_API';
+/** Value of EXTERNAL_CA for certificates signed by a Kubernetes signer (Istio's name). */
+export const kubernetesExternalCa = 'ISTIOD_RA_KUBERNETES_API';
 const hourMs = 3_600_000;
 
 export function authoritySettingsOf(from: Environment): AuthoritySettings {
@@ -36,11 +36,11 @@ export function authoritySettingsOf(from: Environment): AuthoritySettings {
     stateDirectory: from.text('SELF_SIGNED_CA_DIR', ''),
     secret: from.text('SELF_SIGNED_CA_SECRET', ''),
     kubernetesSigner: from.text('K8S_SIGNER', ''),
-    registers: from.text('EXTERNAL_CA', '') === kubernetesRegistration,
-    approves: from.boolean('APPROVE_CERTIFICATE_REQUESTS', true),
+    usesExternalCa: from.text('EXTERNAL_CA', '') === kubernetesExternalCa,
+    approvesRequests: from.boolean('APPROVE_CERTIFICATE_REQUESTS', true),
     rootTtlMs: from.durationMs('CITADEL_SELF_SIGNED_CA_CERT_TTL', 87_600 * hourMs),
     rsaBits: from.number('CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE', 0),
-    // None: it is never due, and the longest timer that there is looks so.
+    // An interval of 0 disables rotation.
     checkMs: checkMs || maxTimerMs,
     gracePercent: checkMs === 0 ? 0 : from.percent('CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE', 20),
     leaves: {
@@ -50,12 +50,12 @@ export function authoritySettingsOf(from: Environment): AuthoritySettings {
   };
 }
 
-/** Whether somebody has seen to an authority: a directory is plugged in, or one of our own has a place. */
-export function isAuthorityGiven({ pluggedInDirectory, stateDirectory, secret }: AuthoritySettings): boolean {
-  return stateDirectory !== '' || secret !== '' || isPluggedIn(pluggedInDirectory);
+/** Whether a CA is configured: a plugged-in directory, a state directory, or a shared Secret. */
+export function isAuthorityConfigured({ pluggedInDirectory, stateDirectory, secret }: AuthoritySettings): boolean {
+  return stateDirectory !== '' || secret !== '' || hasPluggedInCa(pluggedInDirectory);
 }
 
-/** Replicas share it, as a Secret. Files of a person count before it. */
-export function isAuthorityShared({ pluggedInDirectory, secret }: AuthoritySettings): boolean {
-  return secret !== '' && !isPluggedIn(pluggedInDirectory);
+/** Whether replicas share the CA in a Secret. A plugged-in directory takes precedence. */
+export function isSharedAuthority({ pluggedInDirectory, secret }: AuthoritySettings): boolean {
+  return secret !== '' && !hasPluggedInCa(pluggedInDirectory);
 }

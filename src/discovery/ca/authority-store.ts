@@ -1,6 +1,6 @@
 /**
- * Where an authority lies: keys, chains and the journal of a rotation, in a directory (keys with mode 0600), or in memory
- * where none is named. What is written is whole and on the disk before it counts (spec/identity.md §8).
+ * Storage of a CA: keys, chains and the rotation journal, in a directory (keys with mode 0600) or in memory. Writes are atomic and synced
+ * to disk before they take effect (spec/identity.md §8).
  */
 import { createPrivateKey } from 'node:crypto';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
@@ -14,31 +14,29 @@ import { readBoundedText } from '../../runtime/files/bounded-file.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import { requirePrivate } from '../../runtime/files/private-file.ts';
 import { replaceFileSync } from '../../runtime/files/replace-file.ts';
-import { type AuthorityMaterial, materialOf } from './authority-material.ts';
+import { type AuthorityMaterial, buildAuthorityMaterial } from './authority-material.ts';
 
 export interface AuthorityStore {
-  /** What is there, that counts at this time or not. */
+  /** Returns the journal even if its authorities have expired. */
   readJournal(): Journal | undefined;
   writeJournal(journal: Journal): void;
-  /**
-   * @throws ChartpilotError for one that is damaged, or counts no more
-   */
+  /** @throws ChartpilotError if it is damaged or expired */
   read(id: AuthorityId, now: Date): AuthorityMaterial;
-  /** When the first certificate of its chain ends; undefined for one that cannot be read at all. */
-  endOf(id: AuthorityId): Date | undefined;
+  /** Earliest expiry in its chain; `undefined` if it is unreadable. */
+  expiryOf(id: AuthorityId): Date | undefined;
   save(material: AuthorityMaterial): void;
-  /** For whoever hands them out to workloads. */
+  /** Writes the CRL file that operators distribute to workloads. */
   saveRevocationLists(pem: string): void;
-  /** Everything else is forgotten, keys first of all. */
+  /** Deletes all other authorities, keys first. */
   keepOnly(ids: readonly AuthorityId[]): void;
-  /** Where a person finds what agents are to know the control plane by; not read again. */
+  /** Writes the trusted roots for operators that configure agents with them. Never read back. */
   saveRoots(pem: string): void;
 }
 
 const stages: readonly Journal['stage'][] = ['steady', 'trusting', 'signing', 'dropping'];
-const mostFileBytes = 1024 * 1024;
+const maxFileBytes = 1024 * 1024;
 
-/** Lost with the process: whoever trusts its root has to be told of another after a restart. */
+/** Lost on exit: clients that trust its root need the new root after a restart. */
 export class MemoryStore implements AuthorityStore {
   readonly #materials = new Map<AuthorityId, AuthorityMaterial>();
   #journal: Journal | undefined;
@@ -58,7 +56,7 @@ export class MemoryStore implements AuthorityStore {
     return material;
   }
 
-  endOf(id: AuthorityId): Date | undefined {
+  expiryOf(id: AuthorityId): Date | undefined {
     return this.#materials.get(id)?.notAfter;
   }
 
@@ -76,8 +74,8 @@ export class MemoryStore implements AuthorityStore {
 }
 
 /**
- * `journal.json`, for each authority `<id>.key` and `<id>.chain`, from the signing certificate to the root, and for people
- * `root-cert.pem`, the roots that are trusted, and `ca-crl.pem`, what was taken back under them.
+ * Contains `journal.json` and, for each authority, `<id>.key` and `<id>.chain` (signing certificate to root). For operators it also
+ * contains `root-cert.pem` (trusted roots) and `ca-crl.pem` (revoked certificates).
  */
 export class DirectoryStore implements AuthorityStore {
   readonly #directory: string;
@@ -90,7 +88,7 @@ export class DirectoryStore implements AuthorityStore {
     const file = this.#fileOf('journal.json');
     if (!existsSync(file)) return undefined;
     try {
-      return journalIn(JSON.parse(readBoundedText(file, mostFileBytes)));
+      return journalIn(JSON.parse(readBoundedText(file, maxFileBytes)));
     } catch (error) {
       throw this.#damaged(file, messageOf(error));
     }
@@ -104,12 +102,12 @@ export class DirectoryStore implements AuthorityStore {
     const [keyFile, chainFile] = [this.#fileOf(`${id}.key`), this.#fileOf(`${id}.chain`)];
     if (existsSync(keyFile)) requirePrivate(keyFile, 'a reader of the file can sign certificates for any workload');
     try {
-      const [certificate, ...others] = readCertificates(readBoundedText(chainFile, mostFileBytes));
-      const privateKey = createPrivateKey(readBoundedText(keyFile, mostFileBytes));
+      const [certificate, ...otherCertificates] = readCertificates(readBoundedText(chainFile, maxFileBytes));
+      const privateKey = createPrivateKey(readBoundedText(keyFile, maxFileBytes));
       if (!certificate!.x509.checkPrivateKey(privateKey))
         throw new Error(`its certificate does not match the key in ${keyFile}`);
-      const roots = [others.at(-1) ?? certificate!];
-      const material = materialOf({ certificate: certificate!, privateKey }, others, roots, now);
+      const roots = [otherCertificates.at(-1) ?? certificate!];
+      const material = buildAuthorityMaterial({ certificate: certificate!, privateKey }, otherCertificates, roots, now);
       if (material.id !== id) throw new Error(`it has the authority ${material.id}, expected ${id}`);
       return material;
     } catch (error) {
@@ -117,9 +115,9 @@ export class DirectoryStore implements AuthorityStore {
     }
   }
 
-  endOf(id: AuthorityId): Date | undefined {
+  expiryOf(id: AuthorityId): Date | undefined {
     try {
-      return endOf(readCertificates(readBoundedText(this.#fileOf(`${id}.chain`), mostFileBytes)));
+      return endOf(readCertificates(readBoundedText(this.#fileOf(`${id}.chain`), maxFileBytes)));
     } catch {
       return undefined;
     }
@@ -135,10 +133,10 @@ export class DirectoryStore implements AuthorityStore {
   }
 
   keepOnly(ids: readonly AuthorityId[]): void {
-    const kept = new Set(ids.flatMap((id) => [`${id}.key`, `${id}.chain`]));
-    // Also what was cut off before it was in its place: on a full disk, or by a kill.
+    const keptNames = new Set(ids.flatMap((id) => [`${id}.key`, `${id}.chain`]));
+    // Includes `.new` files left by an interrupted write (full disk or kill).
     const names = readdirSync(this.#directory).filter((name) => /^[0-9a-f]+\.(key|chain)(\.new)?$/.test(name));
-    for (const name of names.sort().reverse()) if (!kept.has(name)) rmSync(this.#fileOf(name));
+    for (const name of names.sort().reverse()) if (!keptNames.has(name)) rmSync(this.#fileOf(name));
   }
 
   saveRoots(pem: string): void {
@@ -154,8 +152,8 @@ export class DirectoryStore implements AuthorityStore {
     replaceFileSync(this.#fileOf(name), content, { flush: 'content and name' });
   }
 
-  #damaged(file: string, what: string): ChartpilotError {
-    return new ChartpilotError('CONFIG_INVALID', `${file} cannot be used: ${what}`, {
+  #damaged(file: string, problem: string): ChartpilotError {
+    return new ChartpilotError('CONFIG_INVALID', `${file} cannot be used: ${problem}`, {
       hint: `restore the file from a backup, or remove the directory ${basename(this.#directory)} to create a new root, which must then be distributed to all workloads`,
     });
   }
@@ -167,8 +165,8 @@ function journalIn(value: unknown): Journal {
   const found = stages.find((one) => one === stage);
   if (found === undefined || !isId(signer) || (other !== null && !isId(other)))
     throw new Error('it must have a stage, and the IDs of the signing and of the other authority');
-  // One that was written before there were tainted roots has none.
-  const isKnown = tainted === null || tainted === signer || tainted === other;
-  if (!isKnown) throw new Error('tainted must be one of its authorities');
+  // Versions without tainted roots wrote no such field.
+  const isOfJournal = tainted === null || tainted === signer || tainted === other;
+  if (!isOfJournal) throw new Error('tainted must be one of its authorities');
   return { stage: found, signer, other, tainted: tainted as Journal['tainted'] };
 }

@@ -1,4 +1,3 @@
-/** Effects of the chart `authority`: root and rotation of an authority of this program. */
 import { fromPromise } from 'xstate';
 import {
   type AuthorityReading,

@@ -1,4 +1,4 @@
-/** What an authority finds at its start, whatever happened before it. */
+/** State of an authority at start, after each way in which an earlier run can end. */
 
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -40,7 +40,7 @@ function authority(changes: Partial<AuthorityOptions> = {}): Authority {
   });
 }
 
-/** As the chart does it. */
+/** The same calls as the chart. */
 async function begun(): Promise<{ one: Authority; id: string }> {
   const one = authority();
   expect(one.load()).toEqual({ outcome: 'absent' });
@@ -53,8 +53,8 @@ const pass = (ms: number): void => {
   now = new Date(now.getTime() + ms);
 };
 
-describe('a root of our own', () => {
-  it('is found again after a restart, its key readable by nobody else', async () => {
+describe('a self-signed root', () => {
+  it('survives a restart, and only the owner can read its key', async () => {
     const { id } = await begun();
     expect(authority().load()).toEqual({
       outcome: 'resumed',
@@ -64,7 +64,7 @@ describe('a root of our own', () => {
     expect(statSync(state()).mode & 0o077).toBe(0);
   });
 
-  it('lies beside it for people as it is trusted; where that cannot be written, it is trusted all the same', async () => {
+  it('writes the trusted roots for operators, and keeps them trusted if the file cannot be written', async () => {
     const { one, id } = await begun();
     const { id: next } = await one.prepareRoot();
     const certificates = (): number => {
@@ -79,11 +79,11 @@ describe('a root of our own', () => {
     rmSync(join(state(), 'root-cert.pem'));
     mkdirSync(join(state(), 'root-cert.pem'));
     one.publishRoots([id, next]);
-    expect(one.inForce?.roots).toEqual([id, next]);
+    expect(one.active?.roots).toEqual([id, next]);
     expect(warnings.at(-1)).toMatchObject({ event: 'authority.rootsUnwritable', reason: expect.stringMatching(/./) });
   });
 
-  it('goes on in the midst of a rotation', async () => {
+  it('continues an interrupted rotation after a restart', async () => {
     const { one, id } = await begun();
     const { id: next } = await one.prepareRoot();
     const journal = { stage: 'trusting' as const, signer: id, other: next, tainted: null };
@@ -92,14 +92,14 @@ describe('a root of our own', () => {
     expect(again.load()).toEqual({ outcome: 'resumed', journal });
     again.publishRoots([id, next]);
     again.signWith(id);
-    expect(again.inForce?.material.id).toBe(id);
-    expect(again.inForce?.bundle.roots).toHaveLength(2);
+    expect(again.active?.material.id).toBe(id);
+    expect(again.active?.bundle.roots).toHaveLength(2);
   });
 
-  it('is followed by the control plane’s own certificate last, also after a restart in between', async () => {
+  it("replaces the control plane's own certificate last, also if a restart happens during the rotation", async () => {
     const { one, id } = await begun();
     const { id: next } = await one.prepareRoot();
-    const signersIn = (which: Authority): unknown[] => [which.inForce?.material.id, which.inForce?.ofServer.id];
+    const signersIn = (which: Authority): unknown[] => [which.active?.material.id, which.active?.serverAuthority.id];
     const take = (which: Authority, journal: Journal, roots: string[]): void => {
       which.writeJournal(journal);
       which.publishRoots(roots);
@@ -118,10 +118,10 @@ describe('a root of our own', () => {
     expect(signersIn(again)).toEqual([next, next]);
   });
 
-  it('whose preparation was killed before the journal is no part of anything, and is swept', async () => {
+  it('removes the files of a preparation that was killed before it wrote the journal', async () => {
     const { one, id } = await begun();
     await one.prepareRoot();
-    // Written beside its place, as a disk that is full leaves it.
+    // What an interrupted write on a full disk leaves.
     for (const name of ['key', 'chain']) writeFileSync(join(state(), `0123abcd.${name}.new`), 'half');
     const again = authority();
     expect(again.load()).toEqual({
@@ -132,14 +132,14 @@ describe('a root of our own', () => {
     expect(readdirSync(state()).sort()).toEqual([`${id}.chain`, `${id}.key`, 'journal.json'].sort());
   });
 
-  it('that has ended is replaced: everybody who trusted it alone has ended as well', async () => {
+  it('replaces an expired root, because certificates below it have expired too', async () => {
     await begun();
     pass(101 * hour);
     expect(authority().load()).toEqual({ outcome: 'absent' });
     expect(warnings).toMatchObject([{ event: 'authority.expired', next: 'new root' }]);
   });
 
-  it('that has ended in a rotation leaves the other one', async () => {
+  it('keeps the other root when one expires during a rotation', async () => {
     const { one, id } = await begun();
     pass(60 * hour);
     const { id: next } = await one.prepareRoot();
@@ -151,7 +151,7 @@ describe('a root of our own', () => {
     });
   });
 
-  it('is due when a fifth of its life is left', async () => {
+  it('is due for rotation when a fifth of its lifetime remains', async () => {
     const { one, id } = await begun();
     pass(79 * hour);
     expect(one.isRootDue(id)).toBe(false);
@@ -159,37 +159,40 @@ describe('a root of our own', () => {
     expect(one.isRootDue(id)).toBe(true);
   });
 
-  it.each([0o640, 0o604, 0o620])('whose key others can read or write (mode %o) signs nothing', async (mode) => {
-    const { id } = await begun();
-    chmodSync(join(state(), `${id}.key`), mode);
-    expect(authority().load()).toEqual({
-      outcome: 'refused',
-      reason: expect.stringMatching(/state.*mode must be 0600.*sign certificates for any workload.*chmod 600/),
-    });
-  });
+  it.each([0o640, 0o604, 0o620])(
+    'does not sign with a key that other users can read or write (mode %o)',
+    async (mode) => {
+      const { id } = await begun();
+      chmodSync(join(state(), `${id}.key`), mode);
+      expect(authority().load()).toEqual({
+        outcome: 'refused',
+        reason: expect.stringMatching(/state.*mode must be 0600.*sign certificates for any workload.*chmod 600/),
+      });
+    },
+  );
 
   it.each<[string, (id: string) => void]>([
-    ['a journal that was cut off', () => writeFileSync(join(state(), 'journal.json'), '{"stage":"ste')],
+    ['a truncated journal', () => writeFileSync(join(state(), 'journal.json'), '{"stage":"ste')],
     [
-      'a journal of something else',
+      'an unrelated journal',
       () => writeFileSync(join(state(), 'journal.json'), '{"stage":"x","signer":"../y","other":null}'),
     ],
     ['an empty journal', () => writeFileSync(join(state(), 'journal.json'), '')],
     ['a missing key', (id) => rmSync(join(state(), `${id}.key`))],
     ['an empty key', (id) => writeFileSync(join(state(), `${id}.key`), '')],
     [
-      'the key of another',
+      'the key of another authority',
       (id) => {
         const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
         writeFileSync(join(state(), `${id}.key`), privateKey.export({ format: 'pem', type: 'pkcs8' }));
       },
     ],
     [
-      'half a chain',
+      'an incomplete chain',
       (id) =>
         writeFileSync(join(state(), `${id}.chain`), readFileSync(join(state(), `${id}.chain`), 'utf8').slice(0, 200)),
     ],
-  ])('with %s signs nothing, and says what to do', async (_, damage) => {
+  ])('with %s signs nothing, and the error names the remedy', async (_, damage) => {
     const { id } = await begun();
     damage(id);
     expect(authority().load()).toEqual({
@@ -198,13 +201,13 @@ describe('a root of our own', () => {
     });
   });
 
-  it('is not made on a disk that cannot keep it', async () => {
+  it('fails to be created if the disk cannot store it', async () => {
     writeFileSync(state(), 'a file where the directory should be');
     await expect(authority().prepareRoot()).rejects.toThrow();
   });
 });
 
-describe('an authority that is plugged in', () => {
+describe('a plugged-in authority', () => {
   const keyOf = (): KeyObject => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
   const life = () => ({ notBefore: new Date(now.getTime() - hour), notAfter: new Date(now.getTime() + 50 * hour) });
 
@@ -230,7 +233,7 @@ describe('an authority that is plugged in', () => {
     for (const [name, content] of Object.entries(files)) writeFileSync(join(plugged(), name), content);
   }
 
-  it('signs from the start', () => {
+  it('signs immediately after the start', () => {
     plug(rootOf('root'));
     const one = authority();
     const reading = one.load();
@@ -246,7 +249,7 @@ describe('an authority that is plugged in', () => {
     return { one, id: journal.signer };
   };
 
-  it('takes over another intermediate of the same root at once, and another root by a rotation', () => {
+  it('switches at once to another intermediate of the same root, and rotates to another root', () => {
     const root = rootOf('root');
     const { one, id } = begunWith(root);
     plug(root);
@@ -256,7 +259,7 @@ describe('an authority that is plugged in', () => {
     expect(one.readCandidate((renewed as { id: string }).id)).toMatchObject({ outcome: 'replaced' });
   });
 
-  it('takes over what was renewed with the key that it had: an intermediate, its root, a revocation list', () => {
+  it('accepts a renewed intermediate, root or revocation list with the same key', () => {
     const [root, key] = [rootOf('root'), keyOf()];
     plug(root, key);
     const one = authority();
@@ -268,7 +271,7 @@ describe('an authority that is plugged in', () => {
       one.publishRoots([id]);
       one.signWith(id);
       expect(one.readCandidate(id)).toEqual({ outcome: 'same' });
-      return one.inForce!;
+      return one.active!;
     };
     one.publishRoots([id]);
     one.signWith(id);
@@ -285,7 +288,7 @@ describe('an authority that is plugged in', () => {
     expect(inForceAfter(one.readCandidate(id)).material.revocationLists).toBe('a list');
   });
 
-  it('is refused under another root with the key of the one that signs, for nobody could tell the two apart', () => {
+  it('rejects another root with the current key, because certificates of both would be indistinguishable', () => {
     const key = keyOf();
     plug(rootOf('root'), key);
     const one = authority();
@@ -295,7 +298,7 @@ describe('an authority that is plugged in', () => {
     expect(one.readCandidate(journal.signer)).toEqual({ outcome: 'refused', reason });
   });
 
-  it('is not taken over by a restart where one that runs refuses it', () => {
+  it('rejects after a restart what it rejects while running', () => {
     const [root, key] = [rootOf('root'), keyOf()];
     plug(root, key);
     const one = authority();
@@ -306,13 +309,13 @@ describe('an authority that is plugged in', () => {
       expect(again.load()).toEqual({ outcome: 'resumed', journal });
       again.publishRoots([journal.signer]);
       again.signWith(journal.signer);
-      expect(again.inForce?.bundle.roots).toEqual([root.certificate]);
+      expect(again.active?.bundle.roots).toEqual([root.certificate]);
       expect(again.readCandidate(journal.signer)).toMatchObject({ outcome: 'refused' });
     }
     expect(warnings.map(({ event }) => event)).toEqual(Array(2).fill('authority.keyReused'));
   });
 
-  it('begins a rotation for a root that was plugged in while nothing ran', () => {
+  it('starts a rotation if another root was plugged in while the program was stopped', () => {
     const { id } = begunWith(rootOf('root'));
     plug(rootOf('other'));
     expect(authority().load()).toEqual({
@@ -324,7 +327,7 @@ describe('an authority that is plugged in', () => {
   it.each([
     ['another intermediate of the new root', (next: Issuer) => plug(next)],
     ['a third root', () => plug(rootOf('third'))],
-  ])('waits with %s until certificates of the old root have ended', (_, replace) => {
+  ])('waits with %s until certificates of the old root have expired', (_, replace) => {
     const { one, id: old } = begunWith(rootOf('root'));
     const next = rootOf('next');
     plug(next);
@@ -336,15 +339,15 @@ describe('an authority that is plugged in', () => {
     expect(again.load()).toEqual({ outcome: 'resumed', journal: signing });
     again.publishRoots([signer, old]);
     again.signWith(signer);
-    expect(again.inForce?.roots).toEqual([signer, old]);
+    expect(again.active?.roots).toEqual([signer, old]);
     expect(warnings.map(({ event }) => event)).toEqual(['authority.postponed']);
-    // What signed before is not to be waited for where it has ended.
+    // An expired former signer is not waited for.
     pass(51 * hour);
     replace(rootOf('next'));
     expect(authority().load()).toMatchObject({ outcome: 'resumed', journal: { other: null } });
   });
 
-  it('says when those who trust what was there before are cut off', () => {
+  it('reports when clients of the previous root lose access', () => {
     const { id } = begunWith(rootOf('root'));
     rmSync(join(state(), `${id}.key`));
     plug(rootOf('other'));
@@ -352,7 +355,7 @@ describe('an authority that is plugged in', () => {
     expect(warnings).toMatchObject([{ event: 'authority.previousUnreadable', previous: id }]);
   });
 
-  it('is not made anew, whatever is ordered', async () => {
+  it('never generates a new root, even on request', async () => {
     const { one, id } = begunWith(rootOf('root'));
     await expect(one.prepareRoot()).rejects.toThrow(`put the next one into ${plugged()}`);
     pass(45 * hour);
@@ -379,14 +382,14 @@ describe('an authority that is plugged in', () => {
         writeFileSync(join(plugged(), 'ca-cert.pem'), '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'),
       /is not an X.509 certificate/,
     ],
-  ])('with %s is refused, at the start and later', (_, damage, reason) => {
+  ])('with %s is rejected, at the start and later', (_, damage, reason) => {
     const { one, id } = begunWith(rootOf('root'));
     damage();
     expect(one.readCandidate(id)).toEqual({ outcome: 'refused', reason: expect.stringMatching(reason) });
     expect(authority().load()).toEqual({ outcome: 'refused', reason: expect.stringMatching(reason) });
   });
 
-  it('takes the place of one of our own by a rotation', async () => {
+  it('replaces a self-signed root by a rotation', async () => {
     const { one, id } = await begun();
     plug(rootOf('root'));
     expect(one.readCandidate(id)).toMatchObject({ outcome: 'replaced' });

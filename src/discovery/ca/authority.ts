@@ -1,4 +1,4 @@
-/** The effects of the chart `authority`, and what is made of their outcome: who signs, and which roots are trusted. */
+/** Effects of the chart `authority`, and the signer and trusted roots that result from them. */
 
 import type { AuthorityReading, Candidate, Journal } from '../../../machines/discovery/ca/authority.machine.ts';
 import type { AuthorityId, RotationStage } from '../../../machines/discovery/ca/authority-protocol.ts';
@@ -6,59 +6,59 @@ import { rootKeyOf } from '../../identity/certificate.ts';
 import { TrustBundle } from '../../identity/trust-bundle.ts';
 import { explainInOneLine, messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
-import { type AuthorityMaterial, isPluggedIn, readPluggedIn } from './authority-material.ts';
+import { type AuthorityMaterial, hasPluggedInCa, readPluggedInCa } from './authority-material.ts';
 import type { AuthorityStore } from './authority-store.ts';
+import { generateRoot, type RootCertificateOptions } from './generate-root.ts';
 import { CertificateSigner } from './issuing/certificate-signer.ts';
-import { makeRoot, type RootOptions } from './root-maker.ts';
 
 export interface AuthorityOptions {
-  readonly root: Omit<RootOptions, 'trustDomain'>;
-  /** Where a person may plug one in (ROOT_CA_DIR). */
+  readonly root: Omit<RootCertificateOptions, 'trustDomain'>;
+  /** ROOT_CA_DIR. */
   readonly pluggedInDirectory: string;
   readonly store: AuthorityStore;
-  /** Of the mesh, now. */
+  /** Current trust domain of the mesh. */
   readonly trustDomain: () => string;
-  /** Of a root's life, so many hundredths before its end the next one is begun. */
+  /** Percentage of a root's lifetime before its end at which the next root is generated. */
   readonly gracePercent: number;
   readonly now: () => Date;
   readonly log: Pick<Logger, 'warn'>;
 }
 
-/** What counts now. */
-export interface AuthorityInForce {
+/** The current signer and the roots that clients must trust. */
+export interface ActiveAuthority {
   readonly material: AuthorityMaterial;
-  /** The roots that everybody is to trust, the signer's among them. */
+  /** All roots that clients must trust, including the signer's. */
   readonly bundle: TrustBundle;
   readonly roots: readonly AuthorityId[];
   /**
-   * Signs what the control plane itself shows. While a new authority signs for workloads that is still the one before: whoever
-   * knows the old root alone must find the control plane, to be told of the new one (spec/identity.md §8, "last").
+   * Signs the control plane's server certificate. While a new authority already signs for workloads, the previous one still signs here:
+   * clients that trust only the old root must be able to connect to receive the new one (spec/identity.md §8, "last").
    */
-  readonly ofServer: AuthorityMaterial;
-  /** Those whose roots are trusted. */
+  readonly serverAuthority: AuthorityMaterial;
+  /** The authorities of `roots`. */
   readonly authorities: readonly AuthorityMaterial[];
-  /** Of these, hashes of those of which nobody is to have a certificate any more. */
+  /** Hashes of tainted roots: no workload may keep a certificate below them. */
   readonly tainted: readonly string[];
 }
 
-/** Whoever says what counts: an authority of this program alone, or one that replicas share. */
+/** Source of the current signer: the authority of this program alone, or one shared by replicas. */
 export interface SigningAuthority {
   readonly signer: CertificateSigner;
-  /** Undefined as long as nothing can be signed. */
-  readonly inForce: AuthorityInForce | undefined;
-  /** Whose key is no longer only ours; null: nobody has said so. */
+  /** `undefined` while nothing can be signed. */
+  readonly active: ActiveAuthority | undefined;
+  /** Authority whose key is compromised; `null` if none was reported. */
   readonly tainted: AuthorityId | null;
-  /** Undefined before there is one. */
+  /** Stage in the journal; `undefined` if there is no journal. */
   readonly stage: RotationStage | undefined;
-  /** Called with each change of the signer or the roots. */
-  onChanged(listener: (inForce: AuthorityInForce) => void): void;
+  /** Calls the listener on each change of the signer or the roots. */
+  onChanged(listener: (active: ActiveAuthority) => void): void;
 }
 
 export class Authority implements SigningAuthority {
   readonly signer: CertificateSigner;
   readonly #options: AuthorityOptions;
   readonly #materials = new Map<AuthorityId, AuthorityMaterial>();
-  readonly #listeners = new Set<(inForce: AuthorityInForce) => void>();
+  readonly #listeners = new Set<(active: ActiveAuthority) => void>();
   #roots: readonly AuthorityId[] = [];
   #tainted: AuthorityId | null = null;
   #signer: AuthorityMaterial | undefined;
@@ -67,17 +67,16 @@ export class Authority implements SigningAuthority {
   constructor(options: AuthorityOptions) {
     this.#options = options;
     this.signer = new CertificateSigner({
-      broken: (error) => options.log.warn('authority.signerFailed', { reason: messageOf(error) }),
+      onThreadFailure: (error) => options.log.warn('authority.signerFailed', { reason: messageOf(error) }),
     });
   }
 
-  /** Undefined as long as nothing can be signed. */
-  get inForce(): AuthorityInForce | undefined {
+  get active(): ActiveAuthority | undefined {
     const material = this.#signer;
     if (material === undefined || this.#roots.length === 0) return undefined;
-    const [authorities, ofServer] = [this.#authorities, this.#ofServer ?? material];
+    const [authorities, serverAuthority] = [this.#authorities, this.#previousSigner ?? material];
     const tainted = authorities.filter(({ id }) => id === this.#tainted).map(({ root }) => root.sha256);
-    return { material, bundle: this.#bundle, roots: this.#roots, ofServer, authorities, tainted };
+    return { material, bundle: this.#bundle, roots: this.#roots, serverAuthority, authorities, tainted };
   }
 
   get #authorities(): AuthorityMaterial[] {
@@ -89,24 +88,21 @@ export class Authority implements SigningAuthority {
     return new TrustBundle(this.#options.trustDomain(), roots);
   }
 
-  get #ofServer(): AuthorityMaterial | undefined {
+  get #previousSigner(): AuthorityMaterial | undefined {
     const { stage, other } = this.#journal ?? {};
-    const before = stage === 'signing' ? this.#materials.get(other ?? '') : undefined;
-    return before !== undefined && before.notAfter > this.#options.now() ? before : undefined;
+    const previousSigner = stage === 'signing' ? this.#materials.get(other ?? '') : undefined;
+    return previousSigner !== undefined && previousSigner.notAfter > this.#options.now() ? previousSigner : undefined;
   }
 
-  /** Whose key is no longer only ours; null: nobody has said so. */
   get tainted(): AuthorityId | null {
     return this.#journal?.tainted ?? null;
   }
 
-  /** What was written down last; undefined before. */
   get stage(): RotationStage | undefined {
     return this.#journal?.stage;
   }
 
-  /** Called with each change of the signer or the roots. */
-  onChanged(listener: (inForce: AuthorityInForce) => void): void {
+  onChanged(listener: (active: ActiveAuthority) => void): void {
     this.#listeners.add(listener);
   }
 
@@ -116,7 +112,7 @@ export class Authority implements SigningAuthority {
     const { store, pluggedInDirectory, now } = this.#options;
     try {
       const journal = store.readJournal();
-      if (isPluggedIn(pluggedInDirectory)) return this.#resumePluggedIn(this.#readPluggedIn(), journal);
+      if (hasPluggedInCa(pluggedInDirectory)) return this.#resumePluggedIn(this.#readPluggedIn(), journal);
       return journal === undefined ? { outcome: 'absent' } : this.#resumeStored(journal, now());
     } catch (error) {
       return { outcome: 'refused', reason: explainInOneLine(error) };
@@ -125,26 +121,26 @@ export class Authority implements SigningAuthority {
 
   async prepareRoot(): Promise<{ id: AuthorityId }> {
     const { root, trustDomain, store, pluggedInDirectory, now } = this.#options;
-    if (isPluggedIn(pluggedInDirectory)) {
+    if (hasPluggedInCa(pluggedInDirectory)) {
       throw new Error(
         `a plugged-in authority is not rotated by the control plane: put the next one into ${pluggedInDirectory}`,
       );
     }
-    const material = await makeRoot({ ...root, trustDomain: trustDomain() }, now());
+    const material = await generateRoot({ ...root, trustDomain: trustDomain() }, now());
     store.save(material);
-    // What was stored is what counts: a disk that answers something else is found out here.
+    // Read back, to detect a disk that returns something else than was written.
     this.#remember(store.read(material.id, now()));
     return { id: material.id };
   }
 
   readCandidate(signer: AuthorityId): Candidate {
     const { pluggedInDirectory, store } = this.#options;
-    if (!isPluggedIn(pluggedInDirectory)) return { outcome: 'same' };
+    if (!hasPluggedInCa(pluggedInDirectory)) return { outcome: 'same' };
     try {
       const material = this.#readPluggedIn();
-      const before = this.#materials.get(signer);
-      if (before !== undefined && isSame(material, before)) return { outcome: 'same' };
-      const isTrusted = before !== undefined && rootKeyOf(material.root) === rootKeyOf(before.root);
+      const current = this.#materials.get(signer);
+      if (current !== undefined && isSame(material, current)) return { outcome: 'same' };
+      const isTrusted = current !== undefined && rootKeyOf(material.root) === rootKeyOf(current.root);
       if (material.id === signer && !isTrusted) {
         throw new Error(this.#otherRoot);
       }
@@ -162,7 +158,7 @@ export class Authority implements SigningAuthority {
     if (root === undefined) return false;
     const life = root.notAfter.getTime() - root.notBefore.getTime();
     const isDue = root.notAfter.getTime() - now().getTime() < (life * gracePercent) / 100;
-    if (isDue && isPluggedIn(pluggedInDirectory)) {
+    if (isDue && hasPluggedInCa(pluggedInDirectory)) {
       log.warn('authority.rootEnding', { notAfter: root.notAfter.toISOString(), directory: pluggedInDirectory });
       return false;
     }
@@ -181,7 +177,7 @@ export class Authority implements SigningAuthority {
     this.#roots = roots;
     this.#tainted = tainted;
     this.#saveRoots();
-    this.#tell();
+    this.#notifyListeners();
   }
 
   signWith(id: AuthorityId): void {
@@ -189,65 +185,65 @@ export class Authority implements SigningAuthority {
     if (material === undefined || material === this.#signer) return;
     this.#signer = material;
     this.signer.use(material);
-    this.#tell();
+    this.#notifyListeners();
   }
 
-  /** Of two with one key nobody could say which root a certificate hangs on. */
+  /** With one key, certificates of both roots would be indistinguishable. */
   get #otherRoot(): string {
     return `the authority in ${this.#options.pluggedInDirectory} has a new root certificate with the key of the previous one: create it with a new key`;
   }
 
-  // ---- what was there before
+  // ---- state before this start
 
   #resumePluggedIn(plugged: AuthorityMaterial, journal: Journal | undefined): AuthorityReading {
     const { store, log, now } = this.#options;
     const stored = this.#readStored(journal === undefined ? [] : idsOf(journal));
-    const namesake = stored.find(({ id }) => id === plugged.id);
-    if (journal !== undefined && namesake !== undefined && rootKeyOf(namesake.root) !== rootKeyOf(plugged.root)) {
-      // As in one that runs, what signs goes on.
+    const storedTwin = stored.find(({ id }) => id === plugged.id);
+    if (journal !== undefined && storedTwin !== undefined && rootKeyOf(storedTwin.root) !== rootKeyOf(plugged.root)) {
+      // Keep the current signer, as without a restart.
       log.warn('authority.keyReused', { directory: this.#options.pluggedInDirectory });
       return this.#resumeStored(journal, now());
     }
     store.save(plugged);
     this.#remember(plugged);
-    const steady: AuthorityReading = {
+    const idle: AuthorityReading = {
       outcome: 'resumed',
       journal: { stage: 'steady', signer: plugged.id, other: null, tainted: null },
     };
-    if (journal === undefined) return steady;
-    const before = stored.filter(({ id }) => id !== plugged.id);
-    if (idsOf(journal).includes(plugged.id) && before.length === idsOf(journal).length - 1) {
+    if (journal === undefined) return idle;
+    const otherStored = stored.filter(({ id }) => id !== plugged.id);
+    if (idsOf(journal).includes(plugged.id) && otherStored.length === idsOf(journal).length - 1) {
       return { outcome: 'resumed', journal };
     }
-    // As in one that runs, nothing is taken over: certificates of the other root are in use.
-    if (journal.stage === 'signing' && before.length === idsOf(journal).length) {
+    // Do not switch, as without a restart: certificates of the other root are in use.
+    if (journal.stage === 'signing' && otherStored.length === idsOf(journal).length) {
       log.warn('authority.postponed', { authority: plugged.id });
       return { outcome: 'resumed', journal };
     }
-    // Plugged in while nothing ran: those who trust the old root alone are told first.
-    const old = before.find(({ id }) => id === journal.signer);
+    // Plugged in while the program was stopped: clients that trust only the old root must first receive the new one.
+    const old = otherStored.find(({ id }) => id === journal.signer);
     if (old === undefined) {
       log.warn('authority.previousUnreadable', { authority: plugged.id, previous: journal.signer });
-      return steady;
+      return idle;
     }
-    if (rootKeyOf(plugged.root) === rootKeyOf(old.root)) return steady;
+    if (rootKeyOf(plugged.root) === rootKeyOf(old.root)) return idle;
     return { outcome: 'resumed', journal: { stage: 'trusting', signer: old.id, other: plugged.id, tainted: null } };
   }
 
   #resumeStored(journal: Journal, now: Date): AuthorityReading {
     const { store, log } = this.#options;
-    const ended: AuthorityId[] = [];
+    const expired: AuthorityId[] = [];
     for (const id of idsOf(journal)) {
-      // What has ended is no damage: it is read as of its own time.
+      // An expired authority is not damaged: read it as of its own lifetime.
       const material = readAtItsTime(store, id, now);
       this.#remember(material);
-      if (material.notAfter <= now) ended.push(id);
+      if (material.notAfter <= now) expired.push(id);
     }
-    if (ended.length === 0) return { outcome: 'resumed', journal };
-    const living = idsOf(journal).find((id) => !ended.includes(id));
-    log.warn('authority.expired', { authorities: ended.join(', '), next: living ?? 'new root' });
-    if (living === undefined) return { outcome: 'absent' };
-    return { outcome: 'resumed', journal: { stage: 'steady', signer: living, other: null, tainted: null } };
+    if (expired.length === 0) return { outcome: 'resumed', journal };
+    const remaining = idsOf(journal).find((id) => !expired.includes(id));
+    log.warn('authority.expired', { authorities: expired.join(', '), next: remaining ?? 'new root' });
+    if (remaining === undefined) return { outcome: 'absent' };
+    return { outcome: 'resumed', journal: { stage: 'steady', signer: remaining, other: null, tainted: null } };
   }
 
   #readStored(ids: readonly AuthorityId[]): AuthorityMaterial[] {
@@ -265,14 +261,14 @@ export class Authority implements SigningAuthority {
 
   #readPluggedIn(): AuthorityMaterial {
     const { pluggedInDirectory, now } = this.#options;
-    return readPluggedIn(pluggedInDirectory, now());
+    return readPluggedInCa(pluggedInDirectory, now());
   }
 
   #remember(material: AuthorityMaterial): void {
     this.#materials.set(material.id, material);
   }
 
-  /** A full disk costs the copy, not the roots. */
+  /** On a full disk only this copy is missing; the roots stay trusted. */
   #saveRoots(): void {
     const { store, log } = this.#options;
     try {
@@ -282,25 +278,25 @@ export class Authority implements SigningAuthority {
     }
   }
 
-  #tell(): void {
-    const { inForce } = this;
-    if (inForce !== undefined) for (const listener of this.#listeners) listener(inForce);
+  #notifyListeners(): void {
+    const { active } = this;
+    if (active !== undefined) for (const listener of this.#listeners) listener(active);
   }
 }
 
-/** One that was renewed may have the key, and so the id, of the one before. */
+/** A renewed authority can have the same key, and so the same ID, as its predecessor. */
 function isSame(one: AuthorityMaterial, other: AuthorityMaterial): boolean {
   const textOf = ({ path }: AuthorityMaterial): string => path.map(({ sha256 }) => sha256).join();
   return textOf(one) === textOf(other) && one.revocationLists === other.revocationLists;
 }
 
-/** @throws ChartpilotError for one that is damaged */
+/** @throws ChartpilotError if it is damaged */
 function readAtItsTime(store: AuthorityStore, id: AuthorityId, now: Date): AuthorityMaterial {
   try {
     return store.read(id, now);
   } catch (error) {
-    const end = store.endOf(id);
-    if (end !== undefined && end <= now) return store.read(id, new Date(end.getTime() - 1_000));
+    const expiry = store.expiryOf(id);
+    if (expiry !== undefined && expiry <= now) return store.read(id, new Date(expiry.getTime() - 1_000));
     throw error;
   }
 }

@@ -1,4 +1,4 @@
-/** Certificate authority: what signs certificates, and the certificate of the secure port. */
+/** Certificate authority: signs certificates, and provides the certificate of the secure port. */
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { trustDomainsOf } from '../../model/mesh/trust-domains.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -20,7 +20,7 @@ export interface CaParts
   /** Names of this program in a certificate that the authority signs. */
   readonly names: readonly string[];
   readonly mesh: () => MeshConfig;
-  /** PEM: roots of bundle endpoints instead of those of Node; for tests. */
+  /** PEM: roots for bundle endpoints instead of Node's; for tests. */
   readonly bundleAuthorities: string | undefined;
   readonly log: Logger;
 }
@@ -31,7 +31,7 @@ export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, l
   const ofCluster = clusterSigning({
     ...{ settings, cluster, recorder, log: logger },
     trustDomain: () => mesh().trustDomain,
-    roots: () => signing?.rootsBeside ?? [],
+    roots: () => signing?.additionalRoots ?? [],
   });
   const { shared, signer } = ofCluster;
   const signing =
@@ -40,39 +40,39 @@ export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, l
       ...{ settings, mesh, authenticators, rootsChanged, logger },
       trustDomains: () => trustDomainsOf(mesh()),
       ...(shared && { shared }),
-      ...(settings.registers && signer && { registrar: signer }),
+      ...(settings.usesExternalCa && signer && { registrar: signer }),
       ...(bundleAuthorities !== undefined && { bundleAuthorities }),
     });
   const portCertificate =
     securePort &&
     new PortCertificate({
       ...{ port: securePort, names },
-      inForce: () => signing?.authority.inForce,
-      trusted: () => signing?.trusted,
+      activeAuthority: () => signing?.authority.active,
+      trustedRoots: () => signing?.trustedRoots,
     });
   const portFollows = (): void => portCertificate?.authorityChanged();
-  // In the same turn: a client that receives other roots finds the port with them.
+  // Synchronously: a client that receives other roots must find the port using them.
   signing?.authority.onChanged(portFollows);
   return {
     signing,
     ofCluster,
     portCertificate,
-    /** Certificates that are known here. */
+    /** Certificates for metrics and pages. */
     known: {
       certificateSources: (max: number) => ({
-        authority: signing?.authority.inForce,
-        trusted: [...(signing?.trusted?.own.roots ?? []), ...(signing?.trusted?.rootsOfAliases ?? [])],
+        authority: signing?.authority.active,
+        trusted: [...(signing?.trustedRoots?.own.roots ?? []), ...(signing?.trustedRoots?.rootsOfAliases ?? [])],
         server: portCertificate?.current,
         workloads: signing?.ledger.ends(max) ?? { count: 0, first: [] },
       }),
     },
-    /** How operators rotate a root that replicas share. */
+    /** How operators order a rotation of the shared root. */
     ordered: orderedBy(cluster),
-    /** The mesh configuration may name other roots. */
+    /** Called when the mesh configuration changes, which may name other roots. */
     meshChanged: (): void => {
-      if (signing?.meshChanged() === true) portFollows();
+      if (signing?.onMeshChanged() === true) portFollows();
     },
-    /** @throws ChartpilotError FLAG_INVALID if the settings need a cluster and there is none */
+    /** @throws ChartpilotError FLAG_INVALID if the settings need a cluster and none is configured */
     check: (): void => {
       if (settings !== undefined) refuseWithoutCluster(settings, ofCluster);
     },
@@ -85,7 +85,7 @@ export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, l
           serverCertificate: serverCertificateWithEffects(portCertificate, log.scope('server-certificate')),
         }),
         trustBundles: trustBundlesWithEffects(signing?.bundles, () => {
-          signing?.bundlesChanged();
+          signing?.onBundlesChanged();
           portFollows();
         }),
       };

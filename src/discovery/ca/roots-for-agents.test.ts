@@ -1,4 +1,4 @@
-/** Agents are told over xDS which roots to trust, and a rotation goes on by their word and nobody else's. */
+/** Agents receive trusted roots over xDS, and a rotation proceeds by their authenticated reports only. */
 
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -34,7 +34,7 @@ const nodeOf = (account: typeof cart, id = 'a'): typeof sidecar => ({
   metadata: { ...sidecar.metadata, NAMESPACE: account.namespace },
 });
 
-/** An agent with a certificate, whose xDS is over TLS. */
+/** An agent with a client certificate, with xDS over TLS. */
 class Agent {
   readonly node: typeof sidecar;
   readonly #plane: ControlPlane;
@@ -46,19 +46,23 @@ class Agent {
   }
 
   async renew(account = cart): Promise<void> {
-    const asked = { csr: makeRequest(key, []), bearer: await given.caller.token(account), node: this.node.id };
-    const chain = await askForCertificate(given.caller.client(this.#plane.port('ads.listening')), asked);
+    const certificateRequest = {
+      csr: makeRequest(key, []),
+      bearer: await given.caller.token(account),
+      node: this.node.id,
+    };
+    const chain = await askForCertificate(given.caller.client(this.#plane.port('ads.listening')), certificateRequest);
     this.#chains.push(chain[0]!);
   }
 
-  /** What its Envoy has, in a request that answers a response. */
-  get has(): object {
-    return saying(this.#chains.at(-1)!);
+  /** Reports its newest certificate, in a request that acknowledges a response. */
+  get currentReport(): object {
+    return withSerialNumber(this.#chains.at(-1)!);
   }
 
-  /** What it had before. */
-  get had(): object {
-    return saying(this.#chains.at(-2)!);
+  /** Reports its previous certificate. */
+  get previousReport(): object {
+    return withSerialNumber(this.#chains.at(-2)!);
   }
 
   sotw(node: object = this.node) {
@@ -71,17 +75,17 @@ class Agent {
     return stream;
   }
 
-  get #own() {
+  get #credentials() {
     const chain = this.#chains.at(-1);
     return chain === undefined ? undefined : { chain, key };
   }
 
   #client() {
-    return this.#plane.client(this.#plane.port('ads.listening'), given.caller.channel(this.#own), serverName);
+    return this.#plane.client(this.#plane.port('ads.listening'), given.caller.channel(this.#credentials), serverName);
   }
 }
 
-const saying = (chain: string): object => ({
+const withSerialNumber = (chain: string): object => ({
   node: { metadata: { CERTIFICATE_SERIAL_NUMBER: readCertificates(chain)[0]!.serialNumber } },
 });
 
@@ -113,18 +117,18 @@ interface Page {
   readonly waitsFor?: { readonly missing: number; readonly workloads: readonly string[] };
 }
 const page = async (plane: ControlPlane): Promise<Page> => (await plane.get('/debug/authorityz')).json();
-async function order(plane: ControlPlane, what: 'rotate' | 'taint' | 'revert'): Promise<void> {
-  const url = `http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz?order=${what}`;
+async function order(plane: ControlPlane, action: 'rotate' | 'taint' | 'revert'): Promise<void> {
+  const url = `http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz?order=${action}`;
   expect((await fetch(url, { method: 'POST', headers: plane.operator })).status).toBe(202);
 }
 const rotate = (plane: ControlPlane) => order(plane, 'rotate');
-const stage = (plane: ControlPlane, wanted: string) =>
-  eventually(`the stage ${wanted}`, async () => (await page(plane)).stage === wanted);
-/** A missing workload is looked at again within this time. */
+const stage = (plane: ControlPlane, expected: string) =>
+  eventually(`the stage ${expected}`, async () => (await page(plane)).stage === expected);
+/** A missing workload is checked again within this time. */
 const settled = () => new Promise((resolve) => setTimeout(resolve, 600));
 
-describe('the roots that agents are told', () => {
-  it('are those of the authority, one certificate each, and come again when they change', async () => {
+describe('the distributed roots', () => {
+  it('are those of the authority, one certificate each, and are sent again when they change', async () => {
     const plane = await serving();
     const agent = new Agent(plane);
     await agent.renew();
@@ -137,7 +141,7 @@ describe('the roots that agents are told', () => {
     expect(rootsIn(await next(stream, 2))).toContain(root);
   });
 
-  it('come with the word which of them is tainted, when there is something better', async () => {
+  it('name a tainted root as soon as another one can replace it', async () => {
     const plane = await serving();
     const agent = new Agent(plane);
     await agent.renew();
@@ -154,16 +158,16 @@ describe('the roots that agents are told', () => {
     expect(tainted(third)).toEqual([root!.sha256]);
     acknowledge(stream, third);
     await agent.renew();
-    acknowledge(stream, third, agent.has);
+    acknowledge(stream, third, agent.currentReport);
     const fourth = await next(stream, 1);
     expect(tainted(fourth)).toEqual([]);
     acknowledge(stream, fourth);
     await stage(plane, 'steady');
   });
 
-  it('are on their way to somebody: what they said before of others counts no more', async () => {
+  it("invalidate a workload's earlier report about other roots when they are sent", async () => {
     const plane = await serving();
-    const before = (await page(plane)).signer.id;
+    const previousSigner = (await page(plane)).signer.id;
     const agents = [new Agent(plane, 'a'), new Agent(plane, 'b')];
     for (const agent of agents) await agent.renew();
     const streams = agents.map((agent) => agent.sotw());
@@ -173,8 +177,8 @@ describe('the roots that agents are told', () => {
     for (const [i, stream] of streams.entries()) acknowledge(stream, both[i]!);
     await stage(plane, 'signing');
     for (const agent of agents) await agent.renew();
-    for (const [i, stream] of streams.entries()) acknowledge(stream, both[i]!, agents[i]!.has);
-    // The next root alone: nobody has said yet that they trust it, and they may by now.
+    for (const [i, stream] of streams.entries()) acknowledge(stream, both[i]!, agents[i]!.currentReport);
+    // The next root alone: no agent has acknowledged it yet.
     for (const stream of streams) await next(stream, 1);
     await order(plane, 'revert');
     await stage(plane, 'trusting');
@@ -182,10 +186,10 @@ describe('the roots that agents are told', () => {
     expect(await page(plane)).toMatchObject({ stage: 'trusting', waitsFor: { missing: 2 } });
     for (const stream of streams) acknowledge(stream, await next(stream, 2));
     await stage(plane, 'signing');
-    expect((await page(plane)).signer.id).toBe(before);
+    expect((await page(plane)).signer.id).toBe(previousSigner);
   });
 
-  it('lead a rotation from stage to stage by the word of every agent', async () => {
+  it('move a rotation from stage to stage as every agent reports', async () => {
     const plane = await serving();
     const agents = [new Agent(plane, 'a'), new Agent(plane, 'b')];
     for (const agent of agents) await agent.renew();
@@ -200,8 +204,8 @@ describe('the roots that agents are told', () => {
     acknowledge(second, last);
     await stage(plane, 'signing');
     for (const agent of agents) await agent.renew();
-    // A certificate that was signed has not arrived: its agent may have ended before its Envoy had it.
-    acknowledge(first, early, agents[0]!.has);
+    // A signed certificate has not arrived: its agent may have exited before Envoy received it.
+    acknowledge(first, early, agents[0]!.currentReport);
     await eventually('one is missing', async () => (await page(plane)).waitsFor?.missing === 1);
     expect(await page(plane)).toMatchObject({
       stage: 'signing',
@@ -209,14 +213,14 @@ describe('the roots that agents are told', () => {
         workloads: [expect.stringMatching(`${agents[1]!.node.id} .renewed, but the renewal is not confirmed; `)],
       },
     });
-    acknowledge(second, last, agents[1]!.has);
+    acknowledge(second, last, agents[1]!.currentReport);
     for (const stream of [first, second]) acknowledge(stream, await next(stream, 1));
     await stage(plane, 'steady');
     expect((await page(plane)).roots).toHaveLength(1);
     expect(plane.departures()).toEqual([]);
   });
 
-  it('are acknowledged in delta as well', async () => {
+  it('can be acknowledged in delta xDS', async () => {
     const plane = await serving();
     const agent = new Agent(plane);
     await agent.renew();
@@ -231,7 +235,7 @@ describe('the roots that agents are told', () => {
     await stage(plane, 'signing');
   });
 
-  it('are trusted by an agent that said so before it had its certificate', async () => {
+  it('count for an agent that acknowledged them before it received its certificate', async () => {
     const plane = await serving();
     const agent = new Agent(plane);
     await agent.renew();
@@ -250,7 +254,7 @@ describe('the roots that agents are told', () => {
     expect(stream.responses.length).toBeGreaterThan(0);
   });
 
-  it('are sent to nobody who does not ask for them', async () => {
+  it('are sent only to clients that subscribe', async () => {
     const plane = await serving();
     const agent = new Agent(plane);
     await agent.renew();
@@ -272,19 +276,19 @@ describe('roots of the mesh configuration', () => {
     const der = issueRoot(privateKey, { organization: 'elsewhere', commonName }, life);
     return { privateKey, certificate: readCertificate(der) };
   };
-  const [own, foreign] = [rootOf('own'), rootOf('foreign')];
+  const [meshRoot, foreign] = [rootOf('own'), rootOf('foreign')];
   const meshOf = (...entries: object[]): string => JSON.stringify({ caCertificates: entries });
-  const ours = { pem: own.certificate.pem };
+  const ours = { pem: meshRoot.certificate.pem };
   const theirs = { pem: foreign.certificate.pem, trustDomains: ['other.example'] };
-  /** A certificate that says cart of this mesh, signed by whoever. */
-  const cartOf = (issuer: typeof own) => {
+  /** A certificate with the SPIFFE ID of cart, by any issuer. */
+  const cartOf = (issuer: typeof meshRoot) => {
     const names = { uris: ['spiffe://cluster.local/ns/shop/sa/cart'], dns: [], ips: [] };
     return { chain: readCertificate(issueLeaf(issuer, createPublicKey(key), names, life)).pem, key };
   };
-  const asks = (plane: ControlPlane, issuer: typeof own) =>
+  const openAs = (plane: ControlPlane, issuer: typeof meshRoot) =>
     askForCertificate(given.caller.client(plane.port('ads.listening'), cartOf(issuer)), { csr: makeRequest(key, []) });
 
-  it('are trusted for the mesh’s own trust domain alone: one of another cannot sign for us', async () => {
+  it('verify only their own trust domain, so that a root of another cannot sign for the mesh', async () => {
     const prepare = ({ root }: { root: string }): void => writeFileSync(join(root, 'mesh'), meshOf(ours, theirs));
     const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, prepare, {
       SELF_SIGNED_CA_DIR: given.directory,
@@ -294,21 +298,21 @@ describe('roots of the mesh configuration', () => {
     await agent.renew();
     const stream = agent.sotw();
     const first = await next(stream, 2);
-    expect(rootsIn(first)).toContain(own.certificate.pem);
+    expect(rootsIn(first)).toContain(meshRoot.certificate.pem);
     expect(rootsIn(first)).not.toContain(foreign.certificate.pem);
-    await asks(plane, own);
-    await expect(asks(plane, foreign)).rejects.toMatchObject({ code: status.UNAVAILABLE });
+    await openAs(plane, meshRoot);
+    await expect(openAs(plane, foreign)).rejects.toMatchObject({ code: status.UNAVAILABLE });
     expect(
       linesOf(plane.lines, 'authority.rootIgnored', { reason: /trust domain other\.example is not one of the mesh/ }),
     ).toHaveLength(1);
-    // Taken out again while it runs.
+    // Removed again while the program runs.
     acknowledge(stream, first);
     writeFileSync(join(plane.root, 'mesh'), meshOf());
     await next(stream, 1);
-    await expect(asks(plane, own)).rejects.toMatchObject({ code: status.UNAVAILABLE });
+    await expect(openAs(plane, meshRoot)).rejects.toMatchObject({ code: status.UNAVAILABLE });
   });
 
-  it('do not bend the word that a rotation waits for', async () => {
+  it('do not affect the reports that a rotation waits for', async () => {
     const prepare = ({ root }: { root: string }): void => writeFileSync(join(root, 'mesh'), meshOf(ours));
     const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, prepare, {
       SELF_SIGNED_CA_DIR: given.directory,
@@ -324,17 +328,17 @@ describe('roots of the mesh configuration', () => {
   });
 });
 
-describe('no word', () => {
+describe('no trust report is recorded', () => {
   const liars: [string, (plane: ControlPlane, agent: Agent) => Promise<void>][] = [
     [
-      'is a rejection',
+      'for a rejection',
       async (_, agent) => {
         const stream = agent.sotw();
         acknowledge(stream, await next(stream, 2), { errorDetail: { code: 13, message: 'no' } });
       },
     ],
     [
-      'is an acknowledgement of something else than was sent',
+      'for an acknowledgement of another version than was sent',
       async (_, agent) => {
         const stream = agent.sotw();
         const { versionInfo, nonce } = await next(stream, 2);
@@ -342,7 +346,7 @@ describe('no word', () => {
       },
     ],
     [
-      'is a first request that says the version',
+      'for a first request that contains the version',
       async (_, agent) => {
         const first = agent.sotw();
         const { versionInfo } = await next(first, 2);
@@ -367,7 +371,7 @@ describe('no word', () => {
       },
     ],
     [
-      'is that of another node of the workload',
+      'from another node of the workload',
       async (_, agent) => {
         const stream = agent.sotw(nodeOf(cart, 'y'));
         acknowledge(stream, await next(stream, 2));
@@ -385,7 +389,7 @@ describe('no word', () => {
     const { waitsFor, stage: now } = await page(plane);
     expect(now).toBe('trusting');
     expect(waitsFor?.workloads.join()).toContain(agent.node.id);
-    // The same agent, when it means it.
+    // The same agent, with a valid report.
     const stream = agent.sotw();
     acknowledge(stream, await next(stream, 2));
     await eventually('its word counts', async () => {
@@ -395,24 +399,27 @@ describe('no word', () => {
   });
 });
 
-describe('no word of what has arrived', () => {
+describe('no arrival report is recorded', () => {
   const liars: [
     string,
     (plane: ControlPlane, agent: Agent, stream: Stream, response: Response) => Promise<void> | void,
   ][] = [
     [
-      'is a serial number that was not signed for it',
+      'for a serial number that was not issued to it',
       (_, __, stream, response) => {
-        for (const said of ['4A', '', 'A'.repeat(100), '4a', 7, null, ['4A'], { a: 1 }]) {
-          acknowledge(stream, response, { node: { metadata: { CERTIFICATE_SERIAL_NUMBER: said } } });
+        for (const invalid of ['4A', '', 'A'.repeat(100), '4a', 7, null, ['4A'], { a: 1 }]) {
+          acknowledge(stream, response, { node: { metadata: { CERTIFICATE_SERIAL_NUMBER: invalid } } });
         }
       },
     ],
-    ['is that of the certificate before', (_, agent, stream, response) => acknowledge(stream, response, agent.had)],
+    [
+      'for the previous certificate',
+      (_, agent, stream, response) => acknowledge(stream, response, agent.previousReport),
+    ],
     [
       'comes in a node that is larger than a few words',
       (_, agent, stream, response) => {
-        const { metadata } = (agent.has as { node: { metadata: object } }).node;
+        const { metadata } = (agent.currentReport as { node: { metadata: object } }).node;
         acknowledge(stream, response, { node: { metadata: { ...metadata, more: 'x'.repeat(5_000) } } });
       },
     ],
@@ -420,7 +427,7 @@ describe('no word of what has arrived', () => {
       'comes over a port without TLS',
       async (plane, agent) => {
         const stream = subscribed(plane.client(plane.port('ads.listening', 1)).sotw(), agent.node);
-        acknowledge(stream, await next(stream, 2), agent.has);
+        acknowledge(stream, await next(stream, 2), agent.currentReport);
       },
     ],
     [
@@ -429,14 +436,14 @@ describe('no word of what has arrived', () => {
         const hostile = new Agent(plane, 'x', { namespace: 'shop', serviceAccount: 'other' });
         await hostile.renew({ namespace: 'shop', serviceAccount: 'other' });
         const stream = hostile.sotw(agent.node);
-        acknowledge(stream, await next(stream, 2), agent.has);
+        acknowledge(stream, await next(stream, 2), agent.currentReport);
       },
     ],
     [
-      'is that of another node of the workload',
+      'from another node of the workload',
       async (_, agent) => {
         const stream = agent.sotw(nodeOf(cart, 'y'));
-        acknowledge(stream, await next(stream, 2), agent.has);
+        acknowledge(stream, await next(stream, 2), agent.currentReport);
       },
     ],
   ];
@@ -455,12 +462,12 @@ describe('no word of what has arrived', () => {
     await settled();
     expect((await page(plane)).stage).toBe('signing');
     expect((await page(plane)).waitsFor?.workloads.join()).toContain(agent.node.id);
-    acknowledge(stream, both, agent.has);
+    acknowledge(stream, both, agent.currentReport);
     await stage(plane, 'dropping');
   });
 });
 
-describe('the word of a workload with two streams', () => {
+describe('the report of a workload with two streams', () => {
   const node = nodeOf(cart);
   const identity = 'spiffe://cluster.local/ns/shop/sa/cart';
   const workload = { identity, node: node.id };
@@ -473,12 +480,12 @@ describe('the word of a workload with two streams', () => {
   const given = () => {
     const roots = new RootsForAgents({
       trustDomains: () => ['cluster.local'],
-      trusted: () => {},
-      arrived: () => {},
-      sending: () => {},
-      changed: () => {},
+      onTrusted: () => {},
+      onArrived: () => {},
+      onSending: () => {},
+      onChanged: () => {},
     });
-    const source = roots.beside({
+    const source = roots.addTo({
       open: () => ({ resources: { get: () => undefined, typesToPush: () => [], close() {} } }),
     });
     const open = (): NodeResources => {
@@ -486,33 +493,33 @@ describe('the word of a workload with two streams', () => {
       if ('error' in opened) throw new Error(opened.error);
       return opened.resources;
     };
-    const says = (stream: NodeResources): void =>
+    const reportTrust = (stream: NodeResources): void =>
       stream.acknowledged?.(proxyConfigType, stream.get(proxyConfigType, [])!.version);
-    return { roots, open, says };
+    return { roots, open, reportTrust };
   };
 
-  it('outlives the older stream', () => {
-    const { roots, open, says } = given();
+  it('remains after the older stream ends', () => {
+    const { roots, open, reportTrust } = given();
     const older = open();
     roots.publish(bundle('a'), ['one']);
-    says(older);
+    reportTrust(older);
     const newer = open();
     roots.publish(bundle('b'), ['two']);
-    says(newer);
+    reportTrust(newer);
     older.close();
-    expect(roots.wordOf(workload)).toEqual(['two']);
+    expect(roots.reportOf(workload)).toEqual(['two']);
     newer.close();
-    expect(roots.wordOf(workload)).toBeUndefined();
+    expect(roots.reportOf(workload)).toBeUndefined();
   });
 
-  it('is the older one’s again when the newer stream ends', () => {
-    const { roots, open, says } = given();
+  it('reverts to that of the older stream when the newer stream ends', () => {
+    const { roots, open, reportTrust } = given();
     const [older, newer] = [open(), open()];
     roots.publish(bundle('a'), ['one']);
-    says(older);
+    reportTrust(older);
     roots.publish(bundle('b'), ['two']);
-    says(newer);
+    reportTrust(newer);
     newer.close();
-    expect(roots.wordOf(workload)).toEqual(['one']);
+    expect(roots.reportOf(workload)).toEqual(['one']);
   });
 });

@@ -1,7 +1,7 @@
 /**
- * The roots that agents are to trust, given out over xDS to those who ask (PCDS: a ProxyConfig with `caCertificatesPem`), and
- * their word that they do: the acknowledgement of a client that has shown who it is, of a response that held these very roots.
- * A rotation goes on by that word (spec/identity.md §8), and by another that comes the same way: which certificate their Envoy has.
+ * Distributes trusted roots over xDS to clients that subscribe (PCDS: a ProxyConfig with `caCertificatesPem`), and records
+ * acknowledgements. An authenticated client's ACK of exactly these roots is its report that it trusts them; a rotation waits for these
+ * reports (spec/identity.md §8). Requests also report which certificate the client's Envoy uses.
  */
 import { create } from '@bufbuild/protobuf';
 import { LRUCache } from 'lru-cache';
@@ -19,45 +19,45 @@ import type {
   ResourceSource,
 } from '../xds/resource-source.ts';
 import { encodeResource } from '../xds/responses/encoding.ts';
-import { keyOfWorkload, textOfRoots, type Workload } from './ledger/workload-ledger.ts';
+import { rootsText, type WorkloadInstance, workloadKey } from './ledger/workload-ledger.ts';
 
 export interface RootsForAgentsOptions {
-  /** Of the mesh, now: its own, and then its aliases. */
+  /** Current trust domain of the mesh, followed by its aliases. */
   readonly trustDomains: () => readonly string[];
-  /** A workload says that it trusts these roots and no others of ours. */
-  readonly trusted: (word: Workload & { readonly roots: readonly AuthorityId[] }) => void;
-  /** A workload says that its Envoy has this certificate, and none from before it. */
-  readonly arrived: (word: Workload & { readonly serialNumber: string }) => void;
-  /** These are about to be sent to it: what it said of others counts no more, for it may trust these alone from now on. */
-  readonly sending: (roots: Workload & { readonly roots: readonly AuthorityId[] }) => void;
-  /** There are other roots: whoever watches them is to be brought up to date. */
-  readonly changed: (change: ResourceChange) => void;
+  /** A workload reports that it trusts exactly these of the authority's roots. */
+  readonly onTrusted: (report: WorkloadInstance & { readonly roots: readonly AuthorityId[] }) => void;
+  /** A workload reports that its Envoy uses this certificate and none before it. */
+  readonly onArrived: (report: WorkloadInstance & { readonly serialNumber: string }) => void;
+  /** Called before roots are sent: earlier reports no longer count, because the workload may trust only these from now on. */
+  readonly onSending: (roots: WorkloadInstance & { readonly roots: readonly AuthorityId[] }) => void;
+  /** The roots changed: update their subscribers. */
+  readonly onChanged: (change: ResourceChange) => void;
 }
 
-/** There is one resource, and it is asked for by no name. */
+/** There is one resource, subscribed to by wildcard. */
 const resourceName = 'mesh-roots';
-/** Of the node's metadata, in a request for roots: the certificate that every Envoy of the workload has, as OpenSSL writes it. */
+/** Key of node metadata in requests: serial number, in OpenSSL's notation, of the certificate that every Envoy of the workload uses. */
 const serialNumberKey = 'CERTIFICATE_SERIAL_NUMBER';
 const serialNumber = /^[0-9A-F]{1,40}$/;
-/** What a client acknowledges late was given out a few steps ago. */
-const mostVersions = 8;
+/** Published versions for which a late ACK is still understood. */
+const maxVersions = 8;
 
 export class RootsForAgents {
   readonly #options: RootsForAgentsOptions;
   #set: ResourceSet | undefined;
-  /** Whose roots a version stands for. */
-  readonly #versions = new LRUCache<string, readonly AuthorityId[]>({ max: mostVersions });
-  /** By workload, what it said on each stream that is still there, the latest word last. */
-  readonly #words = new Map<string, Map<object, readonly AuthorityId[]>>();
+  /** Root IDs of each published version. */
+  readonly #versions = new LRUCache<string, readonly AuthorityId[]>({ max: maxVersions });
+  /** Reports of each workload by open stream, the latest last. */
+  readonly #reports = new Map<string, Map<object, readonly AuthorityId[]>>();
 
   constructor(options: RootsForAgentsOptions) {
     this.#options = options;
   }
 
   /**
-   * From now on these are given out. The same ones again are nothing new.
+   * Distributes these roots from now on; a no-op if they are unchanged.
    *
-   * @param tainted hashes of those whose certificates are to be renewed now
+   * @param tainted hashes of roots whose certificates must be renewed now
    */
   publish(bundle: TrustBundle, ids: readonly AuthorityId[], tainted: readonly string[] = []): void {
     const message = create(ProxyConfigSchema, {
@@ -69,16 +69,16 @@ export class RootsForAgents {
     this.#versions.set(version, ids);
     if (this.#set?.version === version) return;
     this.#set = { version, resources: new Map([[resourceName, resource]]) };
-    this.#options.changed(rootsChange(version));
+    this.#options.onChanged(rootsChange(version));
   }
 
-  /** What a workload said of the roots that it trusts, on a stream that is still there. */
-  wordOf(workload: Workload): readonly AuthorityId[] | undefined {
-    return [...(this.#words.get(keyOfWorkload(workload))?.values() ?? [])].at(-1);
+  /** Roots that a workload last reported on a stream that is still open. */
+  reportOf(workload: WorkloadInstance): readonly AuthorityId[] | undefined {
+    return [...(this.#reports.get(workloadKey(workload))?.values() ?? [])].at(-1);
   }
 
-  /** What there is, and the roots beside it. */
-  beside(source: ResourceSource): ResourceSource {
+  /** Adds the roots to the resources of `source`. */
+  addTo(source: ResourceSource): ResourceSource {
     return {
       open: (node, refused) => {
         const opened = source.open(node, refused);
@@ -88,73 +88,73 @@ export class RootsForAgents {
     };
   }
 
-  #withRoots(others: NodeResources, node: NodeIdentity): NodeResources {
+  #withRoots(nodeResources: NodeResources, node: NodeIdentity): NodeResources {
     const workload = this.#workloadOf(node);
     const stream = {};
     let sent: ResourceSet | undefined;
     return {
       get: (typeUrl, names) => {
-        if (typeUrl !== proxyConfigType) return others.get(typeUrl, names);
-        if (sent !== this.#set && workload !== undefined) this.#sends(workload, stream);
+        if (typeUrl !== proxyConfigType) return nodeResources.get(typeUrl, names);
+        if (sent !== this.#set && workload !== undefined) this.#recordSent(workload, stream);
         sent = this.#set;
         return sent;
       },
       prepare: (typeUrl, names): ResourcePreparation | undefined =>
-        typeUrl === proxyConfigType ? undefined : others.prepare?.(typeUrl, names),
+        typeUrl === proxyConfigType ? undefined : nodeResources.prepare?.(typeUrl, names),
       typesToPush: (change, watched) => {
-        const due = change.configs.has(rootsKey) ? noTypes : others.typesToPush(change, watched);
+        const due = change.configs.has(rootsKey) ? noTypes : nodeResources.typesToPush(change, watched);
         const theirs = due.includes(proxyConfigType) ? due.filter((typeUrl) => typeUrl !== proxyConfigType) : due;
         return sent !== this.#set && watched.includes(proxyConfigType) ? [...theirs, proxyConfigType] : theirs;
       },
-      sent: (typeUrl, version, cause) => others.sent?.(typeUrl, version, cause),
+      sent: (typeUrl, version, cause) => nodeResources.sent?.(typeUrl, version, cause),
       acknowledged: (typeUrl, version) => {
-        others.acknowledged?.(typeUrl, version);
-        if (typeUrl === proxyConfigType && workload !== undefined) this.#heard(workload, stream, version);
+        nodeResources.acknowledged?.(typeUrl, version);
+        if (typeUrl === proxyConfigType && workload !== undefined) this.#recordReport(workload, stream, version);
       },
-      rejected: (typeUrl) => others.rejected?.(typeUrl),
-      watched: (watches) => others.watched?.(watches),
+      rejected: (typeUrl) => nodeResources.rejected?.(typeUrl),
+      watched: (watches) => nodeResources.watched?.(watches),
       nodeUpdated: (typeUrl, metadata) => {
-        others.nodeUpdated?.(typeUrl, metadata);
-        const said = metadata[serialNumberKey];
-        if (typeUrl !== proxyConfigType || workload === undefined || typeof said !== 'string') return;
-        if (serialNumber.test(said)) this.#options.arrived({ ...workload, serialNumber: said });
+        nodeResources.nodeUpdated?.(typeUrl, metadata);
+        const reported = metadata[serialNumberKey];
+        if (typeUrl !== proxyConfigType || workload === undefined || typeof reported !== 'string') return;
+        if (serialNumber.test(reported)) this.#options.onArrived({ ...workload, serialNumber: reported });
       },
-      healthReported: (failure) => others.healthReported?.(failure),
+      healthReported: (failure) => nodeResources.healthReported?.(failure),
       close: () => {
         if (workload !== undefined) this.#forget(workload, stream);
-        others.close();
+        nodeResources.close();
       },
     };
   }
 
-  #sends(workload: Workload, stream: object): void {
+  #recordSent(workload: WorkloadInstance, stream: object): void {
     const roots = this.#set && this.#versions.get(this.#set.version);
     if (roots === undefined) return;
-    const words = this.#words.get(keyOfWorkload(workload));
-    if (textOfRoots(words?.get(stream) ?? []) !== textOfRoots(roots)) words?.delete(stream);
-    this.#options.sending({ ...workload, roots });
+    const reports = this.#reports.get(workloadKey(workload));
+    if (rootsText(reports?.get(stream) ?? []) !== rootsText(roots)) reports?.delete(stream);
+    this.#options.onSending({ ...workload, roots });
   }
 
-  #heard(workload: Workload, stream: object, version: string): void {
+  #recordReport(workload: WorkloadInstance, stream: object, version: string): void {
     const roots = this.#versions.get(version);
     if (roots === undefined) return;
-    const key = keyOfWorkload(workload);
-    const words = this.#words.get(key) ?? new Map<object, readonly AuthorityId[]>();
-    this.#words.set(key, words);
-    words.delete(stream);
-    words.set(stream, roots);
-    this.#options.trusted({ ...workload, roots });
+    const key = workloadKey(workload);
+    const reports = this.#reports.get(key) ?? new Map<object, readonly AuthorityId[]>();
+    this.#reports.set(key, reports);
+    reports.delete(stream);
+    reports.set(stream, roots);
+    this.#options.onTrusted({ ...workload, roots });
   }
 
-  #forget(workload: Workload, stream: object): void {
-    const key = keyOfWorkload(workload);
-    const words = this.#words.get(key);
-    words?.delete(stream);
-    if (words?.size === 0) this.#words.delete(key);
+  #forget(workload: WorkloadInstance, stream: object): void {
+    const key = workloadKey(workload);
+    const reports = this.#reports.get(key);
+    reports?.delete(stream);
+    if (reports?.size === 0) this.#reports.delete(key);
   }
 
-  /** Undefined: its word counts for nobody. Who it is never comes from what it says of itself, but for the id of its node. */
-  #workloadOf({ id, identities = [] }: NodeIdentity): Workload | undefined {
+  /** `undefined` if its reports are ignored. The identity is always authenticated; only the node ID is as reported. */
+  #workloadOf({ id, identities = [] }: NodeIdentity): WorkloadInstance | undefined {
     const identity = oneWorkloadOf(identities);
     const uri = identity && uriInMesh(identity, this.#options.trustDomains());
     return uri === undefined ? undefined : { identity: uri, node: id };
@@ -162,7 +162,7 @@ export class RootsForAgents {
 }
 
 const noTypes: readonly string[] = [];
-/** In the shape of `Kind/namespace/name`, of no kind that there is. */
+/** Has the form `Kind/namespace/name`, with a kind that does not exist. */
 const rootsKey = 'TrustedRoots//';
 
 function rootsChange(version: string): ResourceChange {

@@ -1,4 +1,3 @@
-/** Effects of the chart `server-certificate`: the certificate of the secure port. */
 import { fromPromise } from 'xstate';
 import {
   type CertificateReading,

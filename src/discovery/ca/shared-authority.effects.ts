@@ -1,4 +1,4 @@
-/** The effects of the chart `shared-authority`, and what is made of their outcome: who signs, and which roots are trusted. */
+/** Effects of the chart `shared-authority`, and the signer and trusted roots that result from them. */
 
 import { fromCallback, fromPromise } from 'xstate';
 import { rootsIn } from '../../../machines/discovery/ca/authority.setup.ts';
@@ -13,49 +13,49 @@ import type { Logger } from '../../runtime/output/log.ts';
 import { statusOf } from '../kubernetes/api-failure.ts';
 import { resourceOf } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
-import type { AuthorityInForce, SigningAuthority } from './authority.ts';
+import type { ActiveAuthority, SigningAuthority } from './authority.ts';
 import type { AuthorityMaterial } from './authority-material.ts';
+import { generateRoot, type RootCertificateOptions } from './generate-root.ts';
 import { CertificateSigner } from './issuing/certificate-signer.ts';
 import type { LifetimeLimits } from './issuing/leaf-lifetime.ts';
-import { makeRoot, type RootOptions } from './root-maker.ts';
 import {
   annotationOf,
+  caSecretType,
   dataOf,
   type ReadAuthority,
   readPlugged,
   readShared,
   rotationAnnotation,
-  secretType,
 } from './shared-root/authority-secret.ts';
 
-/** The Secrets that are followed, as far as they are known. */
+/** The watched Secrets, as last received. */
 export interface AuthoritySecrets {
   readonly namespace: string;
-  /** Of the one that replicas share. */
+  /** Name of the shared Secret. */
   readonly name: string;
-  /** The one that replicas share. */
+  /** Secret that replicas share. */
   shared(): KubernetesObject | undefined;
-  /** A person's, which counts before it. */
+  /** Plugged-in Secret, which takes precedence. */
   plugged(): KubernetesObject | undefined;
-  /** Settles when both are known. */
-  readonly known: Promise<unknown>;
-  /** @param changed whenever one of them is another. @returns ends it */
+  /** Settles after both have been listed. */
+  readonly synced: Promise<unknown>;
+  /** @param changed called when one of them changes. @returns stop function */
   watch(changed: () => void): () => void;
 }
 
 export interface SharedAuthorityOptions {
   readonly secrets: AuthoritySecrets;
   readonly server: Pick<ApiServer, 'request'>;
-  readonly root: Omit<RootOptions, 'trustDomain'>;
-  /** Of the mesh, now. */
+  readonly root: Omit<RootCertificateOptions, 'trustDomain'>;
+  /** Current trust domain of the mesh. */
   readonly trustDomain: () => string;
   readonly leaves: LifetimeLimits;
   readonly now: () => Date;
   readonly log: Pick<Logger, 'warn'>;
 }
 
-/** Of the answer to what is made. */
-const answerMs = 10_000;
+/** Timeout of writes to the API server. */
+const writeTimeoutMs = 10_000;
 
 interface Adopted {
   readonly read: ReadAuthority;
@@ -65,26 +65,26 @@ interface Adopted {
 export class SharedAuthority implements SigningAuthority {
   readonly signer: CertificateSigner;
   readonly #options: SharedAuthorityOptions;
-  readonly #listeners = new Set<(inForce: AuthorityInForce) => void>();
+  readonly #listeners = new Set<(inForce: ActiveAuthority) => void>();
   readonly #dueListeners = new Set<() => void>();
   #readings = 0;
-  /** What was read last, if it can sign. */
+  /** Last read, if it can sign. */
   #last: Adopted | undefined;
   #adopted: Adopted | undefined;
-  #inForce: AuthorityInForce | undefined;
-  /** As it was told last: `uid version` of both. */
-  #seen: string | undefined;
-  /** Why there is nothing that signs; empty: there is, or it is not known. */
-  awaited = '';
+  #inForce: ActiveAuthority | undefined;
+  /** Last reported state: `uid version` of both Secrets. */
+  #reportedVersion: string | undefined;
+  /** Reason why nothing can sign; empty if it can or if this is unknown. */
+  unavailableReason = '';
 
   constructor(options: SharedAuthorityOptions) {
     this.#options = options;
     this.signer = new CertificateSigner({
-      broken: (error) => options.log.warn('authority.signerFailed', { reason: messageOf(error) }),
+      onThreadFailure: (error) => options.log.warn('authority.signerFailed', { reason: messageOf(error) }),
     });
   }
 
-  get inForce(): AuthorityInForce | undefined {
+  get active(): ActiveAuthority | undefined {
     return this.#inForce;
   }
 
@@ -96,40 +96,40 @@ export class SharedAuthority implements SigningAuthority {
     return this.#adopted?.read.journal.stage;
   }
 
-  /** No certificate may last longer than the Secret says: by that is known when all of them have ended. */
+  /** No certificate may exceed the maximum lifetime in the Secret, from which replicas derive when all have expired. */
   get limits(): LifetimeLimits {
     const { leaves } = this.#options;
-    const longest = (): number => Math.min(leaves.maxMs, this.#adopted?.read.journal.longestLeafMs ?? leaves.maxMs);
+    const maxLeafMs = (): number => Math.min(leaves.maxMs, this.#adopted?.read.journal.longestLeafMs ?? leaves.maxMs);
     return {
       defaultMs: leaves.defaultMs,
       get maxMs() {
-        return longest();
+        return maxLeafMs();
       },
     };
   }
 
-  onChanged(listener: (inForce: AuthorityInForce) => void): void {
+  onChanged(listener: (inForce: ActiveAuthority) => void): void {
     this.#listeners.add(listener);
   }
 
-  // ---- for the replica that leads
+  // ---- for the leader
 
-  /** What was read last, if it can sign, and what is in force here: the same, or a stranger's took its place. */
+  /** Last read, and the current authority; they differ if an unknown authority replaced the Secret. */
   get read(): { readonly last: ReadAuthority; readonly inForce: ReadAuthority } | undefined {
     if (this.#last === undefined || this.#adopted === undefined) return undefined;
     return { last: this.#last.read, inForce: this.#adopted.read };
   }
 
-  /** @param due whenever there may be something to write. @returns ends it */
+  /** @param due called when a write may be necessary. @returns stop function */
   watchDue(due: () => void): () => void {
     this.#dueListeners.add(due);
     return () => void this.#dueListeners.delete(due);
   }
 
-  /** A root of its own key and name. */
-  makeRoot(): Promise<AuthorityMaterial> {
+  /** Generates a root with a new key and name. */
+  generateRoot(): Promise<AuthorityMaterial> {
     const { root, trustDomain, now } = this.#options;
-    return makeRoot({ ...root, trustDomain: trustDomain() }, now());
+    return generateRoot({ ...root, trustDomain: trustDomain() }, now());
   }
 
   machine() {
@@ -147,19 +147,19 @@ export class SharedAuthority implements SigningAuthority {
     });
   }
 
-  #follow(tell: (report: SharedAuthorityReport) => void): () => void {
+  #follow(sendReport: (report: SharedAuthorityReport) => void): () => void {
     const { secrets } = this.#options;
     let isEnded = false;
-    const look = (): void => {
+    const check = (): void => {
       if (isEnded) return;
-      const report = this.#look();
-      if (report !== undefined) tell(report);
+      const report = this.#readChange();
+      if (report !== undefined) sendReport(report);
     };
     let stop = (): void => {};
-    void secrets.known.then(() => {
+    void secrets.synced.then(() => {
       if (isEnded) return;
-      stop = secrets.watch(look);
-      look();
+      stop = secrets.watch(check);
+      check();
     });
     return () => {
       isEnded = true;
@@ -167,13 +167,13 @@ export class SharedAuthority implements SigningAuthority {
     };
   }
 
-  /** @returns undefined: there is no news */
-  #look(): SharedAuthorityReport | undefined {
+  /** @returns `undefined` if nothing changed */
+  #readChange(): SharedAuthorityReport | undefined {
     const { secrets, now, leaves, log } = this.#options;
     const [plugged, shared] = [secrets.plugged(), secrets.shared()];
     const seen = [plugged, plugged === undefined ? shared : undefined].map(versionOf).join();
-    if (seen === this.#seen) return undefined;
-    this.#seen = seen;
+    if (seen === this.#reportedVersion) return undefined;
+    this.#reportedVersion = seen;
     const object = plugged ?? shared;
     if (object === undefined) {
       this.#last = undefined;
@@ -182,27 +182,27 @@ export class SharedAuthority implements SigningAuthority {
     try {
       const read = (plugged === undefined ? readShared : readPlugged)(object, now(), leaves.maxMs);
       const reading = ++this.#readings;
-      const fits = this.#fits(read);
+      const fits = this.#isCompatible(read);
       this.#last = { read, reading };
-      this.awaited = '';
+      this.unavailableReason = '';
       if (read.unknownOrder !== '') log.warn('authority.orderUnknown', { order: read.unknownOrder });
       const { stage, signer, other, tainted, before } = read.journal;
       return { type: 'shared-authority.read', reading, fits, stage, signer, other, tainted, before };
     } catch (error) {
       this.#last = undefined;
-      this.awaited = explainInOneLine(error);
-      return { type: 'shared-authority.refused', reason: this.awaited };
+      this.unavailableReason = explainInOneLine(error);
+      return { type: 'shared-authority.refused', reason: this.unavailableReason };
     }
   }
 
-  /** Everybody trusts its root by now, and goes on trusting what was signed here. */
-  #fits(read: ReadAuthority): boolean {
+  /** Whether all clients already trust its root and will still trust certificates signed here. */
+  #isCompatible(read: ReadAuthority): boolean {
     const inForce = this.#inForce;
     if (inForce === undefined) return false;
     const { root } = read.materials.get(read.journal.signer)!;
-    const before = inForce.bundle.roots.map(rootKeyOf);
-    const after = rootsGivenOut(read).map(({ certificate }) => rootKeyOf(certificate));
-    return before.includes(rootKeyOf(root)) && after.includes(rootKeyOf(inForce.material.root));
+    const activeKeys = inForce.bundle.roots.map(rootKeyOf);
+    const after = distributedRoots(read).map(({ certificate }) => rootKeyOf(certificate));
+    return activeKeys.includes(rootKeyOf(root)) && after.includes(rootKeyOf(inForce.material.root));
   }
 
   #adopt(reading: number): void {
@@ -211,7 +211,7 @@ export class SharedAuthority implements SigningAuthority {
     this.#adopted = this.#last;
     const { journal, materials } = read;
     const material = materials.get(journal.signer)!;
-    const given = rootsGivenOut(read);
+    const given = distributedRoots(read);
     const bundle = new TrustBundle(
       this.#options.trustDomain(),
       given.map(({ certificate }) => certificate),
@@ -220,14 +220,14 @@ export class SharedAuthority implements SigningAuthority {
     const tainted = journal.stage === 'signing' ? materials.get(journal.tainted ?? '') : undefined;
     this.#inForce = {
       ...{ material, bundle, authorities, roots: given.map(({ id }) => id) },
-      ofServer: ofServer(read, this.#options.now()),
+      serverAuthority: ofServer(read, this.#options.now()),
       tainted: tainted === undefined ? [] : [tainted.root.sha256],
     };
     this.signer.use(material);
     for (const listener of this.#listeners) listener(this.#inForce);
   }
 
-  /** Whoever was first counts, whatever is here: it is read. */
+  /** The first writer wins: the stored object is read back in either case. */
   async #create(anew: boolean, signal: AbortSignal): Promise<Creation> {
     const { secrets, server, now, leaves } = this.#options;
     const { namespace, name } = secrets;
@@ -235,28 +235,28 @@ export class SharedAuthority implements SigningAuthority {
       const { journal, materials } = anew ? await this.#firstAuthority(now(), leaves.maxMs) : this.#toPutBack();
       const roots = rootsIn(journal.stage, journal).map((id) => materials.get(id)!.root);
       const body = {
-        ...{ apiVersion: 'v1', kind: 'Secret', type: secretType, data: dataOf(journal, materials, roots) },
+        ...{ apiVersion: 'v1', kind: 'Secret', type: caSecretType, data: dataOf(journal, materials, roots) },
         metadata: { name, namespace, annotations: { [rotationAnnotation]: annotationOf(journal) } },
       };
       await server.request(
-        { method: 'POST', resource: resourceOf('Secret'), namespace, body, timeoutMs: answerMs },
+        { method: 'POST', resource: resourceOf('Secret'), namespace, body, timeoutMs: writeTimeoutMs },
         signal,
       );
     } catch (error) {
       if (statusOf(error) !== 409) {
         const reason = `Secret ${namespace}/${name}: ${messageOf(error)}`;
-        if (anew) this.awaited = reason;
+        if (anew) this.unavailableReason = reason;
         return { outcome: 'failed', reason };
       }
     }
     return { outcome: 'there' };
   }
 
-  async #firstAuthority(now: Date, longestLeafMs: number): Promise<Pick<ReadAuthority, 'journal' | 'materials'>> {
-    const material = await this.makeRoot();
+  async #firstAuthority(now: Date, maxLeafMs: number): Promise<Pick<ReadAuthority, 'journal' | 'materials'>> {
+    const material = await this.generateRoot();
     const journal: SharedJournal = {
       ...{ stage: 'steady', signer: material.id, other: null, tainted: null },
-      ...{ since: now.getTime(), longestLeafMs, before: [] },
+      ...{ since: now.getTime(), longestLeafMs: maxLeafMs, before: [] },
     };
     return { journal, materials: new Map([[material.id, material]]) };
   }
@@ -269,8 +269,8 @@ export class SharedAuthority implements SigningAuthority {
   }
 }
 
-/** With the id of each: of an authority its own, of a root without one that of the root. */
-function rootsGivenOut({
+/** With an ID for each root: that of its authority, or of the root itself without one. */
+function distributedRoots({
   journal,
   materials,
   otherRoots,
@@ -279,17 +279,17 @@ function rootsGivenOut({
     const certificate = materials.get(id)?.root;
     return certificate === undefined ? [] : [{ id, certificate }];
   });
-  const known = new Set(ofAuthorities.map(({ certificate }) => certificate.sha256));
-  const others = otherRoots
-    .filter(({ sha256 }) => !known.has(sha256))
+  const synced = new Set(ofAuthorities.map(({ certificate }) => certificate.sha256));
+  const otherRootList = otherRoots
+    .filter(({ sha256 }) => !synced.has(sha256))
     .map((certificate) => ({ id: certificate.subjectKeyId ?? certificate.sha256, certificate }));
-  return [...ofAuthorities, ...others];
+  return [...ofAuthorities, ...otherRootList];
 }
 
-/** While a new authority signs for workloads, whoever knows the root before alone must find the control plane (docs/identity.md). */
+/** While a new authority signs for workloads, clients that trust only the previous root must be able to connect (docs/identity.md). */
 function ofServer({ journal: { stage, signer, other }, materials }: ReadAuthority, now: Date): AuthorityMaterial {
-  const before = stage === 'signing' ? materials.get(other ?? '') : undefined;
-  return before !== undefined && before.notAfter > now ? before : materials.get(signer)!;
+  const previous = stage === 'signing' ? materials.get(other ?? '') : undefined;
+  return previous !== undefined && previous.notAfter > now ? previous : materials.get(signer)!;
 }
 
 function versionOf(object: KubernetesObject | undefined): string {

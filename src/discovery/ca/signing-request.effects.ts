@@ -1,4 +1,3 @@
-/** Effects of the chart `signing-request`: one certificate by a signer of the cluster. */
 import { fromPromise } from 'xstate';
 import {
   type RequestReading,

@@ -1,4 +1,4 @@
-/** Everything that signs, put together: the chart `authority` with its effects, and the service that workloads ask. */
+/** Composes all signing parts: the chart `authority` with its effects, and the certificate service. */
 import { createPrivateKey } from 'node:crypto';
 import { join } from 'node:path';
 import type { authorityMachine } from '../../../machines/discovery/ca/authority.machine.ts';
@@ -16,7 +16,7 @@ import type { Authenticator } from '../xds/access/authenticator.ts';
 import type { UnaryService } from '../xds/ads-ports.ts';
 import type { ResourceChange } from '../xds/resource-source.ts';
 import { authorityWithEffects } from './authority.effects.ts';
-import { Authority, type AuthorityInForce, type SigningAuthority } from './authority.ts';
+import { type ActiveAuthority, Authority, type SigningAuthority } from './authority.ts';
 import { ledgerIdsOf } from './authority-material.ts';
 import type { AuthoritySettings } from './authority-settings.ts';
 import { type AuthorityStore, DirectoryStore, MemoryStore } from './authority-store.ts';
@@ -31,56 +31,60 @@ import { type RootsInMesh, rootsOfMesh } from './mesh-roots.ts';
 import { revocationListsOf } from './revocation/revocation-lists.ts';
 import { type Revoked, RevokedFile } from './revocation/revoked-file.ts';
 import { RootsForAgents } from './roots-for-agents.ts';
-import { isOwnCertificateDue, issueOwnCertificate, type OwnCertificate } from './server-certificate/own-certificate.ts';
+import {
+  type ControlPlaneCertificate,
+  isCertificateDue,
+  issueControlPlaneCertificate,
+} from './server-certificate/own-certificate.ts';
 
-/** In SELF_SIGNED_CA_DIR. */
+/** File in SELF_SIGNED_CA_DIR. */
 const revokedFile = 'revoked';
 
 export interface SigningOptions {
   readonly settings: AuthoritySettings;
-  /** Of the mesh, now: its own, and then its aliases. */
+  /** Current trust domain of the mesh, followed by its aliases. */
   readonly trustDomains: () => readonly string[];
-  /** Of the mesh, now: what is trusted beside the authority. */
+  /** Current mesh configuration: roots that are trusted in addition to the authority's. */
   readonly mesh: () => RootsInMesh;
-  /** Who says who a caller is; filled by a later stage of the start. */
+  /** Authenticators of callers; filled at a later stage of the start. */
   readonly authenticators: readonly Authenticator[];
-  /** Other roots are to be trusted: xDS clients that watch them are to be told. */
+  /** The trusted roots changed: update xDS clients that subscribe to them. */
   readonly rootsChanged: (change: ResourceChange) => void;
   readonly logger: Logger;
-  /** The authority that replicas share; absent: this program has one of its own. */
+  /** The authority that replicas share; `undefined` if this program has its own. */
   readonly shared?: SigningAuthority & { readonly limits: LifetimeLimits };
-  /** Signs for workloads instead of the authority, whose the port's certificate stays. */
+  /** Signs for workloads instead of the authority, which still signs the port's certificate. */
   readonly registrar?: Registrar;
-  /** PEM: by whom bundle endpoints are known, instead of the roots that Node knows; for tests. */
+  /** PEM: roots that verify bundle endpoints instead of Node's; for tests. */
   readonly bundleAuthorities?: string;
 }
 
 export class Signing {
   readonly authority: SigningAuthority;
-  /** Absent: replicas share one. */
-  readonly #own: Authority | undefined;
+  /** `undefined` if replicas share one. */
+  readonly #localAuthority: Authority | undefined;
   readonly ledger: LedgerKeeper;
   readonly issuance = new IssuanceCounts();
   readonly service: UnaryService;
-  /** What an operator took back. */
+  /** Tokens and certificates that an operator revoked. */
   readonly revoked: RevokedFile;
   /** PEM; empty before there is an authority. */
   revocationLists = '';
   readonly #store: AuthorityStore;
-  /** Of which the lists are. */
-  #listed: { readonly revoked: Revoked; readonly roots: readonly AuthorityId[] } | undefined;
-  /** Given out over xDS. */
+  /** Input of the current lists. */
+  #listedFor: { readonly revoked: Revoked; readonly roots: readonly AuthorityId[] } | undefined;
+  /** Distributed over xDS. */
   readonly roots: RootsForAgents;
-  /** Roots that the mesh configuration names by an address. */
+  /** Roots that the mesh configuration references by address. */
   readonly bundles: BundleEndpoints;
   readonly #options: SigningOptions;
   #ofMesh:
     | { readonly from: readonly unknown[]; readonly pools: ReadonlyMap<string, readonly Certificate[]> }
     | undefined;
   readonly #rootsWatchers: (() => void)[] = [];
-  /** Shown to other control planes, with the authority that signed it. */
-  #identity: { readonly of: AuthorityInForce; readonly certificate: OwnCertificate } | undefined;
-  /** What was passed over of the mesh configuration, as it was told last. */
+  /** Client identity for other control planes, and the authority that signed it. */
+  #identity: { readonly of: ActiveAuthority; readonly certificate: ControlPlaneCertificate } | undefined;
+  /** Ignored entries of the mesh configuration that were last reported. */
   #passedOver: ReadonlySet<string> = new Set();
 
   constructor(options: SigningOptions) {
@@ -101,7 +105,7 @@ export class Signing {
     this.revoked = new RevokedFile(stateDirectory === '' ? '' : join(stateDirectory, revokedFile), logger);
     const store = stateDirectory === '' ? new MemoryStore() : new DirectoryStore(stateDirectory);
     this.#store = store;
-    this.#own =
+    this.#localAuthority =
       shared === undefined
         ? new Authority({
             root: { ttlMs: rootTtlMs, rsaBits },
@@ -113,12 +117,12 @@ export class Signing {
             log: logger,
           })
         : undefined;
-    this.authority = shared ?? this.#own!;
+    this.authority = shared ?? this.#localAuthority!;
     this.ledger = new LedgerKeeper({
       ledger: new WorkloadLedger({ maxLeafMs: leaves.maxMs }),
       ...(stateDirectory !== '' && { log: new LedgerLog(join(stateDirectory, 'workloads.log')) }),
       idsOf: (authority) => {
-        const material = this.authority.inForce?.authorities.find(({ id }) => id === authority);
+        const material = this.authority.active?.authorities.find(({ id }) => id === authority);
         return material === undefined ? [authority] : ledgerIdsOf(material);
       },
       now: Date.now,
@@ -126,106 +130,106 @@ export class Signing {
     });
     this.roots = new RootsForAgents({
       trustDomains,
-      trusted: (word) => this.ledger.trusted(word),
-      arrived: (word) => this.ledger.arrived(word),
-      sending: (roots) => this.ledger.sending(roots),
-      changed: options.rootsChanged,
+      onTrusted: (word) => this.ledger.recordTrusted(word),
+      onArrived: (word) => this.ledger.recordArrived(word),
+      onSending: (roots) => this.ledger.recordSending(roots),
+      onChanged: options.rootsChanged,
     });
     this.authority.onChanged((inForce) => {
-      // There is a list of each root before anybody is told of it.
+      // Publish CRLs first: each root must have one before clients receive it.
       this.#publishRevocations(inForce);
       this.#publishRoots(inForce);
     });
     const service = new CertificateService({
       authenticators,
-      inForce: () => this.authority.inForce,
+      activeAuthority: () => this.authority.active,
       signer: this.authority.signer,
       trustDomains,
       limits: shared?.limits ?? leaves,
       now: () => new Date(),
       logger,
       ...(options.registrar && { registrar: options.registrar }),
-      rootsInMesh: () => this.trusted?.own.roots ?? [],
-      issued: (leaf) => this.#issued(leaf),
+      meshRoots: () => this.trustedRoots?.own.roots ?? [],
+      onIssued: (leaf) => this.#issued(leaf),
       counts: this.issuance,
     });
     this.service = { method: certificateMethod, handle: (...call) => service.handle(...call) };
   }
 
-  /** Those of the mesh that are trusted beside the authority: what others sign for it leads to one of them. */
-  get rootsBeside(): readonly Certificate[] {
+  /** Roots of the mesh configuration that are trusted in addition to the authority's; certificates of a registrar chain to one of them. */
+  get additionalRoots(): readonly Certificate[] {
     return this.#rootsOfMesh().get(this.#options.trustDomains()[0]!) ?? [];
   }
 
-  /** When the certificates of the authority that signs expire; `undefined` before there is one. */
-  get ends(): { readonly root: Date; readonly chain: Date } | undefined {
-    const material = this.authority.inForce?.material;
+  /** Expiry of the current authority's certificates; `undefined` before there is one. */
+  get expiry(): { readonly root: Date; readonly chain: Date } | undefined {
+    const material = this.authority.active?.material;
     return material && { root: material.root.notAfter, chain: material.notAfter };
   }
 
-  /** By what clients of ours are judged, and agents judge others; undefined before there is an authority. */
-  get trusted(): TrustPools | undefined {
-    const { inForce } = this.authority;
+  /** Roots that verify clients, and that agents verify each other with; `undefined` before there is an authority. */
+  get trustedRoots(): TrustPools | undefined {
+    const { active: inForce } = this.authority;
     return inForce && this.#poolsOf(inForce);
   }
 
   /**
    * Identity of this control plane as a client of another one, and the roots that verify the other.
    *
-   * @param namespace its own
-   * @returns undefined before there is an authority
+   * @param namespace namespace of this control plane
+   * @returns `undefined` before there is an authority
    */
   identityOf(namespace: string): { readonly roots: string; readonly certificate: KeyPair } | undefined {
-    const { inForce } = this.authority;
+    const { active: inForce } = this.authority;
     if (inForce === undefined) return undefined;
     const now = new Date();
-    if (this.#identity?.of !== inForce || isOwnCertificateDue(this.#identity.certificate, inForce, now)) {
+    if (this.#identity?.of !== inForce || isCertificateDue(this.#identity.certificate, inForce, now)) {
       const id = `spiffe://${this.#options.trustDomains()[0]!}/ns/${namespace}/sa/istiod`;
-      this.#identity = { of: inForce, certificate: issueOwnCertificate(inForce, [], now, [id]) };
+      this.#identity = { of: inForce, certificate: issueControlPlaneCertificate(inForce, [], now, [id]) };
     }
     const { ca, chain, key } = this.#identity.certificate;
     return { roots: ca.toString(), certificate: { chain: chain.toString(), key: createPrivateKey(key) } };
   }
 
-  /** Tells whenever other roots may be trusted, the first ones included. */
+  /** Calls back when the trusted roots may have changed, including the first time. */
   onRoots(changed: () => void): void {
     this.#rootsWatchers.push(changed);
   }
 
-  /** @returns whether other roots are trusted now */
-  meshChanged(): boolean {
-    const before = this.#ofMesh?.pools;
-    const { inForce } = this.authority;
-    const isChanged = this.#rootsOfMesh() !== before && inForce !== undefined;
+  /** @returns whether the trusted roots changed */
+  onMeshChanged(): boolean {
+    const previousPools = this.#ofMesh?.pools;
+    const { active: inForce } = this.authority;
+    const isChanged = this.#rootsOfMesh() !== previousPools && inForce !== undefined;
     if (isChanged) this.#publishRoots(inForce);
     return isChanged;
   }
 
-  /** What was fetched of an address is another: who is told of roots is told. */
-  bundlesChanged(): void {
+  /** The fetched roots of an address changed: notify subscribers. */
+  onBundlesChanged(): void {
     this.#ofMesh = undefined;
-    this.meshChanged();
+    this.onMeshChanged();
   }
 
-  /** Agents judge by one pool, so they are told of the mesh's own alone. */
-  #publishRoots(inForce: AuthorityInForce): void {
+  /** Agents verify with one pool, so they receive only that of the mesh's own trust domain. */
+  #publishRoots(inForce: ActiveAuthority): void {
     this.roots.publish(this.#poolsOf(inForce).own, inForce.roots, inForce.tainted);
     for (const changed of this.#rootsWatchers) changed();
   }
 
-  #poolsOf({ bundle }: AuthorityInForce): TrustPools {
+  #poolsOf({ bundle }: ActiveAuthority): TrustPools {
     const ofAliases = new Map(this.#rootsOfMesh());
-    const own = ofAliases.get(bundle.trustDomain) ?? [];
+    const meshPool = ofAliases.get(bundle.trustDomain) ?? [];
     ofAliases.delete(bundle.trustDomain);
-    return new TrustPools(bundle.with(...own), ofAliases);
+    return new TrustPools(bundle.with(...meshPool), ofAliases);
   }
 
-  /** The same ones for the same configuration; what is passed over is told once. */
+  /** Cached per configuration; ignored entries are reported once. */
   #rootsOfMesh(): ReadonlyMap<string, readonly Certificate[]> {
     const mesh = this.#options.mesh();
     const from = [mesh.caCertificates, mesh.trustDomain, mesh.trustDomainAliases];
     if (this.#ofMesh === undefined || !sameItems(this.#ofMesh.from, from)) {
-      const { pools, passedOver } = rootsOfMesh(mesh, (url) => this.bundles.rootsOf(url));
+      const { pools, ignored: passedOver } = rootsOfMesh(mesh, (url) => this.bundles.rootsOf(url));
       for (const reason of passedOver) {
         if (!this.#passedOver.has(reason)) this.#options.logger.warn('authority.rootIgnored', { reason });
       }
@@ -235,11 +239,11 @@ export class Signing {
     return this.#ofMesh.pools;
   }
 
-  /** A list of each authority whose root is trusted, in a file beside them. */
-  #publishRevocations({ authorities, roots }: AuthorityInForce): void {
+  /** Writes a CRL for each authority whose root is trusted, in a file beside the roots. */
+  #publishRevocations({ authorities, roots }: ActiveAuthority): void {
     const { current } = this.revoked;
-    if (this.#listed?.revoked === current && this.#listed.roots === roots) return;
-    this.#listed = { revoked: current, roots };
+    if (this.#listedFor?.revoked === current && this.#listedFor.roots === roots) return;
+    this.#listedFor = { revoked: current, roots };
     try {
       this.revocationLists = revocationListsOf(authorities, current, new Date());
       this.#store.saveRevocationLists(this.revocationLists);
@@ -248,16 +252,16 @@ export class Signing {
     }
   }
 
-  /** A first certificate: what its workload said by an earlier token, which roots it trusts, counts for it. */
+  /** A first certificate: trusted roots that its workload reported with an earlier token now count for it. */
   #issued(leaf: IssuedLeaf): void {
-    this.ledger.issued(leaf);
-    const roots = this.roots.wordOf(leaf);
-    if (roots !== undefined) this.ledger.trusted({ identity: leaf.identity, node: leaf.node, roots });
+    this.ledger.recordIssued(leaf);
+    const roots = this.roots.reportOf(leaf);
+    if (roots !== undefined) this.ledger.recordTrusted({ identity: leaf.identity, node: leaf.node, roots });
   }
 
   /** For the debug page. */
   describe(): object {
-    const { inForce, stage, tainted } = this.authority;
+    const { active: inForce, stage, tainted } = this.authority;
     const { missing } = this.ledger;
     const { tokens, certificates } = this.revoked.current;
     return {
@@ -272,21 +276,21 @@ export class Signing {
     };
   }
 
-  /** A revoked certificate is refused when it comes; nobody asks for the lists. */
+  /** Revocations are checked at each authentication; the lists have no watchers. */
   #watchRevoked({ failed }: WatchHandlers): StopWatching {
     const { file } = this.revoked;
     if (file === '') return () => {};
     const changed = (): void => {
-      const { inForce } = this.authority;
+      const { active: inForce } = this.authority;
       if (inForce !== undefined) this.#publishRevocations(inForce);
     };
     return watchFile(file, { changed, failed });
   }
 
-  /** Undefined: replicas share the authority, and another chart has it. */
+  /** `undefined` if replicas share the authority, which another chart runs. */
   machine(): typeof authorityMachine | undefined {
     const { ledger } = this;
-    const authority = this.#own;
+    const authority = this.#localAuthority;
     if (authority === undefined) return undefined;
     const { settings, logger } = this.#options;
     return authorityWithEffects({

@@ -1,4 +1,4 @@
-/** Bounds and counts of the history. */
+/** Limits and counts of the history. */
 import { expect, it } from 'vitest';
 import { readConfigFile } from '../../model/config/config-file.ts';
 import { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
@@ -28,12 +28,12 @@ function entries(count: number, suffix = ''): ConfigSnapshot {
   );
 }
 
-/** A history that is told of publications and of responses. */
+/** A history that receives publications and responses. */
 class Given {
   time = 1_000;
   readonly history: ChangeHistory;
   #count = 0;
-  #before: Publication['context'] | undefined;
+  #previousContext: Publication['context'] | undefined;
   #shown = ConfigSnapshot.empty;
 
   constructor(limits?: ConstructorParameters<typeof ChangeHistory>[0]) {
@@ -44,9 +44,9 @@ class Given {
   push(shown = this.#shown, changed: readonly string[] = []): string {
     const version = `2026-11-29T14:05:00.000Z/${++this.#count}`;
     const context = { version, mesh: settings } as Publication['context'];
-    const head = { previous: this.#before, forced: false, changed: new Set(changed) };
+    const head = { previous: this.#previousContext, forced: false, changed: new Set(changed) };
     this.history.published({ context, ...head, configs: shown, shown, objects: [...shown.differingKeys(this.#shown)] });
-    this.#before = context;
+    this.#previousContext = context;
     this.#shown = shown;
     return version;
   }
@@ -60,7 +60,7 @@ function node(id: string, lastError = '', versionSent = ''): MeshNode {
   return { proxy: { id }, watches: { [clusters]: { lastError, versionSent } } } as unknown as MeshNode;
 }
 
-it('each proxy counts once, whatever number of types it is sent', () => {
+it('each proxy counts once, regardless of the number of types it is sent', () => {
   const given = new Given();
   const version = given.push(entries(1));
   const proxies = [node('a'), node('b'), node('c')];
@@ -93,11 +93,11 @@ it('a response that follows an acknowledged one makes the proxy pending again', 
 
 it('an ACK of the previous response does not count for a push that was sent before it is reported', () => {
   const given = new Given();
-  const before = given.push(entries(1));
+  const earlier = given.push(entries(1));
   const proxy = node('a');
-  given.history.sent(proxy, clusters, before);
+  given.history.sent(proxy, clusters, earlier);
   given.history.sent(proxy, clusters, given.push(entries(2)));
-  given.history.acknowledged(proxy, clusters, before);
+  given.history.acknowledged(proxy, clusters, earlier);
   expect(given.views.at(-1)).toMatchObject({ proxies: { acknowledged: 0, pending: 1 } });
 });
 
@@ -113,7 +113,7 @@ it('a rejection counts for the push whose version was rejected, also without a p
   ]);
 });
 
-it('names beyond the bound are counted', () => {
+it('names beyond the limit are counted', () => {
   const given = new Given();
   given.push(entries(1_500));
   expect(given.views.at(-1)!.objects).toMatchObject({ items: { length: 1_000 }, more: 500 });
@@ -125,7 +125,7 @@ it('names beyond the bound are counted', () => {
   });
 });
 
-it('what was changed comes before what was added, and what is searched for before both', () => {
+it('changed objects come before added ones, and objects of the filter before both', () => {
   const given = new Given();
   given.push(entries(2));
   given.push(entries(12, '-changed'));
@@ -152,7 +152,7 @@ it('pushes of endpoints alone evict no push of configuration', () => {
   });
 });
 
-it('the history stays below its bytes, and names of proxies and rejections count', () => {
+it('the history stays within its bytes, which include names of proxies and rejections', () => {
   const limits = { maxRecords: 1_000, maxBytes: 200_000 };
   const given = new Given({ limits: { configuration: limits, endpoints: limits } });
   for (let i = 1; i <= 40; i++) {

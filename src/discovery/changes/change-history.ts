@@ -1,7 +1,7 @@
 /**
- * A bounded history of changes: which objects each push carried and where they come from, which proxies received it, and what they answered.
- * For `/debug/changes` and `pilot-discovery changes`. Pushes of endpoints alone have a ring of their own: in a large mesh they are many, and
- * must not evict changes of configuration.
+ * A bounded history of pushes: the objects of each push with their sources, the proxies that received it, and their responses. For
+ * `/debug/changes` and `pilot-discovery changes`. Pushes of endpoints alone have a separate ring, because they are frequent in a large mesh
+ * and must not evict configuration changes.
  */
 import { type Config, parseConfigKey } from '../../model/config/config.ts';
 import { needsPush } from '../../model/config/config-changes.ts';
@@ -11,7 +11,7 @@ import type { MeshNode, ResponseListener } from '../push/mesh-resources.ts';
 import type { ObjectEvent } from '../registry/service-objects.ts';
 import { shortType } from '../xds/short-type.ts';
 import { shortened } from '../xds/stream/client-text.ts';
-import { BoundedList, bytesOf, type ChangedObject, maxNames, newRecord, type PushRecord } from './push-record.ts';
+import { BoundedList, itemBytes, maxNames, newRecord, type PushRecord, type RecordedChange } from './push-record.ts';
 import { RecordRing, type RingLimits } from './record-ring.ts';
 
 export interface HistoryLimits {
@@ -28,19 +28,19 @@ export interface ChangeHistoryOptions {
   readonly limits?: HistoryLimits;
   /** Unix time in milliseconds. */
   readonly now?: () => number;
-  /** An object that only the registry reads of a cluster, such as a Service. */
+  /** An object that only the registry reads, such as a Service. */
   readonly objectOf?: (key: string) => Config | undefined;
 }
 
-/** What one proxy did with the last push that it received. */
+/** State of the last push that a proxy received. */
 interface ProxyPush {
   readonly record: PushRecord;
-  /** Types without an answer, as bits. */
+  /** Unacknowledged types, as bits. */
   outstanding: number;
   state: 'pending' | 'acknowledged' | 'rejected';
 }
 
-const changes: Readonly<Record<ObjectEvent['event'], ChangedObject['change']>> = {
+const changes: Readonly<Record<ObjectEvent['event'], RecordedChange['change']>> = {
   add: 'added',
   update: 'changed',
   delete: 'removed',
@@ -49,7 +49,7 @@ const changes: Readonly<Record<ObjectEvent['event'], ChangedObject['change']>> =
 /** Kinds that change endpoints alone. */
 const endpointKinds: ReadonlySet<string> = new Set(['Pod', 'Node', 'EndpointSlice', 'Endpoints', 'WorkloadEntry']);
 
-/** Types have a bit each; types beyond share the last one. */
+/** Each type has a bit; further types share the last one. */
 const maxTypeBits = 30;
 
 export class ChangeHistory implements ResponseListener {
@@ -57,8 +57,8 @@ export class ChangeHistory implements ResponseListener {
   readonly #objectOf: (key: string) => Config | undefined;
   readonly #configuration: RecordRing;
   readonly #endpoints: RecordRing;
-  /** Objects that the last push had. */
-  #shown: ConfigSnapshot | undefined;
+  /** Objects of the last push. */
+  #lastObjects: ConfigSnapshot | undefined;
   /** Objects of services that changed since the last push. */
   #events = new BoundedList<ObjectEvent>(maxNames.objects);
   #firstChangeAt: number | undefined;
@@ -72,13 +72,13 @@ export class ChangeHistory implements ResponseListener {
     this.#endpoints = new RecordRing(limits.endpoints);
   }
 
-  /** Oldest first, with pushes of endpoints alone. */
+  /** Oldest first, including pushes of endpoints alone. */
   get records(): readonly PushRecord[] {
     const all = [...this.#configuration.records, ...this.#endpoints.records];
     return all.sort((one, other) => one.number - other.number);
   }
 
-  /** What was evicted of each ring, and how much is kept. */
+  /** Stored and evicted pushes of each ring. */
   get occupancy(): Readonly<Record<keyof HistoryLimits, { pushes: number; bytes: number; evicted: number }>> {
     const of = ({ size, bytes, evicted }: RecordRing) => ({ pushes: size, bytes, evicted });
     return { configuration: of(this.#configuration), endpoints: of(this.#endpoints) };
@@ -114,20 +114,20 @@ export class ChangeHistory implements ResponseListener {
       this.#addObjects(record, objects, shown);
       this.#addNames(record, changed);
     }
-    this.#shown = shown;
+    this.#lastObjects = shown;
     this.#events = new BoundedList(maxNames.objects);
-    record.isOfEndpoints = hasEndpointsAlone(record);
+    record.isOfEndpoints = hasOnlyEndpoints(record);
     this.#ringOf(record).add(record);
   }
 
   #addObjects(record: PushRecord, objects: readonly string[], shown: ConfigSnapshot): void {
-    const before = this.#shown;
+    const previousObject = this.#lastObjects;
     const keys = new Set(objects);
     for (const key of keys) {
-      // Comparing objects costs the most; beyond the bound they are counted only.
+      // Comparing objects is expensive; beyond the limit they are only counted.
       if (record.objects.items.length === maxNames.objects) break;
       keys.delete(key);
-      const [old, current] = [before?.byKey.get(key), shown.byKey.get(key)];
+      const [old, current] = [previousObject?.byKey.get(key), shown.byKey.get(key)];
       if (old === current) continue;
       if (old !== undefined && current !== undefined && !needsPush(old, current)) continue;
       keep(record, record.objects, changedObject(key, old, current));
@@ -159,7 +159,6 @@ export class ChangeHistory implements ResponseListener {
 
   // ---- proxies
 
-  /** A response was sent because of a push. */
   sent(node: MeshNode, typeUrl: string, version: string): void {
     const record = this.#recordOf(version);
     if (record === undefined) return;
@@ -172,7 +171,7 @@ export class ChangeHistory implements ResponseListener {
     const push = this.#pushes.get(node);
     // A response that waited for this ACK is sent before the ACK is reported.
     if (push?.record.version !== version) return;
-    this.#answered(push, typeUrl);
+    this.#responded(push, typeUrl);
     if (push.outstanding === 0 && push.state === 'pending') move(push, 'acknowledged');
   }
 
@@ -181,7 +180,7 @@ export class ChangeHistory implements ResponseListener {
     const record = watch && this.#recordOf(watch.versionSent);
     const push = this.#pushes.get(node);
     if (push !== undefined) {
-      this.#answered(push, typeUrl);
+      this.#responded(push, typeUrl);
       if (push.record === record && push.state !== 'rejected') move(push, 'rejected');
     }
     if (watch === undefined || record === undefined) return;
@@ -191,16 +190,16 @@ export class ChangeHistory implements ResponseListener {
       type: shortType(typeUrl),
       reason: shortened(watch.lastError),
     };
-    if (record.rejections.add(rejection)) this.#ringOf(record).grew(record, bytesOf(rejection));
+    if (record.rejections.add(rejection)) this.#ringOf(record).grew(record, itemBytes(rejection));
   }
 
   left(node: MeshNode): void {
     const push = this.#pushes.get(node);
     this.#pushes.delete(node);
-    if (push?.state === 'pending') giveUp(push);
+    if (push?.state === 'pending') abandonPending(push);
   }
 
-  /** Node IDs of those that have not answered this push. */
+  /** Node IDs of proxies that have not responded to this push. */
   *pendingAt(record: PushRecord, nodes: Iterable<MeshNode>): Iterable<string> {
     if (record.proxies.pending === 0) return;
     for (const node of nodes) {
@@ -212,21 +211,21 @@ export class ChangeHistory implements ResponseListener {
   #pushTo(node: MeshNode, record: PushRecord): ProxyPush {
     const last = this.#pushes.get(node);
     if (last?.record === record) return last;
-    if (last?.state === 'pending') giveUp(last);
+    if (last?.state === 'pending') abandonPending(last);
     const push: ProxyPush = { record, outstanding: 0, state: 'pending' };
     this.#pushes.set(node, push);
     record.proxies.pushed++;
     record.proxies.pending++;
     const name = shortened(node.proxy.id);
-    if (record.pushedTo.add(name)) this.#ringOf(record).grew(record, bytesOf(name));
+    if (record.pushedTo.add(name)) this.#ringOf(record).grew(record, itemBytes(name));
     return push;
   }
 
-  #answered(push: ProxyPush, typeUrl: string): void {
+  #responded(push: ProxyPush, typeUrl: string): void {
     const bit = this.#bitOf(typeUrl);
     if ((push.outstanding & bit) === 0) return;
     push.outstanding &= ~bit;
-    push.record.lastAnswerAt = this.#now();
+    push.record.lastResponseAt = this.#now();
   }
 
   #bitOf(typeUrl: string): number {
@@ -248,12 +247,12 @@ export class ChangeHistory implements ResponseListener {
   }
 }
 
-function hasEndpointsAlone({ full, isFirst, objects, services }: PushRecord): boolean {
+function hasOnlyEndpoints({ full, isFirst, objects, services }: PushRecord): boolean {
   if (full || isFirst || services.count > 0 || objects.more > 0) return false;
   return objects.items.every(({ kind }) => endpointKinds.has(kind));
 }
 
-function changedObject(key: string, old: Config | undefined, current: Config | undefined): ChangedObject {
+function changedObject(key: string, old: Config | undefined, current: Config | undefined): RecordedChange {
   const change = old === undefined ? 'added' : current === undefined ? 'removed' : 'changed';
   const { source } = current ?? old!;
   const place = source && (source.line > 0 ? `${source.file}:${source.line}` : source.file);
@@ -267,7 +266,7 @@ function changedObject(key: string, old: Config | undefined, current: Config | u
 
 /** Before the record is in a ring. */
 function keep<Item extends string | object>(record: PushRecord, list: BoundedList<Item>, item: Item): void {
-  if (list.add(item)) record.bytes += bytesOf(item);
+  if (list.add(item)) record.bytes += itemBytes(item);
 }
 
 function move(push: ProxyPush, state: ProxyPush['state']): void {
@@ -276,7 +275,7 @@ function move(push: ProxyPush, state: ProxyPush['state']): void {
   push.state = state;
 }
 
-function giveUp({ record: { proxies } }: ProxyPush): void {
+function abandonPending({ record: { proxies } }: ProxyPush): void {
   proxies.pending--;
   proxies.unanswered++;
 }

@@ -2,55 +2,58 @@
 import { compareText, configKeyText } from '../../model/config/config.ts';
 import type { MeshNode } from '../push/mesh-resources.ts';
 import type { ChangeHistory } from './change-history.ts';
-import { type ChangedObject, maxNames, type ProxyCounts, type PushRecord, type Rejection } from './push-record.ts';
+import {
+  maxNames,
+  type ProxyCounts,
+  type PushRecord,
+  type RecordedChange,
+  type RecordedRejection,
+} from './push-record.ts';
 
-/** Which pushes are shown. */
 export interface ChangeFilter {
   /** Unix time in milliseconds. */
   readonly since?: number;
   readonly until?: number;
   /** Part of `Kind/namespace/name`, or of `namespace/hostname` of a service. */
   readonly object?: string;
-  /** Part of a node ID: pushes that such a proxy received, rejected or has not answered. */
+  /** Part of a node ID: pushes that such a proxy received, rejected or has not acknowledged. */
   readonly proxy?: string;
-  /** Only pushes that a proxy rejected. */
   readonly rejected: boolean;
-  /** Also pushes of endpoints alone. */
   readonly endpoints: boolean;
 }
 
-/** A list whose names are bounded. */
+/** A truncated list. */
 export interface NamedItems<Item> {
   readonly items: readonly Item[];
-  /** Items that are not listed. Absent: none. */
+  /** Number of omitted items, if any. */
   readonly more?: number;
 }
 
 export interface PushView {
-  /** Number of the push since the start; the part of `version` after the slash. */
+  /** Number of the push since the start: the part of `version` after the slash. */
   readonly push: number;
   readonly version: string;
-  /** When the push began, ISO 8601. */
+  /** Start of the push, ISO 8601. */
   readonly time: string;
-  /** From the first change to the push: debounce and building the push context. */
+  /** From the first change to the push, which includes debouncing and building the push context. */
   readonly waitedMs?: number;
-  /** From the push to the last ACK or rejection. Absent: there is none. */
+  /** From the push to the last ACK or rejection, if any. */
   readonly answeredMs?: number;
   readonly first?: true;
   /** Everything may have changed. */
   readonly full: boolean;
-  /** Those that the filter searches for first, then removed, changed and added ones. */
-  readonly objects: NamedItems<ChangedObject>;
+  /** Objects of the filter first, then removed, changed and added ones. */
+  readonly objects: NamedItems<RecordedChange>;
   readonly services: NamedItems<string>;
   readonly endpoints: NamedItems<string>;
   readonly proxies: ProxyCounts;
   readonly pushedTo: NamedItems<string>;
   readonly pendingAt: NamedItems<string>;
-  readonly rejections: NamedItems<Rejection>;
+  readonly rejections: NamedItems<RecordedRejection>;
 }
 
 export interface ChangesView {
-  /** Start of the history, ISO 8601: earlier pushes are not known. Absent: it is empty. */
+  /** Start of the history, ISO 8601; `undefined` if it is empty. */
   readonly since?: string;
   readonly kept: ChangeHistory['occupancy'];
   /** Oldest first. */
@@ -95,14 +98,14 @@ function hasProxy({ pushedTo, pendingAt, rejections }: PushView, { proxy }: Chan
 }
 
 function viewOf(record: PushRecord, pending: readonly string[], { object }: ChangeFilter): PushView {
-  const { version, number, publishedAt, firstChangeAt, lastAnswerAt, isFirst, full, proxies } = record;
+  const { version, number, publishedAt, firstChangeAt, lastResponseAt, isFirst, full, proxies } = record;
   const pendingAt = pending.slice(0, maxNames.proxies);
   return {
     push: number,
     version,
     time: timeText(publishedAt),
     ...(firstChangeAt !== undefined && { waitedMs: publishedAt - firstChangeAt }),
-    ...(lastAnswerAt !== undefined && { answeredMs: lastAnswerAt - publishedAt }),
+    ...(lastResponseAt !== undefined && { answeredMs: lastResponseAt - publishedAt }),
     ...(isFirst && { first: true }),
     full,
     objects: { ...named(record.objects), items: sortedObjects(record.objects.items, object) },
@@ -115,11 +118,11 @@ function viewOf(record: PushRecord, pending: readonly string[], { object }: Chan
   };
 }
 
-const changeOrder: readonly ChangedObject['change'][] = ['removed', 'changed', 'added'];
+const changeOrder: readonly RecordedChange['change'][] = ['removed', 'changed', 'added'];
 
-/** Those that are searched for first; then changes of what was there, which break requests more often than additions. */
-function sortedObjects(objects: readonly ChangedObject[], searched: string | undefined): readonly ChangedObject[] {
-  const isSearched = (object: ChangedObject): boolean =>
+/** Objects of the filter first, then changes and removals, which break requests more often than additions. */
+function sortedObjects(objects: readonly RecordedChange[], searched: string | undefined): readonly RecordedChange[] {
+  const isSearched = (object: RecordedChange): boolean =>
     searched !== undefined && configKeyText(object).includes(searched);
   return objects.toSorted(
     (one, other) =>

@@ -1,10 +1,10 @@
-/** The history of changes for people: `pilot-discovery changes`. */
+/** Text output of `pilot-discovery changes`. */
 import type { ChangesView, NamedItems, PushView } from './change-view.ts';
 
-/** Names of one push; `--all` shows those that the control plane keeps. */
+/** Names per push; `--all` shows all stored ones. */
 const shownNames = 10;
 
-/** @param all all names that the control plane keeps */
+/** @param all whether to print all stored names */
 export function changesText({ since, pushes, kept }: ChangesView, all: boolean): string {
   if (since === undefined) return 'no push since the control plane started\n';
   const evicted = kept.configuration.evicted > 0 ? ', earlier ones were evicted' : '';
@@ -15,7 +15,7 @@ export function changesText({ since, pushes, kept }: ChangesView, all: boolean):
 function pushText(push: PushView, max: number): string {
   const { time, objects, services, endpoints, pushedTo, pendingAt, rejections } = push;
   const lines = [
-    `\n${time}  push ${push.push}: ${whatText(push)}`,
+    `\n${time}  push ${push.push}: ${changeText(push)}`,
     `  ${proxiesText(push)}`,
     ...listed('', objects, max, ({ kind, namespace, name, change, source, resourceVersion }) => {
       const place = source ?? (resourceVersion ? `resourceVersion ${resourceVersion}` : '');
@@ -35,8 +35,8 @@ function pushText(push: PushView, max: number): string {
   return `${lines.join('\n')}\n`;
 }
 
-function whatText({ first, full, objects, services, endpoints, waitedMs }: PushView): string {
-  const what =
+function changeText({ first, full, objects, services, endpoints, waitedMs }: PushView): string {
+  const cause =
     first === true
       ? `first push after the start, ${countOf(objects)} objects`
       : [
@@ -47,7 +47,7 @@ function whatText({ first, full, objects, services, endpoints, waitedMs }: PushV
         ]
           .filter((text) => text !== '')
           .join(', ') || 'no change';
-  return waitedMs === undefined ? what : `${what}, ${seconds(waitedMs)} after the first change`;
+  return waitedMs === undefined ? cause : `${cause}, ${seconds(waitedMs)} after the first change`;
 }
 
 function proxiesText({ proxies, answeredMs }: PushView): string {

@@ -7,7 +7,7 @@ import { ControlPlane, serviceEntry, sidecar, stopControlPlanes } from '../../..
 import { eventually } from '../../../test/harness/eventually.ts';
 import { changesCommand } from '../../cli/commands/remote/changes.ts';
 import { changePages } from '../monitor/debug/change-pages.ts';
-import { permissionOfNamespace, refusalOf } from '../monitor/debug/debug-access.ts';
+import { pageRefusal, permissionOfNamespace } from '../monitor/debug/debug-access.ts';
 import type { ChangesView, PushView } from './change-view.ts';
 
 const rule = (timeout: string): string => `apiVersion: networking.istio.io/v1
@@ -28,7 +28,7 @@ async function changes(query = ''): Promise<ChangesView> {
   return (await plane.get(`/debug/changes?${query}`)).json();
 }
 
-/** The last push, once it is as expected. */
+/** Waits for a push that matches. */
 async function lastPush(expected: (push: PushView) => boolean): Promise<PushView> {
   let last: PushView | undefined;
   await eventually('the push is in the history', async () => {
@@ -47,7 +47,7 @@ async function command(...args: string[]): Promise<string> {
   return text;
 }
 
-function answer(stream: SotwStream, typeUrl: string, rejection?: string): void {
+function respond(stream: SotwStream, typeUrl: string, rejection?: string): void {
   const { versionInfo, nonce } = stream.responses.findLast((response) => response.typeUrl === typeUrl)!;
   stream.send({
     typeUrl,
@@ -58,14 +58,14 @@ function answer(stream: SotwStream, typeUrl: string, rejection?: string): void {
 
 it('a push shows the file and line of each changed object, and the proxy that acknowledged it', async () => {
   const { stream } = await plane.subscribe();
-  answer(stream, typeUrls.CDS);
+  respond(stream, typeUrls.CDS);
   plane.write('rule.yaml', rule('1s'));
   await stream.next();
   const pending = await lastPush(({ proxies }) => proxies.pending === 1);
   expect(pending.pendingAt).toEqual({ items: [sidecar.id] });
   expect(pending.answeredMs).toBeUndefined();
-  stream.onResponse = ({ typeUrl }) => answer(stream, typeUrl);
-  answer(stream, typeUrls.CDS);
+  stream.onResponse = ({ typeUrl }) => respond(stream, typeUrl);
+  respond(stream, typeUrls.CDS);
   const push = await lastPush(({ proxies }) => proxies.acknowledged === 1);
   const file = join(plane.root, 'config/rule.yaml');
   expect(push.objects.items).toEqual([
@@ -82,12 +82,12 @@ it('a push shows the file and line of each changed object, and the proxy that ac
   });
 });
 
-it('a rejected push shows the proxy, the type of resource and its reason, and so does the command', async () => {
+it('a rejected push shows the proxy, the resource type and the reason, on the page and in the command', async () => {
   const { stream } = await plane.subscribe();
-  answer(stream, typeUrls.CDS);
+  respond(stream, typeUrls.CDS);
   plane.write('rule.yaml', rule('1s'));
   await stream.next();
-  answer(stream, typeUrls.CDS, 'connect_timeout is too short');
+  respond(stream, typeUrls.CDS, 'connect_timeout is too short');
   const { proxies, rejections } = await lastPush((push) => push.rejections.items.length === 1);
   expect(proxies).toEqual({ pushed: 1, acknowledged: 0, rejected: 1, pending: 0, unanswered: 0 });
   expect(rejections.items).toMatchObject([
@@ -95,7 +95,7 @@ it('a rejected push shows the proxy, the type of resource and its reason, and so
   ]);
   plane.write('rule.yaml', rule('2s'));
   await stream.next();
-  answer(stream, typeUrls.CDS);
+  respond(stream, typeUrls.CDS);
   await lastPush((push) => push.proxies.acknowledged === 1 && push.objects.items[0]?.change === 'changed');
   const text = await command('--rejected');
   expect(text).toContain('1 pushes match');
@@ -146,7 +146,7 @@ it('pushes are selected by time, object and proxy', async () => {
   await expect(command('--since', 'yesterday')).rejects.toMatchObject({ code: 'FLAG_INVALID' });
 });
 
-it('changed mesh settings are a push of everything', async () => {
+it('changed mesh settings cause a full push', async () => {
   writeFileSync(join(plane.root, 'mesh'), 'outboundTrafficPolicy: {mode: REGISTRY_ONLY}\n');
   const push = await lastPush(({ full, first }) => full && first !== true);
   expect(push.objects.items).toEqual([{ kind: 'MeshConfig', namespace: '', name: 'mesh', change: 'changed' }]);
@@ -157,5 +157,5 @@ it('a caller of another namespace does not see the history', () => {
     { checksNamespace: true, rootNamespace: () => 'istio-system', allowedNamespaces: [] } as never,
     'shop',
   );
-  expect(refusalOf(changePages[0]!, permission)).toMatchObject({ status: 403 });
+  expect(pageRefusal(changePages[0]!, permission)).toMatchObject({ status: 403 });
 });

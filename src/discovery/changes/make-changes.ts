@@ -4,7 +4,7 @@ import type { MeshState } from '../push/contexts/mesh-state.ts';
 import type { FollowedObjects } from '../registry/followed-objects.ts';
 import { ChangeHistory } from './change-history.ts';
 
-/** @param workloads objects that only the registry reads of the followed cluster; `undefined`: there are none */
+/** @param workloads objects that only the registry reads; `undefined` if no cluster is watched */
 export function makeChanges(workloads: Pick<FollowedObjects, 'get'> | undefined) {
   const history = new ChangeHistory(workloads && { objectOf: (key) => workloads.get(key) });
   return {

@@ -19,7 +19,7 @@ it('a duration counts back from now, and a date is taken as it is', () => {
   expect(at('2026-11-29T14:05:00+02:00')).toBe('2026-11-29T12:05:00.000Z');
 });
 
-it('other texts are no moment', () => {
+it('other texts are rejected', () => {
   for (const text of ['25:00', '14:60', '1', 'yesterday', '5 m', '2026-13-01T00:00:00Z', '9999999d']) {
     expect(at(text)).toBeUndefined();
   }

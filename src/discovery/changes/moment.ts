@@ -1,6 +1,6 @@
-/** A moment as an operator writes it. */
+/** A time as an operator writes it. */
 
-/** How moments are written, for help texts and errors. */
+/** Supported forms, for help and errors. */
 export const momentForms = '14:05 (UTC), 15m, 2h or 2026-11-29T14:05:00Z';
 
 const clockTime = /^([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?$/;
@@ -8,9 +8,9 @@ const age = /^(\d{1,6})([smhd])$/;
 const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
 /**
- * @param text one of {@link momentForms}: a time of day is the last one that has passed
+ * @param text one of {@link momentForms}; a time of day is the most recent one
  * @param now Unix time in milliseconds
- * @returns Unix time in milliseconds; `undefined` if the text is none
+ * @returns Unix time in milliseconds; `undefined` if the text is invalid
  */
 export function momentOf(text: string, now: number): number | undefined {
   const [, hours, minutes, seconds = '0'] = clockTime.exec(text) ?? [];

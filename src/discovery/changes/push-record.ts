@@ -1,31 +1,33 @@
-/** One push of the history: what changed, and what proxies did with it. */
+/** One push of the history: its changes, and the responses of proxies. */
 import type { ConfigKey } from '../../model/config/config.ts';
 
-/** Names that a push keeps; what exceeds them is counted. */
+/** Stored names per push; further ones are counted. */
 export const maxNames = { objects: 1_000, services: 500, endpoints: 200, proxies: 100, rejections: 20 } as const;
 
 /** An object that differs from the previous push. */
-export interface ChangedObject extends ConfigKey {
+export interface RecordedChange extends ConfigKey {
   readonly change: 'added' | 'changed' | 'removed';
-  /** `mesh/cart.yaml:12` or the address of a source over xDS; absent for objects of a cluster. For a removed object, where it was. */
+  /**
+   * `mesh/cart.yaml:12` or the address of a source over xDS; `undefined` for objects of a cluster. For a removed object, its last source.
+   */
   readonly source?: string;
-  /** Of an object of a cluster. */
+  /** For objects of a cluster. */
   readonly resourceVersion?: string;
 }
 
 /** A response that a proxy rejected (NACK). */
-export interface Rejection {
+export interface RecordedRejection {
   /** ISO 8601. */
   readonly at: string;
   /** Node ID. */
   readonly proxy: string;
-  /** `cluster.v3.Cluster`. */
+  /** Short type name, such as `cluster.v3.Cluster`. */
   readonly type: string;
   /** Envoy's message. */
   readonly reason: string;
 }
 
-/** The first items of a list, and how many there are. */
+/** The first items of a list, and their total number. */
 export class BoundedList<Item> {
   readonly items: Item[] = [];
   count = 0;
@@ -35,7 +37,7 @@ export class BoundedList<Item> {
     this.#max = max;
   }
 
-  /** @returns whether the item is kept */
+  /** @returns whether the item is stored */
   add(item: Item): boolean {
     this.count++;
     if (this.items.length >= this.#max) return false;
@@ -43,39 +45,38 @@ export class BoundedList<Item> {
     return true;
   }
 
-  /** Items that are counted only. */
+  /** Number of items that are not stored. */
   get more(): number {
     return this.count - this.items.length;
   }
 }
 
-/** Number of proxies by what they did with the push. */
+/** Number of proxies by their state for the push. */
 export interface ProxyCounts {
-  /** Received at least one response because of the push. */
+  /** Proxies that received at least one response of the push. */
   pushed: number;
   acknowledged: number;
   /** Rejected at least one response. */
   rejected: number;
-  /** Have not answered yet. */
+  /** Have not responded yet. */
   pending: number;
-  /** Received the next push, or disconnected, before they answered. */
+  /** Received the next push, or disconnected, before they responded. */
   unanswered: number;
 }
 
 export interface PushRecord {
   /** Version of the push context: `<ISO time>/<number>`. */
   readonly version: string;
-  /** The number in it. */
   readonly number: number;
   /** Unix time in milliseconds. */
   readonly publishedAt: number;
-  /** Of the first change that the push carries, Unix time in milliseconds; absent: not known. */
+  /** Time of its first change, Unix time in milliseconds, if known. */
   readonly firstChangeAt?: number;
-  /** The first push after the start: all objects, which are counted only. */
+  /** The first push after the start contains all objects, which are only counted. */
   readonly isFirst: boolean;
   /** Everything may have changed: mesh settings, or an operator's order. */
   readonly full: boolean;
-  readonly objects: BoundedList<ChangedObject>;
+  readonly objects: BoundedList<RecordedChange>;
   /** `namespace/hostname`. */
   readonly services: BoundedList<string>;
   /** `namespace/hostname`. */
@@ -83,16 +84,16 @@ export interface PushRecord {
   readonly proxies: ProxyCounts;
   /** Node IDs. */
   readonly pushedTo: BoundedList<string>;
-  readonly rejections: BoundedList<Rejection>;
+  readonly rejections: BoundedList<RecordedRejection>;
   /** Only endpoints changed. */
   isOfEndpoints: boolean;
-  /** When the last proxy answered, Unix time in milliseconds. */
-  lastAnswerAt: number | undefined;
-  /** Approximate bytes of the record. */
+  /** Last response of a proxy, Unix time in milliseconds. */
+  lastResponseAt: number | undefined;
+  /** Approximate. */
   bytes: number;
 }
 
-/** Bytes of a record without names, and of each name beside its characters. */
+/** Bytes of a record without names, and overhead of each name. */
 const recordBytes = 600;
 const nameBytes = 96;
 
@@ -109,13 +110,13 @@ export function newRecord(
     pushedTo: new BoundedList(maxNames.proxies),
     rejections: new BoundedList(maxNames.rejections),
     isOfEndpoints: false,
-    lastAnswerAt: undefined,
+    lastResponseAt: undefined,
     bytes: recordBytes,
   };
 }
 
-/** Approximate bytes of a kept item. */
-export function bytesOf(item: string | object): number {
+/** Approximate bytes of a stored item. */
+export function itemBytes(item: string | object): number {
   if (typeof item === 'string') return nameBytes + item.length;
   let bytes = nameBytes;
   for (const value of Object.values(item)) if (typeof value === 'string') bytes += value.length;

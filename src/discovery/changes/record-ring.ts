@@ -1,4 +1,4 @@
-/** The newest push records, within a number and within bytes. */
+/** The newest push records, limited by number and bytes. */
 import type { PushRecord } from './push-record.ts';
 
 export interface RingLimits {
@@ -25,12 +25,12 @@ export class RecordRing {
     return this.#records.size;
   }
 
-  /** Approximate bytes of all records. */
+  /** Approximate. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Number of records that made room for newer ones. */
+  /** Number of records evicted for newer ones. */
   get evicted(): number {
     return this.#evicted;
   }
@@ -45,7 +45,7 @@ export class RecordRing {
     this.#evict();
   }
 
-  /** A record has more names than when it was added. */
+  /** Updates the size after names were added to a record. */
   grew(record: PushRecord, bytes: number): void {
     record.bytes += bytes;
     if (!this.#records.has(record.version)) return;

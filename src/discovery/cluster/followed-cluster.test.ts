@@ -15,7 +15,7 @@ clusters: [{ name: one, cluster: { server: "https://127.0.0.1:1" } }]
 users: [{ name: one, user: { token: t } }]
 `;
 
-/** Names of all that is followed. */
+/** Names of everything that is watched. */
 function followed(clusterRegistriesNamespace: string): readonly string[] {
   const folder = mkdtempSync(join(tmpdir(), 'followed-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -38,7 +38,7 @@ function followed(clusterRegistriesNamespace: string): readonly string[] {
   return cluster.input.resources;
 }
 
-test('Secrets that name other clusters are those of the namespace that a flag names', () => {
+test('Secrets for remote clusters are read in the namespace that a flag names', () => {
   expect(followed('mesh')).toContain('v1/secrets/mesh/istio/multiCluster');
   expect(followed('clusters')).toContain('v1/secrets/clusters/istio/multiCluster');
   expect(followed('clusters')).not.toContain('v1/secrets/mesh/istio/multiCluster');

@@ -1,4 +1,4 @@
-/** One cluster as the control plane follows it: its API server, the kinds that are followed there, and who reads them. */
+/** The cluster that the control plane watches: its API server, the watched kinds, and their readers. */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { ApiServerInput } from '../../../machines/discovery/kubernetes/api-server.machine.ts';
@@ -41,66 +41,66 @@ import { RepeatedLines } from '../xds/stream/repeated-lines.ts';
 
 export interface FollowedClusterOptions {
   readonly access: ClusterAccess;
-  /** Services and pods of the cluster are those of a registry. */
+  /** Whether the cluster is a service registry. */
   readonly isRegistry: boolean;
-  /** Where settings of the mesh are, and of which revision this control plane is. */
+  /** Location of mesh settings, and the revision of this control plane. */
   readonly settings: SettingsNames;
-  /** Where Secrets name other clusters; absent: in the namespace of the settings. */
+  /** Namespace of Secrets for remote clusters; default: that of the settings. */
   readonly clusterRegistriesNamespace?: string;
-  /** The Secret in which replicas share an authority; absent: they share none. */
+  /** Secret of the authority that replicas share; `undefined` if they share none. */
   readonly authoritySecret?: string;
-  /** Certificates are signed here, those that the mesh configuration names as well. */
+  /** Whether certificates are signed here, including those in the mesh configuration. */
   readonly signs?: boolean;
-  /** Sidecars are injected, so ConfigMap `istio-sidecar-injector` is followed. */
+  /** Whether sidecars are injected, which requires ConfigMap `istio-sidecar-injector`. */
   readonly injects?: boolean;
-  /** PILOT_CA_CERT_CONFIGMAP: ConfigMaps with the root of the mesh, which are written where certificates are signed. */
+  /** PILOT_CA_CERT_CONFIGMAP: ConfigMaps with the mesh root, written if certificates are signed here. */
   readonly rootConfigMap?: string;
-  /** Empty or absent: it is the host's. */
+  /** Default: the host name. */
   readonly podName?: string;
   readonly log: Logger;
 }
 
-/** Kinds that only the registry of the cluster reads. It does not read Endpoints: Kubernetes mirrors them as slices. */
+/** Kinds that only the registry reads. It does not read Endpoints, because Kubernetes mirrors them as slices. */
 const workloadKinds: readonly KindName[] = ['EndpointSlice', 'Pod', 'Node'];
-/** Kinds that the registry reads, and configuration as well. */
+/** Kinds that the registry and configuration read. */
 const sharedKinds: readonly KindName[] = ['Service', 'Namespace'];
 const registryKinds: readonly KindName[] = [...sharedKinds, ...workloadKinds];
 const configKinds = (Object.keys(kinds) as KindName[]).filter(
   (kind) => kind !== 'Endpoints' && !registryKinds.includes(kind),
 );
 
-/** How many of the missing kinds are named. */
-const mostNamed = 4;
+/** Missing kinds per message. */
+const maxListedKinds = 4;
 
 export class FollowedCluster {
-  /** What is asked of it beside what is followed has connections of its own. */
+  /** Further requests use separate connections. */
   readonly server: Http2ApiServer;
-  /** Sources by their address. */
+  /** Sources by address. */
   readonly sources: ReadonlyMap<string, ClusterSource>;
-  /** What only the registry reads; absent: services of the cluster are not asked for. */
+  /** Objects that only the registry reads; `undefined` if the cluster is not a registry. */
   readonly workloads?: StoredObjects;
   readonly settings: ClusterSettings;
   readonly secretAccess: SecretAccess;
   readonly registrations: WorkloadRegistrations;
-  /** Secrets that name other clusters; absent: services of clusters are not asked for. */
+  /** Secrets for remote clusters; `undefined` if the cluster is not a registry. */
   readonly remoteSecrets?: RemoteSecrets;
-  /** Secrets of the authority that replicas share; absent: they share none. */
+  /** Secrets of the shared authority; `undefined` if replicas share none. */
   readonly authoritySecrets?: AuthoritySecrets;
-  /** Secrets with certificates that the mesh configuration names; absent: none is signed here. */
+  /** Secrets for certificates in the mesh configuration; `undefined` if no certificates are signed here. */
   readonly dnsSecrets?: DnsSecrets;
-  /** Settings of the injector; absent: no sidecars are injected. */
+  /** Settings of the injector; `undefined` if no sidecars are injected. */
   readonly injectorSettings?: InjectorConfigMap;
-  /** What injection reads; absent: no sidecars are injected, or the certificate of the webhooks is not of the authority. */
+  /** Objects for injection; `undefined` if no sidecars are injected, or if the authority does not sign the webhooks' certificate. */
   readonly injection?: InjectionCluster;
-  /** Namespaces that take part in the mesh. */
+  /** Namespaces of the mesh. */
   readonly discovered = new DiscoveredNamespaces(() => this.informers);
-  /** Secrets and ConfigMaps that something refers to. */
+  /** Secrets and ConfigMaps that configuration references. */
   readonly referenced: ReferencedObjects;
-  /** What is known of it. Readers are added before the chart is started. */
+  /** Informers; readers are added before the chart starts. */
   readonly informers: InformerEffects;
-  /** Who writes there: the pod, and a part by chance, so that a container that is started again is another one. */
+  /** Pod name and a random part, so that a restarted container has another identity. */
   readonly identity: string;
-  /** A connection for Leases alone: no other request holds up a renewal. */
+  /** Separate connection for Leases, so that other requests do not delay renewals. */
   readonly leaseServer: Http2ApiServer;
   readonly #isRegistry: boolean;
   readonly #settingsChanged = new Set<() => void>();
@@ -113,15 +113,15 @@ export class FollowedCluster {
     const remoteSecrets = remoteSecretsIn(options.clusterRegistriesNamespace ?? settings.namespace);
     this.#isRegistry = isRegistry;
     this.identity = `${podName || hostname()}_${randomUUID()}`;
-    // An address may have a password in it, and is told in logs and traces.
+    // An address may contain a password, and appears in logs and traces.
     this.url = `${access.server.origin}${access.server.pathname}`;
-    // A definition is served some moments after it was created.
+    // A new definition is not served immediately.
     this.#unserved = new RepeatedLines(log, () => performance.now(), outageWarningDelayMs);
     this.#outage = new OutageLog(log, { server: this.url });
     this.server = new Http2ApiServer(access);
     this.leaseServer = new Http2ApiServer(access);
     this.secretAccess = new SecretAccess({ server: this.server, log });
-    const own = isRegistry ? configKinds : [...configKinds, 'Namespace' as const];
+    const ownOptions = isRegistry ? configKinds : [...configKinds, 'Namespace' as const];
     const refusals = new RefusedObjectLog((fields) => log.warn('object.limitExceeded', fields));
     const refused = (kind: string, key: string, reason: string): void => refusals.report(kind, key, reason);
     this.referenced = new ReferencedObjects({
@@ -143,7 +143,7 @@ export class FollowedCluster {
         { resource: customResourceDefinitions, selection: defaultSelection(customResourceDefinitions) },
         ...rootConfigMaps,
         ...(options.injects === true && signs ? webhookConfigurationsOf(settings.revision) : []),
-        ...[...own, ...(isRegistry ? registryKinds : [])].map((kind) =>
+        ...[...ownOptions, ...(isRegistry ? registryKinds : [])].map((kind) =>
           followedKind(kind, this.referenced, this.discovered),
         ),
       ],
@@ -185,7 +185,11 @@ export class FollowedCluster {
     if (signs) {
       const { name } = dnsSecretsIn(settings.namespace);
       this.dnsSecrets = {
-        ...{ namespace: settings.namespace, store: this.informers.storeOf(name), known: this.informers.firstSet(name) },
+        ...{
+          namespace: settings.namespace,
+          store: this.informers.storeOf(name),
+          synced: this.informers.firstSet(name),
+        },
         onChanged: (changed) => this.informers.addReader(name, () => changed()),
       };
     }
@@ -195,7 +199,7 @@ export class FollowedCluster {
     const { informers } = this;
     const about = { informers, revision: settings.revision, referenced };
     this.sources = new Map([
-      [clusterConfig, new ClusterSource({ ...about, address: clusterConfig, kinds: own })],
+      [clusterConfig, new ClusterSource({ ...about, address: clusterConfig, kinds: ownOptions })],
       ...(isRegistry ? [this.#services(about)] : []),
     ]);
     if (isRegistry) this.workloads = new StoredObjects({ address: clusterServices, informers, kinds: workloadKinds });
@@ -218,19 +222,19 @@ export class FollowedCluster {
     };
   }
 
-  /** `discoverySelectors` of the mesh configuration. */
+  /** Applies `discoverySelectors` of the mesh configuration. */
   select(selectors: readonly LabelSelector[]): void {
     if (this.#isRegistry) this.discovered.select(selectors);
   }
 
-  /** Reads Secrets that ReferenceGrants give to Gateways of other namespaces: the status of those Gateways depends on them. */
+  /** Reads Secrets that ReferenceGrants give to Gateways of other namespaces, because the status of those Gateways depends on them. */
   readGranted({ configs: { set }, context, forced, changed }: Publication): void {
     const isAffected = (key: string): boolean => /^(?:KubernetesGateway|ReferenceGrant)\//.test(key);
     if (!forced && ![...changed].some(isAffected)) return;
     this.referenced.refer('granted Secrets', grantedCredentials(set.KubernetesGateway, context.referenceGrants));
   }
 
-  /** Tells when settings of the mesh are others. @returns ends it */
+  /** Calls back when mesh settings change. @returns stop function */
   watchSettings(changed: () => void): () => void {
     this.#settingsChanged.add(changed);
     return () => void this.#settingsChanged.delete(changed);
@@ -245,20 +249,20 @@ export class FollowedCluster {
     return this.informers.machine();
   }
 
-  /** What has not come yet, for people; empty: all of it has. */
+  /** Missing objects, human-readable; empty if everything was received. */
   get awaited(): string {
     const { reason } = this.#outage;
     if (reason !== undefined) return `the API server ${this.url} does not respond: ${reason}`;
     const awaited = this.informers.unsyncedKinds;
     const named = awaited.toSorted((a, b) => Number(b.reason !== undefined) - Number(a.reason !== undefined));
     const texts = named
-      .slice(0, mostNamed)
+      .slice(0, maxListedKinds)
       .map(({ name, reason }) => (reason === undefined ? name : `${name} (${reason})`));
     const more = awaited.length - texts.length;
     return [...texts, ...(more > 0 ? [`${more} other kinds`] : [])].join(', ');
   }
 
-  /** The start waits for this source, and so for everything that services are made from. */
+  /** The start waits for this source, from which all services are built. */
   #services(about: Omit<ClusterSourceOptions, 'address' | 'kinds' | 'awaits'>): [string, ClusterSource] {
     const kinds = { kinds: sharedKinds, awaits: workloadKinds };
     return [clusterServices, new ClusterSource({ ...about, ...kinds, address: clusterServices })];
@@ -269,8 +273,8 @@ export class FollowedCluster {
     return object === undefined || !isOfRevision(object, revision) ? undefined : readGroup(object);
   }
 
-  /** Nothing is asked any more. */
-  /** Why its API server does not respond; undefined: it does, or no request was sent yet. */
+  /** Ends all requests. */
+  /** Reason why the API server is unreachable; `undefined` if it is reachable or no request was sent yet. */
   get unreachable(): string | undefined {
     return this.#outage.reason;
   }
@@ -295,7 +299,7 @@ export class FollowedCluster {
       ...{ namespace, name },
       shared: () => objectOf(name),
       plugged: () => objectOf(pluggedInSecret),
-      known: Promise.all([name, pluggedInSecret].map((secret) => this.informers.firstSet(kindOf(secret)))),
+      synced: Promise.all([name, pluggedInSecret].map((secret) => this.informers.firstSet(kindOf(secret)))),
       watch: (changed) => {
         listeners.add(changed);
         return () => void listeners.delete(changed);
@@ -304,7 +308,7 @@ export class FollowedCluster {
   }
 }
 
-/** Secrets of the namespace that have certificates for names of hosts. */
+/** Secrets in the namespace with certificates for host names. */
 function dnsSecretsIn(namespace: string): FollowedKind & { readonly name: string } {
   const selection = { namespace, fieldSelector: `type=${dnsSecretType}`, keepsData: true };
   return { resource: resourceOf('Secret'), name: `v1/secrets/${namespace}/${dnsSecretType}`, selection };
@@ -321,16 +325,16 @@ function injectorMapOf({
   return { resource: resourceOf('ConfigMap'), name, place: `${namespace}/${map}`, selection };
 }
 
-/** Istio's, of an authority that a person has made. */
+/** Istio's Secret for a plugged-in CA. */
 const pluggedInSecret = 'cacerts';
 
-/** One Secret of the namespace with all that it has, and no other one. */
+/** Exactly one Secret of the namespace, with all its data. */
 function oneSecret(namespace: string, name: string): FollowedKind & { readonly name: string } {
   const selection = { namespace, fieldSelector: `metadata.name=${name}`, keepsData: true };
   return { resource: resourceOf('Secret'), name: `v1/secrets/${namespace}/${name}`, selection };
 }
 
-/** Secrets of a namespace that have kubeconfigs of other clusters in them. */
+/** Secrets with kubeconfigs of remote clusters. */
 function remoteSecretsIn(namespace: string): FollowedKind & { readonly name: string } {
   const selection = { namespace, labelSelector: 'istio/multiCluster=true', keepsData: true };
   return { resource: resourceOf('Secret'), name: `v1/secrets/${namespace}/istio/multiCluster`, selection };

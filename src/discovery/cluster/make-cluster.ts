@@ -1,14 +1,14 @@
-/** Cluster: the one that this control plane follows, as flags and environment name it. */
+/** Creates the watched cluster from flags and environment. */
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
-import { isAuthorityShared } from '../ca/authority-settings.ts';
+import { isSharedAuthority } from '../ca/authority-settings.ts';
 import type { ClusterAccess } from '../kubernetes/access/cluster-access.ts';
 import { inClusterAccess, isInCluster } from '../kubernetes/access/in-cluster.ts';
 import { kubeconfigFile } from '../kubernetes/access/kubeconfig.ts';
 import type { DiscoveryOptions } from '../options/discovery-options.ts';
 import { FollowedCluster } from './followed-cluster.ts';
 
-type AskedCluster = Pick<
+type ClusterFlags = Pick<
   DiscoveryOptions,
   | 'kubeconfig'
   | 'registries'
@@ -25,16 +25,16 @@ type AskedCluster = Pick<
 >;
 
 /**
- * The cluster that flags and environment name. Without a kubeconfig it is the cluster of this pod, unless `--configDir` is set.
+ * Without a kubeconfig it is the cluster of this pod, unless `--configDir` is set.
  *
- * @throws ChartpilotError FLAG_INVALID for a kubeconfig that cannot be used
+ * @throws ChartpilotError FLAG_INVALID for an invalid kubeconfig
  */
-export function makeCluster(options: AskedCluster, log: Logger): FollowedCluster | undefined {
+export function makeCluster(options: ClusterFlags, log: Logger): FollowedCluster | undefined {
   const access = accessOf(options);
   const { registries, revision, namespace, clusterRegistriesNamespace, sharedMeshConfig: shared } = options;
   const { authority, podName, rootConfigMap, webhooksAddress } = options;
   const isRegistry = registries.includes('Kubernetes');
-  const sharesAuthority = authority !== undefined && isAuthorityShared(authority);
+  const sharesAuthority = authority !== undefined && isSharedAuthority(authority);
   return (
     access &&
     new FollowedCluster({
@@ -45,7 +45,7 @@ export function makeCluster(options: AskedCluster, log: Logger): FollowedCluster
   );
 }
 
-function accessOf({ kubeconfig, registries, configDir, pod }: AskedCluster): ClusterAccess | undefined {
+function accessOf({ kubeconfig, registries, configDir, pod }: ClusterFlags): ClusterAccess | undefined {
   if (kubeconfig === '') {
     return registries.includes('Kubernetes') && configDir === '' && isInCluster(pod) ? inClusterAccess(pod) : undefined;
   }

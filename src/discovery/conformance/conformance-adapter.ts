@@ -1,4 +1,4 @@
-/** The adapter service through which a conformance harness puts resources into the cache (spec/xds-conformance.md). */
+/** Adapter service through which a conformance harness adds resources to the cache (spec/xds-conformance.md). */
 import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import { type handleUnaryCall, type MethodDefinition, Server, ServerCredentials, status } from '@grpc/grpc-js';
 import {
@@ -15,10 +15,7 @@ import {
 import { messageOf } from '../../runtime/errors.ts';
 import type { ConformanceCache, ResourceAddress } from './conformance-cache.ts';
 
-/**
- * A harness fires an update right after an unsubscribe that it sent on its other connection, and the unsubscribe must
- * win.
- */
+/** A harness sends an update right after an unsubscribe on its other connection, and the unsubscribe must be processed first. */
 const updateDelayMs = 200;
 
 interface Method {
@@ -26,7 +23,6 @@ interface Method {
   readonly handler: handleUnaryCall<unknown, unknown>;
 }
 
-/** Makes the adapter's gRPC server. */
 export function createConformanceAdapter(cache: ConformanceCache): Server {
   const methods: Record<string, Method> = {
     SetState: unary('SetState', SetStateRequestSchema, SetStateResponseSchema, ({ node, version, resources }) => {
@@ -72,7 +68,7 @@ function unary<Request extends DescMessage, Response extends DescMessage>(
   name: string,
   request: Request,
   response: Response,
-  answer: (request: MessageShape<Request>) => MessageShape<Response> | Promise<MessageShape<Response>>,
+  reply: (request: MessageShape<Request>) => MessageShape<Response> | Promise<MessageShape<Response>>,
 ): Method {
   return {
     definition: {
@@ -87,10 +83,7 @@ function unary<Request extends DescMessage, Response extends DescMessage>(
     handler(call, respond) {
       const failed = (error: unknown): void => respond({ code: status.INVALID_ARGUMENT, details: messageOf(error) });
       try {
-        Promise.resolve(answer(call.request as MessageShape<Request>)).then(
-          (message) => respond(null, message),
-          failed,
-        );
+        Promise.resolve(reply(call.request as MessageShape<Request>)).then((message) => respond(null, message), failed);
       } catch (error) {
         failed(error);
       }

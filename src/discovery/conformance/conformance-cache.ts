@@ -1,6 +1,6 @@
 /**
- * The bare cache behind the conformance target: resources as an adapter puts them in, a version for each type, a state
- * for each node id (spec/xds-conformance.md, "What the methods must do").
+ * Cache of the conformance target: resources added by an adapter, a version per type, a state per node ID (spec/xds-conformance.md, "What
+ * the methods must do").
  */
 
 import type {
@@ -14,13 +14,13 @@ import type {
 import { encodeValue } from '../xds/responses/encoding.ts';
 import { conformanceKinds } from './conformance-kinds.ts';
 
-/** A resource as an adapter hands it over. */
+/** A resource from an adapter. */
 export interface BareResource {
   readonly typeUrl: string;
   readonly value: Uint8Array;
 }
 
-/** Which resource a method is about, and the version that its type should have. */
+/** Resource of a method, and the new version of its type. */
 export interface ResourceAddress {
   readonly node: string;
   readonly typeUrl: string;
@@ -38,7 +38,7 @@ interface TypeState {
   readonly entries: ReadonlyMap<string, Entry>;
 }
 
-/** Identity matters: an update that comes late must not touch the state that has taken its state's place. */
+/** Compared by identity: a delayed update must not affect a state that replaced its own. */
 type NodeState = Map<string, TypeState>;
 
 const noEntries: ReadonlyMap<string, Entry> = new Map();
@@ -46,10 +46,10 @@ const noEntries: ReadonlyMap<string, Entry> = new Map();
 export class ConformanceCache implements ResourceSource {
   readonly #nodes = new Map<string, NodeState>();
   readonly #changed: (change: ResourceChange) => void;
-  /** Counts contents: what was put in anew counts as another content, also when its bytes are the same. */
+  /** Counts contents: a resource that is added again counts as changed, even with equal bytes. */
   #revision = 0;
 
-  /** @param changed called after every change that clients must hear of */
+  /** @param changed called after each change of which clients must be notified */
   constructor(changed: (change: ResourceChange) => void) {
     this.#changed = changed;
   }
@@ -57,13 +57,14 @@ export class ConformanceCache implements ResourceSource {
   // ---- what the adapter does
 
   /**
-   * Replaces the node's state. Types that the old state had and the new one has not are left without resources.
+   * Replaces the node's state. Previous types without resources in the new state become empty.
    *
-   * @throws Error when a resource is of an unknown type or unreadable; the state is then as it was.
+   * @throws Error for an unknown type or an invalid resource; the state is then unchanged
    */
   setState(node: string, version: string, resources: readonly BareResource[]): void {
     const state: NodeState = new Map();
-    for (const [typeUrl, before] of this.#nodes.get(node) ?? []) state.set(typeUrl, { ...before, entries: noEntries });
+    for (const [typeUrl, previousTypes] of this.#nodes.get(node) ?? [])
+      state.set(typeUrl, { ...previousTypes, entries: noEntries });
     const present = new Map<string, Map<string, Entry>>();
     for (const { typeUrl, value } of resources) {
       const name = kindOf(typeUrl).nameOf(value);
@@ -72,56 +73,56 @@ export class ConformanceCache implements ResourceSource {
     }
     for (const [typeUrl, entries] of present) state.set(typeUrl, { version, entries });
     this.#nodes.set(node, state);
-    this.#tell(node, [...state.keys()]);
+    this.#notify(node, [...state.keys()]);
   }
 
-  /** Forgets the node. Nothing is pushed: who still listens belongs to a scenario that is over. */
+  /** Removes the node. Nothing is pushed: remaining clients belong to a finished scenario. */
   clearState(node: string): void {
     this.#nodes.delete(node);
   }
 
-  /** Creates the resource, bare. */
+  /** Adds a resource that contains only its name. */
   addResource({ node, typeUrl, name, version }: ResourceAddress): void {
     const value = kindOf(typeUrl).bare(name);
     const state = this.#nodes.get(node) ?? new Map<string, TypeState>();
     this.#nodes.set(node, state);
-    const before = state.get(typeUrl);
-    const entries = new Map(before?.entries).set(name, this.#entry(typeUrl, name, value));
-    this.#setType(node, state, typeUrl, { version: version || (before?.version ?? ''), entries });
+    const previousTypes = state.get(typeUrl);
+    const entries = new Map(previousTypes?.entries).set(name, this.#entry(typeUrl, name, value));
+    this.#setType(node, state, typeUrl, { version: version || (previousTypes?.version ?? ''), entries });
   }
 
-  /** Deletes the resource; answers whether there was one. An empty version leaves the type's as it is. */
+  /** Returns whether the resource existed. An empty version keeps that of the type. */
   removeResource({ node, typeUrl, name, version }: ResourceAddress): boolean {
     const state = this.#nodes.get(node);
-    const before = state?.get(typeUrl);
-    if (state === undefined || before === undefined || !before.entries.has(name)) return false;
-    const entries = new Map(before.entries);
+    const previousTypes = state?.get(typeUrl);
+    if (state === undefined || previousTypes === undefined || !previousTypes.entries.has(name)) return false;
+    const entries = new Map(previousTypes.entries);
     entries.delete(name);
-    this.#setType(node, state, typeUrl, { version: version || before.version, entries });
+    this.#setType(node, state, typeUrl, { version: version || previousTypes.version, entries });
     return true;
   }
 
   /**
-   * Prepares a change of the resource's content; the answer carries it out, and says whether it could. If the node's
-   * state is replaced or cleared before that, nothing happens.
+   * Prepares a change of the resource. The returned function applies it and returns whether it did; it does nothing if the node's state was
+   * replaced or removed.
    */
   updateResource({ node, typeUrl, name, version }: ResourceAddress): () => boolean {
     const state = this.#nodes.get(node);
     return () => {
-      const before = state?.get(typeUrl);
-      const entry = before?.entries.get(name);
-      if (state === undefined || before === undefined || entry === undefined) return false;
+      const previousTypes = state?.get(typeUrl);
+      const entry = previousTypes?.entries.get(name);
+      if (state === undefined || previousTypes === undefined || entry === undefined) return false;
       if (this.#nodes.get(node) !== state) return false;
       const value = kindOf(typeUrl).changed(entry.value, this.#revision + 1);
-      const entries = new Map(before.entries).set(name, this.#entry(typeUrl, name, value));
-      this.#setType(node, state, typeUrl, { version: version || before.version, entries });
+      const entries = new Map(previousTypes.entries).set(name, this.#entry(typeUrl, name, value));
+      this.#setType(node, state, typeUrl, { version: version || previousTypes.version, entries });
       return true;
     };
   }
 
-  // ---- what the ADS server asks
+  // ---- for the ADS server
 
-  /** Every node is served, also one that nothing is known of yet. */
+  /** Serves every node, even an unknown one. */
   open(node: NodeIdentity): { readonly resources: NodeResources } {
     return {
       resources: {
@@ -150,10 +151,10 @@ export class ConformanceCache implements ResourceSource {
 
   #setType(node: string, state: NodeState, typeUrl: string, type: TypeState): void {
     state.set(typeUrl, type);
-    this.#tell(node, [typeUrl]);
+    this.#notify(node, [typeUrl]);
   }
 
-  #tell(node: string, typeUrls: readonly string[]): void {
+  #notify(node: string, typeUrls: readonly string[]): void {
     const configs = new Set(typeUrls.map((typeUrl) => changeKey(node, typeUrl)));
     this.#changed({ version: `${this.#revision}`, forced: false, configs });
   }

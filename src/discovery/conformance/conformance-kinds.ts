@@ -1,4 +1,4 @@
-/** What the conformance cache must know of a type: how to read a name, make a bare resource, and change one. */
+/** Per-type operations of the conformance cache: read a name, create a resource, and change one. */
 import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/xds/ads-types.ts';
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
@@ -12,9 +12,9 @@ import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_
 
 export interface ConformanceKind {
   nameOf(value: Uint8Array): string;
-  /** A message with nothing but the name. */
+  /** A message that contains only the name. */
   bare(name: string): Uint8Array;
-  /** The message with other content under the same name; each revision's is different. */
+  /** The message with different content for each revision, and the same name. */
   changed(value: Uint8Array, revision: number): Uint8Array;
 }
 

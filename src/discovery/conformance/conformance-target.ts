@@ -1,4 +1,4 @@
-/** The target of public xDS conformance harnesses: an xDS port over a bare cache, and the adapter that fills it. */
+/** Target of public xDS conformance harnesses: an xDS port with a cache, and the adapter that fills it. */
 
 import type { Logger } from '../../runtime/output/log.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
@@ -10,9 +10,9 @@ import { ConformanceCache } from './conformance-cache.ts';
 
 export interface ConformanceTargetOptions {
   readonly host: string;
-  /** The xDS port; 0 for any free one. */
+  /** xDS port; 0 for any free port. */
   readonly port: number;
-  /** The adapter's port; 0 for any free one. */
+  /** Adapter's port; 0 for any free port. */
   readonly adapterPort: number;
   readonly logger: Logger;
   readonly recorder?: Recorder;
@@ -21,22 +21,22 @@ export interface ConformanceTargetOptions {
 export interface ConformanceTarget {
   readonly port: number;
   readonly adapterPort: number;
-  /** What each client watches, by the requests that the server has read. */
+  /** Subscriptions of each client, from the requests read so far. */
   connections(): readonly ConnectionView[];
-  /** Ends both servers, and all that is connected to them. */
+  /** Closes both servers and their connections. */
   close(): void;
 }
 
 /**
- * Opens both ports; both accept connections when this resolves.
+ * Opens both ports; resolves when both accept connections.
  *
- * @throws ChartpilotError PORT_IN_USE or LISTEN_FAILED; then neither is open.
+ * @throws ChartpilotError PORT_IN_USE or LISTEN_FAILED; then neither is open
  */
 export async function startConformanceTarget(options: ConformanceTargetOptions): Promise<ConformanceTarget> {
   const { host, logger, recorder } = options;
   const cache = new ConformanceCache((change) => xds.push(change));
-  // A harness counts responses: a cluster's change is none of its endpoints. Its client, with two types on one stream,
-  // may acknowledge the wrong one; changes must reach it within 3 s nevertheless.
+  // A harness counts responses, so a cluster's change must not resend its endpoints. Its client, with two types on one stream, may
+  // acknowledge the wrong one; changes must nevertheless arrive within 3 s.
   const xds = createAdsServer({
     source: cache,
     logger,

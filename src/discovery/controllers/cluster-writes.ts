@@ -1,4 +1,4 @@
-/** What replicas write in a cluster: each duty by the replica that is elected to it. */
+/** Writes of replicas to a cluster: each duty by its elected replica. */
 
 import { parseConfigKey } from '../../model/config/config.ts';
 import type { KindName } from '../../model/kinds/index.ts';
@@ -26,18 +26,16 @@ import type { DnsSecrets } from './dns-certificates.ts';
 import { type DutySources, dutiesOf, leaseOfRevision } from './duties.ts';
 import { RejectionEvents } from './rejection-events.ts';
 import { statusLease } from './status/distribution-status.ts';
-import { ReplicaWords } from './status/replica-words.ts';
+import { RejectionReports } from './status/rejection-reports.ts';
 import type { StatusInputs } from './status/status-inputs.ts';
 
-/** The parts of a cluster that are written, and read for it. */
 export interface WrittenCluster {
   readonly server: ApiServer;
-  /** A connection for Leases alone. */
+  /** Separate connection for Leases. */
   readonly leaseServer: ApiServer;
   readonly informers: InformerEffects;
-  /** Sources by their address. */
+  /** Sources by address. */
   readonly sources: ReadonlyMap<string, ClusterSource>;
-  /** Objects that only the registry reads. */
   readonly workloads?: Pick<ClusterSource, 'onRejected'>;
   /** Name of this process in Leases. */
   readonly identity: string;
@@ -47,45 +45,45 @@ export interface WrittenCluster {
 
 export interface ClusterWritesOptions {
   readonly cluster: WrittenCluster;
-  /** What has become of the cluster's objects in proxies. */
+  /** Application of the cluster's objects by proxies. */
   readonly distribution: ObjectDistribution;
   readonly options: DiscoveryOptions;
-  /** Undefined: nothing is signed here. */
+  /** `undefined` if this program signs no certificates. */
   readonly signing: Signing | undefined;
   readonly clusterSigning: ClusterSigning;
   readonly statusInputs: StatusInputs;
   readonly limits: Pick<MeshConfigs, 'onLimited'>;
   readonly mesh: () => MeshConfig;
-  /** @param changed the mesh configuration may be another */
+  /** @param changed called when the mesh configuration may have changed */
   readonly onMesh: (changed: () => void) => void;
-  /** Absent: no sidecars are injected, and no Gateways are deployed. */
+  /** `undefined` if neither sidecars are injected nor Gateways deployed. */
   readonly injection?: DutySources['injection'];
-  /** Warns of what is written into statuses. */
+  /** Reports conflicts in statuses. */
   readonly log: Pick<Logger, 'warn'>;
 }
 
 export class ClusterWrites {
-  /** What replicas that have died have left. */
+  /** WorkloadEntries left by replicas that have exited. */
   readonly orphans: OrphanedEntries;
-  /** Elections, one for each duty. */
+  /** One election per duty. */
   readonly elections: Elections;
   readonly #writes: ClusterWritesOptions;
   readonly #distribution: ObjectDistribution;
-  readonly #words: ReplicaWords;
+  readonly #words: RejectionReports;
   readonly #events: RejectionEvents;
 
   constructor(writes: ClusterWritesOptions) {
     this.#writes = writes;
     this.#distribution = writes.distribution;
-    this.#words = this.#makeWords();
+    this.#words = this.#createReports();
     this.orphans = this.#makeOrphans();
     this.#events = this.#makeEvents();
     this.elections = this.#makeElections();
   }
 
-  #makeWords(): ReplicaWords {
+  #createReports(): RejectionReports {
     const { informers, identity } = this.#writes.cluster;
-    const words = new ReplicaWords(identity);
+    const words = new RejectionReports(identity);
     for (const kind of statusKinds) informers.addReader(resourceOf(kind), (changes) => words.read(kind, changes));
     return words;
   }
@@ -100,16 +98,17 @@ export class ClusterWrites {
     });
   }
 
-  /** Whether this replica writes the statuses. */
   get writesStatuses(): boolean {
     return this.elections.isLeader(statusLease);
   }
 
-  /** Objects that take effect only in part: their statuses report it, or Events. */
-  warned(warnings: ReadonlyMap<string, ObjectWarning>): void {
-    const [ofEvents, ofStatus] = partitioned(warnings, (key) => kindsWithWarningEvents.has(parseConfigKey(key).kind));
-    this.#distribution.setWarnings(ofStatus);
-    this.#events.warned(ofEvents);
+  /** Reports objects that take effect only in part in their status or as Events. */
+  reportWarnings(warnings: ReadonlyMap<string, ObjectWarning>): void {
+    const [eventWarnings, statusWarnings] = partitioned(warnings, (key) =>
+      kindsWithWarningEvents.has(parseConfigKey(key).kind),
+    );
+    this.#distribution.setWarnings(statusWarnings);
+    this.#events.setWarnings(eventWarnings);
   }
 
   #makeEvents(): RejectionEvents {
@@ -145,7 +144,7 @@ export class ClusterWrites {
         ...(signer && { registrar: signer }),
         ...(injection && deploysGateways && { injection }),
         ...(servesWebhooks && { webhooks: { namespace, hosts } }),
-        ...{ mesh, onMesh, words: this.#words, orphans: this.orphans, events: this.#events },
+        ...{ mesh, onMesh, reports: this.#words, orphans: this.orphans, events: this.#events },
         presence,
         identity,
         leads: (lease) => this.elections.isLeader(lease),

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import { readCertificates } from '../../identity/certificate.ts';
 import { TrustBundle } from '../../identity/trust-bundle.ts';
-import type { AuthorityInForce } from '../ca/authority.ts';
+import type { ActiveAuthority } from '../ca/authority.ts';
 import type { AuthorityMaterial } from '../ca/authority-material.ts';
+import { generateRoot } from '../ca/generate-root.ts';
 import type { Registrar } from '../ca/issuing/registrar.ts';
-import { makeRoot } from '../ca/root-maker.ts';
 import { WriteGate } from '../election/write-gate.ts';
 import type { ApiRequest, KubernetesObject } from '../kubernetes/api-server.ts';
 import { DnsCertificates } from './dns-certificates.ts';
@@ -15,7 +15,7 @@ const begin = Date.parse('2026-01-01T00:00:00Z');
 async function given(registrar?: Registrar, rootMs = 3_650 * dayMs) {
   let now = begin;
   const make = (): Promise<AuthorityMaterial> =>
-    makeRoot({ trustDomain: 'dns.test', ttlMs: rootMs, rsaBits: 0 }, new Date(begin));
+    generateRoot({ trustDomain: 'dns.test', ttlMs: rootMs, rsaBits: 0 }, new Date(begin));
   let material = await make();
   const objects = new Map<string, KubernetesObject>();
   const writes: string[] = [];
@@ -29,18 +29,28 @@ async function given(registrar?: Registrar, rootMs = 3_650 * dayMs) {
       return object as KubernetesObject;
     },
   };
-  const inForce = (): AuthorityInForce => ({
-    ...{ material, ofServer: material, bundle: new TrustBundle('dns.test', [material.root]), roots: [material.id] },
+  const inForce = (): ActiveAuthority => ({
+    ...{
+      material,
+      serverAuthority: material,
+      bundle: new TrustBundle('dns.test', [material.root]),
+      roots: [material.id],
+    },
     ...{ authorities: [material], tainted: [] },
   });
-  const wanted = { secretName: 'web', dnsNames: ['web.svc'] };
+  const configured = { secretName: 'web', dnsNames: ['web.svc'] };
   const duty = new DnsCertificates({
     lease: 'dns',
     secrets: {
-      ...{ namespace: 'istio-system', store: objects, known: Promise.resolve() },
+      ...{ namespace: 'istio-system', store: objects, synced: Promise.resolve() },
       onChanged: (one) => void changed.push(one),
     },
-    ...{ certificates: () => [wanted], inForce, roots: () => [material.root], now: () => new Date(now) },
+    ...{
+      certificates: () => [configured],
+      activeAuthority: inForce,
+      roots: () => [material.root],
+      now: () => new Date(now),
+    },
     ...(registrar && { registrar }),
   });
   await Promise.resolve();
@@ -50,11 +60,11 @@ async function given(registrar?: Registrar, rootMs = 3_650 * dayMs) {
   const write = () => duty.writeDue({ retry: false, anew: false }, gate);
   const pass = (ms: number): void => {
     now += ms;
-    duty.look();
+    duty.check();
   };
   const rotate = async (): Promise<void> => {
     material = await make();
-    duty.look();
+    duty.check();
   };
   const leaf = () => {
     const chain = (objects.get('istio-system/web')!.data as Record<string, string>)['cert-chain.pem']!;
@@ -63,7 +73,7 @@ async function given(registrar?: Registrar, rootMs = 3_650 * dayMs) {
   return { duty, write, writes, pass, rotate, leaf };
 }
 
-it('one is made, and let be until half of its life is over', async () => {
+it('a certificate is issued, and kept until half of its lifetime has passed', async () => {
   const { duty, write, writes, pass, leaf } = await given();
   expect(duty.isDue).toBe(true);
   expect(await write()).toEqual({ written: 1, failed: 0, reason: '' });
@@ -73,14 +83,14 @@ it('one is made, and let be until half of its life is over', async () => {
   expect(duty.isDue).toBe(false);
   pass(2 * dayMs);
   expect(duty.isDue).toBe(true);
-  const before = leaf().serialNumber;
+  const previousSerialNumber = leaf().serialNumber;
   await write();
   expect(writes).toEqual(['POST', 'PATCH']);
-  expect(leaf().serialNumber).not.toBe(before);
+  expect(leaf().serialNumber).not.toBe(previousSerialNumber);
   expect(duty.isDue).toBe(false);
 });
 
-it('one of a root that is no longer trusted is made anew', async () => {
+it('a certificate of a root that is no longer trusted is reissued', async () => {
   const { duty, write, rotate } = await given();
   await write();
   await rotate();
@@ -89,7 +99,7 @@ it('one of a root that is no longer trusted is made anew', async () => {
   expect(duty.isDue).toBe(false);
 });
 
-it('one of an authority that ends in minutes is written now and then, and not for each change that a write is', async () => {
+it('a certificate of an authority that expires in minutes is written at a limited rate, not on each change that a write causes', async () => {
   const { duty, write, writes, pass } = await given(undefined, 8 * 60_000);
   for (let i = 0; i < 20; i++) {
     pass(100);
@@ -107,8 +117,8 @@ it.each([
   [{ refused: 'it was denied' }, 'it was denied [SIGNER_FAILED]'],
   [{ failed: 'no answer' }, 'no answer [SIGNER_FAILED]'],
   [{ tryAgainAfterMs: 1_000 }, '[CERTIFICATE_REQUESTS_EXHAUSTED]'],
-])('a signer’s %j is told, and nothing is written', async (answer, reason) => {
-  const { write, writes } = await given({ sign: async () => answer });
+])('a failure %j of the signer is reported, and nothing is written', async (signerResult, reason) => {
+  const { write, writes } = await given({ sign: async () => signerResult });
   expect(await write()).toEqual({ written: 0, failed: 1, reason: expect.stringContaining(reason) });
   expect(writes).toEqual([]);
 });

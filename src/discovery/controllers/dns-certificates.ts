@@ -1,4 +1,7 @@
-/** DNS certificates of the mesh configuration (spec/discovery.md §11, "cert controller"): a Secret for each, made and renewed by the replica that leads. */
+/**
+ * DNS certificates of the mesh configuration (spec/discovery.md §11, "cert controller"): a Secret for each, issued and renewed by the
+ * leader.
+ */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { type Certificate, readCertificate, readCertificates } from '../../identity/certificate.ts';
 import { makeRequestFor } from '../../identity/certificate-request.ts';
@@ -7,7 +10,7 @@ import type { DnsCertificate } from '../../model/mesh/mesh-config.ts';
 import { watchClockSteps } from '../../runtime/clock-steps.ts';
 import { reasonError } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
-import type { AuthorityInForce } from '../ca/authority.ts';
+import type { ActiveAuthority } from '../ca/authority.ts';
 import type { Registrar } from '../ca/issuing/registrar.ts';
 import type { Duty, DutyReport, DutyRun } from '../election/duty.ts';
 import type { WriteGate } from '../election/write-gate.ts';
@@ -16,26 +19,26 @@ import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import type { ObjectStore } from '../kubernetes/store/object-store.ts';
 import { DueKeys } from './due-keys.ts';
 
-/** Secrets of the control plane's namespace that are of the type. */
+/** The control plane's Secrets of this type. */
 export interface DnsSecrets {
   readonly namespace: string;
   readonly store: Pick<ObjectStore, 'get'>;
-  /** Settles when they are known. */
-  readonly known: Promise<unknown>;
-  /** @param changed whenever one is another */
+  /** Settles after they have been listed. */
+  readonly synced: Promise<unknown>;
+  /** @param changed called on each change */
   onChanged(changed: () => void): void;
 }
 
 export interface DnsCertificatesOptions {
-  /** Each revision has a mesh configuration of its own. */
+  /** One per revision, because each has its own mesh configuration. */
   readonly lease: string;
   readonly secrets: DnsSecrets;
-  /** Certificates that the mesh configuration names, now. */
+  /** Certificates in the current mesh configuration. */
   readonly certificates: () => readonly DnsCertificate[];
-  readonly inForce: () => AuthorityInForce | undefined;
+  readonly activeAuthority: () => ActiveAuthority | undefined;
   /** Signs instead of the authority. */
   readonly registrar?: Registrar;
-  /** Roots that count: a certificate of another one is made anew. */
+  /** Trusted roots. A certificate of another root is reissued. */
   readonly roots: () => readonly Certificate[];
   readonly now: () => Date;
 }
@@ -43,42 +46,42 @@ export interface DnsCertificatesOptions {
 export const dnsSecretType = 'istio.io/dns-key-and-cert';
 const keys = { chain: 'cert-chain.pem', key: 'key.pem', root: 'root-cert.pem' } as const;
 const lifetimeMs = 90 * 24 * 3_600_000;
-/** Share of a certificate's life that is left when it is renewed. */
+/** Remaining share of the lifetime at which a certificate is renewed. */
 const graceRatio = 0.5;
-const leastGraceMs = 10 * 60_000;
-/** How often all certificates are looked at: nobody tells when one grows old. */
-const lookMs = 60_000;
+const minGraceMs = 10 * 60_000;
+/** Interval of expiry checks. */
+const checkIntervalMs = 60_000;
 /**
- * So often in so much time a Secret is written. What is made may be at its end as soon as it is there (of an authority that ends, of a signer
- * that signs for minutes), or somebody else may write it as well: that would be a write for each change that a write is.
+ * Limit of writes per Secret and period. A new certificate may be due at once (of an expiring authority, or of a signer with short
+ * lifetimes), and another writer may overwrite it: each write would cause another.
  */
-const mostWrites = 4;
-const writesMs = 60_000;
+const maxWrites = 4;
+const writePeriodMs = 60_000;
 
 export class DnsCertificates implements Duty {
   readonly lease: string;
   readonly #options: DnsCertificatesOptions;
   readonly #due = new DueKeys();
-  /** Writes by name of the Secret. */
+  /** Recent writes by Secret name. */
   readonly #writes = new Map<string, { readonly since: number; count: number }>();
-  /** What there is. */
-  #isKnown = false;
+  /** Whether the Secrets have been listed. */
+  #isSynced = false;
 
   constructor(options: DnsCertificatesOptions) {
     this.#options = options;
     this.lease = options.lease;
-    options.secrets.onChanged(() => this.look());
-    void options.secrets.known.then(() => {
-      this.#isKnown = true;
-      this.look();
+    options.secrets.onChanged(() => this.check());
+    void options.secrets.synced.then(() => {
+      this.#isSynced = true;
+      this.check();
     });
   }
 
   watch(due: () => void): () => void {
     const stop = this.#due.watch(due);
-    const timer = setInterval(() => this.look(), lookMs);
+    const timer = setInterval(() => this.check(), checkIntervalMs);
     timer.unref();
-    const stopClock = watchClockSteps(() => this.look());
+    const stopClock = watchClockSteps(() => this.check());
     return () => {
       clearInterval(timer);
       stopClock();
@@ -90,11 +93,11 @@ export class DnsCertificates implements Duty {
     return this.#due.isDue;
   }
 
-  /** The mesh configuration, the authority, or the time is another. */
-  look(): void {
-    if (!this.#isKnown) return;
+  /** The mesh configuration, the authority, or the time changed. */
+  check(): void {
+    if (!this.#isSynced) return;
     for (const certificate of this.#options.certificates()) {
-      if (this.#rests(certificate) || this.#problemOf(certificate) === undefined) continue;
+      if (this.#isWriteLimitReached(certificate) || this.#problemOf(certificate) === undefined) continue;
       this.#due.add(certificate.secretName);
     }
   }
@@ -103,7 +106,7 @@ export class DnsCertificates implements Duty {
     const certificates = this.#options.certificates();
     return this.#due.write(
       run,
-      () => (this.#isKnown ? certificates.map(({ secretName }) => secretName) : []),
+      () => (this.#isSynced ? certificates.map(({ secretName }) => secretName) : []),
       (name) =>
         this.#write(
           certificates.find(({ secretName }) => secretName === name),
@@ -113,35 +116,39 @@ export class DnsCertificates implements Duty {
   }
 
   async #write(certificate: DnsCertificate | undefined, gate: WriteGate): Promise<boolean> {
-    if (certificate === undefined || this.#rests(certificate) || this.#problemOf(certificate) === undefined)
+    if (
+      certificate === undefined ||
+      this.#isWriteLimitReached(certificate) ||
+      this.#problemOf(certificate) === undefined
+    )
       return false;
     const { namespace } = this.#options.secrets;
-    const before = this.#secretOf(certificate);
-    const data = await this.#made(certificate);
+    const current = this.#secretOf(certificate);
+    const data = await this.#createData(certificate);
     const where = { resource: resourceOf('Secret'), namespace, name: certificate.secretName };
-    if (before === undefined) await gate.write({ ...where, verb: 'create', object: { type: dnsSecretType, data } });
+    if (current === undefined) await gate.write({ ...where, verb: 'create', object: { type: dnsSecretType, data } });
     else {
-      const version = before.metadata.resourceVersion ?? '';
+      const version = current.metadata.resourceVersion ?? '';
       await gate.write({ ...where, verb: 'patch', version, fields: { data } });
     }
     this.#noteWritten(certificate);
     return true;
   }
 
-  /** Whether a Secret was written too often lately: the next look finds what is still wrong. */
-  #rests({ secretName }: DnsCertificate): boolean {
+  /** Whether the write limit is reached. The next check retries. */
+  #isWriteLimitReached({ secretName }: DnsCertificate): boolean {
     const { since, count } = this.#writes.get(secretName) ?? { since: 0, count: 0 };
     const passedMs = this.#options.now().getTime() - since;
-    return count >= mostWrites && passedMs >= 0 && passedMs < writesMs;
+    return count >= maxWrites && passedMs >= 0 && passedMs < writePeriodMs;
   }
 
   #noteWritten({ secretName }: DnsCertificate): void {
     const now = this.#options.now().getTime();
-    const wanted = new Set(this.#options.certificates().map((one) => one.secretName));
-    for (const name of this.#writes.keys()) if (!wanted.has(name)) this.#writes.delete(name);
-    const known = this.#writes.get(secretName);
-    const passedMs = now - (known?.since ?? Number.NaN);
-    if (known !== undefined && passedMs >= 0 && passedMs < writesMs) known.count++;
+    const configured = new Set(this.#options.certificates().map((one) => one.secretName));
+    for (const name of this.#writes.keys()) if (!configured.has(name)) this.#writes.delete(name);
+    const synced = this.#writes.get(secretName);
+    const passedMs = now - (synced?.since ?? Number.NaN);
+    if (synced !== undefined && passedMs >= 0 && passedMs < writePeriodMs) synced.count++;
     else this.#writes.set(secretName, { since: now, count: 1 });
   }
 
@@ -150,7 +157,7 @@ export class DnsCertificates implements Duty {
     return store.get(`${namespace}/${secretName}`);
   }
 
-  /** Why it is to be made; undefined: it is as it should be. */
+  /** Reason to reissue the certificate; `undefined` if it is valid. */
   #problemOf(certificate: DnsCertificate): string | undefined {
     const { roots, now } = this.#options;
     const secret = this.#secretOf(certificate);
@@ -168,7 +175,7 @@ export class DnsCertificates implements Duty {
     }
   }
 
-  async #made({ dnsNames }: DnsCertificate): Promise<Record<string, string>> {
+  async #createData({ dnsNames }: DnsCertificate): Promise<Record<string, string>> {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const { chain, root } = await this.#signed(privateKey, dnsNames);
     const texts = {
@@ -183,20 +190,20 @@ export class DnsCertificates implements Duty {
     privateKey: KeyObject,
     dnsNames: readonly string[],
   ): Promise<{ chain: readonly Certificate[]; root: Certificate }> {
-    const { registrar, inForce, now } = this.#options;
+    const { registrar, activeAuthority, now } = this.#options;
     const names = { uris: [], dns: dnsNames, ips: [] };
     const key = createPublicKey(privateKey);
     if (registrar !== undefined) {
       const order = { request: makeRequestFor(privateKey, names), key, names, isForClients: false, lifetimeMs };
-      const answer = await registrar.sign(order, { endsAt: 0, client: this.lease });
-      if ('tryAgainAfterMs' in answer)
+      const result = await registrar.sign(order, { endsAt: 0, client: this.lease });
+      if ('tryAgainAfterMs' in result)
         throw reasonError('CERTIFICATE_REQUESTS_EXHAUSTED', 'too many certificate requests');
-      if (!('issued' in answer))
-        throw reasonError('SIGNER_FAILED', 'refused' in answer ? answer.refused : answer.failed);
-      const { leaf, between, root } = answer.issued;
-      return { chain: [leaf, ...between], root };
+      if (!('issued' in result))
+        throw reasonError('SIGNER_FAILED', 'refused' in result ? result.refused : result.failed);
+      const { leaf, intermediates, root } = result.issued;
+      return { chain: [leaf, ...intermediates], root };
     }
-    const material = inForce()?.ofServer;
+    const material = activeAuthority()?.serverAuthority;
     if (material === undefined) throw reasonError('AUTHORITY_UNAVAILABLE', 'the certificate authority is not ready');
     const end = Math.min(now().getTime() + lifetimeMs, material.notAfter.getTime());
     if (end <= now().getTime())
@@ -213,9 +220,9 @@ function textOf({ data }: KubernetesObject, key: string): string {
 }
 
 function hasNames({ alternativeNames }: Certificate, dnsNames: readonly string[]): boolean {
-  const { dns = [], uris = [], ips = [], others = 0 } = alternativeNames ?? {};
+  const { dns = [], uris = [], ips = [], others: otherNames = 0 } = alternativeNames ?? {};
   return (
-    uris.length + ips.length + others === 0 &&
+    uris.length + ips.length + otherNames === 0 &&
     new Set(dns).size === new Set([...dns, ...dnsNames]).size &&
     dns.length >= new Set(dnsNames).size
   );
@@ -223,5 +230,5 @@ function hasNames({ alternativeNames }: Certificate, dnsNames: readonly string[]
 
 function isOld({ notBefore, notAfter }: Certificate, now: Date): boolean {
   const life = notAfter.getTime() - notBefore.getTime();
-  return notAfter.getTime() - now.getTime() < Math.max(life * graceRatio, leastGraceMs);
+  return notAfter.getTime() - now.getTime() < Math.max(life * graceRatio, minGraceMs);
 }

@@ -1,14 +1,14 @@
-/** What of a duty is still to be written, by key: what duties that write one object for each of something have in common. */
+/** Keys that a duty must still write. Shared by duties that write one object per key. */
 import { messageOf } from '../../runtime/errors.ts';
 import type { DutyReport, DutyRun } from '../election/duty.ts';
 import { ApiError } from '../kubernetes/api-failure.ts';
 
-/** Writes under way at the same time: more would be the storm that starves others of the API server. */
-const writesAtOnce = 4;
+/** Concurrent writes; more could overload the API server. */
+const maxConcurrentWrites = 4;
 
 export class DueKeys {
   readonly #due = new Set<string>();
-  /** Tried in vain. */
+  /** Keys of failed writes. */
   readonly #failed = new Set<string>();
   readonly #watchers = new Set<() => void>();
 
@@ -27,10 +27,10 @@ export class DueKeys {
   }
 
   /**
-   * Tries each key once. What was not written for the end of the term is due in the next one.
+   * Tries each key once. Keys left at the end of the term are due in the next one.
    *
-   * @param all that there are, for a run that begins anew
-   * @param write whether there was something to be written; throws what {@link WriteGate.write} does
+   * @param all every key, for the first run of a term
+   * @param write returns whether it wrote something; throws as {@link WriteGate.write} does
    */
   async write(
     run: DutyRun,
@@ -54,8 +54,8 @@ export class DueKeys {
         }
       }
     };
-    await Promise.all(Array.from({ length: writesAtOnce }, lane));
-    // The term is over before these had their turn.
+    await Promise.all(Array.from({ length: maxConcurrentWrites }, lane));
+    // The term ended before these were tried.
     for (const key of left) this.#failed.add(key);
     return { written, failed, reason };
   }

@@ -1,4 +1,7 @@
-/** What one replica of many has to do in a cluster: all duties, each of which has a Lease of its own, but those that read what another finds. A new one is a line here. */
+/**
+ * All duties that one replica of several performs in a cluster. Each has its own Lease, except duties that read another's results. To add a
+ * duty, add a line here.
+ */
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { Registrar } from '../ca/issuing/registrar.ts';
 import type { Signing } from '../ca/signing.ts';
@@ -13,56 +16,53 @@ import { JointDuty } from './joint-duty.ts';
 import { RootCertificates } from './root-certificates.ts';
 import { RootRotation, type RootRotationOptions } from './root-rotation.ts';
 import { statusDutiesOf } from './status/distribution-status.ts';
-import type { ReplicaWords } from './status/replica-words.ts';
-import { type StatusSources, statusDuties } from './status/status-duties.ts';
+import type { RejectionReports } from './status/rejection-reports.ts';
+import { type StatusDutySources, statusDuties } from './status/status-duties.ts';
 import { WebhookBundles, type WebhookBundlesOptions } from './webhook-bundles.ts';
 
-/** What duties are about. */
+/** Inputs of the duties. */
 export interface DutySources {
-  /** What is known of the cluster. They are not started yet: readers may be added. */
+  /** Informers of the cluster, not started yet, so that readers can be added. */
   readonly informers: InformerEffects;
-  /** What has become of objects in proxies. */
+  /** Application of objects by proxies. */
   readonly distribution: ObjectDistribution;
-  /** Absent: nothing is signed here. */
+  /** `undefined` if this program signs no certificates. */
   readonly signing?: Signing;
-  /** The authority that replicas share, and its settings; absent: they share none. */
+  /** The shared authority and its settings; `undefined` if replicas share none. */
   readonly shared?: Pick<RootRotationOptions, 'authority' | 'namespace' | 'name' | 'gracePercent' | 'longestLeafMs'>;
-  /** Secrets with certificates that the mesh configuration names; absent: none is signed here. */
+  /** Secrets for certificates in the mesh configuration; `undefined` if this program signs none. */
   readonly dnsSecrets?: DnsSecrets;
-  /** Signs those instead of the authority. */
+  /** Signs them instead of the authority. */
   readonly registrar?: Registrar;
   readonly mesh: () => Pick<MeshConfig, 'certificates' | 'discoverySelectors'>;
-  /** @param changed the mesh configuration may be another */
+  /** @param changed called when the mesh configuration may have changed */
   readonly onMesh: (changed: () => void) => void;
-  /** REVISION; empty: the default one. */
+  /** REVISION; empty for the default one. */
   readonly revision: string;
-  /** What replicas say that Envoy rejects. */
-  readonly words: ReplicaWords;
-  /** The name of the Lease of this replica's presence. */
+  /** Rejections that replicas report. */
+  readonly reports: RejectionReports;
+  /** Lease of this replica's presence. */
   readonly presence: string;
-  /** What replicas that have died have left. */
+  /** Removes entries of replicas that have exited. */
   readonly orphans: Duty;
   /** Events about rejected objects. */
   readonly events: Duty;
-  /** Whether this replica may write for a duty now. */
+  /** Whether this replica may currently write for a duty. */
   readonly leads: (lease: string) => boolean;
-  /** Where webhooks are called; absent: their certificate is not of the authority, or none are served. */
+  /** Address of the webhooks; `undefined` if none are served, or if the authority does not sign their certificate. */
   readonly webhooks?: Pick<WebhookBundlesOptions, 'namespace' | 'hosts'>;
-  /** Name of the ConfigMaps with the root of the mesh. */
+  /** Name of the ConfigMaps that contain the mesh root. */
   readonly rootConfigMap: string;
-  /** PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER. */
   readonly ofGatewayClass: boolean;
-  /** Gateways are deployed with what the injector builds; absent: they are not. */
+  /** Deploys Gateways with the injector's output; `undefined` if they are not deployed. */
   readonly injection?: Pick<GatewayDeploymentsOptions, 'injector' | 'onInjector'>;
-  /** Of this replica. */
   readonly identity: string;
-  /** What becomes of objects. */
-  readonly status: Omit<StatusSources, 'informers' | 'revision'>;
+  readonly status: Omit<StatusDutySources, 'informers' | 'revision'>;
 }
 
 export function dutiesOf(sources: DutySources): Duty[] {
   const { informers, signing, rootConfigMap, status, shared, orphans, events } = sources;
-  const { distribution, words, presence, leads, ofGatewayClass } = sources;
+  const { distribution, reports, presence, leads, ofGatewayClass } = sources;
   return [
     ...(shared === undefined ? [] : [new RootRotation({ ...shared, now: () => new Date() })]),
     ...dnsDuties(sources),
@@ -71,14 +71,14 @@ export function dutiesOf(sources: DutySources): Duty[] {
       : [
           new RootCertificates({
             ...{ informers, configMap: rootConfigMap, lease: 'istio-namespace-controller-election' },
-            roots: () => signing.trusted?.own.pem,
+            roots: () => signing.trustedRoots?.own.pem,
             onRoots: (changed) => signing.onRoots(changed),
             ...{ selectors: () => sources.mesh().discoverySelectors, onSelectors: sources.onMesh },
             now: () => performance.now(),
           }),
         ]),
     ...webhookDuties(sources),
-    ...statusDutiesOf({ ...status, informers, distribution, words, presence, leads }),
+    ...statusDutiesOf({ ...status, informers, distribution, reports, presence, leads }),
     ...gatewayDuties(sources),
     ...(ofGatewayClass ? [new GatewayClassDuty({ informers, lease: 'chartpilot-gateway-class' })] : []),
     orphans,
@@ -86,7 +86,7 @@ export function dutiesOf(sources: DutySources): Duty[] {
   ];
 }
 
-/** One replica deploys Gateways and writes their status, which reports what could not be deployed. */
+/** One replica deploys Gateways and writes their status, which reports deployment failures. */
 function gatewayDuties({ informers, injection, revision, status, identity }: DutySources): Duty[] {
   const failures = new DeploymentFailures();
   const lease = leaseOfRevision('istio-gateway-status-leader', revision);
@@ -106,13 +106,13 @@ function dnsDuties({ signing, dnsSecrets, registrar, mesh, onMesh, revision }: D
     lease: leaseOfRevision('chartpilot-dns-certificates', revision),
     secrets: dnsSecrets,
     certificates: () => mesh().certificates,
-    inForce: () => signing.authority.inForce,
+    activeAuthority: () => signing.authority.active,
     ...(registrar && { registrar }),
-    roots: () => signing.trusted?.own.roots ?? [],
+    roots: () => signing.trustedRoots?.own.roots ?? [],
     now: () => new Date(),
   });
-  onMesh(() => duty.look());
-  signing.onRoots(() => duty.look());
+  onMesh(() => duty.check());
+  signing.onRoots(() => duty.check());
   return [duty];
 }
 
@@ -122,7 +122,7 @@ function webhookDuties({ informers, signing, webhooks, revision, status }: DutyS
     new WebhookBundles({
       ...{ ...webhooks, informers, revision, lease: leaseOfRevision('chartpilot-webhook-bundles', revision) },
       server: status.server,
-      roots: () => signing.trusted?.own.pem,
+      roots: () => signing.trustedRoots?.own.pem,
       onRoots: (changed) => signing.onRoots(changed),
       now: () => performance.now(),
     }),
@@ -130,8 +130,8 @@ function webhookDuties({ informers, signing, webhooks, revision, status }: DutyS
 }
 
 /**
- * Of a duty that each revision has for its own objects: as Istio names the lock of such an election. One that is about the whole cluster
- * has the same name for all revisions.
+ * Lease of a duty that each revision performs for its own objects, named as Istio names its election lock. A duty for the complete cluster
+ * uses the same name for all revisions.
  */
 export function leaseOfRevision(name: string, revision: string): string {
   return revision === '' ? name : `${name}-${revision}`;

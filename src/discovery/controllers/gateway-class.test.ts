@@ -10,7 +10,7 @@ import { GatewayClassDuty } from './gateway-class.ts';
 const moment = { monotonicMs: 0, wallMs: 0 };
 const definition = 'gatewayclasses.gateway.networking.k8s.io';
 
-/** A cluster, and what is written to it. */
+/** A cluster that records writes. */
 function given(respond = (_: ApiRequest): void => {}) {
   const stores = new Map([
     ['class', { store: new ObjectStore(), name: nameOf(resourceOf('GatewayClass')) }],
@@ -69,7 +69,7 @@ it('GatewayClass istio is created once the Gateway API is defined', async () => 
   expect(written).toEqual([created]);
 });
 
-it('GatewayClass istio is not written where it exists, and is created again when it is deleted', async () => {
+it('GatewayClass istio is not overwritten, and is created again when it is deleted', async () => {
   const { change, duty, run, written } = given();
   change('class', 'ADDED', 'istio');
   change('definition', 'ADDED', definition);
@@ -82,7 +82,7 @@ it('GatewayClass istio is not written where it exists, and is created again when
   expect(written).toEqual([created]);
 });
 
-it('GatewayClass istio that was created in the meantime is left as it is', async () => {
+it('GatewayClass istio is kept if another writer creates it at the same time', async () => {
   const { change, run, written } = given(() => {
     throw new ApiError({ kind: 'status', code: 409, reason: 'AlreadyExists', message: '', causes: [] } as never);
   });
@@ -91,7 +91,7 @@ it('GatewayClass istio that was created in the meantime is left as it is', async
   expect(written).toHaveLength(1);
 });
 
-it('GatewayClass istio is tried again where it cannot be created yet', async () => {
+it('GatewayClass istio is retried if it cannot be created yet', async () => {
   let isRejected = true;
   const { change, run } = given(() => {
     if (isRejected) throw new ApiError({ kind: 'status', code: 404, message: 'not served', causes: [] } as never);

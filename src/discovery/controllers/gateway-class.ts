@@ -1,5 +1,5 @@
 /**
- * The duty to create GatewayClass `istio` where the Gateway API is defined, as Istio does. An object of that name is never changed, whichever
+ * Duty that creates GatewayClass `istio` if the Gateway API is defined, as Istio does. An existing one is never changed, whichever
  * controller it names; a deleted one is created again.
  */
 import { controllerName, defaultClass } from '../../model/translation/gateway-api/translation-context.ts';
@@ -59,7 +59,7 @@ export class GatewayClassDuty implements Duty {
       await gate.write({ verb: 'create', resource: this.#informers.servedResource(classes), name, object: { spec } });
       return true;
     } catch (error) {
-      // It was created since it was looked at.
+      // Created concurrently.
       if (statusOf(error) === 409) return false;
       throw error;
     }

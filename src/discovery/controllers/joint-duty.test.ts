@@ -22,13 +22,13 @@ function given(report: DutyReport) {
   return { duty, state };
 }
 
-test('two duties of one Lease are due with each of them, run together and report their sum', async () => {
+test('two duties of one Lease are due together, run together, and report their sum', async () => {
   const one = given({ written: 1, failed: 2, reason: 'a quota' });
   const other = given({ written: 3, failed: 0, reason: '' });
   const joint = new JointDuty(one.duty, other.duty);
   let due = 0;
   const stop = joint.watch(() => due++);
-  for (const { state } of [one, other]) for (const tell of state.watchers) tell();
+  for (const { state } of [one, other]) for (const notify of state.watchers) notify();
   expect([joint.lease, joint.isDue, due]).toEqual(['l', false, 2]);
   other.state.isDue = true;
   expect(joint.isDue).toBe(true);

@@ -1,4 +1,4 @@
-/** Two duties of one Lease: the replica that does one does the other, too, so that one may read what the other has found. */
+/** Several duties with one Lease: the same replica performs them, so that one can read another's results. */
 import type { Duty, DutyReport, DutyRun } from '../election/duty.ts';
 import type { WriteGate } from '../election/write-gate.ts';
 
@@ -7,9 +7,9 @@ export class JointDuty implements Duty {
   readonly #duties: readonly Duty[];
 
   /** @param duties of the same Lease, without annotations */
-  constructor(first: Duty, ...others: readonly Duty[]) {
+  constructor(first: Duty, ...otherDuties: readonly Duty[]) {
     this.lease = first.lease;
-    this.#duties = [first, ...others];
+    this.#duties = [first, ...otherDuties];
   }
 
   watch(due: () => void): () => void {
@@ -23,7 +23,7 @@ export class JointDuty implements Duty {
     return this.#duties.some(({ isDue }) => isDue);
   }
 
-  /** At the same time: none waits for the writes of another. */
+  /** Concurrently: none waits for another's writes. */
   async writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
     const reports = await Promise.all(this.#duties.map((duty) => duty.writeDue(run, gate)));
     return {

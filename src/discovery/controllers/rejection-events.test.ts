@@ -9,7 +9,7 @@ const moment = { monotonicMs: 0, wallMs: 0 };
 const run = { retry: false, anew: false };
 const limit = 'spec.ports: has 5000 items, the limit is 1024 (LIMIT_EXCEEDED)';
 
-/** A leader that writes Events; `answers` fails requests. */
+/** A leader that writes Events; `answers` makes requests fail. */
 function given() {
   const written: KubernetesObject[] = [];
   const { log, lines: warnings } = recordingLog();
@@ -54,7 +54,7 @@ it('an Event names the rejected object, the reason and the limit', async () => {
   expect(duty.isDue).toBe(false);
 });
 
-it('the same rejection of an object is written once, also if the object was valid in between', async () => {
+it('the same rejection of an object is written once, even if the object was valid in between', async () => {
   const { duty, write, namespaces, state } = given();
   duty.report('Pod/shop/web', limit);
   await write();
@@ -64,7 +64,7 @@ it('the same rejection of an object is written once, also if the object was vali
   expect(namespaces()).toEqual(['shop']);
   duty.report('Pod/shop/web', 'another reason');
   await write();
-  // An object that was deleted and created again has no Event yet.
+  // An object that was recreated has no Event yet.
   state.uid = 'another';
   duty.report('Pod/shop/web', 'another reason');
   await write();
@@ -88,7 +88,7 @@ it('one namespace gets a limited number of Events in ten minutes, in turns with 
   expect(namespaces()).toEqual(['mallory']);
 });
 
-it('objects with a status of ours, without a namespace, or that are gone have no Event', async () => {
+it('objects whose status reports it, without a namespace, or deleted get no Event', async () => {
   const { duty, write, written, state } = given();
   duty.report('VirtualService/shop/web', limit);
   duty.report('Service//web', limit);
@@ -99,7 +99,7 @@ it('objects with a status of ours, without a namespace, or that are gone have no
   expect(written).toEqual([]);
 });
 
-it('an Event that is there already is done, one that fails is written again, one that is invalid is left', async () => {
+it('an existing Event counts as written, a failed one is retried, and an invalid one is dropped', async () => {
   const { duty, write, state, written } = given();
   state.code = 409;
   duty.report('Service/shop/a', limit);
@@ -115,7 +115,7 @@ it('an Event that is there already is done, one that fails is written again, one
   expect(await write()).toMatchObject({ failed: 0 });
 });
 
-it('without the right to create Events none is tried until the replica leads again, and one warning says what to grant', async () => {
+it('without permission to create Events none is tried until the replica leads again, and one warning names the permission', async () => {
   const { duty, write, state, warnings, written } = given();
   state.code = 403;
   for (const name of ['a', 'b', 'c']) duty.report(`Service/shop/${name}`, limit);
@@ -127,27 +127,27 @@ it('without the right to create Events none is tried until the replica leads aga
   expect(written.length).toBeGreaterThan(0);
 });
 
-it('an object that takes effect only in part has an Event with the reason of its warning, once for each text', async () => {
+it('an object that takes effect only in part gets an Event with the reason of its warning, once for each text', async () => {
   const { duty, written, write } = given();
   const warning = (text: string) => new Map([['Service/shop/web', { generation: 0, reason: 'PortNotFound', text }]]);
   const messages = (): (string | undefined)[] => written.splice(0).map((event) => `${event.reason} ${event.message}`);
-  duty.warned(warning('spec.ports[0].targetPort: a'));
-  duty.warned(new Map([['VirtualService/shop/web', { generation: 1, reason: 'HostNotFound', text: 'x' }]]));
+  duty.setWarnings(warning('spec.ports[0].targetPort: a'));
+  duty.setWarnings(new Map([['VirtualService/shop/web', { generation: 1, reason: 'HostNotFound', text: 'x' }]]));
   await write();
   expect(messages()).toEqual(['PortNotFound spec.ports[0].targetPort: a']);
-  duty.warned(warning('spec.ports[0].targetPort: a'));
-  duty.warned(warning('spec.ports[0].targetPort: a'));
+  duty.setWarnings(warning('spec.ports[0].targetPort: a'));
+  duty.setWarnings(warning('spec.ports[0].targetPort: a'));
   await write();
   expect(messages()).toEqual([]);
-  duty.warned(warning('spec.ports[0].targetPort: b'));
+  duty.setWarnings(warning('spec.ports[0].targetPort: b'));
   await write();
   expect(messages()).toEqual(['PortNotFound spec.ports[0].targetPort: b']);
 });
 
-it('warnings of a namespace do not take the Events of its rejections', async () => {
+it('warnings of a namespace do not displace the Events of its rejections', async () => {
   const { duty, written, write } = given();
   const names = Array.from({ length: 2 * maxWarningEventsOfNamespace }, (_, index) => `Ingress/shop/i${index}`);
-  duty.warned(new Map(names.map((key) => [key, { generation: 0, reason: 'HostNotFound', text: key }])));
+  duty.setWarnings(new Map(names.map((key) => [key, { generation: 0, reason: 'HostNotFound', text: key }])));
   await write();
   expect(written.splice(0)).toHaveLength(maxWarningEventsOfNamespace);
   for (let index = 0; index < 2 * maxEventsOfNamespace; index++) duty.report(`Service/shop/s${index}`, limit);

@@ -1,7 +1,6 @@
 /**
- * Writes a Kubernetes Event about each object that is rejected or takes effect only in part, of a kind in whose status this program does not
- * write, so that its author finds the reason where `kubectl describe` shows it. Namespaces take turns, and one namespace gets few Events in a time: the log and the metrics have
- * all of them.
+ * Writes a Kubernetes Event about each object that is rejected or takes effect only in part, if this program writes no status for its kind,
+ * so that `kubectl describe` shows the reason. Namespaces take turns, with a limit for each; log and metrics contain all rejections.
  */
 
 import { parseConfigKey } from '../../model/config/config.ts';
@@ -17,32 +16,31 @@ import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import { StatusQueue } from './status/status-queue.ts';
 import { warningEventOf } from './warning-event.ts';
 
-/** Events of one namespace within {@link periodMs}: the API server keeps each for an hour. */
+/** Events per namespace within {@link periodMs}. The API server stores each for an hour. */
 export const maxEventsOfNamespace = 20;
-/** The same of objects that take effect only in part, so that they do not displace rejections. */
+/** Limit for warnings, so that they do not displace rejections. */
 export const maxWarningEventsOfNamespace = 10;
 const periodMs = 600_000;
-/** Rejected objects whose Events may be due. Beyond it the namespace with the most loses one. */
+/** Queue limit. Beyond it, the namespace with the most loses one. */
 const maxQueued = 10_000;
 
 export interface RejectionEventsOptions {
   readonly lease: string;
-  /** Name of this replica. */
   readonly identity: string;
-  /** The object as it is known; undefined: it is gone. */
+  /** Cached object; `undefined` if it was deleted. */
   readonly objectOf: (kind: string, key: string) => KubernetesObject | undefined;
   readonly log: Pick<Logger, 'warn'>;
-  /** Milliseconds, of any beginning. */
+  /** Monotonic clock, milliseconds. */
   readonly now?: () => number;
   /** RFC 3339. */
   readonly time?: () => string;
 }
 
-interface Rejection {
+interface EventRejection {
   /** `Service/shop/web`. */
   readonly key: string;
   readonly message: string;
-  /** Reason of the Event: `Rejected`, `PortNotFound`. */
+  /** Reason of the Event, such as `Rejected` or `PortNotFound`. */
   readonly reason: string;
   /** The object takes effect in part. */
   readonly isWarning?: boolean;
@@ -51,16 +49,16 @@ interface Rejection {
 export class RejectionEvents implements Duty {
   readonly lease: string;
   readonly #options: Required<RejectionEventsOptions>;
-  readonly #queue = new StatusQueue<Rejection>({
-    ...{ restMs: 0, maxItems: maxQueued },
+  readonly #queue = new StatusQueue<EventRejection>({
+    ...{ pauseMs: 0, maxItems: maxQueued },
     namespaceOf: ({ key }) => parseConfigKey(key).namespace,
   });
-  /** What the last Event about an object says: the same is not written twice, even if the object was valid in between. */
+  /** Message of the last Event per object. It is not repeated, even if the object was valid in between. */
   readonly #written = new Map<string, string>();
-  /** Times of the Events within the period, by namespace and whether they are warnings. */
+  /** Times of recent Events, by namespace and whether they are warnings. */
   readonly #times = new Map<string, number[]>();
   readonly #watchers = new Set<() => void>();
-  /** Texts by object. */
+  /** Warning texts by object. */
   #warned: ReadonlyMap<string, string> = new Map();
   #isForbidden = false;
 
@@ -74,8 +72,8 @@ export class RejectionEvents implements Duty {
   }
 
   /**
-   * @param key `Service/shop/web`; objects of other kinds than {@link kindsWithEvents} are ignored
-   * @param message why it is rejected; undefined: it is not rejected any more
+   * @param key `Service/shop/web`; kinds other than {@link kindsWithEvents} are ignored
+   * @param message reason of the rejection; `undefined` if the object is valid
    */
   report(key: string, message: string | undefined): void {
     const { kind, namespace } = parseConfigKey(key);
@@ -83,14 +81,14 @@ export class RejectionEvents implements Duty {
     this.#add({ key, message, reason: message.includes('LIMIT_EXCEEDED') ? 'LimitExceeded' : 'Rejected' });
   }
 
-  #add(rejection: Rejection): void {
+  #add(rejection: EventRejection): void {
     const { key } = rejection;
     this.#queue.add(key, rejection, false, this.#options.now());
     for (const due of this.#watchers) due();
   }
 
-  /** All objects that take effect only in part. Of one that is reported again with the same text, nothing is written. */
-  warned(found: ReadonlyMap<string, ObjectWarning>): void {
+  /** Replaces the set of objects that take effect only in part. Unchanged texts are not written again. */
+  setWarnings(found: ReadonlyMap<string, ObjectWarning>): void {
     for (const [key, { text, reason }] of found) {
       const isOfCluster = parseConfigKey(key).namespace !== '' && kindsWithWarningEvents.has(parseConfigKey(key).kind);
       if (isOfCluster && this.#warned.get(key) !== text) this.#add({ key, message: text, reason, isWarning: true });
@@ -124,7 +122,7 @@ export class RejectionEvents implements Duty {
         reason = messageOf(error);
         const { kind, code } = failureOf(error);
         if (code === 403) this.#forbid(reason);
-        // The server calls the Event wrong, or its namespace ends: it would the next time.
+        // Rejected permanently: the Event is invalid or its namespace is being deleted.
         else if (kind !== 'status' || code >= 500 || code === 429) this.#queue.fail(key, rejection);
         if (kind !== 'status' || code === 429) break;
       }
@@ -136,29 +134,29 @@ export class RejectionEvents implements Duty {
    * @returns whether an Event was written
    * @throws ApiError
    */
-  async #write({ key, message, reason, isWarning = false }: Rejection, gate: WriteGate): Promise<boolean> {
+  async #write({ key, message, reason, isWarning = false }: EventRejection, gate: WriteGate): Promise<boolean> {
     const { kind, namespace, name } = parseConfigKey(key);
     const object = this.#options.objectOf(kind, `${namespace}/${name}`);
     if (object === undefined) return false;
     const { identity, time } = this.#options;
     const event = warningEventOf(object, { kind, message, reason, identity, at: time() });
-    if (this.#written.get(key) === event.metadata.name || !this.#takeShare(namespace, isWarning)) return false;
+    if (this.#written.get(key) === event.metadata.name || !this.#takeSlot(namespace, isWarning)) return false;
     try {
       await gate.write({ verb: 'create', resource: events, namespace, name: event.metadata.name, object: event });
     } catch (error) {
-      // An Event about the same was written before, by another replica or before a restart.
+      // Another replica or an earlier run wrote the same Event.
       if (failureOf(error).code !== 409) throw error;
     }
     this.#remember(key, event.metadata.name);
     return true;
   }
 
-  #takeShare(namespace: string, isWarning: boolean): boolean {
+  #takeSlot(namespace: string, isWarning: boolean): boolean {
     const now = this.#options.now();
     const share = `${namespace} ${isWarning}`;
     const times = (this.#times.get(share) ?? []).filter((at) => at > now - periodMs);
     if (times.length >= (isWarning ? maxWarningEventsOfNamespace : maxEventsOfNamespace)) return false;
-    // Namespaces that were written to last come last.
+    // Keeps the order of the last writes.
     this.#times.delete(share);
     this.#times.set(share, [...times, now]);
     for (const [oldest, [first]] of this.#times) {

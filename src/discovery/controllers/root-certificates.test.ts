@@ -9,7 +9,7 @@ import { RootCertificates } from './root-certificates.ts';
 const moment = { monotonicMs: 0, wallMs: 0 };
 const run = { retry: false, anew: false };
 
-/** Namespaces of a cluster, and what is written for them. */
+/** Namespaces of a cluster, and writes to them. */
 function given() {
   const stores = new Map<string, ObjectStore>();
   const storeOf = (resource: Parameters<typeof nameOf>[0]): ObjectStore => {
@@ -25,10 +25,10 @@ function given() {
   const gate = new WriteGate({ server: { request }, now: () => moment, writeMs: 1_000 });
   gate.extend(moment, 10_000);
   const mesh = { selectors: [] as readonly LabelSelector[], changed: (): void => {} };
-  const tell = new Map<string, (changes: readonly never[]) => void>();
+  const notify = new Map<string, (changes: readonly never[]) => void>();
   const duty = new RootCertificates({
     ...{ configMap: 'istio-ca-root-cert', lease: 'test', roots: () => 'PEM', onRoots: () => {}, now: () => 0 },
-    informers: { storeOf, addReader: (resource, reader) => void tell.set(nameOf(resource), reader as never) },
+    informers: { storeOf, addReader: (resource, reader) => void notify.set(nameOf(resource), reader as never) },
     selectors: () => mesh.selectors,
     onSelectors: (changed) => {
       mesh.changed = changed;
@@ -36,7 +36,7 @@ function given() {
   });
   const label = (name: string, labels: Readonly<Record<string, string>>, resourceVersion: string): void => {
     const object = { metadata: { name, uid: name, resourceVersion, labels } };
-    tell.get('v1/namespaces')!(storeOf('v1/namespaces').apply({ type: 'MODIFIED', object }) as never);
+    notify.get('v1/namespaces')!(storeOf('v1/namespaces').apply({ type: 'MODIFIED', object }) as never);
   };
   const writes = async (): Promise<string[]> => {
     await duty.writeDue(run, gate);
@@ -45,13 +45,13 @@ function given() {
   return { duty, mesh, label, writes };
 }
 
-it('each namespace has the root, but for those of Kubernetes alone', async () => {
+it('each namespace gets the root, except those of Kubernetes itself', async () => {
   const { label, writes } = given();
   for (const name of ['shop', 'kube-system', 'kube-public']) label(name, {}, '1');
   expect(await writes()).toEqual(['POST kube-system', 'POST shop']);
 });
 
-it('a namespace that takes no part in the mesh has none, until it does', async () => {
+it('a namespace outside of the mesh gets the root only when it joins', async () => {
   const { duty, mesh, label, writes } = given();
   mesh.selectors = [{ matchLabels: { mesh: 'yes' } }];
   mesh.changed();

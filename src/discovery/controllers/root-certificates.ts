@@ -1,7 +1,6 @@
 /**
- * The duty to give the root of the mesh to each namespace that takes part in it: a ConfigMap that pods mount, by which agents know
- * the control plane before they have anything else of it (spec/discovery.md §11). What somebody else writes into it is overwritten,
- * as Istio does.
+ * Duty that writes the mesh root to a ConfigMap in each namespace of the mesh. Pods mount it, and agents verify the control plane with it
+ * (spec/discovery.md §11). Other changes to it are overwritten, as by Istio.
  */
 import type { LabelSelector } from '../../model/kinds/label-selector.ts';
 import { isDiscovered } from '../../model/services/kubernetes/discovery-namespaces.ts';
@@ -17,20 +16,20 @@ import { digestOf } from '../kubernetes/store/trim.ts';
 import { DueKeys } from './due-keys.ts';
 
 export interface RootCertificatesOptions {
-  /** Informers of the cluster, not started yet; they follow {@link rootConfigMapsOf}. */
+  /** Informers of the cluster, not started yet; they watch {@link rootConfigMapsOf}. */
   readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader'>;
   /** PILOT_CA_CERT_CONFIGMAP */
   readonly configMap: string;
   readonly lease: string;
-  /** PEM, of all roots that are trusted; undefined as long as there is no authority. */
+  /** PEM of all trusted roots; `undefined` until there is an authority. */
   readonly roots: () => string | undefined;
-  /** Tells when they are others. */
+  /** Calls back when the roots change. */
   readonly onRoots: (changed: () => void) => void;
-  /** `discoverySelectors` of the mesh, now: other namespaces have no part in it. */
+  /** Current `discoverySelectors`; other namespaces are outside of the mesh. */
   readonly selectors: () => readonly LabelSelector[];
-  /** Tells when they may be others. */
+  /** Calls back when the selectors may have changed. */
   readonly onSelectors: (changed: () => void) => void;
-  /** Milliseconds, of any beginning. */
+  /** Monotonic clock, milliseconds. */
   readonly now: () => number;
 }
 
@@ -38,22 +37,22 @@ const configMaps = resourceOf('ConfigMap');
 const namespaces = resourceOf('Namespace');
 const rootKey = 'root-cert.pem';
 const label = 'istio.io/config';
-/** The ConfigMaps of this name in all namespaces, as digests: a tenant may have written anything into its own. */
+/** ConfigMaps of this name in all namespaces, as digests because a tenant can store any content. */
 export function rootConfigMapsOf(name: string): FollowedKind & { readonly name: string } {
   const selection = { fieldSelector: `metadata.name=${name}`, digestsData: true };
   return { resource: configMaps, name: `v1/configmaps/*/${name}`, selection };
 }
 
-/** Who writes something else again so soon goes on: two that know of no other would write without end. */
+/** Minimum time between repairs of one ConfigMap: two competing writers would otherwise write without end. */
 const disputeMs = 10_000;
-/** No workload of a mesh runs there. */
+/** Contain no workload of a mesh. */
 const ignoredNamespaces = ['kube-public', 'kube-node-lease', 'local-path-storage'];
 
 export class RootCertificates implements Duty {
   readonly lease: string;
   readonly #options: RootCertificatesOptions;
   readonly #due = new DueKeys();
-  /** When something else that was there was overwritten last, by namespace. */
+  /** Time of the last repair, by namespace. */
   readonly #repaired = new Map<string, number>();
 
   constructor(options: RootCertificatesOptions) {
@@ -75,7 +74,7 @@ export class RootCertificates implements Duty {
     options.onRoots(addAll);
     let last = options.selectors();
     options.onSelectors(() => {
-      // It is told with each push: to look at thousands of namespaces has to have a reason.
+      // Called on each push, so the thousands of namespaces are checked only if the selectors changed.
       const now = options.selectors();
       if (now !== last) addAll();
       last = now;
@@ -109,13 +108,13 @@ export class RootCertificates implements Duty {
     }
   }
 
-  /** @returns whether it was to be written */
+  /** @returns whether a write was necessary */
   async #write(namespace: string, gate: WriteGate): Promise<boolean> {
     const { informers, configMap: name, roots, selectors, now } = this.#options;
     const pem = roots();
     const of = informers.storeOf(namespaces).get(`/${namespace}`);
     if (pem === undefined || of === undefined || of.metadata.deletionTimestamp !== undefined) return false;
-    // One that it was in once keeps what it has, as in the reference.
+    // A namespace that leaves the mesh keeps its ConfigMap, as with Istio.
     if (!isDiscovered(namespace, of.metadata.labels, selectors())) return false;
     const existing = informers.storeOf(rootConfigMapsOf(name).name).get(`${namespace}/${name}`);
     const fields = { metadata: { labels: { [label]: 'true' } }, data: { [rootKey]: pem } };
@@ -142,7 +141,7 @@ function isAsIs({ data, metadata }: KubernetesObject, pem: string): boolean {
   return isObject(data) && data[rootKey] === digestOf(pem) && metadata.labels?.[label] === 'true';
 }
 
-/** The namespace is gone, or going: what it had goes with it. */
+/** Whether the namespace is deleted or being deleted, with all its objects. */
 function isEnding(error: unknown): boolean {
   if (!(error instanceof ApiError) || error.failure.kind !== 'status') return false;
   const { code, causes } = error.failure;

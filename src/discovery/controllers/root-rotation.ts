@@ -1,4 +1,7 @@
-/** The rotation of the root that replicas share, as the replica that leads writes it: the rules say which stage is next, and all follow what they read. */
+/**
+ * Duty that rotates the root shared by replicas: pure rules determine the next stage, the leader writes it, and all replicas apply what
+ * they read.
+ */
 import { rootsIn } from '../../../machines/discovery/ca/authority.setup.ts';
 import {
   nextStep,
@@ -21,33 +24,33 @@ import type { WriteGate } from '../election/write-gate.ts';
 import { resourceOf } from '../kubernetes/api-resource.ts';
 
 export interface RootRotationOptions {
-  readonly authority: Pick<SharedAuthority, 'read' | 'watchDue' | 'makeRoot'>;
+  readonly authority: Pick<SharedAuthority, 'read' | 'watchDue' | 'generateRoot'>;
   readonly namespace: string;
   /** Name of the Secret. */
   readonly name: string;
-  /** Hundredths of a root's life that are left when the next root is begun. */
+  /** Remaining percentage of a root's lifetime at which the next root is generated. */
   readonly gracePercent: number;
-  /** What this replica may sign at most. */
+  /** Maximum certificate lifetime of this replica. */
   readonly longestLeafMs: number;
   readonly now: () => Date;
 }
 
-/** What is to be written: a stage, or only that an order was dealt with. */
+/** A write: a stage, or the removal of a completed order. */
 interface Due {
   readonly step: RotationStep | undefined;
   readonly materials: ReadonlyMap<string, AuthorityMaterial>;
-  /** What it was made from. */
+  /** Version from which it was derived. */
   readonly read: ReadAuthority;
 }
 
-const nothing: DutyReport = { written: 0, failed: 0, reason: '' };
+const nothingDue: DutyReport = { written: 0, failed: 0, reason: '' };
 
 export class RootRotation implements Duty {
   readonly lease = 'chartpilot-root-rotation';
   readonly #options: RootRotationOptions;
 
-  /** What was dealt with, well or in vain: another one is to be read before there is more to do about it. */
-  #done: ReadAuthority | undefined;
+  /** Version that was processed, successfully or not; nothing is due until another is read. */
+  #processed: ReadAuthority | undefined;
 
   constructor(options: RootRotationOptions) {
     this.#options = options;
@@ -61,40 +64,42 @@ export class RootRotation implements Duty {
 
   get isDue(): boolean {
     const due = this.#due();
-    return due !== undefined && due.read !== this.#done;
+    return due !== undefined && due.read !== this.#processed;
   }
 
   async writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
     const due = this.#due();
-    const isTried = due?.read === this.#done && !run.retry && !run.anew;
-    if (due === undefined || isTried) return nothing;
-    this.#done = due.read;
+    const isTried = due?.read === this.#processed && !run.retry && !run.anew;
+    if (due === undefined || isTried) return nothingDue;
+    this.#processed = due.read;
     try {
       await this.#write(due, gate);
-      return { ...nothing, written: 1 };
+      return { ...nothingDue, written: 1 };
     } catch (error) {
       return { written: 0, failed: 1, reason: explainInOneLine(error) };
     }
   }
 
-  /** What is due, by the newest version that was read: the API server refuses what is made from an older one. */
+  /** Derived from the newest version read, because the API server rejects writes based on an older one. */
   #due(): Due | undefined {
     const read = this.#options.authority.read;
     if (read === undefined || read.last.isPluggedIn || read.inForce.isPluggedIn) return undefined;
     const { last, inForce } = read;
     const now = this.#options.now();
     if (last !== inForce) {
-      const stranger = last.materials.get(last.journal.signer)!;
-      const ours = inForce.materials.get(inForce.journal.signer)!;
-      const journal = rotationTo(stranger.id, inForce.journal, now.getTime());
+      const unknownAuthority = last.materials.get(last.journal.signer)!;
+      const knownJournal = inForce.materials.get(inForce.journal.signer)!;
+      const journal = rotationTo(unknownAuthority.id, inForce.journal, now.getTime());
       const isPutBack = journal === inForce.journal;
-      const materials = isPutBack ? inForce.materials : new Map([ours, stranger].map((one) => [one.id, one]));
+      const materials = isPutBack
+        ? inForce.materials
+        : new Map([knownJournal, unknownAuthority].map((one) => [one.id, one]));
       return { step: { journal, makesRoot: false }, materials, read: last };
     }
     const step = nextStep(last.journal, this.#factsOf(last, now));
-    // An order that there is nothing to do about goes; a stage that has just begun may be gone on from in a minute.
-    const isVain = last.order !== null && !(last.order === 'proceed' && last.journal.stage !== 'steady');
-    if (step === undefined && !isVain) return undefined;
+    // An order without effect is removed. `proceed` is kept in a stage that may become eligible within a minute.
+    const isWithoutEffect = last.order !== null && !(last.order === 'proceed' && last.journal.stage !== 'steady');
+    if (step === undefined && !isWithoutEffect) return undefined;
     return { step, materials: last.materials, read: last };
   }
 
@@ -126,18 +131,18 @@ export class RootRotation implements Duty {
     known: ReadonlyMap<string, AuthorityMaterial>,
   ): Promise<{ journal: SharedJournal; data: Record<string, string | undefined> }> {
     const materials = new Map(known);
-    let made = journal;
+    let nextJournal = journal;
     if (makesRoot) {
-      const next = await this.#options.authority.makeRoot();
+      const next = await this.#options.authority.generateRoot();
       materials.set(next.id, next);
-      made = { ...journal, other: next.id };
+      nextJournal = { ...journal, other: next.id };
     }
-    const roots = rootsIn(made.stage, made).map((id) => materials.get(id)!.root);
-    return { journal: made, data: dataOf(made, materials, roots) };
+    const roots = rootsIn(nextJournal.stage, nextJournal).map((id) => materials.get(id)!.root);
+    return { journal: nextJournal, data: dataOf(nextJournal, materials, roots) };
   }
 }
 
-/** The data with null for keys that are to go, as a merge patch says it. */
+/** Null for keys to remove, as in a merge patch. */
 function withoutAbsent(data: Readonly<Record<string, string | undefined>>): Record<string, string | null> {
   return Object.fromEntries(Object.entries(data).map(([key, value]) => [key, value ?? null]));
 }

@@ -1,6 +1,7 @@
 /**
- * Proof that the API server reaches `/validate`: an object that the webhook always rejects is created as a dry run. Only then may a failure of the
- * webhook reject objects (`failurePolicy: Fail`); before it, a port that is closed or a wrong certificate would stop every change of the mesh.
+ * Proof that the API server can call `/validate`: creates, as a dry run, an object that the webhook always rejects. Only then may the
+ * failure of the webhook reject objects (`failurePolicy: Fail`); otherwise a closed port or a wrong certificate would block every change of
+ * the mesh.
  */
 
 import { alwaysRejectAnnotation } from '../../injection/review-envelope.ts';
@@ -12,31 +13,31 @@ import { statusOf } from '../kubernetes/api-failure.ts';
 import { apiVersionOf, resourceOf } from '../kubernetes/api-resource.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';
 
-/** On a ValidatingWebhookConfiguration, with value `keep`: its `failurePolicy` is not changed. */
+/** On a ValidatingWebhookConfiguration, with value `keep`: keeps its `failurePolicy`. */
 export const failurePolicyAnnotation = 'chartpilot/failure-policy';
 
-/** Longer than the API server waits for a webhook by default (10 s), so that its own message about the webhook arrives. */
+/** Exceeds the API server's default webhook timeout (10 s), so that its own error message arrives. */
 const proofMs = 12_000;
 
 const gateways = resourceOf('Gateway');
 
-/** An entry of a configuration whose proof is needed. */
+/** A webhook entry that needs a proof. */
 export interface ValidationEntry {
   readonly name: string;
   readonly objectSelector: unknown;
 }
 
-/** @returns the entry, if it does not reject objects while the webhook is unavailable */
+/** @returns the entry if it does not reject objects while the webhook is unavailable */
 export function unprovedEntry(entry: Readonly<Record<string, unknown>>): ValidationEntry | undefined {
   const { name, failurePolicy, objectSelector } = entry;
   return failurePolicy === 'Ignore' && typeof name === 'string' ? { name, objectSelector } : undefined;
 }
 
 /**
- * Returns once a rejection by the entry was observed.
+ * Resolves when a rejection by the entry was observed.
  *
  * @param revision `default` for the default one
- * @param namespace of the control plane; nothing is written there
+ * @param namespace of the control plane; nothing is persisted there
  * @throws an error that names what prevents the proof
  */
 export async function proveValidation(

@@ -1,27 +1,26 @@
-/** Events of Kubernetes about objects that this control plane rejects or cannot write: `kubectl describe` shows them. */
+/** Kubernetes Events about objects that this control plane rejects or cannot write, as shown by `kubectl describe`. */
 import { createHash } from 'node:crypto';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
 
-/** Of any object. */
+/** Maximum length of an object name. */
 const maxNameLength = 253;
-/** The API server rejects longer ones. */
+/** Maximum that the API server accepts. */
 const maxMessageLength = 1024;
 
-export interface WarningAbout {
+export interface WarningSubject {
   readonly kind: string;
   readonly message: string;
   /** One word, as `kubectl get events` shows it. */
   readonly reason: string;
-  /** Of this replica. */
   readonly identity: string;
   /** ISO 8601. */
   readonly at: string;
 }
 
-/** The same object and message give the same name, so that replicas and restarts do not repeat an Event. */
+/** The name is a digest of object and message, so that replicas and restarts do not repeat an Event. */
 export function warningEventOf(
   { apiVersion, metadata }: KubernetesObject,
-  { kind, message, reason, identity, at }: WarningAbout,
+  { kind, message, reason, identity, at }: WarningSubject,
 ) {
   const { namespace, name, uid, resourceVersion } = metadata;
   const about = createHash('sha256').update(`${uid} ${message}`).digest('hex').slice(0, 16);

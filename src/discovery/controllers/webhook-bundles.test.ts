@@ -1,4 +1,4 @@
-/** Which entries of webhook configurations get the root of the mesh. */
+/** Entries of webhook configurations that get the mesh root. */
 import { expect, it } from 'vitest';
 import { WriteGate } from '../election/write-gate.ts';
 import { ApiError } from '../kubernetes/api-failure.ts';
@@ -63,9 +63,9 @@ function given() {
 }
 
 const entry = (clientConfig: object, name = 'a') => ({ name, clientConfig, failurePolicy: 'Fail' });
-const own = { service: { name: 'istiod', namespace: 'mesh', path: '/inject' } };
+const ownClientConfig = { service: { name: 'istiod', namespace: 'mesh', path: '/inject' } };
 
-it('entries that call this control plane get the root, and others keep theirs', async () => {
+it('entries that call this control plane get the root, and other entries keep their own root', async () => {
   const { set, run } = given();
   const foreign = [
     { service: { name: 'istiod', namespace: 'other' }, caBundle: 'x' },
@@ -76,7 +76,7 @@ it('entries that call this control plane get the root, and others keep theirs', 
   set(
     'mutating',
     '7',
-    [own, byUrl, ...foreign].map((config) => entry(config)),
+    [ownClientConfig, byUrl, ...foreign].map((config) => entry(config)),
   );
   const { written } = await run();
   expect(written).toMatchObject([
@@ -85,13 +85,13 @@ it('entries that call this control plane get the root, and others keep theirs', 
   const caBundle = base64('PEM');
   expect(written[0]!.body).toMatchObject({
     metadata: { resourceVersion: '7' },
-    webhooks: [{ ...own, caBundle }, { ...byUrl, caBundle }, ...foreign].map((config) => entry(config)),
+    webhooks: [{ ...ownClientConfig, caBundle }, { ...byUrl, caBundle }, ...foreign].map((config) => entry(config)),
   });
 });
 
 it('a configuration that has the root is not written, until the root changes', async () => {
   const { state, set, run } = given();
-  set('validating', '1', [entry({ ...own, caBundle: base64('PEM') })]);
+  set('validating', '1', [entry({ ...ownClientConfig, caBundle: base64('PEM') })]);
   expect((await run()).written).toEqual([]);
   state.roots = 'OTHER';
   state.rootsChanged();
@@ -101,15 +101,15 @@ it('a configuration that has the root is not written, until the root changes', a
 it('without an authority nothing is written', async () => {
   const { state, set, run } = given();
   state.roots = undefined;
-  set('mutating', '1', [entry(own)]);
+  set('mutating', '1', [entry(ownClientConfig)]);
   expect((await run()).written).toEqual([]);
 });
 
 it('a configuration that another controller overwrites at once is reported, and written again after 10 s', async () => {
   const { state, set, run } = given();
-  set('mutating', '1', [entry(own)]);
+  set('mutating', '1', [entry(ownClientConfig)]);
   expect((await run()).report).toMatchObject({ written: 1, failed: 0 });
-  set('mutating', '2', [entry({ ...own, caBundle: 'theirs' })]);
+  set('mutating', '2', [entry({ ...ownClientConfig, caBundle: 'theirs' })]);
   expect((await run()).report).toMatchObject({ written: 0, failed: 1, reason: expect.stringContaining('one') });
   state.now = 10_000;
   expect((await run(true)).report).toMatchObject({ written: 1, failed: 0 });
@@ -117,12 +117,12 @@ it('a configuration that another controller overwrites at once is reported, and 
 
 it('a mutating configuration of another revision is not written', async () => {
   const { set, run } = given();
-  set('mutating', '1', [entry(own)], { rev: 'canary' });
+  set('mutating', '1', [entry(ownClientConfig)], { rev: 'canary' });
   expect((await run()).written).toEqual([]);
 });
 
 const validating = (more: object = {}) => ({
-  ...entry({ ...own, caBundle: base64('PEM') }, 'rev.validation.istio.io'),
+  ...entry({ ...ownClientConfig, caBundle: base64('PEM') }, 'rev.validation.istio.io'),
   objectSelector: { matchExpressions: [{ key: 'istio.io/rev', operator: 'In', values: ['default'] }] },
   failurePolicy: 'Ignore',
   ...more,
@@ -159,7 +159,7 @@ it('an entry for objects without a revision is proved with such an object', asyn
 it('the root is written before the proof, and a policy that another writer has changed back is proved again', async () => {
   const { state, set, run } = given();
   state.rejection = denied;
-  set('validating', '1', [validating({ clientConfig: own })]);
+  set('validating', '1', [validating({ clientConfig: ownClientConfig })]);
   expect(await run()).toMatchObject({ written: [{}], proofs: [] });
   set('validating', '2', [validating()]);
   expect(await run()).toMatchObject({ written: [{}], proofs: [{}] });
@@ -171,7 +171,7 @@ it('the root is written before the proof, and a policy that another writer has c
   expect(await run()).toMatchObject({ written: [], proofs: [{}], report: { failed: 1 } });
 });
 
-it('the policy of a configuration with the annotation keep, and of entries of others, is not changed', async () => {
+it('the policy of a configuration with the annotation keep, and of entries of other services, is not changed', async () => {
   const { state, set, run } = given();
   state.rejection = denied;
   set('validating', '1', [validating()], { annotations: { 'chartpilot/failure-policy': 'keep' } });

@@ -1,7 +1,7 @@
 /**
- * The duty to write the root of the mesh into the webhook configurations of this revision: the API server trusts the certificate of the webhooks
- * by it (spec/injection.md §5). Only entries that call this control plane are changed, and of them only `caBundle` and, in validating ones,
- * `failurePolicy`: Fail once a rejection was observed, and again if another writer has changed it back.
+ * Duty that writes the mesh root into the webhook configurations of this revision, with which the API server verifies the webhooks
+ * (spec/injection.md §5). It changes only entries that call this control plane: their `caBundle` and, in validating ones, `failurePolicy`,
+ * which becomes Fail after a rejection was observed, and again if another writer reverts it.
  */
 import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
 import { reasonError } from '../../runtime/errors.ts';
@@ -20,32 +20,31 @@ import { DueKeys } from './due-keys.ts';
 import { failurePolicyAnnotation, proveValidation, unprovedEntry } from './validation-proof.ts';
 
 export interface WebhookBundlesOptions {
-  /** Informers of the cluster, not started yet; they follow {@link webhookConfigurationsOf}. */
+  /** Informers of the cluster, not started yet; they watch {@link webhookConfigurationsOf}. */
   readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader'>;
-  /** Sends the dry runs that prove that validation works. */
+  /** Sends the dry runs of the proof. */
   readonly server: Pick<ApiServer, 'request'>;
   readonly lease: string;
-  /** REVISION; empty: the default one. */
+  /** REVISION; empty for the default one. */
   readonly revision: string;
-  /** Of the control plane. */
   readonly namespace: string;
-  /** Host names of the certificate of the webhooks, for entries with a URL. */
+  /** Host names in the webhooks' certificate, for entries with a URL. */
   readonly hosts: readonly string[];
-  /** PEM of the roots of that certificate; `undefined` until there is an authority. */
+  /** PEM of the certificate's roots; `undefined` until there is an authority. */
   readonly roots: () => string | undefined;
-  /** Calls back when they change. */
+  /** Calls back when the roots change. */
   readonly onRoots: (changed: () => void) => void;
-  /** Milliseconds. */
+  /** Clock, milliseconds. */
   readonly now: () => number;
 }
 
 const changedFields = ['caBundle', 'failurePolicy'] as const;
-/** Two control planes that overwrite each other would write without end. */
+/** Minimum time between repairs: two competing control planes would otherwise write without end. */
 const disputeMs = 10_000;
 
 /**
- * Configurations that are followed, whole: a list is replaced by a patch as a whole. Validating ones of the revision; mutating ones of all revisions,
- * because another one may select the same pods.
+ * Watched configurations, with all entries because a patch replaces a list completely. Validating ones of the revision; mutating ones of
+ * all revisions, because another one may select the same pods.
  */
 export function webhookConfigurationsOf(revision: string): readonly [mutating: NamedKind, validating: NamedKind] {
   return [
@@ -64,7 +63,7 @@ function followedBy(resource: ApiResource, labelSelector: string): NamedKind {
   };
 }
 
-/** Entries of a configuration as they are to be, and the field of them that is changed. */
+/** Desired entries of a configuration, and the field that changes. */
 interface Change {
   readonly field: (typeof changedFields)[number];
   readonly webhooks: readonly unknown[];
@@ -75,7 +74,7 @@ export class WebhookBundles implements Duty {
   readonly #options: WebhookBundlesOptions;
   readonly #followed: ReturnType<typeof webhookConfigurationsOf>;
   readonly #due = new DueKeys();
-  /** When a field of a configuration was written last, by key and field. */
+  /** Last write of a field, by configuration and field. */
   readonly #written = new Map<string, number>();
 
   constructor(options: WebhookBundlesOptions) {
@@ -126,7 +125,7 @@ export class WebhookBundles implements Duty {
     }
   }
 
-  /** @returns whether there was something to write */
+  /** @returns whether a write was necessary */
   async #write(key: string, gate: WriteGate): Promise<boolean> {
     const { informers, roots, now } = this.#options;
     const [plural = '', name = ''] = key.split('/');
@@ -151,7 +150,7 @@ export class WebhookBundles implements Duty {
     }
   }
 
-  /** The root comes first: without it the API server cannot call the entry that is to be proved. */
+  /** The root is written first: without it the API server cannot call the entry for the proof. */
   async #changeOf(resource: ApiResource, object: KubernetesObject, caBundle: string): Promise<Change | undefined> {
     const bundled = this.#withBundle(object.webhooks, caBundle);
     if (bundled !== undefined) return { field: 'caBundle', webhooks: bundled };
@@ -197,7 +196,7 @@ export class WebhookBundles implements Duty {
     return isChanged ? changed : undefined;
   }
 
-  /** A service of the own namespace, or a URL with a name of the own certificate: others have another root. */
+  /** Whether the entry calls a service of this namespace, or a URL with a host name of this certificate; other entries have other roots. */
   #isOwn({ service, url }: Readonly<Record<string, unknown>>): boolean {
     const { namespace, hosts } = this.#options;
     if (isObject(service)) return service.namespace === namespace && hosts.includes(`${service.name}.${namespace}.svc`);

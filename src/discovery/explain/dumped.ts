@@ -1,4 +1,4 @@
-/** What a running proxy has, out of the JSON of a `config_dump`: Envoy's own, or the control plane's. */
+/** Reads the configuration of a running proxy from the JSON of a `config_dump` by Envoy or a control plane. */
 import { type DescMessage, fromJson, type JsonValue, type MessageShape, type Registry } from '@bufbuild/protobuf';
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
@@ -10,13 +10,13 @@ import { isObject } from '../../runtime/json-object.ts';
 import { typeRegistry } from '../monitor/debug/type-registry.ts';
 
 export interface DumpedConfiguration extends ProxyConfiguration {
-  /** What could not be read, and is left out. */
+  /** Descriptions of unreadable parts. */
   readonly omitted: readonly string[];
 }
 
 const typePrefix = 'type.googleapis.com/';
 
-/** @throws ChartpilotError REQUEST_FAILED when it is no dump */
+/** @throws ChartpilotError REQUEST_FAILED if it is not a dump */
 export function dumpedConfiguration(dump: unknown): DumpedConfiguration {
   const sections = isObject(dump) && Array.isArray(dump.configs) ? dump.configs : undefined;
   if (sections === undefined) throw new ChartpilotError('REQUEST_FAILED', 'response must be a config_dump of Envoy');
@@ -45,7 +45,7 @@ export function dumpedConfiguration(dump: unknown): DumpedConfiguration {
   };
 }
 
-/** Every packed resource of a type, at any depth of the dump but not within another resource. */
+/** All packed resources of a type, at any depth except within another resource. */
 function resourcesOf(value: unknown, type: string): JsonValue[] {
   if (Array.isArray(value)) return value.flatMap((item) => resourcesOf(item, type));
   if (!isObject(value)) return [];
@@ -53,13 +53,13 @@ function resourcesOf(value: unknown, type: string): JsonValue[] {
     const { '@type': _, ...message } = value;
     return [message as JsonValue];
   }
-  // What waits for something else, or failed, is not what requests meet.
+  // Warming, draining and failed resources do not serve requests.
   return Object.entries(value).flatMap(([key, item]) =>
     /^(warming_state|draining_state|error_state|dynamic_warming_clusters)$/.test(key) ? [] : resourcesOf(item, type),
   );
 }
 
-/** Extensions of types that this program does not know are emptied: which way a request takes does not hang on them. */
+/** Extensions of unknown types are emptied, because they do not affect routing. */
 function withoutUnknownTypes(value: JsonValue, registry: Registry): JsonValue {
   if (Array.isArray(value)) return value.map((item) => withoutUnknownTypes(item, registry));
   if (!isObject(value)) return value;

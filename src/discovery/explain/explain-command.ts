@@ -1,4 +1,4 @@
-/** `pilot-discovery explain`: what is asked, answered as text. */
+/** `pilot-discovery explain`: explains a request as text or JSON. */
 import * as E from 'fp-ts/lib/Either.js';
 import { parseNode } from '../../model/node/parse-node.ts';
 import type { Proxy } from '../../model/node/proxy.ts';
@@ -11,72 +11,74 @@ import { ChartpilotError } from '../../runtime/errors.ts';
 import { requestJson } from '../../runtime/trace/program-request.ts';
 import { dumpedConfiguration } from './dumped.ts';
 import { generatedConfiguration } from './generated.ts';
-import { callText, explainCall, grpcOverviewOf, grpcOverviewText, tellCall } from './grpc-call.ts';
+import { callText, describeCall, explainCall, grpcOverviewOf, grpcOverviewText } from './grpc-call.ts';
 import { type MeshFiles, type OfflineMesh, readOfflineMesh } from './offline-mesh.ts';
 import { overviewOf, overviewText } from './overview.ts';
 import { type PendingResources, pendingResources, pendingText } from './pending.ts';
-import { type AskedFor, addressOfService, questionOf } from './question-of.ts';
-import { Sources } from './sources.ts';
-import { tell, toldText } from './text.ts';
+import { addressOfService, type QuestionFlags, questionOf } from './question-of.ts';
+import { ConfigOrigins } from './sources.ts';
+import { describeExplanation, explanationText } from './text.ts';
 
-export interface NodeAsked {
+export interface NodeQuery {
   readonly id: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-export interface ExplainAsked extends Partial<AskedFor> {
-  /** Absent: no files are at hand; then `from` says what the proxy has. */
+export interface ExplainQuery extends Partial<QuestionFlags> {
+  /** `undefined` if the configuration is read only from `from`. */
   readonly files?: MeshFiles;
-  /** Absent: the Envoy at `from` is asked itself. */
-  readonly node?: NodeAsked;
+  /** `undefined` if `from` is an Envoy. */
+  readonly node?: NodeQuery;
   /** Address of a control plane, or of an Envoy's admin interface. */
   readonly from?: string;
   readonly format: 'text' | 'json';
 }
 
-export interface ExplainAnswer {
+export interface ExplainResult {
   readonly text: string;
-  /** What was odd on the way. */
   readonly warnings: readonly string[];
 }
 
-interface Known {
+interface KnownConfiguration {
   readonly configuration: ProxyConfiguration;
   readonly warnings: readonly string[];
   readonly addressOf: (host: string) => string | undefined;
   readonly mesh?: OfflineMesh;
-  /** Of a control plane: what it has not sent to the proxy yet, or keeps at it. */
+  /** Resources that the control plane has not sent yet or still keeps at the proxy. */
   readonly pending?: PendingResources;
 }
 
 const fromHint = 'Check --from: a running control plane, or the admin interface of an Envoy.';
 
 /** @throws ChartpilotError */
-export async function answerExplain(asked: ExplainAsked): Promise<ExplainAnswer> {
-  if (asked.node?.metadata.GENERATOR === 'grpc') return await answerForGrpc(asked, asked.node);
-  const known = asked.from === undefined ? await fromFiles(asked) : await fromRunning(asked, asked.from);
-  const sources = new Sources(known.mesh?.configOf ?? (() => undefined));
-  const who = asked.node?.id ?? asked.from ?? '';
-  const written = (answer: object, text: () => string): ExplainAnswer => ({
+export async function runExplain(explainQuery: ExplainQuery): Promise<ExplainResult> {
+  if (explainQuery.node?.metadata.GENERATOR === 'grpc') return await explainGrpc(explainQuery, explainQuery.node);
+  const known =
+    explainQuery.from === undefined
+      ? await fromFiles(explainQuery)
+      : await fromRunning(explainQuery, explainQuery.from);
+  const sources = new ConfigOrigins(known.mesh?.configOf ?? (() => undefined));
+  const target = explainQuery.node?.id ?? explainQuery.from ?? '';
+  const written = (result: object, text: () => string): ExplainResult => ({
     text:
-      asked.format === 'json'
-        ? jsonText({ ...answer, ...known.pending })
+      explainQuery.format === 'json'
+        ? jsonText({ ...result, ...known.pending })
         : `${text()}${known.pending ? pendingText(known.pending) : ''}`,
     warnings: known.warnings,
   });
-  if (asked.url === undefined) {
+  if (explainQuery.url === undefined) {
     const overview = overviewOf(known.configuration, sources);
-    return written(overview, () => overviewText(who, overview));
+    return written(overview, () => overviewText(target, overview));
   }
-  const question: Question = questionOf({ ...asked, url: asked.url }, known.addressOf);
-  const told = tell(explain(known.configuration, question), sources);
-  return written(told, () => toldText(`${asked.url} at ${who}`, told));
+  const question: Question = questionOf({ ...explainQuery, url: explainQuery.url }, known.addressOf);
+  const textExplanation = describeExplanation(explain(known.configuration, question), sources);
+  return written(textExplanation, () => explanationText(`${explainQuery.url} at ${target}`, textExplanation));
 }
 
-/** A gRPC program has no admin interface, and requests by name: files alone say what it would get. */
-async function answerForGrpc(asked: ExplainAsked, node: NodeAsked): Promise<ExplainAnswer> {
-  const { files, from, format, url } = asked;
+/** A gRPC program has no admin interface and requests resources by name: only files show what it would receive. */
+async function explainGrpc(explainQuery: ExplainQuery, node: NodeQuery): Promise<ExplainResult> {
+  const { files, from, format, url } = explainQuery;
   if (from !== undefined || files === undefined) {
     throw new ChartpilotError(
       'FLAG_INVALID',
@@ -85,20 +87,23 @@ async function answerForGrpc(asked: ExplainAsked, node: NodeAsked): Promise<Expl
   }
   const { context, configOf, warnings } = await readOfflineMesh(files);
   const shape = shapeOf(proxyOf(node), context);
-  const sources = new Sources(configOf);
+  const sources = new ConfigOrigins(configOf);
   if (url === undefined) {
     const overview = grpcOverviewOf(shape, context, sources);
     return { text: format === 'json' ? jsonText(overview) : grpcOverviewText(node.id, overview), warnings };
   }
-  const told = tellCall(explainCall({ ...asked, url }, shape, context), sources);
-  return { text: format === 'json' ? jsonText(told) : callText(`${url} at ${node.id}`, told), warnings };
+  const textExplanation = describeCall(explainCall({ ...explainQuery, url }, shape, context), sources);
+  return {
+    text: format === 'json' ? jsonText(textExplanation) : callText(`${url} at ${node.id}`, textExplanation),
+    warnings,
+  };
 }
 
-function jsonText(answer: object): string {
-  return `${JSON.stringify(answer, null, 2)}\n`;
+function jsonText(result: object): string {
+  return `${JSON.stringify(result, null, 2)}\n`;
 }
 
-async function fromFiles({ files, node }: ExplainAsked): Promise<Known> {
+async function fromFiles({ files, node }: ExplainQuery): Promise<KnownConfiguration> {
   if (files === undefined)
     throw new ChartpilotError(
       'FLAG_INVALID',
@@ -110,17 +115,20 @@ async function fromFiles({ files, node }: ExplainAsked): Promise<Known> {
       '--node is required, for example --node sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local',
     );
   const mesh = await readOfflineMesh(files);
-  return { ...given(node, mesh.context), warnings: mesh.warnings, mesh };
+  return { ...configurationFor(node, mesh.context), warnings: mesh.warnings, mesh };
 }
 
-function proxyOf({ id, metadata, labels }: NodeAsked): Proxy {
+function proxyOf({ id, metadata, labels }: NodeQuery): Proxy {
   const parsed = parseNode({ id, cluster: '', metadata: { ...metadata, LABELS: labels } });
   if (E.isLeft(parsed)) throw new ChartpilotError('FLAG_INVALID', `--node: ${parsed.left}`);
   return parsed.right;
 }
 
-/** What the control plane would give a node. */
-export function given(node: NodeAsked, push: PushContext): Pick<Known, 'configuration' | 'addressOf'> {
+/** Configuration that the control plane would send to a node. */
+export function configurationFor(
+  node: NodeQuery,
+  push: PushContext,
+): Pick<KnownConfiguration, 'configuration' | 'addressOf'> {
   const shape = shapeOf(proxyOf(node), push);
   return {
     configuration: generatedConfiguration(shape, push),
@@ -128,8 +136,8 @@ export function given(node: NodeAsked, push: PushContext): Pick<Known, 'configur
   };
 }
 
-/** The files, when there are any, are for the lines of what the proxy has. */
-async function fromRunning({ files, node }: ExplainAsked, from: string): Promise<Known> {
+/** Files, if any, provide the lines for the proxy's configuration. */
+async function fromRunning({ files, node }: ExplainQuery, from: string): Promise<KnownConfiguration> {
   const path =
     node === undefined
       ? '/config_dump?include_eds'
@@ -137,21 +145,21 @@ async function fromRunning({ files, node }: ExplainAsked, from: string): Promise
   const { omitted, ...configuration } = dumpedConfiguration(await requestJson(from, path, fromHint));
   const pending = node && (await pendingOf(from, node));
   const mesh = files && (await readOfflineMesh(files));
-  const fromMesh = mesh && node && given(node, mesh.context);
+  const fromMesh = mesh && node && configurationFor(node, mesh.context);
   return {
     configuration: {
       ...configuration,
       ...(fromMesh && { explainEndpoints: fromMesh.configuration.explainEndpoints! }),
     },
     addressOf: (host) => fromMesh?.addressOf(host),
-    warnings: [...omitted.map((what) => `left out: ${what}`), ...(mesh?.warnings ?? [])],
+    warnings: [...omitted.map((part) => `left out: ${part}`), ...(mesh?.warnings ?? [])],
     ...(mesh && { mesh }),
     ...(pending && { pending }),
   };
 }
 
-/** @returns undefined if the control plane does not say: it is another one, or an older one */
-async function pendingOf(from: string, { id }: NodeAsked): Promise<PendingResources | undefined> {
+/** @returns `undefined` if the control plane does not report it, such as another or an older one */
+async function pendingOf(from: string, { id }: NodeQuery): Promise<PendingResources | undefined> {
   try {
     return pendingResources(await requestJson(from, `/debug/proxyz?proxyID=${encodeURIComponent(id)}`, fromHint));
   } catch {

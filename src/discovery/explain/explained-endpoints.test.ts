@@ -2,8 +2,8 @@ import { expect, it } from 'vitest';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { explain } from '../../networking/explain/explain.ts';
 import { generatedConfiguration } from './generated.ts';
-import { Sources } from './sources.ts';
-import { tell, toldText } from './text.ts';
+import { ConfigOrigins } from './sources.ts';
+import { describeExplanation, explanationText } from './text.ts';
 
 it('explain gives the reasons why endpoints of a cluster are missing', () => {
   const { context } = givenMesh(`
@@ -27,11 +27,11 @@ spec: { address: vm.internal, labels: { app: vm } }
     destination: { address: '10.99.0.20', port: 8100 },
     http: { version: 'HTTP/1.1', authority: 'web.test:8100', path: '/', method: 'GET', headers: {} },
   });
-  const told = tell(explanation, new Sources(() => undefined));
-  const cluster = told.steps.find(({ what }) => what === 'cluster');
+  const textLines = describeExplanation(explanation, new ConfigOrigins(() => undefined));
+  const cluster = textLines.steps.find(({ what }) => what === 'cluster');
   expect(cluster).toMatchObject({
     note: 'no endpoints',
     missingEndpoints: ['1 of 1 are host names, which only resolution DNS resolves: vm.internal:8100'],
   });
-  expect(toldText('', told)).toContain('endpoints: 1 of 1 are host names');
+  expect(explanationText('', textLines)).toContain('endpoints: 1 of 1 are host names');
 });

@@ -4,8 +4,8 @@ import { document, service } from '../../../test/fixtures/given-objects.ts';
 import { configKeyText } from '../../model/config/config.ts';
 import { explain } from '../../networking/explain/explain.ts';
 import { generatedConfiguration } from './generated.ts';
-import { Sources } from './sources.ts';
-import { tell } from './text.ts';
+import { ConfigOrigins } from './sources.ts';
+import { describeExplanation } from './text.ts';
 
 const yaml = [
   document('Gateway', 'front', '{gatewayClassName: istio, listeners: [{name: web, port: 8080, protocol: HTTP}]}'),
@@ -17,7 +17,7 @@ const yaml = [
   service('cart'),
 ].join('');
 
-it("names the Gateway API's objects and their fields, not what was made of them", () => {
+it('explain names Gateway API objects and their fields instead of generated objects', () => {
   const { context, configs } = givenMesh(yaml);
   const all = new Map(Object.values(configs).flatMap((list) => list.map((one) => [configKeyText(one), one])));
   const labels = { 'gateway.networking.k8s.io/gateway-name': 'front' };
@@ -27,7 +27,7 @@ it("names the Gateway API's objects and their fields, not what was made of them"
     destination: { port: 8080 },
     http: { version: 'HTTP/1.1', authority: 'a.test', path: '/b', method: 'GET', headers: {} },
   });
-  const { steps } = tell(explanation, new Sources((key) => all.get(configKeyText(key))));
+  const { steps } = describeExplanation(explanation, new ConfigOrigins((key) => all.get(configKeyText(key))));
   const from = Object.fromEntries(
     steps.map((step) => [step.what, step.from.map(({ object, field }) => `${object} ${field}`)]),
   );
@@ -39,7 +39,7 @@ it("names the Gateway API's objects and their fields, not what was made of them"
   expect(steps.find(({ what }) => what === 'route')!.from[0]!.place).toMatch(/^given.yaml:/);
 });
 
-it('names the BackendTLSPolicy that secures connections to the Service, and its ConfigMaps', () => {
+it('explain names the BackendTLSPolicy that secures connections to the Service, and its ConfigMaps', () => {
   const spec =
     '{targetRefs: [{group: "", kind: Service, name: cart}], validation: {hostname: a.test, caCertificateRefs: [{group: "", kind: ConfigMap, name: ca}]}}';
   const { context, configs } = givenMesh(yaml + document('BackendTLSPolicy', 'tls', spec));
@@ -51,7 +51,7 @@ it('names the BackendTLSPolicy that secures connections to the Service, and its 
     destination: { port: 8080 },
     http: { version: 'HTTP/1.1', authority: 'a.test', path: '/a', method: 'GET', headers: {} },
   });
-  const { steps } = tell(explanation, new Sources((key) => all.get(configKeyText(key))));
+  const { steps } = describeExplanation(explanation, new ConfigOrigins((key) => all.get(configKeyText(key))));
   const cluster = steps.find(({ what }) => what === 'cluster')!;
   expect(cluster.from.map(({ object }) => object)).toEqual(
     expect.arrayContaining(['BackendTLSPolicy shop/tls', 'ConfigMap shop/ca']),
@@ -66,7 +66,7 @@ it.each([
     'hostnames: [a.test], ',
     { tls: { sni: 'a.test', alpn: [] } },
   ],
-])('names the %s that a connection goes by', (kind, listener, more, asked) => {
+])('explain names the %s that a connection uses', (kind, listener, more, flags) => {
   const { context, configs } = givenMesh(
     document('Gateway', 'front', `{gatewayClassName: istio, listeners: [${listener}]}`) +
       document(kind, 'r', `{parentRefs: [{name: front}], ${more}rules: [{backendRefs: [{name: cart, port: 80}]}]}`) +
@@ -75,10 +75,10 @@ it.each([
   const all = new Map(Object.values(configs).flatMap((list) => list.map((one) => [configKeyText(one), one])));
   const labels = { 'gateway.networking.k8s.io/gateway-name': 'front' };
   const shape = givenShape({ type: 'router', namespace: 'shop', labels }, context);
-  const question = { direction: 'outbound' as const, destination: { port: 8080 }, ...asked };
-  const { steps } = tell(
+  const question = { direction: 'outbound' as const, destination: { port: 8080 }, ...flags };
+  const { steps } = describeExplanation(
     explain(generatedConfiguration(shape, context), question),
-    new Sources((key) => all.get(configKeyText(key))),
+    new ConfigOrigins((key) => all.get(configKeyText(key))),
   );
   const chain = steps.find(({ what }) => what === 'filter chain')!;
   expect(chain.from.map(({ object, field }) => `${object} ${field}`)).toEqual([

@@ -1,4 +1,4 @@
-/** The outcome of requests that never reach a server, by the objects of a mesh. */
+/** Outcomes of requests that never reach a server, for given mesh objects. */
 import { expect, test } from 'vitest';
 import { type GivenNode, givenMesh, givenProxy } from '../../../test/fixtures/given-mesh.ts';
 import { shapeOf } from '../../model/proxy/proxy-shape.ts';
@@ -6,7 +6,7 @@ import { explain } from '../../networking/explain/explain.ts';
 import type { RequestOutcome } from '../../networking/explain/outcome.ts';
 import type { HttpQuestion } from '../../networking/explain/question.ts';
 import { generatedConfiguration } from './generated.ts';
-import { type AskedFor, questionOf } from './question-of.ts';
+import { type QuestionFlags, questionOf } from './question-of.ts';
 
 const edge: GivenNode = { type: 'router', namespace: 'shop', labels: { istio: 'edge' } };
 
@@ -42,10 +42,10 @@ spec: {hosts: [m.shop.test], gateways: [gw], http: ${http}}
 `;
 }
 
-function outcomeOf(yaml: string, asked: Partial<AskedFor> = {}): RequestOutcome {
+function outcomeOf(yaml: string, parts: Partial<QuestionFlags> = {}): RequestOutcome {
   const { context } = givenMesh(yaml);
   const configuration = generatedConfiguration(shapeOf(givenProxy(edge), context), context);
-  return explain(configuration, questionOf({ url: 'http://m.shop.test:18080/', ...asked })).outcome;
+  return explain(configuration, questionOf({ url: 'http://m.shop.test:18080/', ...parts })).outcome;
 }
 
 const oneServer = serviceEntry('a', '[{address: 10.0.0.1}]');
@@ -65,7 +65,7 @@ test('a cluster without endpoints responds with 503 and the flag UH', () => {
   expect(outcome).toMatchObject({ kind: 'no endpoints', status: 503, flag: 'UH' });
 });
 
-test('a share of the requests fails when one of two clusters is missing', () => {
+test('a share of the requests fails if one of two clusters is missing', () => {
   const routes = '[{route: [{destination: {host: a.test}, weight: 90}, {destination: {host: no.test}, weight: 10}]}]';
   expect(outcomeOf(gateway + oneServer + virtualService(routes))).toMatchObject({
     kind: 'divided',
@@ -109,7 +109,7 @@ metadata: {name: p, namespace: shop}
 spec: ${spec}
 `;
 
-test('an AuthorizationPolicy that denies is named, and comes before a missing route', () => {
+test('an AuthorizationPolicy that denies is named, and takes precedence over a missing route', () => {
   const deny = policy('{action: DENY, rules: [{to: [{operation: {paths: [/admin*]}}]}]}');
   const denied = outcomeOf(gateway + oneServer + toA + deny, { url: 'http://m.shop.test:18080/admin' });
   expect(denied).toMatchObject({
@@ -123,7 +123,7 @@ test('an AuthorizationPolicy that denies is named, and comes before a missing ro
   expect(outcomeOf(gateway + oneServer + toA + deny)).toEqual({ kind: 'forwarded' });
 });
 
-test('a policy that matches addresses is decided by --source, and not decided without it', () => {
+test('a policy that matches addresses needs --source to be decided', () => {
   const allow = policy('{rules: [{from: [{source: {ipBlocks: [10.9.0.0/16]}}]}]}');
   const yaml = gateway + oneServer + toA + allow;
   expect(outcomeOf(yaml)).toMatchObject({ kind: 'not decided', filter: 'envoy.filters.http.rbac' });
@@ -161,7 +161,7 @@ test('a token whose keys only a running control plane has is not decided, unless
   expect(outcomeOf(yaml, { headers: [unsignedToken({ exp: 1 })] })).toMatchObject({ kind: 'denied', status: 401 });
 });
 
-test('what Envoy responds to a gRPC request has status 200 and the error in grpc-status', () => {
+test("Envoy's response to a gRPC request has status 200 and the error in grpc-status", () => {
   const missing = virtualService('[{route: [{destination: {host: nowhere.test}}]}]');
   const outcome = outcomeOf(gateway + oneServer + missing, { headers: ['content-type=application/grpc'] });
   expect(outcome).toMatchObject({ kind: 'no cluster', status: 200, grpcStatus: 14, flag: 'NC' });
@@ -182,7 +182,7 @@ test.each([
   expect(outcome.kind).toBe(isAccepted ? 'forwarded' : 'closed');
 });
 
-/** Outcome of a request whose parts no URL can have. */
+/** Outcome of a request that no URL can express. */
 function outcomeOfRequest(http: Partial<HttpQuestion>): RequestOutcome {
   const { context } = givenMesh(gateway + oneServer + toA);
   const configuration = generatedConfiguration(shapeOf(givenProxy(edge), context), context);
@@ -212,15 +212,15 @@ test.each([
     { kind: 'no route', status: 404, flag: 'NR' },
   ],
   ['a target with another host', { path: 'http://other.test/' }, { kind: 'no route', status: 404, flag: 'NR' }],
-] as const)('explain reports what Envoy responds to %s', (_, http, expected) => {
+] as const)("explain reports Envoy's response to %s", (_, http, expected) => {
   expect(outcomeOfRequest(http)).toMatchObject(expected);
 });
 
-test('explain reports what Envoy responds to a request without a Host header', () => {
-  const { authority: _, ...others } = questionOf({ url: 'http://m.shop.test:18080/' }).http!;
+test("explain reports Envoy's response to a request without a Host header", () => {
+  const { authority: _, ...otherSteps } = questionOf({ url: 'http://m.shop.test:18080/' }).http!;
   const { context } = givenMesh(gateway + oneServer + toA);
   const configuration = generatedConfiguration(shapeOf(givenProxy(edge), context), context);
-  const question = { ...questionOf({ url: 'http://m.shop.test:18080/' }), http: others };
+  const question = { ...questionOf({ url: 'http://m.shop.test:18080/' }), http: otherSteps };
   expect(explain(configuration, question).outcome).toMatchObject({ status: 400, details: 'missing_host_header' });
 });
 
@@ -235,7 +235,7 @@ test('explain routes a target with a host by that host and its path', () => {
   });
 });
 
-test('the path of a URL stays as it is written', () => {
+test('explain keeps the path of a URL as written', () => {
   const path = (url: string) => questionOf({ url }).http?.path;
   expect(path('http://a.test/x/../%2e%2E/%41?q=/../#part')).toBe('/x/../%2e%2E/%41?q=/../');
   expect(path('http://a.test')).toBe('/');

@@ -1,4 +1,4 @@
-/** What a node would be given, with all that it would ask for by name. */
+/** Resources that a node would receive, including those that it requests by name. */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import type { Cluster } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
@@ -17,19 +17,19 @@ import {
   explainEndpoints,
 } from '../../networking/index.ts';
 
-/** The messages are the very ones that were made: it is known where they come from. */
+/** The original message objects, because their origins are recorded by identity. */
 export function generatedConfiguration(shape: ProxyShape, push: PushContext): ProxyConfiguration {
   const clusters = byName<Cluster>(buildClusters(shape, push));
   const listeners = buildListeners(shape, push).map(({ message }) => message as Listener);
-  const asked = [...clusters.values()].flatMap(({ name, edsClusterConfig: eds }) =>
+  const requestedNames = [...clusters.values()].flatMap(({ name, edsClusterConfig: eds }) =>
     eds ? [eds.serviceName || name] : [],
   );
   return {
     listeners,
     clusters,
     routes: byName<RouteConfiguration>(buildRoutes(shape, push, [...new Set(listeners.flatMap(routeNames))])),
-    endpoints: byName<ClusterLoadAssignment>(buildEndpoints(shape, push, [...new Set(asked)])),
-    // Of issuers with a jwksUri: the control plane fetches them, and this program does not.
+    endpoints: byName<ClusterLoadAssignment>(buildEndpoints(shape, push, [...new Set(requestedNames)])),
+    // Keys of issuers with a jwksUri, which this program does not fetch.
     lacksFetchedKeys: true,
     explainEndpoints: (cluster) => explainEndpoints(cluster, shape, push),
   };
@@ -39,7 +39,7 @@ function byName<Message>(resources: readonly EnvoyResource[]): Map<string, Messa
   return new Map(resources.map(({ name, message }) => [name, message as Message]));
 }
 
-/** Names of the route configurations that a listener asks for. */
+/** Names of the route configurations that a listener requests. */
 function routeNames({ filterChains, defaultFilterChain }: Listener): readonly string[] {
   return [...filterChains, ...(defaultFilterChain ? [defaultFilterChain] : [])]
     .flatMap(({ filters }) => filters)

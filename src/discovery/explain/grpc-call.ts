@@ -1,4 +1,4 @@
-/** A gRPC client or server without a proxy: from what a person asks to the explanation of a call. */
+/** Proxyless gRPC client or server: converts flags to a question, and explains the call. */
 import { isIP } from 'node:net';
 import { mustBe } from '../../model/fields/violation.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -9,59 +9,63 @@ import { grpcResources } from '../../networking/grpc/index.ts';
 import type { Limitation } from '../../networking/grpc/limitation.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { optionError } from '../../runtime/option-errors.ts';
-import { type AskedFor, headersOf } from './question-of.ts';
-import type { Source, Sources } from './sources.ts';
-import { sourceText, type Told, tell, toldText } from './text.ts';
+import { headersOf, type QuestionFlags } from './question-of.ts';
+import type { ConfigOrigin, ConfigOrigins } from './sources.ts';
+import { describeExplanation, type ExplanationText, explanationText, sourceText } from './text.ts';
 
-/** What gRPC ignores, for people and for programs. */
-export interface ToldLimitation {
+/** A limitation of gRPC, as text and data. */
+export interface LimitationText {
   readonly text: string;
-  readonly from: readonly Source[];
+  readonly from: readonly ConfigOrigin[];
 }
 
-export interface ToldCall extends Told {
+export interface CallText extends ExplanationText {
   readonly settings: readonly string[];
-  readonly limitations: readonly ToldLimitation[];
+  readonly limitations: readonly LimitationText[];
 }
 
-export function explainCall(asked: AskedFor, shape: ProxyShape, push: PushContext): GrpcExplanation {
-  return explainGrpc(grpcResources(shape, push), grpcQuestionOf(asked));
+export function explainCall(flags: QuestionFlags, shape: ProxyShape, push: PushContext): GrpcExplanation {
+  return explainGrpc(grpcResources(shape, push), grpcQuestionOf(flags));
 }
 
 const urlForm = 'xds:///HOST:PORT/SERVICE/METHOD';
 
 /** @throws ChartpilotError FLAG_INVALID */
-export function grpcQuestionOf(asked: AskedFor): GrpcQuestion {
+export function grpcQuestionOf(flags: QuestionFlags): GrpcQuestion {
   for (const flag of ['method', 'sni', 'http2', 'address'] as const) {
-    if (asked[flag] === undefined) continue;
+    if (flags[flag] === undefined) continue;
     throw new ChartpilotError(
       'FLAG_INVALID',
       `--${flag}: has no meaning for a gRPC program (GENERATOR=grpc); remove it`,
     );
   }
-  const [, target = '', path = '/'] = /^xds:\/\/\/([^/?#\s]+)(\/[\x21-\x7e]*)?$/.exec(asked.url) ?? [];
-  if (target === '') throw optionError('--url', mustBe(`${urlForm} for a gRPC program (GENERATOR=grpc)`, asked.url));
-  const { host: authority, ...headers } = headersOf(asked);
-  if (asked.source !== undefined && isIP(asked.source) === 0)
-    throw optionError('--source', mustBe('an IP address', asked.source));
+  const [, target = '', path = '/'] = /^xds:\/\/\/([^/?#\s]+)(\/[\x21-\x7e]*)?$/.exec(flags.url) ?? [];
+  if (target === '') throw optionError('--url', mustBe(`${urlForm} for a gRPC program (GENERATOR=grpc)`, flags.url));
+  const { host: authority, ...headers } = headersOf(flags);
+  if (flags.source !== undefined && isIP(flags.source) === 0)
+    throw optionError('--source', mustBe('an IP address', flags.source));
   return {
-    ...{ side: asked.inbound ? 'server' : 'client', target, path, headers },
+    ...{ side: flags.inbound ? 'server' : 'client', target, path, headers },
     ...(authority !== undefined && { authority }),
-    ...(asked.source !== undefined && { source: asked.source }),
-    ...(asked.principal !== undefined && { principal: asked.principal }),
+    ...(flags.source !== undefined && { source: flags.source }),
+    ...(flags.principal !== undefined && { principal: flags.principal }),
   };
 }
 
-export function tellCall(explanation: GrpcExplanation, sources: Sources): ToldCall {
+export function describeCall(explanation: GrpcExplanation, sources: ConfigOrigins): CallText {
   const { settings, limitations } = explanation;
-  return { ...tell(explanation, sources), settings, limitations: toldLimitations(limitations, sources) };
+  return {
+    ...describeExplanation(explanation, sources),
+    settings,
+    limitations: describeLimitations(limitations, sources),
+  };
 }
 
-function toldLimitations(limitations: readonly Limitation[], sources: Sources): readonly ToldLimitation[] {
+function describeLimitations(limitations: readonly Limitation[], sources: ConfigOrigins): readonly LimitationText[] {
   return limitations.map(({ text, origins }) => ({ text, from: origins.map((origin) => sources.of(origin)) }));
 }
 
-export function callText(heading: string, { settings, limitations, ...told }: ToldCall): string {
+export function callText(heading: string, { settings, limitations, ...description }: CallText): string {
   const lines = [
     ...settings.map((text) => `${'setting'.padEnd(13)} ${text}`),
     ...limitations.flatMap(({ text, from }) => [
@@ -69,33 +73,33 @@ export function callText(heading: string, { settings, limitations, ...told }: To
       ...from.map((source) => `${' '.repeat(14)}← ${sourceText(source)}`),
     ]),
   ];
-  return toldText(heading, told, lines);
+  return explanationText(heading, description, lines);
 }
 
-/** The ports at which a program of the node may serve. A client has no list of targets: it requests each by name. */
+/** Ports on which a program of the node may serve. A client requests each target by name, so its targets are unknown. */
 export interface GrpcOverview {
   readonly servers: readonly {
     readonly port: number;
     readonly service: string;
     readonly settings: readonly string[];
-    readonly limitations: readonly ToldLimitation[];
+    readonly limitations: readonly LimitationText[];
   }[];
 }
 
-export function grpcOverviewOf(shape: ProxyShape, push: PushContext, sources: Sources): GrpcOverview {
+export function grpcOverviewOf(shape: ProxyShape, push: PushContext, sources: ConfigOrigins): GrpcOverview {
   const ports = new Map(shape.serviceTargets.map((target) => [target.targetPort, target.service.hostname]));
   return {
     servers: [...ports].map(([port, service]) => {
       const question = { side: 'server', target: `0.0.0.0:${port}`, path: '/', headers: {} } as const;
       const { settings, limitations } = explainGrpc(grpcResources(shape, push), question);
-      return { port, service, settings, limitations: toldLimitations(limitations, sources) };
+      return { port, service, settings, limitations: describeLimitations(limitations, sources) };
     }),
   };
 }
 
-export function grpcOverviewText(who: string, { servers }: GrpcOverview): string {
+export function grpcOverviewText(client: string, { servers }: GrpcOverview): string {
   const lines = [
-    `${who}: ${servers.length} server ports (set --url ${urlForm} to explain a call, with --inbound one to this node)`,
+    `${client}: ${servers.length} server ports (set --url ${urlForm} to explain a call, with --inbound one to this node)`,
   ];
   for (const { port, service, settings, limitations } of servers) {
     lines.push(`server        port ${port} of ${service}: ${settings.join('; ')}`);

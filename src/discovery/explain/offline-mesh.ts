@@ -1,4 +1,4 @@
-/** The mesh that some files describe, read as the control plane reads it, without serving anything. */
+/** The mesh described by files, read as the control plane reads it. */
 import type { Config } from '../../model/config/config.ts';
 import { configKeyText } from '../../model/config/config.ts';
 import { problemText } from '../../model/config/problem.ts';
@@ -13,9 +13,9 @@ import { MeshState } from '../push/contexts/mesh-state.ts';
 
 export interface OfflineMesh {
   readonly context: PushContext;
-  /** The object of a key, as it was written. */
+  /** The object of a key, as written in its file. */
   readonly configOf: (key: Pick<Config, 'kind' | 'namespace' | 'name'>) => Config | undefined;
-  /** Lines about objects that are not in force, and other things that are odd. */
+  /** Warnings, including objects that do not apply. */
   readonly warnings: readonly string[];
 }
 
@@ -31,7 +31,7 @@ export type MeshFiles = Pick<
   | 'features'
 >;
 
-/** @throws ChartpilotError FILE_UNREADABLE when there is no such directory, CONFIG_INVALID for settings that are not valid */
+/** @throws ChartpilotError FILE_UNREADABLE if the directory is missing, CONFIG_INVALID for invalid settings */
 export async function readOfflineMesh(files: MeshFiles): Promise<OfflineMesh> {
   const warnings: string[] = [];
   const settings = new SettingsFiles((problem) => void warnings.push(problemText(problem)));
@@ -55,9 +55,9 @@ export async function readOfflineMesh(files: MeshFiles): Promise<OfflineMesh> {
   return { context, warnings, configOf: (key) => byKey.get(configKeyText(key as Config)) };
 }
 
-function adopt(settings: SettingsFiles, what: 'mesh' | 'networks', file: string): void {
-  const reading = settings.read(what, file);
-  if (reading.outcome === 'valid') settings.adopt(what, reading.version);
+function adopt(settings: SettingsFiles, reason: 'mesh' | 'networks', file: string): void {
+  const reading = settings.read(reason, file);
+  if (reading.outcome === 'valid') settings.adopt(reason, reading.version);
   else if (reading.outcome === 'invalid') {
     throw new ChartpilotError('CONFIG_INVALID', reading.problems.map(fullProblemText).join('\n'));
   }

@@ -1,4 +1,4 @@
-/** All that a proxy takes: its listeners, their filter chains, and where these lead. */
+/** Overview of a proxy: its listeners, their filter chains, and the targets of these. */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import type { FilterChain } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
@@ -6,29 +6,28 @@ import { HttpConnectionManagerSchema } from '../../gen/envoy/extensions/filters/
 import { TcpProxySchema } from '../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.ts';
 import type { ProxyConfiguration } from '../../networking/explain/proxy-configuration.ts';
 import { originsOf } from '../../networking/inputs/message-origin.ts';
-import type { Source, Sources } from './sources.ts';
+import type { ConfigOrigin, ConfigOrigins } from './sources.ts';
 import { matchText, sourceText } from './text.ts';
 
-/** A filter chain, for people and for programs (`--format json`). */
 interface ChainOverview {
   readonly name: string;
-  /** What a connection must be like; empty: anything. */
+  /** Conditions for a connection; empty for any. */
   readonly match: string;
   readonly leadsTo: string;
-  readonly from: readonly Source[];
+  readonly from: readonly ConfigOrigin[];
 }
 
 export interface Overview {
   readonly listeners: readonly {
     readonly name: string;
-    /** False: it takes connections that another one has redirected to it. */
+    /** False for a listener that receives connections redirected by another one. */
     readonly isBound: boolean;
     readonly chains: readonly ChainOverview[];
   }[];
   readonly clusters: number;
 }
 
-export function overviewOf({ listeners, clusters }: ProxyConfiguration, sources: Sources): Overview {
+export function overviewOf({ listeners, clusters }: ProxyConfiguration, sources: ConfigOrigins): Overview {
   return {
     listeners: listeners.map((listener) => ({
       name: listener.name,
@@ -44,8 +43,8 @@ export function overviewOf({ listeners, clusters }: ProxyConfiguration, sources:
   };
 }
 
-export function overviewText(who: string, { listeners, clusters }: Overview): string {
-  const lines = [`${who}: ${listeners.length} listeners, ${clusters} clusters (set --url to explain a request)`];
+export function overviewText(heading: string, { listeners, clusters }: Overview): string {
+  const lines = [`${heading}: ${listeners.length} listeners, ${clusters} clusters (set --url to explain a request)`];
   for (const { name, isBound, chains } of listeners) {
     lines.push(`listener      ${name}${isBound ? '' : '  (not bound, for redirected connections)'}`);
     for (const chain of chains) lines.push(...chainLines(chain));

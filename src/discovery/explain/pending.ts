@@ -1,14 +1,14 @@
-/** What a control plane has not sent to a proxy yet, or keeps at it, and why: `/debug/proxyz`. */
+/** Resources that a control plane has not sent to a proxy yet or still keeps at it, with reasons: `/debug/proxyz`. */
 import { isObject } from '../../runtime/json-object.ts';
 
-/** One type of resource of which the proxy does not have the newest. */
+/** A resource type of which the proxy lacks the newest version. */
 export interface PendingType {
-  /** `route.v3.RouteConfiguration`. */
+  /** Short type name, such as `route.v3.RouteConfiguration`. */
   readonly type: string;
   readonly waitsFor: string;
 }
 
-/** One resource that is held back, or cluster that is kept, not usable yet or given up. */
+/** A resource that is held back, or a cluster that is kept, warming or given up. */
 export interface WaitingResource {
   readonly type: string;
   /** `held`, `warming`, `kept` or `given up`. */
@@ -22,10 +22,10 @@ export interface PendingResources {
   readonly waits: readonly WaitingResource[];
 }
 
-/** Lines about single resources: a proxy may keep a thousand clusters. */
+/** Limit of lines: a proxy may keep a thousand clusters. */
 const maxWaitLines = 20;
 
-/** @param proxies the JSON of `/debug/proxyz`; of anything else nothing is pending */
+/** @param proxies JSON of `/debug/proxyz`; other values mean that nothing is pending */
 export function pendingResources(proxies: unknown): PendingResources {
   if (!Array.isArray(proxies)) return { pending: [], waits: [] };
   const types = proxies
@@ -50,7 +50,7 @@ function waitsOf({ type, waits }: TypeJson): WaitingResource[] {
   });
 }
 
-/** A line for each type, then one for each resource. */
+/** A line per type, then one per resource. */
 export function pendingText({ pending, waits }: PendingResources): string {
   const line = (label: string, text: string): string => `${label.padEnd(13)} ${text}\n`;
   const types = pending.map(({ type, waitsFor }) => line('pending', `${type}: waits for ${waitsFor}`));

@@ -1,4 +1,4 @@
-/** From what a person writes to what is asked: `--url http://cart:8080/items --header x-user=anna`. */
+/** Converts flags to a question: `--url http://cart:8080/items --header x-user=anna`. */
 import { isIP } from 'node:net';
 import { mustBe } from '../../model/fields/violation.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -8,21 +8,21 @@ import type { HttpQuestion, Question } from '../../networking/explain/question.t
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { optionError } from '../../runtime/option-errors.ts';
 
-export interface AskedFor {
+export interface QuestionFlags {
   /** `http://`, `https://`, `tcp://HOST:PORT` or `tls://HOST:PORT`. */
   readonly url: string;
   readonly method?: string;
   /** `NAME=VALUE` or `NAME: VALUE`. */
   readonly headers?: readonly string[];
-  /** Where the connection really goes; absent: to the address of the service that the URL names. */
+  /** Destination address of the connection; default: address of the URL's service. */
   readonly address?: string;
-  /** Absent: the URL's host. */
+  /** Default: the URL's host. */
   readonly sni?: string;
   readonly http2?: boolean;
   readonly inbound?: boolean;
-  /** IP of the client; absent: not known. */
+  /** IP address of the client, if known. */
   readonly source?: string;
-  /** The SPIFFE ID in the client's certificate; absent: it has none. */
+  /** SPIFFE ID in the client's certificate, if any. */
   readonly principal?: string;
 }
 
@@ -30,25 +30,25 @@ const defaultPorts: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 
 
 /** @throws ChartpilotError FLAG_INVALID */
 export function questionOf(
-  asked: AskedFor,
+  flags: QuestionFlags,
   addressOf: (host: string) => string | undefined = () => undefined,
 ): Question {
-  const url = parsed(asked.url);
+  const url = parsed(flags.url);
   const port = Number(url.port) || defaultPorts[url.protocol];
-  if (!port) throw new ChartpilotError('FLAG_INVALID', `--url: must have a port, got ${asked.url}`);
+  if (!port) throw new ChartpilotError('FLAG_INVALID', `--url: must have a port, got ${flags.url}`);
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const encrypted = url.protocol === 'https:' || url.protocol === 'tls:';
   const isHttp = url.protocol === 'http:' || url.protocol === 'https:';
-  const http2 = asked.http2 === true;
-  const given = asked.address === undefined ? undefined : ipAddress('--address', asked.address);
+  const http2 = flags.http2 === true;
+  const given = flags.address === undefined ? undefined : ipAddress('--address', flags.address);
   const address = given ?? (isIP(host) === 0 ? addressOf(host) : host);
-  const sni = (asked.sni ?? (isIP(host) === 0 ? host : undefined))?.toLowerCase();
+  const sni = (flags.sni ?? (isIP(host) === 0 ? host : undefined))?.toLowerCase();
   return {
-    direction: asked.inbound ? 'inbound' : 'outbound',
+    direction: flags.inbound ? 'inbound' : 'outbound',
     destination: { port, ...(address !== undefined && { address }) },
-    ...(asked.source !== undefined && { source: { address: ipAddress('--source', asked.source), port: 0 } }),
-    ...(encrypted && { tls: { ...tlsQuestion(asked, sni), alpn: isHttp ? (http2 ? ['h2'] : ['http/1.1']) : [] } }),
-    ...(isHttp && { http: httpQuestion(asked, url, http2) }),
+    ...(flags.source !== undefined && { source: { address: ipAddress('--source', flags.source), port: 0 } }),
+    ...(encrypted && { tls: { ...tlsQuestion(flags, sni), alpn: isHttp ? (http2 ? ['h2'] : ['http/1.1']) : [] } }),
+    ...(isHttp && { http: httpQuestion(flags, url, http2) }),
   };
 }
 
@@ -57,7 +57,7 @@ function ipAddress(flag: string, text: string): string {
   throw optionError(flag, mustBe('an IP address', text));
 }
 
-function tlsQuestion({ principal }: AskedFor, sni: string | undefined): { sni?: string; principal?: string } {
+function tlsQuestion({ principal }: QuestionFlags, sni: string | undefined): { sni?: string; principal?: string } {
   return { ...(sni && { sni }), ...(principal !== undefined && { principal }) };
 }
 
@@ -66,7 +66,7 @@ function parsed(text: string): URL {
     const url = new URL(text);
     if (['http:', 'https:', 'tcp:', 'tls:'].includes(url.protocol) && url.hostname !== '') return url;
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw new ChartpilotError(
     'FLAG_INVALID',
@@ -74,26 +74,30 @@ function parsed(text: string): URL {
   );
 }
 
-/** As it is written: Envoy may match a path before dot segments and percent-encoding are normalized, as URL does. */
+/** As written: Envoy may match a path before dot segments and percent-encoding are normalized, which URL does. */
 function pathOf(text: string, url: URL): string {
   const [, path] = /^[^:]+:\/\/[^/?#]*(\/[\x21-\x7e]*)$/.exec(text) ?? [];
   return path === undefined ? url.pathname + url.search : path.replace(/#.*$/, '');
 }
 
-function httpQuestion({ url: text, method = 'GET', headers = [] }: AskedFor, url: URL, http2: boolean): HttpQuestion {
+function httpQuestion(
+  { url: text, method = 'GET', headers = [] }: QuestionFlags,
+  url: URL,
+  http2: boolean,
+): HttpQuestion {
   const given = headersOf({ headers });
-  const { host: authority = url.host, ...others } = given;
+  const { host: authority = url.host, ...otherFlags } = given;
   return {
     version: http2 ? 'HTTP/2' : 'HTTP/1.1',
     authority,
     path: pathOf(text, url),
     method,
-    headers: others,
+    headers: otherFlags,
   };
 }
 
-/** Headers by name in lower case. */
-export function headersOf({ headers = [] }: Pick<AskedFor, 'headers'>): Readonly<Record<string, string>> {
+/** By lower-case name. */
+export function headersOf({ headers = [] }: Pick<QuestionFlags, 'headers'>): Readonly<Record<string, string>> {
   return Object.fromEntries(headers.map(header));
 }
 
@@ -103,7 +107,7 @@ function header(text: string): readonly [string, string] {
   return [text.slice(0, end).trim().toLowerCase(), text.slice(end + 1).trim()];
 }
 
-/** The address that an application of the proxy would find for a name, as far as the mesh says. */
+/** Address that an application of the proxy would resolve a name to, as far as the mesh defines it. */
 export function addressOfService(host: string, shape: ProxyShape, push: PushContext): string | undefined {
   const scope = push.sidecarScopeFor(shape);
   const names = [host, `${host}.${shape.dnsDomain}`, `${host}.svc.${push.domain}`];

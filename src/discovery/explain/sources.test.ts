@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { readConfigObject } from '../../model/config/config-file.ts';
-import { Sources } from './sources.ts';
+import { ConfigOrigins } from './sources.ts';
 
-it('the place of an object that a source over xDS sent is the address of the source', () => {
+it('the location of an object from a source over xDS is the address of the source', () => {
   const address = 'xds://config.example.com:15010';
   const object = {
     ...{ apiVersion: 'networking.istio.io/v1', kind: 'VirtualService', metadata: { name: 'web', namespace: 'shop' } },
@@ -10,7 +10,7 @@ it('the place of an object that a source over xDS sent is the address of the sou
   };
   const { config } = readConfigObject(address, object, { creationTimestamp: 0, source: { file: address, line: 0 } });
   const key = { kind: 'VirtualService', namespace: 'shop', name: 'web' };
-  expect(new Sources(() => config).of({ key, path: ['spec', 'http', 0] })).toEqual({
+  expect(new ConfigOrigins(() => config).of({ key, path: ['spec', 'http', 0] })).toEqual({
     ...{ object: 'VirtualService shop/web', field: 'spec.http[0]', place: address },
   });
 });

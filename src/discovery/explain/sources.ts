@@ -1,23 +1,23 @@
-/** Where in which file the field of an object was written. */
+/** Location in a file at which an object's field was written. */
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { Metadata } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { type Config, type ConfigKey, fieldText, type Origin } from '../../model/config/config.ts';
 import { FieldPositions } from '../../model/config/field-positions.ts';
 
-/** An origin for people. */
-export interface Source {
+/** An object or field that caused a part of the configuration. */
+export interface ConfigOrigin {
   /** `VirtualService shop/cart`. */
   readonly object: string;
-  /** `spec.http[2]`; absent: the object as a whole. */
+  /** Such as `spec.http[2]`; `undefined` for the complete object. */
   readonly field?: string;
-  /** `mesh/routes.yaml:12:7`; absent: the object was made of another, or its file is not at hand. */
+  /** Such as `mesh/routes.yaml:12:7`; `undefined` if the object was generated or its file is not available. */
   readonly place?: string;
 }
 
 export type ConfigOf = (key: ConfigKey) => Config | undefined;
 
-export class Sources {
+export class ConfigOrigins {
   readonly #configOf: ConfigOf;
   readonly #texts = new Map<string, string>();
   readonly #positions = new FieldPositions((file) => this.#textOf(file));
@@ -26,7 +26,7 @@ export class Sources {
     this.#configOf = configOf;
   }
 
-  of({ key, path }: Origin): Source {
+  of({ key, path }: Origin): ConfigOrigin {
     const field = path && fieldText(path);
     const config = this.#configOf(key);
     const source = config?.source;
@@ -55,7 +55,7 @@ export class Sources {
   }
 }
 
-/** The file's name as a person in this directory would write it. */
+/** Path relative to the current directory. */
 function shown(file: string): string {
   const fromHere = relative(process.cwd(), file);
   return fromHere.startsWith('..') ? file : fromHere;
@@ -63,7 +63,7 @@ function shown(file: string): string {
 
 const configPath = /^\/apis\/[^/]+\/[^/]+\/namespaces\/([^/]+)\/([^/]+)\/([^/]+)$/;
 
-/** The object that the metadata of a running proxy's resource names (spec/discovery.md §8.1: `istio.config`). */
+/** The object in the metadata of a running proxy's resource (spec/discovery.md §8.1: `istio.config`). */
 export function originsOfMetadata(metadata: Metadata | undefined): readonly Origin[] {
   const path = metadata?.filterMetadata.istio?.config;
   const [, namespace, kind, name] = (typeof path === 'string' && configPath.exec(path)) || [];

@@ -1,4 +1,4 @@
-/** An explanation as lines for people. */
+/** Text output of an explanation. */
 import type { Message } from '@bufbuild/protobuf';
 import type { Metadata } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
@@ -9,33 +9,33 @@ import { grpcStatusNames } from '../../model/fields/grpc-status.ts';
 import type { Explanation } from '../../networking/explain/explanation.ts';
 import type { LocalResponse, RequestOutcome, Target } from '../../networking/explain/outcome.ts';
 import { originsOf } from '../../networking/inputs/message-origin.ts';
-import { originsOfMetadata, type Source, type Sources } from './sources.ts';
+import { type ConfigOrigin, type ConfigOrigins, originsOfMetadata } from './sources.ts';
 
-/** One step of the way, for people and for programs (`--format json`). */
-export interface Step {
+/** One step of a request's path. */
+export interface ExplanationStep {
   readonly what: 'listener' | 'filter chain' | 'virtual host' | 'route' | 'cluster';
   readonly name: string;
-  /** Why this one, or what is in it. */
+  /** Reason for the selection, or content of the step. */
   readonly note?: string;
-  /** Why endpoints of a cluster's service are not in the cluster; absent if all are, or if this is unknown. */
+  /** Reasons why endpoints of the cluster's service are missing; `undefined` if none are or if this is unknown. */
   readonly missingEndpoints?: readonly string[];
-  /** What it came from, what decided most first. */
-  readonly from: readonly Source[];
+  /** Causes, the most important first. */
+  readonly from: readonly ConfigOrigin[];
 }
 
-export interface Told {
-  readonly steps: readonly Step[];
+export interface ExplanationText {
+  readonly steps: readonly ExplanationStep[];
   readonly filters: readonly string[];
   readonly outcome: RequestOutcome;
 }
 
-export function tell(explanation: Explanation, sources: Sources): Told {
+export function describeExplanation(explanation: Explanation, sources: ConfigOrigins): ExplanationText {
   const { listener, chain, virtualHost, route, routeConfiguration, targets, filters, outcome } = explanation;
-  const from = (part: Message & { readonly metadata?: Metadata | undefined }): readonly Source[] => {
+  const from = (part: Message & { readonly metadata?: Metadata | undefined }): readonly ConfigOrigin[] => {
     const known = originsOf(part);
     return (known.length > 0 ? known : originsOfMetadata(part.metadata)).map((origin) => sources.of(origin));
   };
-  const steps: Step[] = [];
+  const steps: ExplanationStep[] = [];
   if (listener) {
     const through = listener.through && `handed over by ${listener.through.name}`;
     steps.push({
@@ -57,12 +57,12 @@ export function tell(explanation: Explanation, sources: Sources): Told {
     steps.push({ what: 'virtual host', name: virtualHost.name, note, from: from(virtualHost) });
   }
   if (route) steps.push({ what: 'route', name: route.name || '(no name)', note: routeText(route), from: from(route) });
-  const whole = targets.reduce((sum, { weight }) => sum + weight, 0);
+  const total = targets.reduce((sum, { weight }) => sum + weight, 0);
   for (const target of targets)
     steps.push({
       what: 'cluster',
       name: target.name,
-      note: targetText(target, whole),
+      note: targetText(target, total),
       ...(target.missingEndpoints && { missingEndpoints: target.missingEndpoints }),
       from: target.cluster ? from(target.cluster) : [],
     });
@@ -70,7 +70,11 @@ export function tell(explanation: Explanation, sources: Sources): Told {
 }
 
 /** @param more lines before the outcome */
-export function toldText(heading: string, { steps, filters, outcome }: Told, more: readonly string[] = []): string {
+export function explanationText(
+  heading: string,
+  { steps, filters, outcome }: ExplanationText,
+  more: readonly string[] = [],
+): string {
   const lines = [heading];
   for (const { what, name, note, missingEndpoints, from } of steps) {
     lines.push(`${what.padEnd(13)} ${name}${note === undefined ? '' : `  (${note})`}`);
@@ -82,7 +86,7 @@ export function toldText(heading: string, { steps, filters, outcome }: Told, mor
   return `${lines.join('\n')}\n`;
 }
 
-export function sourceText({ object, field, place }: Source): string {
+export function sourceText({ object, field, place }: ConfigOrigin): string {
   return [object, field, place && `at ${place}`].filter(Boolean).join(' ');
 }
 
@@ -136,7 +140,7 @@ function noted(note: string): { note?: string } {
   return note === '' ? {} : { note };
 }
 
-/** What a connection must be like. */
+/** Conditions for a connection. */
 export function matchText({ filterChainMatch: match }: FilterChain): string {
   if (match === undefined) return '';
   const ranges = match.prefixRanges.map(({ addressPrefix, prefixLen }) => `${addressPrefix}/${prefixLen ?? 0}`);
@@ -148,7 +152,7 @@ export function matchText({ filterChainMatch: match }: FilterChain): string {
     ['ALPN', match.applicationProtocols],
   ];
   return conditions
-    .flatMap(([what, values]) => (values.length === 0 ? [] : [`${what} ${listText(values)}`]))
+    .flatMap(([subject, values]) => (values.length === 0 ? [] : [`${subject} ${listText(values)}`]))
     .join('; ');
 }
 
@@ -162,13 +166,13 @@ function routeText({ match }: Route): string {
   return [`${path?.case ?? 'any path'} ${value}`.trim(), ...(headers ?? []), ...(parameters ?? [])].join('; ');
 }
 
-function targetText({ weight, cluster, assignment }: Target, whole: number): string {
-  const share = whole === weight ? [] : [`${Math.round((100 * weight) / whole)} % of the requests`];
+function targetText({ weight, cluster, assignment }: Target, total: number): string {
+  const share = total === weight ? [] : [`${Math.round((100 * weight) / total)} % of the requests`];
   if (cluster === undefined) return [...share, 'the proxy has no such cluster'].join('; ');
   return [...share, ...(assignment ? [endpointsText(assignment)] : [])].join('; ');
 }
 
-const mostShown = 5;
+const maxShown = 5;
 
 function endpointsText({ endpoints }: ClusterLoadAssignment): string {
   const addresses = endpoints
@@ -182,6 +186,6 @@ function endpointsText({ endpoints }: ClusterLoadAssignment): string {
 }
 
 function listText(items: readonly (string | number)[]): string {
-  const shown = items.slice(0, mostShown).join(', ');
-  return items.length > mostShown ? `${shown} and ${items.length - mostShown} more` : shown;
+  const shown = items.slice(0, maxShown).join(', ');
+  return items.length > maxShown ? `${shown} and ${items.length - maxShown} more` : shown;
 }

@@ -11,7 +11,7 @@ function podWith(image: string, annotations: Readonly<Record<string, string>> = 
   return { metadata: { name: 'web', annotations }, spec: { containers: [{ name: 'istio-proxy', image }] } };
 }
 
-/** Findings about the versions of sidecars in namespace shop. @param global values of the chart @param fresh a new pod of the namespace */
+/** Findings about sidecar versions in namespace shop. @param global values of the chart @param fresh a new pod of the namespace */
 function versions(global: object, pods: readonly PodFacts[], fresh?: PodFacts): string[] {
   const injector = { metadata: { name: 'istio-sidecar-injector' }, data: { values: JSON.stringify({ global }) } };
   const entry = { name: 'namespace.sidecar-injector.istio.io', clientConfig: { url: 'https://istiod.test/inject' } };
@@ -53,7 +53,7 @@ test.each([
   ]);
 });
 
-test('the check compares sidecars with those of new pods where a ProxyConfig chooses the type of the image', () => {
+test('the check compares sidecars with those of new pods if a ProxyConfig chooses the type of the image', () => {
   const fresh = podWith('a.test/agent:1-distroless');
   expect(versions(values, [podWith('a.test/agent:1-distroless')], fresh)).toEqual([
     'ok: all sidecars run a.test/agent:1-distroless',
@@ -63,7 +63,7 @@ test('the check compares sidecars with those of new pods where a ProxyConfig cho
   ]);
 });
 
-test('the check leaves out pods whose annotation chooses the image', () => {
+test('the check skips pods whose annotation chooses the image', () => {
   const chosen = podWith('b.test/agent:0', { 'sidecar.istio.io/proxyImage': 'b.test/agent:0' });
   expect(versions(values, [chosen])).toEqual(['ok: all sidecars run a.test/agent:1']);
 });

@@ -14,7 +14,7 @@ import type {
   DeploymentFacts,
   InstalledFacts,
   PodFacts,
-  Read,
+  ReadResult,
   SliceFacts,
   WebhookConfigurationFacts,
 } from './cluster-facts.ts';
@@ -24,10 +24,10 @@ import { memberLabels } from './injection-conflicts.ts';
 const proxyName = 'istio-proxy';
 const injectLabel = 'sidecar.istio.io/inject';
 
-/** Service and Deployment of a revision, as the chart names them. */
+/** Name of a revision's Service and Deployment in the chart. */
 export const planeName = (revision: string): string => (revision === '' ? 'istiod' : `istiod-${revision}`);
 
-/** Namespaces whose pods this revision injects. */
+/** Namespaces into whose pods this revision injects sidecars. */
 export function membersOf(
   { namespaces, mutating }: Pick<ClusterFacts, 'namespaces' | 'mutating'>,
   { namespace, revision }: Installation,
@@ -50,7 +50,7 @@ function tagsOf(mutating: ClusterFacts['mutating'], namespace: string, revision:
 }
 
 function ownConfigurations(
-  configurations: Read<readonly WebhookConfigurationFacts[]>,
+  configurations: ReadResult<readonly WebhookConfigurationFacts[]>,
   namespace: string,
   revision: string,
 ): readonly WebhookConfigurationFacts[] {
@@ -106,7 +106,10 @@ function deploymentFindings(
   return [ready < replicas ? warning(check, text, next) : ok(check, text)];
 }
 
-function serviceFindings(slices: Read<readonly SliceFacts[]>, { namespace, revision }: Installation): ClusterFinding[] {
+function serviceFindings(
+  slices: ReadResult<readonly SliceFacts[]>,
+  { namespace, revision }: Installation,
+): ClusterFinding[] {
   const check = 'service';
   if (E.isLeft(slices)) return [unknown(check, slices.left)];
   const endpoints = slices.right.flatMap(({ endpoints }) => endpoints ?? []);
@@ -124,14 +127,14 @@ function serviceFindings(slices: Read<readonly SliceFacts[]>, { namespace, revis
 
 function webhookFindings(
   { mutating, validating }: ClusterFacts,
-  rootOfMesh: Read<ConfigMapFacts | undefined>,
+  rootOfMesh: ReadResult<ConfigMapFacts | undefined>,
   { namespace, revision }: Installation,
   now: number,
 ): ClusterFinding[] {
   const check = 'webhook';
   if (E.isLeft(mutating)) return [unknown(check, mutating.left)];
   const injectors = ownConfigurations(mutating, namespace, revision);
-  const own = [...injectors, ...ownConfigurations(validating, namespace, revision)];
+  const ownWebhooks = [...injectors, ...ownConfigurations(validating, namespace, revision)];
   if (injectors.length === 0) {
     const message = `no MutatingWebhookConfiguration of revision ${revision || 'default'} calls namespace ${namespace}: no pod is injected`;
     return [
@@ -143,7 +146,7 @@ function webhookFindings(
     ];
   }
   const root = E.isRight(rootOfMesh) ? rootOfMesh.right?.data?.['root-cert.pem'] : undefined;
-  return own.map((configuration) => bundleFinding(configuration, root, now, namespace));
+  return ownWebhooks.map((configuration) => bundleFinding(configuration, root, now, namespace));
 }
 
 function bundleFinding(
@@ -175,7 +178,7 @@ function bundleFinding(
   return ok(check, `${name}: all entries (${webhooks.length}) trust the root of the mesh`);
 }
 
-/** None of a text that is not PEM: the API server does not read it either. */
+/** Empty for invalid PEM, which the API server does not read either. */
 function readableCertificates(pem: string): X509Certificate[] {
   try {
     return certificatesIn(pem);
@@ -213,7 +216,7 @@ function namespaceFindings(
   return findings;
 }
 
-/** Revisions and tags that any injector of the cluster has. */
+/** Revisions and tags of all injectors in the cluster. */
 function revisionsOf(configurations: readonly WebhookConfigurationFacts[]): ReadonlySet<string> {
   return new Set(
     configurations.flatMap(({ metadata: { labels = {} } }) =>
@@ -236,7 +239,7 @@ function labelProblem({ labels = {} }: ObjectMeta, known: ReadonlySet<string> | 
   return undefined;
 }
 
-function podFindings(namespace: string, pods: Read<readonly PodFacts[]>): ClusterFinding[] {
+function podFindings(namespace: string, pods: ReadResult<readonly PodFacts[]>): ClusterFinding[] {
   const check = 'pods';
   if (E.isLeft(pods)) return [unknown(check, pods.left)];
   const running = pods.right.filter(({ status }) => !['Succeeded', 'Failed'].includes(status?.phase ?? ''));
@@ -258,7 +261,7 @@ function podFindings(namespace: string, pods: Read<readonly PodFacts[]>): Cluste
 const proxyOf = ({ spec: { containers, initContainers = [] } }: PodFacts) =>
   [...containers, ...initContainers].find(({ name }) => name === proxyName);
 
-/** Sidecars of another image than new ones get were created before an upgrade. */
+/** A sidecar with another image than new pods get was created before an upgrade. */
 function versionFindings({ injector, admitted, pods }: InstalledFacts, members: readonly string[]): ClusterFinding[] {
   const check = 'versions';
   if (E.isLeft(injector)) return [unknown(check, injector.left)];
@@ -276,15 +279,15 @@ function versionFindings({ injector, admitted, pods }: InstalledFacts, members: 
       : [];
     const outdated = proxies.filter((image) => image !== expected);
     if (outdated.length === 0) return [];
-    const others = [...new Set(outdated)].sort();
-    const message = `${member}: ${outdated.length} sidecars run ${others.slice(0, 3).join(', ')}; new ones get ${expected}`;
+    const otherImages = [...new Set(outdated)].sort();
+    const message = `${member}: ${outdated.length} sidecars run ${otherImages.slice(0, 3).join(', ')}; new ones get ${expected}`;
     return [warning(check, message, `Run: kubectl -n ${member} rollout restart deployment`)];
   });
   if (findings.length > 0 || current.size === 0) return findings;
   return [ok(check, `all sidecars run ${[...current].sort().join(' or ')}`)];
 }
 
-/** Image of sidecars where no ProxyConfig chooses another. `undefined` if the settings cannot be read: the injector reports why. */
+/** Image of sidecars unless a ProxyConfig selects another; `undefined` if the settings cannot be read, which the injector reports. */
 function imageOf(injector: ConfigMapFacts | undefined): string | undefined {
   const decoded = decodeInjectionValues(injector?.data?.values ?? '');
   if (injector === undefined || E.isLeft(decoded)) return undefined;
@@ -292,7 +295,7 @@ function imageOf(injector: ConfigMapFacts | undefined): string | undefined {
   return imageReference(decoded.right, image, variant);
 }
 
-/** A pod may choose another image. */
+/** Whether a pod annotation selects the image. */
 const choosesImage = ({ metadata: { annotations = {} } }: PodFacts): boolean =>
   ['sidecar.istio.io/proxyImage', 'sidecar.istio.io/proxyImageType', 'proxy.istio.io/config'].some(
     (key) => key in annotations,

@@ -3,20 +3,20 @@
 import * as E from 'fp-ts/lib/Either.js';
 import { type KindName, kinds } from '../../model/kinds/index.ts';
 import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
-import type { ClusterFacts, NodeFacts, Read, Right } from './cluster-facts.ts';
+import type { ClusterFacts, ClusterNodeFacts, ReadResult, RequiredPermission } from './cluster-facts.ts';
 import { type ClusterFinding, error, ok, unknown, warning } from './findings.ts';
 import { injectionConflicts } from './injection-conflicts.ts';
 
 export interface Installation {
   /** Namespace of the control plane. */
   readonly namespace: string;
-  /** Empty: the default one. */
+  /** Empty for the default one. */
   readonly revision: string;
 }
 
-/** `Chart.yaml` requires it. */
+/** Required by `Chart.yaml`. */
 const minVersion = 27;
-/** The kubelet restarts init containers that are sidecars. */
+/** From this version the kubelet restarts sidecar init containers. */
 const nativeSidecarVersion = 29;
 const architectures = ['amd64', 'arm64'];
 const istioGroups = [...new Set(Object.values(kinds).map(({ group }) => group))].filter((group) =>
@@ -27,7 +27,7 @@ const gatewayVersion = 'v1.6.3';
 
 export function beforeInstallation(
   facts: ClusterFacts,
-  missing: Read<readonly Right[]>,
+  missing: ReadResult<readonly RequiredPermission[]>,
   installation: Installation,
 ): ClusterFinding[] {
   return [
@@ -41,9 +41,9 @@ export function beforeInstallation(
   ];
 }
 
-/** What `helm install` of the chart creates. A ClusterRole needs its rights, or the right to escalate. */
-export function rightsToInstall({ namespace }: Installation): readonly Right[] {
-  const create = (group: string, resource: string, isNamespaced: boolean): Right => ({
+/** Permissions for `helm install` of the chart. Creating a ClusterRole requires its permissions or `escalate`. */
+export function rightsToInstall({ namespace }: Installation): readonly RequiredPermission[] {
+  const create = (group: string, resource: string, isNamespaced: boolean): RequiredPermission => ({
     ...{ verb: 'create', group, resource },
     ...(isNamespaced && { namespace }),
   });
@@ -61,7 +61,7 @@ export function rightsToInstall({ namespace }: Installation): readonly Right[] {
     create('', 'serviceaccounts', true),
     create('', 'services', true),
     create('', 'configmaps', true),
-    // Helm keeps the release there.
+    // Helm stores the release in a Secret.
     create('', 'secrets', true),
     create('apps', 'deployments', true),
     create('policy', 'poddisruptionbudgets', true),
@@ -70,13 +70,13 @@ export function rightsToInstall({ namespace }: Installation): readonly Right[] {
   ];
 }
 
-/** @returns the minor version of Kubernetes 1; `undefined` for another text */
+/** @returns minor version of Kubernetes 1; `undefined` for other texts */
 export function minorVersionOf(version: string): number | undefined {
   const [, minor] = /^v?1\.(\d+)/.exec(version) ?? [];
   return minor === undefined ? undefined : Number(minor);
 }
 
-export function versionFinding(version: Read<string>): ClusterFinding {
+export function versionFinding(version: ReadResult<string>): ClusterFinding {
   const check = 'API server';
   if (E.isLeft(version)) return unknown(check, version.left);
   const minor = minorVersionOf(version.right);
@@ -90,16 +90,16 @@ export function versionFinding(version: Read<string>): ClusterFinding {
   return ok(check, text);
 }
 
-function permissionFindings(missing: Read<readonly Right[]>): ClusterFinding[] {
+function permissionFindings(missing: ReadResult<readonly RequiredPermission[]>): ClusterFinding[] {
   const check = 'permissions';
   if (E.isLeft(missing)) return [unknown(check, missing.left)];
   if (missing.right.length === 0) return [ok(check, 'this user may create all objects of the chart')];
   return missing.right.map(({ verb, group, resource, namespace }) => {
-    const what = `${verb} ${resource}${group === '' ? '' : `.${group}`}`;
+    const missingText = `${verb} ${resource}${group === '' ? '' : `.${group}`}`;
     const where = namespace === undefined ? '' : ` in namespace ${namespace}`;
     return error(
       check,
-      `this user may not ${what}${where}`,
+      `this user may not ${missingText}${where}`,
       'Install as an administrator (ClusterRole cluster-admin).',
     );
   });
@@ -138,7 +138,7 @@ function definitionFindings({ groups, definitions }: ClusterFacts): ClusterFindi
   ];
 }
 
-/** Who has installed a definition, by its labels. */
+/** Installer of a definition, by its labels. */
 function ownerOf({
   labels = {},
   annotations = {},
@@ -173,19 +173,19 @@ function gatewayApiFinding({ groups, definitions }: ClusterFacts): ClusterFindin
   );
 }
 
-function nodeFindings(nodes: Read<readonly NodeFacts[]>): ClusterFinding[] {
+function nodeFindings(nodes: ReadResult<readonly ClusterNodeFacts[]>): ClusterFinding[] {
   const check = 'nodes';
   if (E.isLeft(nodes)) return [unknown(check, nodes.left)];
   if (nodes.right.length === 0) return [error(check, 'the cluster has no node', 'Add a Linux node.')];
-  const named = (list: readonly NodeFacts[]): string => {
+  const named = (list: readonly ClusterNodeFacts[]): string => {
     const names = list.slice(0, 5).map(({ metadata }) => metadata.name);
     return `${names.join(', ')}${list.length > 5 ? `, … (${list.length} nodes)` : ''}`;
   };
-  const info = ({ status }: NodeFacts) => status.nodeInfo;
+  const info = ({ status }: ClusterNodeFacts) => status.nodeInfo;
   const linux = nodes.right.filter((node) => info(node).operatingSystem === 'linux');
   const suitable = linux.filter((node) => architectures.includes(info(node).architecture));
   const old = suitable.filter((node) => (minorVersionOf(info(node).kubeletVersion) ?? 0) < nativeSidecarVersion);
-  const [others, strange] = [
+  const [otherNodes, strange] = [
     nodes.right.filter((node) => !linux.includes(node)),
     linux.filter((node) => !suitable.includes(node)),
   ];
@@ -199,11 +199,11 @@ function nodeFindings(nodes: Read<readonly NodeFacts[]>): ClusterFinding[] {
             `${suitable.length} of ${nodes.right.length} run Linux on amd64 or arm64, kernel ${kernels.slice(0, 5).join(', ')}`,
           ),
         ]),
-    ...(others.length > 0
+    ...(otherNodes.length > 0
       ? [
           warning(
             check,
-            `not Linux: ${named(others)}; pods there cannot be in the mesh`,
+            `not Linux: ${named(otherNodes)}; pods there cannot be in the mesh`,
             'Label pods that run there sidecar.istio.io/inject=false.',
           ),
         ]
@@ -229,7 +229,7 @@ function nodeFindings(nodes: Read<readonly NodeFacts[]>): ClusterFinding[] {
   ];
 }
 
-/** A webhook that rejects objects of Istio's kinds for another control plane. */
+/** Webhooks of other control planes that reject Istio objects. */
 function validatorFindings({ validating }: ClusterFacts, { namespace, revision }: Installation): ClusterFinding[] {
   const check = 'validation';
   if (E.isLeft(validating)) return [unknown(check, validating.left)];

@@ -1,4 +1,4 @@
-/** `pilot-discovery check`: reads a cluster and reports what is missing in it. Nothing is written. */
+/** `pilot-discovery check`: reads a cluster and reports problems. Nothing is written. */
 import * as E from 'fp-ts/lib/Either.js';
 import { injectorMapName } from '../../injection/settings.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';
@@ -6,21 +6,21 @@ import { afterInstallation, membersOf, planeName } from './after-installation.ts
 import { beforeInstallation, type Installation, rightsToInstall, versionFinding } from './before-installation.ts';
 import { FactReader } from './cluster-facts.ts';
 import { injectionFinding, ordinaryPod, redirectingPod, redirectionFinding } from './dry-run.ts';
-import type { ClusterReport, Phase } from './findings.ts';
+import type { ClusterReport, InstallationPhase } from './findings.ts';
 import { injectionConflicts } from './injection-conflicts.ts';
 
 export interface CheckOptions extends Installation {
-  /** `undefined`: after installation if there is a Deployment of the control plane. */
-  readonly phase?: Phase;
+  /** `undefined`: after installation if the control plane's Deployment exists. */
+  readonly phase?: InstallationPhase;
   readonly signal: AbortSignal;
-  /** Milliseconds. */
+  /** Current time, milliseconds. */
   readonly now: number;
 }
 
-/** Each dry run costs a request of the cluster's webhooks. */
+/** Each dry run calls the cluster's webhooks. */
 const maxDryRuns = 10;
 
-/** @throws ApiError if the cluster cannot be read at all */
+/** @throws ApiError if nothing can be read from the cluster */
 export async function checkCluster(server: Pick<ApiServer, 'request'>, options: CheckOptions): Promise<ClusterReport> {
   const { namespace, revision, signal, now } = options;
   const reader = new FactReader(server, signal);

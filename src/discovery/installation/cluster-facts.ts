@@ -1,4 +1,4 @@
-/** What `pilot-discovery check` reads of a cluster. Each part is there, or the reason why it could not be read. */
+/** Data that `pilot-discovery check` reads from a cluster. Each part is a value, or the reason why it could not be read. */
 import * as E from 'fp-ts/lib/Either.js';
 import type { LabelSelector } from '../../model/kinds/label-selector.ts';
 import { messageOf } from '../../runtime/errors.ts';
@@ -13,14 +13,14 @@ import {
 } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject, ObjectMeta } from '../kubernetes/api-server.ts';
 
-/** A part of the facts, or why the API server does not show it. */
-export type Read<T> = E.Either<string, T>;
+/** A value, or the reason why it could not be read. */
+export type ReadResult<T> = E.Either<string, T>;
 
 interface Named {
   readonly metadata: ObjectMeta;
 }
 
-export interface NodeFacts extends Named {
+export interface ClusterNodeFacts extends Named {
   readonly status: {
     readonly nodeInfo: {
       readonly operatingSystem: string;
@@ -78,8 +78,8 @@ export interface ConfigMapFacts extends Named {
   readonly data?: Readonly<Record<string, string>>;
 }
 
-/** A right that the installation needs. */
-export interface Right {
+/** A permission that the installation needs. */
+export interface RequiredPermission {
   readonly verb: string;
   readonly group: string;
   readonly resource: string;
@@ -87,28 +87,28 @@ export interface Right {
 }
 
 export interface ClusterFacts {
-  /** `v1.36.3`. */
-  readonly version: Read<string>;
+  /** Such as `v1.36.3`. */
+  readonly version: ReadResult<string>;
   /** Served versions by API group. */
-  readonly groups: Read<ReadonlyMap<string, readonly string[]>>;
-  readonly definitions: Read<readonly Named[]>;
-  readonly nodes: Read<readonly NodeFacts[]>;
-  readonly namespaces: Read<readonly Named[]>;
-  readonly mutating: Read<readonly WebhookConfigurationFacts[]>;
-  readonly validating: Read<readonly WebhookConfigurationFacts[]>;
+  readonly groups: ReadResult<ReadonlyMap<string, readonly string[]>>;
+  readonly definitions: ReadResult<readonly Named[]>;
+  readonly nodes: ReadResult<readonly ClusterNodeFacts[]>;
+  readonly namespaces: ReadResult<readonly Named[]>;
+  readonly mutating: ReadResult<readonly WebhookConfigurationFacts[]>;
+  readonly validating: ReadResult<readonly WebhookConfigurationFacts[]>;
   /** Deployments of control planes in the namespace of the installation. */
-  readonly deployments: Read<readonly DeploymentFacts[]>;
+  readonly deployments: ReadResult<readonly DeploymentFacts[]>;
 }
 
-/** Facts of a running control plane, beside {@link ClusterFacts}. */
+/** Data of a running control plane, in addition to {@link ClusterFacts}. */
 export interface InstalledFacts {
-  readonly slices: Read<readonly SliceFacts[]>;
-  readonly rootOfMesh: Read<ConfigMapFacts | undefined>;
-  readonly injector: Read<ConfigMapFacts | undefined>;
-  /** Pods by namespace that is part of the mesh. */
-  readonly pods: ReadonlyMap<string, Read<readonly PodFacts[]>>;
-  /** A new pod without annotations, by namespace; not of all namespaces. */
-  readonly admitted: ReadonlyMap<string, Read<PodFacts>>;
+  readonly slices: ReadResult<readonly SliceFacts[]>;
+  readonly rootOfMesh: ReadResult<ConfigMapFacts | undefined>;
+  readonly injector: ReadResult<ConfigMapFacts | undefined>;
+  /** By namespace of the mesh. */
+  readonly pods: ReadonlyMap<string, ReadResult<readonly PodFacts[]>>;
+  /** A new pod without annotations, for some namespaces. */
+  readonly admitted: ReadonlyMap<string, ReadResult<PodFacts>>;
 }
 
 const core = { group: '', version: 'v1', namespaced: true } as const;
@@ -119,12 +119,12 @@ const accessReviews: ApiResource = {
   ...{ group: 'authorization.k8s.io', version: 'v1', namespaced: false },
   ...{ plural: 'selfsubjectaccessreviews', kind: 'SelfSubjectAccessReview' },
 };
-/** Resources that are no lists of objects. */
+/** Resources that are not object lists. */
 const serverVersion: ApiResource = { ...core, plural: 'version', kind: 'Info', namespaced: false, path: '/version' };
 const apiGroups: ApiResource = { ...core, plural: 'apis', kind: 'APIGroupList', namespaced: false, path: '/apis' };
 
 const pageSize = '200';
-/** A cluster with more objects of a kind is checked in part: the command has a bounded duration. */
+/** Limits the duration: a cluster with more objects of a kind is checked in part. */
 const maxPages = 50;
 export const maxObjects = Number(pageSize) * maxPages;
 
@@ -137,9 +137,9 @@ export class FactReader {
     this.#signal = signal;
   }
 
-  /** @throws ApiError if the API server cannot be reached or rejects the credentials */
+  /** @throws ApiError if the API server is unreachable or rejects the credentials */
   async cluster(namespace: string): Promise<ClusterFacts> {
-    // Fails for a cluster that cannot be read at all.
+    // Fails if nothing can be read from the cluster.
     const version = await this.#server.request({ method: 'GET', resource: serverVersion }, this.#signal);
     const [groups, ...lists] = await Promise.all([
       this.#groups(),
@@ -150,7 +150,7 @@ export class FactReader {
       this.#list(validatingWebhookConfigurations),
       this.#list(deployments, namespace, 'app=istiod'),
     ]);
-    const [definitions, nodeList, namespaces, mutating, validating, planes] = lists as Read<readonly never[]>[];
+    const [definitions, nodeList, namespaces, mutating, validating, planes] = lists as ReadResult<readonly never[]>[];
     return {
       version: E.right(String(version.gitVersion)),
       groups,
@@ -159,7 +159,7 @@ export class FactReader {
     };
   }
 
-  /** @param service of the control plane @param members namespaces that are part of the mesh */
+  /** @param service of the control plane @param members namespaces of the mesh */
   async installed(
     namespace: string,
     { service, injector, members }: { service: string; injector: string; members: readonly string[] },
@@ -171,14 +171,14 @@ export class FactReader {
       ...members.map((member) => this.#list(pods, member)),
     ]);
     return {
-      slices: slices as Read<readonly SliceFacts[]>,
+      slices: slices as ReadResult<readonly SliceFacts[]>,
       ...{ rootOfMesh, injector: settings },
-      pods: new Map(members.map((member, index) => [member, lists[index] as Read<readonly PodFacts[]>])),
+      pods: new Map(members.map((member, index) => [member, lists[index] as ReadResult<readonly PodFacts[]>])),
     };
   }
 
-  /** Which of the rights the user does not have. */
-  async missingRights(rights: readonly Right[]): Promise<Read<readonly Right[]>> {
+  /** Permissions that the user lacks. */
+  async missingRights(rights: readonly RequiredPermission[]): Promise<ReadResult<readonly RequiredPermission[]>> {
     return this.#read('permissions of the user', async () => {
       const reviews = rights.map(async ({ verb, group, resource, namespace }) => {
         const resourceAttributes = { verb, group, resource, ...(namespace !== undefined && { namespace }) };
@@ -192,11 +192,11 @@ export class FactReader {
   }
 
   /**
-   * Has the API server admit a pod that is not stored.
+   * Sends a pod as a dry run.
    *
-   * @returns the pod after all admission plugins and webhooks, or why it was rejected
+   * @returns the pod after all admission plugins and webhooks, or the reason for its rejection
    */
-  admittedPod(namespace: string, pod: object): Promise<Read<PodFacts>> {
+  admittedPod(namespace: string, pod: object): Promise<ReadResult<PodFacts>> {
     const query = { dryRun: 'All' };
     return this.#read(`dry run of a pod in namespace ${namespace}`, async () => {
       const request = { method: 'POST', resource: pods, namespace, body: pod, query } as const;
@@ -204,17 +204,17 @@ export class FactReader {
     });
   }
 
-  async #read<T>(what: string, read: () => Promise<T>): Promise<Read<T>> {
+  async #read<T>(part: string, read: () => Promise<T>): Promise<ReadResult<T>> {
     try {
       return E.right(await read());
     } catch (failure) {
-      // A cluster that cannot be reached any more ends the command.
+      // An unreachable cluster ends the command.
       if (statusOf(failure) === undefined || statusOf(failure) === 401) throw failure;
-      return E.left(`${what}: ${messageOf(failure)}`);
+      return E.left(`${part}: ${messageOf(failure)}`);
     }
   }
 
-  #groups(): Promise<Read<ReadonlyMap<string, readonly string[]>>> {
+  #groups(): Promise<ReadResult<ReadonlyMap<string, readonly string[]>>> {
     return this.#read('API groups', async () => {
       const { groups } = await this.#server.request({ method: 'GET', resource: apiGroups }, this.#signal);
       const list = groups as readonly { name: string; versions: readonly { version: string }[] }[];
@@ -222,8 +222,12 @@ export class FactReader {
     });
   }
 
-  /** Whole objects: informers keep only what the control plane reads of them. */
-  #list(resource: ApiResource, namespace?: string, labelSelector?: string): Promise<Read<readonly KubernetesObject[]>> {
+  /** Complete objects: informers store only the fields that the control plane reads. */
+  #list(
+    resource: ApiResource,
+    namespace?: string,
+    labelSelector?: string,
+  ): Promise<ReadResult<readonly KubernetesObject[]>> {
     return this.#read(resource.plural, async () => {
       const found: KubernetesObject[] = [];
       let next = '';
@@ -243,7 +247,7 @@ export class FactReader {
     });
   }
 
-  async #configMap(namespace: string, name: string): Promise<Read<ConfigMapFacts | undefined>> {
+  async #configMap(namespace: string, name: string): Promise<ReadResult<ConfigMapFacts | undefined>> {
     const resource = resourceOf('ConfigMap');
     return this.#read(`ConfigMap ${name}`, async () => {
       try {

@@ -1,13 +1,13 @@
-/** Pods that the API server admits without storing them: with all admission plugins, policies and webhooks of the cluster. */
+/** Pods for dry runs, which pass all admission plugins, policies and webhooks of the cluster. */
 import * as E from 'fp-ts/lib/Either.js';
-import type { PodFacts, Read } from './cluster-facts.ts';
+import type { PodFacts, ReadResult } from './cluster-facts.ts';
 import { type ClusterFinding, error, ok, unknown } from './findings.ts';
 
 const check = 'admission';
 const image = 'registry.k8s.io/pause:3.10';
 const metadata = { generateName: 'pilot-discovery-check-' };
 
-/** With the init container of a sidecar, which redirects the traffic of the pod. @param inject its label `sidecar.istio.io/inject` */
+/** A pod with a sidecar's init container, which redirects its traffic. */
 export function redirectingPod(): object {
   const securityContext = {
     ...{ runAsUser: 0, runAsNonRoot: false, runAsGroup: 0, allowPrivilegeEscalation: false },
@@ -22,13 +22,13 @@ export function redirectingPod(): object {
   };
 }
 
-/** As a user creates it: the injector adds the sidecar. */
+/** A pod as a user creates it, without a sidecar. */
 export function ordinaryPod(): object {
   return { metadata, spec: { containers: [{ name: 'application', image }] } };
 }
 
-/** Whether the namespace accepts the init container of sidecars. */
-export function redirectionFinding(namespace: string, admitted: Read<unknown>): ClusterFinding {
+/** Whether the namespace accepts a sidecar's init container. */
+export function redirectionFinding(namespace: string, admitted: ReadResult<unknown>): ClusterFinding {
   if (E.isRight(admitted))
     return ok(check, `namespace ${namespace} accepts pods whose init container redirects their traffic`);
   if (isForbiddenToUser(admitted.left)) return unknown(check, admitted.left);
@@ -39,8 +39,8 @@ export function redirectionFinding(namespace: string, admitted: Read<unknown>): 
   );
 }
 
-/** Whether a pod of a namespace of the mesh is created with its sidecar. */
-export function injectionFinding(namespace: string, admitted: Read<PodFacts>): ClusterFinding {
+/** Whether a new pod of a mesh namespace gets its sidecar. */
+export function injectionFinding(namespace: string, admitted: ReadResult<PodFacts>): ClusterFinding {
   const name = 'injection';
   if (E.isLeft(admitted)) {
     if (isForbiddenToUser(admitted.left)) return unknown(name, admitted.left);
@@ -58,5 +58,5 @@ export function injectionFinding(namespace: string, admitted: Read<PodFacts>): C
   );
 }
 
-/** The user, and not the pod, was rejected. */
+/** Whether the user, not the pod, was rejected. */
 const isForbiddenToUser = (message: string): boolean => /cannot create resource "pods"/.test(message);

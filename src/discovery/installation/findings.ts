@@ -1,22 +1,22 @@
 /** Findings of `pilot-discovery check`, as text and as JSON. */
 import { visibleLine } from '../../runtime/visible-text.ts';
 
-/** `unknown`: the part could not be read, so it was not checked. */
+/** `unknown`: not checked, because the data could not be read. */
 export type FindingLevel = 'ok' | 'warning' | 'error' | 'unknown';
 
 export interface ClusterFinding {
-  /** What was checked, stable: `nodes`, `permissions`. */
+  /** Stable name of the check, such as `nodes` or `permissions`. */
   readonly check: string;
   readonly level: FindingLevel;
   readonly message: string;
-  /** What to do. Each finding has it whose level is not `ok`. */
+  /** Remedy, present unless the level is `ok`. */
   readonly next?: string;
 }
 
-export type Phase = 'before installation' | 'after installation';
+export type InstallationPhase = 'before installation' | 'after installation';
 
 export interface ClusterReport {
-  readonly phase: Phase;
+  readonly phase: InstallationPhase;
   readonly namespace: string;
   readonly revision: string;
   readonly findings: readonly ClusterFinding[];
@@ -30,7 +30,7 @@ export const error = (check: string, message: string, next: string): ClusterFind
   ...{ check, level: 'error', message, next },
 });
 
-/** A part that the API server does not show. @param reason from the API server */
+/** Finding for unreadable data. @param reason from the API server */
 export function unknown(check: string, reason: string): ClusterFinding {
   const next = 'Run the command as a user who may read it, such as an administrator of the cluster.';
   return { check, level: 'unknown', message: `not checked: ${reason}`, next };
@@ -38,7 +38,7 @@ export function unknown(check: string, reason: string): ClusterFinding {
 
 const levels = ['error', 'warning', 'unknown', 'ok'] as const;
 
-/** A table, and its sums. Text of the cluster is printed without control characters. */
+/** A table with totals. Control characters in cluster data are escaped. */
 export function reportAsText({ phase, namespace, revision, findings }: ClusterReport): string {
   const width = Math.max(0, ...findings.map(({ check }) => check.length));
   const indent = ' '.repeat(9 + width);

@@ -1,4 +1,4 @@
-/** Webhooks of other meshes that the API server calls for the same pods as ours. */
+/** Webhooks of other meshes that the API server calls for the same pods. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { callingEntries, webhookEntriesOf } from '../../injection/decision/webhook-entries.ts';
@@ -9,23 +9,23 @@ import { type ClusterFinding, error, ok, unknown, warning } from './findings.ts'
 const check = 'webhooks';
 type Labels = Readonly<Record<string, string>>;
 
-/** Labels by which pods are selected (spec/injection.md §1.1). */
+/** Labels that select pods (spec/injection.md §1.1). */
 const podLabels = (revision: string): readonly Labels[] => [
   {},
   { 'sidecar.istio.io/inject': 'true' },
   { [revisionLabel]: revision || 'default' },
 ];
 
-/** Labels that add a namespace to the revision, as a user will set them. */
+/** Labels with which a user adds a namespace to the revision. */
 export const memberLabels = (revision: string): Labels =>
   revision === '' || revision === 'default' ? { 'istio-injection': 'enabled' } : { [revisionLabel]: revision };
 
-/** A configuration of injectors that is not that of the control plane to install or installed. */
+/** An injector configuration of another control plane. */
 interface ForeignInjector {
   readonly name: string;
   readonly entries: readonly WebhookFacts[];
-  /** It adds a sidecar of Istio: a second one in the same pod. */
-  readonly isIstios: boolean;
+  /** Whether it adds an Istio sidecar, the second one in the pod. */
+  readonly isIstioInjector: boolean;
 }
 
 /** @param namespace of the control plane */
@@ -36,22 +36,23 @@ export function injectionConflicts(
   if (E.isLeft(mutating)) return [unknown(check, mutating.left)];
   if (E.isLeft(namespaces)) return [unknown(check, namespaces.left)];
   const foreign = foreignInjectors(mutating.right, namespace, revision);
-  const own = webhookEntriesOf(revision);
+  const ownInjectors = webhookEntriesOf(revision);
   const labelled = namespaces.right.map(({ metadata: { name, labels = {} } }) => ({
     place: `namespace ${name}`,
     labels,
-    // Pods with labels of their own are selected in nearly all namespaces.
+    // Most namespaces select pods by the pods' own labels.
     pods: [{}] as readonly Labels[],
   }));
   const planned = {
     ...{ place: 'namespaces that you add to the mesh', labels: memberLabels(revision) },
     pods: podLabels(revision),
   };
-  const findings = foreign.flatMap(({ name, entries, isIstios }) => {
+  const findings = foreign.flatMap(({ name, entries, isIstioInjector }) => {
     const places = [...labelled, planned].filter(({ labels, pods }) =>
       pods.some(
         (pod) =>
-          callingEntries(own, labels, pod).length > 0 && callingEntries(entries.map(completed), labels, pod).length > 0,
+          callingEntries(ownInjectors, labels, pod).length > 0 &&
+          callingEntries(entries.map(completed), labels, pod).length > 0,
       ),
     );
     if (places.length === 0) return [];
@@ -61,7 +62,9 @@ export function injectionConflicts(
       .join(', ')}${places.length > 3 ? ', …' : ''}`;
     const message = `MutatingWebhookConfiguration ${name} selects the same pods: ${where}`;
     const next = `Remove it (kubectl delete mutatingwebhookconfiguration ${name}) or its control plane, or install with --set revision=NAME and label namespaces ${revisionLabel}=NAME.`;
-    return [isIstios ? error(check, `${message}; they would have two sidecars`, next) : warning(check, message, next)];
+    return [
+      isIstioInjector ? error(check, `${message}; they would have two sidecars`, next) : warning(check, message, next),
+    ];
   });
   return findings.length > 0 ? findings : [ok(check, `no other mesh selects the pods of this revision`)];
 }
@@ -80,12 +83,12 @@ function foreignInjectors(
     const entries = webhooks.filter(
       (entry) => isInjector(entry, name) && !(isOfRevision && entry.clientConfig.service?.namespace === namespace),
     );
-    const isIstios = entries.some((entry) => entry.name.endsWith('sidecar-injector.istio.io'));
-    return entries.length === 0 ? [] : [{ name, entries, isIstios }];
+    const isIstioInjector = entries.some((entry) => entry.name.endsWith('sidecar-injector.istio.io'));
+    return entries.length === 0 ? [] : [{ name, entries, isIstioInjector }];
   });
 }
 
-/** A webhook that is called for new pods, and whose name or path says that it injects. */
+/** Whether a webhook for new pods is an injector, by its name or path. */
 function isInjector(
   { name, rules = [], clientConfig: { service, url } }: WebhookFacts,
   configuration: string,

@@ -1,4 +1,4 @@
-/** States of the control plane's charts in the words of an operator, for the log. */
+/** Operator-facing names of chart states, for the log. */
 import type { OperatorStates } from '../../runtime/actors/log-records.ts';
 
 export const discoveryStates: OperatorStates = {

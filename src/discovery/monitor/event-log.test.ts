@@ -15,7 +15,7 @@ const problem = (about: Partial<ConfigProblem>): ConfigProblem => ({
   ...about,
 });
 
-/** The log of an event. */
+/** Log lines of one event. */
 function logged(type: string, fields: object, to = 'discovery'): LoggedEvent[] {
   const { log, lines } = recordingLog();
   logEvents(
@@ -34,7 +34,7 @@ function logged(type: string, fields: object, to = 'discovery'): LoggedEvent[] {
 const fromController = { scope: 'config-controller' };
 
 describe('the log', () => {
-  it('names the addresses of HTTP, which may be none', () => {
+  it('names the HTTP addresses, of which there may be none', () => {
     const line = { event: 'http.listening', level: 'info', ...fromController };
     expect(logged('http.listening', { addresses: ['127.0.0.1:8080', ':15014'] })).toEqual([
       { ...line, addresses: '127.0.0.1:8080, :15014' },
@@ -42,7 +42,7 @@ describe('the log', () => {
     expect(logged('http.listening', { addresses: [] })).toEqual([{ ...line, addresses: '' }]);
   });
 
-  it('reports once in a minute that a name of gateways does not resolve, and how often that was', () => {
+  it('reports once a minute that a gateway name does not resolve, and how often', () => {
     const { log, lines } = recordingLog();
     let observe: (record: TraceRecord) => void = () => {};
     const recorder = {
@@ -66,7 +66,7 @@ describe('the log', () => {
     expect(lines).toEqual([west, east, { ...west, repeated: 8 }]);
   });
 
-  it('has the codes of the errors of an object, each once', () => {
+  it('contains each error code of an object once', () => {
     const coded = (code: string) => problem({ code });
     const problems = [coded('FIELD_REQUIRED'), coded('FIELD_EMPTY'), coded('FIELD_REQUIRED'), problem({})];
     expect(logged('configs.rejected', { problems })).toMatchObject([
@@ -74,7 +74,7 @@ describe('the log', () => {
     ]);
   });
 
-  it('has one line for an object, with its place and all its errors', () => {
+  it('has one line per object, with its location and all errors', () => {
     const second = problem({ place: at(14), field: 'spec.hosts', message: 'is required' });
     expect(logged('configs.rejected', { problems: [problem({}), second] })).toEqual([
       {
@@ -92,7 +92,7 @@ describe('the log', () => {
     ]);
   });
 
-  it('has one line for each object, of bounded length', () => {
+  it('has one bounded line per object', () => {
     const many = Array.from({ length: 9 }, (_, i) =>
       problem({ place: at(i + 1), object: '', field: '', message: 'YAML' }),
     );
@@ -119,13 +119,13 @@ describe('the log', () => {
     expect(without).toMatchObject({ event: 'object.rejected', object: 'VirtualService shop/web' });
   });
 
-  it('has a warning of an object as a warning', () => {
+  it('reports a warning of an object at level warning', () => {
     expect(logged('configs.rejected', { problems: [problem({ severity: 'warning' })] })).toMatchObject([
       { event: 'object.warned', level: 'warn', reason: 'spec.http[0].timeout: must be a duration' },
     ]);
   });
 
-  it('names some of what is pushed', () => {
+  it('names a sample of what is pushed', () => {
     const configs = ['a', 'b', 'c', 'd', 'e'].map((name) => `Gateway/shop/${name}`);
     const line = { event: 'clients.push', level: 'info', ...fromController };
     expect(logged('clients.push', { version: 'v/7', forced: false, configs })).toEqual([
@@ -150,7 +150,7 @@ describe('the summary of rejected configuration', () => {
       event: { type: 'configs.rejected', problems },
     } as TraceRecord);
 
-  it('is a warning if something was rejected, with the number of errors and warnings', () => {
+  it('is a warning with the numbers of errors and warnings if something was rejected', () => {
     const warning = problem({ severity: 'warning' });
     expect(entry(problem({}), warning, warning)).toEqual({ event: 'configs.rejected', errors: 1, warnings: 2 });
   });
@@ -162,11 +162,11 @@ describe('the summary of rejected configuration', () => {
     });
   });
 
-  it('is not logged for one object, whose line has all', () => {
+  it('is omitted for one object, whose own line is complete', () => {
     expect(entry(problem({}), problem({ field: 'spec.other' }))).toBe('logged elsewhere');
   });
 
-  it('is for rejections only; failures that have lines of their own are not logged twice', () => {
+  it('covers rejections only, because failures have lines of their own', () => {
     const record = (type: string) =>
       ({ kind: 'event', seq: 1, t: 0, from: 'a', to: 'b', event: { type, reason: 'x' } }) as TraceRecord;
     expect(discoveryLogEntry(record('registry.failed'))).toBe('logged elsewhere');

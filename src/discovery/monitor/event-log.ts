@@ -1,4 +1,4 @@
-/** Log entries of pilot-discovery for events of the trace: configuration, services, pushes, leadership. */
+/** Log entries of pilot-discovery for trace events: configuration, services, pushes, leadership. */
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import type { LogEntry } from '../../runtime/log-events/log-events.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -10,7 +10,7 @@ import { codesOf, fieldTexts, fileOrSourceOf, placeText } from '../config/source
 import { outageWarningDelayMs } from '../kubernetes/outage-log.ts';
 import { RepeatedLines } from '../xds/stream/repeated-lines.ts';
 
-/** Entries by type of event, built when the event comes to its receiver. */
+/** Entries by event type, logged when the event reaches its receiver. */
 const entries: Readonly<Record<string, (event: TracedEvent) => readonly LogEntry[]>> = {
   'settings.loaded': ({ what, origin, version }) => [{ event: 'settings.loaded', settings: what, origin, version }],
   'settings.changed': ({ what, version }) => [{ event: 'settings.changed', settings: what, version }],
@@ -68,13 +68,13 @@ const entries: Readonly<Record<string, (event: TracedEvent) => readonly LogEntry
   ],
 };
 
-/** Events that pass from actor to actor are logged at the last of them. */
+/** Events that are forwarded from actor to actor are logged at the last one. */
 const lastReceivers: Readonly<Record<string, string>> = {
   'registry.failed': 'discovery',
   'authority.changed': 'discovery',
 };
 
-/** Failures that are repeated until they are over: their lines are rate limited. */
+/** Failures that repeat until they are resolved: their lines are rate limited. */
 interface Repeated {
   readonly scope: string;
   readonly persistsMs?: number;
@@ -114,7 +114,7 @@ const repeated: Readonly<Record<string, Repeated>> = {
     scope: 'discovery',
     entry: ({ reason }) => ({ key: 'webhooks', entry: { event: 'webhooks.failed', reason } }),
   },
-  // A kind whose definition is new is served some moments later.
+  // A new kind is not served immediately after its definition.
   'kind.failed': {
     ...{ scope: 'cluster', persistsMs: outageWarningDelayMs },
     entry: ({ resource, reason }) => ({
@@ -122,7 +122,7 @@ const repeated: Readonly<Record<string, Repeated>> = {
       entry: { event: 'kind.failed', resource, reason },
     }),
   },
-  // A server that restarts is back in seconds.
+  // A restarting server is back within seconds.
   'catalog.failed': {
     ...{ scope: 'consul', persistsMs: outageWarningDelayMs },
     entry: ({ datacenter, reason }) => ({
@@ -130,7 +130,7 @@ const repeated: Readonly<Record<string, Repeated>> = {
       entry: { event: 'catalog.failed', datacenter: datacenterOf(datacenter), reason },
     }),
   },
-  // Workloads are many where an API server does not respond.
+  // An unreachable API server affects many workloads.
   'registration.failed': {
     ...{ scope: 'cluster', persistsMs: outageWarningDelayMs },
     entry: ({ entry, reason }) => ({ key: 'registration', entry: { event: 'registration.failed', entry, reason } }),
@@ -152,7 +152,7 @@ const repeated: Readonly<Record<string, Repeated>> = {
  * Logs these events.
  *
  * @param now milliseconds
- * @returns a function that ends it
+ * @returns stop function
  */
 export function logEvents(recorder: Recorder, log: Logger, now: () => number = () => performance.now()): () => void {
   const scopeOf = remembering((actor) => log.scope(scopeOfActor(actor)), maxScopes);
@@ -171,8 +171,8 @@ export function logEvents(recorder: Recorder, log: Logger, now: () => number = (
     }
     const last = lastReceivers[event.type];
     if (last !== undefined && to !== last) return;
-    const own = entries[event.type]?.(event) ?? [];
-    for (const entry of own) scopeOf(from).write(entry);
+    const eventEntries = entries[event.type]?.(event) ?? [];
+    for (const entry of eventEntries) scopeOf(from).write(entry);
   });
   return () => {
     for (const lines of scopes.values()) lines.end();
@@ -180,14 +180,14 @@ export function logEvents(recorder: Recorder, log: Logger, now: () => number = (
   };
 }
 
-/** Actors whose scopes are remembered. */
+/** Maximum number of actors whose scopes are cached. */
 const maxScopes = 200;
 
 const rejections = ['configs.rejected', 'settings.rejected'] as const;
 
 /**
- * The entry of a record for `logRecords`: how much of a configuration was rejected, if that is more than one object. Events of {@link logEvents} and failed requests
- * to a cluster, each of which is retried and reported by `kind.failed`, have their lines there.
+ * The entry of a record for `logRecords`: a summary of rejected configuration if it concerns more than one object. Events of {@link
+ * logEvents} are logged there. Failed cluster requests are retried, and reported by `kind.failed`.
  */
 export function discoveryLogEntry(record: TraceRecord): LogEntry | 'logged elsewhere' | undefined {
   if (record.kind !== 'event') return undefined;
@@ -207,7 +207,7 @@ function reasonOf({ reason }: TracedEvent): object {
   return typeof reason === 'string' && reason !== '' ? { reason } : {};
 }
 
-/** One entry for each object, or for each file that cannot be parsed, with all that is wrong in it. */
+/** One entry per object, or per file that cannot be parsed, with all its errors. */
 function problemEntries(problems: readonly ConfigProblem[]): LogEntry[] {
   const groups = Map.groupBy(
     problems,
@@ -229,7 +229,7 @@ function problemEntries(problems: readonly ConfigProblem[]): LogEntry[] {
   });
 }
 
-/** The agent's own datacenter has no name. */
+/** The agent's own datacenter has an empty name. */
 function datacenterOf(name: unknown): string {
   return String(name) || "the agent's";
 }

@@ -1,4 +1,4 @@
-/** Monitor: metrics, progress of the start, and the pages of the HTTP port and of xDS. */
+/** Monitor: metrics, start progress, and the pages of the HTTP port and of xDS. */
 
 import { faultLog } from '../../runtime/fences/uncaught.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -39,16 +39,15 @@ export interface MonitorParts
   readonly authenticators: readonly Authenticator[];
   /** `undefined` if this program signs no certificates. */
   readonly authority: Omit<AuthorityPageSource, 'rotate'> | undefined;
-  /** Takes a connection of the HTTP port for xDS. */
+  /** Accepts a connection of the HTTP port for xDS. */
   readonly grpc: NonNullable<HttpEffectOptions['grpc']>;
-  /** Sources of configuration over xDS. */
   readonly configSources: XdsSources;
-  /** Datacenters of Consul; absent: Consul is no registry. */
+  /** Consul datacenters; `undefined` if Consul is not a registry. */
   readonly consul: Pick<ConsulRegistries, 'views' | 'conditions'> | undefined;
-  /** Sidecar injector, for its page; absent: no webhooks are served. */
+  /** Sidecar injector, for its page; `undefined` if no webhooks are served. */
   readonly describeInjection?: () => object;
   readonly unreadable: () => ReadonlyMap<string, string>;
-  /** What the start waits for in clusters; empty: nothing. */
+  /** What the start waits for in clusters; empty if nothing. */
   readonly awaited: () => string;
   readonly log: Logger;
 }
@@ -65,7 +64,7 @@ export function makeMonitor(parts: MonitorParts) {
     },
   });
   const progress = new StartProgress();
-  /** Orders of operators, once the HTTP server is open. */
+  /** Set when the HTTP server is open. */
   let orders: PageOrders | undefined;
   const {
     history,
@@ -103,8 +102,8 @@ export function makeMonitor(parts: MonitorParts) {
   return {
     metrics,
     progress,
-    /** Answers debug requests over xDS. */
-    oneShot: debug.answer.bind(debug),
+    /** Responds to debug requests over xDS. */
+    oneShot: debug.respond.bind(debug),
     actor: () =>
       httpEffect({
         failed: (error, { method, target }) => report(error, { method, target: target.slice(0, maxTargetLength) }),
@@ -122,7 +121,7 @@ export function makeMonitor(parts: MonitorParts) {
         access,
         profile: options.profile,
         heapSnapshots: options.heapSnapshots,
-        waitsFor: () => progress.textWith(parts.awaited(), consul?.conditions),
+        startCondition: () => progress.textWith(parts.awaited(), consul?.conditions),
         unreadable: parts.unreadable,
         conditions: () => [...configSources.conditions, ...(consul?.conditions ?? [])],
         ...(trace !== undefined && { trace }),

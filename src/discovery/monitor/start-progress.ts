@@ -1,29 +1,29 @@
-/** Why the control plane is not ready, for a person who asks. */
+/** Reason why the control plane is not ready, for operators. */
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
-/** Follows the chart of `discovery`: the name of its state is what it waits for. */
+/** Follows the chart of `discovery`: its state names what it waits for. */
 export class StartProgress {
   #state = '';
-  /** What the state waits for, by name. */
+  /** Name of what the state waits for. */
   #awaited = '';
 
-  /** What the start waits for, in one line; empty when nothing is known. */
+  /** What the start waits for, in one line; empty if unknown. */
   get text(): string {
     if (this.#state === '') return '';
     return `not ready: ${this.#state}${this.#awaited}\n`;
   }
 
   /**
-   * @param awaited of the cluster, where one is followed: what of it has not come yet; empty: all of it has
-   * @param conditions what is wrong with other registries, a line each
+   * @param awaited what is missing of the cluster; empty if nothing
+   * @param conditions problems of other registries, one per line
    */
   textWith(awaited: string, conditions: readonly string[] = []): string {
     const text = awaited === '' ? this.text : this.text.replace(/\n$/, ` (Kubernetes: waiting for ${awaited})\n`);
     return text + conditions.map((line) => `${line}\n`).join('');
   }
 
-  /** @returns how to stop */
+  /** @returns stop function */
   observe(recorder: Recorder): () => void {
     return recorder.observe((record) => this.#note(record));
   }

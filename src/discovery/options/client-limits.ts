@@ -1,4 +1,4 @@
-/** What one client, one address and all of them may use of the xDS server. */
+/** Limits of the xDS server per client, per address and in total. */
 import type { LogEntry } from '../../runtime/log-events/log-events.ts';
 import type { Environment } from '../environment.ts';
 import { addressPaceLimits } from '../xds/admission/address-pace.ts';
@@ -6,17 +6,17 @@ import { unidentifiedLimits } from '../xds/admission/unidentified-connections.ts
 import { type AdsLimits, defaultMaxNames } from '../xds/ads-limits.ts';
 import { maxServedStreamsWithin } from '../xds/stream/stream-shares.ts';
 
-/** A limit of none would be a server that serves nobody. */
+/** Limits are at least 1, because 0 would reject every client. */
 export function clientLimitsOf(
   from: Environment,
   openFiles: number,
   note: (entry: LogEntry) => void,
 ): Pick<AdsLimits, 'maxNames' | 'maxServedStreams' | 'unidentified' | 'addressPace'> {
   const { maxPerAddress, maxIdlePerAddress } = unidentifiedLimits;
-  const wanted = from.number('PILOT_XDS_MAX_CONNECTIONS', unidentifiedLimits.maxInWhole, 1);
-  const maxInWhole = Math.min(wanted, connectionsWithin(openFiles));
-  if (maxInWhole < wanted) {
-    note({ event: 'option.connectionsLimited', connections: maxInWhole, wanted, openFiles });
+  const requestedConnections = from.number('PILOT_XDS_MAX_CONNECTIONS', unidentifiedLimits.maxInWhole, 1);
+  const maxInWhole = Math.min(requestedConnections, connectionsWithin(openFiles));
+  if (maxInWhole < requestedConnections) {
+    note({ event: 'option.connectionsLimited', connections: maxInWhole, wanted: requestedConnections, openFiles });
   }
   const perSecond = from.number('PILOT_XDS_UNIDENTIFIED_RATE_PER_ADDRESS', addressPaceLimits.perSecond, 1);
   return {
@@ -24,7 +24,7 @@ export function clientLimitsOf(
     maxNames: from.number('PILOT_XDS_MAX_NAMES_PER_STREAM', defaultMaxNames, 1),
     unidentified: {
       maxInWhole,
-      // Silent connections leave room for those that speak.
+      // Half of the connections are reserved for clients that send requests.
       maxIdleInWhole: Math.min(unidentifiedLimits.maxIdleInWhole, Math.ceil(maxInWhole / 2)),
       maxPerAddress: from.number('PILOT_XDS_MAX_CONNECTIONS_PER_ADDRESS', maxPerAddress, 1),
       maxIdlePerAddress: from.number('PILOT_XDS_MAX_UNIDENTIFIED_PER_ADDRESS', maxIdlePerAddress, 1),
@@ -33,13 +33,13 @@ export function clientLimitsOf(
   };
 }
 
-/** What an address may use up at once, in seconds of what comes back to it. */
+/** Burst capacity of an address, in seconds of refill. */
 const secondsAtOnce = addressPaceLimits.burst / addressPaceLimits.perSecond;
 
-/** Files that are left for what else there is: configuration that is read, probes and debug pages, sources. */
+/** Files reserved for configuration, probes, debug pages and sources. */
 const otherFiles = 1_024;
 
-/** A process that has no file left to open answers no probe either, and is taken for dead. */
+/** Without free file descriptors the process does not respond to probes and would be restarted. */
 function connectionsWithin(openFiles: number): number {
   return Math.max(1, openFiles - filesBeside(openFiles));
 }

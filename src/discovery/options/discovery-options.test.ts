@@ -39,12 +39,12 @@ describe('resolveDiscoveryOptions', () => {
     });
   });
 
-  it('takes its debounce from the environment', () => {
+  it('reads its debounce from the environment', () => {
     const env = { PILOT_DEBOUNCE_AFTER: '10ms', PILOT_DEBOUNCE_MAX: '1s', PILOT_ENABLE_EDS_DEBOUNCE: 'false' };
     expect(resolve({}, env).push).toEqual({ debounceAfterMs: 10, debounceMaxMs: 1_000, debounceEndpoints: false });
   });
 
-  it('warns of a variable that makes no sense, and uses the default; an empty one is none', () => {
+  it('warns of an invalid variable and uses the default, also for an empty one', () => {
     const options = resolve(
       {},
       { PILOT_DEBOUNCE_AFTER: 'soon', PILOT_ENABLE_EDS_DEBOUNCE: '', PILOT_XDS_CACHE_SIZE: 'x' },
@@ -57,11 +57,11 @@ describe('resolveDiscoveryOptions', () => {
     });
   });
 
-  it('keeps nothing when the cache is switched off', () => {
+  it('caches nothing if the cache is disabled', () => {
     expect(resolve({}, { PILOT_ENABLE_XDS_CACHE: 'false' }).cacheEntries).toBe(0);
   });
 
-  it('limits the cache by bytes, a quarter of the memory, and by entries if somebody says so', () => {
+  it('limits the cache by bytes, a quarter of the memory, and by entries if configured', () => {
     expect(resolve().cacheEntries).toBe(Number.POSITIVE_INFINITY);
     expect(resolve().cacheBytes).toBeGreaterThan(1_000_000);
     expect(resolve().cacheBytes).toBeLessThanOrEqual(totalmem() / 4);
@@ -74,14 +74,14 @@ describe('resolveDiscoveryOptions', () => {
     expect(resolve({}, { PILOT_MAX_REQUESTS_PER_SECOND: '7' }).streamsPerSecond).toBe(7);
   });
 
-  it('bounds what clients take of it as it is told, and never to nothing', () => {
+  it('limits clients as configured, and never to zero', () => {
     expect(resolve().clientLimits).toEqual({
       maxServedStreams: maxServedStreamsWithin(),
       maxNames: 200_000,
       unidentified: { maxInWhole: 60_000, maxIdleInWhole: 4_096, maxPerAddress: 10_000, maxIdlePerAddress: 512 },
       addressPace: { perSecond: 200, burst: 2_000 },
     });
-    const told = resolve(
+    const configured = resolve(
       {},
       {
         PILOT_XDS_MAX_CONNECTIONS_PER_ADDRESS: '20000',
@@ -92,16 +92,16 @@ describe('resolveDiscoveryOptions', () => {
         PILOT_XDS_MAX_CONNECTIONS: '-1',
       },
     );
-    expect(told.clientLimits).toMatchObject({
+    expect(configured.clientLimits).toMatchObject({
       maxServedStreams: 2_000,
       maxNames: 200_000,
       unidentified: { maxInWhole: 60_000, maxPerAddress: 20_000, maxIdlePerAddress: 512 },
       addressPace: { perSecond: 500, burst: 5_000 },
     });
-    expect(told.warnings).toHaveLength(3);
+    expect(configured.warnings).toHaveLength(3);
   });
 
-  it('takes no more connections than it may have files open, less some for everything else, and says so', () => {
+  it('accepts no more connections than it may have open files, less a reserve, and logs this', () => {
     const within = (openFiles: number, env: NodeJS.ProcessEnv = {}) => {
       const { clientLimits, notes } = resolve({}, env, openFiles);
       const { maxInWhole, maxIdleInWhole } = clientLimits.unidentified ?? {};
@@ -114,12 +114,12 @@ describe('resolveDiscoveryOptions', () => {
     expect(within(1_024, { PILOT_XDS_MAX_CONNECTIONS: '100' })).toEqual([100, 50, 0]);
   });
 
-  it('leaves half of the other files to what is neither xDS nor HTTP', () => {
+  it('leaves half of the other files to users other than xDS and HTTP', () => {
     const within = (openFiles?: number): number => resolve({}, {}, openFiles).httpConnections;
     expect([within(), within(20_000), within(1_024), within(256), within(1)]).toEqual([256, 256, 128, 32, 1]);
   });
 
-  it('bounds files of configuration as it is told, and never to nothing', () => {
+  it('limits configuration files as configured, and never to zero', () => {
     const byDefault = {
       ...{ maxFileBytes: 8_388_608, maxBytes: 268_435_456, maxEntries: 100_000 },
       maxExportedPerNamespace: 10_000,
@@ -127,13 +127,13 @@ describe('resolveDiscoveryOptions', () => {
       maxEndpointsPerNamespace: 65_536,
     };
     expect(resolve().configLimits).toEqual(byDefault);
-    const told = {
+    const configured = {
       ...{ PILOT_CONFIG_MAX_FILE_BYTES: '1000', PILOT_CONFIG_MAX_BYTES: '0', PILOT_CONFIG_MAX_ENTRIES: '50' },
       PILOT_MAX_EXPORTED_PER_NAMESPACE: '7',
       PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE: '9',
       PILOT_MAX_ENDPOINTS_PER_NAMESPACE: '8',
     };
-    expect(resolve({}, told).configLimits).toEqual({
+    expect(resolve({}, configured).configLimits).toEqual({
       ...byDefault,
       ...{
         maxFileBytes: 1_000,
@@ -143,12 +143,12 @@ describe('resolveDiscoveryOptions', () => {
         maxEndpointsPerNamespace: 8,
       },
     });
-    expect(resolve({}, told).warnings).toMatchObject([
+    expect(resolve({}, configured).warnings).toMatchObject([
       { event: 'option.defaulted', setting: 'PILOT_CONFIG_MAX_BYTES' },
     ]);
   });
 
-  it('serves clients also where a limit of theirs is 0, which would be nobody', () => {
+  it('serves clients even if a limit is 0', () => {
     const { maxConcurrentStreams, maxRequestBytes, warnings } = resolve(
       {},
       { ISTIO_GPRC_MAXSTREAMS: '0', ISTIO_GPRC_MAXRECVMSGSIZE: '0' },
@@ -157,14 +157,14 @@ describe('resolveDiscoveryOptions', () => {
     expect(warnings).toHaveLength(2);
   });
 
-  it('warns of a registry that is named twice', () => {
+  it('warns of a registry that is listed twice', () => {
     const { registries, warnings } = resolve({ registries: 'Memory, Kubernetes,Memory' });
     expect(registries).toEqual(['Memory', 'Kubernetes']);
     expect(warnings).toMatchObject([{ event: 'option.ignored', setting: '--registries', value: 'Memory' }]);
     expect(resolveDiscoveryOptions({}, {}).registries).toEqual(['Kubernetes']);
   });
 
-  it('is of the namespace that the flag says, else of its pod', () => {
+  it('uses the namespace of the flag, otherwise that of its pod', () => {
     expect(resolve()).toMatchObject({ namespace: 'istio-system', clusterRegistriesNamespace: 'istio-system' });
     expect(resolve({}, { POD_NAMESPACE: 'mesh' })).toMatchObject({
       namespace: 'mesh',
@@ -176,32 +176,32 @@ describe('resolveDiscoveryOptions', () => {
     });
   });
 
-  it('brings as many proxies up to date at a time as processors allow, or as it is told', () => {
+  it('pushes to as many proxies at a time as processors allow, or as configured', () => {
     expect(resolve().pushThrottle).toBe(Math.min(15 + 5 * availableParallelism(), 100));
     expect(resolve({}, { PILOT_PUSH_THROTTLE: '3' }).pushThrottle).toBe(3);
     expect(resolve({}, { PILOT_PUSH_THROTTLE: '0' }).pushThrottle).toBe(resolve().pushThrottle);
   });
 
-  it('serves profiles unless told otherwise', () => {
+  it('serves profiles unless disabled', () => {
     expect(resolve().profile).toBe(true);
     expect(resolve({ profile: true }).profile).toBe(true);
     expect(resolve({ profile: 'false' }).profile).toBe(false);
     expect(() => resolve({ profile: 'perhaps' })).toThrow('--profile: must be true or false, got perhaps');
   });
 
-  it('says which variables of the reference mean nothing here', () => {
+  it('lists Istio variables that have no effect', () => {
     expect(resolve({}, { V2_REFRESH: '1s', JWT_POLICY: '', PILOT_CERT_PROVIDER: 'istiod' }).warnings).toEqual([
       { event: 'option.withoutEffect', settings: 'V2_REFRESH, PILOT_CERT_PROVIDER' },
     ]);
   });
 
-  it('reads aliases of clusters, and refuses two for the same', () => {
+  it('reads aliases of clusters, and rejects two for the same', () => {
     expect(resolve({ clusterAliases: 'a=one,b=two' }).clusterAliases).toEqual({ a: 'one', b: 'two' });
     expect(() => resolve({ clusterAliases: 'a=one,b=one' })).toThrow('cluster one has two aliases');
     expect(() => resolve({ clusterAliases: 'a' })).toThrow('--clusterAliases: must be ALIAS=CLUSTER,…, got "a"');
   });
 
-  it('refuses durations that are none, and a connection age below a second', () => {
+  it('rejects invalid durations, and a connection age below a second', () => {
     expect(() => resolve({ shutdownDuration: 'ten' })).toThrow(
       '--shutdownDuration: must be a duration such as 300ms, 30s or 1h30m, got "ten"',
     );
@@ -209,7 +209,7 @@ describe('resolveDiscoveryOptions', () => {
     expect(resolve({ keepaliveMaxServerConnectionAge: '30m' }).maxConnectionAgeMs).toBe(1_800_000);
   });
 
-  it('knows that no timer is longer than 24 days: Node would take a longer one for none', () => {
+  it('limits timers to 24 days, because Node fires longer ones immediately', () => {
     expect(resolve({ keepaliveMaxServerConnectionAge: '2562047h47m16.854775807s' }).maxConnectionAgeMs).toBe(0);
     for (const flag of ['shutdownDuration', 'keepaliveInterval', 'keepaliveTimeout'] as const) {
       expect(() => resolve({ [flag]: '577h' })).toThrow(`--${flag}: must be at most 576h, got 577h`);
@@ -233,11 +233,11 @@ describe('resolveDiscoveryOptions', () => {
       'no CA signs the certificate of the TLS port',
     ],
     [{ SELF_SIGNED_CA_DIR: '/ca', SELF_SIGNED_CA_SECRET: 'a' }, 'are mutually exclusive'],
-  ])('refuses %j: nobody is to be signed for otherwise than was asked for', (env, word) => {
+  ])('rejects %j, because certificates must not be signed by another signer than configured', (env, word) => {
     expect(() => resolve({}, env)).toThrow(word);
   });
 
-  it('needs some port for proxies', () => {
+  it('requires a port for proxies', () => {
     expect(resolve({ grpcAddr: '' }).grpcAddress).toBeUndefined();
     expect(() => resolve({ grpcAddr: '', httpAddr: '' })).toThrow(
       '--grpcAddr, --httpAddr: at least one address is required',
@@ -254,7 +254,7 @@ describe('resolveDiscoveryOptions', () => {
     expect(resolve(flags, env).warnings).toEqual([]);
   });
 
-  it('serves webhooks on port 15017 for the cluster that it follows, unless the flag is empty', () => {
+  it('serves webhooks on port 15017 for the watched cluster, unless the flag is empty', () => {
     const env = { SELF_SIGNED_CA_SECRET: 'istio-ca-secret' };
     expect(resolve({ kubeconfig: 'config' }, env).webhooksAddress).toEqual({ host: '', port: 15_017 });
     expect(resolve({ kubeconfig: 'config', httpsAddr: '' }, env).webhooksAddress).toBeUndefined();

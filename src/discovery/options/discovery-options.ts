@@ -1,6 +1,6 @@
 /**
- * Everything that `pilot-discovery discovery` was told, by flags and environment (spec/discovery.md §1.2, §1.4). A flag
- * that makes no sense ends the program; an environment variable that makes none has its default, with a warning.
+ * Options of `pilot-discovery discovery` from flags and environment (spec/discovery.md §1.2, §1.4). An invalid flag ends the program; an
+ * invalid variable uses its default, with a warning.
  */
 
 import { existsSync } from 'node:fs';
@@ -15,11 +15,11 @@ import type { LogEntry, LogWarning } from '../../runtime/log-events/log-events.t
 import {
   type AuthoritySettings,
   authoritySettingsOf,
-  isAuthorityGiven,
-  isAuthorityShared,
-  kubernetesRegistration,
+  isAuthorityConfigured,
+  isSharedAuthority,
+  kubernetesExternalCa,
 } from '../ca/authority-settings.ts';
-import { ownNames } from '../ca/server-certificate/own-certificate.ts';
+import { controlPlaneNames } from '../ca/server-certificate/own-certificate.ts';
 import { type ConfigLimits, configLimitsOf } from '../config/files/config-limits.ts';
 import { type XdsSourceLimits, xdsSourceLimitsOf } from '../config/xds/xds-source-limits.ts';
 import { type ConsulSettings, consulSettingsOf } from '../consul/consul-settings.ts';
@@ -44,144 +44,145 @@ import {
 import { featuresOf } from './feature-options.ts';
 
 export interface DiscoveryOptions {
-  /** `--registries`, each once; whether they are known is found out when they are made. */
+  /** `--registries` without duplicates; unknown names are detected when registries are created. */
   readonly registries: readonly string[];
-  /** Where Consul is; undefined: it is no registry. */
+  /** `undefined` if Consul is not a registry. */
   readonly consul: ConsulSettings | undefined;
-  /** What the environment says of services and endpoints. */
   readonly registryOptions: Pick<RegistryOptions, 'systemNamespace' | 'selectWorkloadEntries' | 'selectPods'>;
-  /** What it says of what is generated. */
   readonly features: Features;
-  /** The control plane's own. */
+  /** Namespace of the control plane. */
   readonly namespace: string;
-  /** Where the Secrets of remote clusters lie. */
+  /** Namespace of Secrets for remote clusters. */
   readonly clusterRegistriesNamespace: string;
-  /** Empty: none was named. */
+  /** Empty if not set. */
   readonly kubeconfig: string;
-  /** Where the API server of our pod's cluster is, as the kubelet says it; empty: this is no pod. */
+  /** API server of this pod's cluster, from the kubelet's variables; empty outside of a pod. */
   readonly pod: Readonly<Record<string, string>>;
-  /** REVISION: objects of Istio's that are labelled for another one are not there. Empty: the default one. */
+  /** REVISION: Istio objects labelled for another revision are ignored. Empty for the default one. */
   readonly revision: string;
-  /** POD_NAME, for people who ask who leads; empty: it is the host's. */
+  /** POD_NAME, shown as leader; empty: the host name. */
   readonly podName: string;
-  /** How long a replica is waited for that has something to write and says nothing (PILOT_LEASE_DURATION). */
+  /** PILOT_LEASE_DURATION: time after which an unresponsive leader is replaced. */
   readonly leaseMs: number;
-  /** PILOT_CA_CERT_CONFIGMAP: where pods find the root of the mesh. */
+  /** PILOT_CA_CERT_CONFIGMAP: ConfigMap from which pods mount the mesh root. */
   readonly rootConfigMap: string;
-  /** What becomes of the Gateway API's objects is written to their status (PILOT_ENABLE_GATEWAY_API_STATUS). */
+  /** PILOT_ENABLE_GATEWAY_API_STATUS. */
   readonly writesGatewayApiStatus: boolean;
-  /** GatewayClass `istio` is created where it does not exist (PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER). */
+  /** PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER: creates GatewayClass `istio` if it does not exist. */
   readonly createsGatewayClass: boolean;
-  /** Gateways of the Gateway API are deployed (PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER). */
+  /** PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER. */
   readonly deploysGateways: boolean;
-  /** SHARED_MESH_CONFIG: a ConfigMap beneath the own one; empty: none. */
+  /** SHARED_MESH_CONFIG: a ConfigMap that the own one overrides; empty for none. */
   readonly sharedMeshConfig: string;
-  /** Empty: no directory. */
+  /** Empty for none. */
   readonly configDir: string;
   readonly meshConfigFile: string;
   readonly networksConfigFile: string;
   readonly domain: string;
   readonly clusterId: string;
   readonly clusterAliases: Readonly<Record<string, string>>;
-  /** Each with the same pages. */
+  /** All serve the same pages. */
   readonly httpAddresses: readonly ListenAddress[];
-  /** Undefined: xDS is served on the HTTP port. */
+  /** `undefined`: xDS is served on the HTTP port. */
   readonly grpcAddress: ListenAddress | undefined;
-  /** Undefined: xDS is not served over TLS. */
+  /** `undefined`: xDS is not served over TLS. */
   readonly securePort: SecurePort | undefined;
-  /** Where names of the mesh are resolved over TLS (DNS_ADDR); `undefined`: nowhere. */
+  /** DNS_ADDR: address of the DNS server over TLS; `undefined` if disabled. */
   readonly namesAddress: ListenAddress | undefined;
-  /** Where the API server can call webhooks (`--httpsAddr`); `undefined`: nowhere. */
+  /** `--httpsAddr`: address of the webhooks; `undefined` if disabled. */
   readonly webhooksAddress: ListenAddress | undefined;
-  /** Undefined: nothing is signed here. */
+  /** `undefined` if this program signs no certificates. */
   readonly authority: AuthoritySettings | undefined;
-  /** Names of hosts by which agents know this control plane. */
+  /** DNS names under which agents reach this control plane. */
   readonly ownNames: readonly string[];
   readonly shutdownMs: number;
   readonly keepaliveIntervalMs: number;
   readonly keepaliveTimeoutMs: number;
-  /** 0: without limit. */
+  /** 0 for unlimited. */
   readonly maxConnectionAgeMs: number;
   readonly push: {
     readonly debounceAfterMs: number;
     readonly debounceMaxMs: number;
     readonly debounceEndpoints: boolean;
   };
-  /** Proxies that are brought up to date at a time. */
+  /** Concurrent pushes. */
   readonly pushThrottle: number;
   readonly streamsPerSecond: number;
   readonly maxConcurrentStreams: number;
   readonly maxRequestBytes: number;
-  /** What one stream, one address and all of them may take of the server. */
+  /** Limits of the xDS server per stream, per address and in total. */
   readonly clientLimits: Pick<AdsLimits, 'maxNames' | 'maxServedStreams' | 'unidentified' | 'addressPace'>;
-  /** Connections of each HTTP port. */
+  /** Maximum number of connections per HTTP port. */
   readonly httpConnections: number;
-  /** What files of configuration may be. */
+  /** Limits of configuration files. */
   readonly configLimits: ConfigLimits;
-  /** What sources over xDS may send. */
+  /** Limits of sources over xDS. */
   readonly xdsSources: XdsSourceLimits;
-  /** 0: nothing is kept. Any number unless said: bytes are the limit then. */
+  /** 0 disables the cache. Unlimited by default, because bytes are limited. */
   readonly cacheEntries: number;
   readonly cacheBytes: number;
-  /** Clusters and routes may be left out of what is kept. */
+  /** Whether clusters and routes are cached. */
   readonly keepsClusters: boolean;
   readonly keepsRoutes: boolean;
   readonly servesDebug: boolean;
-  /** `/debug/pprof`. */
+  /** Serves `/debug/pprof`. */
   readonly profile: boolean;
-  /** `/debug/pprof/heap`. */
+  /** Serves `/debug/pprof/heap`. */
   readonly heapSnapshots: boolean;
-  /** `/debug/force_disconnect`. */
+  /** Serves `/debug/force_disconnect`. */
   readonly unsafeAdminEndpoints: boolean;
-  /** Callers from other hosts see debug pages of their own namespace only. */
+  /** Whether callers from other hosts are limited to debug pages of their own namespace. */
   readonly debugNamespaceAuth: boolean;
-  /** Callers on this host need the debugger's token for every debug page. */
+  /** Whether local callers need the debugger's token for every debug page. */
   readonly debugLocalNeedsToken: boolean;
-  /** Clients on this host may change log levels without the debugger's token. */
+  /** Whether local callers may change log levels without the debugger's token. */
   readonly localLogLevels: boolean;
-  /** Namespaces whose callers see debug pages of all namespaces. */
+  /** Namespaces whose callers may access debug pages of all namespaces. */
   readonly debugNamespaces: readonly string[];
-  /** What a proxy says of its namespace and service account must agree with who it was found to be. */
+  /** Whether a proxy's reported namespace and service account must match its authenticated identity. */
   readonly checksIdentity: boolean;
-  /** Secrets go to whoever asks on the port without TLS (PILOT_SECRETS_ON_PLAINTEXT): for tests and laptops. */
+  /** PILOT_SECRETS_ON_PLAINTEXT: sends Secrets on the port without TLS to any client, for tests and laptops. */
   readonly secretsOnPlaintext: boolean;
-  /** Clients that read configuration must be of the root namespace (ENABLE_XDS_API_GENERATOR_AUTH). */
+  /** ENABLE_XDS_API_GENERATOR_AUTH: clients that read configuration must be of the root namespace. */
   readonly configNeedsIdentity: boolean;
-  /** Clients of the port with TLS must say who they are. */
+  /** Whether clients of the TLS port must authenticate. */
   readonly authenticates: boolean;
   /** Workloads that register themselves. */
   readonly registration: RegistrationOptions;
-  /** How long listeners and routes wait for clusters that are new to a client; 0: they do not (PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT). */
+  /**
+   * PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT: maximum time for which listeners and routes wait for clusters that are new to a client; 0 disables
+   * waiting.
+   */
   readonly makeBeforeBreakMs: number;
-  /** How long clusters that are no longer configured stay at a client that no longer names them (PILOT_XDS_CLUSTER_REMOVAL_DELAY). */
+  /** PILOT_XDS_CLUSTER_REMOVAL_DELAY: time for which removed clusters are kept after a client's last reference. */
   readonly removalDelayMs: number;
-  /** How long the start waits for the first list of a registry (PILOT_REMOTE_CLUSTER_TIMEOUT). */
+  /** PILOT_REMOTE_CLUSTER_TIMEOUT: maximum time for which the start waits for the first list of a registry. */
   readonly firstListsMs: number;
-  /** How often issuers of tokens are asked for their keys (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL). */
+  /** PILOT_JWT_PUB_KEY_REFRESH_INTERVAL: interval of fetching token issuers' keys. */
   readonly keyRefreshMs: number;
-  /** JWT_RULE as it is written; empty: none. */
+  /** JWT_RULE as written; empty for none. */
   readonly jwtRule: string;
-  /** Networks whose proxies may say who their clients are. */
+  /** Networks of gateways that may forward client certificates. */
   readonly trustedGateways: readonly string[];
-  /** Addresses that key sets of RequestAuthentications are not fetched from. */
+  /** Addresses from which keys of RequestAuthentications are not fetched. */
   readonly jwksAddresses: BlockedAddresses;
-  /** What is as it should be, and worth knowing: lines for the log. */
+  /** Informational log lines. */
   readonly notes: readonly LogEntry[];
-  /** What was strange, but no mistake: lines for the log. */
+  /** Warnings for the log. */
   readonly warnings: readonly LogWarning[];
 }
 
 export interface RegistrationOptions {
   /** PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION. */
   readonly enabled: boolean;
-  /** What they say of their health counts (PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS). */
+  /** PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS: uses the health that workloads report. */
   readonly healthChecks: boolean;
-  /** Since a workload is gone, until its entry is deleted (PILOT_WORKLOAD_ENTRY_GRACE_PERIOD). */
+  /** PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: time from a disconnection to the deletion of the entry. */
   readonly graceMs: number;
 }
 
 /**
- * @param openFiles that the process may have at the same time
+ * @param openFiles maximum number of open files of the process
  * @throws ChartpilotError FLAG_INVALID
  */
 export function resolveDiscoveryOptions(
@@ -210,14 +211,14 @@ export function resolveDiscoveryOptions(
   }
   const authority = authoritySettingsOf(from);
   const configLimits = configLimitsOf(from);
-  if (isAuthorityShared(authority) && authority.stateDirectory !== '') {
+  if (isSharedAuthority(authority) && authority.stateDirectory !== '') {
     throw new ChartpilotError('FLAG_INVALID', 'SELF_SIGNED_CA_DIR and SELF_SIGNED_CA_SECRET are mutually exclusive', {
       hint: 'Use the Secret for several replicas, the directory for a single process.',
     });
   }
   refuseOtherSigners(from.text('EXTERNAL_CA', ''), authority);
   const mayHaveAuthority = from.boolean('ENABLE_CA_SERVER', true);
-  const hasAuthority = mayHaveAuthority && isAuthorityGiven(authority);
+  const hasAuthority = mayHaveAuthority && isAuthorityConfigured(authority);
   const securePort = securePortOf(flags, {
     ...{ hasAuthority, mayHaveAuthority, warn },
     note: (note) => void notes.push(note),
@@ -278,7 +279,7 @@ export function resolveDiscoveryOptions(
     namesAddress: namesAddressOf(from, securePort, warn),
     webhooksAddress: webhooksAddressOf(flags, hasCluster, securePort, warn),
     authority: securePort !== undefined && (hasAuthority || securePort.files === undefined) ? authority : undefined,
-    ownNames: ownNames(namespace, from.text('REVISION', ''), from.list('ISTIOD_CUSTOM_HOST')),
+    ownNames: controlPlaneNames(namespace, from.text('REVISION', ''), from.list('ISTIOD_CUSTOM_HOST')),
     shutdownMs: duration('--shutdownDuration', flags.shutdownDuration, 10_000),
     keepaliveIntervalMs: duration(
       '--keepaliveInterval',
@@ -297,7 +298,7 @@ export function resolveDiscoveryOptions(
     maxConcurrentStreams: from.number('ISTIO_GPRC_MAXSTREAMS', 100_000, 1),
     maxRequestBytes: from.number('ISTIO_GPRC_MAXRECVMSGSIZE', 4 * 1024 * 1024, 1),
     clientLimits: clientLimitsOf(from, openFiles, (note) => void notes.push(note)),
-    // The two ports may take half of what xDS leaves.
+    // The two ports may use half of what xDS leaves.
     httpConnections: Math.min(connectionsOfPort(openFiles), Math.max(1, Math.floor(filesBeside(openFiles) / 4))),
     configLimits,
     xdsSources: xdsSourceLimitsOf(from, configLimits),
@@ -324,7 +325,7 @@ export function resolveDiscoveryOptions(
   };
 }
 
-/** A Lease says whole seconds. */
+/** A Lease contains integer seconds. */
 function leaseMsOf(from: Environment, warn: (warning: LogWarning) => void): number {
   const ms = from.timerMs('PILOT_LEASE_DURATION', defaultLeaseMs);
   if (ms >= minLeaseMs && ms % 1_000 === 0) return ms;
@@ -338,7 +339,7 @@ function leaseMsOf(from: Environment, warn: (warning: LogWarning) => void): numb
   return defaultLeaseMs;
 }
 
-/** The DNS server has the certificate of the TLS port. */
+/** The DNS server uses the certificate of the TLS port. */
 function namesAddressOf(
   from: Environment,
   securePort: SecurePort | undefined,
@@ -354,7 +355,7 @@ function namesAddressOf(
   return undefined;
 }
 
-/** Webhooks have the certificate of the TLS port, and only the API server of a cluster calls them. */
+/** Webhooks use the certificate of the TLS port and are called only by a cluster's API server. */
 function webhooksAddressOf(
   { httpsAddr }: DiscoveryFlags,
   hasCluster: boolean,
@@ -377,7 +378,6 @@ function podOf({ KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port }:
   return host && port ? { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } : {};
 }
 
-/** What is kept of encoded resources, and how much of it. */
 function cacheOptionsOf(from: Environment) {
   const cacheSize = 'PILOT_XDS_CACHE_SIZE';
   const cacheEntries = from.isSet(cacheSize) ? from.number(cacheSize, 60_000) : Number.POSITIVE_INFINITY;
@@ -389,7 +389,6 @@ function cacheOptionsOf(from: Environment) {
   };
 }
 
-/** What people may look at, and who of them. */
 function debugOptionsOf(flags: DiscoveryFlags, from: Environment) {
   return {
     servesDebug: from.boolean('ENABLE_DEBUG_ON_HTTP', true),
@@ -403,27 +402,31 @@ function debugOptionsOf(flags: DiscoveryFlags, from: Environment) {
   };
 }
 
-/** A quarter of the memory, in bytes, that the machine has or lets this process have. */
+/** A quarter of the memory available to this process, in bytes. */
 function quarterOfMemory(): number {
   const allowed = process.constrainedMemory() || Number.POSITIVE_INFINITY;
   return Math.floor(Math.min(allowed, totalmem()) / 4);
 }
 
-/** What the reference takes for as many processors (§1.4): `min(15 + 5 × processors, 100)`. */
+/** Istio's default (§1.4): `min(15 + 5 × processors, 100)`. */
 function byProcessors(): number {
   return Math.min(15 + 5 * availableParallelism(), 100);
 }
 
-/** @throws ChartpilotError FLAG_INVALID: who asked for another signer is not signed for by a root that nobody asked for */
-function refuseOtherSigners(asked: string, authority: AuthoritySettings): void {
-  if (asked === '') return;
+/**
+ * Rejects other signers: their users must not get certificates of a root that they did not configure.
+ *
+ * @throws ChartpilotError FLAG_INVALID
+ */
+function refuseOtherSigners(externalCa: string, authority: AuthoritySettings): void {
+  if (externalCa === '') return;
   const refuse = (detail: string, hint: string): never => {
-    throw new ChartpilotError('FLAG_INVALID', `EXTERNAL_CA=${asked}: ${detail}`, { hint });
+    throw new ChartpilotError('FLAG_INVALID', `EXTERNAL_CA=${externalCa}: ${detail}`, { hint });
   };
-  if (!authority.registers) refuse('unknown value', `Use ${kubernetesRegistration}.`);
+  if (!authority.usesExternalCa) refuse('unknown value', `Use ${kubernetesExternalCa}.`);
   if (authority.kubernetesSigner === '')
     refuse('K8S_SIGNER is not set', 'Set it to a signer such as example.com/mesh.');
-  if (!isAuthorityGiven(authority)) {
+  if (!isAuthorityConfigured(authority)) {
     refuse(
       'no CA signs the certificate of the TLS port',
       'Set a CA, for example SELF_SIGNED_CA_SECRET=istio-ca-secret.',

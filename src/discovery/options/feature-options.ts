@@ -1,4 +1,4 @@
-/** Environment variables that change what is generated. */
+/** Environment variables that affect generated configuration. */
 import { defaultFeatures, type Features } from '../../model/mesh/features.ts';
 import type { Environment } from '../environment.ts';
 

@@ -9,7 +9,7 @@ import { listenerType } from '../../networking/index.ts';
 import { warningTable } from '../../runtime/errors.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
 import { validateFiles } from '../config/validation/validate-files.ts';
-import { statusOf } from '../monitor/diagnostics/push-status.ts';
+import { diagnosticsOf } from '../monitor/diagnostics/push-status.ts';
 
 interface Found {
   readonly code: string;
@@ -53,7 +53,7 @@ function served(yaml: string, { gateway, hasProvider }: Pick<FaultyObjects, 'gat
     plane.connect({ id, cluster: 'edge', metadata, verifiedIdentity }, []);
     for (const node of plane.resources.nodes) node.get(listenerType, '*');
   }
-  const found = statusOf(plane.state, plane.resources.nodes).pilot_config_warnings ?? {};
+  const found = diagnosticsOf(plane.state, plane.resources.nodes).pilot_config_warnings ?? {};
   const short = (key: string): string => key.replace(/\/.*\//, '/');
   const ofObjects = Object.values(found).filter(({ objects }) => !objects![0]?.startsWith('MeshConfig/'));
   return ofObjects.map(({ code = '', objects = [], field = '', other }) => ({

@@ -1,15 +1,15 @@
-/** Bodies of requests in memory: how many bytes all clients, and each address, may have there at the same time. */
+/** Limits of request bodies in memory, in total and per address. */
 import type { IncomingMessage } from 'node:http';
 import { addressGroup } from '../../runtime/fences/connection-bounds.ts';
 
 export interface BodyLimits {
   readonly maxBodyBytes: number;
-  /** Of all bodies that are being received. */
+  /** Total of all bodies that are being received. */
   readonly maxBytes: number;
   readonly maxBytesPerAddress: number;
 }
 
-/** The HTTP status of a body that is not read. */
+/** HTTP status for a body that is not read. */
 export type BodyRejection = 413 | 503;
 
 export class BodyBudget {
@@ -21,12 +21,12 @@ export class BodyBudget {
     this.#limits = limits;
   }
 
-  /** Bytes that are held now. */
+  /** Bytes currently used. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** @returns `undefined` if the client breaks off */
+  /** @returns `undefined` if the client aborts */
   async read(request: IncomingMessage): Promise<Buffer | BodyRejection | undefined> {
     const address = addressGroup(request.socket.remoteAddress);
     const { maxBodyBytes, maxBytes, maxBytesPerAddress } = this.#limits;

@@ -59,7 +59,7 @@ test('warnings of pilot-discovery validate reach the client', () => {
   expect(response.warnings).toEqual([problemText({ ...problems[0]!, file: '' })]);
 });
 
-test('an object that requests its rejection is rejected: the control plane proves with it that the webhook is called', () => {
+test('an object that requests its rejection is rejected, which proves that the webhook is called', () => {
   const annotations = { 'internal.istio.io/webhook-always-reject': 'true' };
   const object = entry(valid, { metadata: { name: 'cart', namespace: 'shop', annotations } });
   expect(given().review(review(object)).response).toMatchObject({ allowed: false });
@@ -84,7 +84,7 @@ test('an object whose name is generated after the review is allowed', () => {
   expect(given().review(review(object, { name: '' })).response).toEqual({ uid: 'u1', allowed: true });
 });
 
-test('every request has a response', () => {
+test('every request gets a response', () => {
   const reviews = given();
   const json = fc.jsonValue({ maxDepth: 3 });
   const request = fc.record({

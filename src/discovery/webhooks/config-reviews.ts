@@ -1,4 +1,4 @@
-/** Reviews of objects of the mesh: what the webhook `/validate` responds, with the errors and warnings of `pilot-discovery validate`. */
+/** The webhook `/validate`: reviews Istio objects with the errors and warnings of `pilot-discovery validate`. */
 import {
   type AdmissionReview,
   alwaysRejectAnnotation,
@@ -19,13 +19,13 @@ import { RepeatedLines } from '../xds/stream/repeated-lines.ts';
 
 export interface ConfigReviewsOptions {
   readonly log: Logger;
-  /** Milliseconds. */
+  /** Clock, milliseconds. */
   readonly now: () => number;
 }
 
 /** Other operations change nothing that is decoded. */
 const reviewedOperations: ReadonlySet<unknown> = new Set(['CREATE', 'UPDATE']);
-/** In one response. The API server cuts longer lists of warnings. */
+/** Texts per response. The API server truncates longer lists of warnings. */
 const maxTexts = 16;
 
 const resources: ReadonlyMap<string, string> = new Map(
@@ -35,14 +35,14 @@ const resources: ReadonlyMap<string, string> = new Map(
   ]),
 );
 
-interface Verdict {
+interface ReviewResult {
   readonly errors: readonly string[];
   readonly warnings: readonly string[];
 }
 
-/** Decides by the object alone, so that a dry run has the same response. */
+/** Decides by the object alone, so that a dry run gets the same response. */
 export class ConfigReviews {
-  /** By `group/plural`; `unknown` for a kind that is not of the mesh. */
+  /** By `group/plural`; `unknown` for kinds outside of Istio. */
   readonly passed = new Map<string, number>();
   readonly failed = new Map<string, number>();
   readonly #lines: RepeatedLines;
@@ -60,14 +60,19 @@ export class ConfigReviews {
     const { group, kind } = isObject(request.kind) ? request.kind : {};
     const written = `${textOf(group)}/${textOf(kind)}`;
     const resource = resources.get(written) ?? 'unknown';
-    const verdict = resource === 'unknown' ? unknownKind(written) : verdictOf(request);
-    if (verdict.errors.length > 0) return this.#reject(review, resource, `${textOf(kind)} ${nameOf(request)}`, verdict);
+    const result = resource === 'unknown' ? unknownKind(written) : reviewObject(request);
+    if (result.errors.length > 0) return this.#reject(review, resource, `${textOf(kind)} ${nameOf(request)}`, result);
     count(this.passed, resource);
-    const { warnings } = verdict;
+    const { warnings } = result;
     return reviewOf(review, { allowed: true, ...(warnings.length > 0 && { warnings }) });
   }
 
-  #reject(request: ReviewRequest, resource: string, object: string, { errors, warnings }: Verdict): AdmissionReview {
+  #reject(
+    request: ReviewRequest,
+    resource: string,
+    object: string,
+    { errors, warnings }: ReviewResult,
+  ): AdmissionReview {
     count(this.failed, resource);
     const reason = errors.join('; ');
     this.#lines.warn(object, 'validation.rejected', { object, dryRun: request.request.dryRun === true, reason });
@@ -75,14 +80,14 @@ export class ConfigReviews {
   }
 }
 
-function unknownKind(written: string): Verdict {
+function unknownKind(written: string): ReviewResult {
   return {
     errors: [`kind ${JSON.stringify(written)} is not one of the mesh; correct the rules of the webhook`],
     warnings: [],
   };
 }
 
-function verdictOf(request: ReviewRequest['request']): Verdict {
+function reviewObject(request: ReviewRequest['request']): ReviewResult {
   const object = isObject(request.object) ? request.object : {};
   // The name of the object is generated after the review.
   const metadata = { ...(isObject(object.metadata) ? object.metadata : {}) };

@@ -1,6 +1,6 @@
 /**
- * The MutatingWebhookConfigurations of a cluster that inject sidecars, of every revision: those that select the same pods are logged and shown by the page
- * `/debug/inject`. A pod that two of them select has one sidecar, that of the configuration whose name is last.
+ * MutatingWebhookConfigurations of all revisions that inject sidecars. Those that select the same pods are logged and shown on
+ * `/debug/inject`. A pod that two of them select gets one sidecar, from the configuration whose name is last.
  */
 
 import {
@@ -16,14 +16,14 @@ import { isObject } from '../../runtime/json-object.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { KubernetesObject, ObjectMeta } from '../kubernetes/api-server.ts';
 
-/** What injection reads of the cluster. */
+/** Cluster objects that injection reads. */
 export interface InjectionCluster {
   readonly configurations: () => Iterable<KubernetesObject>;
-  /** Metadata of a namespace; `undefined`: it is not known. */
+  /** Metadata of a namespace; `undefined` if unknown. */
   readonly namespace: (name: string) => Pick<ObjectMeta, 'labels' | 'annotations'> | undefined;
-  /** Versions of the kubelets, by the names of their nodes. */
+  /** Kubelet versions by node name. */
   readonly kubelets: () => Iterable<readonly [node: string, version: string]>;
-  /** Calls back when the configurations may be different. */
+  /** Calls back when the configurations may have changed. */
   readonly onChanged: (changed: () => void) => void;
 }
 
@@ -70,11 +70,11 @@ export class InjectingConfigurations {
     const { source, log } = this.#options;
     this.#configurations = [...source.configurations()].flatMap(injectingConfiguration);
     const overlaps = overlapsOf(this.#configurations);
-    const before = new Set(this.#overlaps.map(keyOf));
+    const previousOverlaps = new Set(this.#overlaps.map(keyOf));
     const after = new Set(overlaps.map(keyOf));
     for (const overlap of overlaps) {
       const { podLabels, namespaceLabels } = overlap;
-      if (!before.has(keyOf(overlap)))
+      if (!previousOverlaps.has(keyOf(overlap)))
         log.warn('injection.overlap', {
           configurations: overlap.configurations.join(', '),
           podLabels: JSON.stringify(podLabels),
@@ -103,7 +103,7 @@ function injectingConfiguration({ metadata, webhooks }: KubernetesObject): reado
   return [{ name: metadata.name, revision: metadata.labels?.[revisionLabel] ?? '', entries }];
 }
 
-/** The API server has validated it. */
+/** Validated by the API server. */
 function selectorOf(selector: unknown): LabelSelector {
   return isObject(selector) ? (selector as LabelSelector) : {};
 }

@@ -34,7 +34,7 @@ function given(data: unknown): Given {
   return { settings, lines, set };
 }
 
-test('the content of both keys applies, and a change of it at once', () => {
+test('the content of both keys applies, and a change applies immediately', () => {
   const { settings, lines, set } = given({ values, config: 'policy: disabled' });
   expect(settings.current).toMatchObject({
     right: { revision: 'canary', config: { policy: 'disabled' }, values: { hub: 'example.com' } },
@@ -44,7 +44,7 @@ test('the content of both keys applies, and a change of it at once', () => {
   expect(lines.map(({ event }) => event)).toEqual(['injection.settingsLoaded', 'injection.settingsLoaded']);
 });
 
-test('invalid content leaves the last valid one, and each error is logged once with its field and code', () => {
+test('invalid content keeps the last valid one, and each error is logged once with its field and code', () => {
   const { settings, lines, set } = given({ values });
   const bad = { values: '{"global": {"hub": 1, "tag": "1"}}', config: 'policy: [1]' };
   set(bad);
@@ -65,7 +65,7 @@ test('without valid content the reason names the ConfigMap and the key', () => {
   expect(lines.at(-1)?.event).toBe('injection.settingsMissing');
 });
 
-test('a removed ConfigMap ends injection: pods would be created without the settings that an operator sees', () => {
+test('a removed ConfigMap ends injection, because pods would be created without visible settings', () => {
   const { settings, set } = given({ values });
   set(undefined);
   expect(E.isLeft(settings.current)).toBe(true);

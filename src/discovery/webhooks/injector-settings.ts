@@ -1,4 +1,4 @@
-/** Settings of the injector as a cluster has them: ConfigMap `istio-sidecar-injector` of the control plane's namespace (spec/injection.md §1.4). */
+/** Injector settings from ConfigMap `istio-sidecar-injector` of the control plane's namespace (spec/injection.md §1.4). */
 import * as E from 'fp-ts/lib/Either.js';
 import { decodeInjectionConfig, decodeWrittenValues } from '../../injection/settings.decode.ts';
 import { defaultInjectionConfig, type InjectionSettings } from '../../injection/settings.ts';
@@ -7,42 +7,42 @@ import { missing } from '../../model/fields/violation.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 
-/** The ConfigMap, as the cluster has it now. */
+/** The watched ConfigMap. */
 export interface InjectorConfigMap {
-  /** `istio-system/istio-sidecar-injector` */
+  /** Such as `istio-system/istio-sidecar-injector`. */
   readonly place: string;
-  /** Field `data`; `undefined`: there is no such ConfigMap. */
+  /** Field `data`; `undefined` if the ConfigMap does not exist. */
   readonly data: () => unknown;
-  /** Whether it exists is known from then on. */
+  /** Resolves after the first list. */
   readonly known: Promise<void>;
-  /** Calls back when it may be different, also for the first list. */
+  /** Calls back when it may have changed, also for the first list. */
   readonly onChanged: (changed: () => void) => void;
 }
 
 export interface InjectorSettingsOptions {
   readonly configMap: InjectorConfigMap;
-  /** Empty: the default one. */
+  /** Empty for the default one. */
   readonly revision: string;
   readonly log: Pick<Logger, 'info' | 'warn'>;
 }
 
-/** Follows the ConfigMap. While it is invalid, its last valid content applies; what is wrong is logged once. */
+/** Follows the ConfigMap. While it is invalid, the last valid content applies; errors are logged once. */
 export class InjectorSettings {
   readonly #options: InjectorSettingsOptions;
   #settings: InjectionSettings | undefined;
   #problem: string;
-  /** What was read last, so that an event without a change is not logged again. */
+  /** Last content read, so that unchanged content is not logged again. */
   #read: string | undefined;
 
   constructor(options: InjectorSettingsOptions) {
     this.#options = options;
     this.#problem = `ConfigMap ${options.configMap.place} was not read yet`;
     options.configMap.onChanged(() => this.#follow());
-    // A list without it changes nothing, so that nothing is called back.
+    // A list without it causes no change event.
     void options.configMap.known.then(() => this.#follow());
   }
 
-  /** @returns the settings that apply, or why there are none */
+  /** @returns the current settings, or the reason for their absence */
   get current(): E.Either<string, InjectionSettings> {
     return this.#settings === undefined ? E.left(this.#problem) : E.right(this.#settings);
   }

@@ -1,4 +1,4 @@
-/** The webhooks of the control plane, composed. */
+/** Composes the webhooks of the control plane. */
 import * as E from 'fp-ts/lib/Either.js';
 import { supportsNativeSidecars } from '../../injection/decision/native-sidecars.ts';
 import type { InjectorCluster, SidecarInjector } from '../../injection/injector.ts';
@@ -19,9 +19,9 @@ import { WebhookServerCounts } from './webhook-server.ts';
 
 export interface WebhooksParts {
   readonly options: Pick<DiscoveryOptions, 'webhooksAddress' | 'revision'>;
-  /** Settings of the injector; `undefined` if no cluster is followed. */
+  /** Settings of the injector; `undefined` if no cluster is watched. */
   readonly configMap: InjectorConfigMap | undefined;
-  /** What injection reads of the cluster; absent: it is not followed. */
+  /** Objects for injection; `undefined` if no cluster is watched. */
   readonly cluster: InjectionCluster | undefined;
   readonly mesh: () => MeshConfig;
   readonly objects: () => ConfigSet;
@@ -29,7 +29,7 @@ export interface WebhooksParts {
   readonly log: Logger;
 }
 
-/** @returns `undefined` if no address is configured or no cluster is followed */
+/** @returns `undefined` if no address is configured or no cluster is watched */
 export function makeWebhooks({ options, configMap, cluster, mesh, objects, ca, log }: WebhooksParts) {
   const { webhooksAddress: address, revision } = options;
   if (address === undefined || configMap === undefined) return undefined;
@@ -58,7 +58,7 @@ export function makeWebhooks({ options, configMap, cluster, mesh, objects, ca, l
   const reportFault = faultLog(log, 'webhooks.fault');
   return {
     injector,
-    /** Calls back when the settings of the injector may be different. */
+    /** Calls back when the settings of the injector may have changed. */
     onInjector: (changed: () => void): void => configMap.onChanged(changed),
     /** For the page `/debug/inject`. */
     describe: (): object => {

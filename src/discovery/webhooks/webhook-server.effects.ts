@@ -1,10 +1,9 @@
-/** Effects of the chart `webhook-server`. */
 import { webhookServerMachine } from '../../../machines/discovery/webhooks/webhook-server.machine.ts';
 import type { ListenAddress } from '../listen-address.ts';
 import { optionalPort } from '../optional-port.ts';
 import { WebhookServer, type WebhookServerOptions } from './webhook-server.ts';
 
-/** @param options built when the port is opened: the certificate is known by then */
+/** @param options built when the port is opened, because the certificate is known by then */
 export function webhookServerWithEffects(
   address: ListenAddress,
   options: () => Omit<WebhookServerOptions, 'address' | 'failed'>,

@@ -1,4 +1,4 @@
-/** The webhooks over HTTPS, by clients with sockets of their own. */
+/** Tests the webhooks over HTTPS, with real sockets. */
 import { once } from 'node:events';
 import type { IncomingHttpHeaders } from 'node:http';
 import { Agent, request } from 'node:https';
@@ -97,7 +97,7 @@ const responseIn = ({ text }: Response) =>
     .response;
 const patchIn = (response: Response): string => Buffer.from(responseIn(response).patch ?? '', 'base64').toString();
 
-test('a review of a pod is answered with the patch that adds the sidecar, and the path sets its environment', async () => {
+test('a review of a pod returns the patch that adds the sidecar, and the path sets its environment', async () => {
   const { post, reviews } = await start();
   const response = await post('/inject/cluster/west/net/n1', JSON.stringify(review(pod)));
   expect(response).toMatchObject({ status: 200, headers: { 'content-type': 'application/json' } });
@@ -107,7 +107,7 @@ test('a review of a pod is answered with the patch that adds the sidecar, and th
   expect([...reviews.counts]).toEqual([['injected', 1]]);
 });
 
-test('a review of an object of the mesh is answered on /validate', async () => {
+test('a review of an Istio object is served on /validate', async () => {
   const { post } = await start();
   const object = {
     apiVersion: 'networking.istio.io/v1',
@@ -145,21 +145,21 @@ test.each<[string, number, string, string, Record<string, string>, string?]>([
     '{}',
     { 'content-type': 'application/json', 'content-length': '4000000' },
   ],
-])('%s is refused with %i', async (_, status, path, body, headers, method) => {
+])('%s is rejected with %i', async (_, status, path, body, headers, method) => {
   const { post, counts, reviews } = await start();
   expect((await post(path, body, headers, method)).status).toBe(status);
   expect([...counts.refused]).toEqual([[status, 1]]);
   expect(reviews.counts.size).toBe(0);
 });
 
-test('a body without a length is cut off at the limit', async () => {
+test('a body without a length is truncated at the limit', async () => {
   const { post } = await start({ maxBodyBytes: 1_000 });
   const chunked = { 'content-type': 'application/json', 'transfer-encoding': 'chunked' };
   expect((await post('/inject', 'x'.repeat(1_001), chunked)).status).toBe(413);
   expect((await post('/inject', 'x'.repeat(1_000), chunked)).status).toBe(200);
 });
 
-test('bodies of one address have a limit together, and what was held is released', async () => {
+test('bodies of one address share a limit, and released bytes are available again', async () => {
   const { port, post, counts } = await start({ maxBytesPerAddress: 1_000 });
   const slow = connect({ host: '127.0.0.1', port, ca: authority.certificate });
   onTestFinished(() => void slow.destroy());
@@ -171,7 +171,7 @@ test('bodies of one address have a limit together, and what was held is released
   await eventually('it is released', async () => (await post('/inject', 'x'.repeat(200))).status === 200);
 });
 
-test('a body that is not JSON, nested too deep or no review is rejected with an empty uid', async () => {
+test('a body that is not JSON, too deeply nested or not a review is rejected with an empty uid', async () => {
   const { post, faults } = await start();
   const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`;
   const nested = JSON.stringify(review({ ...pod, x: JSON.parse(`${'['.repeat(200)}${']'.repeat(200)}`) }));
@@ -183,7 +183,7 @@ test('a body that is not JSON, nested too deep or no review is rejected with an 
   expect(faults).toEqual([]);
 });
 
-test('every body has a review', { timeout: 60_000 }, async () => {
+test('every body gets a review', { timeout: 60_000 }, async () => {
   const { post, faults } = await start();
   const json = fc.jsonValue({ maxDepth: 4 });
   const fields = fc.record(
@@ -232,9 +232,9 @@ test('a renewed certificate is presented to the next connection', async () => {
     socket.destroy();
     return serialNumber;
   };
-  const before = await serial();
+  const connectionsBefore = await serial();
   changeTls(issued());
-  expect(await serial()).not.toBe(before);
+  expect(await serial()).not.toBe(connectionsBefore);
 });
 
 test('a client of TLS 1.1 is rejected', async () => {
@@ -250,7 +250,7 @@ test('a client of TLS 1.1 is rejected', async () => {
   expect(String(error)).toMatch(/protocol/i);
 });
 
-test('a client that does not finish its handshake or request is disconnected', async () => {
+test('a client that does not complete its handshake or request is disconnected', async () => {
   const { port } = await start({ headersMs: 200, requestMs: 300, checkMs: 50 });
   const { connect: connectTcp } = await import('node:net');
   const silent = connectTcp({ host: '127.0.0.1', port });

@@ -1,6 +1,6 @@
 /**
- * HTTPS server of the webhooks (spec/injection.md §1.5). The API server presents no client certificate by default, so any client that reaches the
- * port gets a response: it depends on nothing but the request and the settings of the mesh, and changes nothing.
+ * HTTPS server of the webhooks (spec/injection.md §1.5). By default the API server presents no client certificate, so every client gets a
+ * response: it depends only on the request and the mesh settings, and changes nothing.
  */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -23,20 +23,20 @@ export interface Webhooks {
 
 export interface WebhookServerOptions {
   readonly address: ListenAddress;
-  /** Calls back with the TLS options, at once and when they change. @returns how to stop */
+  /** Calls back with the TLS options, immediately and when they change. @returns stop function */
   readonly followTls: (changed: (options: TlsOptions) => void) => () => void;
   readonly webhooks: Webhooks;
   readonly counts: WebhookServerCounts;
-  /** The socket has failed while it was open. */
+  /** Called when the open socket fails. */
   readonly failed: (error: unknown) => void;
-  /** A handler has thrown: a bug. */
+  /** Called when a handler throws: a bug. */
   readonly fault: (error: unknown) => void;
   readonly limits?: Partial<WebhookServerLimits>;
 }
 
 export type WebhookServerLimits = Partial<HttpLimits> & BodyLimits;
 
-/** Requests that got no review, by HTTP status. */
+/** Requests without a review, by HTTP status. */
 export class WebhookServerCounts {
   readonly refused = new Map<number, number>();
 
@@ -48,19 +48,19 @@ export class WebhookServerCounts {
 const mebibyte = 1024 * 1024;
 
 export const defaultWebhookLimits: WebhookServerLimits = {
-  // The API server's own limit of a request.
+  // The API server's limit of a request.
   maxBodyBytes: 3 * mebibyte,
   maxBytes: 48 * mebibyte,
   maxBytesPerAddress: 24 * mebibyte,
   // An API server waits 10 s for a webhook by default.
   headersMs: 10_000,
   requestMs: 10_000,
-  // One API server opens a connection for each review that it waits for.
+  // An API server opens a connection per concurrent review.
   maxPerAddress: 256,
   maxInWhole: 512,
 };
 
-/** A pod or object of the mesh has fewer levels; deeper ones would exhaust the stack. */
+/** Pods and Istio objects have fewer levels; deeper ones could exhaust the stack. */
 const maxNesting = 100;
 
 export class WebhookServer {
@@ -76,7 +76,7 @@ export class WebhookServer {
     this.#bodies = new BodyBudget(this.#limits);
   }
 
-  /** @returns the address with the port. Rejects if the port cannot be opened; then it is closed */
+  /** @returns the address with the actual port. Rejects, and closes the socket, if the port cannot be opened */
   async open(): Promise<string> {
     const { address, followTls, failed } = this.#options;
     this.#unfollow = followTls((tls) => this.#use(tls));
@@ -131,7 +131,7 @@ export class WebhookServer {
     if (body === 413) this.#refuse(response, body, `the body must have at most ${this.#limits.maxBodyBytes} bytes\n`);
     else if (body === 503) this.#refuse(response, body, 'too many requests at the same time\n');
     else if (body.length === 0) this.#refuse(response, 400, 'the body must not be empty\n');
-    // Not as a string: the texts of objects are not for a terminal, and must stay as they are.
+    // As bytes, because texts of objects must not be escaped for terminals.
     else send(response, 200, 'application/json', Buffer.from(JSON.stringify(await webhook(parsed(body)))));
   }
 
@@ -149,7 +149,7 @@ export class WebhookServer {
   }
 }
 
-/** `undefined`: no JSON, or nested too deep for any object. */
+/** `undefined` if it is not JSON or too deeply nested. */
 function parsed(body: Buffer): unknown {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));

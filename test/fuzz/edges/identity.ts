@@ -6,9 +6,9 @@ import { createHmac, createPublicKey, generateKeyPairSync, type KeyObject } from
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { status } from '@grpc/grpc-js';
 import { exportJWK, SignJWT } from 'jose';
-import type { AuthorityInForce } from '../../../src/discovery/ca/authority.ts';
-import { materialOf } from '../../../src/discovery/ca/authority-material.ts';
-import { CertificateService, Refusal } from '../../../src/discovery/ca/issuing/certificate-service.ts';
+import type { ActiveAuthority } from '../../../src/discovery/ca/authority.ts';
+import { buildAuthorityMaterial } from '../../../src/discovery/ca/authority-material.ts';
+import { CertificateService, IssuanceRefusal } from '../../../src/discovery/ca/issuing/certificate-service.ts';
 import { authenticate, type CallPeer } from '../../../src/discovery/xds/access/authenticator.ts';
 import { bearerToken } from '../../../src/discovery/xds/access/bearer-token.ts';
 import { clientCertificate } from '../../../src/discovery/xds/access/client-certificate.ts';
@@ -69,10 +69,10 @@ const withHeader = (name: string, value: string): CallPeer => ({
 /** The whole service but its threads: what comes out is a certificate of the caller's name and one of the requests' keys. */
 function certificateRequest(): Edge {
   const { issuer, life } = authorityOf();
-  const material = materialOf(issuer, [], [issuer.certificate], new Date());
-  const inForce: AuthorityInForce = {
+  const material = buildAuthorityMaterial(issuer, [], [issuer.certificate], new Date());
+  const inForce: ActiveAuthority = {
     material,
-    ofServer: material,
+    serverAuthority: material,
     authorities: [material],
     tainted: [],
     roots: [material.id],
@@ -80,7 +80,7 @@ function certificateRequest(): Edge {
   };
   const service = new CertificateService({
     authenticators: [{ name: 'test', authenticate: () => ({ identities: [mine] }) }],
-    inForce: () => inForce,
+    activeAuthority: () => inForce,
     signer: {
       async sign({ request, uri, notBefore, notAfter }) {
         try {
@@ -112,7 +112,7 @@ function certificateRequest(): Edge {
     async attack(draw) {
       const bytes = requestMessage(draw, requests);
       const answer = await thinking(shown(bytes), () => service.create(bytes, nobody).catch((error: unknown) => error));
-      if (answer instanceof Refusal && answer.code !== status.INTERNAL) return shown(bytes);
+      if (answer instanceof IssuanceRefusal && answer.code !== status.INTERNAL) return shown(bytes);
       if (!Buffer.isBuffer(answer)) throw new Error(`no refusal: ${String(answer)}`, { cause: answer });
       const [leaf] = readCertificates(fromBinary(IstioCertificateResponseSchema, answer).certChain[0]!);
       const problems = svidProblems(leaf!);

@@ -1,4 +1,4 @@
-/** Has certificates signed by a signer of the cluster (certificates.k8s.io): a bounded number at a time, a bounded number that wait. */
+/** Requests certificates from a Kubernetes signer (certificates.k8s.io), with bounded concurrency and a bounded queue. */
 import type { SigningRequestOutput } from '../../../../machines/discovery/ca/signing-request.machine.ts';
 import type { Certificate } from '../../../identity/certificate.ts';
 import { FairTasks } from '../../../model/collections/fair-tasks.ts';
@@ -6,18 +6,18 @@ import { startRoot } from '../../../runtime/actors/actor-system.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import type { Recorder } from '../../../runtime/trace/recorder.ts';
 import type { ApiServer } from '../../kubernetes/api-server.ts';
-import type { CertificateOrder, Registrar, SignerAnswer, Whose } from '../issuing/registrar.ts';
+import type { CertificateOrder, Registrar, SignerResult, SigningCaller } from '../issuing/registrar.ts';
 import { type SigningLimits, signingKey } from '../issuing/signing-shares.ts';
 import { signingRequestWithEffects } from '../signing-request.effects.ts';
 import { RequestObject } from './request-object.ts';
 
 export interface KubernetesSignerOptions {
   readonly server: Pick<ApiServer, 'request'>;
-  /** K8S_SIGNER, as `example.com/mesh`. */
+  /** K8S_SIGNER, for example `example.com/mesh`. */
   readonly signerName: string;
-  /** Requests are approved here; else somebody else does. */
-  readonly approves: boolean;
-  /** That what is signed must lead to one of. */
+  /** Whether this program approves its requests; otherwise an operator or approver does. */
+  readonly approvesRequests: boolean;
+  /** Issued certificates must chain to one of these. */
   readonly roots: () => readonly Certificate[];
   readonly now: () => Date;
   readonly limitMs?: number;
@@ -26,13 +26,13 @@ export interface KubernetesSignerOptions {
 }
 
 const requestLimitMs = 10_000;
-/** Each is some five requests: the API server has more to do. */
+/** Each takes about five requests to the API server. */
 const maxRunning = 16;
-/** Leaves room for other namespaces: a request may take its whole limit of time. */
+/** Leaves slots for other namespaces: one request can take its full time limit. */
 const maxRunningOfNamespace = 12;
 const signingLimits: SigningLimits = { maxWaiting: 1_000, maxOfConnection: 16 };
-/** Of those under way some are done in a second. */
-const perSecond = 10;
+/** Estimate for retry delays: certificates signed per second. */
+const certificatesPerSecond = 10;
 
 export class KubernetesSigner implements Registrar {
   readonly #options: KubernetesSignerOptions;
@@ -48,39 +48,41 @@ export class KubernetesSigner implements Registrar {
     });
   }
 
-  /** For metrics. */
+  /** Queue length, for metrics. */
   get waiting(): number {
     return this.#tasks.waiting;
   }
 
-  /** @param signal the client cancelled the request: what has not begun is not done */
-  sign(order: CertificateOrder, { endsAt, client }: Whose, signal?: AbortSignal): Promise<SignerAnswer> {
+  /** @param signal aborts a queued request when its client cancels */
+  sign(order: CertificateOrder, { endsAt, client }: SigningCaller, signal?: AbortSignal): Promise<SignerResult> {
     const identity = [...order.names.uris, ...order.names.dns].join();
-    return this.#tasks.do<SignerAnswer>(
+    return this.#tasks.do<SignerResult>(
       {
         ...{ key: signingKey(identity, client), rank: endsAt },
         run: (settle) => this.#run(order, settle),
-        reject: (waiting) => ({ tryAgainAfterMs: Math.max(1_000, Math.ceil((1_000 * waiting) / perSecond)) }),
+        reject: (waiting) => ({
+          tryAgainAfterMs: Math.max(1_000, Math.ceil((1_000 * waiting) / certificatesPerSecond)),
+        }),
         cancelled: () => ({ failed: 'the client cancelled the request' }),
       },
       signal,
     );
   }
 
-  async #run(order: CertificateOrder, settle: (answer: SignerAnswer) => void): Promise<void> {
-    const { approves, limitMs = requestLimitMs, recorder } = this.#options;
+  async #run(order: CertificateOrder, onResult: (result: SignerResult) => void): Promise<void> {
+    const { approvesRequests, limitMs = requestLimitMs, recorder } = this.#options;
     const request = new RequestObject(this.#options, order);
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-    const answer = (result: SigningRequestOutput): void => {
-      if (result.outcome === 'issued') settle({ issued: request.issued! });
-      else settle(result.outcome === 'refused' ? { refused: result.reason } : { failed: result.reason });
+    const settle = (result: SigningRequestOutput): void => {
+      if (result.outcome === 'issued') onResult({ issued: request.issued! });
+      else onResult(result.outcome === 'refused' ? { refused: result.reason } : { failed: result.reason });
     };
-    const machine = signingRequestWithEffects(request, answer);
+    const machine = signingRequestWithEffects(request, settle);
     const actor = startRoot(machine, {
-      ...{ id: `signing-request-${++this.#count}`, input: { approves, limitMs } },
+      ...{ id: `signing-request-${++this.#count}`, input: { approves: approvesRequests, limitMs } },
       ...(recorder !== undefined && { recorder }),
       onError: (error) => {
-        settle({ failed: messageOf(error) });
+        onResult({ failed: messageOf(error) });
         end();
       },
     });

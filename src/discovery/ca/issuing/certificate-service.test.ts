@@ -1,4 +1,4 @@
-/** A workload gets its certificate from a whole control plane, over TLS, and nobody gets one that is not theirs. */
+/** A workload gets its certificate from a complete control plane over TLS, and no client gets a certificate of another identity. */
 
 import { spawnSync } from 'node:child_process';
 import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
@@ -36,25 +36,25 @@ function token(account = cart, audience?: string): Promise<string> {
   return given.caller.token(account, audience);
 }
 
-type Asked = Partial<CertificateAsked>;
+type CertificateRequest = Partial<CertificateAsked>;
 
-function clientOf(plane: ControlPlane, own?: OwnCertificate): Client {
-  return given.caller.client(plane.port('ads.listening'), own);
+function clientOf(plane: ControlPlane, clientCertificate?: OwnCertificate): Client {
+  return given.caller.client(plane.port('ads.listening'), clientCertificate);
 }
 
 /** @throws ServiceError */
-function ask(client: Client, asked: Asked): Promise<string[]> {
-  return askForCertificate(client, { csr: makeRequest(key, []), ...asked });
+function requestCertificate(client: Client, fields: CertificateRequest): Promise<string[]> {
+  return askForCertificate(client, { csr: makeRequest(key, []), ...fields });
 }
 
-async function failure(asked: Promise<unknown>): Promise<ServiceError> {
-  return asked.then(
+async function failure(pending: Promise<unknown>): Promise<ServiceError> {
+  return pending.then(
     () => Promise.reject(new Error('it was answered')),
     (error: ServiceError) => error,
   );
 }
 
-/** By the authority's own root, as nobody but the authority can. */
+/** Signed directly by the root: only the authority can do this. */
 function signedByRoot(uri: string, endsInMs = 60_000): Certificate {
   const [id] = readdirSync(given.directory).flatMap((name) => /^([0-9a-f]+)\.key$/.exec(name)?.[1] ?? []);
   const privateKey = createPrivateKey(readFileSync(join(given.directory, `${id}.key`)));
@@ -69,11 +69,11 @@ function leafOf(chain: readonly string[]): Certificate {
 }
 
 describe('CreateCertificate', () => {
-  it('gives a workload the certificate of its token, whatever names it asks for', async () => {
+  it('issues a workload the certificate of its token, whatever names the CSR contains', async () => {
     const plane = await serving();
     const bearer = await token();
     const csr = makeRequest(key, ['spiffe://cluster.local/ns/istio-system/sa/istiod']);
-    const chain = await ask(clientOf(plane), { bearer, csr });
+    const chain = await requestCertificate(clientOf(plane), { bearer, csr });
     const [leaf, root] = readCertificates(chain.join(''));
     expect(leaf!.alternativeNames?.uris).toEqual([cartUri]);
     expect(svidProblems(leaf!)).toEqual([]);
@@ -84,15 +84,17 @@ describe('CreateCertificate', () => {
     expect(JSON.stringify(plane.records)).not.toContain('PRIVATE KEY');
   });
 
-  it('renews by the certificate itself, which also opens xDS for its own namespace and no other', async () => {
+  it('accepts a client certificate for renewal, which also opens xDS for its own namespace only', async () => {
     const plane = await serving();
-    const chain = await ask(clientOf(plane), { bearer: await token() });
-    const own = { chain: chain.slice(0, -1).join(''), key };
-    const again = await ask(clientOf(plane, own), {});
+    const chain = await requestCertificate(clientOf(plane), { bearer: await token() });
+    const clientCertificate = { chain: chain.slice(0, -1).join(''), key };
+    const again = await requestCertificate(clientOf(plane, clientCertificate), {});
     expect(leafOf(again).alternativeNames?.uris).toEqual([cartUri]);
     expect(leafOf(again).serialNumber).not.toBe(leafOf(chain).serialNumber);
     const xds = (node: object) => {
-      const stream = plane.client(plane.port('ads.listening'), given.caller.channel(own), serverName).sotw();
+      const stream = plane
+        .client(plane.port('ads.listening'), given.caller.channel(clientCertificate), serverName)
+        .sotw();
       stream.send({ node, typeUrl: typeUrls.CDS });
       return stream;
     };
@@ -101,129 +103,147 @@ describe('CreateCertificate', () => {
     expect((await xds(other).ended).code).toBe(status.PERMISSION_DENIED);
   });
 
-  it('is the same authority after a restart', async () => {
+  it('uses the same authority after a restart', async () => {
     const first = await serving();
-    const before = await ask(clientOf(first), { bearer: await token() });
+    const issuedBefore = await requestCertificate(clientOf(first), { bearer: await token() });
     await stopControlPlanes();
-    const after = await ask(clientOf(await serving()), { bearer: await token() });
-    expect(after.at(-1)).toBe(before.at(-1));
+    const after = await requestCertificate(clientOf(await serving()), { bearer: await token() });
+    expect(after.at(-1)).toBe(issuedBefore.at(-1));
   });
 
-  it('gives as much life as is asked for and may be had', async () => {
+  it('issues the requested lifetime up to the limit', async () => {
     const client = clientOf(await serving({ MAX_WORKLOAD_CERT_TTL: '2h', DEFAULT_WORKLOAD_CERT_TTL: '1h' }));
     const bearer = await token();
     const lifeOf = (chain: string[]): number => (leafOf(chain).notAfter.getTime() - Date.now()) / 60_000;
-    expect(lifeOf(await ask(client, { bearer }))).toBeCloseTo(60, -1);
-    expect(lifeOf(await ask(client, { bearer, seconds: 600n }))).toBeCloseTo(10, 0);
-    const tooLong = await failure(ask(client, { bearer, seconds: 7_201n }));
+    expect(lifeOf(await requestCertificate(client, { bearer }))).toBeCloseTo(60, -1);
+    expect(lifeOf(await requestCertificate(client, { bearer, seconds: 600n }))).toBeCloseTo(10, 0);
+    const tooLong = await failure(requestCertificate(client, { bearer, seconds: 7_201n }));
     expect([tooLong.code, tooLong.details]).toEqual([
       status.INVALID_ARGUMENT,
       'the requested lifetime must be at most 7200 s (MAX_WORKLOAD_CERT_TTL), got 7201 s [CERTIFICATE_REQUEST_INVALID]',
     ]);
   });
 
-  it.each<[string, () => Promise<Asked> | Asked, status]>([
-    ['nobody says who it is', () => ({}), status.UNAUTHENTICATED],
+  it.each<[string, () => Promise<CertificateRequest> | CertificateRequest, status]>([
+    ['the caller has no credentials', () => ({}), status.UNAUTHENTICATED],
     [
-      'the token is for somebody else',
+      'the token has another audience',
       async () => ({ bearer: await token(cart, 'kubernetes') }),
       status.UNAUTHENTICATED,
     ],
-    ['the request is empty', async () => ({ bearer: await token(), csr: '' }), status.INVALID_ARGUMENT],
+    ['the CSR is empty', async () => ({ bearer: await token(), csr: '' }), status.INVALID_ARGUMENT],
     [
-      'the request was changed',
+      'the CSR was modified',
       async () => ({ bearer: await token(), csr: makeRequest(key, ['spiffe://a/b']).replace(/\n.{64}\n/, '\n') }),
       status.INVALID_ARGUMENT,
     ],
     [
-      'the message is none',
+      'the message cannot be decoded',
       async () => ({ bearer: await token(), bytes: Buffer.alloc(1_000, 0x22) }),
       status.INVALID_ARGUMENT,
     ],
-    ['the message is long', async () => ({ bearer: await token(), csr: 'x'.repeat(100_000) }), status.INVALID_ARGUMENT],
-  ])('is refused when %s', async (_, asked, code) => {
+    [
+      'the message is too long',
+      async () => ({ bearer: await token(), csr: 'x'.repeat(100_000) }),
+      status.INVALID_ARGUMENT,
+    ],
+  ])('is rejected if %s', async (_, fieldsOf, code) => {
     const plane = await serving();
-    expect((await failure(ask(clientOf(plane), await asked()))).code).toBe(code);
+    expect((await failure(requestCertificate(clientOf(plane), await fieldsOf()))).code).toBe(code);
   });
 
-  it('breaks the connection of a certificate that is not good, whatever else it shows', async () => {
+  it('closes a connection with an invalid client certificate, whatever other credentials it has', async () => {
     const plane = await serving();
     const theirs = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
     const life = { notBefore: new Date(Date.now() - 1_000), notAfter: new Date(Date.now() + 60_000) };
     const root = readCertificate(issueRoot(theirs, { organization: 'a', commonName: 'b' }, life));
-    const own = { chain: root.pem, key: theirs };
-    const refused = await failure(ask(clientOf(plane, own), { bearer: await token() }));
+    const clientCertificate = { chain: root.pem, key: theirs };
+    const refused = await failure(requestCertificate(clientOf(plane, clientCertificate), { bearer: await token() }));
     expect(refused.code).toBe(status.UNAVAILABLE);
-    // One of ours that has ended is no better.
-    const ended = { chain: signedByRoot(cartUri, -1_000).pem, key };
-    expect((await failure(ask(clientOf(plane, ended), { bearer: await token() }))).code).toBe(status.UNAVAILABLE);
-    await ask(clientOf(plane, { chain: signedByRoot(cartUri).pem, key }), {});
+    // An expired certificate of the same root is rejected too.
+    const expired = { chain: signedByRoot(cartUri, -1_000).pem, key };
+    expect((await failure(requestCertificate(clientOf(plane, expired), { bearer: await token() }))).code).toBe(
+      status.UNAVAILABLE,
+    );
+    await requestCertificate(clientOf(plane, { chain: signedByRoot(cartUri).pem, key }), {});
     // The same caller without it.
-    await ask(clientOf(plane), { bearer: await token() });
+    await requestCertificate(clientOf(plane), { bearer: await token() });
   });
 
-  it('is for workloads of the mesh: one of an alias is the same, and one of another trust domain is nobody', async () => {
+  it('accepts workloads of the mesh and its alias trust domains, and rejects other trust domains', async () => {
     const flags = { secureGRPCAddr: '127.0.0.1:0' };
     const prepare = ({ root }: { root: string }): void =>
       writeFileSync(join(root, 'mesh'), 'trustDomainAliases: [former.example]');
     const plane = ControlPlane.starting(flags, prepare, { SELF_SIGNED_CA_DIR: given.directory });
     await plane.ready();
-    // Signed by the very root that signs for the mesh, so that it is the name alone that is looked at.
-    const own = (uri: string): OwnCertificate => ({ chain: signedByRoot(uri).pem, key });
-    const renewed = await ask(clientOf(plane, own('spiffe://former.example/ns/shop/sa/cart')), {});
+    // Signed by the mesh's own root, so that only the SPIFFE ID differs.
+    const certificateFor = (uri: string): OwnCertificate => ({ chain: signedByRoot(uri).pem, key });
+    const renewed = await requestCertificate(
+      clientOf(plane, certificateFor('spiffe://former.example/ns/shop/sa/cart')),
+      {},
+    );
     expect(leafOf(renewed).alternativeNames?.uris).toEqual([cartUri]);
-    const refused = await failure(ask(clientOf(plane, own('spiffe://other.example/ns/shop/sa/cart')), {}));
+    const refused = await failure(
+      requestCertificate(clientOf(plane, certificateFor('spiffe://other.example/ns/shop/sa/cart')), {}),
+    );
     expect(refused.code).toBe(status.UNAUTHENTICATED);
   });
 
-  it('takes a bounded number of one connection, and says when to come again', async () => {
+  it('limits the requests of one connection, and returns a retry delay', async () => {
     const client = clientOf(await serving());
     const bearer = await token();
     const csr = makeRequest(key, []);
-    const all = await Promise.allSettled(Array.from({ length: 60 }, () => ask(client, { bearer, csr })));
+    const all = await Promise.allSettled(Array.from({ length: 60 }, () => requestCertificate(client, { bearer, csr })));
     const refused = all.flatMap((one) => (one.status === 'rejected' ? [one.reason as ServiceError] : []));
     expect(all.length - refused.length).toBeGreaterThanOrEqual(16);
     for (const { code, metadata } of refused) {
       expect(code).toBe(status.RESOURCE_EXHAUSTED);
       expect(Number(metadata.get('grpc-retry-pushback-ms')[0])).toBeGreaterThanOrEqual(1_000);
     }
-    await ask(client, { bearer, csr });
+    await requestCertificate(client, { bearer, csr });
   });
 
-  it('is there for nobody where XDS_AUTH is off: without an identity there is nothing to sign', async () => {
+  it('rejects every call if XDS_AUTH is off, because callers have no identity', async () => {
     const plane = await serving({ XDS_AUTH: 'false' });
-    expect((await failure(ask(clientOf(plane), { bearer: 'x' }))).code).toBe(status.UNAUTHENTICATED);
+    expect((await failure(requestCertificate(clientOf(plane), { bearer: 'x' }))).code).toBe(status.UNAUTHENTICATED);
   });
 });
 
-describe('what an operator takes back', () => {
-  const takeBack = (...lines: string[]): void => writeFileSync(join(given.directory, 'revoked'), lines.join('\n'));
+describe('a revoked credential', () => {
+  const revoke = (...lines: string[]): void => writeFileSync(join(given.directory, 'revoked'), lines.join('\n'));
 
-  it('is rejected from the next call while it is revoked', async () => {
+  it('is rejected from the next call until the revocation is removed', async () => {
     const plane = await serving();
     const bearer = await token();
     const { jti } = decodeJwt(bearer);
-    const chain = await ask(clientOf(plane), { bearer });
-    const own = { chain: chain[0]!, key };
-    takeBack(`token ${jti}`);
-    expect((await failure(ask(clientOf(plane), { bearer }))).code).toBe(status.UNAUTHENTICATED);
-    await ask(clientOf(plane), { bearer: await token() });
-    await ask(clientOf(plane, own), {});
-    takeBack(`certificate ${leafOf(chain).serialNumber}`);
-    expect((await failure(ask(clientOf(plane, own), {}))).code).toBe(status.UNAUTHENTICATED);
-    const stream = plane.client(plane.port('ads.listening'), given.caller.channel(own), serverName).sotw();
+    const chain = await requestCertificate(clientOf(plane), { bearer });
+    const clientCertificate = { chain: chain[0]!, key };
+    revoke(`token ${jti}`);
+    expect((await failure(requestCertificate(clientOf(plane), { bearer }))).code).toBe(status.UNAUTHENTICATED);
+    await requestCertificate(clientOf(plane), { bearer: await token() });
+    await requestCertificate(clientOf(plane, clientCertificate), {});
+    revoke(`certificate ${leafOf(chain).serialNumber}`);
+    expect((await failure(requestCertificate(clientOf(plane, clientCertificate), {}))).code).toBe(
+      status.UNAUTHENTICATED,
+    );
+    const stream = plane
+      .client(plane.port('ads.listening'), given.caller.channel(clientCertificate), serverName)
+      .sotw();
     stream.send({ node: sidecar, typeUrl: typeUrls.CDS });
     expect((await stream.ended).code).toBe(status.UNAUTHENTICATED);
-    // A client that has a token as well is known by that.
-    await ask(clientOf(plane, own), { bearer });
-    takeBack();
-    await ask(clientOf(plane, own), {});
+    // A token takes precedence over the client certificate.
+    await requestCertificate(clientOf(plane, clientCertificate), { bearer });
+    revoke();
+    await requestCertificate(clientOf(plane, clientCertificate), {});
   });
 
-  it('is in a list of each root, and there is one of the next root before anybody is told of it', async () => {
+  it('is in a revocation list of each root, and the next root has one before clients receive it', async () => {
     const plane = await serving();
     const bearer = await token();
-    const [stolen, good] = [await ask(clientOf(plane), { bearer }), await ask(clientOf(plane), { bearer })];
+    const [stolen, good] = [
+      await requestCertificate(clientOf(plane), { bearer }),
+      await requestCertificate(clientOf(plane), { bearer }),
+    ];
     const verified = (chain: readonly string[]): string => {
       const file = (name: string, text: string): string => {
         writeFileSync(join(given.directory, name), text);
@@ -235,7 +255,7 @@ describe('what an operator takes back', () => {
       return `${run.stdout}${run.stderr}`;
     };
     expect(verified(stolen)).toContain('OK');
-    takeBack(`certificate ${leafOf(stolen).serialNumber}`);
+    revoke(`certificate ${leafOf(stolen).serialNumber}`);
     await eventually('it is in the list', () => Promise.resolve(verified(stolen).includes('certificate revoked')));
     expect(verified(good)).toContain('OK');
     const url = `http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz`;
@@ -244,7 +264,7 @@ describe('what an operator takes back', () => {
       readFileSync(join(given.directory, 'ca-crl.pem'), 'utf8').split('BEGIN X509 CRL').length - 1;
     await eventually('two roots are given out', async () => {
       const { roots } = (await (await fetch(url)).json()) as { roots: object[] };
-      // A reader that sees two roots finds two lists.
+      // A client that receives two roots finds two lists.
       if (roots.length === 2) expect(lists()).toBe(2);
       return roots.length === 2;
     });
@@ -262,35 +282,35 @@ describe('/debug/authorityz', () => {
   }
 
   const page = async (plane: ControlPlane): Promise<Page> => (await plane.get('/debug/authorityz')).json();
-  const order = async (plane: ControlPlane, what: string, method = 'POST') =>
+  const order = async (plane: ControlPlane, action: string, method = 'POST') =>
     (
-      await fetch(`http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz?order=${what}`, {
+      await fetch(`http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz?order=${action}`, {
         method,
         headers: plane.operator,
       })
     ).status;
 
-  it('has the root rotated, which goes through where nobody could be cut off', async () => {
+  it('rotates the root on request if no client would lose access', async () => {
     const plane = await serving();
-    const before = await page(plane);
+    const pageBefore = await page(plane);
     const oldRoots = given.caller.roots();
-    expect(before).toMatchObject({ stage: 'steady', roots: [before.signer] });
+    expect(pageBefore).toMatchObject({ stage: 'steady', roots: [pageBefore.signer] });
     expect(await order(plane, 'rotate')).toBe(202);
     await eventually('the new root alone', async () => {
       const now = await page(plane);
-      return now.stage === 'steady' && now.signer.id !== before.signer.id && now.roots.length === 1;
+      return now.stage === 'steady' && now.signer.id !== pageBefore.signer.id && now.roots.length === 1;
     });
     expect(given.caller.roots()).not.toEqual(oldRoots);
-    // The port shows what the new root has signed.
-    const chain = await ask(clientOf(plane), { bearer: await token() });
+    // The port presents a certificate of the new root.
+    const chain = await requestCertificate(clientOf(plane), { bearer: await token() });
     expect(leafOf(chain).authorityKeyId).toBe((await page(plane)).signer.id);
     expect(plane.departures()).toEqual([]);
   });
 
-  it('names whom it waits for, signs by the old one meanwhile, and is taken back', async () => {
+  it('lists the workloads that it waits for, signs with the old root until then, and can revert', async () => {
     const plane = await serving();
     const { signer } = await page(plane);
-    const [, root] = await ask(clientOf(plane), { bearer: await token() });
+    const [, root] = await requestCertificate(clientOf(plane), { bearer: await token() });
     expect(await order(plane, 'rotate')).toBe(202);
     await eventually('somebody is missing', async () => (await page(plane)).waitsFor?.missing === 1);
     expect(await page(plane)).toMatchObject({
@@ -298,8 +318,8 @@ describe('/debug/authorityz', () => {
       signer,
       waitsFor: { workloads: [expect.stringContaining(`${cartUri} (certificate expires `)] },
     });
-    // A workload that renews is told of both roots, and goes on with the old one.
-    const chain = await ask(clientOf(plane), { bearer: await token() });
+    // A workload that renews receives both roots; the old one still signs.
+    const chain = await requestCertificate(clientOf(plane), { bearer: await token() });
     expect(leafOf(chain).authorityKeyId).toBe(signer.id);
     expect(readCertificates(chain.at(-1)!)).toHaveLength(2);
     expect(chain.at(-1)).toContain(root!);
@@ -308,10 +328,10 @@ describe('/debug/authorityz', () => {
     expect(await page(plane)).toMatchObject({ stage: 'steady', signer });
   });
 
-  it('renews everybody where the root is tainted, and leaves nobody behind unless it is told to', async () => {
+  it('renews all workloads if the root is tainted, and skips unresponsive ones only on request', async () => {
     const plane = await serving();
     const { signer } = await page(plane);
-    await ask(clientOf(plane), { bearer: await token() });
+    await requestCertificate(clientOf(plane), { bearer: await token() });
     expect(await order(plane, 'proceed')).toBe(409);
     expect(await order(plane, 'taint')).toBe(202);
     await eventually('somebody is missing', async () => (await page(plane)).waitsFor?.missing === 1);
@@ -324,12 +344,12 @@ describe('/debug/authorityz', () => {
     expect((await page(plane)).stage).toBe('trusting');
     expect(await order(plane, 'proceed&force=true')).toBe(202);
     await eventually('the next one signs', async () => (await page(plane)).stage === 'signing');
-    const chain = await ask(clientOf(plane), { bearer: await token() });
+    const chain = await requestCertificate(clientOf(plane), { bearer: await token() });
     expect(leafOf(chain).authorityKeyId).not.toBe(signer.id);
     expect(plane.departures()).toEqual([]);
   });
 
-  it('changes nothing when it is looked at, or asked for something else', async () => {
+  it('changes nothing on GET or on an unknown request', async () => {
     const plane = await serving();
     expect(await order(plane, 'rotate', 'GET')).toBe(405);
     expect(await order(plane, 'drop')).toBe(400);
@@ -338,10 +358,10 @@ describe('/debug/authorityz', () => {
   });
 });
 
-it('a key that others can read is no key', () => {
+it('a control plane does not start with a CA key that other users can read', () => {
   const file = join(given.directory, 'token.key');
-  const made = localTokenKey(file);
-  expect(localTokenKey(file).export({ format: 'jwk' })).toEqual(made.export({ format: 'jwk' }));
+  const loading = localTokenKey(file);
+  expect(localTokenKey(file).export({ format: 'jwk' })).toEqual(loading.export({ format: 'jwk' }));
   chmodSync(file, 0o640);
   expect(() => localTokenKey(file)).toThrow(
     codedError('CONFIG_INVALID', { path: file, expected: '0600', got: '0640' }),

@@ -7,43 +7,43 @@ import { oneWorkloadOf, uriInMesh } from '../../../identity/spiffe-id.ts';
 import { type ErrorCode, messageOf, withCode } from '../../../runtime/errors.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 import { type Authenticator, authenticate, type CallPeer } from '../../xds/access/authenticator.ts';
-import type { AuthorityInForce } from '../authority.ts';
+import type { ActiveAuthority } from '../authority.ts';
 import { ledgerIdsOf } from '../authority-material.ts';
 import type { CertificateSigner } from './certificate-signer.ts';
 import type { IssuanceCounts } from './issuance-counts.ts';
 import { type LifetimeLimits, leafLifetime } from './leaf-lifetime.ts';
-import type { Registrar, Whose } from './registrar.ts';
+import type { Registrar, SigningCaller } from './registrar.ts';
 
 export interface CertificateServiceOptions {
   readonly authenticators: readonly Authenticator[];
-  readonly inForce: () => AuthorityInForce | undefined;
+  readonly activeAuthority: () => ActiveAuthority | undefined;
   readonly signer: Pick<CertificateSigner, 'sign' | 'verify'>;
-  /** Of the mesh, now: its own, and then its aliases. */
+  /** Current trust domain of the mesh, followed by its aliases. */
   readonly trustDomains: () => readonly string[];
   readonly limits: LifetimeLimits;
   readonly now: () => Date;
   readonly logger: Logger;
-  /** Signs instead of the authority, for who it is by its word; absent: the authority does. */
+  /** Signs instead of the authority; `undefined` if the authority signs. */
   readonly registrar?: Registrar;
-  /** PEM: those that workloads are told of, where somebody else signs. */
-  readonly rootsInMesh?: () => readonly Certificate[];
-  /** A certificate was handed out by the authority. */
-  readonly issued?: (leaf: IssuedLeaf) => void;
+  /** Roots to return if the registrar signs. */
+  readonly meshRoots?: () => readonly Certificate[];
+  /** Called for each certificate that the authority issued. */
+  readonly onIssued?: (leaf: IssuedLeaf) => void;
   readonly counts?: IssuanceCounts;
 }
 
 export interface IssuedLeaf {
   readonly identity: string;
-  /** As the agent says; empty for agents of others. */
+  /** Node ID that the agent reports; empty for other agents. */
   readonly node: string;
-  /** Of the root that it hangs on, see {@link ledgerIdsOf}. */
+  /** ID of its root, see {@link ledgerIdsOf}. */
   readonly authority: string;
   readonly serialNumber: string;
   readonly endsAt: number;
 }
 
-/** Why somebody does not get a certificate. */
-export class Refusal extends Error {
+/** Reason why no certificate is issued, as a gRPC status. */
+export class IssuanceRefusal extends Error {
   readonly code: status;
   readonly metadata: Metadata | undefined;
 
@@ -56,28 +56,28 @@ export class Refusal extends Error {
 
 const path = '/istio.v1.auth.IstioCertificateService/CreateCertificate';
 /** A request with a long RSA key and its metadata has 3 KB. */
-const mostBytes = 64 * 1024;
-const longestNode = 1_024;
-/** Who signs knows when it ends. */
-const forever = new Date(8.64e15);
+const maxRequestBytes = 64 * 1024;
+const maxNodeLength = 1_024;
+/** The registrar limits the lifetime. */
+const maxDate = new Date(8.64e15);
 
-type UnaryCall = ServerUnaryCall<Buffer, Buffer>;
+type CreateCertificateCall = ServerUnaryCall<Buffer, Buffer>;
 
-const asItIs = (bytes: Buffer): Buffer => bytes;
+const unchanged = (bytes: Buffer): Buffer => bytes;
 export const certificateMethod: MethodDefinition<Buffer, Buffer> = {
   path,
   requestStream: false,
   responseStream: false,
-  requestSerialize: asItIs,
-  requestDeserialize: asItIs,
-  responseSerialize: asItIs,
-  responseDeserialize: asItIs,
+  requestSerialize: unchanged,
+  requestDeserialize: unchanged,
+  responseSerialize: unchanged,
+  responseDeserialize: unchanged,
 };
 
 export interface CreateOptions {
-  /** Called when it is known who the caller is. */
-  readonly known?: () => void;
-  /** The caller is gone. */
+  /** Called after the caller is authenticated. */
+  readonly onAuthenticated?: () => void;
+  /** Aborted when the caller cancels. */
   readonly signal?: AbortSignal;
 }
 
@@ -88,22 +88,29 @@ export class CertificateService {
     this.#options = options;
   }
 
-  /** As grpc-js calls it. */
-  handle(call: UnaryCall, peer: CallPeer, known: () => void, answer: sendUnaryData<Buffer>): void {
-    const gone = new AbortController();
-    // With a reason: without one an error with its stack is made for each call.
-    call.on('cancelled', () => gone.abort('cancelled'));
-    void this.create(call.request, peer, { known, signal: gone.signal }).then(
+  /** Signature that grpc-js expects. */
+  handle(
+    call: CreateCertificateCall,
+    peer: CallPeer,
+    onAuthenticated: () => void,
+    respond: sendUnaryData<Buffer>,
+  ): void {
+    const cancellation = new AbortController();
+    // An explicit reason avoids an Error with a stack for each call.
+    call.on('cancelled', () => cancellation.abort('cancelled'));
+    void this.create(call.request, peer, { onAuthenticated, signal: cancellation.signal }).then(
       (response) => {
         this.#options.counts?.responded(status.OK);
-        answer(null, response);
+        respond(null, response);
       },
       (error: unknown) => {
         const refusal =
-          error instanceof Refusal ? error : new Refusal(status.INTERNAL, 'INTERNAL_ERROR', 'internal error');
+          error instanceof IssuanceRefusal
+            ? error
+            : new IssuanceRefusal(status.INTERNAL, 'INTERNAL_ERROR', 'internal error');
         this.#options.counts?.responded(refusal.code);
         if (refusal !== error) this.#options.logger.error('certificate.failed', { error: messageOf(error) });
-        answer(
+        respond(
           Object.assign(new Error(refusal.message), {
             code: refusal.code,
             details: refusal.message,
@@ -115,97 +122,112 @@ export class CertificateService {
   }
 
   /**
-   * @returns an IstioCertificateResponse
+   * @returns an encoded IstioCertificateResponse
    * @throws Refusal
    */
-  async create(request: Uint8Array, peer: CallPeer, { known = () => {}, signal }: CreateOptions = {}): Promise<Buffer> {
-    const { inForce, signer, limits, now, issued, logger } = this.#options;
-    // An unknown caller costs nothing more.
+  async create(
+    request: Uint8Array,
+    peer: CallPeer,
+    { onAuthenticated = () => {}, signal }: CreateOptions = {},
+  ): Promise<Buffer> {
+    const { activeAuthority, signer, limits, now, onIssued, logger } = this.#options;
+    // Authenticate first, so that an unauthenticated caller costs nothing more.
     const { uri, endsAt } = await this.#identify(peer);
-    known();
+    onAuthenticated();
     const { csr, validityDuration, node, impersonated } = decoded(request);
     if (impersonated !== undefined) {
       logger.debug('certificate.impersonated', { identity: uri, peer: peer.address });
-      throw new Refusal(status.UNAUTHENTICATED, 'CLIENT_FORBIDDEN', 'impersonation is not supported');
+      throw new IssuanceRefusal(status.UNAUTHENTICATED, 'CLIENT_FORBIDDEN', 'impersonation is not supported');
     }
     if (this.#options.registrar !== undefined) {
-      const whose = { endsAt, client: peer.address };
-      return this.#register(this.#options.registrar, { csr, uri, validityDuration, whose }, signal);
+      const caller = { endsAt, client: peer.address };
+      return this.#register(this.#options.registrar, { csr, uri, validityDuration, caller }, signal);
     }
-    const before = inForce();
-    if (before === undefined)
-      throw new Refusal(status.UNAVAILABLE, 'AUTHORITY_UNAVAILABLE', 'the certificate authority is not ready');
-    const answer = leafLifetime(validityDuration, limits, before.material.notAfter, now());
-    if ('tooLong' in answer) throw new Refusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', answer.tooLong);
-    if ('ended' in answer) throw new Refusal(status.FAILED_PRECONDITION, 'AUTHORITY_EXPIRED', answer.ended);
-    const { lifetime } = answer;
+    const signerAtStart = activeAuthority();
+    if (signerAtStart === undefined)
+      throw new IssuanceRefusal(status.UNAVAILABLE, 'AUTHORITY_UNAVAILABLE', 'the certificate authority is not ready');
+    const requested = leafLifetime(validityDuration, limits, signerAtStart.material.notAfter, now());
+    if ('tooLong' in requested)
+      throw new IssuanceRefusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', requested.tooLong);
+    if ('authorityExpired' in requested)
+      throw new IssuanceRefusal(status.FAILED_PRECONDITION, 'AUTHORITY_EXPIRED', requested.authorityExpired);
+    const { lifetime } = requested;
     const result = await signer.sign({ request: csr, uri, ...lifetime, endsAt, client: peer.address }, signal);
-    if ('tryAgainAfterMs' in result) throw busy(result.tryAgainAfterMs);
-    if ('refused' in result) throw new Refusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', result.refused);
-    if ('failed' in result) throw new Refusal(status.INTERNAL, 'AUTHORITY_UNAVAILABLE', result.failed);
-    // In the midst of a step of the rotation: the chain would not be that of who signed.
-    const after = inForce();
-    if (after?.material !== before.material)
-      throw new Refusal(
+    if ('tryAgainAfterMs' in result) throw busyRefusal(result.tryAgainAfterMs);
+    if ('refused' in result)
+      throw new IssuanceRefusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', result.refused);
+    if ('failed' in result) throw new IssuanceRefusal(status.INTERNAL, 'AUTHORITY_UNAVAILABLE', result.failed);
+    // The signer changed during signing, so the chain would not match the leaf.
+    const signerAtEnd = activeAuthority();
+    if (signerAtEnd?.material !== signerAtStart.material)
+      throw new IssuanceRefusal(
         status.UNAVAILABLE,
         'AUTHORITY_UNAVAILABLE',
         'the certificate authority changed during the request, retry',
       );
     const { serialNumber } = result;
     const leaf = { serialNumber, endsAt: lifetime.notAfter.getTime() };
-    issued?.({ identity: uri, node, authority: ledgerIdsOf(after.material)[0], ...leaf });
+    onIssued?.({ identity: uri, node, authority: ledgerIdsOf(signerAtEnd.material)[0], ...leaf });
     logger.debug('certificate.issued', { identity: uri, notAfter: lifetime.notAfter.toISOString() });
-    return responseOf([result.leaf, ...chainOf(after)]);
+    return responseOf([result.leaf, ...chainOf(signerAtEnd)]);
   }
 
-  /** The signer is told the very request of the caller: it must ask for who the caller is, and for nothing else. */
+  /** The external signer receives the caller's CSR unchanged, so it may contain only the caller's identity. */
   async #register(
     registrar: Registrar,
-    { csr, uri, validityDuration, whose }: { csr: string; uri: string; validityDuration: bigint; whose: Whose },
+    {
+      csr,
+      uri,
+      validityDuration,
+      caller,
+    }: { csr: string; uri: string; validityDuration: bigint; caller: SigningCaller },
     signal: AbortSignal | undefined,
   ): Promise<Buffer> {
-    const { limits, now, logger, rootsInMesh, signer } = this.#options;
-    const verified = await signer.verify({ requestToVerify: csr, uri, ...whose }, signal);
-    if ('tryAgainAfterMs' in verified) throw busy(verified.tryAgainAfterMs);
+    const { limits, now, logger, meshRoots, signer } = this.#options;
+    const verified = await signer.verify({ requestToVerify: csr, uri, ...caller }, signal);
+    if ('tryAgainAfterMs' in verified) throw busyRefusal(verified.tryAgainAfterMs);
     if ('refused' in verified)
-      throw new Refusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', verified.refused);
-    if ('failed' in verified) throw new Refusal(status.INTERNAL, 'AUTHORITY_UNAVAILABLE', verified.failed);
+      throw new IssuanceRefusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', verified.refused);
+    if ('failed' in verified) throw new IssuanceRefusal(status.INTERNAL, 'AUTHORITY_UNAVAILABLE', verified.failed);
     const { key } = verified;
-    const answer = leafLifetime(validityDuration, limits, forever, now());
-    if ('tooLong' in answer) throw new Refusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', answer.tooLong);
-    if ('ended' in answer) throw new Refusal(status.FAILED_PRECONDITION, 'AUTHORITY_EXPIRED', answer.ended);
-    const lifetimeMs = answer.lifetime.notAfter.getTime() - now().getTime();
+    const requested = leafLifetime(validityDuration, limits, maxDate, now());
+    if ('tooLong' in requested)
+      throw new IssuanceRefusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', requested.tooLong);
+    if ('authorityExpired' in requested)
+      throw new IssuanceRefusal(status.FAILED_PRECONDITION, 'AUTHORITY_EXPIRED', requested.authorityExpired);
+    const lifetimeMs = requested.lifetime.notAfter.getTime() - now().getTime();
     const names = { uris: [uri], dns: [], ips: [] };
-    const result = await registrar.sign({ request: csr, key, names, isForClients: true, lifetimeMs }, whose, signal);
-    if ('tryAgainAfterMs' in result) throw busy(result.tryAgainAfterMs);
+    const result = await registrar.sign({ request: csr, key, names, isForClients: true, lifetimeMs }, caller, signal);
+    if ('tryAgainAfterMs' in result) throw busyRefusal(result.tryAgainAfterMs);
     if ('refused' in result || 'failed' in result) {
       const isRefused = 'refused' in result;
       const why = isRefused ? result.refused : result.failed;
       logger.warn('certificate.unsigned', { identity: uri, reason: why });
-      throw new Refusal(isRefused ? status.FAILED_PRECONDITION : status.UNAVAILABLE, 'SIGNER_FAILED', why);
+      throw new IssuanceRefusal(isRefused ? status.FAILED_PRECONDITION : status.UNAVAILABLE, 'SIGNER_FAILED', why);
     }
-    const { leaf, between, root } = result.issued;
+    const { leaf, intermediates: between, root } = result.issued;
     logger.debug('certificate.issued', { identity: uri, notAfter: leaf.notAfter.toISOString() });
-    const others = (rootsInMesh?.() ?? []).filter(({ sha256 }) => sha256 !== root.sha256);
-    const roots = [root, ...others].map(({ pem }) => pem).join('');
+    const otherRoots = (meshRoots?.() ?? []).filter(({ sha256 }) => sha256 !== root.sha256);
+    const roots = [root, ...otherRoots].map(({ pem }) => pem).join('');
     return responseOf([leaf.pem, ...between.map(({ pem }) => pem), roots]);
   }
 
-  /** The one workload of the mesh that the caller is, and when the certificate ends that it shows. */
+  /** The caller's SPIFFE ID, and the expiry of its client certificate (Unix time in milliseconds; 0 without one). */
   async #identify(peer: CallPeer): Promise<{ uri: string; endsAt: number }> {
     const { authenticators, trustDomains } = this.#options;
-    const known =
+    const authenticated =
       authenticators.length === 0
         ? { failure: 'no authentication method is configured' }
         : await authenticate(authenticators, peer);
-    if ('failure' in known) {
-      if (known.isUnavailable === true) throw new Refusal(status.UNAVAILABLE, 'CLIENT_UNAUTHENTICATED', known.failure);
-      this.#options.logger.debug('caller.unauthenticated', { peer: peer.address, reason: known.failure });
-      throw new Refusal(status.UNAUTHENTICATED, 'CLIENT_UNAUTHENTICATED', 'authentication failed');
+    if ('failure' in authenticated) {
+      if (authenticated.isUnavailable === true)
+        throw new IssuanceRefusal(status.UNAVAILABLE, 'CLIENT_UNAUTHENTICATED', authenticated.failure);
+      this.#options.logger.debug('caller.unauthenticated', { peer: peer.address, reason: authenticated.failure });
+      throw new IssuanceRefusal(status.UNAUTHENTICATED, 'CLIENT_UNAUTHENTICATED', 'authentication failed');
     }
-    const identity = oneWorkloadOf(known.identities);
+    const identity = oneWorkloadOf(authenticated.identities);
     if (identity === undefined)
-      throw new Refusal(
+      throw new IssuanceRefusal(
         status.PERMISSION_DENIED,
         'CLIENT_FORBIDDEN',
         'the client must have exactly one workload identity',
@@ -213,17 +235,17 @@ export class CertificateService {
     const uri = uriInMesh(identity, trustDomains());
     if (uri === undefined) {
       const text = `the client must be of trust domain ${trustDomains().join(' or ')}, got ${identity.trustDomain}`;
-      throw new Refusal(status.PERMISSION_DENIED, 'CLIENT_FORBIDDEN', text);
+      throw new IssuanceRefusal(status.PERMISSION_DENIED, 'CLIENT_FORBIDDEN', text);
     }
-    return { uri, endsAt: endOfCertificate(peer) };
+    return { uri, endsAt: expiryOf(peer) };
   }
 }
 
-/** From what signed, over what is between, to the roots: all of them, while a rotation has two. */
-function chainOf({ material: { path: certificates, root }, bundle }: AuthorityInForce): string[] {
+/** From the issuer through intermediates to all trusted roots (two during a rotation). */
+function chainOf({ material: { path: certificates, root }, bundle }: ActiveAuthority): string[] {
   const between = certificates.slice(0, -1).map(({ pem }) => pem);
-  const others = bundle.roots.filter(({ sha256 }) => sha256 !== root.sha256);
-  return [...between, [root, ...others].map(({ pem }) => pem).join('')];
+  const otherRoots = bundle.roots.filter(({ sha256 }) => sha256 !== root.sha256);
+  return [...between, [root, ...otherRoots].map(({ pem }) => pem).join('')];
 }
 
 function responseOf(certChain: string[]): Buffer {
@@ -236,34 +258,34 @@ interface DecodedRequest {
   readonly csr: string;
   readonly validityDuration: bigint;
   readonly node: string;
-  /** As whom the caller wants to be signed for, instead of itself; undefined: it does not. */
+  /** Identity that the caller requests instead of its own; `undefined` if it does not. */
   readonly impersonated: unknown;
 }
 
 function decoded(bytes: Uint8Array): DecodedRequest {
-  if (bytes.length > mostBytes)
-    throw new Refusal(
+  if (bytes.length > maxRequestBytes)
+    throw new IssuanceRefusal(
       ...([status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID'] as const),
-      `the request must have at most ${mostBytes} bytes, got ${bytes.length}`,
+      `the request must have at most ${maxRequestBytes} bytes, got ${bytes.length}`,
     );
   try {
     const { csr, validityDuration, metadata } = fromBinary(IstioCertificateRequestSchema, bytes);
     const node = metadata?.NodeID;
     return {
-      ...{ csr, validityDuration, node: typeof node === 'string' ? node.slice(0, longestNode) : '' },
+      ...{ csr, validityDuration, node: typeof node === 'string' ? node.slice(0, maxNodeLength) : '' },
       impersonated: metadata?.ImpersonatedIdentity || undefined,
     };
   } catch (error) {
     const text = `invalid certificate request: ${messageOf(error)}`;
-    throw new Refusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', text);
+    throw new IssuanceRefusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', text);
   }
 }
 
-/** gRPC's own word for when to try again, which clients obey. */
-function busy(afterMs: number): Refusal {
+/** RESOURCE_EXHAUSTED with gRPC's retry-pushback metadata, which clients follow. */
+function busyRefusal(afterMs: number): IssuanceRefusal {
   const metadata = new Metadata();
   metadata.set('grpc-retry-pushback-ms', String(afterMs));
-  return new Refusal(
+  return new IssuanceRefusal(
     status.RESOURCE_EXHAUSTED,
     'CERTIFICATE_REQUESTS_EXHAUSTED',
     `too many certificate requests, retry after ${afterMs} ms`,
@@ -271,7 +293,7 @@ function busy(afterMs: number): Refusal {
   );
 }
 
-function endOfCertificate({ certificate }: CallPeer): number {
+function expiryOf({ certificate }: CallPeer): number {
   const end = Date.parse(certificate?.valid_to ?? '');
   return Number.isNaN(end) ? 0 : end;
 }

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { readCertificate } from '../../../identity/certificate.ts';
 import { makeRequest } from '../../../identity/certificate-request.ts';
 import { issueRoot } from '../../../identity/issue.ts';
-import { type AuthorityMaterial, materialOf } from '../authority-material.ts';
+import { type AuthorityMaterial, buildAuthorityMaterial } from '../authority-material.ts';
 import { CertificateSigner } from './certificate-signer.ts';
 
 const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) };
@@ -17,10 +17,10 @@ afterEach(() => signer.close());
 
 function givenMaterial(): AuthorityMaterial {
   const certificate = readCertificate(issueRoot(key, { organization: 'o', commonName: 'root' }, life));
-  return materialOf({ certificate, privateKey: key }, [], [certificate], new Date());
+  return buildAuthorityMaterial({ certificate, privateKey: key }, [], [certificate], new Date());
 }
 
-/** proc(5): the 19th field, of which the second may have spaces. */
+/** proc(5): `nice` is field 19; field 2 may contain spaces. */
 const nicenessOf = (task: string): number =>
   Number(readFileSync(`/proc/self/task/${task}/stat`, 'utf8').split(') ').at(-1)!.split(' ')[16]);
 
@@ -28,19 +28,19 @@ function threads(niceness: number): number {
   return readdirSync('/proc/self/task').filter((task) => nicenessOf(task) === niceness).length;
 }
 
-test('what signs gives way to the rest of the program, and nothing else does', async () => {
+test('the signing thread runs at low priority, and other threads do not', async () => {
   const usual = nicenessOf(String(process.pid));
-  const before = threads(usual + 10);
+  const usualThreads = threads(usual + 10);
   signer.use(givenMaterial());
   const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
   const order = { request: makeRequest(key, []), uri, ...life, endsAt: 0, client: 'one' };
-  const answer = await signer.sign(order);
-  expect(answer).toMatchObject({ leaf: expect.stringContaining('CERTIFICATE') });
-  expect(threads(usual + 10)).toBe(before + 1);
+  const result = await signer.sign(order);
+  expect(result).toMatchObject({ leaf: expect.stringContaining('CERTIFICATE') });
+  expect(threads(usual + 10)).toBe(usualThreads + 1);
   expect(nicenessOf(String(process.pid))).toBe(usual);
 });
 
-test('a flood of RSA-4096 requests from one account delays the certificate of another by those in hand only', async () => {
+test("a flood of RSA-4096 requests from one account delays another account's certificate only by requests in progress", async () => {
   signer.use(givenMaterial());
   const flood = generateKeyPairSync('rsa', { modulusLength: 4_096 }).privateKey;
   const request = makeRequest(flood, []);
@@ -52,26 +52,26 @@ test('a flood of RSA-4096 requests from one account delays the certificate of an
     ),
   );
   const bank = { request: makeRequest(key, []), uri: 'spiffe://cluster.local/ns/bank/sa/pay', ...life };
-  const answer = await signer.sign({ ...bank, endsAt: Date.now() + 3_600_000, client: 'bank' });
-  expect(answer).toMatchObject({ leaf: expect.stringContaining('CERTIFICATE') });
-  // Two threads with two requests each, and a turn of the flooding namespace.
+  const result = await signer.sign({ ...bank, endsAt: Date.now() + 3_600_000, client: 'bank' });
+  expect(result).toMatchObject({ leaf: expect.stringContaining('CERTIFICATE') });
+  // At most two threads with two requests each, and one request of the flooding namespace.
   expect(settled.length).toBeLessThanOrEqual(5);
   signer.close();
   await Promise.all(flooding.flat());
 });
 
-test('a request that another signer will sign is verified by the threads, for its own name only', async () => {
+test('the threads verify a request for an external signer, which may contain its own name only', async () => {
   const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2_048 }).privateKey;
   const caller = { uri, endsAt: 0, client: 'one' };
   const verified = await signer.verify({ requestToVerify: makeRequest(rsa, [uri]), ...caller });
   expect('key' in verified && verified.key.equals(createPublicKey(rsa))).toBe(true);
-  const others = [
+  const invalidRequests = [
     makeRequest(rsa, []),
     makeRequest(rsa, [uri, `${uri}x`]),
     makeRequest(rsa, [uri]).replace(/[A-Z]{4}/, 'AAAA'),
   ];
-  for (const requestToVerify of [...others, 'nothing']) {
+  for (const requestToVerify of [...invalidRequests, 'nothing']) {
     expect(await signer.verify({ requestToVerify, ...caller })).toHaveProperty('refused');
   }
 });

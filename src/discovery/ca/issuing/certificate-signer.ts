@@ -1,4 +1,4 @@
-/** Has requests verified and certificates signed by threads, so that neither pushes nor probes wait for it. */
+/** Verifies requests and signs certificates on worker threads, so that they do not delay pushes and probes. */
 import { availableParallelism } from 'node:os';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -8,19 +8,19 @@ import { type SigningLimits, signingKey, signingShares } from './signing-shares.
 import type {
   LeafOrder,
   SignerOrder,
-  SigningAnswer,
   SigningOrder,
   SigningOutcome,
   ThreadOutcome,
+  ThreadReply,
   VerifiedRequest,
   VerifyOrder,
 } from './signing-work.ts';
 
-/** Whose share of the queue a request takes. */
+/** The share of the queue that a request uses. */
 interface Caller {
-  /** When the caller's current certificate ends, Unix time in milliseconds; 0: it has none. */
+  /** Expiry of the caller's current certificate, Unix time in milliseconds; 0 if it has none. */
   readonly endsAt: number;
-  /** Its connection. */
+  /** ID of the connection. */
   readonly client: string;
 }
 
@@ -28,7 +28,7 @@ export interface SigningRequest extends LeafOrder, Caller {}
 
 export interface VerifyRequest extends VerifyOrder, Caller {}
 
-/** There is no room; worth another try after so long. */
+/** The queue is full; retry after this delay. */
 type Busy = { readonly tryAgainAfterMs: number };
 
 export type SigningResult = SigningOutcome | Busy;
@@ -44,49 +44,49 @@ interface Thread {
   readonly jobs: Map<number, Job>;
 }
 
-/** Beside this file, or beside the bundle that it was put into. */
-const helperModule = new URL(`./signing-helper${extname(import.meta.filename)}`, import.meta.url);
+/** Beside this file, or beside the bundle that contains it. */
+const threadModule = new URL(`./signing-helper${extname(import.meta.filename)}`, import.meta.url);
 
 export const signingLimits: SigningLimits = { maxWaiting: 4_000, maxOfConnection: 16 };
-/** In a thread's hands at once: it never waits for the next, and what is more urgent waits for these only. */
-const mostOfThread = 2;
-/** A thread signs some hundreds a second; whoever is refused comes back when this much of the queue is gone. */
-const perSecondAndThread = 200;
-const mostThreads = 2;
-/** A processor is left to pushes, where there are two. */
-const threads = Math.max(1, Math.min(mostThreads, availableParallelism() - 1));
+/** Requests in progress per thread: two keep it busy, and an urgent request waits for no more than these. */
+const maxJobsPerThread = 2;
+/** Estimate for retry delays: a thread signs some hundreds per second. */
+const signaturesPerThreadAndSecond = 200;
+const maxThreads = 2;
+/** Leave one processor to pushes if there are two. */
+const threads = Math.max(1, Math.min(maxThreads, availableParallelism() - 1));
 
 export interface CertificateSignerOptions {
   readonly limits?: SigningLimits;
-  /** Told of a thread that broke; what it had in hand has failed, and another is begun. */
-  readonly broken?: (error: Error) => void;
+  /** Called when a thread fails. Its requests fail and a new thread starts. */
+  readonly onThreadFailure?: (error: Error) => void;
 }
 
 export class CertificateSigner {
   readonly #queue: FairQueue<Job>;
-  readonly #broken: (error: Error) => void;
+  readonly #onThreadFailure: (error: Error) => void;
   readonly #threads: Thread[] = [];
   #material: AuthorityMaterial | undefined;
   #count = 0;
   #isClosed = false;
 
-  constructor({ limits = signingLimits, broken = () => {} }: CertificateSignerOptions = {}) {
+  constructor({ limits = signingLimits, onThreadFailure = () => {} }: CertificateSignerOptions = {}) {
     this.#queue = new FairQueue<Job>(signingShares(limits));
-    this.#broken = broken;
+    this.#onThreadFailure = onThreadFailure;
   }
 
-  /** From now on everything is signed by this one, what waits included. */
+  /** Signs all later and queued requests with this authority. */
   use(material: AuthorityMaterial): void {
     this.#material = material;
     for (const { worker } of this.#threads) worker.postMessage(signerOrder(material));
   }
 
-  /** For metrics. */
+  /** Queue length, for metrics. */
   get waiting(): number {
     return this.#queue.size;
   }
 
-  /** @param signal the client cancelled the request: what has not begun is not done */
+  /** @param signal aborts a queued request when its client cancels */
   sign({ endsAt, client, ...order }: SigningRequest, signal?: AbortSignal): Promise<SigningResult> {
     return this.#queued<SigningOutcome>(order, { endsAt, client }, signal);
   }
@@ -94,7 +94,7 @@ export class CertificateSigner {
   /**
    * Verifies a request that another signer will sign.
    *
-   * @param signal the client cancelled the request: what has not begun is not done
+   * @param signal aborts a queued request when its client cancels
    */
   verify({ endsAt, client, ...order }: VerifyRequest, signal?: AbortSignal): Promise<VerifiedRequest | Busy> {
     return this.#queued<VerifiedRequest>(order, { endsAt, client }, signal);
@@ -106,21 +106,21 @@ export class CertificateSigner {
     signal: AbortSignal | undefined,
   ): Promise<Outcome | Busy> {
     const { promise, resolve } = Promise.withResolvers<ThreadOutcome | Busy>();
-    // A thread responds to each kind of order with its kind of outcome.
+    // A thread returns the outcome type that belongs to the type of the order.
     const result = promise as Promise<Outcome | Busy>;
     const job: Job = { order, endsAt, settle: resolve };
     if (this.#isClosed || signal?.aborted === true) {
       resolve({ failed: 'the request was cancelled, or the control plane is shutting down' });
       return result;
     }
-    const leave = (): void => {
+    const dequeue = (): void => {
       this.#queue.remove(job);
       resolve({ failed: 'the client cancelled the request' });
     };
-    signal?.addEventListener('abort', leave, { once: true });
+    signal?.addEventListener('abort', dequeue, { once: true });
     this.#queue.add(job, signingKey(order.uri, client))?.settle({ tryAgainAfterMs: this.#delayMs() });
     this.#hand();
-    return result.finally(() => signal?.removeEventListener('abort', leave));
+    return result.finally(() => signal?.removeEventListener('abort', dequeue));
   }
 
   close(): void {
@@ -136,7 +136,7 @@ export class CertificateSigner {
 
   #hand(): void {
     while (this.#queue.size > 0) {
-      const thread = this.#freeThread();
+      const thread = this.#availableThread();
       if (thread === undefined) return;
       const job = this.#queue.next()!;
       const id = ++this.#count;
@@ -145,20 +145,20 @@ export class CertificateSigner {
     }
   }
 
-  /** The one with the least in hand; another is begun while all have something. */
-  #freeThread(): Thread | undefined {
-    const least = this.#threads.toSorted((a, b) => a.jobs.size - b.jobs.size)[0];
-    if (least?.jobs.size === 0) return least;
-    if (this.#threads.length < threads) return this.#begin();
-    return least !== undefined && least.jobs.size < mostOfThread ? least : undefined;
+  /** Returns the thread with the fewest requests; starts another while all are busy. */
+  #availableThread(): Thread | undefined {
+    const idlest = this.#threads.toSorted((a, b) => a.jobs.size - b.jobs.size)[0];
+    if (idlest?.jobs.size === 0) return idlest;
+    if (this.#threads.length < threads) return this.#startThread();
+    return idlest !== undefined && idlest.jobs.size < maxJobsPerThread ? idlest : undefined;
   }
 
-  #begin(): Thread {
-    const thread: Thread = { worker: new Worker(helperModule), jobs: new Map() };
+  #startThread(): Thread {
+    const thread: Thread = { worker: new Worker(threadModule), jobs: new Map() };
     const { worker, jobs } = thread;
     this.#threads.push(thread);
     if (this.#material !== undefined) worker.postMessage(signerOrder(this.#material));
-    worker.on('message', ({ id, ...outcome }: SigningAnswer) => {
+    worker.on('message', ({ id, ...outcome }: ThreadReply) => {
       jobs.get(id)?.settle(outcome);
       jobs.delete(id);
       this.#hand();
@@ -168,18 +168,18 @@ export class CertificateSigner {
       if (at < 0) return;
       this.#threads.splice(at, 1);
       failAll(thread, 'the signing thread failed, retry');
-      this.#broken(error);
+      this.#onThreadFailure(error);
       this.#hand();
     };
     worker.on('error', end);
     worker.on('exit', (code) => end(new Error(`the thread exited with code ${code}`)));
-    // Nobody waits for it at the end of the program.
+    // The thread does not keep the process alive.
     worker.unref();
     return thread;
   }
 
   #delayMs(): number {
-    return Math.max(1_000, Math.ceil((1_000 * this.#queue.size) / perSecondAndThread));
+    return Math.max(1_000, Math.ceil((1_000 * this.#queue.size) / signaturesPerThreadAndSecond));
   }
 }
 

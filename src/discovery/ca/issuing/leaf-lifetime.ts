@@ -1,4 +1,4 @@
-/** How long a workload's certificate lasts (spec/discovery.md §11, TTL). */
+/** Lifetime of workload certificates (spec/discovery.md §11, TTL). */
 import { backdatedMs, type Lifetime } from '../../../identity/issue.ts';
 
 export interface LifetimeLimits {
@@ -8,32 +8,33 @@ export interface LifetimeLimits {
   readonly maxMs: number;
 }
 
-export type LifetimeAnswer =
+export type LifetimeResult =
   | { readonly lifetime: Lifetime }
-  /** The caller asks for too much. */
+  /** The requested lifetime exceeds the limit. */
   | { readonly tooLong: string }
-  /** Nothing can be signed any more. */
-  | { readonly ended: string };
+  /** The authority has expired. */
+  | { readonly authorityExpired: string };
 
 /**
- * @param requestedSeconds as the request says; 0 and less: the default
- * @param authorityEnd when the first certificate of the authority's chain ends: nothing may outlive it
+ * @param requestedSeconds TTL of the request; 0 or less selects the default
+ * @param authorityExpiry earliest expiry in the authority's chain, which no certificate may outlive
  */
 export function leafLifetime(
   requestedSeconds: bigint,
   { defaultMs, maxMs }: LifetimeLimits,
-  authorityEnd: Date,
+  authorityExpiry: Date,
   now: Date,
-): LifetimeAnswer {
+): LifetimeResult {
   if (requestedSeconds * 1000n > BigInt(maxMs)) {
     return {
       tooLong: `the requested lifetime must be at most ${maxMs / 1000} s (MAX_WORKLOAD_CERT_TTL), got ${requestedSeconds} s`,
     };
   }
-  const wanted = requestedSeconds <= 0n ? Math.min(defaultMs, maxMs) : Number(requestedSeconds) * 1000;
-  // Certificates count in whole seconds.
-  const notAfter = Math.min(floorSeconds(now.getTime() + wanted), authorityEnd.getTime());
-  if (notAfter <= now.getTime()) return { ended: `the certificate authority expired on ${authorityEnd.toISOString()}` };
+  const requestedMs = requestedSeconds <= 0n ? Math.min(defaultMs, maxMs) : Number(requestedSeconds) * 1000;
+  // Certificates have a resolution of one second.
+  const notAfter = Math.min(floorSeconds(now.getTime() + requestedMs), authorityExpiry.getTime());
+  if (notAfter <= now.getTime())
+    return { authorityExpired: `the certificate authority expired on ${authorityExpiry.toISOString()}` };
   return { lifetime: { notBefore: new Date(floorSeconds(now.getTime() - backdatedMs)), notAfter: new Date(notAfter) } };
 }
 

@@ -1,44 +1,43 @@
-/** Certificates that somebody else signs for the mesh: what is asked of them, and what comes of it. */
+/** External signing of workload certificates: orders and results. */
 import type { KeyObject } from 'node:crypto';
 import type { Certificate } from '../../../identity/certificate.ts';
 import type { Names } from '../../../identity/certificate-extensions.ts';
 
 export interface CertificateOrder {
-  /** PEM, of PKCS #10. */
+  /** PKCS #10, PEM. */
   readonly request: string;
-  /** Of the request. */
+  /** Public key of the request. */
   readonly key: KeyObject;
-  /** All of them, and no others. */
+  /** The certificate must contain exactly these names. */
   readonly names: Names;
-  /** For servers it is in any case. */
+  /** Client authentication in addition to server authentication. */
   readonly isForClients: boolean;
   readonly lifetimeMs: number;
 }
 
-export interface IssuedCertificate {
+export interface IssuedChain {
   readonly leaf: Certificate;
-  /** From the leaf's issuer to the root, without it. */
-  readonly between: readonly Certificate[];
+  /** Intermediates from the leaf's issuer to the root, without the root. */
+  readonly intermediates: readonly Certificate[];
   readonly root: Certificate;
 }
 
-export type SignerAnswer =
-  | { readonly issued: IssuedCertificate }
-  /** The signer's word, or what it signed was something else. */
+export type SignerResult =
+  | { readonly issued: IssuedChain }
+  /** The signer denied the request, or issued something else than requested. */
   | { readonly refused: string }
   | { readonly failed: string }
-  /** There is no room; worth another try after so long. */
+  /** The queue is full; retry after this delay. */
   | { readonly tryAgainAfterMs: number };
 
-export interface Whose {
-  /** When what the caller has now ends, Unix time in milliseconds; 0: it has nothing. */
+export interface SigningCaller {
+  /** Expiry of the caller's current certificate, Unix time in milliseconds; 0 if it has none. */
   readonly endsAt: number;
-  /** Whose share of the queue it takes. */
+  /** Connection whose share of the queue the request uses. */
   readonly client: string;
 }
 
-/** Has others sign. */
 export interface Registrar {
-  /** @param signal the caller is gone: what has not begun is not done */
-  sign(order: CertificateOrder, whose: Whose, signal?: AbortSignal): Promise<SignerAnswer>;
+  /** @param signal aborts a queued request when its client cancels */
+  sign(order: CertificateOrder, caller: SigningCaller, signal?: AbortSignal): Promise<SignerResult>;
 }

@@ -1,4 +1,4 @@
-/** A thread that verifies requests and signs certificates: two to five milliseconds each would hold up pushes (spec/identity.md §7). */
+/** Worker thread that verifies requests and signs certificates: at 2 to 5 ms each they would delay pushes (spec/identity.md §7). */
 import { constants, getPriority, setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
 import { readCertificate } from '../../../identity/certificate.ts';
@@ -10,16 +10,16 @@ import { messageOf } from '../../../runtime/errors.ts';
 import type {
   LeafOrder,
   SignerOrder,
-  SigningAnswer,
   SigningOrder,
   SigningOutcome,
+  ThreadReply,
   VerifiedRequest,
   VerifyOrder,
 } from './signing-work.ts';
 
 /**
- * A push is waited for now, a certificate has hours: where all want a processor, this thread has a tenth of it. Of whoever calls, Linux
- * changes the thread and not the process (setpriority(2), "C library/kernel differences").
+ * Pushes are urgent and certificates are not: if all processors are busy, this thread gets about a tenth of one. Linux applies the priority
+ * to the calling thread, not to the process (setpriority(2), "C library/kernel differences").
  */
 setPriority(Math.min(getPriority() + constants.priority.PRIORITY_BELOW_NORMAL, constants.priority.PRIORITY_LOW));
 
@@ -32,15 +32,15 @@ parentPort!.on('message', (order: SigningOrder | SignerOrder) => {
     signing = { issuer, check: new LeafCheck(issuer) };
   } else {
     const outcome = 'requestToVerify' in order ? verified(order) : signed(order);
-    parentPort!.postMessage({ id: order.id, ...outcome } satisfies SigningAnswer);
+    parentPort!.postMessage({ id: order.id, ...outcome } satisfies ThreadReply);
   }
 });
 
 function verified({ requestToVerify, uri }: VerifyOrder): VerifiedRequest {
   try {
     const key = verifyRequest(requestToVerify);
-    const { uris, dns, ips, others } = namesIn(requestToVerify);
-    if (uris.length === 1 && uris[0] === uri && dns.length + ips.length + others === 0) return { key };
+    const { uris, dns, ips, others: otherNames } = namesIn(requestToVerify);
+    if (uris.length === 1 && uris[0] === uri && dns.length + ips.length + otherNames === 0) return { key };
     return { refused: `the certificate request must have the URI ${uri} and no other name` };
   } catch (error) {
     return failureOf(error);

@@ -1,23 +1,22 @@
-/** Order and fair shares of certificate requests, whoever signs them: the authority's threads or a signer of the cluster. */
+/** Order and fair shares of certificate requests, for the authority's threads and for a Kubernetes signer. */
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
 import type { FairQueueOptions, ShareKey } from '../../../model/collections/fair-queue.ts';
 
 export interface SigningLimits {
-  /** Requests that wait, of all namespaces. */
+  /** Queued requests of all namespaces. */
   readonly maxWaiting: number;
-  /** Requests of one connection that wait. */
+  /** Queued requests of one connection. */
   readonly maxOfConnection: number;
 }
 
-/** A request that waits. */
 export interface UrgentRequest {
-  /** When the caller's current certificate ends, Unix time in milliseconds; 0: it has none. */
+  /** Expiry of the caller's current certificate, Unix time in milliseconds; 0 if it has none. */
   readonly endsAt: number;
 }
 
 /**
- * Namespaces take turns, then service accounts, then connections: what one of them declares urgent delays nobody else. Within a
- * connection the certificate with the shortest remaining lifetime is signed first (spec/identity.md §8, "herd").
+ * Schedules by namespace, then service account, then connection, in turns: no client's urgency delays another client. Within a connection
+ * the certificate with the shortest remaining lifetime is signed first (spec/identity.md §8, "herd").
  */
 export function signingShares(limits: SigningLimits): FairQueueOptions<UrgentRequest> {
   const { maxWaiting, maxOfConnection } = limits;
@@ -29,8 +28,8 @@ export function signingShares(limits: SigningLimits): FairQueueOptions<UrgentReq
 }
 
 /**
- * @param identity SPIFFE ID that the certificate is for; another name is a share of its own
- * @param connection that the request came by
+ * @param identity SPIFFE ID of the certificate; any other name is a share of its own
+ * @param connection ID of the caller's connection
  */
 export function signingKey(identity: string, connection: string): ShareKey {
   const { namespace = identity, serviceAccount = '' } = workloadIdentityOf(identity) ?? {};

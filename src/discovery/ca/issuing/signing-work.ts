@@ -1,17 +1,17 @@
-/** What passes between the server and the threads that sign. Keys pass as handles, never as texts. */
+/** Messages between the server and the signing threads. Keys are passed as `KeyObject` handles, never as text. */
 import type { KeyObject } from 'node:crypto';
 
-/** A certificate of the authority. */
+/** Order for a certificate of the authority. */
 export interface LeafOrder {
   /** PEM. */
   readonly request: string;
-  /** Who asked: the only name in the certificate. */
+  /** SPIFFE ID of the caller, the only name in the certificate. */
   readonly uri: string;
   readonly notBefore: Date;
   readonly notAfter: Date;
 }
 
-/** Whether a request asks for this identity, for no other name, and is signed by the key in it. */
+/** Order to verify that a CSR contains this identity, no other name, and a signature by its own key. */
 export interface VerifyOrder {
   /** PEM. */
   readonly requestToVerify: string;
@@ -20,19 +20,19 @@ export interface VerifyOrder {
 
 export type SigningOrder = { readonly id: number } & (LeafOrder | VerifyOrder);
 
-/** Everything that follows is signed by this one. */
+/** Sets the signer of all later orders. */
 export interface SignerOrder {
   readonly signer: { readonly der: Uint8Array; readonly privateKey: KeyObject };
 }
 
-export type SigningAnswer = { readonly id: number } & ThreadOutcome;
+export type ThreadReply = { readonly id: number } & ThreadOutcome;
 
 export type SigningOutcome =
   /** PEM of the leaf alone. */
   | { readonly leaf: string; readonly serialNumber: string }
-  /** The request is at fault. */
+  /** The request is invalid. */
   | { readonly refused: string }
-  /** We are. */
+  /** An internal error. */
   | { readonly failed: string };
 
 export type VerifiedRequest =

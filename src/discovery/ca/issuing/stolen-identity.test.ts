@@ -1,6 +1,6 @@
 /**
- * Nobody gets an identity that is not theirs: each way to try, against what is built, and against the same without the check that
- * refuses it, where it must succeed. More of them, token by token, are in authentication/impostors.test.ts; docs/identity-reference.md has the table.
+ * Each known way to obtain another workload's identity, tried against the real server and against one without the check that rejects it,
+ * where it must succeed. Token attacks are in authentication/impostors.test.ts; docs/identity-reference.md has the table.
  */
 import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -29,7 +29,7 @@ import { bearerToken } from '../../xds/access/bearer-token.ts';
 import { clientCertificate } from '../../xds/access/client-certificate.ts';
 import { localKeys } from '../../xds/access/issuer-keys.ts';
 import { workloadsOfMesh } from '../../xds/access/workloads-of-mesh.ts';
-import { materialOf } from '../authority-material.ts';
+import { buildAuthorityMaterial } from '../authority-material.ts';
 import { CertificateService } from './certificate-service.ts';
 import type { SigningRequest } from './certificate-signer.ts';
 
@@ -57,14 +57,14 @@ describe('a request for a certificate', () => {
   type Sign = (order: SigningRequest) => string[];
   const byCaller: Sign = ({ uri }) => [uri];
 
-  /** @param namesOf where the names of a certificate come from */
-  async function asks(request: object, namesOf: Sign = byCaller): Promise<string[]> {
-    const material = materialOf(issuer, [], [issuer.certificate], new Date());
+  /** @param namesOf source of the names in the certificate */
+  async function requestChain(request: object, namesOf: Sign = byCaller): Promise<string[]> {
+    const material = buildAuthorityMaterial(issuer, [], [issuer.certificate], new Date());
     const bundle = new TrustBundle('cluster.local', [material.root]);
     const service = new CertificateService({
       authenticators: [{ name: 'test', authenticate: () => ({ identities: [mine] }) }],
-      inForce: () => ({
-        ...{ material, bundle, ofServer: material, authorities: [material], tainted: [], roots: [material.id] },
+      activeAuthority: () => ({
+        ...{ material, bundle, serverAuthority: material, authorities: [material], tainted: [], roots: [material.id] },
       }),
       signer: {
         async sign(order) {
@@ -95,22 +95,22 @@ describe('a request for a certificate', () => {
 
   it('with names of another workload is signed for the caller only', async () => {
     const request = { csr: makeRequest(key, [theirs]) };
-    expect(await asks(request)).toEqual([mine]);
-    expect(await asks(request, namesInRequest)).toEqual([theirs]);
+    expect(await requestChain(request)).toEqual([mine]);
+    expect(await requestChain(request, namesInRequest)).toEqual([theirs]);
   });
 
   it('of a node in another namespace is signed for the caller only', async () => {
     const metadata = { NodeID: `sidecar~1.2.3.4~a.istio-system~istio-system.svc.cluster.local` };
     const request = { csr: makeRequest(key, [theirs]), metadata };
-    expect(await asks(request)).toEqual([mine]);
-    expect(await asks(request, () => [theirs])).toEqual([theirs]);
+    expect(await requestChain(request)).toEqual([mine]);
+    expect(await requestChain(request, () => [theirs])).toEqual([theirs]);
   });
 
   it('with ImpersonatedIdentity is rejected', async () => {
-    const ask = (ImpersonatedIdentity: unknown) => asks({ metadata: { ImpersonatedIdentity } });
+    const impersonate = (ImpersonatedIdentity: unknown) => requestChain({ metadata: { ImpersonatedIdentity } });
     const refusal = { code: status.UNAUTHENTICATED, message: expect.stringContaining('[CLIENT_FORBIDDEN]') };
-    for (const who of [theirs, mine, 'x', 1]) await expect(ask(who)).rejects.toMatchObject(refusal);
-    expect(await ask('')).toEqual([mine]);
+    for (const claimed of [theirs, mine, 'x', 1]) await expect(impersonate(claimed)).rejects.toMatchObject(refusal);
+    expect(await impersonate('')).toEqual([mine]);
   });
 });
 
@@ -120,7 +120,7 @@ describe('a token', () => {
     exp: Math.floor(Date.now() / 1_000) + 600,
   };
   const base64 = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-  /** Reads what a token says, and sees to no signature. */
+  /** Reads claims without verifying the signature. */
   const unverified: Authenticator = {
     name: 'unverified',
     authenticate(peer) {
@@ -144,8 +144,8 @@ describe('a token', () => {
     [
       'with a modified namespace',
       async () => {
-        const own = { ...claims, sub: 'system:serviceaccount:shop:cart' };
-        const token = await new SignJWT(own).setProtectedHeader({ alg: 'ES256', kid: 'k0' }).sign(key);
+        const cartClaims = { ...claims, sub: 'system:serviceaccount:shop:cart' };
+        const token = await new SignJWT(cartClaims).setProtectedHeader({ alg: 'ES256', kid: 'k0' }).sign(key);
         const [header, , signature] = token.split('.');
         return `${header}.${base64(claims)}.${signature}`;
       },
@@ -177,7 +177,7 @@ describe('a client', () => {
     return { chain: readCertificate(der).pem, key };
   };
 
-  /** As if TLS had let it pass, and nobody looked at its end. */
+  /** As if TLS had accepted the certificate, without an expiry check. */
   const unverified = ({ chain }: OwnCertificate, trustDomains: readonly string[]) =>
     workloadsOfMesh(
       clientCertificate(undefined, () => 0),
@@ -205,13 +205,13 @@ describe('a client', () => {
     'with %s has no identity, and has the claimed one if certificates are not verified',
     async (_, make, name, code) => {
       const plane = await servingAuthority(given);
-      const own = make();
-      const asked = askForCertificate(given.caller.client(plane.port('ads.listening'), own), {
+      const clientCertificate = make();
+      const pending = askForCertificate(given.caller.client(plane.port('ads.listening'), clientCertificate), {
         csr: makeRequest(key, []),
       });
-      await expect(asked).rejects.toMatchObject({ code });
+      await expect(pending).rejects.toMatchObject({ code });
       const domains = ['cluster.local', 'other.example'];
-      expect(await unverified(own, domains)).toEqual({ identities: [name] });
+      expect(await unverified(clientCertificate, domains)).toEqual({ identities: [name] });
     },
   );
 

@@ -8,7 +8,7 @@ import { makeRequest } from '../../../identity/certificate-request.ts';
 import { type Issuer, issueIntermediate, issueRoot } from '../../../identity/issue.ts';
 import { TrustBundle } from '../../../identity/trust-bundle.ts';
 import { silentLogger } from '../../../runtime/output/log.ts';
-import { type AuthorityMaterial, ledgerIdsOf, materialOf } from '../authority-material.ts';
+import { type AuthorityMaterial, buildAuthorityMaterial, ledgerIdsOf } from '../authority-material.ts';
 import { CertificateService } from '../issuing/certificate-service.ts';
 import { LedgerKeeper } from './ledger-keeper.ts';
 import { WorkloadLedger } from './workload-ledger.ts';
@@ -28,10 +28,10 @@ function intermediateOf(root: Issuer): AuthorityMaterial {
   const privateKey = keyOf();
   const subject = { organization: 'mesh', commonName: 'intermediate' };
   const certificate = readCertificate(issueIntermediate(root, createPublicKey(privateKey), subject, life));
-  return materialOf({ certificate, privateKey }, [], [root.certificate], new Date());
+  return buildAuthorityMaterial({ certificate, privateKey }, [], [root.certificate], new Date());
 }
 
-test('a root is not dropped while what an intermediate before the last one has signed is in use', async () => {
+test('a root stays trusted while certificates of an earlier intermediate are in use', async () => {
   const old = rootOf('old');
   const [first, second, next] = [intermediateOf(old), intermediateOf(old), intermediateOf(rootOf('next'))];
   const materials = [first, second, next];
@@ -44,8 +44,8 @@ test('a root is not dropped while what an intermediate before the last one has s
   let signer = first;
   const service = new CertificateService({
     authenticators: [{ name: 'test', authenticate: () => ({ identities: ['spiffe://td/ns/shop/sa/cart'] }) }],
-    inForce: () => ({
-      ...{ material: signer, bundle: new TrustBundle('td', [signer.root]), ofServer: signer },
+    activeAuthority: () => ({
+      ...{ material: signer, bundle: new TrustBundle('td', [signer.root]), serverAuthority: signer },
       ...{ authorities: [signer], tainted: [], roots: [signer.id] },
     }),
     signer: {
@@ -56,9 +56,9 @@ test('a root is not dropped while what an intermediate before the last one has s
     limits: { defaultMs: 60_000, maxMs: 60_000 },
     now: () => new Date(),
     logger: silentLogger,
-    issued: (leaf) => keeper.issued(leaf),
+    onIssued: (leaf) => keeper.recordIssued(leaf),
   });
-  const asks = async (by: AuthorityMaterial, NodeID: string): Promise<void> => {
+  const requestCertificate = async (by: AuthorityMaterial, NodeID: string): Promise<void> => {
     signer = by;
     const request = create(IstioCertificateRequestSchema, { csr: makeRequest(keyOf(), []), metadata: { NodeID } });
     const peer = { host: '10.0.0.1', address: '10.0.0.1:1', metadata: () => [], certificate: undefined };
@@ -70,17 +70,17 @@ test('a root is not dropped while what an intermediate before the last one has s
     ledger.send({ type: 'leaves.await', authority: second.id });
     return keeper.missing?.count ?? 0;
   };
-  await asks(first, 'a');
-  await asks(second, 'b');
+  await requestCertificate(first, 'a');
+  await requestCertificate(second, 'b');
   expect(missing()).toBe(2);
-  await asks(next, 'b');
-  keeper.arrived({ identity: 'spiffe://td/ns/shop/sa/cart', node: 'b', serialNumber: next.id });
+  await requestCertificate(next, 'b');
+  keeper.recordArrived({ identity: 'spiffe://td/ns/shop/sa/cart', node: 'b', serialNumber: next.id });
   expect(missing()).toBe(1);
-  await asks(next, 'a');
-  keeper.arrived({ identity: 'spiffe://td/ns/shop/sa/cart', node: 'a', serialNumber: next.id });
+  await requestCertificate(next, 'a');
+  keeper.recordArrived({ identity: 'spiffe://td/ns/shop/sa/cart', node: 'a', serialNumber: next.id });
   expect(missing()).toBe(0);
-  // A line of a version that wrote who had signed.
+  // A line of an earlier version, which recorded the signing authority.
   const [identity, endsAt] = ['spiffe://td/ns/shop/sa/cart', Date.now() + 60_000];
-  keeper.issued({ identity, node: 'c', authority: second.id, serialNumber: '1', endsAt });
+  keeper.recordIssued({ identity, node: 'c', authority: second.id, serialNumber: '1', endsAt });
   expect(missing()).toBe(1);
 });

@@ -1,4 +1,4 @@
-/** The effect `authority/ledger`: says when what the authority waits for has come, and who is missing. */
+/** Effects of `authority/ledger`: reports when a rotation stage may proceed, and which workloads are missing. */
 
 import { fromCallback } from 'xstate';
 import type {
@@ -14,37 +14,37 @@ import type { Logger } from '../../../runtime/output/log.ts';
 import type { LedgerLog } from './ledger-log.ts';
 import {
   type LedgerLine,
-  type Missing,
-  textOfRoots,
+  type MissingWorkloads,
+  rootsText,
   type WorkloadEnds,
   type WorkloadLedger,
 } from './workload-ledger.ts';
 
 export interface LedgerKeeperOptions {
   readonly ledger: WorkloadLedger;
-  /** Absent: what is known is lost with the process, as the authority in memory is. */
+  /** `undefined` if the ledger is kept in memory only, as for an authority in memory. */
   readonly log?: LedgerLog;
-  /** What an authority is called in the ledger: by its root, or by itself. */
+  /** IDs of an authority in the ledger: its root's, then its own. */
   readonly idsOf: (authority: AuthorityId) => readonly AuthorityId[];
   readonly now: () => number;
   readonly logger: Pick<Logger, 'warn'>;
 }
 
-/** What came together is looked at together. */
+/** Coalesces events before the ledger is checked. */
 const settleMs = 200;
-/** A person is told of other numbers no more often. */
-const toldEveryMs = 10_000;
+/** Minimum interval between progress reports. */
+const progressIntervalMs = 10_000;
 
 type Order = BundleAwait | LeavesAwait;
 
 export class LedgerKeeper {
   readonly #options: LedgerKeeperOptions;
   #changed = (): void => {};
-  /** By the roots that are waited for: since when they are given out. */
+  /** Time at which a set of roots was first distributed, by the roots. */
   readonly #since = new Map<string, number>();
   #isLogBroken = false;
-  /** Of what is waited for now; for the debug page. */
-  #missing: Missing | undefined;
+  /** Workloads that the current stage waits for; for the debug page. */
+  #missing: MissingWorkloads | undefined;
 
   constructor(options: LedgerKeeperOptions) {
     this.#options = options;
@@ -53,41 +53,47 @@ export class LedgerKeeper {
     if (unreadable > 0) logger.warn('ledger.linesUnreadable', { lines: unreadable });
   }
 
-  get missing(): Missing | undefined {
+  get missing(): MissingWorkloads | undefined {
     return this.#missing?.count === 0 ? undefined : this.#missing;
   }
 
-  /** As {@link WorkloadLedger.ends}. */
+  /** See {@link WorkloadLedger.ends}. */
   ends(max: number): WorkloadEnds {
     return this.#options.ledger.ends(this.#options.now(), max);
   }
 
-  /** A certificate was handed out. */
-  issued(leaf: { identity: string; node: string; authority: AuthorityId; serialNumber: string; endsAt: number }): void {
+  /** Records an issued certificate. */
+  recordIssued(leaf: {
+    identity: string;
+    node: string;
+    authority: AuthorityId;
+    serialNumber: string;
+    endsAt: number;
+  }): void {
     this.#add({ issued: leaf });
   }
 
-  /** A workload says that its Envoy has this one. Said again it is nothing new, and not written. */
-  arrived(word: { identity: string; node: string; serialNumber: string }): void {
-    if (this.#options.ledger.isNews(word)) this.#add({ arrived: word });
+  /** Records a workload's report that its Envoy uses this certificate. Repeated reports are not written. */
+  recordArrived(report: { identity: string; node: string; serialNumber: string }): void {
+    if (this.#options.ledger.isNewArrival(report)) this.#add({ arrived: report });
   }
 
-  /** A workload says that it trusts these roots and no others of ours. Said again it is nothing new, and not written. */
-  trusted(workload: { identity: string; node: string; roots: readonly AuthorityId[] }): void {
-    if (!this.#options.ledger.hasWord(workload)) this.#add({ trusted: workload });
+  /** Records a workload's report that it trusts exactly these roots. Repeated reports are not written. */
+  recordTrusted(workload: { identity: string; node: string; roots: readonly AuthorityId[] }): void {
+    if (!this.#options.ledger.isReported(workload)) this.#add({ trusted: workload });
   }
 
-  /** A workload is sent these roots: until it says that it trusts them nobody knows which it trusts, but for the same ones. */
-  sending(workload: { identity: string; node: string; roots: readonly AuthorityId[] }): void {
-    if (!this.#options.ledger.hasWord(workload)) this.trusted({ ...workload, roots: [] });
+  /** Records that a workload is sent these roots. Until it acknowledges them, its trusted roots are unknown, unless they are the same. */
+  recordSending(workload: { identity: string; node: string; roots: readonly AuthorityId[] }): void {
+    if (!this.#options.ledger.isReported(workload)) this.recordTrusted({ ...workload, roots: [] });
   }
 
   effect() {
     return fromCallback<Order, undefined>(({ receive, sendBack }) => {
       let awaited: Order | undefined;
       let timer: NodeJS.Timeout | undefined;
-      let toldAt = Number.NEGATIVE_INFINITY;
-      const look = (): void => {
+      let lastProgressAt = Number.NEGATIVE_INFINITY;
+      const check = (): void => {
         clearTimeout(timer);
         if (awaited === undefined) return;
         const now = this.#options.now();
@@ -97,35 +103,35 @@ export class LedgerKeeper {
           const order = awaited;
           awaited = undefined;
           this.#missing = undefined;
-          sendBack(answerTo(order));
+          sendBack(stageReachedBy(order));
           return;
         }
-        if (now - toldAt >= toldEveryMs) {
-          toldAt = now;
+        if (now - lastProgressAt >= progressIntervalMs) {
+          lastProgressAt = now;
           sendBack({
             type: 'bundle.awaited',
             missing: missing.count,
             workloads: [...missing.workloads],
           } satisfies BundleAwaited);
         }
-        lookAfter(missing.lookAgainAt - now);
+        checkAfter(missing.checkAgainAt - now);
       };
-      const lookAfter = (ms: number): void => {
+      const checkAfter = (ms: number): void => {
         clearTimeout(timer);
-        timer = setTimeout(look, Math.max(settleMs, ms));
+        timer = setTimeout(check, Math.max(settleMs, ms));
         timer.unref();
       };
       this.#changed = () => {
-        if (awaited !== undefined) lookAfter(settleMs);
+        if (awaited !== undefined) checkAfter(settleMs);
       };
       receive((order) => {
         awaited = order;
-        toldAt = Number.NEGATIVE_INFINITY;
+        lastProgressAt = Number.NEGATIVE_INFINITY;
         const now = this.#options.now();
-        if (order.type === 'bundle.await') this.#since.set(textOfRoots(order.roots), now);
-        // A question from now on is answered for this stage, and not for those whom the one before waited for.
+        if (order.type === 'bundle.await') this.#since.set(rootsText(order.roots), now);
+        // Requests from now on return the workloads of this stage, not of the previous one.
         this.#missing = this.#missingFor(order, now);
-        lookAfter(settleMs);
+        checkAfter(settleMs);
       });
       return () => {
         clearTimeout(timer);
@@ -134,10 +140,10 @@ export class LedgerKeeper {
     });
   }
 
-  #missingFor(order: Order, now: number): Missing {
+  #missingFor(order: Order, now: number): MissingWorkloads {
     const { ledger, idsOf } = this.#options;
     if (order.type === 'leaves.await') return ledger.missingRenewal(idsOf(order.authority), now);
-    return ledger.missingTrust(order.roots, this.#since.get(textOfRoots(order.roots)) ?? now, now);
+    return ledger.missingTrust(order.roots, this.#since.get(rootsText(order.roots)) ?? now, now);
   }
 
   #add(line: LedgerLine): void {
@@ -154,7 +160,7 @@ export class LedgerKeeper {
   }
 }
 
-function answerTo(order: Order): BundleTrusted | LeavesEnded {
+function stageReachedBy(order: Order): BundleTrusted | LeavesEnded {
   return order.type === 'bundle.await'
     ? { type: 'bundle.trusted', roots: order.roots }
     : { type: 'leaves.ended', authority: order.authority };

@@ -1,6 +1,6 @@
 /**
- * The ledger's lines in a file: one is added for each certificate and each word, so that a control plane that is killed knows
- * after its start who is out there. Made anew at each start and when it has grown.
+ * The ledger as an append-only file with a line for each certificate and each report, so that a restarted control plane knows all
+ * certificates in use. Compacted at each start and when it has grown.
  */
 import { appendFileSync, closeSync, readSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -12,10 +12,10 @@ import { isMissingPath } from '../../config/files/directory-walk.ts';
 import type { LedgerLine, WorkloadLedger } from './workload-ledger.ts';
 
 const pieceBytes = 1024 * 1024;
-/** An identity has 2 KB at the most, and the id of a node 1. */
-const longestLine = 64 * 1024;
-/** Rewritten when this much was added. */
-const rewrittenAfter = 8 * 1024 * 1024;
+/** An identity has at most 2 KB, a node ID 1 KB. */
+const maxLineBytes = 64 * 1024;
+/** Appended bytes after which the file is compacted. */
+const compactAfterBytes = 8 * 1024 * 1024;
 
 export class LedgerLog {
   readonly #file: string;
@@ -26,9 +26,9 @@ export class LedgerLog {
   }
 
   /**
-   * Brings a ledger to where it was. A line that was cut off by a kill is passed over.
+   * Restores a ledger. A line that was cut off by a kill is skipped.
    *
-   * @returns how many lines could not be read
+   * @returns the number of unreadable lines
    */
   readInto(ledger: WorkloadLedger, now: number): number {
     let unreadable = 0;
@@ -52,7 +52,7 @@ export class LedgerLog {
     const text = `${JSON.stringify(line)}\n`;
     appendFileSync(this.#file, text, { mode: 0o600 });
     this.#added += text.length;
-    if (this.#added > rewrittenAfter) this.#rewrite(ledger, now);
+    if (this.#added > compactAfterBytes) this.#rewrite(ledger, now);
   }
 
   #rewrite(ledger: WorkloadLedger, now: number): void {
@@ -62,7 +62,7 @@ export class LedgerLog {
   }
 }
 
-/** The lines of a ledger in pieces: one string would exceed the longest one. */
+/** In chunks: one string for the whole ledger would exceed the maximum string length. */
 function* piecesOf(ledger: WorkloadLedger, now: number): Generator<string> {
   let text = '';
   for (const line of ledger.lines(now)) {
@@ -75,8 +75,8 @@ function* piecesOf(ledger: WorkloadLedger, now: number): Generator<string> {
 }
 
 /**
- * Piece by piece: the ledger has a bound, its file has none, for workloads decide what is added to it. One that is too long comes in
- * parts, which nobody can read.
+ * Reads in chunks: the ledger is bounded, but workloads determine the size of its file. An overlong line is split into parts that are
+ * unreadable.
  */
 function* linesOf(path: string): Generator<string> {
   const file = openRegularFile(path, path);
@@ -88,7 +88,7 @@ function* linesOf(path: string): Generator<string> {
       const lines = (rest + decoder.write(piece.subarray(0, read))).split('\n');
       rest = lines.pop()!;
       yield* lines;
-      if (rest.length <= longestLine) continue;
+      if (rest.length <= maxLineBytes) continue;
       yield rest;
       rest = '';
     }
@@ -108,7 +108,7 @@ function lineIn(value: unknown): LedgerLine {
       throw new Error('roots must be a list of strings');
     return { trusted: { identity, node, roots } };
   }
-  // Written by a version that counted a certificate when it was signed, an issued one has none.
+  // Versions that did not track arrival wrote no serial number for an issued certificate.
   const { authority, serialNumber = '', endsAt } = issued ?? arrived!;
   if (typeof serialNumber !== 'string') throw new Error('serialNumber must be a string');
   if (arrived !== undefined) return { arrived: { identity, node, serialNumber } };

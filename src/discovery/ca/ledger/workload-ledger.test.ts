@@ -1,4 +1,4 @@
-/** What is known of workloads' certificates: one is renewed when another has arrived, by its agent's word, and not when it is signed. */
+/** Certificates of workloads: one counts as replaced when the agent reports the arrival of the next, not when that is signed. */
 import { appendFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { WorkloadLedger } from './workload-ledger.ts';
 
 const hourMs = 3_600_000;
 const cart = { identity: 'spiffe://td/ns/shop/sa/cart', node: 'a' };
-/** An agent of others says no id. */
+/** Other agents report no node ID. */
 const foreign = { ...cart, node: '' };
 
 function ledgerOf(): WorkloadLedger {
@@ -22,7 +22,7 @@ function issue(ledger: WorkloadLedger, authority: string, serialNumber: string, 
 const missing = (ledger: WorkloadLedger, authority: string, hours = 0) =>
   ledger.missingRenewal([authority], hours * hourMs);
 
-describe('a workload is waited for', () => {
+describe('a rotation waits for a workload', () => {
   it('until another certificate has arrived, however many were signed', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '1', 24);
@@ -41,7 +41,7 @@ describe('a workload is waited for', () => {
     expect(missing(ledger, 'new').count).toBe(1);
   });
 
-  it('until the old one ends, where it never says anything', () => {
+  it('until its old certificate expires, if it reports nothing', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '1', 24);
     issue(ledger, 'new', '2', 40);
@@ -50,17 +50,17 @@ describe('a workload is waited for', () => {
     expect(missing(ledger, 'new', 24).count).toBe(1);
   });
 
-  it('by the last end of all that have no id, whatever one of them says', () => {
+  it('until the last certificate expires, if it reports no node ID', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '1', 24, foreign);
     issue(ledger, 'old', '2', 20, foreign);
     issue(ledger, 'new', '3', 40, foreign);
     ledger.apply({ arrived: { ...foreign, serialNumber: '3' } });
-    expect(missing(ledger, 'old', 23)).toMatchObject({ count: 1, lookAgainAt: 24 * hourMs });
+    expect(missing(ledger, 'old', 23)).toMatchObject({ count: 1, checkAgainAt: 24 * hourMs });
     expect(missing(ledger, 'old', 24).count).toBe(0);
   });
 
-  it('by nobody else’s word', () => {
+  it('regardless of reports by other workloads', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '1', 24);
     issue(ledger, 'new', '2', 24);
@@ -73,14 +73,14 @@ describe('a workload is waited for', () => {
     ledger.apply({ arrived: { ...cart, serialNumber: '3' } });
     ledger.apply({ arrived: { ...cart, serialNumber: '' } });
     expect(missing(ledger, 'old').count).toBe(1);
-    expect(ledger.isNews({ ...cart, serialNumber: '2' })).toBe(true);
+    expect(ledger.isNewArrival({ ...cart, serialNumber: '2' })).toBe(true);
     ledger.apply({ arrived: { ...cart, serialNumber: '2' } });
-    expect(ledger.isNews({ ...cart, serialNumber: '2' })).toBe(false);
+    expect(ledger.isNewArrival({ ...cart, serialNumber: '2' })).toBe(false);
   });
 });
 
-describe('whoever asks for certificates without end', () => {
-  it('costs a few lines, and no root is dropped for it', () => {
+describe('a workload that requests certificates without limit', () => {
+  it('occupies a bounded number of entries, and no root is dropped because of it', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '0', 24);
     for (let i = 1; i <= 5_000; i++) issue(ledger, i % 2 === 0 ? 'new' : 'newer', String(i), 30);
@@ -91,7 +91,7 @@ describe('whoever asks for certificates without end', () => {
     expect(missing(ledger, 'new', 29).count).toBeGreaterThan(0);
   });
 
-  it('of one authority is forgotten nothing of, but for numbers', () => {
+  it('keeps at least the latest expiry for each authority', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '0', 48);
     for (let i = 1; i <= 100; i++) issue(ledger, 'old', String(i), 24);
@@ -103,10 +103,10 @@ describe('whoever asks for certificates without end', () => {
   });
 });
 
-describe('a workload that is at many nodes, by its own word', () => {
+describe('a workload that reports many nodes', () => {
   const at = (node: string, identity = cart.identity) => ({ identity, node });
 
-  it('has room for so many, waits for the others by time, and takes nothing from another', () => {
+  it('is limited to a number of entries, and others of it count until they expire', () => {
     const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs, maxOfIdentity: 2, maxEntries: 3, now: () => 0 });
     for (const node of ['a', 'b', 'c', 'd']) issue(ledger, 'old', node, 24, at(node));
     const other = at('a', 'spiffe://td/ns/shop/sa/other');
@@ -120,7 +120,7 @@ describe('a workload that is at many nodes, by its own word', () => {
     expect(missing(ledger, 'old', 24).count).toBe(0);
   });
 
-  it('has room again when certificates have ended, without anybody waiting for them', () => {
+  it('can be recorded again after certificates expire, with no request in between', () => {
     let now = 0;
     const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs, maxOfIdentity: 2, maxEntries: 3, now: () => now });
     for (const node of ['a', 'b']) issue(ledger, 'old', node, 24, at(node));
@@ -131,7 +131,7 @@ describe('a workload that is at many nodes, by its own word', () => {
   });
 });
 
-it('a namespace with many service accounts takes no room from another namespace, and is waited for by time', () => {
+it('a namespace with many service accounts takes no entries from another namespace, and counts until expiry', () => {
   const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs, maxEntries: 4, now: () => 0 });
   for (let i = 0; i < 9; i++) {
     issue(ledger, 'old', `${i}`, 20, { identity: `spiffe://td/ns/mallory/sa/${i}`, node: 'a' });
@@ -139,22 +139,22 @@ it('a namespace with many service accounts takes no room from another namespace,
   const bank = { identity: 'spiffe://td/ns/bank/sa/pay', node: 'a' };
   issue(ledger, 'old', '99', 24, bank);
   expect(ledger.size).toBe(4);
-  expect(ledger.isNews({ ...bank, serialNumber: '99' })).toBe(false);
+  expect(ledger.isNewArrival({ ...bank, serialNumber: '99' })).toBe(false);
   issue(ledger, 'new', '100', 30, bank);
-  expect(ledger.isNews({ ...bank, serialNumber: '100' })).toBe(true);
+  expect(ledger.isNewArrival({ ...bank, serialNumber: '100' })).toBe(true);
   ledger.apply({ arrived: { ...bank, serialNumber: '100' } });
   expect(missing(ledger, 'old', 19).count).toBe(4);
   expect(missing(ledger, 'old', 20).count).toBe(0);
 });
 
-describe('the log', () => {
+describe('the ledger log', () => {
   const file = (): string => {
     const directory = mkdtempSync(join(tmpdir(), 'ledger-'));
     onTestFinished(() => rmSync(directory, { recursive: true }));
     return join(directory, 'workloads.log');
   };
 
-  it('has what was signed and what has arrived, also when it is made anew', () => {
+  it('restores signed and arrived certificates, also after compaction', () => {
     const path = file();
     const [log, ledger] = [new LedgerLog(path), ledgerOf()];
     log.readInto(ledger, 0);
@@ -177,7 +177,7 @@ describe('the log', () => {
     }
   });
 
-  it('is read whatever its size: a control plane that was made to write much starts again', () => {
+  it('is readable at any size, so that a control plane with a large log can restart', () => {
     const path = file();
     const line = (i: number) =>
       `${JSON.stringify({ issued: { ...cart, node: 'n'.repeat(1_000), authority: 'old', serialNumber: `${i}`, endsAt: hourMs } })}\n`;
@@ -190,7 +190,7 @@ describe('the log', () => {
     expect(statSync(path).size).toBeLessThan(100_000);
   });
 
-  it('of a version that counted what was signed waits for each certificate until it ends', () => {
+  it('of a version without arrival reports counts each certificate until it expires', () => {
     const path = file();
     const line = (authority: string, endsAt: number) => JSON.stringify({ issued: { ...cart, authority, endsAt } });
     writeFileSync(path, `${line('old', 24 * hourMs)}\n${line('new', 30 * hourMs)}\n{"arrived":{"node":1}}\n`);

@@ -1,78 +1,78 @@
 /**
- * Who holds a certificate of ours, and which roots each of them trusts by its own word: what decides whether a rotation may go
- * on (spec/identity.md §8). A workload is known by its identity and the id of its node; one that says no id can give no
- * word, and is waited for by time.
+ * Which workloads have certificates of this control plane, and which roots each reports to trust. A rotation waits for this
+ * (spec/identity.md §8). A workload is identified by its SPIFFE ID and node ID; one without a node ID cannot report, so its certificates
+ * count until they expire.
  */
 import type { AuthorityId } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
 import { FairQueue } from '../../../model/collections/fair-queue.ts';
 
-export interface Workload {
+export interface WorkloadInstance {
   readonly identity: string;
-  /** As its agent says; empty: it says none. It concerns workloads of the same identity only. */
+  /** Node ID that its agent reports; empty if it reports none. Scoped to the identity. */
   readonly node: string;
 }
 
-/** What was signed for a workload, and may be in its Envoy. */
-interface IssuedCertificate {
+/** A certificate that was signed for a workload and may be in use. */
+interface LedgerCertificate {
   readonly authority: AuthorityId;
-  /** As OpenSSL writes it; empty: not known, so nobody can say that it has arrived. */
+  /** In OpenSSL's notation; empty if unknown, so that its arrival cannot be reported. */
   readonly serialNumber: string;
   /** Unix time in milliseconds. */
   readonly endsAt: number;
 }
 
-interface Entry extends Workload {
-  /** In the order in which they were signed. The first may be the one in its Envoy, and any of those after it. */
-  readonly certificates: readonly IssuedCertificate[];
-  /** Sorted ids, joined; empty: it has said nothing. */
+interface Entry extends WorkloadInstance {
+  /** In the order of signing. Envoy may use any of them. */
+  readonly certificates: readonly LedgerCertificate[];
+  /** Sorted root IDs, joined; empty if it reported none. */
   readonly trusts: string;
 }
 
 export type LedgerLine =
-  | { readonly issued: Workload & IssuedCertificate }
-  | { readonly arrived: Workload & { readonly serialNumber: string } }
-  | { readonly trusted: Workload & { readonly roots: readonly AuthorityId[] } };
+  | { readonly issued: WorkloadInstance & LedgerCertificate }
+  | { readonly arrived: WorkloadInstance & { readonly serialNumber: string } }
+  | { readonly trusted: WorkloadInstance & { readonly roots: readonly AuthorityId[] } };
 
-/** What somebody waits for. */
-export interface Missing {
+/** Workloads that a rotation stage waits for. */
+export interface MissingWorkloads {
   readonly count: number;
-  /** Some of them. */
+  /** A sample, for display. */
   readonly workloads: readonly string[];
-  /** When to look again at the latest, Unix time in milliseconds. */
-  readonly lookAgainAt: number;
+  /** When to check again, Unix time in milliseconds. */
+  readonly checkAgainAt: number;
 }
 
-/** When the newest certificate of a workload ends. */
-export interface WorkloadEnd extends Workload {
+/** Expiry of a workload's newest certificate. */
+export interface WorkloadEnd extends WorkloadInstance {
   /** Unix time in milliseconds. */
   readonly endsAt: number;
 }
 
 export interface WorkloadEnds {
   readonly count: number;
-  /** The first ones to end. */
+  /** The earliest to expire. */
   readonly first: readonly WorkloadEnd[];
 }
 
-export interface LedgerOptions {
-  /** Longest life of a certificate. */
+export interface WorkloadLedgerOptions {
+  /** Maximum lifetime of a certificate. */
   readonly maxLeafMs: number;
-  /** Workloads that are listed. Beyond it the namespace with the most gives one up. */
+  /** Maximum number of workloads. Beyond it, the namespace with the most entries loses one. */
   readonly maxEntries?: number;
-  /** Nodes that workloads of one identity may be at, by their own word. */
+  /** Maximum number of reported nodes per identity. */
   readonly maxOfIdentity?: number;
   /** Unix time in milliseconds. */
   readonly now?: () => number;
 }
 
-/** For those that give no word, beyond the longest life of a certificate (spec/identity.md §8). */
-const beyondMs = 24 * 3_600_000;
-const namesShown = 10;
-/** Of a workload: what it asks for beyond that it has to wait for. */
-const mostCertificates = 8;
-/** Where there is no room, those whose certificates have ended are looked for no more often. */
-const sweptEveryMs = 60_000;
+/** Waiting time for workloads that do not report, in addition to the maximum lifetime (spec/identity.md §8). */
+const unconfirmedGraceMs = 24 * 3_600_000;
+const maxListedNames = 10;
+/** Per workload. Beyond it the oldest counts only by its expiry. */
+const maxCertificates = 8;
+/** Minimum interval between sweeps of expired entries when the ledger is full. */
+const sweepIntervalMs = 60_000;
 
 export class WorkloadLedger {
   readonly #entries = new Map<string, Entry>();
@@ -83,10 +83,10 @@ export class WorkloadLedger {
   /** Keys of entries, by namespace and identity. */
   readonly #listed: FairQueue<string>;
   #sweptAt = Number.NEGATIVE_INFINITY;
-  /** The last end of a certificate of those that are not listed, by who signed it. */
+  /** Latest expiry of certificates of workloads that are not listed, by authority. */
   readonly #unlisted = new Map<AuthorityId, number>();
 
-  constructor({ maxLeafMs, maxEntries = 200_000, maxOfIdentity = 20_000, now = Date.now }: LedgerOptions) {
+  constructor({ maxLeafMs, maxEntries = 200_000, maxOfIdentity = 20_000, now = Date.now }: WorkloadLedgerOptions) {
     this.#maxLeafMs = maxLeafMs;
     this.#maxEntries = maxEntries;
     this.#maxOfIdentity = maxOfIdentity;
@@ -104,23 +104,23 @@ export class WorkloadLedger {
     else this.#trusted(line.trusted);
   }
 
-  /** Whether this is what it said last; also for one that is not listed, of which nothing is kept. */
-  hasWord({ roots, ...workload }: Workload & { readonly roots: readonly AuthorityId[] }): boolean {
-    const known = this.#entries.get(keyOfWorkload(workload));
-    return known === undefined || known.trusts === textOfRoots(roots);
+  /** Whether these are the roots that it last reported. Also used for workloads that are not listed, of which nothing is stored. */
+  isReported({ roots, ...workload }: WorkloadInstance & { readonly roots: readonly AuthorityId[] }): boolean {
+    const known = this.#entries.get(workloadKey(workload));
+    return known === undefined || known.trusts === rootsText(roots);
   }
 
-  /** Whether it tells something that a certificate has arrived: there were others before it, which are in use no more. */
-  isNews({ serialNumber, ...workload }: Workload & { readonly serialNumber: string }): boolean {
+  /** Whether the report changes anything: earlier certificates of the workload are then no longer in use. */
+  isNewArrival({ serialNumber, ...workload }: WorkloadInstance & { readonly serialNumber: string }): boolean {
     return this.#placeOf(workload, serialNumber) > 0;
   }
 
-  /** As lines that lead to the same ledger. */
+  /** Lines from which the same ledger can be restored. */
   *lines(now: number): Iterable<LedgerLine> {
     for (const { identity, node, certificates, trusts } of this.#entries.values()) {
-      const living = certificates.filter(({ endsAt }) => endsAt > now);
-      if (living.length === 0) continue;
-      for (const certificate of living) yield { issued: { identity, node, ...certificate } };
+      const valid = certificates.filter(({ endsAt }) => endsAt > now);
+      if (valid.length === 0) continue;
+      for (const certificate of valid) yield { issued: { identity, node, ...certificate } };
       if (trusts !== '') yield { trusted: { identity, node, roots: trusts.split(' ') } };
     }
     for (const [authority, endsAt] of this.#unlisted) {
@@ -128,60 +128,60 @@ export class WorkloadLedger {
     }
   }
 
-  /** Those that live and do not trust exactly these roots, as of `since`, when they were first given out. */
-  missingTrust(roots: readonly AuthorityId[], since: number, now: number): Missing {
-    const wanted = textOfRoots(roots);
+  /** Workloads with valid certificates that do not trust exactly these roots, which were first distributed at `since`. */
+  missingTrust(roots: readonly AuthorityId[], since: number, now: number): MissingWorkloads {
+    const requiredText = rootsText(roots);
     return this.#missing(now, ({ node, trusts, certificates }) => {
-      // By time: everyone who renews is told of all roots then.
-      const isMissing = node === '' ? now < since + this.#maxLeafMs + beyondMs : trusts !== wanted;
-      return isMissing ? { endsAt: lastEnd(certificates), why: '' } : undefined;
+      // By time: each renewal receives all roots.
+      const isMissing = node === '' ? now < since + this.#maxLeafMs + unconfirmedGraceMs : trusts !== requiredText;
+      return isMissing ? { endsAt: latestExpiry(certificates), why: '' } : undefined;
     });
   }
 
   /**
-   * Those that may hold a certificate which an authority of these ids has signed: it lives, and none that was signed later is known to have
-   * arrived in its place. That one was signed is no such word: its agent may have ended before its Envoy had it.
+   * Workloads that may use a certificate of one of these authorities: it has not expired, and no later one is reported to have arrived.
+   * Signing alone proves nothing: the agent may have exited before its Envoy received it.
    */
-  missingRenewal(authorities: readonly AuthorityId[], now: number): Missing {
+  missingRenewal(authorities: readonly AuthorityId[], now: number): MissingWorkloads {
     return this.#missing(now, ({ certificates }) => {
-      const held = certificates.filter((one) => authorities.includes(one.authority) && one.endsAt > now);
-      if (held.length === 0) return undefined;
-      const isSignedAnew = !authorities.includes(certificates.at(-1)!.authority);
-      return { endsAt: lastEnd(held), why: isSignedAnew ? 'renewed, but the renewal is not confirmed; ' : '' };
+      const relevant = certificates.filter((one) => authorities.includes(one.authority) && one.endsAt > now);
+      if (relevant.length === 0) return undefined;
+      const isRenewed = !authorities.includes(certificates.at(-1)!.authority);
+      return { endsAt: latestExpiry(relevant), why: isRenewed ? 'renewed, but the renewal is not confirmed; ' : '' };
     });
   }
 
   /**
    * Workloads whose newest certificate has not expired.
    *
-   * @param max workloads that are listed: those whose newest certificate expires first
+   * @param max listed workloads, the earliest to expire first
    */
   ends(now: number, max: number): WorkloadEnds {
-    const living: WorkloadEnd[] = [];
+    const valid: WorkloadEnd[] = [];
     for (const { identity, node, certificates } of this.#entries.values()) {
-      const endsAt = lastEnd(certificates);
-      if (endsAt > now) living.push({ identity, node, endsAt });
+      const endsAt = latestExpiry(certificates);
+      if (endsAt > now) valid.push({ identity, node, endsAt });
     }
-    living.sort((one, other) => one.endsAt - other.endsAt);
-    return { count: living.length, first: living.slice(0, max) };
+    valid.sort((one, other) => one.endsAt - other.endsAt);
+    return { count: valid.length, first: valid.slice(0, max) };
   }
 
-  #issued({ identity, node, ...certificate }: Workload & IssuedCertificate): void {
-    const key = keyOfWorkload({ identity, node });
+  #issued({ identity, node, ...certificate }: WorkloadInstance & LedgerCertificate): void {
+    const key = workloadKey({ identity, node });
     const known = this.#entries.get(key);
     if (identity === '' || (known === undefined && !this.#list(key, identity))) {
       this.#addUnlisted(certificate);
       return;
     }
-    const before = known?.certificates ?? [];
-    // Several workloads without an id are one to us: of what each authority has signed for them the last end counts.
-    const all = node === '' ? withLastEnd(before, certificate) : [...before, certificate];
+    const previous = known?.certificates ?? [];
+    // Workloads without a node ID share one entry: the latest expiry per authority counts.
+    const all = node === '' ? withLatestExpiry(previous, certificate) : [...previous, certificate];
     this.#entries.set(key, { identity, node, certificates: this.#bounded(all), trusts: known?.trusts ?? '' });
   }
 
   /**
-   * However many nodes one identity names, there is room for other identities, and however many identities a namespace has, for other
-   * namespaces. An entry that makes room is waited for by time.
+   * Adds an entry with fair shares: one identity's nodes leave entries to other identities, and one namespace's identities to other
+   * namespaces. An evicted entry counts until its certificates expire.
    *
    * @returns whether the new entry is listed
    */
@@ -199,9 +199,9 @@ export class WorkloadLedger {
 
   #sweep(): void {
     const now = this.#now();
-    if (Math.abs(now - this.#sweptAt) < sweptEveryMs) return;
+    if (Math.abs(now - this.#sweptAt) < sweepIntervalMs) return;
     this.#sweptAt = now;
-    for (const [key, entry] of this.#entries) if (lastEnd(entry.certificates) <= now) this.#forget(key);
+    for (const [key, entry] of this.#entries) if (latestExpiry(entry.certificates) <= now) this.#forget(key);
   }
 
   #forget(key: string): void {
@@ -209,9 +209,9 @@ export class WorkloadLedger {
     this.#listed.remove(key);
   }
 
-  /** The oldest is forgotten as a certificate of somebody, and waited for until it ends. */
-  #bounded(certificates: readonly IssuedCertificate[]): readonly IssuedCertificate[] {
-    if (certificates.length <= mostCertificates) return certificates;
+  /** The oldest loses its owner and counts until it expires. */
+  #bounded(certificates: readonly LedgerCertificate[]): readonly LedgerCertificate[] {
+    if (certificates.length <= maxCertificates) return certificates;
     const [oldest, next, ...rest] = certificates;
     if (next!.authority === oldest!.authority) {
       return [{ ...next!, endsAt: Math.max(oldest!.endsAt, next!.endsAt) }, ...rest];
@@ -220,44 +220,44 @@ export class WorkloadLedger {
     return [next!, ...rest];
   }
 
-  #addUnlisted({ authority, endsAt }: Omit<IssuedCertificate, 'serialNumber'>): void {
+  #addUnlisted({ authority, endsAt }: Omit<LedgerCertificate, 'serialNumber'>): void {
     this.#unlisted.set(authority, Math.max(endsAt, this.#unlisted.get(authority) ?? 0));
   }
 
-  #arrived({ serialNumber, ...workload }: Workload & { readonly serialNumber: string }): void {
+  #arrived({ serialNumber, ...workload }: WorkloadInstance & { readonly serialNumber: string }): void {
     const place = this.#placeOf(workload, serialNumber);
     if (place <= 0) return;
-    const key = keyOfWorkload(workload);
+    const key = workloadKey(workload);
     const known = this.#entries.get(key)!;
     this.#entries.set(key, { ...known, certificates: known.certificates.slice(place) });
   }
 
-  /** Among what was signed for it; -1: it was not, or nobody's word counts for all who have no id. */
-  #placeOf(workload: Workload, serialNumber: string): number {
+  /** Index in its certificates; -1 if it is not among them, or if the workload has no node ID. */
+  #placeOf(workload: WorkloadInstance, serialNumber: string): number {
     if (workload.node === '' || serialNumber === '') return -1;
-    const known = this.#entries.get(keyOfWorkload(workload));
+    const known = this.#entries.get(workloadKey(workload));
     return known?.certificates.findIndex((one) => one.serialNumber === serialNumber) ?? -1;
   }
 
-  #trusted({ identity, node, roots }: Workload & { roots: readonly AuthorityId[] }): void {
-    const known = this.#entries.get(keyOfWorkload({ identity, node }));
-    if (known !== undefined) this.#entries.set(keyOfWorkload(known), { ...known, trusts: textOfRoots(roots) });
+  #trusted({ identity, node, roots }: WorkloadInstance & { roots: readonly AuthorityId[] }): void {
+    const known = this.#entries.get(workloadKey({ identity, node }));
+    if (known !== undefined) this.#entries.set(workloadKey(known), { ...known, trusts: rootsText(roots) });
   }
 
-  #missing(now: number, missingOf: (entry: Entry) => { endsAt: number; why: string } | undefined): Missing {
+  #missing(now: number, missingOf: (entry: Entry) => { endsAt: number; why: string } | undefined): MissingWorkloads {
     let count = 0;
-    let lookAgainAt = now + 3_600_000;
+    let checkAgainAt = now + 3_600_000;
     const workloads: string[] = [];
     for (const [key, entry] of this.#entries) {
-      if (lastEnd(entry.certificates) <= now) {
+      if (latestExpiry(entry.certificates) <= now) {
         this.#forget(key);
         continue;
       }
       const missing = missingOf(entry);
       if (missing === undefined) continue;
       count++;
-      lookAgainAt = Math.min(lookAgainAt, missing.endsAt);
-      if (workloads.length < namesShown) workloads.push(described(entry, missing));
+      checkAgainAt = Math.min(checkAgainAt, missing.endsAt);
+      if (workloads.length < maxListedNames) workloads.push(describeMissing(entry, missing));
     }
     for (const [authority, endsAt] of this.#unlisted) {
       if (endsAt <= now) {
@@ -267,34 +267,34 @@ export class WorkloadLedger {
       const certificates = [{ authority, serialNumber: '', endsAt }];
       if (missingOf({ identity: '', node: '', certificates, trusts: '' }) === undefined) continue;
       count++;
-      lookAgainAt = Math.min(lookAgainAt, endsAt);
+      checkAgainAt = Math.min(checkAgainAt, endsAt);
     }
-    return { count, workloads, lookAgainAt };
+    return { count, workloads, checkAgainAt };
   }
 }
 
-/** Who it is, and when what it may hold ends: nobody is waited for beyond that. */
-function described({ identity, node }: Entry, { endsAt, why }: { endsAt: number; why: string }): string {
+/** Workload and latest expiry, after which it no longer counts. */
+function describeMissing({ identity, node }: Entry, { endsAt, why }: { endsAt: number; why: string }): string {
   return `${[identity, node].filter(Boolean).join(' ')} (${why}certificate expires ${new Date(endsAt).toISOString()})`;
 }
 
-function lastEnd(certificates: readonly IssuedCertificate[]): number {
+function latestExpiry(certificates: readonly LedgerCertificate[]): number {
   return certificates.reduce((latest, { endsAt }) => Math.max(latest, endsAt), 0);
 }
 
-function withLastEnd(before: readonly IssuedCertificate[], certificate: IssuedCertificate): IssuedCertificate[] {
+function withLatestExpiry(existing: readonly LedgerCertificate[], certificate: LedgerCertificate): LedgerCertificate[] {
   const { authority, endsAt } = certificate;
-  const same = before.find((one) => one.authority === authority);
-  const others = before.filter((one) => one !== same);
-  return [...others, { authority, serialNumber: '', endsAt: Math.max(endsAt, same?.endsAt ?? 0) }];
+  const sameAuthority = existing.find((one) => one.authority === authority);
+  const otherCertificates = existing.filter((one) => one !== sameAuthority);
+  return [...otherCertificates, { authority, serialNumber: '', endsAt: Math.max(endsAt, sameAuthority?.endsAt ?? 0) }];
 }
 
-/** Of a workload among others. */
-export function keyOfWorkload({ identity, node }: Workload): string {
+/** Key of a workload in maps. */
+export function workloadKey({ identity, node }: WorkloadInstance): string {
   return `${identity} ${node}`;
 }
 
-/** The same for the same roots in whatever order. */
-export function textOfRoots(roots: readonly AuthorityId[]): string {
+/** Independent of the order. */
+export function rootsText(roots: readonly AuthorityId[]): string {
   return roots.toSorted().join(' ');
 }

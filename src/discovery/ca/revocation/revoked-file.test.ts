@@ -16,10 +16,10 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true }));
 
 const file = (): string => join(directory, 'revoked');
-const made = (): RevokedFile => new RevokedFile(file(), log);
+const openFile = (): RevokedFile => new RevokedFile(file(), log);
 
-it('counts from when it is written, and no longer when it is gone', () => {
-  const revoked = made();
+it('applies from when it is written until it is removed', () => {
+  const revoked = openFile();
   expect([revoked.isTokenRevoked('a'), revoked.isCertificateRevoked('0A1B')]).toEqual([false, false]);
   writeFileSync(file(), '# stolen laptop\n\ntoken a\n  certificate 0a:1b   # cart\r\n');
   expect([revoked.isTokenRevoked('a'), revoked.isCertificateRevoked('A1B')]).toEqual([true, true]);
@@ -32,8 +32,8 @@ it('counts from when it is written, and no longer when it is gone', () => {
 });
 
 it.each<[string, () => void]>([
-  ['a line that says nothing', () => writeFileSync(file(), 'tokn a\n')],
-  ['a serial number that is none', () => writeFileSync(file(), 'certificate xyz\n')],
+  ['an invalid line', () => writeFileSync(file(), 'tokn a\n')],
+  ['an invalid serial number', () => writeFileSync(file(), 'certificate xyz\n')],
   [
     'a directory',
     () => {
@@ -41,8 +41,8 @@ it.each<[string, () => void]>([
       mkdirSync(file());
     },
   ],
-])('keeps out whoever was kept out before where there is %s', (_, spoil) => {
-  const revoked = made();
+])('previously revoked credentials stay revoked after a change of the file to %s', (_, spoil) => {
+  const revoked = openFile();
   writeFileSync(file(), 'token a\ncertificate 1\n');
   expect(revoked.isTokenRevoked('a')).toBe(true);
   spoil();
@@ -50,11 +50,11 @@ it.each<[string, () => void]>([
   expect(warnings).toHaveLength(1);
 });
 
-it('that cannot be read for a moment is read when it can be, and that is told once', () => {
-  const revoked = made();
+it('that is temporarily unreadable is read again later, and reported once', () => {
+  const revoked = openFile();
   const away = `${file()}-`;
   writeFileSync(away, 'token a\n');
-  // What root cannot read either.
+  // A directory, which root cannot read as a file either.
   mkdirSync(file());
   for (let i = 0; i < 3; i++) expect(revoked.isTokenRevoked('a')).toBe(false);
   expect(warnings).toMatchObject([{ event: 'revocations.unreadable', file: file() }]);
@@ -65,7 +65,7 @@ it('that cannot be read for a moment is read when it can be, and that is told on
   expect([revoked.isTokenRevoked('a'), warnings.length]).toEqual([true, 1]);
 });
 
-it('takes nothing back where there is no directory', () => {
+it('revokes nothing if there is no directory', () => {
   expect(new RevokedFile('', silentLogger).isTokenRevoked('')).toBe(false);
 });
 
@@ -73,6 +73,6 @@ it.each([
   ['00', '0'],
   ['0a:1B', 'A1B'],
   ['A1B', 'A1B'],
-])('a serial number is one number: %s', (text, same) => {
+])('matches a serial number in each notation: %s', (text, same) => {
   expect(serialText(text)).toBe(same);
 });

@@ -1,6 +1,6 @@
 /**
- * What an operator took back: tokens by their id, certificates by their serial number, one a line of a file in the authority's
- * directory. It counts from the moment that it is written: the file is looked at when somebody shows who they are.
+ * Revoked tokens (by ID) and certificates (by serial number), one a line in a file in the authority's directory. A change applies
+ * immediately: the file is checked at each authentication.
  */
 
 import { statSync } from 'node:fs';
@@ -11,31 +11,31 @@ import { isMissingPath } from '../../config/files/directory-walk.ts';
 
 export interface Revoked {
   readonly tokens: ReadonlySet<string>;
-  /** Serial numbers, as {@link serialText} writes them. */
+  /** In the notation of {@link serialText}. */
   readonly certificates: ReadonlySet<string>;
-  /** When it was written. */
+  /** Modification time. */
   readonly at: Date;
 }
 
-const mostBytes = 16 * 1024 * 1024;
+const maxBytes = 16 * 1024 * 1024;
 const nothing: Revoked = { tokens: new Set(), certificates: new Set(), at: new Date(0) };
 
 export class RevokedFile {
   readonly file: string;
   readonly #log: Pick<Logger, 'warn'>;
   #known = nothing;
-  /** Of the file that was read last; undefined: there was none. */
+  /** Of the last file read; `undefined` without one. */
   #stamp: string | undefined;
-  /** Why it could not be read the last time; empty where it could. */
+  /** Last read error; empty without one. */
   #failure = '';
 
-  /** @param file empty: nothing can be taken back */
+  /** @param file empty if revocation is disabled */
   constructor(file: string, log: Pick<Logger, 'warn'>) {
     this.file = file;
     this.#log = log;
   }
 
-  /** As the file says now. What it cannot be read for changes nothing: whoever was taken back stays so. */
+  /** The current content. If the file is unreadable, the previous content stays. */
   get current(): Revoked {
     if (this.file === '') return nothing;
     try {
@@ -45,7 +45,7 @@ export class RevokedFile {
       this.#stamp = stamp;
       this.#failure = '';
     } catch (error) {
-      // It is tried again with the next one who shows who they are; that it cannot be is told once.
+      // Retried at the next authentication; reported once.
       const failure = messageOf(error);
       if (failure !== this.#failure) {
         this.#log.warn('revocations.unreadable', { file: this.file, reason: failure });
@@ -67,7 +67,7 @@ export class RevokedFile {
     const tokens = new Set<string>();
     const certificates = new Set<string>();
     let unread = 0;
-    for (const line of readBoundedText(this.file, mostBytes).split(/\r?\n/)) {
+    for (const line of readBoundedText(this.file, maxBytes).split(/\r?\n/)) {
       const [, kind, id] = /^\s*(token|certificate)\s+(\S+)\s*(?:#.*)?$/.exec(line) ?? [];
       if (kind === 'token') tokens.add(id!);
       else if (kind === 'certificate' && /^[0-9A-Fa-f:]+$/.test(id!)) certificates.add(serialText(id!));
@@ -75,7 +75,7 @@ export class RevokedFile {
     }
     if (unread > 0) {
       this.#log.warn('revocations.linesInvalid', { file: this.file, lines: unread });
-      // What was meant by them is not known: nobody who was taken back before comes in by a slip of the pen.
+      // Their meaning is unknown, so keep earlier revocations: an invalid line must not restore access.
       for (const id of this.#known.tokens) tokens.add(id);
       for (const id of this.#known.certificates) certificates.add(id);
     }
@@ -83,7 +83,7 @@ export class RevokedFile {
   }
 }
 
-/** The same for the same number, however it is written: `0a:1B`, `A1B`. */
+/** Normalizes notations of one number, such as `0a:1B` and `A1B`. */
 export function serialText(serialNumber: string): string {
   return serialNumber
     .replaceAll(':', '')
@@ -93,7 +93,7 @@ export function serialText(serialNumber: string): string {
 
 function stampOf(file: string): string | undefined {
   try {
-    // What can be read now and could not before has changed as well: `chmod`.
+    // Includes the change time, so that `chmod` counts as a change.
     const { ino, size, ctimeNs } = statSync(file, { bigint: true });
     return `${ino} ${size} ${ctimeNs}`;
   } catch (error) {

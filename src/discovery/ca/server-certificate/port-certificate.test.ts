@@ -1,4 +1,4 @@
-/** The port with TLS shows another certificate without a restart, whatever it comes from, and three times in a row. */
+/** The secure port changes its certificate without a restart, from each source, three times in a row. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,8 +14,8 @@ import { eventually } from '../../../../test/harness/eventually.ts';
 import { type Certificate, readCertificate } from '../../../identity/certificate.ts';
 import { issueRoot } from '../../../identity/issue.ts';
 import { TrustBundle } from '../../../identity/trust-bundle.ts';
-import { materialOf } from '../authority-material.ts';
-import { isOwnCertificateDue, issueOwnCertificate } from './own-certificate.ts';
+import { buildAuthorityMaterial } from '../authority-material.ts';
+import { isCertificateDue, issueControlPlaneCertificate } from './own-certificate.ts';
 
 let directory: string;
 beforeEach(() => {
@@ -32,7 +32,7 @@ async function serving(flags: object, env: NodeJS.ProcessEnv): Promise<ControlPl
   return plane;
 }
 
-/** What a new handshake is shown. */
+/** The certificate in a new handshake. */
 function shown(plane: ControlPlane): Promise<Certificate> {
   return new Promise((resolve, reject) => {
     const options = {
@@ -61,7 +61,7 @@ const rootOf = (name: string) => {
   };
 };
 
-describe('from files', () => {
+describe('a certificate from files', () => {
   const authority = createAuthority();
   const fileOf = (name: string): string => join(directory, name);
   const write = (part: { certificate: string; privateKey: string }): void => {
@@ -78,7 +78,7 @@ describe('from files', () => {
   const showing = (plane: ControlPlane, serialNumber: string) =>
     eventually('it is shown', async () => (await shown(plane)).serialNumber === serialNumber);
 
-  it('is replaced three times, and a stream that was there goes on', async () => {
+  it('is replaced three times while an existing stream continues', async () => {
     const plane = await begun();
     const trusted = credentials.createSsl(Buffer.from(authority.certificate));
     const stream = plane.client(plane.port('ads.listening'), trusted).sotw();
@@ -102,18 +102,18 @@ describe('from files', () => {
       /--tlsKeyFile .* does not match the certificate/,
     ],
     [
-      'a certificate of a stranger',
+      'a certificate of an unknown CA',
       () => write(createAuthority('x').issue(['127.0.0.1'])),
       /--tlsCertFile .* no valid chain to a root/,
     ],
     [
-      'half a certificate',
+      'a truncated certificate',
       () => writeFileSync(fileOf('cert'), issue().certificate.slice(0, 200)),
       /--tlsCertFile .* not valid PEM/,
     ],
     ['no certificate', () => rmSync(fileOf('cert')), /ENOENT/],
   ];
-  it.each(broken)('is not taken over when there is %s, and is when that was mended', async (_, spoil, why) => {
+  it.each(broken)('is kept while there is %s, and replaced after that is fixed', async (_, spoil, why) => {
     const plane = await begun();
     const { serialNumber } = await shown(plane);
     spoil();
@@ -126,7 +126,7 @@ describe('from files', () => {
   });
 });
 
-describe('signed by the authority', () => {
+describe('a certificate signed by the authority', () => {
   const page = async (plane: ControlPlane): Promise<{ stage: string; signer: { id: string } }> =>
     (await plane.get('/debug/authorityz')).json();
   const rotate = (plane: ControlPlane) =>
@@ -135,7 +135,7 @@ describe('signed by the authority', () => {
       headers: plane.operator,
     });
 
-  it('is of another root after each of three rotations, and a stream that was there goes on', async () => {
+  it('is of another root after each of three rotations while an existing stream continues', async () => {
     const plane = await serving({}, { SELF_SIGNED_CA_DIR: directory, XDS_AUTH: 'false' });
     const caller = new CertificateCaller(directory);
     const stream = plane.client(plane.port('ads.listening'), caller.channel(), serverName).sotw();
@@ -156,7 +156,7 @@ describe('signed by the authority', () => {
     expect((await stream.next()).typeUrl).toBe(typeUrls.LDS);
   });
 
-  it('is of the plugged-in authority, three times in a row', async () => {
+  it('is of the plugged-in authority after each of three changes', async () => {
     const plugged = join(directory, 'plugged');
     mkdirSync(plugged);
     const plug = (): Certificate => {
@@ -179,19 +179,19 @@ describe('signed by the authority', () => {
   });
 });
 
-describe('another is due', () => {
+describe('a certificate is due for renewal', () => {
   const hour = 3_600_000;
   const now = Date.now();
   const authorityOf = (endsAt: number) => {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const life = { notBefore: new Date(now - hour), notAfter: new Date(Math.floor(endsAt / 1000) * 1000) };
     const certificate = readCertificate(issueRoot(privateKey, { organization: 'a', commonName: 'b' }, life));
-    return materialOf({ certificate, privateKey }, [], [certificate], new Date(now));
+    return buildAuthorityMaterial({ certificate, privateKey }, [], [certificate], new Date(now));
   };
   const [short, long] = [authorityOf(now + 9 * hour), authorityOf(now + 90 * hour)];
-  const inForce = (ofServer: typeof short, ...trusted: (typeof short)[]) => ({
-    material: ofServer,
-    ofServer,
+  const inForce = (serverAuthority: typeof short, ...trusted: (typeof short)[]) => ({
+    material: serverAuthority,
+    serverAuthority,
     authorities: trusted,
     tainted: [],
     roots: trusted.map(({ id }) => id),
@@ -200,22 +200,22 @@ describe('another is due', () => {
       trusted.map(({ root }) => root),
     ),
   });
-  const own = issueOwnCertificate(inForce(short, short), ['a'], new Date(now));
+  const expiring = issueControlPlaneCertificate(inForce(short, short), ['a'], new Date(now));
 
   it.each([
-    ['when its root is trusted no more', true, inForce(long, long), 0],
+    ['when its root is no longer trusted', true, inForce(long, long), 0],
     ['not while its root is trusted', false, inForce(long, long, short), 0],
-    ['when a third of its life is left', true, inForce(long, long, short), 7],
-    ['not when another would end as early', false, inForce(short, short), 7],
-    ['when the clock was set back to before it began', true, inForce(short, short), -30],
+    ['when a third of its lifetime remains', true, inForce(long, long, short), 7],
+    ['not when the next one would expire at the same time', false, inForce(short, short), 7],
+    ['when the clock was set back to before its start', true, inForce(short, short), -30],
   ])('%s', (_, isDue, authority, hours) => {
-    expect(isOwnCertificateDue(own, authority, new Date(now + hours * hour))).toBe(isDue);
+    expect(isCertificateDue(expiring, authority, new Date(now + hours * hour))).toBe(isDue);
   });
 
-  it('an expired authority issues one that the next authority replaces at once', () => {
+  it('a certificate of an expired authority is replaced by the next authority at once', () => {
     const after = new Date(now + 24 * hour);
-    const ofExpired = issueOwnCertificate(inForce(short, short), ['istiod'], after);
-    expect(isOwnCertificateDue(ofExpired, inForce(short, short), after)).toBe(false);
-    expect(isOwnCertificateDue(ofExpired, inForce(long, long, short), after)).toBe(true);
+    const ofExpired = issueControlPlaneCertificate(inForce(short, short), ['istiod'], after);
+    expect(isCertificateDue(ofExpired, inForce(short, short), after)).toBe(false);
+    expect(isCertificateDue(ofExpired, inForce(long, long, short), after)).toBe(true);
   });
 });

@@ -1,4 +1,4 @@
-/** What the port with TLS shows, and by which roots it judges its clients: the effects of the chart `server-certificate`. */
+/** Effects of the chart `server-certificate`: the certificate of the secure port, and the roots that verify its clients. */
 import type { TlsOptions } from 'node:tls';
 import type { CertificateReading } from '../../../../machines/discovery/ca/server-certificate.machine.ts';
 import type { TrustPools } from '../../../identity/trust-pools.ts';
@@ -11,24 +11,24 @@ import {
   readServerCertificate,
   SecurePortCredentials,
 } from '../../xds/secure-port/server-certificates.ts';
-import type { AuthorityInForce } from '../authority.ts';
-import { isOwnCertificateDue, issueOwnCertificate, type OwnCertificate } from './own-certificate.ts';
+import type { ActiveAuthority } from '../authority.ts';
+import { type ControlPlaneCertificate, isCertificateDue, issueControlPlaneCertificate } from './own-certificate.ts';
 
 export interface PortCertificateOptions {
   readonly port: SecurePort;
   /** Names in a certificate that the authority signs. */
   readonly names: readonly string[];
-  /** Undefined: there is no authority. */
-  readonly inForce: () => AuthorityInForce | undefined;
-  /** Roots by which clients are judged; undefined where there is no authority. */
-  readonly trusted: () => TrustPools | undefined;
+  /** `undefined` if there is no authority. */
+  readonly activeAuthority: () => ActiveAuthority | undefined;
+  /** Roots that verify clients; `undefined` if there is no authority. */
+  readonly trustedRoots: () => TrustPools | undefined;
   readonly now?: () => Date;
 }
 
-/** What is shown, and where it is from. */
+/** The presented certificate and its source. */
 type Shown =
   | { readonly from: 'files'; readonly certificate: PemServerCertificate }
-  | { readonly from: 'authority'; readonly certificate: OwnCertificate };
+  | { readonly from: 'authority'; readonly certificate: ControlPlaneCertificate };
 
 export class PortCertificate {
   readonly #options: PortCertificateOptions;
@@ -43,17 +43,17 @@ export class PortCertificate {
     this.#now = options.now ?? (() => new Date());
   }
 
-  /** Credentials of the port, once there is a certificate. They are the same object, whatever becomes of the certificate. */
+  /** Credentials of the port after `begin`. The object stays the same when the certificate changes. */
   get credentials(): SecurePortCredentials {
     return this.#credentials!;
   }
 
-  /** Where the current certificate comes from, and when it expires; `undefined` before there is one. */
+  /** Source and expiry of the current certificate; `undefined` before there is one. */
   get current(): { readonly notAfter: Date; readonly from: Shown['from'] } | undefined {
     return this.#shown && { notAfter: this.#shown.certificate.notAfter, from: this.#shown.from };
   }
 
-  /** Calls back at once and whenever the certificate or the trusted roots change. @returns how to stop */
+  /** Calls back immediately and on each change of the certificate or the trusted roots. @returns stop function */
   follow(changed: (options: TlsOptions) => void): () => void {
     const follower = (): void => changed(this.credentials.tlsOptions);
     this.#followers.add(follower);
@@ -62,27 +62,27 @@ export class PortCertificate {
   }
 
   /**
-   * The first reading.
+   * Loads the first certificate.
    *
-   * @throws ChartpilotError for files that cannot be shown
+   * @throws ChartpilotError if the files cannot be used
    */
-  begin(): PemServerCertificate {
-    const shown = this.#obtained();
+  load(): PemServerCertificate {
+    const shown = this.#currentOrIssued();
     this.#show(shown);
     this.#reported = shown.certificate.serialNumber;
     return shown.certificate;
   }
 
-  /** Others sign, or other roots are trusted: it counts before anybody hears of it. */
+  /** The signer or the trusted roots changed. Takes effect before clients are notified. */
   authorityChanged(): void {
-    if (this.#shown !== undefined) this.#show(this.#shown.from === 'authority' ? this.#obtained() : this.#shown);
+    if (this.#shown !== undefined) this.#show(this.#shown.from === 'authority' ? this.#currentOrIssued() : this.#shown);
   }
 
   // ---- effects of the chart
 
   read(): CertificateReading {
     try {
-      const shown = this.#obtained();
+      const shown = this.#currentOrIssued();
       this.#show(shown);
       const { serialNumber, notAfter } = shown.certificate;
       if (serialNumber === this.#reported) return { outcome: 'same' };
@@ -102,33 +102,33 @@ export class PortCertificate {
     };
   }
 
-  /** What should be shown now: what is shown already, where that is as good. */
-  #obtained(): Shown {
-    const { port, names, inForce } = this.#options;
+  /** The certificate to present now: the current one, unless it is due. */
+  #currentOrIssued(): Shown {
+    const { port, names, activeAuthority } = this.#options;
     if (port.files !== undefined) {
       return { from: 'files', certificate: readServerCertificate(port.files, this.#now()) };
     }
-    const authority = inForce()!;
+    const authority = activeAuthority()!;
     const shown = this.#shown;
-    if (shown?.from === 'authority' && !isOwnCertificateDue(shown.certificate, authority, this.#now())) return shown;
-    return { from: 'authority', certificate: issueOwnCertificate(authority, names, this.#now()) };
+    if (shown?.from === 'authority' && !isCertificateDue(shown.certificate, authority, this.#now())) return shown;
+    return { from: 'authority', certificate: issueControlPlaneCertificate(authority, names, this.#now()) };
   }
 
-  /** Handshakes from now on: with this certificate, and the roots that are trusted now. */
+  /** Applies to new handshakes, with the roots that are trusted now. */
   #show(shown: Shown): void {
     this.#shown = shown;
     const { port } = this.#options;
-    const pools = this.#options.trusted();
+    const pools = this.#options.trustedRoots();
     const { certificate } = shown;
-    // Clients show what the authority signed, or what the authority of the files did.
+    // Client certificates are signed by the authority, or by the CA of the files.
     const ofFiles = shown.from === 'files' ? certificate.ca.toString() : '';
     const offered = { ...certificate, ca: Buffer.from(`${ofFiles}\n${pools?.own.pem ?? ''}`) };
-    const others = pools && {
+    const otherRoots = pools && {
       accepts: (chain: readonly Uint8Array[]) => pools.isOfAlias(chain, this.#now()),
       roots: pools.rootsOfAliases,
     };
-    if (this.#credentials === undefined) this.#credentials = new SecurePortCredentials(port, offered, others);
-    else this.#credentials.use(port, offered, others);
+    if (this.#credentials === undefined) this.#credentials = new SecurePortCredentials(port, offered, otherRoots);
+    else this.#credentials.use(port, offered, otherRoots);
     for (const follower of this.#followers) follower();
   }
 }

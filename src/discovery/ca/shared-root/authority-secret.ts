@@ -1,6 +1,6 @@
 /**
- * The Secret in which replicas share an authority: what Istio has in it, under the same names, and beside it what a rotation needs. Keys and
- * stage are one object, so that they are written at once or not at all; the stage is an annotation, which people see without the keys.
+ * The Secret in which replicas share an authority: Istio's keys, and the data of a rotation. Private keys and the stage are in one object,
+ * so that a write changes all or none. The stage is an annotation, which operators can read without access to the keys.
  */
 import { createPrivateKey } from 'node:crypto';
 import type { Journal } from '../../../../machines/discovery/ca/authority.machine.ts';
@@ -14,25 +14,30 @@ import { type Certificate, readCertificates } from '../../../identity/certificat
 import { ChartpilotError, messageOf } from '../../../runtime/errors.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import type { KubernetesObject } from '../../kubernetes/api-server.ts';
-import { type AuthorityMaterial, materialOf, type NamedTexts, pluggedInOf } from '../authority-material.ts';
+import {
+  type AuthorityMaterial,
+  buildAuthorityMaterial,
+  type NamedTexts,
+  parsePluggedInCa,
+} from '../authority-material.ts';
 
-/** Istio's, of an authority that signs itself. */
-export const secretType = 'istio.io/ca-root';
+/** Istio's type for a self-signed CA. */
+export const caSecretType = 'istio.io/ca-root';
 export const rotationAnnotation = 'chartpilot/rotation';
 export const orderAnnotation = 'chartpilot/order';
 
-/** What was read of a Secret, and can sign. */
+/** Content of a Secret that can sign. */
 export interface ReadAuthority {
-  /** A person's own Secret, which is never written; else the one that replicas share. */
+  /** A plugged-in Secret is never written. */
   readonly isPluggedIn: boolean;
   readonly journal: SharedJournal;
-  /** Those of the journal. */
+  /** The authorities of the journal. */
   readonly materials: ReadonlyMap<AuthorityId, AuthorityMaterial>;
-  /** What is given out beside the roots of the journal's authorities. */
+  /** Distributed in addition to the roots of the journal's authorities. */
   readonly otherRoots: readonly Certificate[];
   readonly version: string;
   readonly order: SharedOrder | null;
-  /** What is no order; empty: there is none, or it is one. */
+  /** An invalid rotation order; empty without one. */
   readonly unknownOrder: string;
 }
 
@@ -44,15 +49,15 @@ const names = {
 } as const;
 const otherNames = { certificate: 'other-ca-cert.pem', key: 'other-ca-key.pem' } as const;
 const stages: readonly Journal['stage'][] = ['steady', 'trusting', 'signing', 'dropping'];
-const mostKeyBytes = 1024 * 1024;
-const mostAnnotation = 4_096;
-const longestOrder = 40;
+const maxKeyBytes = 1024 * 1024;
+const maxAnnotationLength = 4_096;
+const maxOrderLength = 40;
 
 /**
- * Of the Secret that replicas share. Where it has no stage, it is Istio's, or a person's, and at rest.
+ * Reads the Secret that replicas share. Without a stage annotation it is Istio's or an operator's, and no rotation is in progress.
  *
- * @param longestLeafMs where it says none
- * @throws ChartpilotError CONFIG_INVALID; no message has anything of a key in it
+ * @param longestLeafMs maximum lifetime if the Secret contains none
+ * @throws ChartpilotError CONFIG_INVALID; messages never contain key data
  */
 export function readShared(object: KubernetesObject, now: Date, longestLeafMs: number): ReadAuthority {
   const texts = textsOf(object);
@@ -62,10 +67,10 @@ export function readShared(object: KubernetesObject, now: Date, longestLeafMs: n
   const journal =
     text === undefined
       ? { ...steady(signer.id, longestLeafMs), since: now.getTime() }
-      : journalIn(text, texts.placeOf(rotationAnnotation));
+      : journalIn(text, texts.locationOf(rotationAnnotation));
   if (journal.signer !== signer.id) {
     throw invalid(
-      texts.placeOf(rotationAnnotation),
+      texts.locationOf(rotationAnnotation),
       `names the authority ${journal.signer} as signer, but ${names.certificate} has the authority ${signer.id}`,
     );
   }
@@ -74,7 +79,7 @@ export function readShared(object: KubernetesObject, now: Date, longestLeafMs: n
     const other = selfSigned(texts, otherNames, now);
     if (other.id !== journal.other) {
       throw invalid(
-        texts.placeOf(rotationAnnotation),
+        texts.locationOf(rotationAnnotation),
         `names ${journal.other} as the other authority, but ${otherNames.certificate} has the authority ${other.id}`,
       );
     }
@@ -86,17 +91,18 @@ export function readShared(object: KubernetesObject, now: Date, longestLeafMs: n
   const order = sharedOrders.find((one) => one === given) ?? null;
   return {
     ...{ isPluggedIn: false, journal, materials, otherRoots, version: object.metadata.resourceVersion ?? '' },
-    ...{ order, unknownOrder: order === null ? given.slice(0, longestOrder) : '' },
+    ...{ order, unknownOrder: order === null ? given.slice(0, maxOrderLength) : '' },
   };
 }
 
 /**
- * Of a Secret that a person filled, as Istio's `cacerts`. All that is in its roots is given out: so a person leads from one root to another.
+ * Reads a Secret that an operator filled, such as Istio's `cacerts`. All its roots are distributed: so an operator moves from one root to
+ * another.
  *
  * @throws ChartpilotError CONFIG_INVALID
  */
 export function readPlugged(object: KubernetesObject, now: Date, longestLeafMs: number): ReadAuthority {
-  const { material, roots } = pluggedInOf(textsOf(object), now);
+  const { material, roots } = parsePluggedInCa(textsOf(object), now);
   return {
     isPluggedIn: true,
     journal: { ...steady(material.id, longestLeafMs), since: 0 },
@@ -108,7 +114,7 @@ export function readPlugged(object: KubernetesObject, now: Date, longestLeafMs: 
   };
 }
 
-/** What such a Secret has of these, each key of it; undefined: it is to have it no more. */
+/** Each key that the Secret must contain; `undefined` removes a key. */
 export function dataOf(
   journal: Pick<SharedJournal, 'signer' | 'other'>,
   materials: ReadonlyMap<AuthorityId, AuthorityMaterial>,
@@ -139,8 +145,8 @@ function steady(signer: AuthorityId, longestLeafMs: number): Omit<SharedJournal,
 
 function journalIn(text: string, place: string): SharedJournal {
   try {
-    if (text.length > mostAnnotation)
-      throw new Error(`must have at most ${mostAnnotation} characters, got ${text.length}`);
+    if (text.length > maxAnnotationLength)
+      throw new Error(`must have at most ${maxAnnotationLength} characters, got ${text.length}`);
     const value: unknown = JSON.parse(text);
     if (!isObject(value)) throw new Error('must be a JSON object');
     const { stage, signer, other = null, tainted = null, since, longestLeafSeconds, before = [] } = value;
@@ -171,23 +177,23 @@ function isId(value: unknown): value is AuthorityId {
   return typeof value === 'string' && /^[0-9a-f]{1,128}$/.test(value);
 }
 
-/** One that has ended is read as of its own time: it signs nothing, but what is to be known of it is. */
+/** An expired authority is read as of its own lifetime: it signs nothing, but its metadata is needed. */
 function selfSigned(
   texts: NamedTexts,
   { certificate, key }: { certificate: string; key: string },
   now: Date,
 ): AuthorityMaterial {
-  const [own, ...between] = certificatesIn(texts, certificate);
+  const [signingCertificate, ...intermediates] = certificatesIn(texts, certificate);
   const privateKey = parsed(texts, key, (text) => createPrivateKey(text));
-  if (!own!.x509.checkPrivateKey(privateKey)) {
-    throw invalid(texts.placeOf(key), `does not match the certificate in ${certificate}`);
+  if (!signingCertificate!.x509.checkPrivateKey(privateKey)) {
+    throw invalid(texts.locationOf(key), `does not match the certificate in ${certificate}`);
   }
-  const roots = [between.at(-1) ?? own!];
-  const at = own!.notAfter <= now ? new Date(own!.notAfter.getTime() - 1_000) : now;
+  const roots = [intermediates.at(-1) ?? signingCertificate!];
+  const at = signingCertificate!.notAfter <= now ? new Date(signingCertificate!.notAfter.getTime() - 1_000) : now;
   try {
-    return materialOf({ certificate: own!, privateKey }, between, roots, at);
+    return buildAuthorityMaterial({ certificate: signingCertificate!, privateKey }, intermediates, roots, at);
   } catch (error) {
-    throw invalid(texts.placeOf(certificate), messageOf(error), error);
+    throw invalid(texts.locationOf(certificate), messageOf(error), error);
   }
 }
 
@@ -200,11 +206,11 @@ function parsed<T>(texts: NamedTexts, name: string, parse: (text: string) => T):
   try {
     return parse(text);
   } catch (error) {
-    throw invalid(texts.placeOf(name), `is not valid PEM: ${messageOf(error)}`, error);
+    throw invalid(texts.locationOf(name), `is not valid PEM: ${messageOf(error)}`, error);
   }
 }
 
-/** An empty key counts as absent: Istio writes some. */
+/** An empty value counts as absent: Istio writes some. */
 function textsOf({ metadata: { namespace = '', name }, data }: KubernetesObject): NamedTexts {
   const fields = isObject(data) ? data : {};
   const placeOf = (key: string): string => `Secret ${namespace}/${name}: ${key}`;
@@ -213,13 +219,13 @@ function textsOf({ metadata: { namespace = '', name }, data }: KubernetesObject)
     return typeof value === 'string' ? value : '';
   };
   return {
-    placeOf,
+    locationOf: placeOf,
     has: (key) => valueOf(key) !== '',
     text: (key) => {
       const value = valueOf(key);
       if (value === '') throw invalid(placeOf(key), 'is missing or empty');
-      if (value.length > mostKeyBytes)
-        throw invalid(placeOf(key), `must have at most ${mostKeyBytes} characters, got ${value.length}`);
+      if (value.length > maxKeyBytes)
+        throw invalid(placeOf(key), `must have at most ${maxKeyBytes} characters, got ${value.length}`);
       return Buffer.from(value, 'base64').toString();
     },
   };
@@ -233,6 +239,6 @@ function encoded(text: string): string {
   return Buffer.from(text).toString('base64');
 }
 
-function invalid(place: string, what: string, cause?: unknown): ChartpilotError {
-  return new ChartpilotError('CONFIG_INVALID', `${place} ${what}`, cause === undefined ? {} : { cause });
+function invalid(place: string, problem: string, cause?: unknown): ChartpilotError {
+  return new ChartpilotError('CONFIG_INVALID', `${place} ${problem}`, cause === undefined ? {} : { cause });
 }

@@ -1,10 +1,10 @@
-/** Gateways whose objects could not be written: the duty that deploys them reports here, and the duty of their status reads it. */
+/** Failed deployments of Gateways, reported by the duty that deploys them and read by the duty that writes their status. */
 
-/** As the condition `Programmed` of the Gateway reports it. */
+/** Content of the Gateway's condition `Programmed`. */
 export interface DeploymentFailure {
   /** `NoResources`: a quota is exceeded; `Invalid`: the Gateway or its parameters; `DeploymentFailed`: anything else. */
   readonly reason: 'NoResources' | 'Invalid' | 'DeploymentFailed';
-  /** Of the API server, or what is wrong with the Gateway. */
+  /** From the API server, or an error in the Gateway. */
   readonly message: string;
 }
 
@@ -12,14 +12,14 @@ export class DeploymentFailures {
   #current: ReadonlyMap<string, DeploymentFailure> = new Map();
   readonly #watchers = new Set<() => void>();
 
-  /** By namespace and name of the Gateway; another map after each change. */
+  /** By namespace and name of the Gateway. Immutable: each change replaces the map. */
   get current(): ReadonlyMap<string, DeploymentFailure> {
     return this.#current;
   }
 
   set(key: string, failure: DeploymentFailure): void {
-    const before = this.#current.get(key);
-    if (before?.reason === failure.reason && before.message === failure.message) return;
+    const previous = this.#current.get(key);
+    if (previous?.reason === failure.reason && previous.message === failure.message) return;
     this.#change(new Map(this.#current).set(key, failure));
   }
 

@@ -24,7 +24,7 @@ const injector: SidecarInjector = {
   proxyConfigFor: () => defaultProxyConfig,
 };
 
-/** A cluster with an API server that stores what is applied. */
+/** A cluster whose API server stores applied objects. */
 function given() {
   const stores = new Map<string, ObjectStore>();
   const storeOf = (resource: Parameters<typeof nameOf>[0]): ObjectStore => {
@@ -111,7 +111,7 @@ const created = ['serviceaccounts', 'services', 'deployments'].map(
   (plural) => `${plural}/shop/front-istio force=false`,
 );
 
-it('a Gateway of class istio is deployed once, and what is as it was left is not written again', async () => {
+it('a Gateway of class istio is deployed once, and unchanged objects are not written again', async () => {
   const { set, run, written, duty } = given();
   set('KubernetesGateway', front());
   expect(await run()).toEqual({ written: 1, failed: 0, reason: '' });
@@ -122,7 +122,7 @@ it('a Gateway of class istio is deployed once, and what is as it was left is not
   expect(written()).toEqual([]);
 });
 
-it('a changed Gateway, a changed object of it and other settings of the injector are applied to the version that was read', async () => {
+it("changes of a Gateway, its objects or the injector's settings are applied to the version that was read", async () => {
   const { set, run, written, live, settings } = given();
   set('KubernetesGateway', front());
   await run();
@@ -142,7 +142,7 @@ it('a changed Gateway, a changed object of it and other settings of the injector
   expect(written()).toEqual(['deployments/shop/front-istio force=true']);
 });
 
-it('an object of the same name that is not of the Gateway is never changed, and the reason names it', async () => {
+it('an object of the same name that does not belong to the Gateway is never changed, and the reason names it', async () => {
   const { set, run, written, live } = given();
   const foreign = { metadata: { name: 'front-istio', resourceVersion: '1', ownerReferences: [{ uid: 'u9' }] } };
   live.set('deployments/shop/front-istio', foreign as never);
@@ -167,7 +167,7 @@ it.each([
   expect(written()).toEqual([]);
 });
 
-it('a Gateway whose pods a Service selects already is not deployed', async () => {
+it('a Gateway whose pods an existing Service selects is not deployed', async () => {
   const { set, run, written } = given();
   const spec = { selector: { 'gateway.networking.k8s.io/gateway-name': 'front' } };
   set('Service', { metadata: { name: 'edge', uid: 'u2' }, spec });
@@ -204,7 +204,7 @@ it('Gateways wait for the settings of the injector', async () => {
   expect(written()).toEqual(created);
 });
 
-it('the ConfigMap of parametersRef is applied; without it nothing is, and the reason names it', async () => {
+it('the ConfigMap of parametersRef is applied; if it is missing, nothing is deployed and the reason names it', async () => {
   const { set, run, written, live } = given();
   set(
     'KubernetesGateway',
@@ -219,7 +219,7 @@ it('the ConfigMap of parametersRef is applied; without it nothing is, and the re
   expect(await run(true)).toMatchObject({ failed: 1, reason: expect.stringContaining('parametersRef.deployment') });
 });
 
-it('a failure that the owner can correct is reported once as an Event of the Gateway, and again if its reason is another', async () => {
+it('a failure that the owner can correct is reported once as an Event of the Gateway, and again if the reason changes', async () => {
   const { set, run, reported } = given();
   const invalid = (type: string) => front({}, { annotations: { 'networking.istio.io/service-type': type } });
   set('KubernetesGateway', invalid('Cloud'));
@@ -246,7 +246,7 @@ it.each([
   [403, 'deployments.apps is forbidden', 'DeploymentFailed'],
   [422, 'spec: Invalid value', 'DeploymentFailed'],
 ])(
-  'a refusal with %i (%s) is a failure for the status of the Gateway, until it is deployed',
+  'a rejection with %i (%s) is a failure in the status of the Gateway until it is deployed',
   async (code, message, reason) => {
     const { set, run, failures, refusals, written } = given();
     refusals.set('deployments', { code, message });
@@ -261,7 +261,7 @@ it.each([
   },
 );
 
-it.each([409, 500, 503])('a response with %i is no failure for the status: it is tried again', async (code) => {
+it.each([409, 500, 503])('a response with %i is not a failure in the status, and is retried', async (code) => {
   const { set, run, failures, refusals } = given();
   refusals.set('deployments', { code, message: 'later' });
   set('KubernetesGateway', front());
@@ -269,7 +269,7 @@ it.each([409, 500, 503])('a response with %i is no failure for the status: it is
   expect(failures.current.size).toBe(0);
 });
 
-it('the failure of a Gateway ends with it, and all of them with a new term', async () => {
+it('the failure of a Gateway is removed with it, and all are removed at the start of a term', async () => {
   const { set, run, failures } = given();
   set(
     'KubernetesGateway',
@@ -284,7 +284,7 @@ it('the failure of a Gateway ends with it, and all of them with a new term', asy
   expect(failures.current.size).toBe(0);
 });
 
-it('each Gateway is compared with its objects again from time to time while this replica leads', async () => {
+it('each Gateway is compared with its objects periodically while this replica leads', async () => {
   vi.useFakeTimers();
   try {
     const { set, run, duty, live, written } = given();

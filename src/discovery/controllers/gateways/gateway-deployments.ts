@@ -1,6 +1,7 @@
 /**
- * The duty to run Gateways: the Deployment, the Service and the ServiceAccount of each Gateway of a class of this control plane, by server-side
- * apply. Kubernetes removes them with their owner, the Gateway. A Gateway with `spec.addresses` names Services that exist, and has none.
+ * Duty that runs Gateways: applies the Deployment, Service and ServiceAccount of each Gateway of this control plane's classes by
+ * server-side apply. Kubernetes garbage-collects them with the Gateway. A Gateway with `spec.addresses` uses existing Services and is not
+ * deployed.
  */
 
 import { hash } from 'node:crypto';
@@ -34,15 +35,14 @@ export interface GatewayDeploymentsOptions {
   readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader' | 'servedResource'>;
   readonly server: Pick<ApiServer, 'request'>;
   readonly lease: string;
-  /** The injector with the settings that apply now, or why there are none. */
+  /** The injector with current settings, or the reason for their absence. */
   readonly injector: () => E.Either<string, SidecarInjector>;
-  /** Calls back when the settings may be different. */
+  /** Calls back when the settings may have changed. */
   readonly onInjector: (changed: () => void) => void;
   /** Empty: the default one. */
   readonly revision: string;
   /** What could not be deployed, for the status of Gateways. */
   readonly failures: DeploymentFailures;
-  /** Of this replica, in Events. */
   readonly identity: string;
 }
 
@@ -53,32 +53,32 @@ const services = resourceOf('Service');
 const deployments: ApiResource = {
   ...{ group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment', namespaced: true },
 };
-/** Of reads; writes have the limit of the gate. */
+/** Timeout of reads; writes use that of the gate. */
 const readMs = 5_000;
 /**
- * Deployments and ServiceAccounts are not watched: each Gateway is compared with its objects again from time to time, this many after each interval.
- * Three reads each are ten a second.
+ * Deployments and ServiceAccounts are not watched. Instead this number of Gateways is compared with their objects per interval; at three
+ * reads each this causes ten requests per second.
  */
-const comparedAtOnce = 100;
+const maxComparedAtOnce = 100;
 const comparisonMs = 30_000;
-/** For failures that the owner of the Gateway can correct: others end without them. */
+/** Failures that the Gateway's owner can correct; others resolve by themselves. */
 const reportedStatuses: ReadonlySet<number> = new Set([400, 403, 422]);
 
 interface Applied {
-  /** Digests of the object as it was applied, and as the API server has it since. */
-  readonly wanted: string;
-  readonly live: string;
+  /** Digests of the applied object, and of the object in the API server after it. */
+  readonly appliedDigest: string;
+  readonly liveDigestAfter: string;
 }
 
 export class GatewayDeployments implements Duty {
   readonly lease: string;
   readonly #options: GatewayDeploymentsOptions;
   readonly #due = new DueKeys();
-  /** By resource, namespace and name: an object that is as it was left needs no write. */
+  /** By resource, namespace and name. An unchanged object needs no write. */
   readonly #applied = new Map<string, Applied>();
   /** Name of the last Event of a Gateway, by key. */
   readonly #reported = new Map<string, string>();
-  /** The Gateways that are left of a round of comparisons. */
+  /** Remaining Gateways of the current round of comparisons. */
   #compared: Iterator<string> = [].values();
 
   constructor(options: GatewayDeploymentsOptions) {
@@ -109,7 +109,7 @@ export class GatewayDeployments implements Duty {
     options.onInjector(addAll);
   }
 
-  /** Only while this replica leads: objects that were edited by hand are applied again. */
+  /** Only on the leader: reverts manual changes. */
   watch(due: () => void): () => void {
     const timer = setInterval(() => this.#compareNext(), comparisonMs);
     timer.unref();
@@ -128,7 +128,7 @@ export class GatewayDeployments implements Duty {
     }
     for (let count = 1; next.done !== true; count++) {
       this.#due.add(next.value);
-      if (count === comparedAtOnce) return;
+      if (count === maxComparedAtOnce) return;
       next = this.#compared.next();
     }
   }
@@ -163,7 +163,7 @@ export class GatewayDeployments implements Duty {
     );
   }
 
-  /** Its owner may not read the log of the control plane. */
+  /** The Gateway's owner may not have access to the control plane's log. */
   async #report(key: string, error: unknown, gate: WriteGate): Promise<void> {
     const gateway = this.#options.informers.storeOf(gateways).get(key);
     const status = statusOf(error);
@@ -180,7 +180,7 @@ export class GatewayDeployments implements Duty {
     try {
       await gate.write({ verb: 'create', resource: events, namespace, name, object: event });
     } catch {
-      // It exists already, or may not be written: the log has the failure.
+      // The Event exists already or may not be created; the failure is logged.
     }
   }
 
@@ -191,14 +191,14 @@ export class GatewayDeployments implements Duty {
   async #write(key: string, gate: WriteGate): Promise<boolean> {
     const gateway = this.#deployed(this.#options.informers.storeOf(gateways).get(key));
     const injector = this.#options.injector();
-    // Without settings there is no image; each Gateway is due again when there are some.
+    // Without settings the image is unknown; each Gateway becomes due again with the settings.
     if (gateway === undefined || E.isLeft(injector)) return false;
     const parameters = await this.#parametersOf(gateway);
     const built = await withGoTemplates(injector.right, (ready) => gatewayObjects(gateway, ready, parameters));
     if (E.isLeft(built))
       throw reasonError('CONFIG_INVALID', `Gateway ${key} is not deployed: ${describeFieldErrors(built.left)}`);
     const { serviceAccount, service, deployment } = built.right;
-    if (this.#isRunByOthers(gateway, service)) return false;
+    if (this.#isDeployedElsewhere(gateway, service)) return false;
     const objects: [ApiResource, Json | undefined][] = [
       [serviceAccounts, serviceAccount],
       [services, service],
@@ -211,7 +211,7 @@ export class GatewayDeployments implements Duty {
     return isWritten;
   }
 
-  /** The Gateway as it is deployed; `undefined` for one that is another controller's, being deleted, or run by existing Services. */
+  /** Result for the Gateway; `undefined` if it belongs to another controller, is being deleted, or uses existing Services. */
   #deployed(object: KubernetesObject | undefined): Deployed | undefined {
     if (object === undefined || object.metadata.deletionTimestamp !== undefined) return undefined;
     const { metadata, spec } = object;
@@ -219,7 +219,7 @@ export class GatewayDeployments implements Duty {
     const revision = metadata.labels?.[revisionLabel];
     const isOfOther = revision !== undefined && (revision || 'default') !== (this.#options.revision || 'default');
     const { gatewayClassName: className, addresses, listeners, infrastructure } = spec;
-    if (isOfOther || typeof className !== 'string' || !this.#isOurs(className)) return undefined;
+    if (isOfOther || typeof className !== 'string' || !this.#isControlled(className)) return undefined;
     if (Array.isArray(addresses) && addresses.length > 0) return undefined;
     const { labels, annotations, parametersRef } = isObject(infrastructure) ? infrastructure : {};
     return {
@@ -235,16 +235,16 @@ export class GatewayDeployments implements Duty {
     };
   }
 
-  #isOurs(className: string): boolean {
+  #isControlled(className: string): boolean {
     const spec = this.#options.informers.storeOf(classes).get(`/${className}`)?.spec;
     return isObject(spec) ? spec.controllerName === controllerName : className === defaultClass;
   }
 
-  /** A Service that selects the Gateway's pods before there are any of ours: somebody deploys them by other means. */
-  #isRunByOthers({ namespace, name }: Deployed, { metadata }: Json): boolean {
+  /** Whether a Service selects the Gateway's pods before they are deployed here, so that they are deployed by other means. */
+  #isDeployedElsewhere({ namespace, name }: Deployed, { metadata }: Json): boolean {
     const store = this.#options.informers.storeOf(services);
-    const own = `${namespace}/${(metadata as { readonly name: string }).name}`;
-    if (store.get(own)?.metadata.labels?.[managedLabel] === managedBy) return false;
+    const gatewayKey = `${namespace}/${(metadata as { readonly name: string }).name}`;
+    if (store.get(gatewayKey)?.metadata.labels?.[managedLabel] === managedBy) return false;
     for (const [key, { spec }] of store.entries()) {
       if (!key.startsWith(`${namespace}/`) || !isObject(spec) || !isObject(spec.selector)) continue;
       if (spec.selector[gatewayNameLabel] === name) return true;
@@ -267,17 +267,22 @@ export class GatewayDeployments implements Duty {
     const { name } = object.metadata as { readonly name: string };
     const { namespace, uid } = gateway;
     const place = `${resource.plural}/${namespace}/${name}`;
-    const wanted = digestOfJson(object);
+    const appliedDigest = digestOfJson(object);
     const present = await this.#read(resource, namespace, name);
     if (present !== undefined && !isOwnedBy(present, uid)) {
       const reason = `Gateway ${namespace}/${gateway.name} is not deployed: ${resource.kind} ${namespace}/${name} exists and is not its own`;
       throw reasonError('OBJECT_FOREIGN', reason);
     }
-    const before = this.#applied.get(place);
-    if (present !== undefined && before?.wanted === wanted && before.live === liveDigest(present)) return false;
+    const lastApplied = this.#applied.get(place);
+    if (
+      present !== undefined &&
+      lastApplied?.appliedDigest === appliedDigest &&
+      lastApplied.liveDigestAfter === liveDigest(present)
+    )
+      return false;
     const version = present?.metadata.resourceVersion;
     const applied = await gate.write({ verb: 'apply', resource, namespace, name, object, ...(version && { version }) });
-    this.#applied.set(place, { wanted, live: liveDigest(applied) });
+    this.#applied.set(place, { appliedDigest, liveDigestAfter: liveDigest(applied) });
     return true;
   }
 
@@ -292,7 +297,7 @@ export class GatewayDeployments implements Duty {
   }
 }
 
-/** @returns `undefined` for what is no failure of the Gateway: the term has ended, the object is another one since, or no server was reached */
+/** @returns `undefined` if the failure is not the Gateway's: the term ended, the object changed, or no server was reached */
 function failureOf(error: unknown): DeploymentFailure | undefined {
   const message = messageOf(error);
   const status = statusOf(error);
@@ -314,7 +319,7 @@ function isOwnedBy({ metadata: { ownerReferences } }: KubernetesObject, uid: str
   return Array.isArray(ownerReferences) && ownerReferences.some((owner) => isObject(owner) && owner.uid === uid);
 }
 
-/** Of what a gateway's objects are applied for; other fields change with each pod that becomes ready. */
+/** Covers only applied fields; others change with each pod that becomes ready. */
 function liveDigest({ metadata: { labels, annotations, ownerReferences }, spec }: KubernetesObject): string {
   return digestOfJson({ labels, annotations, ownerReferences, spec });
 }

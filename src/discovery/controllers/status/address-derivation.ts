@@ -1,6 +1,6 @@
 /**
- * Addresses that hosts of ServiceEntries have because nobody has given them any (PILOT_ENABLE_IP_AUTOALLOCATE), for people and other programs: they
- * are in force whether they stand there or not, and all replicas come to the same.
+ * Addresses automatically allocated to ServiceEntry hosts (PILOT_ENABLE_IP_AUTOALLOCATE), for operators and other programs. They apply
+ * whether or not the status contains them, and all replicas compute the same ones.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { listDiff } from '../../../model/collections/list-diff.ts';
@@ -15,11 +15,10 @@ import { type DerivedStatus, ofObject, type StatusDerivation } from './derived-s
 import type { StatusFields } from './status-writer.ts';
 
 export interface AddressDerivationOptions {
-  /** The current objects. */
   readonly objects: () => Pick<ConfigSet, 'ServiceEntry'>;
-  /** Tells whenever they may be others. @returns ends it */
+  /** Calls back when objects may have changed. @returns stop function */
   readonly onChanged: (changed: () => void) => () => void;
-  /** Whether the object is one of the cluster. */
+  /** Whether the object is in the cluster. */
   readonly isWritten: (object: Config) => boolean;
 }
 
@@ -33,7 +32,7 @@ export class AddressDerivation implements StatusDerivation {
   readonly onChanged: AddressDerivationOptions['onChanged'];
   readonly #allocation = new AddressAllocation();
   #entries: readonly Config<ServiceEntry>[] = [];
-  /** Addresses of entries, as of a version of the allocation. */
+  /** Addresses of an entry, for a version of the allocation. */
   readonly #known = new WeakMap<Config, { readonly version: number; readonly addresses: readonly HostAddress[] }>();
 
   constructor(options: AddressDerivationOptions) {
@@ -67,13 +66,13 @@ export class AddressDerivation implements StatusDerivation {
     return derived;
   }
 
-  /** Changes the addresses of entries that differ, unless that may change those of others. @returns whether it did */
+  /** Updates the addresses of changed entries if this cannot change those of others. @returns whether it did */
   #changesOwnAddressesOnly(entries: readonly Config<ServiceEntry>[]): boolean {
     const { removed, added } = listDiff(this.#entries, entries);
     const names = added.flatMap(allocationNames);
     const [old, now] = [new Set(removed.flatMap(allocationNames)), new Set(names)];
     if (now.size < names.length) return false;
-    // Which of several has an address first depends on their age.
+    // The older of several entries gets an address first.
     const isSameAge = added.every((one) => removed.some((other) => byAge(one, other) === 0));
     if (!isSameAge && names.some((name) => old.has(name))) return false;
     return this.#allocation.change(old, now);
@@ -102,13 +101,15 @@ function addressesOf(entry: Config<ServiceEntry>, allocated: (name: string) => A
   });
 }
 
-/** An entry that has none of ours and never had any is let be. */
+/** An entry that has and had no allocated address is not written. */
 function statusAfter(present: StatusFields, addresses: readonly HostAddress[]): StatusFields | undefined {
-  const before: readonly unknown[] = Array.isArray(present.addresses) ? present.addresses : [];
-  if (addresses.length === 0 && !before.some(isOurs)) return undefined;
+  const presentAddresses: readonly unknown[] = Array.isArray(present.addresses) ? present.addresses : [];
+  if (addresses.length === 0 && !presentAddresses.some(isOurs)) return undefined;
   const isSame =
-    before.length === addresses.length &&
-    before.every((one, i) => isObject(one) && one.value === addresses[i]!.value && one.host === addresses[i]!.host);
+    presentAddresses.length === addresses.length &&
+    presentAddresses.every(
+      (one, i) => isObject(one) && one.value === addresses[i]!.value && one.host === addresses[i]!.host,
+    );
   if (isSame) return undefined;
   const { addresses: _, ...rest } = present;
   return { ...rest, ...(addresses.length > 0 && { addresses }) };

@@ -17,7 +17,7 @@ const moment = { monotonicMs: 0, wallMs: 0 };
 const first = { retry: false, anew: false };
 const time = '2026-11-27T12:00:00Z';
 
-/** A duty over objects of the test's; every object has the status that was written last. */
+/** A duty for objects of the test, each with its last written status. */
 function given(derivationOf: (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']) => StatusDerivation) {
   const statuses = new Map<string, unknown>();
   const written: string[] = [];
@@ -99,7 +99,7 @@ describe('a Gateway that could not be deployed', () => {
       ),
     );
     await duty.writeDue(first, gate);
-    const before = programmed();
+    const statusBefore = programmed();
     written.splice(0);
     failures.set('shop/front', { reason: 'NoResources', message: 'exceeded quota: few' });
     expect(duty.isDue).toBe(true);
@@ -108,12 +108,12 @@ describe('a Gateway that could not be deployed', () => {
     expect(programmed()).toMatchObject({ status: 'False', reason: 'NoResources', message: 'exceeded quota: few' });
     failures.delete('shop/front');
     await duty.writeDue({ retry: false, anew: false }, gate);
-    expect(programmed()).toEqual(before);
+    expect(programmed()).toEqual(statusBefore);
   });
 });
 
-describe('who leads', () => {
-  it('writes of all objects, and then of those alone whose status is another one', async () => {
+describe('a leader', () => {
+  it('writes all statuses, and then only changed ones', async () => {
     const { duty, gate, written, put } = given(ofGateways);
     put(setOf(front + cart + route('one') + route('two')));
     expect(duty.isDue).toBe(true);
@@ -125,7 +125,7 @@ describe('who leads', () => {
     expect(written).toEqual(['HTTPRoute/two']);
   });
 
-  it('writes of an object that was deleted and made again, however little differs', async () => {
+  it('writes the status of a recreated object even if little differs', async () => {
     const { duty, gate, written, statuses, put } = given(ofGateways);
     const named = (uid: string): ConfigSet =>
       setOf(route('one').replace('namespace', `uid: ${uid}, generation: 2, namespace`) + front + cart);
@@ -138,7 +138,7 @@ describe('who leads', () => {
     expect(written).toEqual(['HTTPRoute/one']);
   });
 
-  it('works out nothing where no object is another, whatever it is told', async () => {
+  it('derives nothing if no object changed', async () => {
     const { duty, gate, put } = given(ofGateways);
     const objects = setOf(front + cart);
     put(objects);
@@ -149,7 +149,7 @@ describe('who leads', () => {
     expect(duty.derivations).toBe(1);
   });
 
-  it('writes counts of an object once in a while, and not each of them', async () => {
+  it('writes counts of an object at intervals', async () => {
     const { duty, gate, written, statuses, clock, timers, put } = given(ofGateways);
     put(setOf(front + cart + route('one')));
     duty.watch(() => {});
@@ -168,8 +168,8 @@ describe('who leads', () => {
   });
 });
 
-describe('who does not lead', () => {
-  it('works nothing out', async () => {
+describe('a follower', () => {
+  it('derives nothing', async () => {
     const { duty, gate, put } = given(ofGateways);
     put(setOf(front + cart + route('one')));
     gate.close({ giveUp: false });
@@ -178,23 +178,23 @@ describe('who does not lead', () => {
   });
 });
 
-it("a namespace with 2,000 routes delays the status of another namespace's Gateway by the writes under way", async () => {
+it("a namespace with 2,000 routes delays the status of another namespace's Gateway only by the writes in progress", async () => {
   const { duty, gate, written, put, onWrite } = given(ofGateways);
   const flood = Array.from({ length: 2_000 }, (_, i) => route(`flood-${i}`));
-  const before = front + cart + flood.join('');
-  put(setOf(before));
+  const statusBefore = front + cart + flood.join('');
+  put(setOf(statusBefore));
   const listeners = '[{name: a, port: 80, protocol: HTTP}]';
   const bank = document('Gateway', 'bank', `{gatewayClassName: istio, listeners: ${listeners}}`, { namespace: 'bank' });
   onWrite((count) => {
-    if (count === 100) put(setOf(before + bank));
+    if (count === 100) put(setOf(statusBefore + bank));
   });
   while (duty.isDue && !written.includes('Gateway/bank')) await duty.writeDue(first, gate);
   expect(written.indexOf('Gateway/bank')).toBeGreaterThan(99);
-  // Eight under way when it is added, and one of them in its turn.
+  // Eight were in progress when it was added, and then it had its turn.
   expect(written.indexOf('Gateway/bank')).toBeLessThanOrEqual(100 + 16);
 });
 
-it('what took long to work out is worked out again after four times as long', async () => {
+it('a derivation is followed by a pause of four times its duration', async () => {
   let inputs = {};
   const { duty, gate, clock, timers, put } = given((_, onChanged) => ({
     inputs: () => [inputs],
@@ -204,24 +204,24 @@ it('what took long to work out is worked out again after four times as long', as
       return new Map();
     },
   }));
-  let told = 0;
+  let notifications = 0;
   duty.watch(() => {
-    told++;
+    notifications++;
   });
   await duty.writeDue(first, gate);
   inputs = {};
   put(setOf(''));
-  expect([told, duty.isDue, timers.map(({ at }) => at)]).toEqual([1, false, [500]]);
+  expect([notifications, duty.isDue, timers.map(({ at }) => at)]).toEqual([1, false, [500]]);
   await duty.writeDue(first, gate);
   expect(duty.derivations).toBe(1);
   clock.now = 500;
   timers[0]!.then();
-  expect([told, duty.isDue]).toEqual([2, true]);
+  expect([notifications, duty.isDue]).toEqual([2, true]);
   await duty.writeDue(first, gate);
   expect(duty.derivations).toBe(2);
 });
 
-it('what came while it was worked out is told of after the rest', async () => {
+it('a change during a derivation is reported after the pause', async () => {
   let inputs = {};
   const { duty, gate, clock, timers, put } = given((_, onChanged) => ({
     inputs: () => [inputs],
@@ -235,21 +235,21 @@ it('what came while it was worked out is told of after the rest', async () => {
       return new Map();
     },
   }));
-  let told = 0;
+  let notifications = 0;
   duty.watch(() => {
-    told++;
+    notifications++;
   });
   await duty.writeDue(first, gate);
-  told = 0;
+  notifications = 0;
   expect([duty.isDue, timers.length]).toEqual([false, 1]);
   clock.now = timers[0]!.at;
   timers[0]!.then();
-  expect([told, duty.isDue]).toEqual([1, true]);
+  expect([notifications, duty.isDue]).toEqual([1, true]);
 });
 
 describe("a route's status", () => {
   const foreign = { controllerName: 'example.com/other', parentRef: { name: 'front' }, conditions: 'anything' };
-  const own = (name: string, more: object = {}): object => ({
+  const ownParent = (name: string, more: object = {}): object => ({
     ...{ controllerName: 'istio.io/gateway-controller', parentRef: { name }, conditions: [], ...more },
   });
 
@@ -266,11 +266,14 @@ describe("a route's status", () => {
       (one) => `${one.controllerName?.split('/')[0]} ${one.parentRef?.name}`,
     );
 
-  it('keeps entries of others and their places, and loses ours of other parents', async () => {
-    const status = await statusAfter({ parents: [own('gone'), foreign, own('front'), 'strange', foreign] }, all);
+  it('keeps entries of other controllers in place, and removes own entries of former parents', async () => {
+    const status = await statusAfter(
+      { parents: [ownParent('gone'), foreign, ownParent('front'), 'strange', foreign] },
+      all,
+    );
     expect((status as { parents: unknown[] }).parents).toEqual([
       foreign,
-      own('front', {
+      ownParent('front', {
         conditions: [
           expect.objectContaining({ type: 'Accepted', status: 'True', lastTransitionTime: time }),
           expect.objectContaining({ type: 'ResolvedRefs', status: 'True' }),
@@ -281,34 +284,36 @@ describe("a route's status", () => {
     ]);
   });
 
-  it('is left alone where we have nothing to say and have said nothing', async () => {
+  it('is not written if there is nothing to report and nothing to remove', async () => {
     const yaml = document('HTTPRoute', 'one', '{parentRefs: [{name: elsewhere}]}');
     expect(await statusAfter(undefined, yaml)).toBeUndefined();
     expect(await statusAfter({ parents: [foreign] }, yaml)).toEqual({ parents: [foreign] });
-    expect(namesOf(await statusAfter({ parents: [foreign, own('front')] }, yaml))).toEqual(['example.com front']);
+    expect(namesOf(await statusAfter({ parents: [foreign, ownParent('front')] }, yaml))).toEqual(['example.com front']);
   });
 
-  it('keeps an entry of ours of another parent that was said of a newer object', async () => {
-    const later = own('gone', { conditions: [{ type: 'Accepted', observedGeneration: 3 }] });
-    const earlier = own('gone', { conditions: [{ type: 'Accepted', observedGeneration: 1 }] });
+  it('keeps an own entry of another parent that is about a newer object', async () => {
+    const later = ownParent('gone', { conditions: [{ type: 'Accepted', observedGeneration: 3 }] });
+    const earlier = ownParent('gone', { conditions: [{ type: 'Accepted', observedGeneration: 1 }] });
     const second = all.replaceAll('{name: one, namespace: shop}', '{name: one, namespace: shop, generation: 2}');
     expect(namesOf(await statusAfter({ parents: [earlier] }, second))).toEqual(['istio.io front']);
     expect(namesOf(await statusAfter({ parents: [later] }, second))).toEqual(['istio.io gone', 'istio.io front']);
   });
 
-  it('says no more that a part is invalid when it is not', async () => {
-    const said = { type: 'PartiallyInvalid', status: 'True', reason: 'UnsupportedValue' };
-    const status = await statusAfter({ parents: [own('front', { conditions: [said] })] }, all);
+  it('drops PartiallyInvalid when it no longer applies', async () => {
+    const expectedStatus = { type: 'PartiallyInvalid', status: 'True', reason: 'UnsupportedValue' };
+    const status = await statusAfter({ parents: [ownParent('front', { conditions: [expectedStatus] })] }, all);
     expect(JSON.stringify(status)).not.toContain('PartiallyInvalid');
   });
 
-  it('knows a parent by what the API fills in', async () => {
+  it('matches a parent with API defaults filled in', async () => {
     const filled = { group: 'gateway.networking.k8s.io', kind: 'Gateway', namespace: 'shop', name: 'front' };
-    expect(namesOf(await statusAfter({ parents: [own('x', { parentRef: filled })] }, all))).toEqual(['istio.io front']);
+    expect(namesOf(await statusAfter({ parents: [ownParent('x', { parentRef: filled })] }, all))).toEqual([
+      'istio.io front',
+    ]);
   });
 
-  it.each(['text', { parents: 'none' }, { parents: Array(10_000).fill(own('old')) }])(
-    'is ours again whatever a stranger has made of it',
+  it.each(['text', { parents: 'none' }, { parents: Array(10_000).fill(ownParent('old')) }])(
+    'is restored after any change by another writer',
     async (present) => {
       expect(namesOf(await statusAfter(present, all))).toEqual(['istio.io front']);
     },
@@ -341,7 +346,7 @@ describe("an Ingress's status", () => {
     return Object.fromEntries(statuses);
   }
 
-  it('says where the Service of the gateway is, of those of our class alone', async () => {
+  it("contains the addresses of the gateway's Service, only for Ingresses of this class", async () => {
     expect(await statusAfter(balanced + ingress('one', ours) + ingress('two'))).toEqual({
       'Ingress/one': { loadBalancer: { ingress: [{ ip: '192.0.2.7' }, { hostname: 'a.test' }] } },
     });
@@ -368,7 +373,7 @@ describe("an Ingress's status", () => {
     expect(status['Ingress/one']).toEqual({ loadBalancer: expected === undefined ? {} : { ingress: expected } });
   });
 
-  it('is where the nodes of the workloads are, where no Service is named', async () => {
+  it('contains the nodes of the workloads if no Service is configured', async () => {
     const pod = (name: string, phase: string, node: string): string =>
       `---\napiVersion: v1\nkind: Pod\nmetadata: {name: ${name}, namespace: istio-system, labels: {istio: ingressgateway}}\nspec: {nodeName: ${node}}\nstatus: {phase: ${phase}}\n`;
     const node = (name: string, address: string): string =>
@@ -380,14 +385,19 @@ describe("an Ingress's status", () => {
     });
   });
 
-  it('that says the same with more is left as it is', async () => {
-    const said = { loadBalancer: { ingress: [{ ip: '192.0.2.7', ports: [] }, { hostname: 'a.test' }] }, more: 1 };
+  it('with the same content and additional fields is not written', async () => {
+    const expectedStatus = {
+      loadBalancer: { ingress: [{ ip: '192.0.2.7', ports: [] }, { hostname: 'a.test' }] },
+      more: 1,
+    };
     const only = edge('type: LoadBalancer}\nstatus: {loadBalancer: {ingress: [{hostname: a.test}, {ip: 192.0.2.7}]}');
-    expect((await statusAfter(only + ingress('one', ours), { one: said }))['Ingress/one']).toEqual(said);
+    expect((await statusAfter(only + ingress('one', ours), { one: expectedStatus }))['Ingress/one']).toEqual(
+      expectedStatus,
+    );
   });
 
   it.each(['text', { loadBalancer: 'none' }, { loadBalancer: { ingress: Array(10_000).fill('x') } }])(
-    'is ours again whatever a stranger has made of it',
+    'is restored after any change by another writer',
     async (present) => {
       const status = (await statusAfter(balanced + ingress('one', ours), { one: present }))['Ingress/one'];
       expect(status).toMatchObject({ loadBalancer: { ingress: { length: 2 } } });
@@ -395,7 +405,7 @@ describe("an Ingress's status", () => {
   );
 });
 
-it('what cannot be worked out is tried again when something is another, after the same rest as what can', async () => {
+it('a failed derivation is retried after a change and the usual pause', async () => {
   let derivations = 0;
   const { duty, gate, clock, put } = given((objects, onChanged) => ({
     inputs: () => [objects()],

@@ -1,6 +1,6 @@
 /**
- * The status of many objects as a function of the objects there are. It is worked out by whoever leads and writes, once for all that has changed
- * since the last time: a follower, and a push, pay nothing for it. Objects whose status came out as another one are due.
+ * Status of many objects as a function of all objects. Only the leader derives it, once for all changes since the last derivation, so that
+ * followers and pushes have no cost. Objects whose status changed become due.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../../../model/config/config.ts';
@@ -8,25 +8,25 @@ import { messageOf } from '../../../runtime/errors.ts';
 import { Turns } from '../../../runtime/turns.ts';
 import type { Duty, DutyReport, DutyRun } from '../../election/duty.ts';
 import type { WriteGate } from '../../election/write-gate.ts';
-import { type StatusRef, StatusWriter, type StatusWriterOptions, type WantedStatus } from './status-writer.ts';
+import { type DesiredStatus, type StatusRef, StatusWriter, type StatusWriterOptions } from './status-writer.ts';
 
-/** What came out for an object. */
-export interface DerivedStatus extends WantedStatus {
+/** Derived status of an object. */
+export interface DerivedStatus extends DesiredStatus {
   readonly of: StatusRef;
-  /** Of the object: the status of one that was deleted and made again is empty, whatever was said of the one before. */
+  /** UID of the object: a recreated object starts with an empty status. */
   readonly uid?: string;
-  /** What is said, as data: what is another is written at once, */
+  /** Content to compare: a change is written at once. */
   readonly facts: unknown;
-  /** but for counts, which are written once in a while. */
+  /** Counts to compare: a change is written at intervals. */
   readonly counts?: unknown;
 }
 
 export interface StatusDerivation {
-  /** What it is made of: where one is another object than the last time, the result may be another one. */
+  /** Inputs, compared by identity to detect changes. */
   inputs(): readonly unknown[];
-  /** In pieces that are short. @returns by key, of all objects that are ours */
+  /** Runs in short steps. @returns statuses of all own objects by key */
   derive(turns: Turns): Promise<ReadonlyMap<string, DerivedStatus>>;
-  /** Tells whenever inputs may be others. @returns ends it */
+  /** Calls back when inputs may have changed. @returns stop function */
   onChanged(changed: () => void): () => void;
 }
 
@@ -35,12 +35,12 @@ export interface DerivedStatusOptions extends Omit<StatusWriterOptions, 'source'
 }
 
 /**
- * Rest after each derivation, in multiples of the time that it worked: derivations take a fifth of a processor at most. A change of any
- * namespace waits that long where another namespace has thousands of routes, so that it is not longer.
+ * Pause after each derivation, as a multiple of its duration: derivations take at most a fifth of a processor. One namespace's change waits
+ * this long for another's thousands of routes, so it is not larger.
  */
-const restFactor = 4;
-/** Counts of one object. */
-const countsRestMs = 1_000;
+const pauseFactor = 4;
+/** Minimum interval between writes of one object's counts. */
+const countsPauseMs = 1_000;
 
 export class DerivedStatusDuty implements Duty {
   readonly lease: string;
@@ -51,10 +51,10 @@ export class DerivedStatusDuty implements Duty {
   readonly #watchers = new Set<() => void>();
   #derived: ReadonlyMap<string, DerivedStatus> = new Map();
   #inputs: readonly unknown[] = [];
-  /** When it may be worked out again. */
-  #restsUntil = 0;
+  /** End of the current pause. */
+  #pausedUntil = 0;
   #endTimer: (() => void) | undefined;
-  /** How often it was worked out. */
+  /** Number of derivations. */
   derivations = 0;
 
   constructor(options: DerivedStatusOptions) {
@@ -68,12 +68,12 @@ export class DerivedStatusDuty implements Duty {
         return () => clearTimeout(timer);
       });
     this.#written = new StatusWriter({
-      restMs: countsRestMs,
-      // A change is not delayed by the statuses of all objects that were derived before it.
+      pauseMs: countsPauseMs,
+      // A change is not delayed by all statuses that were derived before it.
       isInterrupted: () => this.#isDerivationDue,
       ...options,
       source: {
-        wanted: ({ kind, namespace, name }) => this.#derived.get(`${kind}/${namespace}/${name}`),
+        desired: ({ kind, namespace, name }) => this.#derived.get(`${kind}/${namespace}/${name}`),
         all: () => [...this.#derived.values()].map(({ of }) => of),
       },
     });
@@ -85,8 +85,8 @@ export class DerivedStatusDuty implements Duty {
 
   watch(due: () => void): () => void {
     this.#watchers.add(due);
-    const stops = [this.#written.watch(due), this.#options.derivation.onChanged(() => this.#tell())];
-    this.#tell();
+    const stops = [this.#written.watch(due), this.#options.derivation.onChanged(() => this.#notifyWatchers())];
+    this.#notifyWatchers();
     return () => {
       for (const stop of stops) stop();
       this.#watchers.delete(due);
@@ -99,40 +99,40 @@ export class DerivedStatusDuty implements Duty {
   }
 
   async writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
-    // Who does not lead works nothing out.
+    // Followers derive nothing.
     if (gate.isOpen && this.#isStale && (run.anew || this.#isDerivationDue)) {
-      const began = this.#now();
+      const startedAt = this.#now();
       const turns = new Turns();
       try {
         await this.#derive(turns);
       } catch (error) {
-        // A bug. What was known before stays, until something is another.
+        // A bug. Previous results stay until something changes.
         this.#options.log.warn('status.notDerived', { reason: messageOf(error) });
       } finally {
         const ended = this.#now();
-        this.#restsUntil = ended + restFactor * Math.max(0, ended - began - turns.waitedMs);
+        this.#pausedUntil = ended + pauseFactor * Math.max(0, ended - startedAt - turns.waitedMs);
       }
     }
     const report = await this.#written.writeDue(run, gate);
-    // What came while it was worked out waits for the end of the rest.
-    this.#tell();
+    // Changes during the derivation wait for the end of the pause.
+    this.#notifyWatchers();
     return report;
   }
 
-  #tell(): void {
+  #notifyWatchers(): void {
     if (!this.#isStale || this.#watchers.size === 0) return;
-    const restMs = this.#restsUntil - this.#now();
+    const restMs = this.#pausedUntil - this.#now();
     this.#setTimer(restMs > 0 ? restMs : undefined);
     if (restMs <= 0) for (const watcher of this.#watchers) watcher();
   }
 
   #setTimer(ms: number | undefined): void {
     this.#endTimer?.();
-    this.#endTimer = ms === undefined ? undefined : this.#after(ms, () => this.#tell());
+    this.#endTimer = ms === undefined ? undefined : this.#after(ms, () => this.#notifyWatchers());
   }
 
   get #isDerivationDue(): boolean {
-    return this.#isStale && this.#now() >= this.#restsUntil;
+    return this.#isStale && this.#now() >= this.#pausedUntil;
   }
 
   get #isStale(): boolean {
@@ -144,12 +144,12 @@ export class DerivedStatusDuty implements Duty {
     const { derivation } = this.#options;
     this.#inputs = derivation.inputs();
     this.derivations++;
-    const before = this.#derived;
+    const previous = this.#derived;
     const now = await derivation.derive(turns);
     const changed: StatusRef[] = [];
     const counted: StatusRef[] = [];
     for (const [key, one] of now) {
-      const known = before.get(key);
+      const known = previous.get(key);
       if (known === undefined || !isOfSameVersion(known, one) || !isDeepStrictEqual(known.facts, one.facts))
         changed.push(one.of);
       else if (!isDeepStrictEqual(known.counts, one.counts)) counted.push(one.of);
@@ -165,7 +165,7 @@ function isOfSameVersion(one: DerivedStatus, other: DerivedStatus): boolean {
   return one.generation === other.generation && one.uid === other.uid;
 }
 
-/** Whose status it is. */
+/** Reference to the object. */
 export function ofObject({ kind, namespace, name, uid }: Config): Pick<DerivedStatus, 'of' | 'uid'> {
   return { of: { kind, namespace, name }, ...(uid !== undefined && { uid }) };
 }

@@ -1,28 +1,33 @@
 import { describe, expect, it } from 'vitest';
 import { isObject } from '../../../runtime/json-object.ts';
 import type { ObjectFindings } from '../../distribution/object-findings.ts';
-import { DistributionStatus, RejectionStatus } from './distribution-status.ts';
-import { ReplicaWords, signed } from './replica-words.ts';
+import { DistributionStatus, FollowerStatus } from './distribution-status.ts';
+import { RejectionReports, signed } from './rejection-reports.ts';
 
 const of = { kind: 'EnvoyFilter', namespace: 'shop', name: 'ring' };
 const time = '2026-11-27T12:00:00Z';
 const me = 'istiod-a_11111111';
 const other = 'istiod-b_22222222';
 
-function given(verdict: ObjectFindings, present: object = {}) {
-  const looks: string[] = [];
+function given(findings: ObjectFindings, present: object = {}) {
+  const checkCalls: string[] = [];
   const known = {
-    findingsOf: () => verdict,
+    findingsOf: () => findings,
     unfinished: ['EnvoyFilter/shop/ring'],
-    compareAllStatuses: () => looks.push('all'),
+    compareAllStatuses: () => checkCalls.push('all'),
   };
-  const words = new ReplicaWords(me);
+  const reports = new RejectionReports(me);
   const object = { metadata: { name: 'ring', namespace: 'shop' }, status: present };
-  words.read('EnvoyFilter', [{ event: 'add', key: 'shop/ring', object }]);
-  return { source: new DistributionStatus(known, words), own: new RejectionStatus(known, words), words, looks };
+  reports.read('EnvoyFilter', [{ event: 'add', key: 'shop/ring', object }]);
+  return {
+    source: new DistributionStatus(known, reports),
+    followerStatus: new FollowerStatus(known, reports),
+    reports,
+    checkCalls,
+  };
 }
 
-/** Conditions, in short. */
+/** Conditions in short form. */
 function short(status: unknown): string[] | undefined {
   if (!isObject(status)) return undefined;
   return (status.conditions as unknown[]).map((one) =>
@@ -30,27 +35,27 @@ function short(status: unknown): string[] | undefined {
   );
 }
 
-/** Of the next status by the one that leads. */
-function next(verdict: ObjectFindings, present: object = {}): string[] {
+/** Next status by the leader. */
+function next(findings: ObjectFindings, present: object = {}): string[] {
   return short(
-    given(verdict, present)
-      .source.wanted(of)!
+    given(findings, present)
+      .source.desired(of)!
       .next(present as never, time),
   )!;
 }
 
-/** By one that does not lead; undefined: it writes nothing. */
-function nextOfOther(verdict: ObjectFindings, present: object = {}): string[] | undefined {
+/** Next status by a follower; `undefined` without a write. */
+function nextOfOther(findings: ObjectFindings, present: object = {}): string[] | undefined {
   return short(
-    given(verdict, present)
-      .own.wanted(of)
+    given(findings, present)
+      .followerStatus.desired(of)
       ?.next(present as never, time),
   );
 }
 
 const rejection = { proxies: 1, resource: 'cluster a', reason: 'no' };
 const foreign = { type: 'Audited', status: 'True', reason: 'ByHand' };
-const before = [
+const presentConditions = [
   { type: 'Rejected', status: 'True', reason: 'RejectedByEnvoy', observedGeneration: 1 },
   foreign,
   { type: 'Reconciled', status: 'False', reason: 'Rejected', observedGeneration: 1 },
@@ -58,8 +63,8 @@ const before = [
 const complete: ObjectFindings = { distribution: { generation: 2, upToDate: 3, concerned: 3 } };
 const rejecting: ObjectFindings = { distribution: { generation: 2, upToDate: 2, concerned: 3, rejection } };
 
-/** A status in which a replica says that something is rejected. */
-const wordOf = (identity: string, observedGeneration = 2, message = 'no') => ({
+/** A status in which a replica reports a rejection. */
+const reportOf = (identity: string, observedGeneration = 2, message = 'no') => ({
   conditions: [
     {
       ...{ type: 'Rejected', status: 'True', reason: 'RejectedByEnvoy', message: signed(message, identity) },
@@ -69,33 +74,36 @@ const wordOf = (identity: string, observedGeneration = 2, message = 'no') => ({
 });
 
 describe('the status of an object', () => {
-  it('is of nothing where nothing is known', () => {
-    expect(given({}).source.wanted(of)).toBeUndefined();
-    expect(given({}, wordOf(me)).own.wanted(of)).toBeUndefined();
+  it('is empty if nothing is known', () => {
+    expect(given({}).source.desired(of)).toBeUndefined();
+    expect(given({}, reportOf(me)).followerStatus.desired(of)).toBeUndefined();
   });
 
-  it('says that it is in all proxies, and nothing of before; what others say stays in its place', () => {
-    expect(next(complete, { conditions: before })).toEqual([
+  it('reports that all proxies have it, drops earlier reports, and keeps conditions of other writers in place', () => {
+    expect(next(complete, { conditions: presentConditions })).toEqual([
       'Audited True ByHand undefined',
       'Reconciled True UpToDate 2',
     ]);
   });
 
-  it('has no counts from before the replica led, for they lack the proxies of other replicas', () => {
-    const own: ObjectFindings = { distribution: { generation: 2, upToDate: 0, concerned: 0, isOwnOnly: true } };
-    expect(given(own).source.wanted(of)).toBeUndefined();
-    const mistake = { generation: 3, text: 'spec.a: must be a number' };
-    expect(next({ ...own, error: mistake })).toEqual(['Reconciled False Invalid 3', 'Invalid True InvalidObject 3']);
+  it('has no counts from before the replica led, because they lack the proxies of other replicas', () => {
+    const ownFindings: ObjectFindings = { distribution: { generation: 2, upToDate: 0, concerned: 0, isOwnOnly: true } };
+    expect(given(ownFindings).source.desired(of)).toBeUndefined();
+    const violation = { generation: 3, text: 'spec.a: must be a number' };
+    expect(next({ ...ownFindings, error: violation })).toEqual([
+      'Reconciled False Invalid 3',
+      'Invalid True InvalidObject 3',
+    ]);
   });
 
-  it('says what is rejected, and who says so', () => {
+  it('names the rejection and the reporting replica', () => {
     expect(next(rejecting)).toEqual(['Reconciled False Rejected 2', 'Rejected True RejectedByEnvoy 2']);
-    expect(given(rejecting).source.wanted(of)!.next({}, time)!.conditions).toContainEqual(
+    expect(given(rejecting).source.desired(of)!.next({}, time)!.conditions).toContainEqual(
       expect.objectContaining({ message: `1 of 3 proxies reject cluster a: no (reported by ${me})` }),
     );
   });
 
-  it('says of which version it is that it speaks', () => {
+  it('contains the observed generation', () => {
     expect(next({ ...rejecting, error: { generation: 3, text: 'wrong' } })).toEqual([
       'Reconciled False Invalid 3',
       'Invalid True InvalidObject 3',
@@ -103,43 +111,43 @@ describe('the status of an object', () => {
     ]);
   });
 
-  it('keeps what is beside the conditions', () => {
+  it('keeps fields beside the conditions', () => {
     const distribution = { generation: 2, upToDate: 0, concerned: 0 };
-    expect(given({ distribution }).source.wanted(of)!.next({ other: 1 }, time)).toMatchObject({ other: 1 });
+    expect(given({ distribution }).source.desired(of)!.next({ other: 1 }, time)).toMatchObject({ other: 1 });
     expect(next({ distribution })).toEqual(['Reconciled True NoProxies 2']);
   });
 });
 
-describe('beside the word of another replica', () => {
+describe('beside the report of another replica', () => {
   const both = ['Rejected True RejectedByEnvoy 2', 'Reconciled False Rejected 2'];
 
-  it('the leader does not call an object complete, lets the word be, and writes it once', () => {
-    const present = wordOf(other);
-    const status = given(complete, present).source.wanted(of)!.next(present, time)!;
+  it('the leader does not report an object as complete, keeps the report, and writes once', () => {
+    const present = reportOf(other);
+    const status = given(complete, present).source.desired(of)!.next(present, time)!;
     expect(short(status)).toEqual(both);
     expect(status.conditions).toContainEqual(present.conditions[0]);
     expect(status.conditions).toContainEqual(
       expect.objectContaining({ message: '3/3 proxies up to date, proxies of another replica reject it' }),
     );
-    expect(given(complete, status).source.wanted(of)!.next(status, time)).toEqual(status);
-    // Its own proxies reject it as well: one says so.
+    expect(given(complete, status).source.desired(of)!.next(status, time)).toEqual(status);
+    // Its own proxies reject it as well: one report is enough.
     expect(next(rejecting, present)).toEqual(both);
   });
 
-  it('the leader takes away what is of an older version, unsigned, or of itself', () => {
-    const free = [wordOf(other, 1), wordOf(me), { conditions: before }, wordOf('nobody')];
+  it('the leader removes reports that are outdated, unsigned or its own', () => {
+    const free = [reportOf(other, 1), reportOf(me), { conditions: presentConditions }, reportOf('nobody')];
     for (const present of free) expect(next(complete, present).join()).not.toContain('Rejected');
   });
 
-  it('the leader takes away that of a replica that is no more, and not what it says anew', () => {
-    const present = wordOf(other);
-    const { source, words } = given(complete, present);
-    words.ended('istiod-replica-22222222');
-    expect(short(source.wanted(of)!.next(present, time))).toEqual(['Reconciled True UpToDate 2']);
-    expect(short(source.wanted(of)!.next(wordOf(other, 2, 'still'), time))).toEqual(both);
+  it('the leader removes the report of an exited replica, but not a repeated one', () => {
+    const present = reportOf(other);
+    const { source, reports } = given(complete, present);
+    reports.ended('istiod-replica-22222222');
+    expect(short(source.desired(of)!.next(present, time))).toEqual(['Reconciled True UpToDate 2']);
+    expect(short(source.desired(of)!.next(reportOf(other, 2, 'still'), time))).toEqual(both);
   });
 
-  it('one that does not lead says what its proxies reject, and nothing else', () => {
+  it('a follower reports only what its own proxies reject', () => {
     expect(nextOfOther(rejecting)).toEqual(['Rejected True RejectedByEnvoy 2']);
     expect(nextOfOther(rejecting, { conditions: [{ type: 'Reconciled', status: 'True' }] })).toEqual([
       'Reconciled True undefined undefined',
@@ -149,31 +157,31 @@ describe('beside the word of another replica', () => {
     expect(nextOfOther({ error: { generation: 2, text: 'wrong' } })).toBeUndefined();
   });
 
-  it('one that does not lead takes the place of a word of an older version or a dead replica, and of no other one', () => {
-    expect(nextOfOther(rejecting, wordOf(other))).toBeUndefined();
-    expect(nextOfOther(rejecting, wordOf(other, 1))).toEqual(['Rejected True RejectedByEnvoy 2']);
-    const { own, words } = given(rejecting, wordOf(other));
-    words.ended('istiod-replica-22222222');
-    expect(short(own.wanted(of)!.next(wordOf(other), time))).toEqual(['Rejected True RejectedByEnvoy 2']);
+  it('a follower replaces only reports of an older version or an exited replica', () => {
+    expect(nextOfOther(rejecting, reportOf(other))).toBeUndefined();
+    expect(nextOfOther(rejecting, reportOf(other, 1))).toEqual(['Rejected True RejectedByEnvoy 2']);
+    const { followerStatus, reports } = given(rejecting, reportOf(other));
+    reports.ended('istiod-replica-22222222');
+    expect(short(followerStatus.desired(of)!.next(reportOf(other), time))).toEqual(['Rejected True RejectedByEnvoy 2']);
   });
 
-  it('one that does not lead takes away its own word and that of a dead replica', () => {
-    expect(nextOfOther(complete, wordOf(me))).toEqual([]);
-    const ofOthers = [wordOf(other), wordOf(other, 1), { conditions: before }];
+  it('a follower removes its own report and that of an exited replica', () => {
+    expect(nextOfOther(complete, reportOf(me))).toEqual([]);
+    const ofOthers = [reportOf(other), reportOf(other, 1), { conditions: presentConditions }];
     for (const present of ofOthers) expect(nextOfOther(complete, present)).toBeUndefined();
-    const { own, words } = given(complete, wordOf(other));
-    words.ended('istiod-replica-22222222');
-    expect(short(own.wanted(of)!.next(wordOf(other), time))).toEqual([]);
-    // As it was read meanwhile, it is of one that lives.
-    expect(own.wanted(of)!.next(wordOf('istiod-c_33333333'), time)).toBeUndefined();
+    const { followerStatus, reports } = given(complete, reportOf(other));
+    reports.ended('istiod-replica-22222222');
+    expect(short(followerStatus.desired(of)!.next(reportOf(other), time))).toEqual([]);
+    // Received again in between, so its replica is alive.
+    expect(followerStatus.desired(of)!.next(reportOf('istiod-c_33333333'), time)).toBeUndefined();
   });
 });
 
-it('a new leader looks at all objects', () => {
-  const { source, looks } = given({});
+it('a new leader checks all objects', () => {
+  const { source, checkCalls } = given({});
   expect([...source.all()]).toEqual([of]);
-  expect(looks).toEqual(['all']);
-  const { own, looks: ofOther } = given({});
-  expect([...own.all()]).toEqual([of]);
-  expect(ofOther).toEqual([]);
+  expect(checkCalls).toEqual(['all']);
+  const { followerStatus, checkCalls: followerCalls } = given({});
+  expect([...followerStatus.all()]).toEqual([of]);
+  expect(followerCalls).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** Statuses of the Gateway API's objects, made of what is said of them as data (`src/model/translation/gateway-api/gateway-api-status.ts`). */
+/** Statuses of Gateway API objects, derived from `src/model/translation/gateway-api/gateway-api-status.ts`. */
 
 import type { Config } from '../../../model/config/config.ts';
 import type { ParentReference } from '../../../model/kinds/gateway-api/http-route.ts';
@@ -22,17 +22,16 @@ import { type ConditionMoment, isObservedLater, withConditions } from './status-
 import type { StatusFields } from './status-writer.ts';
 
 export interface GatewayApiDerivationOptions {
-  /** The current objects. */
   readonly objects: () => GatewayApiStatusSources;
-  /** Tells whenever they may be others. @returns ends it */
+  /** Calls back when objects may have changed. @returns stop function */
   readonly onChanged: (changed: () => void) => () => void;
-  /** `cluster.local`. */
+  /** Cluster domain, such as `cluster.local`. */
   readonly domain: string;
-  /** Revision of this control plane; empty: `default`. */
+  /** Empty for `default`. */
   readonly revision: string;
   /** Gateways that could not be deployed. */
   readonly failures: Pick<DeploymentFailures, 'current' | 'onChanged'>;
-  /** Whether the object is one of the cluster. Files may have some as well, which nobody writes to. */
+  /** Whether the object is in the cluster; objects from files are not written. */
   readonly isWritten: (object: Config) => boolean;
 }
 
@@ -52,13 +51,13 @@ export class GatewayApiDerivation implements StatusDerivation {
 
   inputs(): readonly unknown[] {
     const objects = this.#options.objects();
-    // Without these nothing else is asked about.
+    // Derived only if there are objects of these kinds.
     const routes = routeKinds.map((kind) => objects[kind]);
-    const asked = [objects.BackendTLSPolicy, objects.GatewayClass, objects.KubernetesGateway, ...routes];
-    if (asked.every(({ length }) => length === 0)) return ['nothing'];
+    const inputs = [objects.BackendTLSPolicy, objects.GatewayClass, objects.KubernetesGateway, ...routes];
+    if (inputs.every(({ length }) => length === 0)) return ['nothing'];
     const { current: failures } = this.#options.failures;
     return [
-      ...asked,
+      ...inputs,
       failures,
       objects.ReferenceGrant,
       objects.Namespace,
@@ -71,7 +70,7 @@ export class GatewayApiDerivation implements StatusDerivation {
   async derive(turns: Turns): Promise<ReadonlyMap<string, DerivedStatus>> {
     const { domain, revision, isWritten } = this.#options;
     const objects = this.#options.objects();
-    // Two that lead in turns about one object would never be at rest (istio#52105).
+    // Two leaders would overwrite each other without end (istio#52105).
     const isOfOthers = ({ labels }: Config): boolean =>
       labels[revisionLabel] !== undefined && (labels[revisionLabel] || 'default') !== (revision || 'default');
     const status = await turns.through(computingGatewayApiStatus(objects, domain, isOfOthers));
@@ -111,7 +110,7 @@ function ofClass(status: ClassStatus): Derived {
   };
 }
 
-/** A Gateway without its Deployment serves no request, whatever else is right. */
+/** A Gateway without its Deployment serves no requests. */
 function withFailures(
   statuses: ReadonlyMap<string, GatewayStatus>,
   failures: ReadonlyMap<string, DeploymentFailure>,
@@ -138,7 +137,7 @@ function ofGateway(status: GatewayStatus): Derived {
       const moment = momentOf(status, time);
       return {
         ...present,
-        // A default of the API's, of 1970, is in their place.
+        // Replaces the API's default of 1970.
         conditions: withConditions(present.conditions, conditions, moment),
         ...((addresses.length > 0 || present.addresses !== undefined) && { addresses }),
         listeners: listeners.map((listener) => listenerAfter(present.listeners, listener, moment)),
@@ -147,19 +146,25 @@ function ofGateway(status: GatewayStatus): Derived {
   };
 }
 
-function listenerAfter(present: unknown, { name, ...own }: ListenerStatus, moment: ConditionMoment): StatusFields {
-  const before = Array.isArray(present) ? present.find((one) => isObject(one) && one.name === name) : undefined;
-  const fields = isObject(before) ? before : {};
-  return { ...fields, name, ...own, conditions: withConditions(fields.conditions, own.conditions, moment) };
+function listenerAfter(
+  present: unknown,
+  { name, ...ownFields }: ListenerStatus,
+  moment: ConditionMoment,
+): StatusFields {
+  const presentListener = Array.isArray(present)
+    ? present.find((one) => isObject(one) && one.name === name)
+    : undefined;
+  const fields = isObject(presentListener) ? presentListener : {};
+  return { ...fields, name, ...ownFields, conditions: withConditions(fields.conditions, ownFields.conditions, moment) };
 }
 
-/** Said when it is so, and otherwise not at all. */
-const whenSo = ['PartiallyInvalid'];
+/** Conditions that are present only if true. */
+const typesOnlyIfTrue = ['PartiallyInvalid'];
 
 const ofRoute = (status: RouteStatus, namespace: string): Derived => withParents(status, namespace, routeFields);
 const ofPolicy = (status: RouteStatus, namespace: string): Derived => withParents(status, namespace, policyFields);
 
-/** Where a status has what it says for each parent, and which parent that is. */
+/** Field of a status with an entry for each parent, and the parent of an entry. */
 interface ParentFields {
   readonly list: 'parents' | 'ancestors';
   readonly reference: 'parentRef' | 'ancestorRef';
@@ -186,39 +191,39 @@ interface ParentContext {
   readonly fields: ParentFields;
 }
 
-/** Entries of others stay where they are; ours are those of the parents that are ours now. Undefined: there are none, and were none. */
+/** Updates own entries for the current parents, and keeps other entries in place. `undefined` if none exists and were none. */
 function parentsAfter(present: unknown, status: RouteStatus, context: ParentContext): readonly unknown[] | undefined {
   const { namespace, moment, fields } = context;
   const left = new Map(status.parents.map((parent) => [parentKey(parent.parentRef, namespace), parent]));
-  const before: readonly unknown[] = Array.isArray(present) ? present : [];
+  const presentList: readonly unknown[] = Array.isArray(present) ? present : [];
   const after: unknown[] = [];
-  for (const one of before) {
+  for (const one of presentList) {
     if (!isObject(one) || one.controllerName !== controllerName) {
       after.push(one);
       continue;
     }
     const reference = one[fields.reference];
     const key = isObject(reference) ? parentKey(reference, namespace) : '';
-    const wanted = left.get(key);
+    const desired = left.get(key);
     left.delete(key);
-    if (wanted !== undefined) after.push(parentAfter(one, wanted, context));
-    // Whoever has said it knows a newer object.
+    if (desired !== undefined) after.push(parentAfter(one, desired, context));
+    // Its author has seen a newer object.
     else if (hasLaterCondition(one.conditions, moment)) after.push(one);
   }
-  for (const wanted of left.values()) after.push(parentAfter({}, wanted, context));
-  return after.length === 0 && before.length === 0 ? undefined : after;
+  for (const desired of left.values()) after.push(parentAfter({}, desired, context));
+  return after.length === 0 && presentList.length === 0 ? undefined : after;
 }
 
 function parentAfter(
-  before: StatusFields,
+  presentFields: StatusFields,
   { parentRef, conditions }: RouteStatus['parents'][number],
   { moment, fields: { reference } }: ParentContext,
 ): StatusFields {
   return {
-    ...before,
-    [reference]: isObject(before[reference]) ? before[reference] : parentRef,
+    ...presentFields,
+    [reference]: isObject(presentFields[reference]) ? presentFields[reference] : parentRef,
     controllerName,
-    conditions: withConditions(before.conditions, conditions, moment, whenSo),
+    conditions: withConditions(presentFields.conditions, conditions, moment, typesOnlyIfTrue),
   };
 }
 
@@ -226,7 +231,7 @@ function hasLaterCondition(conditions: unknown, { generation }: ConditionMoment)
   return Array.isArray(conditions) && conditions.some((one) => isObservedLater(one, generation));
 }
 
-/** The API's defaults are what is left out. */
+/** Omitted fields have the API's defaults. */
 function parentKey(ref: Partial<Record<keyof ParentReference, unknown>>, ofRoute: string): string {
   const { group = 'gateway.networking.k8s.io', kind = 'Gateway', namespace = ofRoute, name, sectionName, port } = ref;
   return JSON.stringify([group, kind, namespace, name, sectionName, port]);

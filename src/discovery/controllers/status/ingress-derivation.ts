@@ -1,4 +1,4 @@
-/** Statuses of Ingresses of our class: where they are reached from outside (spec/discovery.md §12). */
+/** Statuses of Ingresses of this class: external addresses (spec/discovery.md §12). */
 import type { Config } from '../../../model/config/config.ts';
 import type { ConfigSet } from '../../../model/config/config-set.ts';
 import type { LoadBalancerIngress } from '../../../model/kinds/kubernetes/service.ts';
@@ -9,15 +9,14 @@ import { type DerivedStatus, ofObject, type StatusDerivation } from './derived-s
 import type { StatusFields } from './status-writer.ts';
 
 export interface IngressDerivationOptions {
-  /** The current objects. */
   readonly objects: () => Pick<ConfigSet, 'Ingress' | 'IngressClass' | 'Service' | 'Pod' | 'Node'>;
-  /** The mesh settings of the moment; others are another object. */
+  /** Current mesh settings; a change replaces the object. */
   readonly settings: () => Omit<IngressSettings, 'ingressSelector'> & AddressSettings;
-  /** Tells whenever either may be another. @returns ends it */
+  /** Calls back when either may have changed. @returns stop function */
   readonly onChanged: (changed: () => void) => () => void;
-  /** Namespace of the control plane, where the gateway is. */
+  /** Namespace of the control plane and of the gateway. */
   readonly namespace: string;
-  /** Whether the object is one of the cluster. */
+  /** Whether the object is in the cluster. */
   readonly isWritten: (object: Config) => boolean;
 }
 
@@ -39,11 +38,11 @@ export class IngressDerivation implements StatusDerivation {
 
   async derive(): Promise<ReadonlyMap<string, DerivedStatus>> {
     const [settings, objects] = [this.#options.settings(), this.#options.objects()];
-    const ours = ownIngresses(objects, settings).filter(this.#options.isWritten);
-    const addresses = ours.length === 0 ? [] : ingressAddresses(objects, settings, this.#options.namespace);
+    const derived = ownIngresses(objects, settings).filter(this.#options.isWritten);
+    const addresses = derived.length === 0 ? [] : ingressAddresses(objects, settings, this.#options.namespace);
     const next = (present: StatusFields): StatusFields | undefined => statusAfter(present, addresses);
     return new Map(
-      ours.map((one) => [
+      derived.map((one) => [
         `Ingress/${one.namespace}/${one.name}`,
         {
           ...ofObject(one),
@@ -56,14 +55,14 @@ export class IngressDerivation implements StatusDerivation {
   }
 }
 
-/** Addresses that are there already stay as they are, whatever else is said of them. */
+/** Existing addresses keep their other fields. */
 function statusAfter(present: StatusFields, addresses: readonly LoadBalancerIngress[]): StatusFields | undefined {
   const balancer = isObject(present.loadBalancer) ? present.loadBalancer : {};
-  const before: readonly unknown[] = Array.isArray(balancer.ingress) ? balancer.ingress : [];
+  const presentIngress: readonly unknown[] = Array.isArray(balancer.ingress) ? balancer.ingress : [];
   const texts = addresses.map((one) => one.hostname ?? one.ip);
   const isSame =
-    before.length === texts.length &&
-    before.every((one, index) => isObject(one) && (one.hostname ?? one.ip) === texts[index]);
+    presentIngress.length === texts.length &&
+    presentIngress.every((one, index) => isObject(one) && (one.hostname ?? one.ip) === texts[index]);
   if (isSame) return undefined;
   const { ingress: _, ...rest } = balancer;
   return { ...present, loadBalancer: { ...rest, ...(addresses.length > 0 && { ingress: addresses }) } };

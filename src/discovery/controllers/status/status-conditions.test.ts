@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { isObservedLater, type WantedCondition, withConditions } from './status-conditions.ts';
+import { type DesiredCondition, isObservedLater, withConditions } from './status-conditions.ts';
 
-const accepted: WantedCondition = { type: 'Accepted', status: 'True', reason: 'Accepted', message: 'is in force' };
+const accepted: DesiredCondition = { type: 'Accepted', status: 'True', reason: 'Accepted', message: 'is in force' };
 const moment = { generation: 3, time: '2026-11-27T12:00:00Z' };
-const said = {
+const presentCondition = {
   ...{ type: 'Accepted', status: 'True', reason: 'Accepted', message: 'is in force' },
   ...{ lastTransitionTime: '2026-01-01T00:00:00Z', observedGeneration: 3 },
 };
@@ -12,64 +12,73 @@ const foreign = { type: 'Audited', status: 'True', reason: 'ByHand', extra: { of
 describe('lastTransitionTime', () => {
   it.each([
     ['is now for a condition that is new', [], moment.time],
-    ['is now when the status has changed', [{ ...said, status: 'False' }], moment.time],
-    ['stays when the message alone is another', [{ ...said, message: 'was' }], said.lastTransitionTime],
+    ['is now when the status has changed', [{ ...presentCondition, status: 'False' }], moment.time],
+    [
+      'stays when the message alone is another',
+      [{ ...presentCondition, message: 'was' }],
+      presentCondition.lastTransitionTime,
+    ],
     [
       'stays when the reason and generation are others',
-      [{ ...said, reason: 'Old', observedGeneration: 1 }],
-      said.lastTransitionTime,
+      [{ ...presentCondition, reason: 'Old', observedGeneration: 1 }],
+      presentCondition.lastTransitionTime,
     ],
-    ['is now where what was there is no time', [{ ...said, lastTransitionTime: 'yesterday' }], moment.time],
+    ['is now where what was there is no time', [{ ...presentCondition, lastTransitionTime: 'yesterday' }], moment.time],
   ])('%s', (_, present, time) => {
-    expect(withConditions(present, [accepted], moment)).toEqual([{ ...said, lastTransitionTime: time }]);
+    expect(withConditions(present, [accepted], moment)).toEqual([{ ...presentCondition, lastTransitionTime: time }]);
   });
 });
 
-describe('among others', () => {
-  it('a condition keeps its place, and those of others keep theirs and all that they say', () => {
-    const present = [foreign, { ...said, message: 'was' }, 'what is no condition', { type: 7 }];
-    expect(withConditions(present, [accepted], moment)).toEqual([foreign, said, 'what is no condition', { type: 7 }]);
+describe('among conditions of other writers', () => {
+  it('a condition keeps its place, and other conditions are unchanged', () => {
+    const present = [foreign, { ...presentCondition, message: 'was' }, 'what is no condition', { type: 7 }];
+    expect(withConditions(present, [accepted], moment)).toEqual([
+      foreign,
+      presentCondition,
+      'what is no condition',
+      { type: 7 },
+    ]);
   });
 
-  it('a new one comes last, and one that is said no more goes', () => {
-    const programmed = { ...said, type: 'Programmed' };
+  it('a new condition is appended, and one that no longer applies is removed', () => {
+    const programmed = { ...presentCondition, type: 'Programmed' };
     const after = withConditions([programmed, foreign], [accepted], moment, ['Programmed']);
-    expect(after).toEqual([foreign, { ...said, lastTransitionTime: moment.time }]);
+    expect(after).toEqual([foreign, { ...presentCondition, lastTransitionTime: moment.time }]);
   });
 
-  it('nothing that is the same is another list', () => {
-    const present = [foreign, said];
+  it('unchanged conditions return the same list', () => {
+    const present = [foreign, presentCondition];
     expect(withConditions(present, [accepted], moment)).toBe(present);
   });
 
-  it('one that was said of a newer generation stays', () => {
+  it('a condition about a newer generation is kept', () => {
     for (const observedGeneration of [4, '4']) {
-      const present = [{ ...said, status: 'False', observedGeneration }];
+      const present = [{ ...presentCondition, status: 'False', observedGeneration }];
       expect(withConditions(present, [accepted], moment)).toBe(present);
     }
   });
 
-  it('a generation that is a text, as the resources of Istio allow, is said as one again where it is the same', () => {
-    const present = [{ ...said, observedGeneration: '3' }];
+  it('a generation in text form, as Istio resources allow, stays in text form if it is equal', () => {
+    const present = [{ ...presentCondition, observedGeneration: '3' }];
     expect(withConditions(present, [accepted], moment)).toBe(present);
   });
 });
 
-describe('what a stranger wrote', () => {
+describe('foreign content', () => {
   it.each(['a text', 7, null, { length: 3 }, undefined])(
-    '%j is no list of conditions: ours is the first',
+    '%j is not a list of conditions and is replaced',
     (present) => {
       expect(withConditions(present, [accepted], moment)).toHaveLength(1);
     },
   );
 
-  it('ten thousand conditions of our type become one, and ten thousand of another stay and grow by one', () => {
-    const of = (type: string): object[] => Array.from({ length: 10_000 }, () => ({ ...said, type }));
-    expect(withConditions(of('Accepted'), [accepted], moment)).toEqual([said]);
+  it('ten thousand own conditions of a type become one, and ten thousand of another type are kept', () => {
+    const of = (type: string): object[] => Array.from({ length: 10_000 }, () => ({ ...presentCondition, type }));
+    expect(withConditions(of('Accepted'), [accepted], moment)).toEqual([presentCondition]);
     expect(withConditions(of('Other'), [accepted], moment)).toHaveLength(10_001);
   });
 
-  it('a generation that is no number says nothing', () => {
+  it('a generation that is not a number is ignored', () => {
     for (const observedGeneration of ['x', {}, Number.NaN, Number.POSITIVE_INFINITY]) {
       expect(isObservedLater({ observedGeneration }, 3)).toBe(false);
     }
@@ -78,8 +87,8 @@ describe('what a stranger wrote', () => {
   });
 });
 
-describe('bounds of the API', () => {
-  const one = (fields: Partial<WantedCondition>): Record<string, unknown> =>
+describe('limits of the API', () => {
+  const one = (fields: Partial<DesiredCondition>): Record<string, unknown> =>
     withConditions([], [{ ...accepted, ...fields }], moment)[0] as Record<string, unknown>;
 
   it.each([

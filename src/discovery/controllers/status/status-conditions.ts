@@ -1,67 +1,66 @@
-/** Conditions of a status by the rules of `metav1.Condition` (spec/kubernetes.md §5): ours are put among those of others. Pure. */
+/** Updates status conditions by the rules of `metav1.Condition` (spec/kubernetes.md §5), among those of other writers. Pure. */
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from '../../../runtime/json-object.ts';
 import { visibleLine } from '../../../runtime/visible-text.ts';
 
-/** As it is meant to be. When it has changed is found out where it is put in place. */
-export interface WantedCondition {
+/** A desired condition; its transition time is determined on update. */
+export interface DesiredCondition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';
-  /** `BackendNotFound`; what may not be in one is left out. */
+  /** For example `BackendNotFound`; invalid characters are removed. */
   readonly reason: string;
-  /** Words for people, cut where they are too long. */
+  /** Human-readable; truncated if too long. */
   readonly message: string;
 }
 
-/** What the conditions are said of, and when. */
+/** Object and time of the conditions. */
 export interface ConditionMoment {
-  /** Generation of the object that they were made of; absent where the kind has none. */
+  /** Generation of the observed object; `undefined` if the kind has none. */
   readonly generation?: number;
-  /** RFC 3339, whole seconds. */
+  /** RFC 3339 without fractions. */
   readonly time: string;
 }
 
-/** Bounds of the API. */
+/** API limits. */
 const maxTypeCharacters = 316;
 const maxReasonCharacters = 1_024;
 const maxMessageCharacters = 32_768;
 
-/** RFC 3339 as far as an API server takes it. */
+/** RFC 3339 as accepted by an API server. */
 const timeText = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
 
 /**
- * A list of conditions with ours in it, each in the place that it had. What others have put there stays, whatever it is. One of ours that
- * was said of a newer generation stays as well: whoever said it knows more.
+ * Returns the list with own conditions updated in place. Conditions of other writers are kept, as are own ones about a newer generation.
  *
- * @param present of the status as it was read: a stranger may have made it
- * @param own no two of a type
- * @param gone types of ours that are said no more
- * @returns `present` itself where nothing is another
+ * @param present conditions of the status, possibly invalid
+ * @param ownConditions at most one per type
+ * @param obsoleteTypes own types to remove
+ * @returns `present` itself if nothing changed
  */
 export function withConditions(
   present: unknown,
-  own: readonly WantedCondition[],
+  ownConditions: readonly DesiredCondition[],
   moment: ConditionMoment,
-  gone: readonly string[] = [],
+  obsoleteTypes: readonly string[] = [],
 ): readonly unknown[] {
-  const left = new Map(own.map((condition) => [typeOf(condition), condition]));
-  const known = new Set([...left.keys(), ...gone]);
-  const before: readonly unknown[] = Array.isArray(present) ? present : [];
+  const left = new Map(ownConditions.map((condition) => [typeOf(condition), condition]));
+  const known = new Set([...left.keys(), ...obsoleteTypes]);
+  const presentList: readonly unknown[] = Array.isArray(present) ? present : [];
   const after: unknown[] = [];
-  for (const one of before) {
+  for (const one of presentList) {
     const type = isObject(one) && typeof one.type === 'string' ? one.type : undefined;
     const isOwn = type !== undefined && known.has(type);
-    const wanted = isOwn ? left.get(type) : undefined;
-    // Of two of one type the first counts.
-    if (isOwn && wanted === undefined) continue;
-    after.push(wanted === undefined ? one : conditionAfter(one as Fields, wanted, moment));
+    const desired = isOwn ? left.get(type) : undefined;
+    // Only the first condition of a type counts.
+    if (isOwn && desired === undefined) continue;
+    after.push(desired === undefined ? one : conditionAfter(one as Fields, desired, moment));
     if (isOwn) left.delete(type);
   }
-  for (const wanted of left.values()) after.push(conditionAfter({}, wanted, moment));
+  for (const desired of left.values()) after.push(conditionAfter({}, desired, moment));
   return Array.isArray(present) && isDeepStrictEqual(present, after) ? present : after;
 }
 
-/** Whether somebody has said a condition of a newer generation than the one that is known. */
+/** Whether a condition is about a newer generation than the known one. */
 export function isObservedLater(value: unknown, generation: number | undefined): boolean {
   if (generation === undefined || !isObject(value)) return false;
   const observed = observedGenerationOf(value);
@@ -70,23 +69,27 @@ export function isObservedLater(value: unknown, generation: number | undefined):
 
 type Fields = Readonly<Record<string, unknown>>;
 
-function conditionAfter(before: Fields, wanted: WantedCondition, { generation, time }: ConditionMoment): Fields {
-  if (isObservedLater(before, generation)) return before;
-  const { lastTransitionTime: since } = before;
-  const isKept = before.status === wanted.status && typeof since === 'string' && timeText.test(since);
+function conditionAfter(
+  presentFields: Fields,
+  desired: DesiredCondition,
+  { generation, time }: ConditionMoment,
+): Fields {
+  if (isObservedLater(presentFields, generation)) return presentFields;
+  const { lastTransitionTime: since } = presentFields;
+  const isKept = presentFields.status === desired.status && typeof since === 'string' && timeText.test(since);
   return {
-    type: typeOf(wanted),
-    status: wanted.status,
-    reason: reasonOf(wanted.reason),
-    message: messageOf(wanted.message),
+    type: typeOf(desired),
+    status: desired.status,
+    reason: reasonOf(desired.reason),
+    message: messageOf(desired.message),
     lastTransitionTime: isKept ? since : time,
-    ...(generation !== undefined && { observedGeneration: generationAs(before.observedGeneration, generation) }),
+    ...(generation !== undefined && { observedGeneration: generationAs(presentFields.observedGeneration, generation) }),
   };
 }
 
-/** Istio's own resources allow it as a text, which says the same. */
-function generationAs(before: unknown, generation: number): unknown {
-  return before === String(generation) ? before : generation;
+/** Istio's resources allow the generation as text. */
+function generationAs(presentGeneration: unknown, generation: number): unknown {
+  return presentGeneration === String(generation) ? presentGeneration : generation;
 }
 
 function observedGenerationOf({ observedGeneration: value }: Fields): number | undefined {
@@ -94,7 +97,7 @@ function observedGenerationOf({ observedGeneration: value }: Fields): number | u
   return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
 }
 
-function typeOf({ type }: WantedCondition): string {
+function typeOf({ type }: DesiredCondition): string {
   return type.slice(0, maxTypeCharacters);
 }
 
@@ -107,7 +110,7 @@ function reasonOf(text: string): string {
   return legal === '' ? 'Unknown' : legal;
 }
 
-/** One line, escaped: the text may quote an object or a proxy, and other people read it in their terminals. */
+/** One escaped line: the text may quote an object or a proxy, and is printed in terminals. */
 function messageOf(text: string): string {
   return visibleLine(text, maxMessageCharacters);
 }

@@ -1,4 +1,4 @@
-/** The duties that write what becomes of objects of Kubernetes' own kinds of routing: those of the Gateway API, and Ingresses. */
+/** Duties that write the status of Gateway API objects, Ingresses and ServiceEntries. */
 
 import type { Config } from '../../../model/config/config.ts';
 import type { KindName } from '../../../model/kinds/index.ts';
@@ -14,14 +14,13 @@ import { GatewayApiDerivation } from './gateway-api-derivation.ts';
 import { IngressDerivation } from './ingress-derivation.ts';
 import type { StatusInputs } from './status-inputs.ts';
 
-export interface StatusSources {
+export interface StatusDutySources {
   readonly informers: InformerEffects;
-  /** The connection that the gates write by. */
+  /** The connection of the write gates. */
   readonly server: Pick<ApiServer, 'request'>;
   readonly inputs: StatusInputs;
-  /** `cluster.local`. */
+  /** Cluster domain, such as `cluster.local`. */
   readonly domain: string;
-  /** Namespace of the control plane. */
   readonly namespace: string;
   readonly revision: string;
   /** PILOT_ENABLE_GATEWAY_API_STATUS. */
@@ -32,14 +31,18 @@ export interface StatusSources {
 }
 
 /**
- * @param gatewayApiLease of this revision's duty; that of Ingresses is one for all revisions
- * @param failures what the duty that deploys Gateways has found
+ * @param gatewayApiLease Lease of this revision; that of Ingresses is shared by all revisions
+ * @param failures reported by the duty that deploys Gateways
  */
-export function statusDuties(sources: StatusSources, gatewayApiLease: string, failures: DeploymentFailures): Duty[] {
+export function statusDuties(
+  sources: StatusDutySources,
+  gatewayApiLease: string,
+  failures: DeploymentFailures,
+): Duty[] {
   const { informers, server, inputs, domain, namespace, revision, ofGatewayApi, ofAddresses, log } = sources;
   const { objects, settings, onChanged } = inputs;
   const written = { server, log, resourceOf: (kind: string) => informers.servedResource(resourceOf(kind as KindName)) };
-  // What comes from a file has a place there.
+  // Only objects from files have a source location.
   const isWritten = ({ source }: Config): boolean => source === undefined;
   const gatewayApi = new GatewayApiDerivation({ objects, onChanged, domain, revision, failures, isWritten });
   const ingress = new IngressDerivation({ objects, settings, onChanged, namespace, isWritten });

@@ -1,15 +1,15 @@
-/** What statuses are made of: the objects in force and the settings of the mesh, from the moment on from which all of them are known. */
+/** Inputs of status derivations: current objects and mesh settings, once all are known. */
 import { type ConfigSet, configSetOf } from '../../../model/config/config-set.ts';
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
 
 export interface StatusInputsOptions {
-  /** All sources were read once: of half of the objects nobody can tell what becomes of the others. */
-  readonly isWhole: () => boolean;
+  /** All sources were read; partial input would give wrong statuses. */
+  readonly isComplete: () => boolean;
   readonly objects: () => ConfigSet;
   readonly settings: () => MeshConfig;
 }
 
-const none = configSetOf([]);
+const noInputs = configSetOf([]);
 
 export class StatusInputs {
   readonly #options: StatusInputsOptions;
@@ -19,17 +19,17 @@ export class StatusInputs {
     this.#options = options;
   }
 
-  readonly objects = (): ConfigSet => (this.#options.isWhole() ? this.#options.objects() : none);
+  readonly objects = (): ConfigSet => (this.#options.isComplete() ? this.#options.objects() : noInputs);
 
   readonly settings = (): MeshConfig => this.#options.settings();
 
-  /** @returns ends it */
+  /** @returns stop function */
   readonly onChanged = (changed: () => void): (() => void) => {
     this.#listeners.add(changed);
     return () => void this.#listeners.delete(changed);
   };
 
-  /** Any of it may be another. */
+  /** Notifies that inputs may have changed. */
   readonly changed = (): void => {
     for (const listener of this.#listeners) listener();
   };

@@ -3,16 +3,16 @@ import { StatusQueue } from './status-queue.ts';
 
 const any = (): boolean => true;
 
-/** All that is due, in its order. */
+/** All due items in order. */
 function taken(queue: StatusQueue<string>, now: number): string[] {
   const all: string[] = [];
   for (let next = queue.take(now, any); next !== undefined; next = queue.take(now, any)) all.push(next[1]);
   return all;
 }
 
-describe('the order', () => {
-  it('is urgent first, then as they came, each once and the newest of it', () => {
-    const queue = new StatusQueue<string>({ restMs: 0 });
+describe('the order of due objects', () => {
+  it('is urgent ones first, then by arrival, each once with its newest version', () => {
+    const queue = new StatusQueue<string>({ pauseMs: 0 });
     queue.add('a', 'a1', false, 0);
     queue.add('b', 'b1', false, 0);
     queue.add('a', 'a2', false, 0);
@@ -22,8 +22,8 @@ describe('the order', () => {
     expect(taken(queue, 0)).toEqual(['c2', 'a2', 'b1']);
   });
 
-  it('passes over what was taken already in this run', () => {
-    const queue = new StatusQueue<string>({ restMs: 0 });
+  it('skips objects taken earlier in this run', () => {
+    const queue = new StatusQueue<string>({ pauseMs: 0 });
     queue.add('a', 'a', true, 0);
     queue.add('b', 'b', false, 0);
     expect(queue.take(0, (key) => key !== 'a')).toEqual(['b', 'b']);
@@ -32,11 +32,11 @@ describe('the order', () => {
   });
 });
 
-describe('the rest of an object', () => {
+describe('the pause of an object', () => {
   const restMs = 10_000;
 
-  it('lasts from its last write, for all but what is urgent', () => {
-    const queue = new StatusQueue<string>({ restMs });
+  it('starts at its last write, and does not delay urgent items', () => {
+    const queue = new StatusQueue<string>({ pauseMs: restMs });
     queue.written('a', 1_000);
     queue.add('a', 'a', false, 2_000);
     queue.add('b', 'b', false, 2_000);
@@ -50,16 +50,16 @@ describe('the rest of an object', () => {
     expect(taken(queue, 11_000)).toEqual(['urgent']);
   });
 
-  it('is not begun anew by more that comes meanwhile', () => {
-    const queue = new StatusQueue<string>({ restMs });
+  it('is not extended by later items', () => {
+    const queue = new StatusQueue<string>({ pauseMs: restMs });
     queue.written('a', 0);
     for (let now = 100; now < restMs; now += 100) queue.add('a', `${now}`, false, now);
     expect(queue.nextAt(restMs - 1)).toBe(restMs);
     expect(taken(queue, restMs)).toEqual(['9900']);
   });
 
-  it('ends for many at once', () => {
-    const queue = new StatusQueue<string>({ restMs });
+  it('ends for many objects at once', () => {
+    const queue = new StatusQueue<string>({ pauseMs: restMs });
     for (let index = 0; index < 1_000; index++) {
       queue.written(`${index}`, index * 10);
       queue.add(`${index}`, 'x', false, index * 10);
@@ -70,8 +70,8 @@ describe('the rest of an object', () => {
   });
 });
 
-it('what rests is due when another may have written since', () => {
-  const queue = new StatusQueue<string>({ restMs: 10_000 });
+it('an object in its pause is due at once when another replica may have written', () => {
+  const queue = new StatusQueue<string>({ pauseMs: 10_000 });
   for (const key of ['a', 'b']) queue.written(key, 0);
   queue.add('a', 'a', false, 1);
   queue.wakeAll();
@@ -79,9 +79,9 @@ it('what rests is due when another may have written since', () => {
   expect(taken(queue, 1)).toEqual(['a', 'b']);
 });
 
-describe('what was tried in vain', () => {
-  it('is due when it is another one, or when somebody asks for it again', () => {
-    const queue = new StatusQueue<string>({ restMs: 0 });
+describe('a failed object', () => {
+  it('is due when it changes, or on a retry', () => {
+    const queue = new StatusQueue<string>({ pauseMs: 0 });
     queue.fail('a', 'a');
     queue.fail('b', 'b');
     expect([queue.failed, queue.isDue(0)]).toEqual([2, false]);
@@ -92,16 +92,16 @@ describe('what was tried in vain', () => {
     expect(queue.size).toBe(0);
   });
 
-  it('is nothing where a newer one is due', () => {
-    const queue = new StatusQueue<string>({ restMs: 0 });
+  it('is replaced by a newer due item', () => {
+    const queue = new StatusQueue<string>({ pauseMs: 0 });
     queue.add('a', 'newer', false, 0);
     queue.fail('a', 'older');
     expect(taken(queue, 0)).toEqual(['newer']);
     expect(queue.failed).toBe(0);
   });
 
-  it('is all that is due, when it is given up', () => {
-    const queue = new StatusQueue<string>({ restMs: 0 });
+  it('is every due object when a run is abandoned', () => {
+    const queue = new StatusQueue<string>({ pauseMs: 0 });
     queue.add('a', 'a', true, 0);
     queue.add('b', 'b', false, 0);
     queue.failDue(0);
@@ -109,8 +109,8 @@ describe('what was tried in vain', () => {
   });
 });
 
-it('so many and no more: others are counted', () => {
-  const queue = new StatusQueue<string>({ restMs: 0, maxItems: 2 });
+it('the queue is limited, and counts dropped objects', () => {
+  const queue = new StatusQueue<string>({ pauseMs: 0, maxItems: 2 });
   for (const key of ['a', 'b', 'c', 'a']) queue.add(key, key, false, 0);
   expect([queue.size, queue.dropped]).toEqual([2, 1]);
 });
@@ -118,16 +118,16 @@ it('so many and no more: others are counted', () => {
 describe('namespaces', () => {
   const namespaceOf = (item: string): string => item.split('/')[0]!;
 
-  it('take turns, whatever one of them declares urgent', () => {
-    const queue = new StatusQueue<string>({ restMs: 0, namespaceOf });
+  it('take turns, regardless of urgency', () => {
+    const queue = new StatusQueue<string>({ pauseMs: 0, namespaceOf });
     for (let i = 0; i < 5_000; i++) queue.add(`mallory/${i}`, `mallory/${i}`, true, 0);
     queue.add('bank/counts', 'bank/counts', false, 0);
     queue.add('bank/gateway', 'bank/gateway', true, 0);
     expect(taken(queue, 0).slice(0, 4)).toEqual(['mallory/0', 'bank/gateway', 'mallory/1', 'bank/counts']);
   });
 
-  it('lose objects of their own when there is no room: the one with the most of all that wait, rest or failed', () => {
-    const queue = new StatusQueue<string>({ restMs: 10_000, maxItems: 4, namespaceOf });
+  it('lose their own objects when the queue is full: the one with the most due, pausing or failed objects', () => {
+    const queue = new StatusQueue<string>({ pauseMs: 10_000, maxItems: 4, namespaceOf });
     queue.fail('mallory/0', 'mallory/0');
     queue.written('mallory/1', 0);
     for (const key of ['mallory/1', 'mallory/2', 'mallory/3', 'bank/a', 'bank/b']) queue.add(key, key, false, 1);

@@ -1,22 +1,22 @@
 /**
- * Objects whose status is to be written. Namespaces take turns: the objects of one delay those of another by one write each. Within a
- * namespace urgent objects come first, the rest of each object once in a while. Rules only; the caller passes the time, in milliseconds.
+ * Objects whose status is due. Namespaces take turns, so that one delays another by one write per turn. Within a namespace urgent objects
+ * are first; other objects pause between writes. Pure rules; the caller passes the time in milliseconds.
  */
 import { FairQueue, type ShareKey } from '../../../model/collections/fair-queue.ts';
 
-/** Objects that may be queued. Beyond it the namespace with the most loses one, whose status is not written; this is reported. */
+/** Queue limit. Beyond it, the namespace with the most loses one, whose status is not written; this is reported. */
 const maxQueued = 100_000;
 
 export interface StatusQueueOptions<Item> {
-  /** Between two writes of one object, unless the second is urgent; 0: none. */
-  readonly restMs: number;
+  /** Minimum interval between writes of one object, unless the second is urgent; 0 for none. */
+  readonly pauseMs: number;
   readonly maxItems?: number;
   /** Default: all items have one share. */
   readonly namespaceOf?: (item: Item) => string;
 }
 
-/** Resting objects become due in so many groups, so that a thousand of them do not cause a thousand timers. */
-const groupsOfRest = 40;
+/** Pauses end in this many groups, to limit the number of timers. */
+const pauseGroups = 40;
 
 interface Waiting<Item> {
   readonly key: string;
@@ -25,25 +25,25 @@ interface Waiting<Item> {
 }
 
 export class StatusQueue<Item> {
-  readonly #restMs: number;
+  readonly #pauseMs: number;
   readonly #namespaceOf: (item: Item) => string;
-  /** Keys of all objects, each of which is in one of the next three. */
+  /** Keys of all objects, each in exactly one of the next three. */
   readonly #all: FairQueue<string>;
-  /** To be written, in fair turns; */
+  /** Due, in fair turns. */
   readonly #turns: FairQueue<Waiting<Item>>;
   readonly #waiting = new Map<string, Waiting<Item>>();
-  /** not before a time; */
-  readonly #resting = new Map<string, { readonly item: Item; readonly until: number }>();
-  /** failed. */
+  /** Pausing until a time. */
+  readonly #pausing = new Map<string, { readonly item: Item; readonly until: number }>();
+  /** Failed. */
   readonly #failed = new Map<string, Item>();
   #nextUntil = Number.POSITIVE_INFINITY;
-  /** When an object was written last, as long as that matters: oldest first. */
+  /** Last write of each object within the pause, oldest first. */
   readonly #written = new Map<string, number>();
-  /** Objects that there was no room for. */
+  /** Objects dropped because the queue was full. */
   dropped = 0;
 
-  constructor({ restMs, maxItems = maxQueued, namespaceOf = () => '' }: StatusQueueOptions<Item>) {
-    this.#restMs = restMs;
+  constructor({ pauseMs, maxItems = maxQueued, namespaceOf = () => '' }: StatusQueueOptions<Item>) {
+    this.#pauseMs = pauseMs;
     this.#namespaceOf = namespaceOf;
     this.#all = new FairQueue({ maxItems });
     this.#turns = new FairQueue({ maxItems, precedes: (one, other) => one.isUrgent && !other.isUrgent });
@@ -53,7 +53,6 @@ export class StatusQueue<Item> {
     return this.#all.size;
   }
 
-  /** Objects whose last write failed. */
   get failed(): number {
     return this.#failed.size;
   }
@@ -67,16 +66,16 @@ export class StatusQueue<Item> {
     }
     if (!this.#admit(key, item)) return;
     this.#failed.delete(key);
-    const until = isUrgent ? 0 : this.#restsUntil(key);
-    this.#resting.delete(key);
+    const until = isUrgent ? 0 : this.#pausedUntil(key);
+    this.#pausing.delete(key);
     if (until <= now) this.#enqueue(key, item, isUrgent);
     else {
-      this.#resting.set(key, { item, until });
+      this.#pausing.set(key, { item, until });
       this.#nextUntil = Math.min(this.#nextUntil, until);
     }
   }
 
-  /** Takes the next object that is due and `isNew` out of the queue; undefined: there is none. */
+  /** Removes and returns the next due object that is `isNew`; `undefined` if none exists. */
   take(now: number, isNew: (key: string) => boolean): [key: string, item: Item] | undefined {
     this.#wake(now);
     const next = this.#turns.next(({ key }) => isNew(key));
@@ -91,10 +90,10 @@ export class StatusQueue<Item> {
     return this.#turns.size > 0;
   }
 
-  /** When the next resting object becomes due; undefined: none rests. */
+  /** When the next pause ends; `undefined` if none exists. */
   nextAt(now: number): number | undefined {
     this.#wake(now);
-    return this.#resting.size === 0 ? undefined : this.#nextUntil;
+    return this.#pausing.size === 0 ? undefined : this.#nextUntil;
   }
 
   /** The status was written. */
@@ -102,17 +101,17 @@ export class StatusQueue<Item> {
     this.#written.delete(key);
     this.#written.set(key, now);
     for (const [other, at] of this.#written) {
-      if (at + this.#restMs > now) break;
+      if (at + this.#pauseMs > now) break;
       this.#written.delete(other);
     }
   }
 
-  /** A write failed: it is due again when it is retried, or when the status changes. */
+  /** A write failed: due again on a retry or a change. */
   fail(key: string, item: Item): void {
-    if (!this.#waiting.has(key) && !this.#resting.has(key) && this.#admit(key, item)) this.#failed.set(key, item);
+    if (!this.#waiting.has(key) && !this.#pausing.has(key) && this.#admit(key, item)) this.#failed.set(key, item);
   }
 
-  /** All that is due now counts as failed. */
+  /** Marks all due objects as failed. */
   failDue(now: number): void {
     this.#wake(now);
     for (const waiting of [...this.#waiting.values()]) {
@@ -122,18 +121,18 @@ export class StatusQueue<Item> {
     this.#waiting.clear();
   }
 
-  /** What failed is due, before the rest of its namespace. */
+  /** Makes failed objects due, ahead of others in their namespaces. */
   retry(now: number): void {
     for (const [key, item] of [...this.#failed]) this.add(key, item, true, now);
   }
 
-  /** Nothing rests: another replica may have written since. */
+  /** Ends all pauses: another replica may have written. */
   wakeAll(): void {
     this.#written.clear();
     this.#wake(Number.POSITIVE_INFINITY);
   }
 
-  /** @returns whether there is room for the object; another one may have made room */
+  /** @returns whether the object was added; another one may have been dropped for it */
   #admit(key: string, item: Item): boolean {
     if (this.#all.has(key)) return true;
     const dropped = this.#all.add(key, this.#shareOf(item));
@@ -142,13 +141,13 @@ export class StatusQueue<Item> {
     if (dropped === key) return false;
     const waiting = this.#waiting.get(dropped);
     if (waiting !== undefined) this.#turns.remove(waiting);
-    for (const state of [this.#waiting, this.#resting, this.#failed]) state.delete(dropped);
+    for (const state of [this.#waiting, this.#pausing, this.#failed]) state.delete(dropped);
     return true;
   }
 
   #enqueue(key: string, item: Item, isUrgent: boolean): void {
-    const before = this.#waiting.get(key);
-    if (before !== undefined) this.#turns.remove(before);
+    const replaced = this.#waiting.get(key);
+    if (replaced !== undefined) this.#turns.remove(replaced);
     const waiting = { key, item, isUrgent };
     this.#waiting.set(key, waiting);
     this.#turns.add(waiting, this.#shareOf(item));
@@ -158,22 +157,22 @@ export class StatusQueue<Item> {
     return [this.#namespaceOf(item)];
   }
 
-  #restsUntil(key: string): number {
+  #pausedUntil(key: string): number {
     const written = this.#written.get(key);
     if (written === undefined) return 0;
-    const group = Math.max(this.#restMs / groupsOfRest, 1);
-    return Math.ceil((written + this.#restMs) / group) * group;
+    const group = Math.max(this.#pauseMs / pauseGroups, 1);
+    return Math.ceil((written + this.#pauseMs) / group) * group;
   }
 
   #wake(now: number): void {
     if (this.#nextUntil > now) return;
     let next = Number.POSITIVE_INFINITY;
-    for (const [key, { item, until }] of this.#resting) {
+    for (const [key, { item, until }] of this.#pausing) {
       if (until > now) {
         next = Math.min(next, until);
         continue;
       }
-      this.#resting.delete(key);
+      this.#pausing.delete(key);
       this.#enqueue(key, item, false);
     }
     this.#nextUntil = next;

@@ -1,4 +1,4 @@
-/** Certificates for people: `pilot-discovery certificates`. */
+/** Text output of `pilot-discovery certificates`. */
 import type { CertificatesView } from './known-certificates.ts';
 
 export function certificatesText({ now, counts, certificates, unread }: CertificatesView): string {

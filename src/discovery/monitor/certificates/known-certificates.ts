@@ -1,4 +1,4 @@
-/** Certificates that the control plane knows, with the end of each: `/debug/certificates`. Private keys are not read. */
+/** `/debug/certificates`: certificates that the control plane knows, with their expiry. Private keys are not read. */
 import { X509Certificate } from 'node:crypto';
 import type { Certificate } from '../../../identity/certificate.ts';
 import { nameOf } from '../../../identity/certificate-path.ts';
@@ -6,49 +6,49 @@ import { pemBlocks } from '../../../identity/pem.ts';
 import type { Config } from '../../../model/config/config.ts';
 import { type Secret, secretBytes } from '../../../model/kinds/kubernetes/secret.ts';
 import type { Turns } from '../../../runtime/turns.ts';
-import type { AuthorityInForce } from '../../ca/authority.ts';
+import type { ActiveAuthority } from '../../ca/authority.ts';
 import type { WorkloadEnds } from '../../ca/ledger/workload-ledger.ts';
 
 export interface CertificateSources {
-  /** Absent: this program signs no certificates, or not yet. */
-  readonly authority?: AuthorityInForce | undefined;
-  /** Trusted besides those of the authority: of the mesh configuration and of trust domain aliases. */
+  /** `undefined` if this program signs no certificates, or not yet. */
+  readonly authority?: ActiveAuthority | undefined;
+  /** Trusted in addition to the authority: roots of the mesh configuration and of trust domain aliases. */
   readonly trusted: readonly Certificate[];
-  /** Of the ports with TLS; absent: there are none. */
+  /** Of the TLS ports; `undefined` without any. */
   readonly server?: { readonly notAfter: Date; readonly from: 'files' | 'authority' } | undefined;
-  /** Workloads with the end of their newest certificate, those that end first; and how many there are. */
+  /** Number of workloads, and those whose newest certificates expire first. */
   readonly workloads: WorkloadEnds;
   readonly secrets: Iterable<Config<Secret>>;
 }
 
 export interface KnownCertificate {
   readonly kind: 'workload' | 'authority' | 'trusted root' | 'server' | 'secret';
-  /** SPIFFE ID, name of the subject, or `namespace/name` of the Secret with its entry. */
+  /** SPIFFE ID, subject, or `namespace/name` of the Secret with its entry. */
   readonly name: string;
   /** ISO 8601. */
   readonly expires: string;
-  /** Who replaces it before it expires. */
+  /** Component that renews it before it expires. */
   readonly renewal: string;
 }
 
 export interface CertificatesView {
   /** Clock of the control plane, ISO 8601. */
   readonly now: string;
-  /** Number of certificates by kind, including those that are not listed. */
+  /** Certificates by kind, including those that are not listed. */
   readonly counts: Readonly<Record<string, number>>;
-  /** The next ones to expire first. */
+  /** In the order of expiry. */
   readonly certificates: readonly KnownCertificate[];
-  /** What was not read: Secrets beyond the limit, or without a readable certificate. */
+  /** Secrets beyond the limit, or without a readable certificate. */
   readonly unread: readonly string[];
 }
 
 /** Secrets whose certificates are read. */
 const maxSecrets = 5_000;
-/** Texts in `unread`. */
+/** Maximum number of entries of `unread`. */
 const maxUnread = 20;
 const certificateEntries = ['tls.crt', 'cert', 'ca.crt', 'cacert'] as const;
 
-/** @param max certificates that are listed */
+/** @param max number of listed certificates */
 export async function certificatesView(
   sources: CertificateSources,
   { now, max, turns }: { readonly now: Date; readonly max: number; readonly turns: Turns },
@@ -109,7 +109,7 @@ function* ofWorkloads({ workloads }: CertificateSources): Iterable<KnownCertific
 
 const readSecrets = new WeakMap<object, readonly KnownCertificate[] | string>();
 
-/** Certificates take long to read: each version of a Secret is read once. @returns a text if none can be read */
+/** Parsing is slow, so the result is cached per version of a Secret. @returns an explanation if none can be read */
 function ofSecret(secret: Config<Secret>): readonly KnownCertificate[] | string {
   let read = readSecrets.get(secret);
   if (read === undefined) {
@@ -125,7 +125,7 @@ function certificatesOf({ namespace, name, spec }: Config<Secret>): readonly Kno
     const bytes = secretBytes(spec, entry);
     if (bytes === undefined) continue;
     try {
-      // Of a chain, the one that ends first decides.
+      // The earliest expiry of a chain counts.
       const ends = pemBlocks(Buffer.from(bytes).toString('latin1'))
         .filter(({ label }) => label === 'CERTIFICATE')
         .map(({ der }) => new X509Certificate(der).validToDate.getTime());

@@ -1,6 +1,6 @@
-/** The page of the certificate authority, and the orders that an operator gives it (docs/identity.md). */
+/** Page of the certificate authority, and orders by operators (docs/identity.md). */
 import type { OperatorOrder } from '../../../../machines/discovery/ca/authority-protocol.ts';
-import { type AuthorityPageSource, type DebugPage, ok, type PageRequest, text } from './debug-page.ts';
+import { type AuthorityPageSource, type DebugPage, okReply, type PageRequest, textReply } from './debug-page.ts';
 
 const orders: Readonly<Record<string, OperatorOrder['type']>> = {
   rotate: 'rotation.order',
@@ -15,40 +15,40 @@ export const authorityPages: readonly DebugPage[] = [
     description:
       'certificate authority: signer, trusted roots, workloads that a rotation waits for; POST ?order=rotate starts a rotation, taint renews all certificates at once, revert undoes the last step, proceed&force=true continues without the awaited workloads',
     changes: (query) => query.has('order'),
-    answer: ({ authority }, request) => {
+    respond: ({ authority }, request) => {
       if (authority === undefined)
-        return text('this control plane has no certificate authority, see docs/identity.md', 404);
+        return textReply('this control plane has no certificate authority, see docs/identity.md', 404);
       const order = request.query.get('order');
-      if (order === null) return ok(authority.describe());
-      if (authority.orderedBy !== undefined) return text(`rejected: ${authority.orderedBy}`, 409);
+      if (order === null) return okReply(authority.describe());
+      if (authority.orderedBy !== undefined) return textReply(`rejected: ${authority.orderedBy}`, 409);
       const refusal = refusalOf(order, request) ?? (order === 'proceed' ? cutOff(authority, request) : undefined);
       if (refusal !== undefined) return refusal;
       authority.rotate(orders[order]!);
-      return text('accepted: GET this page for the progress', 202);
+      return textReply('accepted: GET this page for the progress', 202);
     },
   },
 ];
 
-/** The root is rotated from this host only. */
+/** The root can be rotated only from this host. */
 function refusalOf(order: string, { caller }: PageRequest) {
   if (!Object.hasOwn(orders, order))
-    return text(
+    return textReply(
       `order must be one of ${Object.keys(orders).join(', ')}, got ${JSON.stringify(order.slice(0, 40))}`,
       400,
     );
   return caller === 'operator'
     ? undefined
-    : text('forbidden: the root can be rotated only from this host, with the token of the debugger', 403);
+    : textReply('forbidden: the root can be rotated only from this host, with the token of the debugger', 403);
 }
 
-/** Where nobody would be cut off, a rotation goes on by itself. */
+/** A rotation proceeds by itself as soon as no client would lose access. */
 function cutOff({ missing }: AuthorityPageSource, { query }: PageRequest) {
   const awaited = missing();
-  if (awaited === undefined) return text('rejected: the rotation waits for no workload', 409);
+  if (awaited === undefined) return textReply('rejected: the rotation waits for no workload', 409);
   if (query.get('force') === 'true') return undefined;
   const { count, workloads } = awaited;
   const more = count > workloads.length ? ' and others' : '';
-  return text(
+  return textReply(
     `rejected: ${count} workloads would lose their connections: ${workloads.join(', ')}${more}; add &force=true to continue without them`,
     409,
   );

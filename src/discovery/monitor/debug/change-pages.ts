@@ -1,18 +1,18 @@
-/** The history of changes and their pushes (docs/operations.md). */
+/** Page of the history of changes and their pushes (docs/operations.md). */
 import { type ChangeFilter, changesView } from '../../changes/change-view.ts';
 import { momentForms, momentOf } from '../../changes/moment.ts';
-import { type DebugPage, isOn, ok, type PageRequest, text } from './debug-page.ts';
+import { type DebugPage, isParameterSet, okReply, type PageRequest, textReply } from './debug-page.ts';
 
 export const changePages: readonly DebugPage[] = [
   {
     path: 'changes',
     description:
       'recent pushes: changed objects, proxies, rejections; ?since=14:00&until=14:10 (UTC), &object=TEXT, &proxy=TEXT, &rejected, &endpoints',
-    answer: ({ history, resources }, { query }) => {
+    respond: ({ history, resources }, { query }) => {
       const filter = filterOf(query, Date.now());
       return 'invalid' in filter
-        ? text(`${filter.invalid}: must be ${momentForms}`, 400)
-        : ok(changesView(history, () => resources.nodes, filter));
+        ? textReply(`${filter.invalid}: must be ${momentForms}`, 400)
+        : okReply(changesView(history, () => resources.nodes, filter));
     },
   },
 ];
@@ -31,7 +31,7 @@ function filterOf(query: PageRequest['query'], now: number): ChangeFilter | { re
     ...moments,
     ...(object && { object }),
     ...(proxy && { proxy }),
-    rejected: isOn(query.get('rejected')),
-    endpoints: isOn(query.get('endpoints')),
+    rejected: isParameterSet(query.get('rejected')),
+    endpoints: isParameterSet(query.get('endpoints')),
   };
 }

@@ -41,7 +41,7 @@ describe('configDump', () => {
       { INTERCEPTION_MODE: 'NONE', LABELS: { app: 'sample', version: 'v1' } },
     ],
     ['a sidecar with interception', 'sidecar', { INTERCEPTION_MODE: 'REDIRECT', LABELS: { app: 'other' } }],
-  ] as const)('can show everything that %s is given', (_, role, metadata) => {
+  ] as const)('contains each resource that %s receives', (_, role, metadata) => {
     const { node, connection } = connected(role, metadata);
     const dump = configDump(connection, node, new URLSearchParams('include_eds')) as {
       configs: Record<string, object[]>[];
@@ -55,7 +55,7 @@ describe('configDump', () => {
     expect(routes!.dynamic_route_configs).toHaveLength(2);
   });
 
-  it('shows the types that are asked for', () => {
+  it('contains only the requested types', () => {
     const { node, connection } = connected('router', {});
     const typesOf = (query: string): string[] =>
       (configDump(connection, node, new URLSearchParams(query)) as { configs: { '@type': string }[] }).configs.map(

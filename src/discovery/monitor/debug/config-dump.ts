@@ -1,4 +1,4 @@
-/** What a proxy was given, in the form of Envoy's own `/config_dump` (spec/discovery.md §9.1). */
+/** Resources that a proxy was sent, in the format of Envoy's `/config_dump` (spec/discovery.md §9.1). */
 
 import { create, toJson } from '@bufbuild/protobuf';
 import { type Any, AnySchema, anyPack, anyUnpack, type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -44,7 +44,7 @@ const shortNames: Readonly<Record<string, string>> = {
   ecds: extensionType,
 };
 
-/** One part of the dump, made from packed resources. */
+/** Builds one section of the dump from packed resources. */
 type Section = (
   resources: readonly { name: string; packed: Any }[],
   version: string,
@@ -140,29 +140,26 @@ const sections: readonly (readonly [string, Section])[] = [
   ],
 ];
 
-/**
- * @param query `types` chooses parts (`cds,lds,rds,eds,sds,ecds`); `include_eds` adds endpoints, which are left out
- *   otherwise.
- */
+/** @param query `types` selects sections (`cds,lds,rds,eds,sds,ecds`); `include_eds` adds endpoints */
 export function configDump(connection: ConnectionView, node: MeshNode, query: URLSearchParams): object {
   return asJson(configDumpParts(connection, node, query));
 }
 
-/** The parts of {@link configDump} as messages. */
+/** The sections of {@link configDump} as messages. */
 export function configDumpParts(connection: ConnectionView, node: MeshNode, query: URLSearchParams): Any[] {
-  const asked = query.get('types');
+  const typesParameter = query.get('types');
   const withEndpoints = query.get('include_eds') !== null && query.get('include_eds') !== 'false';
-  const wanted = (typeUrl: string): boolean =>
-    asked === null
+  const isRequested = (typeUrl: string): boolean =>
+    typesParameter === null
       ? typeUrl !== endpointType || withEndpoints
-      : asked.split(',').some((name) => ownValue(shortNames, name.trim()) === typeUrl);
+      : typesParameter.split(',').some((name) => ownValue(shortNames, name.trim()) === typeUrl);
   const parts = new Map(
     sections
-      .filter(([typeUrl]) => wanted(typeUrl))
+      .filter(([typeUrl]) => isRequested(typeUrl))
       .map(([typeUrl, section]) => [typeUrl, sectionOf(typeUrl, section, connection, node)]),
   );
-  if (asked !== null) return [...parts.values()];
-  // Envoy's own has these parts as well; tools look for them.
+  if (typesParameter !== null) return [...parts.values()];
+  // Envoy's dump contains these sections too, and tools expect them.
   const bootstrap = anyPack(BootstrapConfigDumpSchema, create(BootstrapConfigDumpSchema));
   const scopedRoutes = anyPack(ScopedRoutesConfigDumpSchema, create(ScopedRoutesConfigDumpSchema));
   const order = [clusterType, endpointType, listenerType, 'scoped', routeType, secretType, extensionType];
@@ -170,7 +167,7 @@ export function configDumpParts(connection: ConnectionView, node: MeshNode, quer
   return [bootstrap, ...order.flatMap((typeUrl) => parts.get(typeUrl) ?? [])];
 }
 
-/** The dump of one type alone. */
+/** The section of one type. */
 export function dumpOfType(typeUrl: string, connection: ConnectionView, node: MeshNode): object {
   const [, section] = sections.find(([type]) => type === typeUrl)!;
   return asJson([sectionOf(typeUrl, section, connection, node)]);
@@ -194,7 +191,7 @@ function resourcesOf(typeUrl: string, node: MeshNode, names: readonly string[]):
 
 const redacted = { specifier: { case: 'inlineString', value: '[redacted]' } } as const;
 
-/** A secret as it may be shown: certificates, but no key, password, ticket key or generic secret. */
+/** Removes keys, passwords, ticket keys and generic secrets; certificates stay. */
 export function withoutKeys(packed: Any): Any {
   const secret = anyUnpack(packed, SecretSchema);
   if (secret === undefined) return create(AnySchema, { typeUrl: packed.typeUrl });
@@ -210,7 +207,7 @@ export function withoutKeys(packed: Any): Any {
   );
 }
 
-/** An extension as it may be shown: the credentials of registries, for which agents pull images, are left out. */
+/** Removes registry credentials that agents use to pull images. */
 export function withoutPullSecret(packed: Any): Any {
   const extension = anyUnpack(packed, TypedExtensionConfigSchema);
   const typed = extension?.typedConfig;

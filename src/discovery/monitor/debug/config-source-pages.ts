@@ -1,5 +1,5 @@
-/** The page about sources of configuration over xDS. */
-import { type DebugPage, ok, text } from './debug-page.ts';
+/** Page of configuration sources over xDS. */
+import { type DebugPage, okReply, textReply } from './debug-page.ts';
 
 export const configSourcePages: readonly DebugPage[] = [
   {
@@ -7,11 +7,11 @@ export const configSourcePages: readonly DebugPage[] = [
     description:
       'configuration sources over xDS: connection, objects, paused deletions; POST ?apply=ADDRESS applies these',
     changes: (query) => query.has('apply'),
-    answer: ({ configSources }, { query }) => {
+    respond: ({ configSources }, { query }) => {
       const address = query.get('apply');
-      if (address === null) return ok(configSources?.statuses ?? []);
-      if (configSources?.confirmDeletions(address) === true) return text('Paused deletions applied');
-      return text(`no configuration source ${address}: /debug/configsourcez lists them`, 404);
+      if (address === null) return okReply(configSources?.statuses ?? []);
+      if (configSources?.confirmDeletions(address) === true) return textReply('Paused deletions applied');
+      return textReply(`no configuration source ${address}: /debug/configsourcez lists them`, 404);
     },
   },
 ];

@@ -1,39 +1,39 @@
-/** Who may see debug pages (spec/discovery.md §9.1): local users, and callers from elsewhere whose identity permits it. */
+/** Access to debug pages (spec/discovery.md §9.1): local users, and authorized callers from other hosts. */
 import { type DebuggerAccess, foreignness } from '../../../runtime/trace/debugger-access.ts';
-import type { HttpAnswer, HttpRequest } from '../http/http-server.ts';
-import { type DebugPage, type PageCaller, tokenWanted } from './debug-page.ts';
+import type { HttpReply, HttpRequest } from '../http/http-server.ts';
+import { type DebugPage, type PageCaller, tokenRequired } from './debug-page.ts';
 
 export interface DebugAccess {
   /**
-   * The Kubernetes namespace of whoever sent a request of another host, as an authenticator found out; undefined: none
-   * knows them. Absent: there is no authenticator.
+   * Kubernetes namespace of an authenticated caller from another host; resolves to `undefined` if authentication fails. `undefined` if
+   * there is no authenticator.
    */
   readonly namespaceOf?: (request: HttpRequest) => Promise<string | undefined>;
-  /** `ENABLE_DEBUG_ENDPOINT_AUTH`: false lets everybody who is known see everything. */
+  /** `ENABLE_DEBUG_ENDPOINT_AUTH`: if false, every authenticated caller has full access. */
   readonly checksNamespace: boolean;
   readonly rootNamespace: () => string;
-  /** Proves that a local caller may read files of this program's user. */
+  /** Verifies that a local caller can read files of this program's user. */
   readonly token: Pick<DebuggerAccess, 'isTokenOf'>;
-  /** `DEBUG_ENDPOINT_AUTH_LOCALHOST`: local callers need the token for every page, not only for those that change something. */
+  /** `DEBUG_ENDPOINT_AUTH_LOCALHOST`: local callers need the token for every page, not only for changes. */
   readonly localNeedsToken: boolean;
-  /** `DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES`: may see everything, as the root namespace does. */
+  /** `DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES`: have full access, like the root namespace. */
   readonly allowedNamespaces: readonly string[];
 }
 
-/** What a caller may see. */
-export type Permission = { readonly onlyNamespace?: string };
+/** Scope of a caller's access. */
+export type DebugPermission = { readonly onlyNamespace?: string };
 
-/** A caller's permission, or the answer that says why there is none. */
+/** Returns a caller's permission, or the response that rejects it. */
 export async function permissionOf(
   access: DebugAccess,
   request: HttpRequest,
-): Promise<{ readonly permission: Permission; readonly caller: PageCaller } | { readonly refusal: HttpAnswer }> {
+): Promise<{ readonly permission: DebugPermission; readonly caller: PageCaller } | { readonly refusal: HttpReply }> {
   const foreign = foreignness(request);
   if (foreign === undefined && access.token.isTokenOf(request)) return { permission: {}, caller: 'operator' };
   if (foreign === undefined && !access.localNeedsToken) return { permission: {}, caller: 'local user' };
   const namespace = await access.namespaceOf?.(request);
   if (namespace === undefined) {
-    if (foreign === undefined) return { refusal: tokenWanted };
+    if (foreign === undefined) return { refusal: tokenRequired };
     const why =
       access.namespaceOf === undefined
         ? 'and no authentication method is configured'
@@ -43,15 +43,14 @@ export async function permissionOf(
   return { permission: permissionOfNamespace(access, namespace), caller: 'authenticated' };
 }
 
-/** What a workload of a namespace may see. */
-export function permissionOfNamespace(access: DebugAccess, namespace: string): Permission {
-  const seesAll =
+export function permissionOfNamespace(access: DebugAccess, namespace: string): DebugPermission {
+  const hasFullAccess =
     !access.checksNamespace || namespace === access.rootNamespace() || access.allowedNamespaces.includes(namespace);
-  return seesAll ? {} : { onlyNamespace: namespace };
+  return hasFullAccess ? {} : { onlyNamespace: namespace };
 }
 
-/** Why a page is not for a caller; undefined: it is. */
-export function refusalOf(page: DebugPage, { onlyNamespace }: Permission): HttpAnswer | undefined {
+/** The response that rejects the caller; `undefined` if it may access the page. */
+export function pageRefusal(page: DebugPage, { onlyNamespace }: DebugPermission): HttpReply | undefined {
   if (onlyNamespace === undefined || page.forEveryNamespace === true) return undefined;
   return { status: 403, body: `forbidden: workloads of namespace ${onlyNamespace} may not see /debug/${page.path}\n` };
 }

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { type GivenPlane, givenPlane, sentAt } from '../../../../test/fixtures/given-plane.ts';
 import { clusterType, endpointType, routeType } from '../../../networking/index.ts';
 import type { Authenticator } from '../../xds/access/authenticator.ts';
-import type { HttpAnswer } from '../http/http-server.ts';
-import { answerDebug, type DebugAccess, debugPages } from './debug-endpoints.ts';
+import type { HttpReply } from '../http/http-server.ts';
+import { type DebugAccess, debugPages, respondToDebugRequest } from './debug-endpoints.ts';
 import { callerNamespace } from './known-caller.ts';
 
 const hidden = 'c2VjcmV0LXZhbHVl';
@@ -44,13 +44,13 @@ data: {tls.key: ${hidden}, tls.crt: ${hidden}}
 `;
 
 function plane(more = ''): GivenPlane {
-  const made = givenPlane(mesh + more);
+  const connectedPlane = givenPlane(mesh + more);
   const identity = {
     id: web,
     cluster: 'web',
     metadata: { NAMESPACE: 'shop', CLUSTER_ID: 'Kubernetes', ISTIO_VERSION: '1.30.0', LABELS: { app: 'web' } },
   };
-  made.connect(identity, [
+  connectedPlane.connect(identity, [
     {
       typeUrl: clusterType,
       wildcard: true,
@@ -63,7 +63,7 @@ function plane(more = ''): GivenPlane {
     { typeUrl: endpointType, names: ['outbound|80||cart.example.com'], nonceSent: 'n2', versionSent: 'v1', sentAt },
     { typeUrl: routeType, names: ['80'], nonceSent: 'n4', nonceAcked: 'n3', lastError: 'no <such> cluster', sentAt },
   ]);
-  return made;
+  return connectedPlane;
 }
 
 const operator = { headers: { authorization: 'Bearer of-this-run' } };
@@ -78,13 +78,13 @@ const open: DebugAccess = {
 
 const fromHere = { remoteAddress: '127.0.0.1', localAddress: '127.0.0.1' };
 
-async function ask(
+async function request(
   sources: GivenPlane,
   path: string,
   more: { peer?: object; headers?: Record<string, string>; access?: DebugAccess; method?: string } = {},
-): Promise<HttpAnswer> {
+): Promise<HttpReply> {
   const url = new URL(path, 'http://localhost');
-  const answer = await answerDebug(sources, more.access ?? open, {
+  const reply = await respondToDebugRequest(sources, more.access ?? open, {
     method: more.method ?? 'GET',
     path: url.pathname,
     query: url.searchParams,
@@ -93,18 +93,18 @@ async function ask(
     body: async () => '',
     peer: more.peer ?? fromHere,
   });
-  if (answer === undefined) throw new Error(`no page ${path}`);
-  return answer;
+  if (reply === undefined) throw new Error(`no page ${path}`);
+  return reply;
 }
 
 async function body<T = never>(sources: GivenPlane, path: string): Promise<T> {
-  const answer = await ask(sources, path);
-  expect(answer.status, path).toBe(200);
-  return answer.body as T;
+  const reply = await request(sources, path);
+  expect(reply.status, path).toBe(200);
+  return reply.body as T;
 }
 
 describe('debug pages', () => {
-  it('say what was sent and what was acknowledged as proxy-status reads it', async () => {
+  it('report sent and acknowledged versions in the format of proxy-status', async () => {
     expect(await body(plane(), '/debug/syncz')).toEqual([
       {
         cluster_id: 'Kubernetes',
@@ -133,27 +133,27 @@ describe('debug pages', () => {
     expect(await body(plane(), '/debug/syncz?namespace=other')).toEqual([]);
   });
 
-  it('find a proxy by its node id, its workload, and the beginning of a connection id', async () => {
+  it('find a proxy by its node ID, its workload, or a prefix of its connection ID', async () => {
     for (const name of [web, 'web-0.shop', `${web}-1`, 'sidecar~10.9.9.9']) {
-      expect((await ask(plane(), `/debug/edsz?proxyID=${name}`)).status, name).toBe(200);
+      expect((await request(plane(), `/debug/edsz?proxyID=${name}`)).status, name).toBe(200);
     }
   });
 
   it.each(['config_dump', 'edsz', 'ecdsz', 'cdsz', 'ndsz', 'sidecarz', 'authorizationz', 'telemetryz'])(
-    '/debug/%s wants a proxy, and one that is here',
+    '/debug/%s requires the ID of a connected proxy',
     async (page) => {
-      expect(await ask(plane(), `/debug/${page}`)).toMatchObject({
+      expect(await request(plane(), `/debug/${page}`)).toMatchObject({
         status: 400,
         body: expect.stringMatching('proxyID'),
       });
-      expect(await ask(plane(), `/debug/${page}?proxyID=nobody`)).toEqual({
+      expect(await request(plane(), `/debug/${page}?proxyID=nobody`)).toEqual({
         status: 404,
         body: 'Proxy not connected to this Pilot instance. It may be connected to another instance.\n',
       });
     },
   );
 
-  it('show objects as Kubernetes has them, and of Secrets the names alone', async () => {
+  it('show objects in the format of Kubernetes, and only the key names of Secrets', async () => {
     const sources = plane();
     const objects = await body<{ kind: string; spec?: object; data?: object }[]>(sources, '/debug/configz');
     expect(objects.map(({ kind }) => kind)).toEqual(['ServiceEntry', 'ServiceEntry', 'DestinationRule', 'Secret']);
@@ -162,7 +162,7 @@ describe('debug pages', () => {
     expect(JSON.stringify(objects)).not.toContain(hidden);
   });
 
-  it('tell why a proxy sees what it sees', async () => {
+  it('explain the configuration of a proxy', async () => {
     const scope = await body<Record<string, never>>(plane(), '/debug/sidecarz?proxyID=web-0.shop');
     expect(scope).toMatchObject({
       name: 'default-sidecar',
@@ -173,7 +173,7 @@ describe('debug pages', () => {
     });
   });
 
-  it('tell which policies select a proxy: of its namespace and the root namespace, by its labels', async () => {
+  it('list the policies that select a proxy by namespace and labels', async () => {
     const policy = (name: string, namespace: string, spec: string): string =>
       `---\napiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: {${spec}}\n`;
     const selectsWeb = 'selector: {matchLabels: {app: web}}, rules: [{}]';
@@ -198,8 +198,8 @@ describe('debug pages', () => {
     expect(await body(sources, '/debug/telemetryz?proxyID=web-0.shop')).toMatchObject({ policies: [] });
   });
 
-  it('list services and hosts as the first Pilots did: by key, without what is outside of the mesh', async () => {
-    const { body: text, contentType } = await ask(plane(), '/v1/registration');
+  it('list services and hosts in the format of the first Pilots, by key, without external services', async () => {
+    const { body: text, contentType } = await request(plane(), '/v1/registration');
     expect(contentType).toBe('application/json');
     expect(JSON.parse(String(text))).toEqual([
       { 'service-key': 'cart.example.com|http', hosts: [{ ip_address: '10.0.0.1', port: 8080 }] },
@@ -215,9 +215,9 @@ describe('debug pages', () => {
     expect(await body(plane(), '/debug/endpointz?brief=1')).toContain('cart.example.com|http shop 10.0.0.1:8080');
   });
 
-  it('push, clear the cache and cut a stream for an operator, the last only with the unsafe switch', async () => {
+  it('push, clear the cache and close a stream for an operator, the last only with the unsafe switch', async () => {
     const sources = plane();
-    const post = async (path: string, at = sources) => await ask(at, path, { method: 'POST', ...operator });
+    const post = async (path: string, at = sources) => await request(at, path, { method: 'POST', ...operator });
     expect(await post('/debug/adsz?push=true')).toMatchObject({ body: 'Pushed to 1 servers\n' });
     expect(await post('/debug/cachez?clear=true')).toMatchObject({ body: 'Cache cleared\n' });
     const cut = '/debug/force_disconnect?proxyID=web-0.shop';
@@ -229,37 +229,37 @@ describe('debug pages', () => {
   });
 
   // Issue 33, item 4.
-  it('change nothing for a GET or a HEAD, whatever its query is', async () => {
+  it('change nothing for a GET or a HEAD, regardless of the query', async () => {
     const sources = { ...plane(), unsafeAdmin: true };
-    await ask(sources, '/debug/config_dump?proxyID=web-0.shop');
+    await request(sources, '/debug/config_dump?proxyID=web-0.shop');
     const { size } = sources.cache;
     for (const method of ['GET', 'HEAD', 'OPTIONS'])
       for (const page of ['adsz?push=true', 'cachez?clear=true', 'cachez?clear', 'force_disconnect?proxyID=web-0.shop'])
-        expect(await ask(sources, `/debug/${page}`, { method }), page).toMatchObject({
+        expect(await request(sources, `/debug/${page}`, { method }), page).toMatchObject({
           status: 405,
           headers: { allow: 'POST' },
         });
     const words = ['push', 'clear', 'order', 'force', 'reset', 'level', 'drain']
       .map((word) => `${word}=true`)
       .join('&');
-    for (const { path } of debugPages) await ask(sources, `/debug/${path}?proxyID=web-0.shop&${words}`);
+    for (const { path } of debugPages) await request(sources, `/debug/${path}?proxyID=web-0.shop&${words}`);
     expect(sources.deeds).toEqual([]);
     expect(sources.cache.size).toBe(size);
   });
 
-  it('answer every listed page, and nothing else', async () => {
+  it('respond to every listed page, and with 404 to others', async () => {
     const sources = plane();
     for (const page of await body<string[]>(sources, '/debug/list')) {
       const method = page === 'force_disconnect' ? 'POST' : 'GET';
-      const { status } = await ask(sources, `/debug/${page}?proxyID=web-0.shop`, { method, ...operator });
+      const { status } = await request(sources, `/debug/${page}?proxyID=web-0.shop`, { method, ...operator });
       expect([200, 404], page).toContain(status);
     }
-    await expect(ask(sources, '/debug/nothing')).rejects.toThrow('no page');
+    await expect(request(sources, '/debug/nothing')).rejects.toThrow('no page');
   });
 });
 
 describe('the connection view', () => {
-  it('says what a proxy has, what it acknowledged, what it rejected and why, and what is on its way', async () => {
+  it('shows what a proxy received, acknowledged and rejected, with reasons, and what is pending', async () => {
     const [proxy] = await body<{ worst: string; slow: boolean; types: object[] }[]>(plane(), '/debug/proxyz');
     expect(proxy).toMatchObject({
       proxy: 'web-0.shop',
@@ -275,7 +275,7 @@ describe('the connection view', () => {
     ]);
   });
 
-  it('says which Envoy a proxy runs, and what that one cannot do', async () => {
+  it('shows the Envoy version of a proxy, and features that it lacks', async () => {
     const envoys = [undefined, { version: [1, 40, 0], hasV8: true }, { version: [1, 35, 2], hasV8: false }];
     const shown = await Promise.all(
       envoys.map(async (envoy) => {
@@ -295,7 +295,7 @@ describe('the connection view', () => {
     ]);
   });
 
-  it('reports what gRPC does not support of the configuration of a client without a proxy', async () => {
+  it('reports configuration that gRPC ignores for a proxyless client', async () => {
     const route = `
 ---
 apiVersion: networking.istio.io/v1
@@ -319,11 +319,11 @@ spec: { hosts: [echo.test], http: [{ mirror: { host: echo.test }, route: [{ dest
     expect(await shown(route.replace('mirror: { host: echo.test }, ', ''))).toBeUndefined();
   });
 
-  it('tells whether what was rejected is the last response or one before', async () => {
+  it('distinguishes a rejected latest response from an earlier one', async () => {
     const last = { typeUrl: 'route', nonceSent: 'n2', nonceAcked: 'n1', nonceRejected: 'n2', lastError: 'bad' };
-    const before = { ...last, nonceSent: 'n3' };
+    const acknowledgedBefore = { ...last, nonceSent: 'n3' };
     const sources = givenPlane(mesh);
-    sources.connect({ id: web, cluster: 'web', metadata: { NAMESPACE: 'shop' } } as never, [last, before]);
+    sources.connect({ id: web, cluster: 'web', metadata: { NAMESPACE: 'shop' } } as never, [last, acknowledgedBefore]);
     const [proxy] = await body<{ types: object[] }[]>(sources, '/debug/proxyz');
     expect(proxy!.types).toMatchObject([
       { state: 'ERROR', rejected: 'bad' },
@@ -332,58 +332,58 @@ spec: { hosts: [echo.test], http: [{ mirror: { host: echo.test }, route: [{ dest
     expect(proxy!.types[0]).not.toHaveProperty('pending');
   });
 
-  it('is a page for people who ask with a browser, with everything escaped', async () => {
+  it('is an HTML page for browsers, with all values escaped', async () => {
     const html = { headers: { accept: 'text/html,*/*' } };
-    const overview = await ask(plane(), '/debug/proxyz', html);
+    const overview = await request(plane(), '/debug/proxyz', html);
     expect(overview.contentType).toContain('text/html');
     expect(overview.body).toContain('web-0.shop');
-    const detail = await ask(plane(), '/debug/proxyz?proxyID=web-0.shop', html);
+    const detail = await request(plane(), '/debug/proxyz?proxyID=web-0.shop', html);
     expect(detail.body).toContain('no &lt;such&gt; cluster');
     expect(detail.body).not.toContain('<such>');
   });
 });
 
 describe('access to debug pages', () => {
-  it('of any local user ends where a page changes something: that needs the token', async () => {
+  it('from a local user without the token is limited to pages that change nothing', async () => {
     const sources = { ...plane(), unsafeAdmin: true };
     const changes = ['adsz?push=true', 'cachez?clear=true', 'force_disconnect?proxyID=web-0.shop'];
     for (const page of changes)
-      expect(await ask(sources, `/debug/${page}`, { method: 'POST' })).toMatchObject({ status: 401 });
+      expect(await request(sources, `/debug/${page}`, { method: 'POST' })).toMatchObject({ status: 401 });
     expect(sources.deeds).toEqual([]);
-    expect((await ask(sources, '/debug/configz')).status).toBe(200);
+    expect((await request(sources, '/debug/configz')).status).toBe(200);
   });
 
-  it('of any local user ends everywhere with DEBUG_ENDPOINT_AUTH_LOCALHOST', async () => {
+  it('from a local user without the token is rejected on each page with DEBUG_ENDPOINT_AUTH_LOCALHOST', async () => {
     const access = { ...open, localNeedsToken: true };
     for (const page of ['/debug/configz', '/debug/syncz', '/debug', '/v1/registration']) {
-      expect((await ask(plane(), page, { access })).status).toBe(401);
-      expect((await ask(plane(), page, { access, ...operator })).status).toBe(200);
+      expect((await request(plane(), page, { access })).status).toBe(401);
+      expect((await request(plane(), page, { access, ...operator })).status).toBe(200);
     }
   });
 
   const elsewhere = { remoteAddress: '10.0.0.7', localAddress: '10.0.0.1' };
   const known = (namespace: string | undefined): DebugAccess => ({ ...open, namespaceOf: async () => namespace });
   const statusOf = async (page: string, access: DebugAccess): Promise<number> =>
-    (await ask(plane(), page, { peer: elsewhere, access })).status;
+    (await request(plane(), page, { peer: elsewhere, access })).status;
 
-  it('is free from this host, but not for pages of web sites or through proxies', async () => {
-    expect((await ask(plane(), '/debug/configz')).status).toBe(200);
+  it('from this host is allowed, except from pages of web sites and through HTTP proxies', async () => {
+    expect((await request(plane(), '/debug/configz')).status).toBe(200);
     for (const headers of [
       { 'sec-fetch-site': 'cross-site' },
       { host: 'evil.example' },
       { 'x-forwarded-for': '10.0.0.7' },
     ]) {
-      expect((await ask(plane(), '/debug/adsz?push=true', { headers })).status).toBe(401);
+      expect((await request(plane(), '/debug/adsz?push=true', { headers })).status).toBe(401);
     }
   });
 
-  it('is refused to callers of other hosts whom nobody knows', async () => {
+  it('from other hosts is rejected without authentication', async () => {
     expect(await statusOf('/debug/configz', open)).toBe(401);
     expect(await statusOf('/debug/configz', known(undefined))).toBe(401);
     expect(await statusOf('/v1/registration', open)).toBe(401);
   });
 
-  it('asks the authenticators of xDS who a caller of another host is', async () => {
+  it('from other hosts is authenticated by the authenticators of xDS', async () => {
     const byToken: Authenticator = {
       name: 'token',
       authenticate: ({ metadata }) => {
@@ -394,20 +394,20 @@ describe('access to debug pages', () => {
     };
     const access = { ...open, namespaceOf: callerNamespace([byToken]) };
     const statusWith = async (headers: Record<string, string>): Promise<number> =>
-      (await ask(plane(), '/debug/configz', { peer: elsewhere, access, headers })).status;
+      (await request(plane(), '/debug/configz', { peer: elsewhere, access, headers })).status;
     expect(await statusWith({ authorization: 'Bearer istio-system' })).toBe(200);
     expect(await statusWith({ authorization: 'Bearer shop' })).toBe(403);
     expect(await statusWith({})).toBe(401);
     expect(await statusOf('/debug/configz', { ...open, namespaceOf: callerNamespace([]) })).toBe(401);
   });
 
-  it('shows everything to the root namespace and the allowed ones', async () => {
+  it('from the root namespace and the allowed ones is unrestricted', async () => {
     for (const namespace of ['istio-system', 'ops'])
       expect(await statusOf('/debug/configz', known(namespace))).toBe(200);
     expect(await statusOf('/debug/configz', { ...known('shop'), checksNamespace: false })).toBe(200);
   });
 
-  it('shows others their own proxies, on three pages', async () => {
+  it('from other namespaces is limited to their own proxies, on three pages', async () => {
     for (const page of ['configz', 'syncz', 'proxyz', 'cachez?clear=true', 'adsz?push=true']) {
       expect(await statusOf(`/debug/${page}`, known('shop')), page).toBe(403);
     }

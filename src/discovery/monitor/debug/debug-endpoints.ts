@@ -1,13 +1,13 @@
-/** `/debug/…`: what the control plane knows, for people and tools (spec/discovery.md §9.1). */
+/** `/debug/…`: pages about the state of the control plane, for operators and tools (spec/discovery.md §9.1). */
 
-import type { HttpAnswer, HttpRequest } from '../http/http-server.ts';
+import type { HttpReply, HttpRequest } from '../http/http-server.ts';
 import { authorityPages } from './authority-pages.ts';
 import { certificatePages } from './certificate-pages.ts';
 import { changePages } from './change-pages.ts';
 import { configSourcePages } from './config-source-pages.ts';
 import { consulPages } from './consul-page.ts';
-import { type DebugAccess, type Permission, permissionOf, refusalOf } from './debug-access.ts';
-import { type DebugPage, type DebugSources, ok, type PageRequest, tokenWanted } from './debug-page.ts';
+import { type DebugAccess, type DebugPermission, pageRefusal, permissionOf } from './debug-access.ts';
+import { type DebugPage, type DebugSources, okReply, type PageRequest, tokenRequired } from './debug-page.ts';
 import { meshPages } from './mesh-pages.ts';
 import { proxyConfigPages } from './proxy-config-pages.ts';
 import { proxyPages } from './proxy-pages.ts';
@@ -28,15 +28,15 @@ export const debugPages: readonly DebugPage[] = [
   ...consulPages,
 ];
 
-/** Outside of `/debug`, for the same callers. */
+/** Outside of `/debug`, with the same access rules. */
 const registrationPath = '/v1/registration';
 
-/** Answers a request below `/debug`, or of `/v1/registration`; undefined when the path is another. */
-export async function answerDebug(
+/** Responds to a request below `/debug`, or for `/v1/registration`; `undefined` for other paths. */
+export async function respondToDebugRequest(
   sources: DebugSources,
   access: DebugAccess,
   request: HttpRequest,
-): Promise<HttpAnswer | undefined> {
+): Promise<HttpReply | undefined> {
   const { path } = request;
   const isRegistration = path === registrationPath;
   if (!isRegistration && path !== '/debug' && !path.startsWith('/debug/')) return undefined;
@@ -51,36 +51,39 @@ export async function answerDebug(
   const name = path.replace(/^\/debug\/?/, '').replace(/\/$/, '');
   if (name === '') return { status: 200, body: indexPage(), contentType: 'text/html; charset=utf-8' };
   const { query, headers, method } = request;
-  return await answerPage(sources, permission, name, {
+  return await respondWithPage(sources, permission, name, {
     ...{ query, headers, method },
     caller: permitted.caller,
   });
 }
 
-/** Answers for a page by its name; undefined when there is none of this name. */
-export async function answerPage(
+/** Responds with the page of this name; `undefined` without one. */
+export async function respondWithPage(
   sources: DebugSources,
-  permission: Permission,
+  permission: DebugPermission,
   name: string,
   request: Omit<PageRequest, 'onlyNamespace'>,
-): Promise<HttpAnswer | undefined> {
-  if (name === 'list') return ok(debugPages.map((page) => page.path));
+): Promise<HttpReply | undefined> {
+  if (name === 'list') return okReply(debugPages.map((page) => page.path));
   const page = debugPages.find(({ path }) => path === name);
   if (page === undefined) return undefined;
   return (
-    refusalOf(page, permission) ??
+    pageRefusal(page, permission) ??
     changeRefusal(page, request) ??
-    (await page.answer(sources, { ...request, ...permission }))
+    (await page.respond(sources, { ...request, ...permission }))
   );
 }
 
-/** Any page of a browser sends a GET, by a link or an image, and any local user can connect to loopback: neither changes anything. */
+/**
+ * Rejects changes by GET, which any link or image in a browser sends, and by local users without the token, because any local user can
+ * connect to loopback.
+ */
 function changeRefusal(
   { changes }: DebugPage,
   { query, method, caller }: Pick<PageRequest, 'query' | 'method' | 'caller'>,
-): HttpAnswer | undefined {
+): HttpReply | undefined {
   if (changes?.(query) !== true) return undefined;
-  if (method === 'POST') return caller === 'local user' ? tokenWanted : undefined;
+  if (method === 'POST') return caller === 'local user' ? tokenRequired : undefined;
   return {
     status: 405,
     body: 'method not allowed: this request changes the control plane, send it as POST\n',

@@ -1,4 +1,4 @@
-/** Objects of the model as JSON: a Map goes out as an object, a Set as a list, a bigint as a number's text. */
+/** JSON of model objects: a Map becomes an object, a Set an array, a bigint a string. */
 export function jsonText(body: unknown, pretty: boolean): string {
   return JSON.stringify(body, plain, pretty ? 2 : undefined);
 }

@@ -1,4 +1,4 @@
-/** Who a caller of another host is, as the authenticators of xDS streams find out from its request. */
+/** Identity of an HTTP caller from another host, determined by the authenticators of xDS streams. */
 
 import { oneWorkloadOf } from '../../../identity/spiffe-id.ts';
 import { type Authenticator, authenticate } from '../../xds/access/authenticator.ts';
@@ -6,18 +6,18 @@ import type { HttpRequest } from '../http/http-server.ts';
 import type { DebugAccess } from './debug-access.ts';
 
 /**
- * The namespace of the only workload among the caller's identities. HTTP is served without TLS, so there is no certificate to
- * show; a token is.
+ * The namespace of the only workload among the caller's identities. HTTP is served without TLS, so callers authenticate by token, not by
+ * certificate.
  */
 export function callerNamespace(authenticators: readonly Authenticator[]): NonNullable<DebugAccess['namespaceOf']> {
   return async ({ headers, peer }: HttpRequest) => {
     const host = peer.remoteAddress ?? '';
-    const answer = await authenticate(authenticators, {
+    const result = await authenticate(authenticators, {
       ...{ host, address: host },
       metadata: (name) => [headers[name] ?? []].flat(),
       certificate: undefined,
     });
-    if ('failure' in answer) return undefined;
-    return oneWorkloadOf(answer.identities)?.namespace;
+    if ('failure' in result) return undefined;
+    return oneWorkloadOf(result.identities)?.namespace;
   };
 }

@@ -1,4 +1,4 @@
-/** Configuration objects as Kubernetes writes them, without what nobody may read. */
+/** Configuration objects in Kubernetes' format, without secret values. */
 
 import type { Config } from '../../../model/config/config.ts';
 import { standInText } from '../../../model/config/refused.ts';
@@ -7,17 +7,17 @@ import type { Kind } from '../../../model/kinds/kind.ts';
 import { ownValue } from '../../../runtime/json-object.ts';
 
 const redacted = '[redacted]';
-/** The whole object once more, its data included. */
+/** Contains a copy of the object, including secret data. */
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
-/** The object as it is in force: its fields are those that were decoded, defaults included. */
+/** The object as applied: decoded fields, including defaults. */
 export function asKubernetesObject(config: Config, rootNamespace?: string): object {
   const { apiVersion, kind, name, namespace, labels, resourceVersion, creationTimestamp, status } = config;
   const metadata = {
     name,
     ...(namespace !== '' && { namespace }),
     resourceVersion,
-    // 0: the file does not say.
+    // 0 if the file contains no timestamp.
     ...(creationTimestamp > 0 && { creationTimestamp: new Date(creationTimestamp).toISOString() }),
     labels,
     annotations: annotationsOf(config, rootNamespace),
@@ -41,7 +41,7 @@ function bodyOf({ kind, spec }: Config): object {
   return kind === 'Secret' ? withoutValues(body as Readonly<Record<string, unknown>>) : body;
 }
 
-/** A Secret with its keys, and without what they stand for. */
+/** A Secret with its keys, without their values. */
 function withoutValues(body: Readonly<Record<string, unknown>>): object {
   const fields = Object.entries(body).map(([field, value]) => {
     if (field === 'type' || field === 'immutable') return [field, value];
@@ -53,7 +53,7 @@ function withoutValues(body: Readonly<Record<string, unknown>>): object {
 
 function annotationsOf(config: Config, rootNamespace: string | undefined): Readonly<Record<string, string>> {
   const { kind, annotations } = config;
-  // What is in force is not what was written.
+  // The applied object differs from the one in the source.
   if (config.standsFor !== undefined) return { 'chartpilot/stands-for': standInText(config, rootNamespace) };
   return kind === 'Secret' && lastApplied in annotations ? { ...annotations, [lastApplied]: redacted } : annotations;
 }

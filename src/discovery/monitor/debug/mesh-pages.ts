@@ -1,55 +1,60 @@
-/** Pages about what the sources said: settings, objects, services, endpoints. */
+/** Pages about input of the control plane: settings, objects, services, endpoints. */
 import { kinds } from '../../../model/kinds/index.ts';
-import { type DebugPage, type DebugSources, ok, text } from './debug-page.ts';
+import { type DebugPage, type DebugSources, okReply, textReply } from './debug-page.ts';
 import { asKubernetesObject } from './kubernetes-object.ts';
 
 export const meshPages: readonly DebugPage[] = [
   {
     path: 'configz',
     description: 'configuration objects that apply, as Kubernetes objects, without the data of Secrets',
-    answer: ({ state }) => ok(state.allObjects.map((config) => asKubernetesObject(config, state.mesh.rootNamespace))),
+    respond: ({ state }) =>
+      okReply(state.allObjects.map((config) => asKubernetesObject(config, state.mesh.rootNamespace))),
   },
   {
     path: 'resourcesz',
     description: 'supported kinds of configuration',
-    answer: () =>
-      ok(
+    respond: () =>
+      okReply(
         Object.values(kinds).flatMap(({ group, versions, kind, writtenAs = kind }) =>
           versions.map((version) => [group, version, writtenAs].filter(Boolean).join('/')),
         ),
       ),
   },
-  { path: 'registryz', description: 'services of all registries', answer: ({ state }) => ok(state.registry.services) },
+  {
+    path: 'registryz',
+    description: 'services of all registries',
+    respond: ({ state }) => okReply(state.registry.services),
+  },
   {
     path: 'endpointz',
     description: 'endpoints of all services; ?brief=1 for text',
-    answer: (sources, { query }) =>
-      query.get('brief') === null ? ok(endpointShards(sources)) : text(briefEndpoints(sources)),
+    respond: (sources, { query }) =>
+      query.get('brief') === null ? okReply(endpointShards(sources)) : textReply(briefEndpoints(sources)),
   },
   {
     path: 'endpointShardz',
     description: 'endpoints of all services by registry and cluster',
-    answer: (sources) => ok(endpointShards(sources)),
+    respond: (sources) => okReply(endpointShards(sources)),
   },
-  { path: 'mesh', description: 'current mesh configuration', answer: ({ state }) => ok(state.mesh) },
-  { path: 'networkz', description: 'current mesh networks', answer: ({ state }) => ok(state.settings.networks) },
+  { path: 'mesh', description: 'current mesh configuration', respond: ({ state }) => okReply(state.mesh) },
+  { path: 'networkz', description: 'current mesh networks', respond: ({ state }) => okReply(state.settings.networks) },
   {
     path: 'clusterz',
     description: 'Kubernetes clusters that are watched, and their sync status',
-    answer: (sources) => ok(clusters(sources)),
+    respond: (sources) => okReply(clusters(sources)),
   },
   {
     path: 'mcsz',
     description: 'Kubernetes multi-cluster services: always empty, they are not supported',
-    answer: () => ok([]),
+    respond: () => okReply([]),
   },
   {
     path: 'inject',
     description: 'sidecar injector: settings, webhook configurations, and pairs of them that select the same pods',
-    answer: ({ describeInjection }) =>
+    respond: ({ describeInjection }) =>
       describeInjection === undefined
-        ? text('not found: this control plane serves no webhooks, see --httpsAddr', 404)
-        : ok(describeInjection()),
+        ? textReply('not found: this control plane serves no webhooks, see --httpsAddr', 404)
+        : okReply(describeInjection()),
   },
 ];
 
@@ -62,7 +67,7 @@ function endpointShards({ state }: DebugSources): object {
   return Object.fromEntries([...hosts].map(([host, namespaces]) => [host, Object.fromEntries(namespaces)]));
 }
 
-/** No Secret says how to reach this control plane's own cluster. A cluster that was synced may be unreachable now. */
+/** No Secret configures the local cluster. A cluster that was synced may be unreachable now. */
 function clusters({ state, clusterId, secretOfCluster = () => '', unreachableCluster }: DebugSources): object[] {
   const ids = new Set([clusterId, ...state.registries.registries.map((registry) => registry.clusterId)]);
   return [...ids].map((id) => {

@@ -1,4 +1,4 @@
-/** Pages about what one proxy was given, and why. */
+/** Pages about the configuration of one proxy and its causes. */
 
 import { toJson } from '@bufbuild/protobuf';
 import { extensionType } from '../../../../machines/discovery/xds/ads-types.ts';
@@ -7,8 +7,8 @@ import type { Config } from '../../../model/config/config.ts';
 import type { WorkloadPolicies } from '../../../model/push-context/workload-policies.ts';
 import { buildNameTable, clusterType, endpointType } from '../../../networking/index.ts';
 import type { MeshNode } from '../../push/mesh-resources.ts';
-import type { HttpAnswer } from '../http/http-server.ts';
-import { type DebugPage, type DebugSources, ok, text, withProxy } from './debug-page.ts';
+import type { HttpReply } from '../http/http-server.ts';
+import { type DebugPage, type DebugSources, okReply, textReply, withProxy } from './debug-page.ts';
 import { asKubernetesObject } from './kubernetes-object.ts';
 
 type PolicyList = Exclude<keyof WorkloadPolicies, 'id'>;
@@ -19,51 +19,51 @@ export const proxyConfigPages: readonly DebugPage[] = [
     description:
       'configuration sent to a proxy, in the format of /config_dump of Envoy; ?proxyID=ID, &types=cds,lds,rds,eds,sds,ecds, &include_eds',
     forEveryNamespace: true,
-    answer: (sources, request) =>
+    respond: (sources, request) =>
       withProxy(sources, request, async (connection, node) => {
-        // The descriptors of all extensions: loaded when somebody asks.
+        // Loaded on demand, because it contains the descriptors of all extensions.
         const { configDump } = await import('./config-dump.ts');
-        return ok(configDump(connection, node, request.query));
+        return okReply(configDump(connection, node, request.query));
       }),
   },
   {
     path: 'edsz',
     description: 'endpoints sent to a proxy; ?proxyID=ID',
     forEveryNamespace: true,
-    answer: oneType(endpointType),
+    respond: oneType(endpointType),
   },
   {
     path: 'ecdsz',
     description: 'extensions sent to a proxy; ?proxyID=ID',
-    answer: oneType(extensionType),
+    respond: oneType(extensionType),
   },
-  { path: 'cdsz', description: 'clusters sent to a proxy; ?proxyID=ID', answer: oneType(clusterType) },
+  { path: 'cdsz', description: 'clusters sent to a proxy; ?proxyID=ID', respond: oneType(clusterType) },
   {
     path: 'ndsz',
     description: 'DNS name table sent to a proxy; ?proxyID=ID',
     forEveryNamespace: true,
-    answer: (sources, request) =>
+    respond: (sources, request) =>
       withProxy(sources, request, (_, node) => {
         const [table] = buildNameTable(node.shape, node.context);
-        if (table === undefined) return text('gateways have no DNS name table', 404);
-        return ok(toJson(NameTableSchema, table.message as NameTable) as object);
+        if (table === undefined) return textReply('gateways have no DNS name table', 404);
+        return okReply(toJson(NameTableSchema, table.message as NameTable) as object);
       }),
   },
   {
     path: 'sidecarz',
     description: 'services visible to a proxy, and its Sidecar object; ?proxyID=ID',
-    answer: (sources, request) => withProxy(sources, request, (_, node) => ok(scopeOf(node))),
+    respond: (sources, request) => withProxy(sources, request, (_, node) => okReply(scopeOf(node))),
   },
   {
     path: 'authorizationz',
     description: 'AuthorizationPolicies that apply to a proxy; ?proxyID=ID',
-    answer: (sources, request) =>
+    respond: (sources, request) =>
       withProxy(sources, request, (_, node) => policies(sources, node, 'authorizationPolicies')),
   },
   {
     path: 'authenticationz',
     description: 'PeerAuthentication and RequestAuthentication objects that apply to a proxy; ?proxyID=ID',
-    answer: (sources, request) =>
+    respond: (sources, request) =>
       withProxy(sources, request, (_, node) =>
         policies(sources, node, 'peerAuthentications', 'requestAuthentications'),
       ),
@@ -71,15 +71,15 @@ export const proxyConfigPages: readonly DebugPage[] = [
   {
     path: 'telemetryz',
     description: 'Telemetry objects that apply to a proxy; ?proxyID=ID',
-    answer: (sources, request) => withProxy(sources, request, (_, node) => policies(sources, node, 'telemetries')),
+    respond: (sources, request) => withProxy(sources, request, (_, node) => policies(sources, node, 'telemetries')),
   },
 ];
 
-function oneType(typeUrl: string): DebugPage['answer'] {
+function oneType(typeUrl: string): DebugPage['respond'] {
   return (sources, request) =>
     withProxy(sources, request, async (connection, node) => {
       const { dumpOfType } = await import('./config-dump.ts');
-      return ok(dumpOfType(typeUrl, connection, node));
+      return okReply(dumpOfType(typeUrl, connection, node));
     });
 }
 
@@ -119,11 +119,11 @@ function nameOf({ namespace, hostname }: { readonly namespace: string; readonly 
   return `${namespace}/${hostname}`;
 }
 
-/** The policies that hold for the proxy, in the order of their rules. */
-function policies({ state }: DebugSources, { proxy, shape, context }: MeshNode, ...lists: PolicyList[]): HttpAnswer {
+/** Policies that select the proxy, in the order in which they apply. */
+function policies({ state }: DebugSources, { proxy, shape, context }: MeshNode, ...lists: PolicyList[]): HttpReply {
   const inForce = context.policiesFor(shape);
   const found = lists.flatMap((list): readonly Config[] => inForce[list]);
   const { rootNamespace } = state.mesh;
   const policies = found.map((config) => asKubernetesObject(config, rootNamespace));
-  return ok({ proxy: proxy.id, rootNamespace, policies });
+  return okReply({ proxy: proxy.id, rootNamespace, policies });
 }

@@ -1,4 +1,4 @@
-/** The connection view: what each proxy has, acknowledged, rejected and why, and what it is being sent. */
+/** The connection view: what each proxy received, acknowledged and rejected, and what is pending. */
 import {
   type EnvoyBuild,
   envoyVersionText,
@@ -12,29 +12,29 @@ import { shortType } from '../../xds/short-type.ts';
 import { type SyncState, syncStateOf } from './sync-state.ts';
 import { clustersText, describeWait, type WaitDescription } from './wait-text.ts';
 
-/** One type of resource of one proxy. */
+/** State of one resource type of one proxy. */
 export interface TypeDescription {
-  /** `cluster.v3.Cluster`: the type's name without what all begin with. */
+  /** Type name without the common prefix, such as `cluster.v3.Cluster`. */
   readonly type: string;
   readonly typeUrl: string;
   readonly state: SyncState;
-  /** `*`: all there is; otherwise how many names it asked for. */
+  /** `*` for a wildcard subscription; otherwise the number of subscribed names. */
   readonly watches: '*' | number;
-  /** How many resources it was sent and not told to drop. */
+  /** Resources that were sent and not removed since. */
   readonly resources?: number;
   readonly sent: { readonly version: string; readonly nonce: string; readonly at: string };
   readonly acknowledged: { readonly version: string; readonly nonce: string };
-  /** Why it rejected what it was sent last; absent: it did not. */
+  /** Error of the last response if it was rejected. */
   readonly rejected?: string;
-  /** What is on its way: a response that is not answered, or a change that waits for that. */
+  /** The pending response, or a change that waits for it. */
   readonly pending?: string;
-  /** Clusters that it waits for; `*`: which ones the proxy has is not known. */
+  /** Clusters that it waits for; `*` if the proxy's clusters are unknown. */
   readonly awaits?: readonly string[];
-  /** Clusters that the proxy could not use in time: Envoy uses them without what they wait for, until their configuration changes. */
+  /** Clusters that did not become ready in time. Envoy uses them without the missing parts until their configuration changes. */
   readonly givenUp?: readonly string[];
-  /** What is held back, kept or sent with a time limit of this type, and why (docs/changes-without-loss.md). Absent: nothing. */
+  /** Changes that are held back, kept, or sent with a time limit, and why (docs/changes-without-loss.md). `undefined` without any. */
   readonly waits?: readonly WaitDescription[];
-  /** How many clusters were removed before their time, because it kept too many that are no longer configured. */
+  /** Clusters that were removed early, because the proxy kept too many that are no longer configured. */
   readonly evicted?: number;
 }
 
@@ -45,11 +45,11 @@ export interface ProxyDescription {
   readonly namespace: string;
   readonly cluster: string;
   readonly version: string;
-  /** Version of its Envoy, such as `1.40.0`; absent if it does not say one. */
+  /** Envoy version, such as `1.40.0`, if it reports one. */
   readonly envoy?: string;
-  /** What it cannot do for the version or build of its Envoy; absent: nothing. */
+  /** Features that this Envoy version or build lacks, if any. */
   readonly envoyProblem?: string;
-  /** Of a gRPC client or server without a proxy: what objects configure and gRPC does not do. Absent: nothing. */
+  /** For a proxyless gRPC client or server: configured features that gRPC does not support, if any. */
   readonly limitations?: readonly string[];
   readonly address: string;
   readonly protocol: 'sotw' | 'delta';
@@ -59,18 +59,18 @@ export interface ProxyDescription {
   /** Version of the push context that it is served from. */
   readonly context: string;
   readonly worst: SyncState;
-  /** Bytes of responses that have not left this host: it does not read as fast as it is sent to. */
+  /** Bytes of responses in the send buffer: the proxy reads more slowly than it is sent to. */
   readonly unflushedBytes: number;
   readonly slow: boolean;
   readonly types: readonly TypeDescription[];
 }
 
-/** A proxy that has this much waiting is slow: the next response waits, too (src/discovery/xds/stream/ads-stream.ts). */
+/** Buffered bytes from which a proxy counts as slow. The next response waits for it too (src/discovery/xds/stream/ads-stream.ts). */
 const slowBytes = 64 * 1024;
 
 const severity: Readonly<Record<SyncState, number>> = { ERROR: 0, STALE: 1, NOT_SENT: 2, SYNCED: 3 };
 
-/** The troubled ones first, then by name. */
+/** Sorted by severity, then by name. */
 export function describeProxies(connections: readonly ConnectionView[], resources: MeshResources): ProxyDescription[] {
   const nodes = new Map([...resources.nodes].map((node) => [node.proxy.id, node]));
   return connections
@@ -138,8 +138,8 @@ function describeType(watch: WatchView): TypeDescription {
 
 function pendingOf({ pending, nonceSent, nonceAcked, nonceRejected, awaits }: WatchView): string | undefined {
   if (awaits !== undefined) return `clusters that are not warmed yet: ${clustersText(awaits)}`;
-  const isAnswered = nonceSent === '' || nonceSent === nonceAcked || nonceSent === nonceRejected;
-  const waiting = isAnswered ? undefined : 'the ACK of the last response';
+  const isAcknowledged = nonceSent === '' || nonceSent === nonceAcked || nonceSent === nonceRejected;
+  const waiting = isAcknowledged ? undefined : 'the ACK of the last response';
   const next = pending === undefined || pending === 'nothing' ? undefined : nextOf[pending];
   return [waiting, next].filter(Boolean).join(', then ') || undefined;
 }

@@ -1,14 +1,14 @@
-/** The connection view as a page for people: an overview of all proxies, or all about some of them. No script. */
+/** The connection view as an HTML page without scripts: an overview of all proxies, or details of some. */
 import { ownValue } from '../../../runtime/json-object.ts';
 import { markupText } from '../../../runtime/markup-text.ts';
 import type { ProxyDescription, TypeDescription } from './proxy-description.ts';
 import type { SyncState } from './sync-state.ts';
 import type { WaitDescription } from './wait-text.ts';
 
-/** Lines of a type: a proxy may keep a thousand clusters. */
+/** Per type: a proxy may keep a thousand clusters. */
 const maxWaitLines = 20;
 
-/** @param one the page is about what somebody named, so that everything is shown */
+/** @param one whether the caller selected proxies, so that all details are shown */
 export function proxiesPage(proxies: readonly ProxyDescription[], { one }: { one: boolean }): string {
   const title = one ? `Proxy ${proxies[0]?.proxy ?? ''}` : 'Proxies';
   const body = one ? proxies.map(detail).join('\n') : overview(proxies);
@@ -132,7 +132,7 @@ function time(iso: string): string {
   return `<time>${markupText(iso.replace('T', ' ').replace(/\.\d+Z$/, ' UTC'))}</time>`;
 }
 
-/** Types in the order in which Envoy takes them: clusters, endpoints, listeners, routes, then the others. */
+/** Types in the order in which Envoy applies them: clusters, endpoints, listeners, routes, then the others. */
 const order = ['Cluster', 'ClusterLoadAssignment', 'Listener', 'RouteConfiguration'];
 const shortNames: Readonly<Record<string, string>> = {
   Cluster: 'clusters',

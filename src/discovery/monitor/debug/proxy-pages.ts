@@ -2,15 +2,15 @@
 import { scalarText } from '../../../runtime/scalar-text.ts';
 import type { MeshNode } from '../../push/mesh-resources.ts';
 import type { ConnectionView, WatchView } from '../../xds/ads-observer.ts';
-import type { HttpAnswer } from '../http/http-server.ts';
+import type { HttpReply } from '../http/http-server.ts';
 import {
   type DebugPage,
   type DebugSources,
-  isMeant,
-  isOn,
-  ok,
+  isParameterSet,
+  matchesProxyId,
+  okReply,
   type PageRequest,
-  text,
+  textReply,
   withProxy,
 } from './debug-page.ts';
 import { describeProxies } from './proxy-description.ts';
@@ -21,37 +21,37 @@ export const proxyPages: readonly DebugPage[] = [
   {
     path: 'proxyz',
     description: 'what each proxy acknowledged, rejected (with the reason) and is being sent; ?proxyID=ID for one',
-    answer: proxies,
+    respond: proxies,
   },
   {
     path: 'adsz',
     description: 'connected proxies and what they watch; ?proxyID=ID; POST ?push=true pushes everything to all proxies',
-    changes: (query) => isOn(query.get('push')),
-    answer: (sources, { query }) =>
-      isOn(query.get('push')) ? pushToAll(sources) : ok(connectedClients(sources, query)),
+    changes: (query) => isParameterSet(query.get('push')),
+    respond: (sources, { query }) =>
+      isParameterSet(query.get('push')) ? pushToAll(sources) : okReply(connectedClients(sources, query)),
   },
   {
     path: 'connections',
     description: 'connected proxies',
-    answer: ({ connections }) => {
+    respond: ({ connections }) => {
       const clients = connections().map(({ id, connectedAt, peer }) => ({
         connectionId: id,
         connectedAt,
         address: peer,
       }));
-      return ok({ totalClients: clients.length, clients });
+      return okReply({ totalClients: clients.length, clients });
     },
   },
   {
     path: 'syncz',
     description: 'nonces that each proxy was sent and acknowledged; ?namespace=NAME',
-    answer: (sources, { query }) => ok(syncStatus(sources, query.get('namespace') ?? '')),
+    respond: (sources, { query }) => okReply(syncStatus(sources, query.get('namespace') ?? '')),
   },
   {
     path: 'instancesz',
     description: 'service ports that each connected proxy serves',
-    answer: ({ resources }) =>
-      ok(
+    respond: ({ resources }) =>
+      okReply(
         Object.fromEntries(
           [...resources.nodes].map(({ proxy, shape }) => [proxy.id, shape.serviceTargets.map(targetOf)]),
         ),
@@ -61,38 +61,38 @@ export const proxyPages: readonly DebugPage[] = [
     path: 'force_disconnect',
     description: 'POST closes the xDS stream of ?proxyID=ID (only with UNSAFE_ENABLE_ADMIN_ENDPOINTS)',
     changes: () => true,
-    answer: (sources, request) =>
+    respond: (sources, request) =>
       sources.unsafeAdmin
         ? withProxy(sources, request, (connection) =>
-            sources.disconnect(connection) ? text('OK') : text('the proxy has disconnected', 404),
+            sources.disconnect(connection) ? textReply('OK') : textReply('the proxy has disconnected', 404),
           )
-        : text('not found: set UNSAFE_ENABLE_ADMIN_ENDPOINTS=true to enable this page', 404),
+        : textReply('not found: set UNSAFE_ENABLE_ADMIN_ENDPOINTS=true to enable this page', 404),
   },
 ];
 
-function proxies(sources: DebugSources, { query, headers }: PageRequest): HttpAnswer {
-  const wanted = query.get('proxyID') ?? '';
-  const meant = sources.connections().filter((connection) => isMeant(connection, wanted));
-  if (wanted !== '' && meant.length === 0) return text('Proxy not connected to this Pilot instance.', 404);
+function proxies(sources: DebugSources, { query, headers }: PageRequest): HttpReply {
+  const proxyId = query.get('proxyID') ?? '';
+  const meant = sources.connections().filter((connection) => matchesProxyId(connection, proxyId));
+  if (proxyId !== '' && meant.length === 0) return textReply('Proxy not connected to this Pilot instance.', 404);
   const found = describeProxies(meant, sources.resources);
-  if (headers.accept?.includes('text/html') !== true) return ok(found);
+  if (headers.accept?.includes('text/html') !== true) return okReply(found);
   return {
     status: 200,
-    body: proxiesPage(found, { one: wanted !== '' }),
+    body: proxiesPage(found, { one: proxyId !== '' }),
     contentType: 'text/html; charset=utf-8',
     headers: { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'" },
   };
 }
 
-function pushToAll({ connections, pushAll }: DebugSources): HttpAnswer {
+function pushToAll({ connections, pushAll }: DebugSources): HttpReply {
   pushAll();
-  return text(`Pushed to ${connections().length} servers`);
+  return textReply(`Pushed to ${connections().length} servers`);
 }
 
 function connectedClients({ connections, resources }: DebugSources, query: URLSearchParams): object {
-  const wanted = query.get('proxyID') ?? '';
+  const proxyId = query.get('proxyID') ?? '';
   const clients = connections()
-    .filter((connection) => connection.node.startsWith(wanted) || isMeant(connection, wanted))
+    .filter((connection) => connection.node.startsWith(proxyId) || matchesProxyId(connection, proxyId))
     .map(({ id, node, connectedAt, peer, watches, identity }) => {
       const proxy = resources.nodesOf(node)[0]?.proxy;
       return {
@@ -139,7 +139,7 @@ function noncesOf({ watches }: ConnectionView): Record<string, string | number> 
     return [
       [`${name}_sent`, watch?.nonceSent ?? ''],
       [`${name}_acked`, watch?.nonceAcked ?? ''],
-      // A response has all endpoints or those that changed: the proxy has taken over all of them, or it has not.
+      // A response contains all endpoints or the changed ones, so the proxy has applied either all or none.
       ...(name === 'endpoint' ? ([['endpoint_percent', percentOf(watch)]] as [string, number][]) : []),
     ];
   });
@@ -150,7 +150,7 @@ function percentOf(watch: WatchView | undefined): number {
   return syncStateOf(watch) === 'SYNCED' ? 100 : 0;
 }
 
-/** Nodes by id, for pages about all proxies: looking each up among all would cost the square of their number. */
+/** Indexed by ID: a linear search per proxy would be quadratic. */
 function nodesById(nodes: Iterable<MeshNode>): Map<string, MeshNode> {
   return new Map([...nodes].map((node) => [node.proxy.id, node]));
 }

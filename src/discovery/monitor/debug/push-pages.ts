@@ -1,28 +1,28 @@
-/** Pages about what is made of the mesh: the push context and the cache. */
-import { statusInTurns } from '../diagnostics/push-status.ts';
-import { type DebugPage, isOn, ok } from './debug-page.ts';
+/** Pages about the push context and the cache. */
+import { diagnosticsInTurns } from '../diagnostics/push-status.ts';
+import { type DebugPage, isParameterSet, okReply } from './debug-page.ts';
 import { asKubernetesObject } from './kubernetes-object.ts';
 
 export const pushPages: readonly DebugPage[] = [
   {
     path: 'push_status',
     description: 'findings and warnings about the last push, by object',
-    answer: async ({ state, resources }) => ok(await statusInTurns(state, resources.nodes)),
+    respond: async ({ state, resources }) => okReply(await diagnosticsInTurns(state, resources.nodes)),
   },
   {
     path: 'pushcontext',
     description: 'current push context: version, authorization policies, gateways of networks',
-    answer: ({ state }) => {
+    respond: ({ state }) => {
       const { context, configs, settings } = state;
       const policies = [...configs.byKey.values()].filter(({ kind }) => kind === 'AuthorizationPolicy');
       const resolved = context?.networkGateways.all ?? [];
       const known = new Set(resolved.map(({ network }) => network));
-      return ok({
+      return okReply({
         version: context?.version ?? '',
         services: context?.services.length ?? 0,
         AuthorizationPolicies: policies.map((policy) => asKubernetesObject(policy, state.mesh.rootNamespace)),
         NetworkGateways: resolved,
-        // Named in the mesh networks, and of no known address.
+        // Gateways in the mesh networks without a known address.
         UnresolvedGateways: Object.entries(settings.networks.networks).flatMap(([network, { gateways }]) =>
           known.has(network) ? [] : gateways.map((gateway) => ({ network, ...gateway })),
         ),
@@ -32,16 +32,16 @@ export const pushPages: readonly DebugPage[] = [
   {
     path: 'cachez',
     description: 'cache of encoded xDS resources; ?sizes=true for bytes, POST ?clear=true empties it',
-    changes: (query) => isOn(query.get('clear')),
-    answer: ({ cache, state }, { query }) => {
-      if (isOn(query.get('clear'))) {
+    changes: (query) => isParameterSet(query.get('clear')),
+    respond: ({ cache, state }, { query }) => {
+      if (isParameterSet(query.get('clear'))) {
         cache.clear(state.context);
         return { status: 200, body: 'Cache cleared\n' };
       }
-      return ok({
+      return okReply({
         size: cache.size,
         ...cache.counts,
-        ...(isOn(query.get('sizes')) && { sizes: cache.sizes() }),
+        ...(isParameterSet(query.get('sizes')) && { sizes: cache.sizes() }),
       });
     },
   },

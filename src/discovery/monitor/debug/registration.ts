@@ -1,28 +1,28 @@
-/** `/v1/registration`: services and where they are, as the first Pilots answered (spec/discovery.md §9.1, G1). */
+/** `/v1/registration`: services and their endpoints in the format of the first Pilots (spec/discovery.md §9.1, G1). */
 import { compareText } from '../../../model/config/config.ts';
 import type { MeshState } from '../../push/contexts/mesh-state.ts';
-import type { HttpAnswer } from '../http/http-server.ts';
+import type { HttpReply } from '../http/http-server.ts';
 
 interface Host {
   readonly ip_address: string;
   readonly port: number;
 }
 
-/** Services by key; those outside of the mesh are left out. 503 until there are services. */
-export function registration({ context }: Pick<MeshState, 'context'>): HttpAnswer {
+/** Services by key, without external ones. 503 until there are services. */
+export function registration({ context }: Pick<MeshState, 'context'>): HttpReply {
   if (context === undefined) return { status: 503, body: 'not ready: services are not synced yet\n' };
   const hosts = new Map<string, Host[]>();
   const seen = new Set<string>();
   for (const { hostname, namespace, ports, meshExternal } of context.services) {
-    // A service with several addresses comes once for each.
+    // A service with several addresses occurs once for each.
     if (meshExternal || seen.has(`${namespace}/${hostname}`)) continue;
     seen.add(`${namespace}/${hostname}`);
     const endpoints = context.endpointsOf(hostname, namespace);
     for (const { name } of ports) {
       const key = name === '' ? hostname : `${hostname}|${name}`;
-      const own = endpoints.filter(({ servicePortName }) => servicePortName === name);
+      const portEndpoints = endpoints.filter(({ servicePortName }) => servicePortName === name);
       const known = hosts.get(key) ?? [];
-      hosts.set(key, [...known, ...own.map(({ address, port }) => ({ ip_address: address, port }))]);
+      hosts.set(key, [...known, ...portEndpoints.map(({ address, port }) => ({ ip_address: address, port }))]);
     }
   }
   const sorted = [...hosts].sort(([a], [b]) => compareText(a, b));

@@ -1,4 +1,4 @@
-/** Every type that may be packed into an Any of a generated resource: what showing them as JSON needs. */
+/** Every type that can be packed into an Any of a generated resource, for conversion to JSON. */
 import { createRegistry, type Registry } from '@bufbuild/protobuf';
 import { file_envoy_admin_v3_config_dump } from '../../../gen/envoy/admin/v3/config_dump_pb.ts';
 import { file_envoy_admin_v3_config_dump_shared } from '../../../gen/envoy/admin/v3/config_dump_shared_pb.ts';
@@ -106,10 +106,10 @@ const generated = (): Registry =>
     file_udpa_type_v1_typed_struct,
   );
 
-let made: Registry | undefined;
+let cachedRegistry: Registry | undefined;
 
-/** Made when a dump is first asked for: making it reads the descriptors of all of them. EnvoyFilters may bring any other type. */
+/** Built on the first dump, because it reads all descriptors. EnvoyFilters may contain any other type. */
 export function typeRegistry(): Registry {
-  made ??= withCompleteApi(generated());
-  return made;
+  cachedRegistry ??= withCompleteApi(generated());
+  return cachedRegistry;
 }

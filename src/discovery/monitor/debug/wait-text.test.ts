@@ -41,7 +41,7 @@ describe('each wait is described with its reason', () => {
   });
 });
 
-test('of a proxy that keeps many clusters, the page and explain show 20 and how many more there are', () => {
+test('for a proxy that keeps many clusters, the page and explain show 20 and the number of others', () => {
   const waits = Array.from({ length: 25 }, (_, index) => describeWait(kept({ name: `<c${index}>` })));
   const type = {
     type: 'cluster.v3.Cluster',

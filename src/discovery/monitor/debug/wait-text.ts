@@ -1,4 +1,4 @@
-/** The words for what make before break delays at a proxy: the reason for each wait, the same in proxyz and `explain --from`. */
+/** Texts for what make-before-break delays at a proxy. proxyz and `explain --from` show the same reason for each wait. */
 
 import { anyCluster } from '../../../../machines/discovery/xds/cluster-rollout.ts';
 import type {
@@ -10,10 +10,10 @@ import type {
 } from '../../xds/rollout/rollout-waits.ts';
 import { shortType } from '../../xds/short-type.ts';
 
-/** One wait, as debug pages show it. */
+/** One wait on debug pages. */
 export interface WaitDescription {
   readonly kind: RolloutWait['kind'];
-  /** Name of the resource or cluster; `*`: all clusters. */
+  /** Name of the resource or cluster; `*` for all clusters. */
   readonly name: string;
   readonly why: string;
 }

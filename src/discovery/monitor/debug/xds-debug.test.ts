@@ -39,30 +39,30 @@ function debug(): XdsDebug {
   return new XdsDebug({ sources: plane, access });
 }
 
-/** Asks as a workload of a namespace, or as nobody. */
-async function ask(typeUrl: string, names: string[], namespace?: string) {
+/** Sends a request as a workload of a namespace, or without an identity. */
+async function request(typeUrl: string, names: string[], namespace?: string) {
   const identities = namespace === undefined ? [] : [`spiffe://cluster.local/ns/${namespace}/sa/default`];
-  const answer = await debug().answer({ typeUrl, names, identities });
-  if (answer === undefined) throw new Error(`${typeUrl} is not answered`);
-  return answer;
+  const reply = await debug().respond({ typeUrl, names, identities });
+  if (reply === undefined) throw new Error(`${typeUrl} is not answered`);
+  return reply;
 }
 
-/** The resources of a good answer, taken out of their frames. */
+/** The resources of a successful response, decoded. */
 async function resources(typeUrl: string, names: string[], namespace = 'istio-system') {
-  const answer = await ask(typeUrl, names, namespace);
-  if ('code' in answer) throw new Error(answer.reason);
-  return answer.resources.map(({ name, sotwFrame }) => {
-    // The frame is field 2 of a response.
+  const reply = await request(typeUrl, names, namespace);
+  if ('code' in reply) throw new Error(reply.reason);
+  return reply.resources.map(({ name, sotwFrame }) => {
+    // Field 2 of a DiscoveryResponse.
     const [any] = fromBinary(DiscoveryResponseSchema, sotwFrame).resources;
     return { name, typeUrl: any!.typeUrl, value: any!.value };
   });
 }
 
 describe('debug pages over xDS', () => {
-  it('answer a command with one resource, its body', async () => {
+  it('respond to a command with one resource that contains the page', async () => {
     const command = 'config_dump?proxyID=web-0.shop&types=cds';
-    const [resource, ...others] = await resources(debugType, [command]);
-    expect(others).toEqual([]);
+    const [resource, ...otherResources] = await resources(debugType, [command]);
+    expect(otherResources).toEqual([]);
     expect(resource).toMatchObject({ typeUrl: debugType, name: command });
     expect(JSON.parse(Buffer.from(resource!.value).toString())).toMatchObject({
       configs: [{ '@type': 'type.googleapis.com/envoy.admin.v3.ClustersConfigDump' }],
@@ -75,23 +75,23 @@ describe('debug pages over xDS', () => {
     [['nothing'], 'unknown debug page "nothing"; known pages: proxyz, adsz'],
     [['//'], 'unknown debug page "//"'],
     [['edsz'], 'must provide a proxyID'],
-  ])('say what is wrong with %j', async (names, message) => {
-    expect(await ask(debugType, names, 'istio-system')).toEqual({
+  ])('return the error in %j', async (names, message) => {
+    expect(await request(debugType, names, 'istio-system')).toEqual({
       code: 'INVALID_ARGUMENT',
       reason: expect.stringContaining(message),
     });
   });
 
-  it('answer in a resource that a proxy is not connected here, so that a tool asks the next replica', async () => {
+  it('respond with a resource if a proxy is not connected, so that tools query the next replica', async () => {
     const [resource] = await resources(debugType, ['config_dump?proxyID=elsewhere.shop']);
-    // The sentence that istioctl looks for (istioctl/pkg/multixds).
+    // The sentence that istioctl matches (istioctl/pkg/multixds).
     expect(Buffer.from(resource!.value).toString()).toContain(
       'Proxy not connected to this Pilot instance. It may be connected to another instance.',
     );
   });
 
-  it('dump no configuration of a proxy that is connected elsewhere, without an error that ends the search of a tool', async () => {
-    expect(await ask(configDumpType, ['elsewhere.shop'], 'istio-system')).toMatchObject({ resources: [] });
+  it("dump no configuration of a proxy that is connected elsewhere, without an error that ends a tool's search", async () => {
+    expect(await request(configDumpType, ['elsewhere.shop'], 'istio-system')).toMatchObject({ resources: [] });
   });
 
   it.each(['list', '/list', '//list'])('list their names at %s', async (name) => {
@@ -99,7 +99,7 @@ describe('debug pages over xDS', () => {
     expect(JSON.parse(Buffer.from(resource!.value).toString())).toContain('syncz');
   });
 
-  it('tell the state of each type of each proxy', async () => {
+  it('report the state of each type of each proxy', async () => {
     const [resource] = await resources(syncStatusType, []);
     const { node, genericXdsConfigs } = fromBinary(ClientConfigSchema, resource!.value);
     expect(node).toMatchObject({
@@ -116,21 +116,21 @@ describe('debug pages over xDS', () => {
     expect(await resources(syncStatusType, ['other.shop'])).toEqual([]);
   });
 
-  it('dump the configuration of one proxy, part by part', async () => {
+  it('dump the configuration of one proxy, section by section', async () => {
     const parts = await resources(configDumpType, ['web-0.shop']);
     expect(parts.map(({ typeUrl }) => typeUrl.replace(/.*\./, ''))).toContain('EndpointsConfigDump');
-    expect(await ask(configDumpType, [], 'istio-system')).toMatchObject({ reason: expect.stringContaining('one') });
+    expect(await request(configDumpType, [], 'istio-system')).toMatchObject({ reason: expect.stringContaining('one') });
   });
 
-  it('show a namespace its own proxies, and no more', async () => {
-    expect(await ask(configDumpType, ['web-0.shop'], 'shop')).toHaveProperty('resources');
-    expect(await ask(configDumpType, ['web-0.shop'], 'other')).toMatchObject({ code: 'INVALID_ARGUMENT' });
-    expect(await ask(syncStatusType, [], 'shop')).toMatchObject({ code: 'INVALID_ARGUMENT' });
-    expect(await ask(debugType, ['configz'], 'shop')).toMatchObject({ code: 'INVALID_ARGUMENT' });
+  it('show a namespace only its own proxies', async () => {
+    expect(await request(configDumpType, ['web-0.shop'], 'shop')).toHaveProperty('resources');
+    expect(await request(configDumpType, ['web-0.shop'], 'other')).toMatchObject({ code: 'INVALID_ARGUMENT' });
+    expect(await request(syncStatusType, [], 'shop')).toMatchObject({ code: 'INVALID_ARGUMENT' });
+    expect(await request(debugType, ['configz'], 'shop')).toMatchObject({ code: 'INVALID_ARGUMENT' });
   });
 
-  it('are refused to clients whom nobody knows, and leave other types alone', async () => {
-    expect(await ask(debugType, ['syncz'])).toMatchObject({ code: 'UNAUTHENTICATED' });
-    expect(debug().answer({ typeUrl: clusterType, names: [], identities: [] })).toBeUndefined();
+  it('reject unauthenticated clients, and ignore other types', async () => {
+    expect(await request(debugType, ['syncz'])).toMatchObject({ code: 'UNAUTHENTICATED' });
+    expect(debug().respond({ typeUrl: clusterType, names: [], identities: [] })).toBeUndefined();
   });
 });

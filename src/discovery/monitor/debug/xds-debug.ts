@@ -1,6 +1,6 @@
 /**
- * Debug pages over xDS (spec/discovery.md §7.1, §9.1): what `istioctl proxy-status` and `istioctl proxy-config` ask for
- * where they reach the control plane by xDS alone. Answered once, nothing is watched.
+ * Debug pages over xDS (spec/discovery.md §7.1, §9.1), as `istioctl proxy-status` and `istioctl proxy-config` request them. Each request
+ * gets one response; there are no subscriptions.
  */
 
 import { create, type JsonObject, toBinary } from '@bufbuild/protobuf';
@@ -16,8 +16,8 @@ import type { MeshNode } from '../../push/mesh-resources.ts';
 import type { ConnectionView } from '../../xds/ads-observer.ts';
 import type { OneShotRequest, OneShotResponse } from '../../xds/one-shot.ts';
 import { encodeValue } from '../../xds/responses/encoding.ts';
-import { type DebugAccess, type Permission, permissionOfNamespace, refusalOf } from './debug-access.ts';
-import { answerPage, debugPages } from './debug-endpoints.ts';
+import { type DebugAccess, type DebugPermission, pageRefusal, permissionOfNamespace } from './debug-access.ts';
+import { debugPages, respondWithPage } from './debug-endpoints.ts';
 import { type DebugSources, withProxy } from './debug-page.ts';
 import { jsonText } from './json-text.ts';
 import { type SyncState, syncStateOf } from './sync-state.ts';
@@ -26,16 +26,16 @@ export const debugType = 'istio.io/debug';
 export const syncStatusType = 'istio.io/debug/syncz';
 export const configDumpType = 'istio.io/debug/config_dump';
 
-/** One resource of an answer, not yet framed. */
+/** One resource of a response, not yet encoded. */
 interface DebugResource {
   readonly name: string;
   readonly typeUrl: string;
   readonly value: Uint8Array;
 }
 
-type DebugAnswer =
+type DebugResult =
   | { readonly resources: readonly DebugResource[] }
-  /** Why there is no answer, in a sentence for the stream's status. */
+  /** Error message for the stream's status. */
   | { readonly error: string };
 
 export interface XdsDebugOptions {
@@ -54,13 +54,13 @@ const statusOf: Readonly<Record<SyncState, ConfigStatus>> = {
   ERROR: ConfigStatus.ERROR,
 };
 
-type AnswerOf = (names: readonly string[], permission: Permission) => Promise<DebugAnswer>;
-type Asked = Pick<OneShotRequest, 'typeUrl' | 'names' | 'identities'>;
+type DebugHandler = (names: readonly string[], permission: DebugPermission) => Promise<DebugResult>;
+type DebugRequest = Pick<OneShotRequest, 'typeUrl' | 'names' | 'identities'>;
 
-/** Answers requests of the debug types. */
+/** Responds to requests of the debug types. */
 export class XdsDebug {
   readonly #options: XdsDebugOptions;
-  readonly #answers: ReadonlyMap<string, AnswerOf> = new Map<string, AnswerOf>([
+  readonly #handlers: ReadonlyMap<string, DebugHandler> = new Map<string, DebugHandler>([
     [debugType, (names, permission) => this.#page(names, permission)],
     [syncStatusType, async (names, permission) => this.#syncStatus(names, permission)],
     [configDumpType, (names, permission) => this.#configDump(names, permission)],
@@ -70,68 +70,68 @@ export class XdsDebug {
     this.#options = options;
   }
 
-  /** What a stream is answered; undefined when the type is none of these. */
-  answer({ typeUrl, names, identities }: Asked): Promise<OneShotResponse> | undefined {
-    const answerOf = this.#answers.get(typeUrl);
-    if (answerOf === undefined) return undefined;
+  /** The response for a stream; `undefined` for other types. */
+  respond({ typeUrl, names, identities }: DebugRequest): Promise<OneShotResponse> | undefined {
+    const handler = this.#handlers.get(typeUrl);
+    if (handler === undefined) return undefined;
     const namespace = oneWorkloadOf(identities)?.namespace;
     if (namespace === undefined) {
       const reason = withCode(`${typeUrl} requires an authenticated client`, 'CLIENT_UNAUTHENTICATED');
       return Promise.resolve({ code: 'UNAUTHENTICATED', reason });
     }
-    return answerOf(names, permissionOfNamespace(this.#options.access, namespace)).then((answer) =>
-      'error' in answer
-        ? { code: 'INVALID_ARGUMENT', reason: withCode(answer.error, 'DEBUG_REQUEST_INVALID') }
-        : this.#framed(answer.resources),
+    return handler(names, permissionOfNamespace(this.#options.access, namespace)).then((respond) =>
+      'error' in respond
+        ? { code: 'INVALID_ARGUMENT', reason: withCode(respond.error, 'DEBUG_REQUEST_INVALID') }
+        : this.#framed(respond.resources),
     );
   }
 
-  /** The only name is a page with its query: `syncz`, `config_dump?proxyID=x`. */
-  async #page(names: readonly string[], permission: Permission): Promise<DebugAnswer> {
-    const [command, ...others] = names;
-    if (command === undefined || others.length > 0) {
+  /** The single resource name is a page with its query: `syncz`, `config_dump?proxyID=x`. */
+  async #page(names: readonly string[], permission: DebugPermission): Promise<DebugResult> {
+    const [command, ...extraNames] = names;
+    if (command === undefined || extraNames.length > 0) {
       return { error: `${debugType} requires exactly one resource name, such as syncz; ${known()}` };
     }
     const url = urlOf(`/${command}`);
     if (url === undefined) return { error: `unknown debug page ${JSON.stringify(command)}; ${known()}` };
     const request = { query: url.searchParams, headers: {}, method: 'GET', caller: 'authenticated' as const };
-    const answer = await answerPage(this.#options.sources, permission, url.pathname.replace(/^\/+/, ''), request);
-    if (answer === undefined) return { error: `unknown debug page ${JSON.stringify(command)}; ${known()}` };
-    const { status, body } = answer;
+    const respond = await respondWithPage(this.#options.sources, permission, url.pathname.replace(/^\/+/, ''), request);
+    if (respond === undefined) return { error: `unknown debug page ${JSON.stringify(command)}; ${known()}` };
+    const { status, body } = respond;
     const text = typeof body === 'string' ? body : jsonText(body, url.searchParams.has('pretty'));
-    // A tool that reads `not connected` in a response tries the next replica; an error ends its search.
+    // On `not connected` a tool tries the next replica; an error ends its search.
     if (status !== 200 && status !== 404) return { error: text.trimEnd() };
     return { resources: [{ name: command, typeUrl: debugType, value: Buffer.from(text) }] };
   }
 
-  /** All proxies, or those that are named. */
-  #syncStatus(names: readonly string[], permission: Permission): DebugAnswer {
+  /** All proxies, or the named ones. */
+  #syncStatus(names: readonly string[], permission: DebugPermission): DebugResult {
     const page = debugPages.find(({ path }) => path === 'syncz')!;
-    const refusal = refusalOf(page, permission);
+    const refusal = pageRefusal(page, permission);
     if (refusal !== undefined) return { error: String(refusal.body).trimEnd() };
     const { connections, resources } = this.#options.sources;
     const nodes = new Map([...resources.nodes].map((node) => [node.proxy.id, node]));
-    const wanted = new Set(names);
+    const requestedNames = new Set(names);
     return {
       resources: connections().flatMap((connection) => {
         const node = nodes.get(connection.node);
         if (node === undefined) return [];
         const { id, name } = node.proxy;
-        if (wanted.size > 0 && !wanted.has(id) && !wanted.has(name)) return [];
+        if (requestedNames.size > 0 && !requestedNames.has(id) && !requestedNames.has(name)) return [];
         const value = toBinary(ClientConfigSchema, clientConfig(connection, node));
         return [{ name, typeUrl: clientConfigType, value }];
       }),
     };
   }
 
-  async #configDump(names: readonly string[], permission: Permission): Promise<DebugAnswer> {
-    const [proxyID, ...others] = names;
-    if (proxyID === undefined || others.length > 0) {
+  async #configDump(names: readonly string[], permission: DebugPermission): Promise<DebugResult> {
+    const [proxyID, ...extraNames] = names;
+    if (proxyID === undefined || extraNames.length > 0) {
       return { error: `${configDumpType} requires exactly one resource name, the ID of a proxy` };
     }
     let parts: DebugResource[] = [];
     const query = new URLSearchParams({ proxyID, include_eds: 'true' });
-    const answer = await withProxy(
+    const respond = await withProxy(
       this.#options.sources,
       { query, headers: {}, method: 'GET', caller: 'authenticated' as const, ...permission },
       async (connection, node) => {
@@ -144,10 +144,10 @@ export class XdsDebug {
         return { status: 200, body: '' };
       },
     );
-    // As above: without resources, a tool asks the next replica for the proxy.
-    return answer.status === 200 || answer.status === 404
+    // Without resources, a tool queries the next replica for the proxy.
+    return respond.status === 200 || respond.status === 404
       ? { resources: parts }
-      : { error: String(answer.body).trimEnd() };
+      : { error: String(respond.body).trimEnd() };
   }
 
   #framed(resources: readonly DebugResource[]): OneShotResponse {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { givenPlane } from '../../../../test/fixtures/given-plane.ts';
-import { statusOf } from './push-status.ts';
+import { diagnosticsOf } from './push-status.ts';
 
 const gateway = `
 apiVersion: v1
@@ -37,7 +37,7 @@ function found(metric: string, yaml: string, network = 'n1', addresses = '10.9.0
     },
     [],
   );
-  const status = statusOf(plane.state, plane.resources.nodes);
+  const status = diagnosticsOf(plane.state, plane.resources.nodes);
   return Object.entries(status[metric]!).map(([key, { message }]) => `${key}: ${message}`);
 }
 const acrossNetworks = (yaml: string, network?: string) => found('pilot_plaintext_across_networks', yaml, network);
@@ -108,7 +108,7 @@ spec: { ingress: [{ port: { number: 9080, name: http, protocol: HTTP }, defaultE
 
 it('names the objects whose status reports an endpoint', () => {
   const plane = givenPlane(entry.replace('address: 10.0.0.1, ', ''));
-  const status = statusOf(plane.state, plane.resources.nodes);
+  const status = diagnosticsOf(plane.state, plane.resources.nodes);
   expect(Object.values(status.pilot_endpoints_without_address!).flatMap(({ objects }) => objects)).toEqual([
     'ServiceEntry/shop/web',
   ]);

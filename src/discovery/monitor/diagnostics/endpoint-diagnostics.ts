@@ -1,13 +1,13 @@
-/** Endpoints that proxies are not sent although their workloads are healthy (spec/discovery.md §5.7, §8.3). */
+/** Healthy endpoints that proxies are not sent (spec/discovery.md §5.7, §8.3). */
 import { configKeyText } from '../../../model/config/config.ts';
 import { isHostWithin, isWildcard } from '../../../model/fields/hostname.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import type { Endpoint, Service } from '../../../model/services/service.ts';
 import { addressList, hostNameEndpoints, isMutualTlsTriedAt } from '../../../networking/index.ts';
 import { replacedDefaultEndpoints } from '../../../networking/traffic/default-endpoint.ts';
-import type { FindDiagnostics, ServedProxy, StatusSources } from './find-diagnostics.ts';
+import type { FindDiagnostics, FinderInput, ServedProxy } from './find-diagnostics.ts';
 
-/** Host names among the endpoints of services whose endpoints must be IP addresses. */
+/** Host names among endpoints that must be IP addresses. */
 export const findHostNameEndpoints: FindDiagnostics = function* ({ context }, note) {
   for (const service of context.services) {
     yield;
@@ -22,7 +22,7 @@ export const findHostNameEndpoints: FindDiagnostics = function* ({ context }, no
   }
 };
 
-/** Workloads that have a network and no address, where no gateway leads to them. */
+/** Workloads of a network that have no address and no gateway. */
 export const findEndpointsWithoutAddress: FindDiagnostics = function* ({ context }, note) {
   for (const { hostname, namespace, resolution, origin } of context.services) {
     yield;
@@ -42,7 +42,7 @@ export const findEndpointsWithoutAddress: FindDiagnostics = function* ({ context
   }
 };
 
-/** `defaultEndpoint`s of Sidecar objects that name an address family that the workload does not have. */
+/** `defaultEndpoint`s of Sidecars with an address family that the workload lacks. */
 export const findReplacedDefaultEndpoints: FindDiagnostics = function* ({ proxies }, note) {
   for (const { proxy, shape, context } of proxies) {
     yield;
@@ -58,7 +58,7 @@ export const findReplacedDefaultEndpoints: FindDiagnostics = function* ({ proxie
   }
 };
 
-/** Endpoints behind gateways of a different network, for clients that send these services something else than mutual TLS. */
+/** Endpoints behind gateways of a different network, for clients that do not use mutual TLS. */
 export const findPlaintextAcrossNetworks: FindDiagnostics = function* ({ context, configs, proxies }, note) {
   if (context.networkGateways.all.length === 0) return;
   const networks = yield* networksOf(proxies);
@@ -109,9 +109,9 @@ function isRemote(
   return isReachedFromOutside && networkGateways.to(network, clusterId).length > 0;
 }
 
-/** The service's own namespace, and those whose DestinationRules are about it. */
+/** The namespaces of the service and of DestinationRules for it. */
 function* namespacesWithRules(
-  { DestinationRule }: StatusSources['configs'],
+  { DestinationRule }: FinderInput['configs'],
   { hostNames }: PushContext,
 ): Generator<void, (service: Service) => Iterable<string>> {
   const byHost = new Map<string, Set<string>>();

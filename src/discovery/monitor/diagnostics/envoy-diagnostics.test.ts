@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { givenMesh, givenProxy } from '../../../../test/fixtures/given-mesh.ts';
 import type { EnvoyBuild } from '../../../model/node/envoy-build.ts';
 import { shapeOf } from '../../../model/proxy/proxy-shape.ts';
-import { statusOf } from './push-status.ts';
+import { diagnosticsOf } from './push-status.ts';
 
 const { context, configs } = givenMesh(`
 apiVersion: extensions.istio.io/v1alpha1
@@ -35,14 +35,14 @@ function found(...nodes: readonly Given[]) {
     return { proxy, shape: shapeOf(proxy, context), context };
   });
   const state = { context, configs: { set: configs }, unreadable: new Map() } as never;
-  const { pilot_unsupported_envoys: unsupported, pilot_wasm_withheld: withheld } = statusOf(state, proxies);
+  const { pilot_unsupported_envoys: unsupported, pilot_wasm_withheld: withheld } = diagnosticsOf(state, proxies);
   return { unsupported, withheld };
 }
 
 const old: EnvoyBuild = { version: [1, 36, 2], hasV8: true };
 
 describe('push_status', () => {
-  it('names each object whose Wasm code a version does not get, and how many proxies that are', () => {
+  it('names each object whose Wasm code is withheld from a version, with the number of proxies', () => {
     const { withheld, unsupported } = found({ ip: '10.0.0.1', envoy: old }, { ip: '10.0.0.2', envoy: old });
     expect(unsupported).toEqual({});
     expect(withheld).toEqual({
@@ -60,7 +60,7 @@ describe('push_status', () => {
     expect(Object.keys(withheld!)).toEqual(['WasmPlugin shop/counts 1.36.2', 'EnvoyFilter shop/own 1.36.2']);
   });
 
-  it('names versions outside of the supported range, each once', () => {
+  it('names each version outside of the supported range once', () => {
     const nodes = [35, 35, 41, 40].map((minor, i) => ({
       ip: `10.0.0.${i + 1}`,
       envoy: { version: [1, minor, 0], hasV8: true } as const,
@@ -73,7 +73,7 @@ describe('push_status', () => {
     });
   });
 
-  it('says nothing of a proxy that runs Wasm code, or does not say which Envoy it is', () => {
+  it('reports nothing for a proxy that supports Wasm or whose Envoy version is unknown', () => {
     expect(found({ ip: '10.0.0.1' }, { ip: '10.0.0.2', envoy: { version: [1, 40, 0], hasV8: true } })).toEqual({
       unsupported: {},
       withheld: {},

@@ -3,7 +3,7 @@ import { stringify } from 'yaml';
 import { createAuthority } from '../../../../test/certs/authority.ts';
 import { givenPlane } from '../../../../test/fixtures/given-plane.ts';
 import { DiscoveryMetrics } from '../metrics/metrics.ts';
-import { statusOf } from './push-status.ts';
+import { diagnosticsOf } from './push-status.ts';
 
 const verifiedIdentity = 'spiffe://cluster.local/ns/edge/sa/front';
 const web = createAuthority().issue(['web.test']);
@@ -50,35 +50,35 @@ for (const ip of ['10.9.0.1', '10.9.0.2']) {
   plane.connect({ id, cluster: 'front', metadata: { NAMESPACE: 'edge' }, verifiedIdentity }, []);
 }
 
-describe('what of gateways is not in force', () => {
-  const status = statusOf(plane.state, plane.resources.nodes);
+describe('parts of gateways without effect', () => {
+  const status = diagnosticsOf(plane.state, plane.resources.nodes);
   const found = (metric: string): string[] =>
     Object.entries(status[metric] ?? {}).map(([key, { message }]) => `${key} | ${message}`);
 
-  it('are servers that others stand in the way of, or that need what the proxy has not', () => {
+  it('are servers that conflict with others or need something that the proxy lacks', () => {
     expect(found('pilot_gateway_servers_rejected')).toEqual([
       'Gateway/edge/late server tcp | port 80 is used by a http server of edge/web',
       expect.stringMatching(/^Gateway\/edge\/late server mesh \| ISTIO_MUTUAL requires workload certificates/),
     ]);
   });
 
-  it('are reported of gateways that are not connected, and by the objects that they are of', () => {
+  it('are reported for gateways that are not connected, with the objects concerned', () => {
     const partly = givenPlane(
       gateway('g1', tls('x', 'SIMPLE', ', credentialName: web')) +
         `---\n${gateway('g2', tls('x', 'MUTUAL', ', credentialName: web').replace('[x.test]', '[x.test, y.test]'))}`,
     );
-    expect(Object.values(statusOf(partly.state, []).pilot_gateway_servers_rejected!)).toEqual([
+    expect(Object.values(diagnosticsOf(partly.state, []).pilot_gateway_servers_rejected!)).toEqual([
       { message: 'x.test is served by edge/g2 on port 443', objects: ['Gateway/edge/g1'] },
     ]);
     expect(Object.values(status.pilot_sds_certificate_errors_total!).at(-1)?.objects).toEqual(['Gateway/edge/late']);
   });
 
-  it('are servers of wildcards that include hosts of servers which require more', () => {
+  it('are servers of wildcards that include hosts of servers with stricter requirements', () => {
     const wide = tls('wide', 'SIMPLE', ', credentialName: web').replace('[wide.test]', '["*.test"]');
     const overlapping = givenPlane(
       [gateway('g1', wide), gateway('g2', tls('x', 'MUTUAL', ', credentialName: web'))].join('---\n'),
     );
-    expect(statusOf(overlapping.state, []).pilot_gateway_servers_overlap).toEqual({
+    expect(diagnosticsOf(overlapping.state, []).pilot_gateway_servers_overlap).toEqual({
       'Gateway/edge/g1 server wide': {
         message: expect.stringMatching(/^requests for x\.test get 421 .* mode SIMPLE instead of MUTUAL of edge\/g2$/),
         objects: ['Gateway/edge/g1'],
@@ -86,7 +86,7 @@ describe('what of gateways is not in force', () => {
     });
   });
 
-  it('are certificates that are not there, or are none', () => {
+  it('are missing or invalid certificates', () => {
     expect(found('pilot_sds_certificate_errors_total')).toEqual([
       expect.stringMatching(/kubernetes:\/\/absent: there is no Secret edge\/absent$/),
       expect.stringMatching(/kubernetes:\/\/absent-cacert: there is no Secret edge\/absent$/),
@@ -94,7 +94,7 @@ describe('what of gateways is not in force', () => {
     ]);
   });
 
-  it('are BackendTLSPolicies that cannot be honoured', () => {
+  it('are BackendTLSPolicies that cannot be applied', () => {
     expect(found('pilot_backend_tls_policy_problems')).toEqual([
       expect.stringMatching(
         /^BackendTLSPolicy\/edge\/tls \| wellKnownCACertificates must be System, got "a\.test\/b": requests get 503$/,
@@ -102,7 +102,7 @@ describe('what of gateways is not in force', () => {
     ]);
   });
 
-  it('is counted when it comes to be so', async () => {
+  it('are counted when they occur', async () => {
     const metrics = new DiscoveryMetrics({
       version: '1',
       state: plane.state,
@@ -117,8 +117,8 @@ describe('what of gateways is not in force', () => {
   });
 });
 
-describe('a revocation list that cannot be used', () => {
-  it('is reported for its Secret, and for each Gateway that checks its clients by it', () => {
+describe('an unusable revocation list', () => {
+  it('is reported for its Secret, and for each Gateway that verifies its clients with it', () => {
     const credential = secret('listed', {
       'tls.crt': web.certificate,
       'tls.key': web.privateKey,
@@ -133,7 +133,7 @@ describe('a revocation list that cannot be used', () => {
         credential,
       ].join('---\n'),
     );
-    expect(statusOf(plane.state, []).pilot_revocation_list_problems).toEqual({
+    expect(diagnosticsOf(plane.state, []).pilot_revocation_list_problems).toEqual({
       'Secret/edge/listed': {
         message: expect.stringContaining('ca.crl: no PEM block "X509 CRL"'),
         objects: ['Gateway/edge/mutual'],

@@ -1,4 +1,4 @@
-/** What of Gateway objects is not in force at a connected gateway, and why (spec/discovery.md §8.7, §9.2). */
+/** Parts of Gateways without effect at connected gateways, with the reason (spec/discovery.md §8.7, §9.2). */
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { Gateway } from '../../../model/kinds/gateway/gateway.ts';
 import { crlKeyOf, listWarnings } from '../../../model/kinds/kubernetes/credential.ts';
@@ -13,20 +13,20 @@ import {
   parseCredentialName,
   rootsObjectName,
 } from '../../../networking/secrets/credential-name.ts';
-import type { FindDiagnostics, NoteDiagnostic, StatusSources } from './find-diagnostics.ts';
+import type { FindDiagnostics, FinderInput, NoteDiagnostic } from './find-diagnostics.ts';
 import { routers, unservedCredentials } from './unserved-credentials.ts';
 
 /**
- * Servers that another one stands in the way of, or that the proxy cannot carry out: of connected gateways, and of those that selectors
- * describe, because the gateway may be connected to another replica.
+ * Servers that conflict with another one or that the proxy does not support: of connected gateways, and of those that selectors describe,
+ * because a gateway may be connected to another replica.
  */
 export const findRejectedServers: FindDiagnostics = (sources, note) => findInMerged(sources, 'rejected', note);
 
-/** Servers whose hosts overlap with those of servers that require something else. */
+/** Servers whose hosts overlap with those of servers with other requirements. */
 export const findOverlappingServers: FindDiagnostics = (sources, note) => findInMerged(sources, 'overlapping', note);
 
 function* findInMerged(
-  { proxies, configs, context }: StatusSources,
+  { proxies, configs, context }: FinderInput,
   list: 'rejected' | 'overlapping',
   note: NoteDiagnostic,
 ): Iterable<void> {
@@ -48,20 +48,20 @@ function* findInMerged(
   }
 }
 
-/** Certificates that connected gateways request by name and are not served. Objects that do not exist have CREDENTIAL_NOT_FOUND as well. */
+/** Certificates that connected gateways request by name and are not served. Missing objects are also reported as CREDENTIAL_NOT_FOUND. */
 export const findUnservedCredentials: FindDiagnostics = function* ({ proxies }, note) {
   for (const unserved of unservedCredentials(proxies)) {
     yield;
     if (unserved === undefined) continue;
     const { name, cause, text, namespace, proxy, users } = unserved;
-    // The status of a missing object is that of its code.
+    // The status of a missing object uses that code.
     const reported = cause === 'absent' ? [] : users.filter(({ mayKnow }) => mayKnow || cause !== 'content');
     const objects = [...new Set(reported.map(({ gateway }) => configKeyText(gateway)))];
     note(`${namespace} ${name}`, `${name}: ${text}`, { proxy, objects });
   }
 };
 
-/** HTTPS servers that do not speak HTTP/3 although PILOT_ENABLE_QUIC_LISTENERS is set. */
+/** HTTPS servers without HTTP/3 although PILOT_ENABLE_QUIC_LISTENERS is set. */
 export const findServersWithoutHttp3: FindDiagnostics = function* ({ proxies }, note) {
   for (const { proxy, shape, context } of routers(proxies)) {
     for (const one of mergeGateways(shape, context).ports.flatMap(({ servers }) => servers)) {
@@ -74,7 +74,7 @@ export const findServersWithoutHttp3: FindDiagnostics = function* ({ proxies }, 
   }
 };
 
-/** Revocation lists of Secrets that cannot be used, are missing for an authority, or expire soon. */
+/** CRLs in Secrets that are invalid, do not cover an authority, or expire soon. */
 export const findRevocationListProblems: FindDiagnostics = function* ({ configs, context }, note) {
   const now = new Date();
   const warnings = new Map<string, string>();
@@ -97,18 +97,20 @@ export const findRevocationListProblems: FindDiagnostics = function* ({ configs,
   for (const [secret, message] of warnings) note(`Secret/${secret}`, message, { objects: users.get(secret) ?? [] });
 };
 
-/** `namespace/name` of the Secrets that may have the authorities of a Gateway's clients. */
+/** `namespace/name` of Secrets that may contain the CAs for a Gateway's clients. */
 function rootSecretsOf({ namespace, spec }: Config<Gateway>): readonly string[] {
   const names = spec.servers.flatMap(({ tls }) => (tls === undefined ? [] : credentialsOfServer(tls)));
   const secrets = names.flatMap((name) => {
-    const asked = parseCredentialName(name, namespace);
-    if (asked === undefined || !asked.roots || asked.kind !== 'Secret') return [];
-    return [asked.name, rootsObjectName(asked.name)].map((one) => `${asked.namespace}/${one}`);
+    const credentialName = parseCredentialName(name, namespace);
+    if (credentialName === undefined || !credentialName.roots || credentialName.kind !== 'Secret') return [];
+    return [credentialName.name, rootsObjectName(credentialName.name)].map(
+      (one) => `${credentialName.namespace}/${one}`,
+    );
   });
   return [...new Set(secrets)];
 }
 
-/** BackendTLSPolicies that cannot be honoured, wholly or in part. */
+/** BackendTLSPolicies that cannot be applied, completely or in part. */
 export const findBackendTlsProblems: FindDiagnostics = function* ({ configs, context }, note) {
   if (configs.BackendTLSPolicy.length === 0) return;
   for (const report of backendTlsReports(configs.BackendTLSPolicy, context.credentials)) {

@@ -1,7 +1,7 @@
 /**
- * What metrics say of the whole mesh: found in slices of the event loop some time after it has changed, or when somebody asks,
- * so that a scrape reads what is there. At most a tenth of the time goes into it, however often the mesh changes; and while
- * nobody asks, one look in a while does for all changes, so that pushes have the time to themselves.
+ * Findings about the complete mesh, for metrics. They are computed in slices of the event loop after a change or on a scrape, so that a
+ * scrape reads stored results. At most a tenth of the time is used for it, however often the mesh changes. Without scrapes one scan covers
+ * the changes of several seconds, which leaves the time to pushes.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { hasNoProvider } from '../../../networking/index.ts';
@@ -11,22 +11,22 @@ import type { MeshState } from '../../push/contexts/mesh-state.ts';
 import { Slices } from '../../xds/turns/slices.ts';
 import type { ServedProxy } from './find-diagnostics.ts';
 import { type PatchCount, patchCounts } from './patch-status.ts';
-import { type PushStatus, statusInPieces } from './push-status.ts';
+import { diagnosticSteps, type PushStatus } from './push-status.ts';
 import { objectWarnings } from './status-warnings.ts';
 
 export interface MeshFindings {
-  /** How many diagnostics there are, by metric. */
+  /** Number of diagnostics by metric. */
   readonly counts: ReadonlyMap<string, number>;
   /** `Gateway/namespace/name server port`. */
   readonly rejectedServers: readonly string[];
   readonly patches: readonly PatchCount[];
   /** Objects of the cluster that take effect only in part, by `Kind/namespace/name`. */
   readonly warnings: ReadonlyMap<string, ObjectWarning>;
-  /** Whether other replicas may know of a diagnostic that it does not hold. */
+  /** Whether other replicas may have different information about a diagnostic. */
   readonly dependsOnReplicas: boolean;
-  /** CUSTOM policies that refuse all they match. */
+  /** CUSTOM policies without a provider, which deny every request that they match. */
   readonly policiesWithoutProvider: number;
-  /** Pods that endpoints name and that are not known yet. */
+  /** Pods that endpoints reference and that have not been received yet. */
   readonly pendingPods: number;
   readonly endpointsWithoutPod: number;
   /** Connected proxies by version. */
@@ -37,21 +37,21 @@ export interface DiagnosticsSources {
   readonly state: MeshState;
   readonly nodes: () => Iterable<ServedProxy>;
   readonly connectedVersions: () => Iterable<string>;
-  /** Whether no other replica serves proxies; absent: there is none. */
+  /** Whether no other replica serves proxies; `undefined` if there are no replicas. */
   readonly isOnlyReplica?: () => boolean;
-  /** Told after each look. */
-  readonly found: (findings: MeshFindings) => void;
+  /** Called after each scan. */
+  readonly onFindings: (findings: MeshFindings) => void;
 }
 
-/** How much longer than a look takes there is none after it. */
-const restFactor = 9;
-const longestRestMs = 5_000;
-/** A change waits so long for others, or for somebody who asks: scrapes come every 15 s or more. */
-const unaskedMs = 5_000;
-/** While a diagnostic depends on which replicas there are, which changes without a change of the mesh. */
+/** The pause after a scan, as a multiple of its duration. */
+const pauseFactor = 9;
+const maxPauseMs = 5_000;
+/** Time for which a change waits for others or for a scrape; scrapes come every 15 s or more. */
+const coalesceMs = 5_000;
+/** Interval of scans while a diagnostic depends on the replicas, which change without a change of the mesh. */
 const replicasMs = 30_000;
-/** How long a scrape waits for a look that is due or going on; then it says what was found before. */
-const longestWaitMs = 3_000;
+/** Time for which a scrape waits for a due or running scan before it uses the previous results. */
+const maxWaitMs = 3_000;
 
 type Phase =
   | { readonly at: 'rest' }
@@ -62,112 +62,112 @@ export class MeshDiagnostics {
   readonly #sources: DiagnosticsSources;
   #phase: Phase = { at: 'rest' };
   #dependsOnReplicas = false;
-  /** Looks that were begun. */
-  #begun = 0;
-  /** What the last one took of the program's time. */
+  /** Number of scans started. */
+  #startedScans = 0;
+  /** CPU time of the last scan. */
   #spentMs = 0;
-  #mayBeginAt = 0;
-  /** The mesh that was looked at last. */
-  #seen: { readonly context: unknown; readonly objects: unknown } | undefined;
-  #look: Iterator<void, MeshFindings> | undefined;
-  readonly #slices = new Slices(() => this.#piece());
+  #nextStartAt = 0;
+  /** The mesh of the last scan. */
+  #scannedState: { readonly context: unknown; readonly objects: unknown } | undefined;
+  #scan: Iterator<void, MeshFindings> | undefined;
+  readonly #slices = new Slices(() => this.#runSlice());
   #ended = Promise.withResolvers<void>();
-  /** Why the last look came to no end: told to whoever asks. */
+  /** Error of the last scan, thrown to callers of `settled`. */
   #failure: { readonly error: unknown } | undefined;
 
   constructor(sources: DiagnosticsSources) {
     this.#sources = sources;
   }
 
-  /** Something may be another now. Called for each response that is sent: almost always it is known already. */
-  stale(): void {
+  /** Something may have changed. Called for each response that is sent, almost always when a scan is already due. */
+  markStale(): void {
     if (this.#phase.at === 'due') {
-      if (this.#phase.inMs > unaskedMs) this.#hasten(this.#phase.timer, unaskedMs);
+      if (this.#phase.inMs > coalesceMs) this.#advanceTimer(this.#phase.timer, coalesceMs);
       return;
     }
     if (this.#phase.at === 'looking') this.#phase = { at: 'looking', again: true };
-    else this.#makeDue(unaskedMs);
+    else this.#makeDue(coalesceMs);
   }
 
   /**
-   * When what is told is of now, or soon, for those who cannot wait for it.
+   * Resolves when the findings are current, or after a time limit.
    *
-   * @throws what the last look failed with
+   * @throws the error of the last scan
    */
   async settled(): Promise<void> {
     const { context, configs, objects = configs.set } = this.#sources.state;
-    if (this.#seen?.context !== context || this.#seen?.objects !== objects) this.stale();
-    const isStale = this.#phase.at === 'looking' || (this.#phase.at === 'due' && this.#phase.inMs <= unaskedMs);
+    if (this.#scannedState?.context !== context || this.#scannedState?.objects !== objects) this.markStale();
+    const isStale = this.#phase.at === 'looking' || (this.#phase.at === 'due' && this.#phase.inMs <= coalesceMs);
     if (isStale) {
-      // A mesh that changes all the time is always due again: one look at it as it is now is enough.
-      const wanted = this.#phase.at === 'looking' && !this.#phase.again ? this.#begun : this.#begun + 1;
-      const until = performance.now() + longestWaitMs;
-      while (!this.#isEnded(wanted) && performance.now() < until) {
-        if (this.#phase.at === 'due') this.#hasten(this.#phase.timer, 0);
+      // A mesh that changes continuously is always due: one scan of its current state is enough.
+      const awaitedScan =
+        this.#phase.at === 'looking' && !this.#phase.again ? this.#startedScans : this.#startedScans + 1;
+      const until = performance.now() + maxWaitMs;
+      while (!this.#isEnded(awaitedScan) && performance.now() < until) {
+        if (this.#phase.at === 'due') this.#advanceTimer(this.#phase.timer, 0);
         await Promise.race([this.#ended.promise, sleep(until - performance.now(), undefined, { ref: false })]);
       }
     }
     if (this.#failure !== undefined) throw this.#failure.error;
   }
 
-  #isEnded(look: number): boolean {
-    return this.#begun > look || (this.#begun === look && this.#phase.at !== 'looking');
+  #isEnded(scan: number): boolean {
+    return this.#startedScans > scan || (this.#startedScans === scan && this.#phase.at !== 'looking');
   }
 
   #makeDue(inMs: number): void {
-    const timer = setTimeout(() => this.#begin(), Math.max(inMs, this.#mayBeginAt - performance.now())).unref();
+    const timer = setTimeout(() => this.#startScan(), Math.max(inMs, this.#nextStartAt - performance.now())).unref();
     this.#phase = { at: 'due', timer, inMs };
   }
 
-  /** Starts the next look earlier. */
-  #hasten(timer: NodeJS.Timeout, inMs: number): void {
+  #advanceTimer(timer: NodeJS.Timeout, inMs: number): void {
     clearTimeout(timer);
     this.#makeDue(inMs);
   }
 
-  #begin(): void {
+  #startScan(): void {
     this.#phase = { at: 'looking', again: false };
-    this.#begun++;
+    this.#startedScans++;
     this.#spentMs = 0;
     const { context, configs, objects = configs.set } = this.#sources.state;
-    this.#seen = { context, objects };
-    this.#look = lookThrough(this.#sources);
+    this.#scannedState = { context, objects };
+    this.#scan = scanMesh(this.#sources);
     this.#slices.begin();
   }
 
-  /** @returns whether there is more */
-  #piece(): boolean {
-    const began = performance.now();
+  /** @returns whether the scan continues */
+  #runSlice(): boolean {
+    const startedAt = performance.now();
     try {
-      const { done, value } = this.#look!.next();
+      const { done, value } = this.#scan!.next();
       if (done !== true) return true;
       this.#dependsOnReplicas = value.dependsOnReplicas;
-      this.#sources.found(value);
+      this.#sources.onFindings(value);
       this.#failure = undefined;
     } catch (error) {
       this.#failure = { error };
     } finally {
-      this.#spentMs += performance.now() - began;
+      this.#spentMs += performance.now() - startedAt;
     }
     this.#end();
     return false;
   }
 
   #end(): void {
-    this.#look = undefined;
-    this.#mayBeginAt = performance.now() + Math.min(longestRestMs, restFactor * this.#spentMs);
+    this.#scan = undefined;
+    this.#nextStartAt = performance.now() + Math.min(maxPauseMs, pauseFactor * this.#spentMs);
     const again = this.#phase.at === 'looking' && this.#phase.again;
     this.#phase = { at: 'rest' };
     this.#ended.resolve();
     this.#ended = Promise.withResolvers<void>();
-    if (again) this.#makeDue(unaskedMs);
+    if (again) this.#makeDue(coalesceMs);
     else if (this.#dependsOnReplicas) this.#makeDue(replicasMs);
   }
 }
 
-function* lookThrough({ state, nodes, connectedVersions, isOnlyReplica }: DiagnosticsSources): Steps<MeshFindings> {
+function* scanMesh({ state, nodes, connectedVersions, isOnlyReplica }: DiagnosticsSources): Steps<MeshFindings> {
   const { context, configs } = state;
-  const status: PushStatus = yield* statusInPieces(state, nodes());
+  const status: PushStatus = yield* diagnosticSteps(state, nodes());
   const warnings = yield* objectWarnings(status, configs, isOnlyReplica?.());
   const patches: PatchCount[] = [];
   for (const filter of configs.set.EnvoyFilter) {
@@ -185,7 +185,7 @@ function* lookThrough({ state, nodes, connectedVersions, isOnlyReplica }: Diagno
     yield;
   }
   return {
-    counts: new Map(Object.entries(status).map(([metric, found]) => [metric, Object.keys(found).length])),
+    counts: new Map(Object.entries(status).map(([metric, onFindings]) => [metric, Object.keys(onFindings).length])),
     rejectedServers: Object.keys(status.pilot_gateway_servers_rejected ?? {}),
     patches,
     warnings,

@@ -1,4 +1,4 @@
-/** What became of the patches of EnvoyFilters, for those who look after the mesh (spec/discovery.md §8.9, §9.2). */
+/** Results of EnvoyFilter patches, for operators (spec/discovery.md §8.9, §9.2). */
 import type { Config } from '../../../model/config/config.ts';
 import type { EnvoyFilter } from '../../../model/kinds/envoy-filter/envoy-filter.ts';
 import { patchStatus } from '../../../networking/index.ts';
@@ -6,11 +6,10 @@ import { patchStatus } from '../../../networking/index.ts';
 export interface PatchReport {
   /** `namespace/name` of the object. */
   readonly name: string;
-  /** What is patched. */
+  /** Type of the patched resource. */
   readonly patch: string;
-  /** `waiting`: no proxy that was served had anything to be patched. */
+  /** `waiting`: no served proxy had a resource to patch. */
   readonly result: 'applied' | 'errored' | 'waiting';
-  /** Field of the patch. */
   readonly field: string;
   readonly problem?: string;
 }
@@ -26,7 +25,7 @@ export function patchReports(filters: readonly Config<EnvoyFilter>[]): readonly 
   );
 }
 
-/** How many patches of an object there are of a kind and result: a value of `pilot_envoy_filter_status`. */
+/** Number of patches of an object by kind and result: a value of `pilot_envoy_filter_status`. */
 export type PatchCount = Pick<PatchReport, 'name' | 'patch' | 'result'> & { readonly count: number };
 
 export function patchCounts(filter: Config<EnvoyFilter>): readonly PatchCount[] {

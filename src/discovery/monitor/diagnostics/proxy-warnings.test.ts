@@ -6,7 +6,7 @@ import { clusterType, listenerType, routeType } from '../../../networking/index.
 import { atOnce } from '../../../runtime/turns.ts';
 import type { CredentialReading } from '../../push/mesh-resources.ts';
 import type { ServedProxy } from './find-diagnostics.ts';
-import { statusOf } from './push-status.ts';
+import { diagnosticsOf } from './push-status.ts';
 import { objectWarnings } from './status-warnings.ts';
 
 const gateway = (namespace: string, credential: string): string => `
@@ -45,7 +45,7 @@ function connected(yaml: string): GivenPlane {
   return plane;
 }
 
-/** The connected proxies, of which the control plane knows this of credentials. */
+/** The connected proxies, with this state of credentials. */
 function reading(plane: GivenPlane, known: CredentialReading): ServedProxy[] {
   return [...plane.resources.nodes].map(({ proxy, shape, context }) => ({
     ...{ proxy, shape, context },
@@ -53,15 +53,15 @@ function reading(plane: GivenPlane, known: CredentialReading): ServedProxy[] {
   }));
 }
 
-/** Texts of the statuses of all objects, as if each were of a cluster. */
+/** Texts of the statuses of all objects, as if each were in a cluster. */
 function statusTexts(plane: GivenPlane, proxies: Iterable<ServedProxy>, isOnlyReplica = true): string[] {
   const byKey = { get: (key: string) => ({ kind: key.slice(0, key.indexOf('/')), generation: 1 }) } as never;
-  const warnings = atOnce(objectWarnings(statusOf(plane.state, proxies), { byKey }, isOnlyReplica));
+  const warnings = atOnce(objectWarnings(diagnosticsOf(plane.state, proxies), { byKey }, isOnlyReplica));
   return [...warnings].map(([key, { reason, text }]) => `${key} ${reason}: ${text}`);
 }
 
 const codesOf = (plane: GivenPlane, proxies: Iterable<ServedProxy>): string[] =>
-  Object.values(statusOf(plane.state, proxies).pilot_config_warnings!).map(({ code }) => code!);
+  Object.values(diagnosticsOf(plane.state, proxies).pilot_config_warnings!).map(({ code }) => code!);
 
 describe('CREDENTIAL_NOT_FOUND', () => {
   it('is the reason in the status of a Gateway whose own namespace has no such Secret', () => {
@@ -78,8 +78,8 @@ describe('CREDENTIAL_NOT_FOUND', () => {
     const without = connected(gateway('tenant', name) + granted);
     const present = connected(gateway('tenant', name) + granted + secret('edge', 'web') + secret('keys', 'web'));
     expect(codesOf(without, without.resources.nodes)).toEqual(['CREDENTIAL_NOT_FOUND']);
-    // Its content is a fault as well, and as hidden.
-    expect(statusOf(present.state, present.resources.nodes).pilot_sds_certificate_errors_total).not.toEqual({});
+    // Its invalid content is hidden as well.
+    expect(diagnosticsOf(present.state, present.resources.nodes).pilot_sds_certificate_errors_total).not.toEqual({});
     expect(statusTexts(without, without.resources.nodes)).toEqual([]);
     expect(statusTexts(present, present.resources.nodes)).toEqual([]);
   });
@@ -89,7 +89,7 @@ describe('CREDENTIAL_NOT_FOUND', () => {
     expect(statusTexts(plane, plane.resources.nodes)).toEqual([expect.stringContaining('Secret keys/web')]);
   });
 
-  it('is not reported of a Secret of another namespace without a grant, whether or not it exists', () => {
+  it('is not reported for a Secret of another namespace without a grant, whether or not it exists', () => {
     const plane = connected(gateway('edge', 'keys/web'));
     const present = connected(gateway('edge', 'keys/web') + secret('keys', 'web'));
     const texts = statusTexts(plane, plane.resources.nodes);
@@ -97,20 +97,20 @@ describe('CREDENTIAL_NOT_FOUND', () => {
     expect(statusTexts(present, present.resources.nodes)).toEqual(texts);
   });
 
-  it.each(['unread', 'present'] as const)('is not reported of a Secret that is %s and not in the context', (known) => {
+  it.each(['unread', 'present'] as const)('is not reported for a Secret that is %s and not in the context', (known) => {
     const plane = connected(gateway('edge', 'absent'));
     expect(statusTexts(plane, reading(plane, known))).toEqual([]);
     expect(codesOf(plane, reading(plane, 'absent'))).toEqual(['CREDENTIAL_NOT_FOUND']);
   });
 
-  it('is not reported of a Secret that exceeds a limit: the status says that it is not read', () => {
+  it('is not reported for a Secret that exceeds a limit, because its status reports that it is not read', () => {
     const plane = connected(gateway('edge', 'large'));
     expect(statusTexts(plane, reading(plane, 'refused'))).toEqual([
       expect.stringMatching(/^Gateway\/edge\/web CredentialNotServed: .*exceeds a limit/),
     ]);
   });
 
-  it('is replaced by the missing permission where the client may not have the Secret', () => {
+  it('is replaced by the missing permission if the client may not have the Secret', () => {
     const plane = connected(gateway('edge', 'absent'));
     expect(codesOf(plane, reading(plane, 'denied'))).toEqual([]);
     expect(statusTexts(plane, reading(plane, 'denied'))).toEqual([
@@ -140,7 +140,7 @@ spec: {selector: {istio: ${name}}, servers: [{port: {number: ${port}, name: http
     for (const node of plane.resources.nodes) node.get(listenerType, '*');
   };
 
-  it('is reported once a proxy that the patch is for was served', () => {
+  it('is reported after a proxy that the patch is for was served', () => {
     const plane = connected(http('edge', 8080) + filter(9999));
     expect(codesOf(plane, plane.resources.nodes)).toEqual([]);
     serve(plane);
@@ -167,7 +167,7 @@ spec: {selector: {istio: ${name}}, servers: [{port: {number: ${port}, name: http
     expect(codesOf(plane, waiting)).toEqual([]);
   });
 
-  it('is not reported of patches for proxies that are not connected', () => {
+  it('is not reported for patches for proxies that are not connected', () => {
     const plane = connected(http('edge', 8080) + filter(9999, ', proxy: {metadata: {zone: a}}'));
     serve(plane);
     expect(codesOf(plane, plane.resources.nodes)).toEqual([]);
@@ -195,7 +195,7 @@ describe('GRPC_NOT_SUPPORTED', () => {
     object('VirtualService', { hosts: [host], http: [{ route: [{ destination: { host } }], ...more }] });
   const rule = (trafficPolicy: object): string => object('DestinationRule', { host, trafficPolicy });
 
-  /** @param isGrpc whether the node is a gRPC program; else a sidecar requests the same */
+  /** @param isGrpc whether the node is a gRPC program; otherwise a sidecar requests the same */
   function used(yaml: string, names: Readonly<Record<string, string>>, isGrpc = true): GivenPlane {
     const plane = givenPlane(entry + yaml);
     const id = 'sidecar~10.0.0.7~web.shop~shop.svc.cluster.local';
@@ -236,7 +236,7 @@ describe('GRPC_NOT_SUPPORTED', () => {
     expect(statusTexts(plane, [])).toEqual([]);
   });
 
-  it('is not reported for a sidecar, nor for what the program does not use', () => {
+  it('is not reported for a sidecar, nor for features that the program does not use', () => {
     const yaml = http({ mirror: { host } });
     const sidecar = used(yaml, { [routeType]: cluster }, false);
     expect(codesOf(sidecar, sidecar.resources.nodes)).toEqual([]);
@@ -244,7 +244,7 @@ describe('GRPC_NOT_SUPPORTED', () => {
     expect(codesOf(other, other.resources.nodes)).toEqual([]);
   });
 
-  it('is not reported any more once the program has unsubscribed', () => {
+  it('is not reported any more after the program has unsubscribed', () => {
     const plane = used(http({ mirror: { host } }), { [routeType]: cluster });
     let names = [cluster];
     for (const node of plane.resources.nodes) node.watched(() => ({ [routeType]: { names } }) as never);
@@ -253,7 +253,7 @@ describe('GRPC_NOT_SUPPORTED', () => {
     expect(codesOf(plane, plane.resources.nodes)).toEqual([]);
   });
 
-  it('is bounded for a program that requests many resources, which is reported', () => {
+  it('is bounded for a program that requests many resources, and the bound is reported', () => {
     const route = (index: number) => ({ route: [{ destination: { host } }], mirror: { host }, name: `r${index}` });
     const many = object('VirtualService', {
       hosts: [host],

@@ -1,4 +1,4 @@
-/** Warnings across objects that follow from what connected proxies request and are sent. */
+/** Warnings across objects that result from requests and responses of connected proxies. */
 import { type Config, configKeyText, fieldText } from '../../../model/config/config.ts';
 import type { ConfigSet } from '../../../model/config/config-set.ts';
 import type { EnvoyFilter, EnvoyPatch } from '../../../model/kinds/envoy-filter/envoy-filter.ts';
@@ -16,17 +16,17 @@ import {
   typeWithoutContext,
   unappliedText,
 } from '../../references/policies/unapplied-patches.ts';
-import type { StatusSources } from './find-diagnostics.ts';
+import type { FinderInput } from './find-diagnostics.ts';
 import { unservedCredentials } from './unserved-credentials.ts';
 
 export interface ProxyWarning extends ConfigWarning {
-  /** Another replica may know that it is otherwise. */
+  /** Another replica may have different information. */
   readonly isOfReplica?: true;
-  /** The author of the object must not learn of it: the status of the object does not report it. */
+  /** Not reported in the object's status: its author may not learn of it. */
   readonly isHidden?: true;
 }
 
-type ProxySources = Pick<StatusSources, 'context' | 'configs' | 'proxies'>;
+type ProxySources = Pick<FinderInput, 'context' | 'configs' | 'proxies'>;
 
 /** Yields `undefined` after each object, proxy or server without a warning. */
 export function* findProxyWarnings(sources: ProxySources): Generator<ProxyWarning | undefined> {
@@ -36,19 +36,19 @@ export function* findProxyWarnings(sources: ProxySources): Generator<ProxyWarnin
   yield* ignoredByGrpc(sources);
 }
 
-/** Objects that a connected gateway requests, that its client may have, and that the API server does not have. */
+/** Objects that a connected gateway requests, that it may access, and that the API server does not have. */
 function* absentCredentials({ configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
   for (const unserved of unservedCredentials(proxies)) {
     yield undefined;
     if (unserved?.cause !== 'absent') continue;
-    const asked = parseCredentialName(unserved.name, unserved.namespace)!;
+    const credentialName = parseCredentialName(unserved.name, unserved.namespace)!;
     for (const { gateway, index, field, mayKnow } of unserved.users) {
       const place = credentialPlace(gateway, index, field, configs);
       if (place === undefined) continue;
       yield {
         ...{ code: 'CREDENTIAL_NOT_FOUND', ...place },
         message: absentCredentialText(
-          `${asked.kind} ${asked.namespace}/${asked.name}`,
+          `${credentialName.kind} ${credentialName.namespace}/${credentialName.name}`,
           'create it, or correct the name',
         ),
         ...(!mayKnow && { isHidden: true }),
@@ -58,8 +58,8 @@ function* absentCredentials({ configs, proxies }: ProxySources): Generator<Proxy
 }
 
 /**
- * Patches that were tried at connected proxies and matched nothing at any. Proxies that are not yet served from the latest context are waited
- * for, and so are patches of resources that no proxy has requested.
+ * Patches that were tried at connected proxies and matched at none. Waits for proxies that are served from an older context, and skips
+ * patches of resources that no proxy has requested.
  */
 function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
   const waiting = new Map<EnvoyPatch, { readonly config: Config<EnvoyFilter>; readonly index: number }>();
@@ -67,7 +67,7 @@ function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Gen
     yield undefined;
     for (const [index, patch] of config.spec.configPatches.entries()) {
       const { applied, problem } = patchStatus(patch);
-      // A fact, whatever other replicas know.
+      // Independent of other replicas.
       if (problem !== undefined) yield patchWarning(config, index, `cannot be applied at a proxy: ${problem}`);
       else if (!applied && wasTried(patch) && !hasOtherDelivery(patch)) waiting.set(patch, { config, index });
     }
@@ -79,11 +79,11 @@ function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Gen
     yield undefined;
     const set = patchSetOf(served.shape, served.context);
     if (set === undefined) continue;
-    const held = seen.get(set) ?? new Set(writtenPatches(set).filter((one) => waiting.has(one)));
-    seen.set(set, held);
-    for (const patch of held) counts.set(patch, (counts.get(patch) ?? 0) + 1);
+    const appliedPatches = seen.get(set) ?? new Set(writtenPatches(set).filter((one) => waiting.has(one)));
+    seen.set(set, appliedPatches);
+    for (const patch of appliedPatches) counts.set(patch, (counts.get(patch) ?? 0) + 1);
     // Its responses to the latest change are not generated yet.
-    if (served.context !== context) for (const patch of held) waiting.delete(patch);
+    if (served.context !== context) for (const patch of appliedPatches) waiting.delete(patch);
   }
   for (const [patch, { config, index }] of waiting) {
     const count = counts.get(patch);
@@ -93,7 +93,7 @@ function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Gen
   }
 }
 
-/** Patches for sidecars of objects whose selector selects gateways only, and the other way round. */
+/** Patches for sidecars in objects whose selector selects only gateways, and vice versa. */
 function* patchesOfOtherProxies({ context, configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
   const byNamespace = new Map<string, LabelIndex<ConnectedProxy>>();
   const candidates = configs.EnvoyFilter.filter(
@@ -140,10 +140,10 @@ function patchWarning(config: Config<EnvoyFilter>, index: number, message: strin
   return { code: 'PATCH_NOT_APPLIED', config, field: `spec.configPatches[${index}]`, message };
 }
 
-/** Texts of one field that a warning lists. */
+/** Texts per field in a warning. */
 const maxTexts = 5;
 
-/** Fields that connected gRPC clients and servers without a proxy ignore, or apply differently: gRPC reports nothing itself. */
+/** Fields that connected proxyless gRPC programs ignore or apply differently; gRPC does not report them. */
 function* ignoredByGrpc({ configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
   const found = new Map<string, { readonly place: ConfigPlace; readonly texts: Set<string> }>();
   const objects = new Map<KindName, ReadonlyMap<string, Config>>();

@@ -1,6 +1,6 @@
 /**
- * What is odd about what was last pushed (spec/discovery.md §9.1 `push_status`, §9.2). Looked for object by object: whoever
- * asks decides how much of it at a stretch.
+ * Diagnostics about the pushed configuration (spec/discovery.md §9.1 `push_status`, §9.2), computed object by object so that the caller
+ * controls the duration of each step.
  */
 
 import { configKeyText } from '../../../model/config/config.ts';
@@ -26,9 +26,9 @@ import { findUnsupportedEnvoys, findWithheldWasm } from './envoy-diagnostics.ts'
 import type {
   DiagnosticSubject,
   FindDiagnostics,
+  FinderInput,
   NoteDiagnostic,
   ServedProxy,
-  StatusSources,
 } from './find-diagnostics.ts';
 import {
   findBackendTlsProblems,
@@ -40,9 +40,9 @@ import {
 } from './gateway-diagnostics.ts';
 import { patchReports } from './patch-status.ts';
 import { findSubsetsBeyondLimit } from './subset-diagnostics.ts';
-import { findUnheldPolicies } from './unheld-policies.ts';
+import { findUnappliedPolicies } from './unheld-policies.ts';
 
-/** What was found, by the name of the metric that counts it and by what it is about. */
+/** Diagnostics by metric name and subject. */
 export type PushStatus = Readonly<Record<string, Readonly<Record<string, Diagnostic>>>>;
 
 export interface Diagnostic extends DiagnosticSubject {
@@ -82,7 +82,7 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
   pilot_backend_tls_policy_problems: findBackendTlsProblems,
   pilot_unsupported_envoys: findUnsupportedEnvoys,
   pilot_wasm_withheld: findWithheldWasm,
-  pilot_policies_without_workload: findUnheldPolicies,
+  pilot_policies_without_workload: findUnappliedPolicies,
   pilot_jwks_sources_rejected: function* ({ configs }, note) {
     const { rejected } = yield* selectKeySources(configs.RequestAuthentication);
     for (const [object, reason] of rejected) note(object, reason, { objects: [object] });
@@ -122,11 +122,11 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
       yield;
       for (const { number } of ports) {
         const cluster = `outbound|${number}||${hostname}`;
-        const own = `${origin.kind} ${origin.namespace}/${origin.name}`;
+        const originName = `${origin.kind} ${origin.namespace}/${origin.name}`;
         const first = origins.get(`${namespace} ${cluster}`);
-        if (first === undefined) origins.set(`${namespace} ${cluster}`, own);
-        else if (first !== own)
-          note(cluster, `${first} and ${own} have this cluster: the older one applies`, {
+        if (first === undefined) origins.set(`${namespace} ${cluster}`, originName);
+        else if (first !== originName)
+          note(cluster, `${first} and ${originName} have this cluster: the older one applies`, {
             objects: [configKeyText(origin)],
           });
       }
@@ -146,18 +146,18 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
       yield;
       const first = new Map<number, string>();
       for (const { targetPort, port, service } of context.serviceTargetsOf(proxy)) {
-        const own = `${port.protocol} of ${service.hostname}`;
+        const portText = `${port.protocol} of ${service.hostname}`;
         const older = first.get(targetPort);
-        if (older === undefined) first.set(targetPort, own);
+        if (older === undefined) first.set(targetPort, portText);
         else if (older.split(' ')[0] !== port.protocol) {
-          note(`${proxy.id}:${targetPort}`, `port ${targetPort} is ${older} and ${own}`, { proxy: proxy.id });
+          note(`${proxy.id}:${targetPort}`, `port ${targetPort} is ${older} and ${portText}`, { proxy: proxy.id });
         }
       }
     }
   },
 };
 
-/** Metrics that the page shows the diagnostics of, and whose values come from elsewhere. */
+/** Metrics whose diagnostics the page shows and whose values have another source. */
 const labelledMetrics: Readonly<Record<string, FindDiagnostics>> = {
   pilot_envoy_filter_status: function* ({ configs }, note) {
     for (const filter of configs.EnvoyFilter) {
@@ -169,25 +169,25 @@ const labelledMetrics: Readonly<Record<string, FindDiagnostics>> = {
   },
 };
 
-/** Names of the metrics that this page can show: their gauges are set even when nothing is odd. */
+/** Metrics of this page. Their gauges are set to 0 if there are no diagnostics. */
 export const pushStatusMetrics: readonly string[] = Object.keys(finders);
 
-type LookedAt = Pick<MeshState, 'context' | 'configs' | 'unreadable'> &
+type DiagnosedState = Pick<MeshState, 'context' | 'configs' | 'unreadable'> &
   Partial<Pick<MeshState, 'translationProblems' | 'objects'>>;
 
-/** What is odd now; nothing before there is a context. */
-export function statusOf(state: LookedAt, proxies: Iterable<ServedProxy>): PushStatus {
-  return atOnce(statusInPieces(state, proxies));
+/** Current diagnostics; empty before there is a context. */
+export function diagnosticsOf(state: DiagnosedState, proxies: Iterable<ServedProxy>): PushStatus {
+  return atOnce(diagnosticSteps(state, proxies));
 }
 
-/** The same, with turns for others in between. */
-export function statusInTurns(state: LookedAt, proxies: Iterable<ServedProxy>): Promise<PushStatus> {
-  return new Turns(sliceMs).through(statusInPieces(state, proxies));
+/** As {@link diagnosticsOf}, with turns for other tasks. */
+export function diagnosticsInTurns(state: DiagnosedState, proxies: Iterable<ServedProxy>): Promise<PushStatus> {
+  return new Turns(sliceMs).through(diagnosticSteps(state, proxies));
 }
 
-/** The same, with a rest after each object. */
-export function* statusInPieces(
-  { context, configs, objects = configs.set, unreadable, translationProblems = [] }: LookedAt,
+/** As {@link diagnosticsOf}, one step per object. */
+export function* diagnosticSteps(
+  { context, configs, objects = configs.set, unreadable, translationProblems = [] }: DiagnosedState,
   proxies: Iterable<ServedProxy>,
 ): Steps<PushStatus> {
   if (context === undefined) return {};
@@ -199,7 +199,7 @@ export function* statusInPieces(
     yield* find(sources, (key, message, subject) => {
       if (!found.has(key)) found.set(key, { ...subject, message });
       if (subject?.objects === undefined) return;
-      // Copied once, at the end: one key may be about all objects.
+      // Copied once, at the end: one key may concern all objects.
       const ofKey = objects.get(key) ?? new Set();
       for (const object of subject.objects) ofKey.add(object);
       objects.set(key, ofKey);
@@ -222,8 +222,8 @@ function* noteWithoutEndpoints(
   }
 }
 
-/** Two virtual services of the mesh for one host, where a client sees both: one of them has no effect there. */
-function* findSharedDomains(sources: StatusSources, note: NoteDiagnostic): Iterable<void> {
+/** Two mesh VirtualServices for one host that are both visible to a client: one has no effect there. */
+function* findSharedDomains(sources: FinderInput, note: NoteDiagnostic): Iterable<void> {
   for (const found of sharedHosts(sources)) {
     yield;
     if (found === undefined) continue;
@@ -237,7 +237,7 @@ function* findSharedDomains(sources: StatusSources, note: NoteDiagnostic): Itera
   }
 }
 
-function* findSharedSubsets({ context, configs }: StatusSources, note: NoteDiagnostic): Iterable<void> {
+function* findSharedSubsets({ context, configs }: FinderInput, note: NoteDiagnostic): Iterable<void> {
   const first = new Map<string, string>();
   for (const { namespace, name, spec } of configs.DestinationRule) {
     yield;

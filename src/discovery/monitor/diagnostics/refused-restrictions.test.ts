@@ -6,7 +6,7 @@ import { SettingsFiles } from '../../config/files/settings-files.ts';
 import { MeshConfigs } from '../../config/snapshots/mesh-configs.ts';
 import { MeshState } from '../../push/contexts/mesh-state.ts';
 import { asKubernetesObject } from '../debug/kubernetes-object.ts';
-import { statusOf } from './push-status.ts';
+import { diagnosticsOf } from './push-status.ts';
 
 const refused = `apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy
@@ -14,7 +14,7 @@ metadata: { name: web, namespace: shop }
 spec: { action: deny }
 `;
 
-it('what is closed, and files of which nobody can tell what is in them, are on the page', async () => {
+it('closed restrictions and unreadable files are on the page', async () => {
   const root = mkdtempSync(join(tmpdir(), 'chartpilot-refused-'));
   onTestFinished(() => rmSync(root, { recursive: true }));
   const settings = new SettingsFiles(() => {});
@@ -26,7 +26,7 @@ it('what is closed, and files of which nobody can tell what is in them, are on t
   state.computeServices();
   state.publishContext({ forced: true, changed: [] });
 
-  const status = statusOf(state, []);
+  const status = diagnosticsOf(state, []);
   expect(status.pilot_refused_restrictions).toEqual({
     'AuthorizationPolicy shop/web': {
       message: `AuthorizationPolicy shop/web (${join(root, 'a.yaml')}:1) is rejected and has no valid earlier version: every request to the workloads of namespace shop is denied`,
@@ -42,6 +42,6 @@ it('what is closed, and files of which nobody can tell what is in them, are on t
   writeFileSync(join(root, 'b.yaml'), '');
   await directory.read([root]);
   state.publishContext({ forced: true, changed: [] });
-  expect(statusOf(state, []).pilot_refused_restrictions).toEqual({});
-  expect(statusOf(state, []).pilot_unreadable_config_files).toEqual({});
+  expect(diagnosticsOf(state, []).pilot_refused_restrictions).toEqual({});
+  expect(diagnosticsOf(state, []).pilot_unreadable_config_files).toEqual({});
 });

@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { SettingsFiles } from '../../config/files/settings-files.ts';
 import { MeshConfigs } from '../../config/snapshots/mesh-configs.ts';
 import { MeshState } from '../../push/contexts/mesh-state.ts';
-import { statusOf } from './push-status.ts';
+import { diagnosticsOf } from './push-status.ts';
 
 function virtualService(name: string, age: number, exportTo = ''): string {
   return `
@@ -19,20 +19,23 @@ spec: { hosts: [a.test], ${exportTo} http: [{ route: [{ destination: { host: a.t
 it.each([
   ['', 'older', 'second'],
   ['exportTo: ["."],', 'newer', 'first'],
-])('of two virtual services of one host it is told which one holds: %s the %s', async (exportTo, which, other) => {
-  const root = mkdtempSync(join(tmpdir(), 'chartpilot-shared-'));
-  onTestFinished(() => rmSync(root, { recursive: true }));
-  const settings = new SettingsFiles(() => {});
-  const directory = new MeshConfigs({ mesh: () => settings.mesh, domain: 'cluster.local' });
-  const state = new MeshState({ settings, directory, domain: 'cluster.local', clusterId: 'c' });
-  writeFileSync(join(root, 'a.yaml'), virtualService('first', 1) + virtualService('second', 2, exportTo));
-  await directory.read([root]);
-  state.computeServices();
-  state.publishContext({ forced: true, changed: [] });
-  expect(statusOf(state, []).pilot_vservice_dup_domain).toEqual({
-    'a.test': {
-      message: `shop/first and shop/second: the ${which} one applies to clients of shop`,
-      objects: [`VirtualService/shop/${other}`],
-    },
-  });
-});
+])(
+  'for two VirtualServices with one host the page names the one that applies: %s the %s',
+  async (exportTo, which, other) => {
+    const root = mkdtempSync(join(tmpdir(), 'chartpilot-shared-'));
+    onTestFinished(() => rmSync(root, { recursive: true }));
+    const settings = new SettingsFiles(() => {});
+    const directory = new MeshConfigs({ mesh: () => settings.mesh, domain: 'cluster.local' });
+    const state = new MeshState({ settings, directory, domain: 'cluster.local', clusterId: 'c' });
+    writeFileSync(join(root, 'a.yaml'), virtualService('first', 1) + virtualService('second', 2, exportTo));
+    await directory.read([root]);
+    state.computeServices();
+    state.publishContext({ forced: true, changed: [] });
+    expect(diagnosticsOf(state, []).pilot_vservice_dup_domain).toEqual({
+      'a.test': {
+        message: `shop/first and shop/second: the ${which} one applies to clients of shop`,
+        objects: [`VirtualService/shop/${other}`],
+      },
+    });
+  },
+);

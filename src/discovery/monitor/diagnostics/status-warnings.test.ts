@@ -7,7 +7,9 @@ it.each([
   ['pilot_wasm_withheld', 'WasmPlugin/shop/counts', 'WasmNotSupported'],
 ])('%s of %s becomes a condition with the reason %s', (metric, key, reason) => {
   const kind = key.slice(0, key.indexOf('/'));
-  const byKey = { get: (asked: string) => (asked === key ? { kind, generation: 3 } : undefined) } as never;
+  const byKey = {
+    get: (requestedKey: string) => (requestedKey === key ? { kind, generation: 3 } : undefined),
+  } as never;
   const status = { [metric]: { subject: { message: 'because', objects: [key, 'Gateway/edge/unknown'] } } };
   const warnings = atOnce(objectWarnings(status, { byKey }));
   expect([...warnings]).toEqual([[key, { reason, generation: 3, text: expect.stringContaining('because') }]]);

@@ -1,4 +1,4 @@
-/** Diagnostics that a status reports: those that name objects which take effect only in part. */
+/** Diagnostics for object statuses: those about objects that take effect only in part. */
 import { conditionReasonOf } from '../../../runtime/errors.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import { visibleLine } from '../../../runtime/visible-text.ts';
@@ -7,7 +7,7 @@ import type { ObjectWarning } from '../../distribution/object-warnings.ts';
 import { generationOf, kindsWithWarningEvents } from '../../distribution/status-objects.ts';
 import type { PushStatus } from './push-status.ts';
 
-/** Reasons of conditions by the metric of the diagnostic. */
+/** Condition reasons by metric. */
 const reasons: Readonly<Record<string, string>> = {
   pilot_gateway_servers_rejected: 'ServerNotServed',
   pilot_gateway_servers_overlap: 'HostsOverlap',
@@ -21,19 +21,19 @@ const reasons: Readonly<Record<string, string>> = {
   pilot_jwks_sources_rejected: 'LimitExceeded',
   pilot_destrule_subsets_beyond_limit: 'LimitExceeded',
   pilot_config_warnings: 'ConfigWarning',
-  // A code says more about the same host.
+  // A code is more specific about the same host.
   pilot_duplicate_envoy_clusters: 'DuplicateHost',
 };
 
-/** Diagnostics of one object that its status lists. */
+/** Diagnostics per object in its status. */
 const maxTexts = 5;
-/** Characters of a status' message. */
+/** Maximum length of a status message. */
 const maxMessageLength = 1_024;
 
 /**
- * By `Kind/namespace/name`, of objects of the cluster. The reason is that of the first diagnostic.
+ * By `Kind/namespace/name`, for objects of the cluster. The reason is that of the first diagnostic.
  *
- * @param isOnlyReplica whether no other replica serves proxies: otherwise diagnostics that need all proxies of the mesh are left out
+ * @param isOnlyReplica whether no other replica serves proxies; otherwise diagnostics that depend on all proxies are omitted
  */
 export function* objectWarnings(
   status: PushStatus,

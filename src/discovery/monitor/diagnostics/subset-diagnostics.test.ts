@@ -4,7 +4,7 @@ import { givenPlane } from '../../../../test/fixtures/given-plane.ts';
 import { threadCpuMs } from '../../../../test/harness/cpu-time.ts';
 import { maxServiceClusters, maxSubsets, maxWildcardSubsets } from '../../../model/kinds/object-limits.ts';
 import { buildClusters } from '../../../networking/clusters/build.ts';
-import { statusOf } from './push-status.ts';
+import { diagnosticsOf } from './push-status.ts';
 
 const listOf = <T>(length: number, make: (index: number) => T): T[] =>
   Array.from({ length }, (_, index) => make(index));
@@ -28,7 +28,7 @@ const rules = (count: number, subsets: number, host = 'a.test'): string =>
     }),
   ).join('');
 
-/** What a client of another namespace is sent, and what the diagnostics say. */
+/** Clusters that a client of another namespace receives, and the diagnostics. */
 function built(yaml: string): { clusters: string[]; status: Record<string, string>; ms: number } {
   const plane = givenPlane(yaml);
   const id = 'sidecar~10.9.0.1~b.zoo~zoo.svc.cluster.local';
@@ -37,7 +37,7 @@ function built(yaml: string): { clusters: string[]; status: Record<string, strin
   const { context } = givenMesh(yaml);
   const names = buildClusters(givenShape({ namespace: 'zoo' }), context).map(({ name }) => name);
   const ms = threadCpuMs() - start;
-  const found = statusOf(plane.state, plane.resources.nodes).pilot_destrule_subsets_beyond_limit ?? {};
+  const found = diagnosticsOf(plane.state, plane.resources.nodes).pilot_destrule_subsets_beyond_limit ?? {};
   const status = Object.fromEntries(Object.entries(found).map(([key, { message }]) => [key, message]));
   return { clusters: names.filter((name) => name.endsWith('|a.test')), status, ms };
 }
@@ -68,7 +68,7 @@ it('merges rules of a wildcard host up to the subsets of one such rule', () => {
   expect(clusters).toHaveLength(1 + maxWildcardSubsets);
 });
 
-it('reports nothing where every subset has its clusters', () => {
+it('reports nothing if every subset has its clusters', () => {
   const { clusters, status } = built(entry(3) + rules(4, 100));
   expect(clusters).toHaveLength(3 * 401);
   expect(status).toEqual({});

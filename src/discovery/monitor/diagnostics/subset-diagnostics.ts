@@ -1,12 +1,12 @@
-/** Subsets of DestinationRules for which a service has no clusters, because it would have too many. */
+/** Subsets of DestinationRules without clusters, because a service would have too many. */
 import { configKeyText } from '../../../model/config/config.ts';
 import { isWildcard } from '../../../model/fields/hostname.ts';
 import { maxServiceClusters, maxSubsets, maxWildcardSubsets } from '../../../model/kinds/object-limits.ts';
 import { limitedSubsets } from '../../../model/services/limited-subsets.ts';
-import type { NoteDiagnostic, StatusSources } from './find-diagnostics.ts';
+import type { FinderInput, NoteDiagnostic } from './find-diagnostics.ts';
 
-/** Looked for as clients of the service's own namespace see it. */
-export function* findSubsetsBeyondLimit({ context, configs }: StatusSources, note: NoteDiagnostic): Iterable<void> {
+/** From the view of clients in the service's own namespace. */
+export function* findSubsetsBeyondLimit({ context, configs }: FinderInput, note: NoteDiagnostic): Iterable<void> {
   const counts = new Map<string, number>();
   for (const { namespace, name, spec } of configs.DestinationRule) {
     yield;
@@ -32,5 +32,5 @@ export function* findSubsetsBeyondLimit({ context, configs }: StatusSources, not
   }
 }
 
-/** Rules that a message names. */
+/** Rules per message. */
 const maxNamed = 3;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { givenPlane } from '../../../../test/fixtures/given-plane.ts';
-import { statusOf } from './push-status.ts';
+import { diagnosticsOf } from './push-status.ts';
 
 const policy = (kind: string, name: string, spec: string): string => `apiVersion: security.istio.io/v1
 kind: ${kind}
@@ -8,7 +8,7 @@ metadata: { name: ${name}, namespace: shop }
 spec: ${spec}
 `;
 
-it('a policy that holds for no connected proxy is told, with whom it is for', () => {
+it('a policy that applies to no connected proxy is reported with its selector', () => {
   const plane = givenPlane(
     [
       policy('AuthorizationPolicy', 'web', '{ selector: { matchLabels: { app: web } } }'),
@@ -24,7 +24,7 @@ it('a policy that holds for no connected proxy is told, with whom it is for', ()
   );
   const id = 'sidecar~10.9.0.1~web.shop~shop.svc.cluster.local';
   plane.connect({ id, cluster: 'web', metadata: { NAMESPACE: 'shop', LABELS: { app: 'web' } } }, []);
-  const found = statusOf(plane.state, plane.resources.nodes).pilot_policies_without_workload ?? {};
+  const found = diagnosticsOf(plane.state, plane.resources.nodes).pilot_policies_without_workload ?? {};
   expect(
     Object.entries(found)
       .map(([key, { message }]) => `${key}: ${message.split(',')[0]}`)

@@ -1,11 +1,11 @@
-/** Policies that protect nothing at the moment: no proxy that is connected is one of those that they are for. */
+/** Policies that apply to no connected proxy and so have no effect. */
 import type { Config } from '../../../model/config/config.ts';
 import type { PolicyScope } from '../../../model/kinds/policies/policy-target.ts';
 import type { WorkloadPolicies } from '../../../model/push-context/workload-policies.ts';
 import { type FindDiagnostics, policyKinds } from './find-diagnostics.ts';
 
-export const findUnheldPolicies: FindDiagnostics = function* ({ configs, proxies }, note) {
-  const held = new Set<Config>();
+export const findUnappliedPolicies: FindDiagnostics = function* ({ configs, proxies }, note) {
+  const applied = new Set<Config>();
   const seen = new Set<WorkloadPolicies>();
   for (const { shape, context } of proxies) {
     yield;
@@ -13,12 +13,12 @@ export const findUnheldPolicies: FindDiagnostics = function* ({ configs, proxies
     if (seen.has(policies)) continue;
     seen.add(policies);
     const lists = [policies.authorizationPolicies, policies.peerAuthentications, policies.requestAuthentications];
-    for (const policy of lists.flat()) held.add(policy);
+    for (const policy of lists.flat()) applied.add(policy);
   }
   for (const kind of policyKinds) {
     for (const policy of configs[kind] as readonly Config<PolicyScope>[]) {
       yield;
-      if (!held.has(policy)) note(`${kind} ${policy.namespace}/${policy.name}`, reason(policy));
+      if (!applied.has(policy)) note(`${kind} ${policy.namespace}/${policy.name}`, reason(policy));
     }
   }
 };
@@ -26,11 +26,11 @@ export const findUnheldPolicies: FindDiagnostics = function* ({ configs, proxies
 function reason({ namespace, spec: { selector = {}, targetRefs = [] } }: Config<PolicyScope>): string {
   const labels = Object.entries(selector).map(([key, value]) => `${key}=${value}`);
   const targets = targetRefs.map(({ kind, name }) => `${kind} ${name}`);
-  const wanted =
+  const selectorText =
     targets.length > 0
       ? ` that implements ${targets.join(', ')}`
       : labels.length > 0
         ? ` with ${labels.join(', ')}`
         : '';
-  return `applies to no connected proxy: there is no proxy of namespace ${namespace}${wanted}, or an older policy applies instead`;
+  return `applies to no connected proxy: there is no proxy of namespace ${namespace}${selectorText}, or an older policy applies instead`;
 }

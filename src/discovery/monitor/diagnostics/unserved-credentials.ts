@@ -8,13 +8,13 @@ import { type UnservedCredential, unservedCredential } from '../../../networking
 import { parseCredentialName, serverCredentials } from '../../../networking/secrets/credential-name.ts';
 import type { ServedProxy } from './find-diagnostics.ts';
 
-/** A server with the credential. */
+/** A Gateway server that references the credential. */
 interface CredentialUser extends Pick<GatewayServer, 'gateway' | 'index'> {
-  /** The field of the server's TLS settings that names it. */
+  /** Field of the server's TLS settings that names it. */
   readonly field: string;
   /**
-   * Whether the author of the Gateway may learn if the object exists: it is of the Gateway's namespace or granted to it. A Gateway may apply to
-   * workloads of another namespace, and must not be a means to find out which Secrets are there.
+   * Whether the Gateway's author may learn if the object exists: it is in the Gateway's namespace or granted to it. Otherwise a Gateway for
+   * workloads of another namespace could reveal which Secrets exist.
    */
   readonly mayKnow: boolean;
 }
@@ -24,12 +24,12 @@ interface UnservedByName extends Omit<UnservedCredential, 'cause'> {
   readonly name: string;
   /** Of the gateway's workload. */
   readonly namespace: string;
-  /** Id of a connected gateway that requests it. */
+  /** ID of a connected gateway that requests it. */
   readonly proxy: string;
   readonly users: readonly CredentialUser[];
 }
 
-/** Yields `undefined` after each server without one. Objects that no request to the API server has read yet are left out. */
+/** Yields `undefined` after each server without one. Skips objects that no request to the API server has read yet. */
 export function* unservedCredentials(proxies: Iterable<ServedProxy>): Generator<UnservedByName | undefined> {
   for (const served of routers(proxies)) {
     const { proxy, shape, context } = served;
@@ -62,7 +62,7 @@ function reasonFor(name: string, served: ServedProxy): Pick<UnservedByName, 'cau
     case 'absent':
       return unserved;
     case 'present':
-      // The next context has it.
+      // The next context contains it.
       return unserved?.cause === 'absent' ? undefined : unserved;
     case 'unread':
       return undefined;
@@ -82,12 +82,15 @@ function mayKnow(
   ownNamespace: string,
   { referenceGrants }: Pick<PushContext, 'referenceGrants'>,
 ): boolean {
-  const asked = parseCredentialName(name, ownNamespace);
-  if (asked === undefined || asked.namespace === namespace) return true;
-  return asked.kind === 'Secret' && referenceGrants.allowsSecret(namespace, asked.namespace, asked.name);
+  const credentialName = parseCredentialName(name, ownNamespace);
+  if (credentialName === undefined || credentialName.namespace === namespace) return true;
+  return (
+    credentialName.kind === 'Secret' &&
+    referenceGrants.allowsSecret(namespace, credentialName.namespace, credentialName.name)
+  );
 }
 
-/** One connected gateway of each shape: proxies of equal shapes have the same diagnostics. */
+/** One connected gateway per shape: equal shapes have equal diagnostics. */
 export function* routers(proxies: Iterable<ServedProxy>): Iterable<ServedProxy> {
   const seen = new Set<ProxyShape>();
   for (const served of proxies) {

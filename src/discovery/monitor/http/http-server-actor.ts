@@ -1,4 +1,4 @@
-/** The effect of `discovery/http`: probes, metrics and debug pages. */
+/** Effect of `discovery/http`: probes, metrics and debug pages. */
 import { type AnyActorRef, fromCallback } from 'xstate';
 import type { OperatorOrder } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { peer } from '../../../../machines/discovery/peers.ts';
@@ -9,43 +9,40 @@ import { Profiler, profilingPath } from '../../../runtime/profiler.ts';
 import type { DebuggerAccess } from '../../../runtime/trace/debugger-access.ts';
 import { type StreamAnswer, type TraceEndpoint, tracePath } from '../../../runtime/trace/trace-endpoint.ts';
 import { formatAddress, type ListenAddress } from '../../listen-address.ts';
-import { answerDebug, type DebugAccess, type DebugSources } from '../debug/debug-endpoints.ts';
+import { type DebugAccess, type DebugSources, respondToDebugRequest } from '../debug/debug-endpoints.ts';
 import type { DiscoveryMetrics } from '../metrics/metrics.ts';
-import { answerLogLevels, type LogLevelSources } from '../scopes/log-level-page.ts';
-import { type HttpAnswer, type HttpRequest, HttpServers, type HttpServersOptions } from './http-server.ts';
+import { type LogLevelSources, respondToLogLevels } from '../scopes/log-level-page.ts';
+import { type HttpReply, type HttpRequest, HttpServers, type HttpServersOptions } from './http-server.ts';
 
 export interface HttpEffectOptions extends HttpServersOptions {
   readonly addresses: readonly ListenAddress[];
   /** For `/version`. */
   readonly version: string;
   readonly metrics: Pick<DiscoveryMetrics, 'text'>;
-  /** Absent: no debug pages. */
+  /** `undefined` if debug pages are disabled. */
   readonly debug?: DebugSources & { readonly access: DebugAccess };
-  /** Levels of the log, which those may change that may see the debug pages. */
+  /** Log levels, which callers with access to debug pages may change. */
   readonly logLevels: LogLevelSources;
-  /** Told how what a person orders on a page gets to those who do it. */
+  /** Called with the listener for orders that operators give on pages. */
   readonly opened?: (orders: PageOrders) => void;
-  /** What the start is at, for people who ask why it is not ready. */
-  readonly waitsFor?: () => string;
-  /** Files of configuration in which nobody can tell what is there, each with the reason. */
+  /** What the start waits for, for the readiness probe. */
+  readonly startCondition?: () => string;
+  /** Unreadable configuration files, with the reason. */
   readonly unreadable?: () => ReadonlyMap<string, string>;
-  /** What else a person should know of a control plane that is ready, a line each. */
+  /** Further conditions of a ready control plane, one per line. */
   readonly conditions?: () => readonly string[];
-  /** Of profiles, and of debug pages that change something. */
+  /** For profiles, and for debug pages that change something. */
   readonly access: DebuggerAccess;
-  /** Whether profiles are served (`--profile`). */
   readonly profile?: boolean;
-  /** Whether heap snapshots are among them (`--heapSnapshots`). */
   readonly heapSnapshots?: boolean;
   readonly trace?: TraceEndpoint;
 }
 
 export interface PageOrders {
-  /** Has everything pushed to everyone. */
+  /** Pushes all resources to all proxies. */
   readonly pushAll: () => void;
-  /** What an operator orders of the authority. */
   readonly rotateRoot: (order: OperatorOrder['type']) => void;
-  /** Applies the response of Consul that is held back. */
+  /** Applies the held-back response of Consul. */
   readonly acceptCatalog: (datacenter: string) => void;
 }
 
@@ -62,7 +59,7 @@ export function httpEffect(options: HttpEffectOptions) {
     const connectionStates = () => statesOf(options);
     const profiler = options.profile === true ? new Profiler({ access, heapSnapshots, connectionStates }) : undefined;
     const servers = new HttpServers(
-      (request) => answer(options, request, { isServing, ...(profiler && { profiler }) }),
+      (request) => respond(options, request, { isServing, ...(profiler && { profiler }) }),
       {
         ...(options.failed !== undefined && { failed: options.failed }),
         ...(options.grpc !== undefined && { grpc: options.grpc }),
@@ -105,30 +102,30 @@ export function httpEffect(options: HttpEffectOptions) {
   });
 }
 
-interface Surroundings {
+interface HandlerContext {
   readonly isServing: boolean;
   readonly profiler?: Profiler;
 }
 
-async function answer(
+async function respond(
   {
     version,
     metrics,
     debug,
     logLevels,
     trace,
-    waitsFor = () => '',
+    startCondition = () => '',
     unreadable = () => new Map(),
     conditions = () => [],
   }: HttpEffectOptions,
   request: HttpRequest,
-  { isServing, profiler }: Surroundings,
-): Promise<HttpAnswer | StreamAnswer> {
+  { isServing, profiler }: HandlerContext,
+): Promise<HttpReply | StreamAnswer> {
   const { path, query } = request;
   if (path === '/ready') {
     return isServing
       ? { status: 200, body: textOf(unreadable()) + linesOf(conditions()) }
-      : { status: 503, body: waitsFor() };
+      : { status: 503, body: startCondition() };
   }
   if (path === '/version') return { status: 200, body: version };
   if (path === '/metrics') return { status: 200, ...(await metrics.text()) };
@@ -138,26 +135,27 @@ async function answer(
   if (debug !== undefined) {
     if (trace !== undefined && path === tracePath) return trace.answer(request, query);
     const page =
-      (await answerLogLevels(logLevels, debug.access, request)) ?? (await answerDebug(debug, debug.access, request));
+      (await respondToLogLevels(logLevels, debug.access, request)) ??
+      (await respondToDebugRequest(debug, debug.access, request));
     if (page !== undefined) return page;
   }
   return { status: 404, body: `not found: ${path}; /debug lists the pages\n` };
 }
 
-/** Files that a probe's answer names; the log and `/debug/push_status` have all. */
-const mostListed = 5;
+/** Files in the response of a probe; the log and `/debug/push_status` list all. */
+const maxListed = 5;
 
 function textOf(unreadable: ReadonlyMap<string, string>): string {
   const lines: string[] = [];
-  for (const [file, reason] of unreadable) if (lines.push(`cannot read ${file}: ${reason}\n`) >= mostListed) break;
-  const others = unreadable.size - lines.length;
-  return lines.join('') + (others > 0 ? `and ${others} more\n` : '');
+  for (const [file, reason] of unreadable) if (lines.push(`cannot read ${file}: ${reason}\n`) >= maxListed) break;
+  const omitted = unreadable.size - lines.length;
+  return lines.join('') + (omitted > 0 ? `and ${omitted} more\n` : '');
 }
 
 function linesOf(conditions: readonly string[]): string {
-  const lines = conditions.slice(0, mostListed).map((condition) => `${condition}\n`);
-  const others = conditions.length - lines.length;
-  return lines.join('') + (others > 0 ? `and ${others} more\n` : '');
+  const lines = conditions.slice(0, maxListed).map((condition) => `${condition}\n`);
+  const omitted = conditions.length - lines.length;
+  return lines.join('') + (omitted > 0 ? `and ${omitted} more\n` : '');
 }
 
 function* statesOf({ debug }: HttpEffectOptions): Iterable<string> {

@@ -20,7 +20,7 @@ async function serve(handler: HttpHandler, count = 1): Promise<{ servers: HttpSe
 }
 
 describe('HttpServers', () => {
-  it('answers on every port alike, objects as JSON', async () => {
+  it('serve the same on every port, objects as JSON', async () => {
     const requests: HttpRequest[] = [];
     const { urls } = await serve((request) => {
       requests.push(request);
@@ -36,7 +36,7 @@ describe('HttpServers', () => {
     expect(await (await fetch(`${urls[0]}/?pretty`)).text()).toBe('{\n  "a": 1\n}\n');
   });
 
-  it('answers 500 with the reason when the handler fails', async () => {
+  it('respond with 500 and the reason if the handler throws', async () => {
     const { urls } = await serve(() => {
       throw new Error('a bug');
     });
@@ -44,19 +44,19 @@ describe('HttpServers', () => {
     expect([response.status, await response.text()]).toEqual([500, 'a bug\n']);
   });
 
-  it.each(['//', '//[', 'http://[/', '*'])('goes on after a request for %s', async (target) => {
+  it.each(['//', '//[', 'http://[/', '*'])('continue after a request for %s', async (target) => {
     const { urls } = await serve(() => ({ status: 200, body: 'still here' }));
     const socket = connect(Number(new URL(urls[0]!).port), '127.0.0.1');
-    const [answer] = await Promise.all([
+    const [reply] = await Promise.all([
       once(socket, 'data') as Promise<[Buffer]>,
       socket.write(`GET ${target} HTTP/1.1\r\nhost: x\r\n\r\n`),
     ]);
     socket.destroy();
-    expect(String(answer[0])).toMatch(/^HTTP\/1.1 (200|400) /);
+    expect(String(reply[0])).toMatch(/^HTTP\/1.1 (200|400) /);
     expect(await (await fetch(urls[0]!)).text()).toBe('still here');
   });
 
-  it('lets running requests end when it closes, and takes no new ones', async () => {
+  it('complete running requests on close, and accept no new ones', async () => {
     const [begun, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const { servers, urls } = await serve(async () => {
       begun.resolve();
@@ -72,7 +72,7 @@ describe('HttpServers', () => {
     await closed;
   });
 
-  it('leaves a stream to itself: closing neither waits for it nor ends it', async () => {
+  it('leave a stream open on close, without waiting for it', async () => {
     let response: ServerResponse | undefined;
     const { servers, urls } = await serve(({ path }) =>
       path === '/stream'
@@ -92,7 +92,7 @@ describe('HttpServers', () => {
     expect(await streamed).toBe('ab');
   });
 
-  it('opens nothing when one of the ports is in use, and says which', async () => {
+  it('open nothing if one of the ports is in use, and name it', async () => {
     const { urls } = await serve(() => ({ status: 200, body: '' }));
     const taken = Number(new URL(urls[0]!).port);
     const servers = new HttpServers(() => ({ status: 200, body: '' }));
@@ -103,7 +103,7 @@ describe('HttpServers', () => {
     });
   });
 
-  it('reports an address that this host does not have', async () => {
+  it('report an address that this host does not have', async () => {
     const servers = new HttpServers(() => ({ status: 200, body: '' }));
     await expect(servers.open([{ host: '192.0.2.1', port: 15080 }])).rejects.toMatchObject({
       code: 'LISTEN_FAILED',
@@ -112,7 +112,7 @@ describe('HttpServers', () => {
     });
   });
 
-  it('cuts connections that say nothing', async () => {
+  it('close connections that send nothing', async () => {
     const { servers, urls } = await serve(() => ({ status: 200, body: '' }));
     const socket = connect(Number(new URL(urls[0]!).port), '127.0.0.1');
     await once(socket, 'connect');

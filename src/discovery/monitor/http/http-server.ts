@@ -1,4 +1,4 @@
-/** The HTTP side of the control plane: one handler behind one or more ports (spec/discovery.md §1.3, §9.1). */
+/** HTTP servers of the control plane: one handler on one or more ports (spec/discovery.md §1.3, §9.1). */
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
 import { isLoopback } from '../../../runtime/addresses/loopback.ts';
@@ -17,40 +17,40 @@ export interface HttpRequest {
   /** Whether the caller is on this host. */
   readonly local: boolean;
   readonly headers: IncomingHttpHeaders;
-  /** Reads the body. @returns `undefined` if it is longer, or the client breaks off */
+  /** Reads the body. @returns `undefined` if it is longer or the client aborts */
   readonly body: (maxBytes: number) => Promise<string | undefined>;
   /** Both ends of the connection. */
   readonly peer: { readonly remoteAddress?: string | undefined; readonly localAddress?: string | undefined };
 }
 
-export interface HttpAnswer {
+export interface HttpReply {
   readonly status: number;
-  /** An object goes out as JSON. */
+  /** An object is sent as JSON. */
   readonly body: string | object;
-  /** Content type of a text; `text/plain` unless given. */
+  /** Content type of a text; default `text/plain`. */
   readonly contentType?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** The connection of a {@link StreamAnswer} is the stream's: closing or cutting the servers neither ends nor awaits it. */
-export type HttpHandler = (request: HttpRequest) => HttpAnswer | StreamAnswer | Promise<HttpAnswer | StreamAnswer>;
+/** A {@link StreamAnswer} owns its connection: closing the servers neither ends it nor waits for it. */
+export type HttpHandler = (request: HttpRequest) => HttpReply | StreamAnswer | Promise<HttpReply | StreamAnswer>;
 
 export interface HttpServersOptions extends Pick<HttpFenceOptions, 'failed'> {
-  /** Connections of each port; absent: as many as go with the files that may be open. */
+  /** Maximum number of connections per port; default derived from the limit of open files. */
   readonly connections?: number;
-  /** Takes gRPC connections, or says that it cannot yet; without it there is only HTTP. */
+  /** Accepts a gRPC connection, or returns `false` if it cannot yet; `undefined` serves only HTTP. */
   readonly grpc?: (socket: Socket) => boolean;
 }
 
-/** Opens ports, all with the same handler. */
+/** Opens ports that share one handler. */
 export class HttpServers {
   readonly #handler: HttpHandler;
   readonly #options: HttpServersOptions;
   readonly #http: Server[] = [];
   readonly #listeners: NetServer[] = [];
-  /** Connections of requests that are answered at once, or idle. */
+  /** Connections without a stream: idle, or with a running request. */
   readonly #sockets = new Set<Socket>();
-  /** Set while the servers close: resolved when the last connection is gone. */
+  /** Set while the servers close; resolved when the last connection has ended. */
   #closing: { promise: Promise<void>; resolve: () => void } | undefined;
 
   constructor(handler: HttpHandler, options: HttpServersOptions = {}) {
@@ -59,9 +59,9 @@ export class HttpServers {
   }
 
   /**
-   * Opens all addresses, or none.
+   * Opens all addresses or none.
    *
-   * @returns what was opened, with the ports that the system chose
+   * @returns the opened addresses, with ports that the system chose
    * @throws ChartpilotError PORT_IN_USE or LISTEN_FAILED
    */
   async open(addresses: readonly ListenAddress[]): Promise<ListenAddress[]> {
@@ -75,7 +75,7 @@ export class HttpServers {
     return opened;
   }
 
-  /** Takes no more connections; resolves when the running requests are answered. */
+  /** Accepts no more connections; resolves when the running requests are completed. */
   async close(): Promise<void> {
     this.#closing ??= Promise.withResolvers<void>();
     for (const listener of this.#listeners.splice(0)) listener.close();
@@ -84,7 +84,7 @@ export class HttpServers {
     await this.#closing.promise;
   }
 
-  /** Closes everything at once. */
+  /** Closes all connections at once. */
   cut(): void {
     for (const listener of this.#listeners.splice(0)) listener.close();
     for (const socket of this.#sockets) socket.destroy();
@@ -93,12 +93,12 @@ export class HttpServers {
   #open(address: ListenAddress): Promise<ListenAddress> {
     const { grpc, connections, ...fence } = this.#options;
     const limits = connections === undefined ? {} : { limits: { maxInWhole: connections } };
-    const server = createFencedServer((...asked) => this.#answer(...asked), { ...fence, ...limits });
-    const take = (socket: Socket): boolean => {
+    const server = createFencedServer((...exchange) => this.#respond(...exchange), { ...fence, ...limits });
+    const claim = (socket: Socket): boolean => {
       this.#release(socket);
       return grpc?.(socket) ?? false;
     };
-    const listener = grpc === undefined ? server : sharedPort(server, take);
+    const listener = grpc === undefined ? server : sharedPort(server, claim);
     listener.on('connection', (socket: Socket) => {
       this.#sockets.add(socket);
       socket.once('close', () => this.#release(socket));
@@ -118,12 +118,12 @@ export class HttpServers {
     if (this.#sockets.size === 0) this.#closing?.resolve();
   }
 
-  /** What it throws, the fence answers. */
-  async #answer(request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
+  /** The caller handles errors. */
+  async #respond(request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
     const { method = 'GET', headers, socket } = request;
-    const answer = await this.#handler({
+    const reply = await this.#handler({
       method,
-      // Istio's tools append paths to a base that ends with a slash.
+      // Istio's tools append paths to a base URL with a trailing slash.
       path: url.pathname.replace(/\/{2,}/g, '/'),
       query: url.searchParams,
       local: isLoopback(socket.remoteAddress),
@@ -132,26 +132,26 @@ export class HttpServers {
       peer: socket,
     });
     request.resume();
-    if ('stream' in answer) {
+    if ('stream' in reply) {
       this.#release(request.socket);
-      answer.stream(response);
+      reply.stream(response);
       return;
     }
-    const { status, body } = answer;
+    const { status, body } = reply;
     const [raw, type] =
       typeof body === 'string'
-        ? [body, answer.contentType ?? 'text/plain; charset=utf-8']
+        ? [body, reply.contentType ?? 'text/plain; charset=utf-8']
         : [`${jsonText(body, url.searchParams.has('pretty'))}\n`, 'application/json'];
-    // Kept alive, the connection would keep the port from closing.
+    // A keep-alive connection would keep the port open.
     if (this.#closing !== undefined) response.setHeader('connection', 'close');
     const text = visibleText(raw);
     const length = Buffer.byteLength(text);
-    response.writeHead(status, { ...answer.headers, 'content-type': type, 'content-length': length });
+    response.writeHead(status, { ...reply.headers, 'content-type': type, 'content-length': length });
     response.end(request.method === 'HEAD' ? undefined : text);
   }
 }
 
-/** What a person can do about a port that does not open. */
+/** Error with the remedy for a port that cannot be opened. */
 function listenError(address: ListenAddress, error: unknown): ChartpilotError {
   const where = formatAddress(address);
   if (isSystemError(error, 'EADDRINUSE')) {

@@ -20,13 +20,13 @@ async function serve(): Promise<{ url: string; profiler: Profiler; servers: Http
     heapSnapshots: true,
     connectionStates: () => ['streaming', 'streaming', 'draining'],
   });
-  const servers = new HttpServers((asked) => profiler.answer(asked));
+  const servers = new HttpServers((httpRequest) => profiler.answer(httpRequest));
   opened.push({ servers, profiler });
   const [address] = await servers.open([{ host: '127.0.0.1', port: 0 }]);
   return { url: `http://127.0.0.1:${address!.port}/debug/pprof`, profiler, servers };
 }
 
-/** Something for a profile to show. */
+/** Load that a profile shows. */
 function spin(ms: number): number {
   let sum = 0;
   for (const end = performance.now() + ms; performance.now() < end; ) sum += Math.sqrt(sum + 1);
@@ -34,13 +34,13 @@ function spin(ms: number): number {
 }
 
 describe('profiles', () => {
-  it('show where the time goes', async () => {
+  it('show where CPU time is spent', async () => {
     const { url } = await serve();
-    const answer = await fetch(`${url}/profile?seconds=0.5`);
-    const body = answer.json();
+    const reply = await fetch(`${url}/profile?seconds=0.5`);
+    const body = reply.json();
     const timer = setInterval(() => spin(10), 15);
     await body.finally(() => clearInterval(timer));
-    expect(answer.headers.get('content-disposition')).toContain('profile.cpuprofile');
+    expect(reply.headers.get('content-disposition')).toContain('profile.cpuprofile');
     const { nodes, samples } = (await body) as {
       nodes: { callFrame: { functionName: string } }[];
       samples: number[];
@@ -49,32 +49,32 @@ describe('profiles', () => {
     expect(samples.length).toBeGreaterThan(0);
   });
 
-  it('of memory say what they cost before they are asked for', async () => {
+  it('of memory state their cost before they are requested', async () => {
     const { url } = await serve();
     expect(await (await fetch(`${url}/`)).text()).toMatch(/heap.*additional memory, which is not released/);
   });
 
-  it('show what is allocated', async () => {
+  it('show allocations', async () => {
     const { url } = await serve();
     expect(await (await fetch(`${url}/allocs?seconds=0.05`)).json()).toMatchObject({
       head: { children: expect.any(Array) },
     });
   });
 
-  it('show what is in memory', async () => {
+  it('show the heap', async () => {
     const { url } = await serve();
     const snapshot = (await (await fetch(`${url}/heap`)).json()) as { snapshot: { node_count: number } };
     expect(snapshot.snapshot.node_count).toBeGreaterThan(1_000);
   });
 
-  it('say what the program waits for', async () => {
+  it('show what the program waits for', async () => {
     const { url } = await serve();
     const text = await (await fetch(`${url}/goroutine`)).text();
     expect(text).toMatch(/\d+ {2}TCPServerWrap/);
     expect(text).toMatch(/2 {2}streaming/);
   });
 
-  it('are made one at a time, of a bounded length', async () => {
+  it('are taken one at a time, with a bounded duration', async () => {
     const { url } = await serve();
     const first = fetch(`${url}/profile?seconds=0.3`);
     await first;
@@ -86,27 +86,27 @@ describe('profiles', () => {
     expect((await fetch(`${url}/nothing`)).status).toBe(404);
   });
 
-  it('are given up when nobody waits for them any more, or the program ends', async () => {
+  it('are aborted if the client disconnects or the program exits', async () => {
     const { url, profiler } = await serve();
     const left = request(`${url}/profile?seconds=100`).on('error', () => {});
     left.on('response', () => left.destroy());
     left.end();
     await eventually('the next one may begin', async () => {
-      const answer = await fetch(`${url}/profile?seconds=0.01`);
-      await answer.text();
-      return answer.status === 200;
+      const reply = await fetch(`${url}/profile?seconds=0.01`);
+      await reply.text();
+      return reply.status === 200;
     });
-    // The headers arrive when the profile has begun.
+    // The headers arrive when the profile starts.
     const waiting = await fetch(`${url}/profile?seconds=100`);
     profiler.end();
     await expect(waiting.text()).rejects.toThrow();
   });
 
-  it('are for callers on this host with the token', () => {
+  it('are limited to callers on this host with the token', () => {
     const access = new DebuggerAccess({ runDir: '/proc/nowhere' });
     const profiler = new Profiler({ access, heapSnapshots: true });
     const peer = { remoteAddress: '10.0.0.7', localAddress: '10.0.0.1' };
-    const asked = {
+    const httpRequest = {
       method: 'GET',
       path: '/debug/pprof/heap',
       query: new URLSearchParams(),
@@ -114,9 +114,9 @@ describe('profiles', () => {
       headers: {},
       peer,
     };
-    expect(profiler.answer(asked)).toMatchObject({ status: 403 });
+    expect(profiler.answer(httpRequest)).toMatchObject({ status: 403 });
     const local = {
-      ...asked,
+      ...httpRequest,
       headers: { host: 'localhost' },
       peer: { remoteAddress: '127.0.0.1', localAddress: '127.0.0.1' },
     };

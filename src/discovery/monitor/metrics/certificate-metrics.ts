@@ -4,26 +4,26 @@ import type { IssuanceCounts } from '../../ca/issuing/issuance-counts.ts';
 import { readCounter } from './cheap-metrics.ts';
 
 export interface CertificateMetricsOptions {
-  /** When the authority that signs ends; `undefined` while nothing can be signed. */
-  readonly ends: () => { readonly root: Date; readonly chain: Date } | undefined;
+  /** Expiry of the current authority; `undefined` while nothing can be signed. */
+  readonly expiry: () => { readonly root: Date; readonly chain: Date } | undefined;
   readonly issuance: Omit<IssuanceCounts, 'responded'>;
 }
 
-export function addCertificateMetrics(registry: Registry, { ends, issuance }: CertificateMetricsOptions): void {
-  const addExpiry = (of: 'root' | 'chain', name: string, what: string): void => {
-    const add = (suffix: string, help: string, value: (ends: Date) => number): void => {
+export function addCertificateMetrics(registry: Registry, { expiry, issuance }: CertificateMetricsOptions): void {
+  const addExpiry = (of: 'root' | 'chain', name: string, subject: string): void => {
+    const add = (suffix: string, help: string, value: (expiry: Date) => number): void => {
       const gauge: Gauge = new Gauge({
         ...{ name: `citadel_server_${name}_expiry_${suffix}`, help, registers: [registry] },
         collect: () => {
-          const end = ends()?.[of];
-          // Without an authority there is no series: a value of 0 would read as expired.
+          const end = expiry()?.[of];
+          // Without an authority there is no series: a value of 0 would mean expired.
           if (end === undefined) gauge.remove();
           else gauge.set(value(end));
         },
       });
     };
-    add('timestamp', `Unix time, in seconds, at which ${what} expires`, (end) => end.getTime() / 1_000);
-    add('seconds', `Seconds until ${what} expires; negative: it has expired`, (end) =>
+    add('timestamp', `Unix time, in seconds, at which ${subject} expires`, (end) => end.getTime() / 1_000);
+    add('seconds', `Seconds until ${subject} expires; negative: it has expired`, (end) =>
       Math.floor((end.getTime() - Date.now()) / 1_000),
     );
   };

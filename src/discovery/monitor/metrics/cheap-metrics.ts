@@ -1,13 +1,9 @@
-/**
- * Metrics that the push path may count with: a map's entry or an array's cell is changed, nothing is hashed or copied.
- * Their text is made when somebody reads them.
- */
+/** Metrics for the push path: counting changes a map entry or array cell, without hashing or copying. Text is generated on a scrape. */
 import type { Registry } from 'prom-client';
 
 interface Description {
   readonly name: string;
   readonly help: string;
-  /** Names of all labels. */
   readonly labelNames?: readonly string[];
 }
 
@@ -17,13 +13,13 @@ interface Value {
   readonly value: number;
 }
 
-/** How a key is read as labels. */
+/** Conversion of a key to labels. */
 export interface KeyLabels {
   readonly names: readonly string[];
   readonly of: (key: string) => Readonly<Record<string, string>>;
 }
 
-const unlabelled: KeyLabels = { names: [], of: () => ({}) };
+const withoutLabels: KeyLabels = { names: [], of: () => ({}) };
 
 function register(
   registry: Registry,
@@ -31,14 +27,14 @@ function register(
   type: string,
   values: () => Value[],
 ): void {
-  // What a registry asks of a metric: its own kinds are built for any labels, and cost a thousand times as much.
+  // The interface that a registry requires. prom-client's own metrics support any labels and cost a thousand times as much.
   const get = async () => ({ name, help, type, values: values() });
   const metric = { name, help, type, labelNames, aggregator: 'sum', get };
   registry.registerMetric(metric as never);
 }
 
-/** The key is the value of one label, or of two with a blank between them. */
-export function labelled(first: string, second?: string): KeyLabels {
+/** The key is the value of one label, or of two separated by a space. */
+export function labelNamesOf(first: string, second?: string): KeyLabels {
   if (second === undefined) return { names: [first], of: (key) => ({ [first]: key }) };
   return {
     names: [first, second],
@@ -49,40 +45,44 @@ export function labelled(first: string, second?: string): KeyLabels {
   };
 }
 
-/** A counter that somebody else keeps, read when it is asked for. */
+/** A counter stored elsewhere, read on each scrape. */
 export function readCounter(registry: Registry, description: Description, values: () => Value[]): void {
   register(registry, description, 'counter', values);
 }
 
-/** Series of one counter. Names of refused objects are of whoever writes objects: without a limit they would fill memory and each scrape. */
-export const maxSeriesOfTally = 5_000;
-/** What is counted beyond that, in one series. */
+/** Series per counter. Tenants choose names of rejected objects: without a limit they would fill memory and each scrape. */
+export const maxSeriesPerCounter = 5_000;
+/** Series that counts keys beyond the limit. */
 const overflowKey = 'other other';
 
-/** A counter for each key, up to {@link maxSeriesOfTally}. */
-export class Tally {
+/** A counter for each key, up to {@link maxSeriesPerCounter}. */
+export class CounterByKey {
   readonly #counts = new Map<string, number>();
 
-  constructor(registry: Registry, description: Description, labels: KeyLabels = unlabelled) {
+  constructor(registry: Registry, description: Description, labels: KeyLabels = withoutLabels) {
     register(registry, { ...description, labelNames: labels.names }, 'counter', () =>
       [...this.#counts].map(([key, value]) => ({ labels: labels.of(key), value })),
     );
   }
 
   add(key: string, count = 1): void {
-    const counted = this.#counts.has(key) || this.#counts.size < maxSeriesOfTally ? key : overflowKey;
+    const counted = this.#counts.has(key) || this.#counts.size < maxSeriesPerCounter ? key : overflowKey;
     this.#counts.set(counted, (this.#counts.get(counted) ?? 0) + count);
   }
 }
 
 /** A histogram for each key. */
-export class Distribution {
+export class HistogramByKey {
   readonly #bounds: readonly number[];
-  /** Cells by key: how many fell into each bucket, the last one above all bounds; then the sum. */
+  /** Cells by key: the count of each bucket, the last one above all bounds; then the sum. */
   readonly #cells = new Map<string, Float64Array>();
 
-  /** @param bounds ascending */
-  constructor(registry: Registry, description: Description, bounds: readonly number[], labels: KeyLabels = unlabelled) {
+  constructor(
+    registry: Registry,
+    description: Description,
+    bounds: readonly number[],
+    labels: KeyLabels = withoutLabels,
+  ) {
     this.#bounds = bounds;
     register(registry, { ...description, labelNames: labels.names }, 'histogram', () =>
       [...this.#cells].flatMap(([key, cells]) => this.#values(description.name, labels.of(key), cells)),

@@ -40,16 +40,16 @@ function given(): { metrics: DiscoveryMetrics; plane: GivenPlane; note: (record:
     connectedVersions: () => ['1.30.0', '1.30.0', '1.29.0'],
     nodes: () => plane.resources.nodes,
   });
-  let tell: (record: TraceRecord) => void = () => {};
+  let emit: (record: TraceRecord) => void = () => {};
   const observe = (observer: (record: TraceRecord) => void): (() => void) => {
-    tell = observer;
+    emit = observer;
     return () => {};
   };
   metrics.observe({ observe } as unknown as Recorder);
-  return { metrics, plane, note: (record) => tell(record as TraceRecord) };
+  return { metrics, plane, note: (record) => emit(record as TraceRecord) };
 }
 
-/** The lines of some metrics, without those that explain. */
+/** Sample lines of some metrics. */
 async function lines(metrics: DiscoveryMetrics, name: RegExp): Promise<string[]> {
   const { body } = await metrics.text();
   return body.split('\n').filter((line) => !line.startsWith('#') && name.test(line));
@@ -99,7 +99,7 @@ describe('metrics of xDS', () => {
     ]);
   });
 
-  it('count times in seconds, a value on a bound below it', async () => {
+  it('count durations in seconds, with inclusive bucket bounds', async () => {
     const { metrics } = given();
     metrics.generated(clusterType, 10);
     metrics.queueTime(50);
@@ -118,7 +118,7 @@ describe('metrics of xDS', () => {
     );
   });
 
-  it('count connections that were refused by why, in the style of labels', async () => {
+  it('count rejected connections by reason, as label values', async () => {
     const { metrics } = given();
     metrics.connectionRefused('address held off');
     metrics.addressHeldOff();
@@ -128,7 +128,7 @@ describe('metrics of xDS', () => {
     ]);
   });
 
-  it('forget the rejections of a proxy that is gone, and keep only its last of a type', async () => {
+  it('remove the rejections of a disconnected proxy, and keep only its last of a type', async () => {
     const { metrics } = given();
     metrics.responseRejected(clusterType, 'web', 'one');
     metrics.responseRejected(clusterType, 'web', 'two');
@@ -142,7 +142,7 @@ describe('metrics of xDS', () => {
 });
 
 describe('metrics of the sources', () => {
-  it('tell services that came or changed from those that went', async () => {
+  it('distinguish added or changed services from removed ones', async () => {
     const { metrics, plane, note } = given();
     const reasons = { service: 2, endpoint: 1 };
     const changed = ['ServiceEntry/shop/cart.example.com', 'Endpoints/shop/cart.example.com'];
@@ -164,7 +164,7 @@ describe('metrics of the sources', () => {
     ]);
   });
 
-  it('count objects that came, changed and went, those of the cluster apart', async () => {
+  it('count added, changed and removed objects, those of the cluster separately', async () => {
     const { metrics, note } = given();
     metrics.configsChanged([
       { key: 'Service/shop/cart', event: 'add' },
@@ -205,12 +205,12 @@ describe('metrics of the sources', () => {
   });
 });
 
-describe('metrics that are looked up', () => {
-  it('show versions, sizes and what is odd about the last push', async () => {
+describe('metrics that are read on a scrape', () => {
+  it('show versions, sizes and diagnostics of the last push', async () => {
     const { metrics } = given();
-    const wanted =
+    const expected =
       /^(pilot_(info|xds\{|services|virt|eds_no|vservice|destrule|no_ip|k8s_end)|istiod_managed|endpoint_no_pod)/;
-    expect(await lines(metrics, wanted)).toEqual([
+    expect(await lines(metrics, expected)).toEqual([
       'pilot_info{version="1.2.3"} 1',
       'pilot_xds{version="1.30.0"} 2',
       'pilot_xds{version="1.29.0"} 1',

@@ -1,4 +1,4 @@
-/** The metrics of the control plane, under the names that Istio's dashboards know (spec/discovery.md §9.2). */
+/** Metrics of the control plane, with the names of Istio's dashboards (spec/discovery.md §9.2). */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { ConfigChange } from '../../../../machines/discovery/protocol.ts';
 import type { UncaughtOrigin } from '../../../runtime/fences/uncaught.ts';
@@ -15,7 +15,7 @@ import { findingMeanings } from '../diagnostics/finding-meanings.ts';
 import { MeshDiagnostics, type MeshFindings } from '../diagnostics/mesh-diagnostics.ts';
 import { pushStatusMetrics } from '../diagnostics/push-status.ts';
 import { addCertificateMetrics, type CertificateMetricsOptions } from './certificate-metrics.ts';
-import { Distribution, readCounter } from './cheap-metrics.ts';
+import { HistogramByKey, readCounter } from './cheap-metrics.ts';
 import { SourceMetrics } from './source-metrics.ts';
 import { addWebhookMetrics, type WebhookCounts } from './webhook-metrics.ts';
 import { XdsMetrics } from './xds-metrics.ts';
@@ -24,40 +24,39 @@ export interface MetricsOptions {
   readonly version: string;
   readonly state: MeshState;
   readonly cache: EncodedCache;
-  /** Versions of the connected proxies' Istio. */
+  /** Istio versions of the connected proxies. */
   readonly connectedVersions: () => Iterable<string>;
-  /** How often issuers of tokens were asked for their keys; absent: they are not asked. */
+  /** Fetches of token issuers' keys; `undefined` without any. */
   readonly keyFetches?: { readonly success: number; readonly failure: number };
-  /** The connected proxies. */
   readonly nodes?: () => Iterable<MeshNode>;
-  /** To be told of all objects of a cluster that take effect only in part, after each look at the mesh. */
-  readonly warned?: (warnings: MeshFindings['warnings']) => void;
-  /** Whether no other replica serves proxies; absent: there is none. */
+  /** Called after each scan of the mesh, with the objects of a cluster that take effect only in part. */
+  readonly onWarnings?: (warnings: MeshFindings['warnings']) => void;
+  /** Whether no other replica serves proxies; `undefined` if there are no replicas. */
   readonly isOnlyReplica?: () => boolean;
-  /** Sources of configuration over xDS; absent: there can be none. */
+  /** Sources of configuration over xDS; `undefined` if none are configured. */
   readonly configSources?: () => readonly XdsSourceStatus[];
-  /** Datacenters of Consul; absent: Consul is no registry. */
+  /** Consul datacenters; `undefined` if Consul is not a registry. */
   readonly datacenters?: () => readonly DatacenterView[];
-  /** Of the DNS server; absent: there is none. */
+  /** Of the DNS server; `undefined` without one. */
   readonly nameQueries?: NameServerCounts;
-  /** Of the webhooks; absent: none are served. */
+  /** Of the webhooks; `undefined` if none are served. */
   readonly webhooks?: WebhookCounts;
-  /** Of the certificate authority; absent: nothing is signed here. */
+  /** Of the certificate authority; `undefined` if this program signs no certificates. */
   readonly certificates?: CertificateMetricsOptions;
-  /** Objects of a cluster that exceed what their namespace may take in memory; absent: no cluster is followed. */
+  /** Objects of a cluster that exceed their namespace's memory limit; `undefined` if no cluster is watched. */
   readonly refusedObjects?: () => Iterable<{ readonly kind: string; readonly count: number }>;
 }
 
 /**
- * Counts for xDS streams and pushes by being told, for sources by watching. What is one number somewhere is looked up when it is
- * asked for; what has the size of the mesh is found before.
+ * Counts xDS streams and pushes by calls, and sources by observing the trace. Single numbers are read on a scrape; values with the size of
+ * the mesh are computed before.
  */
 export class DiscoveryMetrics extends XdsMetrics {
   readonly #registry: Registry;
   readonly #options: MetricsOptions;
   readonly #sources: SourceMetrics;
   readonly #diagnostics: MeshDiagnostics;
-  readonly #contextTime: Distribution;
+  readonly #contextTime: HistogramByKey;
   readonly #uncaught: Counter<'origin' | 'cost'>;
 
   constructor(options: MetricsOptions) {
@@ -66,7 +65,7 @@ export class DiscoveryMetrics extends XdsMetrics {
     this.#registry = registry;
     this.#options = options;
     this.#sources = new SourceMetrics(registry, options.state);
-    this.#contextTime = new Distribution(
+    this.#contextTime = new HistogramByKey(
       registry,
       { name: 'pilot_pushcontext_init_seconds', help: 'Seconds to build a push context' },
       [0.01, 0.1, 0.5, 1, 3, 5],
@@ -89,62 +88,62 @@ export class DiscoveryMetrics extends XdsMetrics {
     if (options.certificates !== undefined) addCertificateMetrics(registry, options.certificates);
   }
 
-  /** Prometheus' text. */
+  /** In Prometheus' text format. */
   async text(): Promise<{ body: string; contentType: string }> {
     await this.#diagnostics.settled();
     return { body: visibleMetrics(await this.#registry.metrics()), contentType: this.#registry.contentType };
   }
 
-  /** All metrics, also those without a sample. */
+  /** All metrics, including those without a sample. */
   get definitions(): readonly MetricDefinition[] {
     return definitionsOf(this.#registry);
   }
 
-  /** Counts what passes between the actors. @returns how to stop. */
+  /** Counts trace events. @returns stop function */
   observe(recorder: Recorder): () => void {
     return this.#sources.observe(recorder);
   }
 
-  /** To be told of all objects that came, changed or went. */
+  /** Receives all added, changed and removed objects. */
   configsChanged(changes: readonly ConfigChange[]): void {
     this.#sources.configsChanged(changes);
   }
 
-  /** To be told of each new context, with the time that it took to build it. */
+  /** Called for each new context, with the time that it took to build it. */
   contextPublished(durationMs: number): void {
     this.#contextTime.observe(durationMs / 1_000);
-    this.#diagnostics.stale();
+    this.#diagnostics.markStale();
   }
 
   clientConnected(): void {
-    this.#diagnostics.stale();
+    this.#diagnostics.markStale();
   }
 
   override clientDisconnected(node: string): void {
     super.clientDisconnected(node);
-    this.#diagnostics.stale();
+    this.#diagnostics.markStale();
   }
 
-  /** What was made for it may have been patched, or not. */
+  /** Patches may or may not have applied to the resources in it. */
   override responseSent(typeUrl: string, response: { bytes: number }): void {
     super.responseSent(typeUrl, response);
-    this.#diagnostics.stale();
+    this.#diagnostics.markStale();
   }
 
   replicasChanged(): void {
-    this.#diagnostics.stale();
+    this.#diagnostics.markStale();
   }
 
   pushFinished(): void {
-    this.#diagnostics.stale();
+    this.#diagnostics.markStale();
   }
 
-  /** To be told of each error that came to the last fence. */
+  /** Called for each uncaught error. */
   errorEscaped(origin: UncaughtOrigin, cost: 'owner' | 'nothing'): void {
     this.#uncaught.inc({ origin, cost });
   }
 
-  /** @returns of connected proxies, which have the size of the mesh */
+  /** @returns gauge of connected proxies, which has the size of the mesh */
   #addProgram(): Gauge<'version'> {
     const { version } = this.#options;
     this.#gauge('pilot_info', 'Version of this control plane', ['version']).set({ version }, 1);
@@ -167,7 +166,7 @@ export class DiscoveryMetrics extends XdsMetrics {
   }
 
   #addMesh(connected: Gauge<'version'>): MeshDiagnostics {
-    const { state, connectedVersions, nodes = () => [], warned, isOnlyReplica } = this.#options;
+    const { state, connectedVersions, nodes = () => [], onWarnings, isOnlyReplica } = this.#options;
     this.#gaugeOf('pilot_services', 'Services in all registries', () => state.context?.services.length ?? 0);
     this.#gaugeOf(
       'pilot_objects_beyond_export_limit',
@@ -199,12 +198,21 @@ export class DiscoveryMetrics extends XdsMetrics {
       for (const [version, count] of found.versions) connected.set({ version }, count);
       patches.reset();
       for (const { count, ...labels } of found.patches) patches.set(labels, count);
-      if (state.context !== undefined) warned?.(found.warnings);
+      if (state.context !== undefined) onWarnings?.(found.warnings);
     };
-    return new MeshDiagnostics({ state, nodes, connectedVersions, found, ...(isOnlyReplica && { isOnlyReplica }) });
+    return new MeshDiagnostics({
+      state,
+      nodes,
+      connectedVersions,
+      onFindings: found,
+      ...(isOnlyReplica && { isOnlyReplica }),
+    });
   }
 
-  /** 1: so it is; absent: it is not. `synced`, `reading`, `held` (a response is held back) or `failing`. */
+  /**
+   * Value 1 if the condition applies; no series otherwise. Conditions are `synced`, `reading`, `held` (a response is held back) and
+   * `failing`.
+   */
   #addRegistryConditions(): void {
     const { datacenters } = this.#options;
     if (datacenters === undefined) return;
@@ -220,7 +228,7 @@ export class DiscoveryMetrics extends XdsMetrics {
     );
   }
 
-  /** By kind alone: namespaces may be thousands. */
+  /** Only by kind, because there may be thousands of namespaces. */
   #addRefusedObjects(): void {
     const { refusedObjects } = this.#options;
     if (refusedObjects === undefined) return;
@@ -316,8 +324,8 @@ export class DiscoveryMetrics extends XdsMetrics {
       { name: 'xds_cache_evictions', help: 'xDS resources that were evicted from the cache' },
       () => [{ labels: {}, value: cache.counts.evictions }],
     );
-    const remade = 'xDS resources that were evicted because the cache was full, and built again';
-    readCounter(this.#registry, { name: 'xds_cache_remade', help: remade }, () => [
+    const regenerated = 'xDS resources that were evicted because the cache was full, and built again';
+    readCounter(this.#registry, { name: 'xds_cache_remade', help: regenerated }, () => [
       { labels: {}, value: cache.counts.remade },
     ]);
     readCounter(

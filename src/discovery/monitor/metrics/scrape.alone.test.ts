@@ -1,17 +1,17 @@
-/** A scrape costs the same in a mesh of any size: counted, not timed. */
+/** The cost of a scrape does not depend on the size of the mesh; operations are counted, not timed. */
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { GivenWorld, givenObject } from '../../../../test/fixtures/given-world.ts';
 import { countedWhile, countedWork, growthOfWork, sumOf } from '../../../../test/harness/counted-work.ts';
 import type { Config } from '../../../model/config/config.ts';
 import { listenerType } from '../../../networking/index.ts';
-import { statusInPieces, statusOf } from '../diagnostics/push-status.ts';
+import { diagnosticSteps, diagnosticsOf } from '../diagnostics/push-status.ts';
 import { DiscoveryMetrics } from './metrics.ts';
 
 const [few, many] = [50, 400];
 
 const times = <T>(size: number, make: (index: number) => T): T[] => Array.from({ length: size }, (_, i) => make(i));
 
-/** Everything of it is odd in some way, or nothing is. */
+/** Either every object causes a diagnostic, or none does. */
 function meshOf(size: number): Config[] {
   const host = (index: number): string => `s${index}.edge.svc.cluster.local`;
   const servers = times(size, (i) => ({
@@ -80,7 +80,7 @@ function metricsOf({ state, cache, resources }: GivenWorld): DiscoveryMetrics {
 }
 
 describe('a scrape', () => {
-  it('looks at nothing that has the size of the mesh, and tells what was found after the last change', async () => {
+  it('scans nothing that has the size of the mesh, and reports the findings after the last change', async () => {
     const costs: number[] = [];
     for (const size of [few, many]) {
       const metrics = metricsOf(worldOf(size));
@@ -95,37 +95,37 @@ describe('a scrape', () => {
     expect(costs[1]! / costs[0]!).toBeLessThan(1.2);
   });
 
-  it('of a mesh that nobody speaks of costs no look, and one after a change has it found once', async () => {
+  it('of an unchanged mesh starts no scan, and one after a change waits for one scan', async () => {
     const world = worldOf(few);
-    let looks = 0;
+    let scans = 0;
     const metrics = new DiscoveryMetrics({
       version: 'x',
       state: world.state,
       cache: world.cache,
       connectedVersions: () => {
-        looks++;
+        scans++;
         return [];
       },
     });
     for (let i = 0; i < 3; i++) await metrics.text();
-    expect(looks).toBe(1);
+    expect(scans).toBe(1);
     world.put(
       givenObject('DestinationRule', 'edge', 'more', { host: 's0.edge.svc.cluster.local', subsets: [{ name: 'v1' }] }),
     );
     metrics.contextPublished(1);
     for (let i = 0; i < 3; i++) expect((await metrics.text()).body).toContain('pilot_destrule_subsets 1');
-    expect(looks).toBe(2);
+    expect(scans).toBe(2);
   });
 });
 
-describe('a mesh that changes', () => {
-  it('is looked at once for all that has changed in five seconds, and at once when somebody asks', async () => {
+describe('a changing mesh', () => {
+  it('is scanned once for the changes of five seconds, and at once on a scrape', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     const { state, cache } = worldOf(few);
-    let looks = 0;
+    let scans = 0;
     const connectedVersions = (): string[] => {
-      looks++;
+      scans++;
       return [];
     };
     const metrics = new DiscoveryMetrics({ version: 'x', state, cache, connectedVersions });
@@ -134,50 +134,50 @@ describe('a mesh that changes', () => {
       metrics.responseSent(listenerType, { bytes: 1 });
       await vi.advanceTimersByTimeAsync(100);
     }
-    expect(looks).toBe(0);
+    expect(scans).toBe(0);
     await vi.advanceTimersByTimeAsync(100);
-    await expect.poll(() => looks).toBe(1);
+    await expect.poll(() => scans).toBe(1);
     await metrics.text();
-    // A look is followed by a rest, nine times as long.
+    // A scan is followed by a pause that is nine times as long.
     metrics.contextPublished(1);
-    const asked = metrics.text();
+    const pendingScrape = metrics.text();
     await vi.advanceTimersByTimeAsync(4_999);
-    await asked;
-    expect(looks).toBe(2);
+    await pendingScrape;
+    expect(scans).toBe(2);
   });
 });
 
-describe('who asks while a look goes on of a mesh that has changed since', () => {
-  it('is told what the next one finds, which does not wait for anything else', async () => {
+describe('a scrape during a scan of an older state', () => {
+  it('reports the findings of the next scan, which waits for nothing else', async () => {
     const { state, cache } = worldOf(few);
-    let looks = 0;
-    let asked: Promise<unknown> | undefined;
+    let scans = 0;
+    let pendingScrape: Promise<unknown> | undefined;
     const connectedVersions = (): string[] => {
-      looks++;
-      if (looks === 1) {
+      scans++;
+      if (scans === 1) {
         metrics.contextPublished(1);
-        asked = metrics.text().then(() => looks);
+        pendingScrape = metrics.text().then(() => scans);
       }
       return [];
     };
     const metrics: DiscoveryMetrics = new DiscoveryMetrics({ version: 'x', state, cache, connectedVersions });
     await metrics.text();
-    expect(await asked).toBe(2);
+    expect(await pendingScrape).toBe(2);
   });
 });
 
-describe('a look through the mesh', () => {
-  it('can rest after each object', () => {
+describe('a scan of the mesh', () => {
+  it('can pause after each object', () => {
     const { state, resources } = worldOf(many);
-    const pieces = [...statusInPieces(state, resources.nodes)].length;
-    // Five finders go through services, three through proxies, others through routes, rules and policies.
+    const pieces = [...diagnosticSteps(state, resources.nodes)].length;
+    // Five finders iterate over services, three over proxies, others over routes, rules and policies.
     expect(pieces).toBeGreaterThan(8 * many);
   });
 
-  it('takes as long for each object as in a small one', () => {
+  it('takes as long for each object as in a small mesh', () => {
     const work = (size: number) => {
       const { state, resources } = worldOf(size);
-      return countedWork(() => void statusOf(state, resources.nodes));
+      return countedWork(() => void diagnosticsOf(state, resources.nodes));
     };
     const { exponent, tooFast } = growthOfWork(work, few, many);
     expect(tooFast).toEqual([]);

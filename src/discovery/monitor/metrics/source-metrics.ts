@@ -1,4 +1,4 @@
-/** What is counted of the sources: objects, services, and what asked for pushes (spec/discovery.md §9.2). */
+/** Metrics of sources: objects, services, and triggers of pushes (spec/discovery.md §9.2). */
 import type { Registry } from 'prom-client';
 import type { ConfigChange, ConfigKeyText, ConfigProblem, PushOrder } from '../../../../machines/discovery/protocol.ts';
 import { parseConfigKey } from '../../../model/config/config.ts';
@@ -7,38 +7,38 @@ import type { ServiceRegistry } from '../../../model/services/service-registry.t
 import type { Recorder } from '../../../runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../../runtime/trace/trace.ts';
 import type { MeshState } from '../../push/contexts/mesh-state.ts';
-import { Distribution, labelled, Tally } from './cheap-metrics.ts';
+import { CounterByKey, HistogramByKey, labelNamesOf } from './cheap-metrics.ts';
 
 const bounds = [0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30];
 
-/** Kinds of which services are made from a Kubernetes cluster: what a registry reads. All others are configuration. */
+/** Kinds of a Kubernetes cluster from which a registry builds services. All other kinds are configuration. */
 const registryKinds: ReadonlySet<string> = new Set(
   Object.keys(kubernetesKinds).filter((kind) => !['Secret', 'ConfigMap', 'Ingress', 'IngressClass'].includes(kind)),
 );
 
-/** Services that are searched for one by one; for more a set of all names is made. */
+/** Up to this number, services are searched for one by one; beyond it a set of all names is built. */
 const maxSearched = 16;
 
-/** Counts what passes between the actors. */
+/** Counts trace events. */
 export class SourceMetrics {
   readonly #state: MeshState;
-  readonly #debounce: Distribution;
-  readonly #triggers: Tally;
-  readonly #updates: Tally;
-  readonly #rejected: Tally;
+  readonly #debounce: HistogramByKey;
+  readonly #triggers: CounterByKey;
+  readonly #updates: CounterByKey;
+  readonly #rejected: CounterByKey;
   #rejectedServers: ReadonlySet<string> = new Set();
-  readonly #configEvents: Tally;
-  readonly #registryEvents: Tally;
+  readonly #configEvents: CounterByKey;
+  readonly #registryEvents: CounterByKey;
   #firstRequestAt: number | undefined;
   readonly #hosts = new WeakMap<ServiceRegistry, ReadonlySet<string>>();
 
   constructor(registry: Registry, state: MeshState) {
     this.#state = state;
-    const tally = (name: string, help: string, label: string): Tally =>
-      new Tally(registry, { name, help }, labelled(label));
-    const pair = (name: string, help: string, first: string, second: string): Tally =>
-      new Tally(registry, { name, help }, labelled(first, second));
-    this.#debounce = new Distribution(
+    const tally = (name: string, help: string, label: string): CounterByKey =>
+      new CounterByKey(registry, { name, help }, labelNamesOf(label));
+    const pair = (name: string, help: string, first: string, second: string): CounterByKey =>
+      new CounterByKey(registry, { name, help }, labelNamesOf(first, second));
+    this.#debounce = new HistogramByKey(
       registry,
       { name: 'pilot_debounce_time', help: 'Seconds from the first change to the push context that has it' },
       bounds,
@@ -64,12 +64,12 @@ export class SourceMetrics {
     );
   }
 
-  /** @returns how to stop. */
+  /** @returns stop function */
   observe(recorder: Recorder): () => void {
     return recorder.observe((record) => this.#note(record));
   }
 
-  /** To be told of all objects that came, changed or went. */
+  /** Receives all added, changed and removed objects. */
   configsChanged(changes: readonly ConfigChange[]): void {
     for (const { key, event } of changes) {
       const kind = key.slice(0, key.indexOf('/'));
@@ -78,9 +78,9 @@ export class SourceMetrics {
   }
 
   /**
-   * To be told of all servers of gateways that are not in force: each is counted when it comes to be so.
+   * Counts each gateway server when it is first rejected.
    *
-   * @param servers `Gateway/namespace/name server port`
+   * @param servers current ones, `Gateway/namespace/name server port`
    */
   gatewayServersRejected(servers: readonly string[]): void {
     for (const server of servers) {
@@ -107,7 +107,7 @@ export class SourceMetrics {
         break;
       case 'configs.rejected':
         for (const { object, severity } of event.problems as readonly ConfigProblem[]) {
-          // A warning keeps nothing out of force.
+          // An object with only warnings is accepted.
           if (object !== '' && severity === 'error') this.#rejected.add(object);
         }
         break;
@@ -128,10 +128,10 @@ export class SourceMetrics {
   #countServiceChange(key: ConfigKeyText, isServed: (namespace: string, hostname: string) => boolean): void {
     const { kind, namespace, name } = parseConfigKey(key);
     if (kind === 'Endpoints') this.#updates.add('eds');
-    // Proxies to look at again, names for DNS: they come with an update that is counted.
+    // Proxies to re-evaluate and DNS names come with an update that is counted.
     else if (kind !== 'ServiceEntry') return;
     else if (isServed(namespace, name)) this.#updates.add('svc');
-    // Not there, and was: a service that is gone. What never was is the object that a service was made from.
+    // A service that existed before was removed; otherwise the key is that of the object from which a service was built.
     else if ((this.#state.context?.servicesOf(name, namespace).length ?? 0) > 0) this.#updates.add('svcdelete');
     else this.#updates.add('config');
   }

@@ -5,7 +5,7 @@ import { readCounter } from './cheap-metrics.ts';
 
 export interface WebhookCounts {
   readonly injection: ReadonlyMap<InjectionOutcome, number>;
-  /** Reviews of objects of the mesh, by `group/plural`. */
+  /** Reviews of Istio objects, by `group/plural`. */
   readonly validation: { readonly passed: ReadonlyMap<string, number>; readonly failed: ReadonlyMap<string, number> };
   /** Requests without a review, by HTTP status. */
   readonly refused: ReadonlyMap<number, number>;
@@ -20,12 +20,12 @@ export function addWebhookMetrics(registry: Registry, { injection, validation, r
   add('success', 'Reviews of pods that added a sidecar', ['injected']);
   add('skip', 'Reviews of pods that need no sidecar', ['skipped']);
   add('failure', 'Reviews of pods that were rejected', ['rejected', 'unavailable']);
-  const addValidation = (name: string, what: string, counts: ReadonlyMap<string, number>): void =>
+  const addValidation = (name: string, subject: string, counts: ReadonlyMap<string, number>): void =>
     readCounter(
       registry,
       {
         name: `galley_validation_${name}`,
-        help: `Reviews of objects of the mesh that ${what}`,
+        help: `Reviews of objects of the mesh that ${subject}`,
         labelNames: ['group', 'resource'],
       },
       () =>

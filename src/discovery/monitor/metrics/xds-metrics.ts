@@ -1,4 +1,4 @@
-/** What is counted of xDS streams and pushes (spec/discovery.md §9.2). */
+/** Metrics of xDS streams and pushes (spec/discovery.md §9.2). */
 
 import { status } from '@grpc/grpc-js';
 import { Gauge, type Registry } from 'prom-client';
@@ -7,16 +7,16 @@ import { initialSlots } from '../../../../machines/discovery/xds/stream-admissio
 import { pushedTypeOf } from '../../../model/proxy/types-to-push.ts';
 import { labelValue } from '../../../runtime/label-value.ts';
 import type { AdmissionView, AdsObserver } from '../../xds/ads-observer.ts';
-import { Distribution, type KeyLabels, labelled, Tally } from './cheap-metrics.ts';
+import { CounterByKey, HistogramByKey, type KeyLabels, labelNamesOf } from './cheap-metrics.ts';
 
 const pushBounds = [0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30];
 const sendBounds = [0.01, 0.1, 1, 3, 5, 10, 20, 30];
 const waitBounds = [0.1, 0.5, 1, 3, 5, 10, 20, 30];
 const sizeBounds = [1, 10_000, 1_000_000, 4_000_000, 10_000_000, 40_000_000];
-/** Most label pairs of rejections that are kept: a thousand proxies may reject a thousand different things. */
+/** Maximum number of label sets of rejections: a thousand proxies may reject a thousand different resources. */
 const maxRejections = 10_000;
-/** Characters of a label: Envoy's reasons can be pages long. */
-const longestReason = 200;
+/** Maximum length of a label: Envoy's errors can be very long. */
+const maxReasonLength = 200;
 
 interface Rejection {
   readonly gauge: Gauge<'node' | 'err'>;
@@ -24,30 +24,30 @@ interface Rejection {
 }
 
 export class XdsMetrics implements AdsObserver {
-  readonly #pushes: Tally;
-  readonly #rejects: Tally;
-  readonly #expiredNonces: Tally;
-  readonly #internalErrors: Tally;
-  readonly #writeTimeouts: Tally;
-  readonly #configSize: Distribution;
-  readonly #pushTime: Distribution;
-  readonly #sendTime: Distribution;
-  readonly #requestTime: Distribution;
-  readonly #queueTime: Distribution;
-  readonly #convergence: Distribution;
-  readonly #started: Tally;
-  readonly #handled: Tally;
-  readonly #messagesSent: Tally;
-  readonly #messagesReceived: Tally;
-  readonly #refused: Tally;
-  readonly #heldOff: Tally;
-  readonly #refusedStreams: Tally;
+  readonly #pushes: CounterByKey;
+  readonly #rejects: CounterByKey;
+  readonly #expiredNonces: CounterByKey;
+  readonly #internalErrors: CounterByKey;
+  readonly #writeTimeouts: CounterByKey;
+  readonly #configSize: HistogramByKey;
+  readonly #pushTime: HistogramByKey;
+  readonly #sendTime: HistogramByKey;
+  readonly #requestTime: HistogramByKey;
+  readonly #queueTime: HistogramByKey;
+  readonly #convergence: HistogramByKey;
+  readonly #started: CounterByKey;
+  readonly #handled: CounterByKey;
+  readonly #messagesSent: CounterByKey;
+  readonly #messagesReceived: CounterByKey;
+  readonly #refused: CounterByKey;
+  readonly #heldOff: CounterByKey;
+  readonly #refusedStreams: CounterByKey;
   #admission: AdmissionView = { streams: 0, connections: 0, slots: initialSlots };
-  readonly #abandoned: Tally;
-  readonly #evicted: Tally;
-  /** Proxies. */
+  readonly #abandoned: CounterByKey;
+  readonly #evicted: CounterByKey;
+  /** Waiting proxies. */
   #waiting = 0;
-  /** Clusters, by the reason for which proxies keep them. */
+  /** Clusters, by the reason why proxies keep them. */
   readonly #kept = new Map<string, number>(
     ['named', 'unacknowledged', 'lingering', 'removable'].map((reason) => [reason, 0]),
   );
@@ -59,15 +59,15 @@ export class XdsMetrics implements AdsObserver {
   #largestRequest = 0;
 
   constructor(registry: Registry) {
-    const tally = (name: string, help: string, label: string): Tally =>
-      new Tally(registry, { name, help }, labelled(label));
-    const unlabelled = (name: string, help: string): Tally => {
-      const made = new Tally(registry, { name, help });
-      made.add('', 0);
-      return made;
+    const tally = (name: string, help: string, label: string): CounterByKey =>
+      new CounterByKey(registry, { name, help }, labelNamesOf(label));
+    const unlabelled = (name: string, help: string): CounterByKey => {
+      const counter = new CounterByKey(registry, { name, help });
+      counter.add('', 0);
+      return counter;
     };
-    const seconds = (name: string, help: string, bounds: readonly number[], label?: string): Distribution =>
-      new Distribution(registry, { name, help }, bounds, label === undefined ? undefined : labelled(label));
+    const seconds = (name: string, help: string, bounds: readonly number[], label?: string): HistogramByKey =>
+      new HistogramByKey(registry, { name, help }, bounds, label === undefined ? undefined : labelNamesOf(label));
     this.#pushes = tally('pilot_xds_pushes', 'xDS responses sent, by type; TYPE_senderr: failed to send', 'type');
     this.#rejects = tally('pilot_total_xds_rejects', 'xDS responses that proxies rejected (NACK)', 'type');
     this.#expiredNonces = tally(
@@ -135,11 +135,11 @@ export class XdsMetrics implements AdsObserver {
       registers: [registry],
       collect: () => givenUp.set(this.#givenUp),
     });
-    this.#configSize = new Distribution(
+    this.#configSize = new HistogramByKey(
       registry,
       { name: 'pilot_xds_config_size_bytes', help: 'Size of xDS responses in bytes' },
       sizeBounds,
-      labelled('type'),
+      labelNamesOf('type'),
     );
     this.#pushTime = seconds('pilot_xds_push_time', 'Seconds to build an xDS response', pushBounds, 'type');
     this.#sendTime = seconds('pilot_xds_send_time', 'Seconds to send an xDS response', sendBounds);
@@ -154,8 +154,8 @@ export class XdsMetrics implements AdsObserver {
       'Seconds from a push request until the push was sent to a proxy',
       waitBounds,
     );
-    const grpc = (name: string, help: string, ...more: string[]): Tally =>
-      new Tally(registry, { name, help }, methodLabels(more));
+    const grpc = (name: string, help: string, ...more: string[]): CounterByKey =>
+      new CounterByKey(registry, { name, help }, methodLabels(more));
     this.#started = grpc('grpc_server_started_total', 'gRPC streams opened');
     this.#handled = grpc('grpc_server_handled_total', 'gRPC streams ended, by status code', 'grpc_code');
     this.#messagesSent = grpc('grpc_server_msg_sent_total', 'Messages sent on gRPC streams');
@@ -230,10 +230,10 @@ export class XdsMetrics implements AdsObserver {
     const gauge = this.#rejectGauges.get(type);
     if (gauge === undefined) return;
     const ofNode = this.#rejections.get(node) ?? new Map<string, Rejection>();
-    const before = ofNode.get(type);
-    if (before !== undefined) this.#withdraw(before);
+    const previous = ofNode.get(type);
+    if (previous !== undefined) this.#withdraw(previous);
     else if (this.#rejectionCount >= maxRejections) return;
-    const rejection = { gauge, labels: { node, err: reason.slice(0, longestReason) } };
+    const rejection = { gauge, labels: { node, err: reason.slice(0, maxReasonLength) } };
     gauge.set(rejection.labels, 1);
     this.#rejectionCount++;
     this.#rejections.set(node, ofNode.set(type, rejection));
@@ -299,13 +299,13 @@ export class XdsMetrics implements AdsObserver {
     this.#rejectionCount--;
   }
 
-  /** `cds`, as dashboards call a type; those that have no such name are one: what a client asks for is in its hands. */
+  /** Short name of a type on dashboards, such as `cds`. Other types share one name, because clients choose them. */
   #shortType(typeUrl: string): string {
     return pushedTypeOf(typeUrl)?.toLowerCase() ?? (isAskedOnce(typeUrl) ? 'debug' : 'other');
   }
 }
 
-/** `/package.Service/Method`, perhaps a code after a blank. */
+/** `/package.Service/Method`, optionally followed by a space and a code. */
 function methodLabels(more: readonly string[]): KeyLabels {
   return {
     names: ['grpc_type', 'grpc_service', 'grpc_method', ...more],

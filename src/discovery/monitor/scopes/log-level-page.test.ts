@@ -37,7 +37,7 @@ it('lists the scopes with their levels, and changes the level of one, which is l
     description: expect.stringContaining('xDS streams'),
     ...{ output_level: 'info', stack_trace_level: 'none', log_callers: false },
   });
-  // Scopes of the agent have no lines here.
+  // Scopes of the agent are unused here.
   expect(scopes.map(({ name }) => name)).not.toContain('cert-watcher');
   expect(await put('/scopej/ads', { output_level: 'debug', stack_trace_level: 'error' })).toEqual({
     ...{ status: 202, text: '' },
@@ -79,7 +79,7 @@ it('a change needs the token of the debugger, unless local callers may change le
   expect(await levelOf('ads')).toBe('info');
   const open = await given({ PILOT_LOG_LEVELS_FROM_LOCALHOST: 'true' });
   expect(await open.put('/scopej/ads', { output_level: 'debug' }, 'local user')).toMatchObject({ status: 202 });
-  // A web site in a browser on this host is no local caller.
+  // A web site in a browser on this host is not a local caller.
   const site = { 'sec-fetch-site': 'cross-site' };
   expect(await open.put('/scopej/ads', { output_level: 'none' }, 'local user', site)).toMatchObject({ status: 401 });
   expect(await open.levelOf('ads')).toBe('debug');

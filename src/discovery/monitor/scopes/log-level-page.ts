@@ -1,14 +1,14 @@
 /**
- * `/scopej`: log levels at run time, with the requests and responses of Istio's ControlZ, which `istioctl admin log` sends. `?proxyID` sets
- * the level of one proxy.
+ * `/scopej`: log levels at run time, with the API of Istio's ControlZ, which `istioctl admin log` uses. `?proxyID` sets the level of one
+ * proxy.
  */
 import { isObject } from '../../../runtime/json-object.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 import { isLogLevel, logLevels, maxProxyLevels, type ScopeSettings } from '../../../runtime/output/log-levels.ts';
 import { allScopes, scopesOf } from '../../../runtime/output/log-scopes.ts';
 import { type DebugAccess, permissionOf } from '../debug/debug-access.ts';
-import { tokenWanted } from '../debug/debug-page.ts';
-import type { HttpAnswer, HttpRequest } from '../http/http-server.ts';
+import { tokenRequired } from '../debug/debug-page.ts';
+import type { HttpReply, HttpRequest } from '../http/http-server.ts';
 
 export interface LogLevelSources {
   readonly log: Logger;
@@ -18,17 +18,17 @@ export interface LogLevelSources {
 
 const basePath = '/scopej';
 const maxBodyBytes = 4_096;
-/** Two names of Kubernetes. */
+/** Length of two Kubernetes names. */
 const maxNameLength = 507;
-/** Scopes whose lines are about single proxies. */
+/** Scopes with lines about single proxies. */
 const scopesOfProxies = ['ads'];
 
 /** Responds to a request below `/scopej`; `undefined` for other paths. */
-export async function answerLogLevels(
+export async function respondToLogLevels(
   sources: LogLevelSources,
   access: DebugAccess,
   request: HttpRequest,
-): Promise<HttpAnswer | undefined> {
+): Promise<HttpReply | undefined> {
   const { path, method } = request;
   if (path !== basePath && !path.startsWith(`${basePath}/`)) return undefined;
   const permitted = await permissionOf(access, request);
@@ -39,7 +39,7 @@ export async function answerLogLevels(
       body: `forbidden: workloads of namespace ${permitted.permission.onlyNamespace} may not see log levels\n`,
     };
   }
-  // Names such as discovery/http have slashes.
+  // Names such as discovery/http contain slashes.
   const scope = path.slice(basePath.length).replace(/^\/|\/$/g, '');
   const scopes = scopesOf('pilot-discovery');
   if (method === 'GET' || method === 'HEAD') {
@@ -54,37 +54,37 @@ export async function answerLogLevels(
       headers: { allow: 'GET, PUT' },
     };
   }
-  if (permitted.caller === 'local user' && !sources.localMayChange) return tokenWanted;
+  if (permitted.caller === 'local user' && !sources.localMayChange) return tokenRequired;
   if (scope !== allScopes && !scopes.some(([name]) => name === scope)) return unknownScope(scope);
   return await change(sources.log, scope, request);
 }
 
-async function change(log: Logger, scope: string, { body, query }: HttpRequest): Promise<HttpAnswer> {
+async function change(log: Logger, scope: string, { body, query }: HttpRequest): Promise<HttpReply> {
   const settings = settingsIn(await body(maxBodyBytes));
   if (typeof settings === 'string') return invalid(settings);
   const proxyID = query.get('proxyID');
   const proxy = proxyID?.split('~')[2] ?? proxyID;
   const failure = proxy === null ? undefined : proxyProblem(log, scope, proxy, settings);
   if (failure !== undefined) return failure;
-  // Before the change, which may silence the log.
+  // Logged before the change, which may silence the log.
   log.info('log.levelChanged', { scope, ...settings, ...(proxy !== null && { proxy }) });
   if (proxy === null) log.levels.change(scope, settings);
   else log.levels.changeProxy(proxy, scope, settings.outputLevel!);
   return accepted;
 }
 
-/** Why the level of a proxy cannot be changed. */
 function proxyProblem(
   { levels }: Logger,
   scope: string,
   proxy: string,
-  { outputLevel, ...others }: Partial<ScopeSettings>,
-): HttpAnswer | undefined {
+  { outputLevel, ...otherSettings }: Partial<ScopeSettings>,
+): HttpReply | undefined {
   if (!scopesOfProxies.includes(scope)) {
     const scopes = scopesOfProxies.join(', ');
     return invalid(`scope ${JSON.stringify(scope)} has no lines about single proxies; scopes that have: ${scopes}`);
   }
-  if (outputLevel === undefined || Object.keys(others).length > 0) return invalid('a proxy has only an output_level');
+  if (outputLevel === undefined || Object.keys(otherSettings).length > 0)
+    return invalid('a proxy has only an output_level');
   if (!/^[^\s~]+\.[^\s~.]+$/.test(proxy) || proxy.length > maxNameLength) {
     return invalid(`proxyID must be NAME.NAMESPACE or a node ID, got ${JSON.stringify(proxy.slice(0, maxNameLength))}`);
   }
@@ -94,13 +94,13 @@ function proxyProblem(
 }
 
 /** As ControlZ. */
-const accepted: HttpAnswer = { status: 202, body: '' };
+const accepted: HttpReply = { status: 202, body: '' };
 
-function invalid(reason: string): HttpAnswer {
+function invalid(reason: string): HttpReply {
   return { status: 400, body: `invalid request: ${reason}\n` };
 }
 
-function unknownScope(scope: string): HttpAnswer {
+function unknownScope(scope: string): HttpReply {
   const known = scopesOf('pilot-discovery').map(([name]) => name);
   return { status: 404, body: `unknown scope ${JSON.stringify(scope)}; scopes: ${known.join(', ')}\n` };
 }
@@ -114,7 +114,7 @@ function described({ levels }: Logger, name: string, description: string): objec
   };
 }
 
-/** The settings that a body names, or why it is invalid. */
+/** Settings in the body, or the reason why it is invalid. */
 function settingsIn(body: string | undefined): Partial<ScopeSettings> | string {
   if (body === undefined) return `the body is incomplete or has more than ${maxBodyBytes} bytes`;
   const object = parsed(body);

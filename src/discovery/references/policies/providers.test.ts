@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { givenMeshConfig } from '../../../../test/fixtures/given-mesh.ts';
 import { givenPlane } from '../../../../test/fixtures/given-plane.ts';
 import { validateFiles } from '../../config/validation/validate-files.ts';
-import { statusOf } from '../../monitor/diagnostics/push-status.ts';
+import { diagnosticsOf } from '../../monitor/diagnostics/push-status.ts';
 
 /** Invalid without a port, so the first provider is ignored. */
 const meshConfig = `extensionProviders:
@@ -32,7 +32,7 @@ it('validate reports a reference to a provider that does not exist, and none to 
 it('a control plane reports that the provider is invalid, and not as missing', () => {
   const messages = (provider: string): string[] => {
     const plane = givenPlane(telemetry(provider), { meshConfig });
-    const { pilot_config_warnings: found = {} } = statusOf(plane.state, []);
+    const { pilot_config_warnings: found = {} } = diagnosticsOf(plane.state, []);
     const ofObjects = Object.values(found).filter(({ objects }) => objects?.[0] !== 'MeshConfig//mesh');
     return ofObjects.map(({ code, message }) => `${code} ${message}`);
   };
@@ -76,7 +76,7 @@ describe('the mesh configuration is reported', () => {
     const { problems } = await validateFiles([], [{ file: 'a.yaml', text: objects }], undefined, settings);
     const ofMesh = problems.filter(({ file }) => file === 'mesh');
     const plane = givenPlane(objects, { meshConfig });
-    const { pilot_config_warnings: found = {} } = statusOf(plane.state, []);
+    const { pilot_config_warnings: found = {} } = diagnosticsOf(plane.state, []);
     const served = Object.values(found).filter(({ objects: [key] = [] }) => key === 'MeshConfig//mesh');
     expect(served.map(({ code, message }) => [code, message])).toEqual(
       ofMesh.map(({ code, message }) => [code, expect.stringContaining(message)]),

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { givenPlane } from '../../../../test/fixtures/given-plane.ts';
 import { defaultMeshConfig } from '../../../model/mesh/mesh-config.ts';
 import { validateFiles } from '../../config/validation/validate-files.ts';
-import { statusOf } from '../../monitor/diagnostics/push-status.ts';
+import { diagnosticsOf } from '../../monitor/diagnostics/push-status.ts';
 
 const settings = { mesh: defaultMeshConfig, scopesGateways: false, domain: 'cluster.local' };
 
@@ -121,7 +121,7 @@ describe('a control plane', () => {
       const metadata = { NAMESPACE: 'edge', LABELS: labels };
       plane.connect({ id: 'router~10.0.0.9~g.edge~edge.svc.cluster.local', cluster: 'edge', metadata }, []);
     }
-    const { pilot_config_warnings: warnings = {} } = statusOf(plane.state, plane.resources.nodes);
+    const { pilot_config_warnings: warnings = {} } = diagnosticsOf(plane.state, plane.resources.nodes);
     return Object.values(warnings).map(({ code, objects, field }) => `${code} ${objects} ${field}`);
   };
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { givenPlane } from '../../../../test/fixtures/given-plane.ts';
 import { validateFiles } from '../../config/validation/validate-files.ts';
-import { statusOf } from '../../monitor/diagnostics/push-status.ts';
+import { diagnosticsOf } from '../../monitor/diagnostics/push-status.ts';
 
 function object(kind: string, name: string, spec: string, { namespace = 'shop', exportTo = '' } = {}): string {
   const group =
@@ -22,7 +22,7 @@ async function reports(yaml: string): Promise<string[]> {
   const files = problems
     .filter(({ code = '' }) => code.endsWith('_NOT_FOUND'))
     .map(({ code, field, other }) => [code, field, ...(other ? [other.object] : [])].join(' '));
-  const plane = Object.values(statusOf(givenPlane(yaml).state, []).pilot_config_warnings ?? {});
+  const plane = Object.values(diagnosticsOf(givenPlane(yaml).state, []).pilot_config_warnings ?? {});
   expect(plane.map(({ code, field }) => `${code} ${field}`)).toEqual(files.map((one) => one.split(' ', 2).join(' ')));
   return files;
 }

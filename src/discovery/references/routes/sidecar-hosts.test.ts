@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { givenPlane } from '../../../../test/fixtures/given-plane.ts';
 import { validateFiles } from '../../config/validation/validate-files.ts';
-import { statusOf } from '../../monitor/diagnostics/push-status.ts';
+import { diagnosticsOf } from '../../monitor/diagnostics/push-status.ts';
 
 function object(kind: string, name: string, spec: string, namespace = 'shop'): string {
   const apiVersion = kind === 'Service' ? 'v1' : 'networking.istio.io/v1';
@@ -24,7 +24,7 @@ const importing = (hosts: string, namespace = 'shop', port = ''): string =>
 
 async function reports(yaml: string): Promise<{ readonly files: string[]; readonly plane: string[] }> {
   const { problems } = await validateFiles([], [{ file: 'a.yaml', text: yaml }]);
-  const plane = statusOf(givenPlane(yaml).state, []).pilot_config_warnings ?? {};
+  const plane = diagnosticsOf(givenPlane(yaml).state, []).pilot_config_warnings ?? {};
   return {
     files: problems.filter(({ object: of }) => of?.startsWith('Sidecar')).map(({ code, field }) => `${code} ${field}`),
     plane: Object.values(plane).map(({ code, field }) => `${code} ${field}`),

@@ -5,14 +5,14 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { GoTemplateMessage, GoTemplateWork } from './go-template-thread.ts';
 import { instantiate } from './web-assembly.ts';
 
-// Node prints that WASI is experimental, which is no news for an operator.
+// Node warns that WASI is experimental, which is irrelevant to operators.
 process.removeAllListeners('warning');
 const { WASI } = process.getBuiltinModule('node:wasi');
 const { module } = workerData as GoTemplateWork;
-// Go writes the stacks of its threads when it runs out of memory; the error of the template says it.
+// Go prints stacks when it runs out of memory; the template's error reports this.
 const nowhere = openSync(devNull, 'w');
 const wasi = new WASI({
-  // Go's packages read the name of the program.
+  // Go's packages read the program name.
   ...{ version: 'preview1', args: ['go-templates'], env: {}, preopens: {} },
   ...{ stdout: nowhere, stderr: nowhere },
 });

@@ -1,6 +1,7 @@
 /**
- * Executes Go templates in a thread, with the WebAssembly of the optional package `chartpilot-go-templates`. A template is text of users: it has
- * limits of time, memory and output, and sees neither files nor the environment. A thread that exceeds a limit is replaced.
+ * Executes Go templates on a thread, with the WebAssembly of the optional package `chartpilot-go-templates`. Templates are written by
+ * users: they are limited in time, memory and output, and have no access to files or the environment. A thread that exceeds a limit is
+ * replaced.
  */
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -19,14 +20,14 @@ import { packageRoot } from '../../../runtime/package-root.ts';
 import { compile, withMemoryLimit } from './web-assembly.ts';
 
 export interface GoTemplateLimits {
-  /** Of one execution. */
+  /** Per execution. */
   readonly renderMs: number;
   /** Until a new thread is ready. */
   readonly startMs: number;
-  /** Of all WebAssembly memory of the thread, of which the program itself takes 40. */
+  /** WebAssembly memory of the thread, of which the program uses 40. */
   readonly maxMebibytes: number;
   readonly maxOutputBytes: number;
-  /** Executions that wait; each review has at most as many as its pod names templates. */
+  /** Queued executions; a review needs at most one per template of its pod. */
   readonly maxWaiting: number;
 }
 
@@ -39,15 +40,15 @@ export const goTemplateLimits: GoTemplateLimits = {
   maxWaiting: 64,
 };
 
-/** What the thread begins with. */
+/** Input of the thread. */
 export interface GoTemplateWork {
   readonly module: WebAssembly.Module;
 }
 
-/** From the thread: `ready` once, and then the response to each request. */
+/** Messages of the thread: `ready` once, then a response to each request. */
 export type GoTemplateMessage = { readonly ready: true } | { readonly output: string } | { readonly error: string };
 
-/** The WebAssembly of the package. @returns `undefined`: it is not installed */
+/** Path of the package's WebAssembly. @returns `undefined` if it is not installed */
 export function installedGoTemplates(root = packageRoot()): string | undefined {
   try {
     return createRequire(join(root, 'package.json')).resolve(`${goTemplatesPackage}/go-templates.wasm`);
@@ -56,8 +57,8 @@ export function installedGoTemplates(root = packageRoot()): string | undefined {
   }
 }
 
-/** Beside this file, or beside the bundle that it was put into. */
-const helperModule = new URL(`./go-template-helper${extname(import.meta.filename)}`, import.meta.url);
+/** Beside this file, or beside the bundle that contains it. */
+const threadModule = new URL(`./go-template-helper${extname(import.meta.filename)}`, import.meta.url);
 
 interface Job {
   readonly call: GoTemplateCall;
@@ -72,7 +73,7 @@ export class GoTemplateThread implements GoTemplateRenderer {
   #worker: Worker | undefined;
   #isBusy = false;
 
-  /** @param file the WebAssembly ({@link installedGoTemplates}); it is read when the first template is executed */
+  /** @param file the WebAssembly ({@link installedGoTemplates}), read on the first execution */
   constructor(file: string, limits: Partial<GoTemplateLimits> = {}) {
     this.#file = file;
     this.#limits = { ...goTemplateLimits, ...limits };
@@ -88,7 +89,7 @@ export class GoTemplateThread implements GoTemplateRenderer {
     return promise;
   }
 
-  /** Executions that wait get no result. */
+  /** Queued executions fail. */
   async close(): Promise<void> {
     for (const { call, settle } of this.#jobs.splice(0))
       settle(failed(call, 'was not executed: the program is shutting down'));
@@ -110,7 +111,7 @@ export class GoTemplateThread implements GoTemplateRenderer {
     this.#isBusy = false;
   }
 
-  /** @throws Error for a thread that must not go on */
+  /** @throws Error if the thread must be replaced */
   async #execute(call: GoTemplateCall): Promise<Decoded<string>> {
     const { renderMs, maxOutputBytes } = this.#limits;
     this.#worker ??= await this.#begin();
@@ -129,7 +130,7 @@ export class GoTemplateThread implements GoTemplateRenderer {
       throw new Error(`cannot be executed: ${this.#file}: ${messageOf(error)}`);
     });
     const work: GoTemplateWork = { module };
-    const worker = new Worker(helperModule, {
+    const worker = new Worker(threadModule, {
       ...{ workerData: work, env: {} },
       resourceLimits: { maxOldGenerationSizeMb: 64 },
     });
@@ -148,7 +149,7 @@ export class GoTemplateThread implements GoTemplateRenderer {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => end(() => reject(new Error(late))), limitMs);
       const taken = (message: GoTemplateMessage): void => end(() => resolve(message));
-      // Go and V8 have several errors for what is too large; none of them names the limit.
+      // Go and V8 have several errors for exceeded memory, none of which names the limit.
       const ended = (how: string): void =>
         end(() => reject(new Error(`ended its thread, which has ${maxMebibytes} MiB of memory: ${how}`)));
       const broken = (error: unknown): void => ended(messageOf(error));

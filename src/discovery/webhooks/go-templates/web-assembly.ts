@@ -1,17 +1,17 @@
-/** WebAssembly as Node has it, and the limit of the memory of a module, which Go's linker leaves open (core specification 5.5.8). */
+/** WebAssembly types, and the memory limit of a module, which Go's linker does not set (core specification 5.5.8). */
 
 interface WebAssemblyMemory {
   readonly buffer: ArrayBuffer;
   grow(pages: number): number;
 }
 
-/** The part that is used here: the types of Node have only the module. */
+/** The used part; Node's types contain only the module. */
 interface WebAssemblyGlobal {
   compile(bytes: Uint8Array): Promise<WebAssembly.Module>;
   instantiate(module: WebAssembly.Module, imports: object): Promise<{ readonly exports: WebAssemblyExports }>;
 }
 
-/** Exports of a module of Go: its memory, and functions. */
+/** Exports of a Go module. */
 export interface WebAssemblyExports {
   readonly memory: WebAssemblyMemory;
   readonly reserve: (size: number) => number;
@@ -27,9 +27,9 @@ const memorySection = 5;
 const pagesOfMebibyte = 16;
 
 /**
- * The module with another maximum of its only memory. Growing beyond it fails within the module.
+ * Sets the maximum of the module's only memory. Growing beyond it fails within the module.
  *
- * @throws Error for what is no module with one memory that has no maximum, or begins with more
+ * @throws Error if the module does not have exactly one memory without a maximum, or starts with more
  */
 export function withMemoryLimit(module: Uint8Array, maxMebibytes: number): Uint8Array<ArrayBuffer> {
   if (!magic.every((byte, index) => module[index] === byte)) throw new Error('is not WebAssembly');

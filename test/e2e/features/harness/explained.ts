@@ -1,7 +1,7 @@
 /** Compares what `explain` reports for every request with Envoy's access log (`test/explained/differences.ts`). */
 import { X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { given } from '../../../../src/discovery/explain/explain-command.ts';
+import { configurationFor } from '../../../../src/discovery/explain/explain-command.ts';
 import { readOfflineMesh } from '../../../../src/discovery/explain/offline-mesh.ts';
 import { resolveDiscoveryOptions } from '../../../../src/discovery/options/discovery-options.ts';
 import { explain } from '../../../../src/networking/explain/explain.ts';
@@ -66,7 +66,8 @@ export class Explained {
     for (const one of pending) {
       const { node } = this.#options.envoys.get(one.proxy)!;
       const labels = (node.metadata.LABELS ?? {}) as Record<string, string>;
-      const configuration = configurations.get(one.proxy) ?? given({ ...node, labels }, mesh.context).configuration;
+      const configuration =
+        configurations.get(one.proxy) ?? configurationFor({ ...node, labels }, mesh.context).configuration;
       configurations.set(one.proxy, configuration);
       const line = logged.get(connectionOf(one));
       const explanation = explain(configuration, questionAbout(one));

@@ -1,7 +1,6 @@
 /**
- * Several replicas that write the status of one object, in schedules by chance: their proxies reject it and take it again, it is changed, replicas
- * come to lead and die, what informers tell comes late, and writes meet. Whatever came before: when it is quiet, the status says what is so, and
- * nobody writes any more.
+ * Several replicas write the status of one object in random schedules: proxies reject and accept it, it changes, replicas start to lead and
+ * exit, informers lag, and writes conflict. In the end the status is correct and no replica writes any more.
  */
 
 import { expect, it } from 'vitest';
@@ -18,14 +17,14 @@ import { ApiError } from '../../kubernetes/api-failure.ts';
 import { resourceOf } from '../../kubernetes/api-resource.ts';
 import type { ApiRequest, KubernetesObject } from '../../kubernetes/api-server.ts';
 import { statusDutiesOf } from './distribution-status.ts';
-import { ReplicaWords, wordIn } from './replica-words.ts';
+import { RejectionReports, reportIn } from './rejection-reports.ts';
 import type { StatusWriter } from './status-writer.ts';
 
 const key = 'EnvoyFilter/shop/ring';
 const moment = { monotonicMs: 0, wallMs: 0 };
 const run = { retry: true, anew: false };
 
-/** The API server with the one object. */
+/** API server with one object. */
 class Server {
   readonly #draw: Draw;
   object: KubernetesObject = { metadata: { name: 'ring', namespace: 'shop', generation: 1, resourceVersion: '1' } };
@@ -59,12 +58,12 @@ class Server {
 
 class Replica {
   readonly identity: string;
-  readonly words: ReplicaWords;
+  readonly words: RejectionReports;
   readonly leading: StatusWriter;
-  readonly own: StatusWriter;
+  readonly follower: StatusWriter;
   readonly gate: WriteGate;
-  /** What its informer has not told yet. */
-  readonly coming: KubernetesObject[] = [];
+  /** Events that its informer has not delivered yet. */
+  readonly pendingEvents: KubernetesObject[] = [];
   known: KubernetesObject;
   distribution: ObjectProgress;
   #due: DueListener = () => {};
@@ -73,7 +72,7 @@ class Replica {
     this.identity = `istiod_0000000${index}`;
     this.known = server.object;
     this.distribution = { generation: 1, upToDate: 1, concerned: 1 };
-    this.words = new ReplicaWords(this.identity);
+    this.words = new RejectionReports(this.identity);
     this.gate = new WriteGate({ server, now: () => moment, writeMs: 4_000 });
     this.gate.extend(moment, 10_000);
     const distribution = {
@@ -84,8 +83,13 @@ class Replica {
       unfinished: [key],
       ...{ compareAllStatuses: () => {}, reconsider: () => this.due() },
     };
-    [this.leading, this.own] = statusDutiesOf({
-      ...{ distribution: distribution as unknown as ObjectDistribution, words: this.words, server, log: silentLogger },
+    [this.leading, this.follower] = statusDutiesOf({
+      ...{
+        distribution: distribution as unknown as ObjectDistribution,
+        reports: this.words,
+        server,
+        log: silentLogger,
+      },
       ...{ informers: { servedResource: () => resourceOf('EnvoyFilter') }, presence: presenceLeaseOf(this.identity)! },
       leads: () => leads(this),
     });
@@ -95,8 +99,8 @@ class Replica {
     this.#due([key], true);
   }
 
-  /** Its proxies reject the object as it is known here, or take it. */
-  judge(isRejected: boolean): void {
+  /** Its proxies reject or accept the object as known here. */
+  setRejected(isRejected: boolean): void {
     const rejection = { proxies: 1, resource: 'cluster a', reason: 'no' };
     const generation = this.known.metadata.generation!;
     this.distribution = {
@@ -106,18 +110,18 @@ class Replica {
     this.due();
   }
 
-  /** The informer tells the next thing, if there is one. */
-  hear(isRejected: boolean): void {
-    const object = this.coming.shift();
+  /** Delivers the next event, if any. */
+  receive(isRejected: boolean): void {
+    const object = this.pendingEvents.shift();
     if (object === undefined) return;
     const previous = this.known;
     this.known = object;
     this.words.read('EnvoyFilter', [{ event: 'update', key: 'shop/ring', object, previous }]);
-    if (object.metadata.generation !== previous.metadata.generation) this.judge(isRejected);
+    if (object.metadata.generation !== previous.metadata.generation) this.setRejected(isRejected);
   }
 }
 
-/** @returns what the schedule came to, and how much was written once nothing happened any more */
+/** @returns outcome of the schedule, and the number of writes after it */
 async function play(seed: number) {
   const draw = new Draw(seed);
   const server = new Server(draw);
@@ -127,7 +131,7 @@ async function play(seed: number) {
   });
   const dead: string[] = [];
   server.changed = (object) => {
-    for (const { coming } of replicas) coming.push(object);
+    for (const { pendingEvents } of replicas) pendingEvents.push(object);
   };
   const lead = (replica: Replica) => {
     leader = replica;
@@ -135,8 +139,10 @@ async function play(seed: number) {
   };
   const write = (some: readonly Replica[]) =>
     Promise.all(
-      some.flatMap(({ leading, own, gate }, index) =>
-        some[index] === leader ? [leading.writeDue(run, gate), own.writeDue(run, gate)] : [own.writeDue(run, gate)],
+      some.flatMap(({ leading, follower, gate }, index) =>
+        some[index] === leader
+          ? [leading.writeDue(run, gate), follower.writeDue(run, gate)]
+          : [follower.writeDue(run, gate)],
       ),
     );
   const bury = () => {
@@ -145,9 +151,9 @@ async function play(seed: number) {
   await lead(replicas[0]!);
   for (let step = 0; step < 40; step++) {
     await draw.one<unknown>(
-      () => draw.pick(replicas).judge(draw.chance(0.5)),
-      () => draw.pick(replicas).hear(draw.chance(0.5)),
-      () => draw.pick(replicas).hear(draw.chance(0.5)),
+      () => draw.pick(replicas).setRejected(draw.chance(0.5)),
+      () => draw.pick(replicas).receive(draw.chance(0.5)),
+      () => draw.pick(replicas).receive(draw.chance(0.5)),
       () => write(replicas.filter(() => draw.chance(0.7))),
       () => write(replicas),
       () => {
@@ -160,24 +166,25 @@ async function play(seed: number) {
       },
       async () => {
         if (replicas.length === 1 || !draw.chance(0.2)) return;
-        const [gone] = replicas.splice(draw.int(0, replicas.length - 1), 1);
-        dead.push(presenceLeaseOf(gone!.identity)!);
-        if (gone === leader) await lead(draw.pick(replicas));
+        const [exited] = replicas.splice(draw.int(0, replicas.length - 1), 1);
+        dead.push(presenceLeaseOf(exited!.identity)!);
+        if (exited === leader) await lead(draw.pick(replicas));
       },
       bury,
     );
   }
-  const before = server.writes;
+  const writesBefore = server.writes;
   let isQuiet = false;
   for (let round = 0; round < 30 && !isQuiet; round++) {
     const then = server.writes + server.conflicts;
-    for (const replica of replicas) while (replica.coming.length > 0) replica.hear(draw.chance(0.5));
+    for (const replica of replicas) while (replica.pendingEvents.length > 0) replica.receive(draw.chance(0.5));
     bury();
     await write(replicas);
-    isQuiet = server.writes + server.conflicts === then && replicas.every(({ coming }) => coming.length === 0);
+    isQuiet =
+      server.writes + server.conflicts === then && replicas.every(({ pendingEvents }) => pendingEvents.length === 0);
   }
   const rejecting = replicas.filter(({ distribution: { rejection } }) => rejection !== undefined);
-  return { server, rejecting, isQuiet, writes: server.writes - before };
+  return { server, rejecting, isQuiet, writes: server.writes - writesBefore };
 }
 
 function reconciledIn({ status }: KubernetesObject): unknown {
@@ -187,15 +194,15 @@ function reconciledIn({ status }: KubernetesObject): unknown {
 
 const schedules = sized({ quick: 100, short: 400, full: 4_000 });
 
-it('the status says in the end what proxies of any replica that lives reject, and nobody goes on writing', async () => {
+it('the status finally reports the rejections by proxies of each running replica, and no replica writes any more', async () => {
   let [rejected, mended, conflicts] = [0, 0, 0];
   for (let seed = 1; seed <= schedules; seed++) {
     const { server, rejecting, isQuiet, writes } = await play(seed);
     const { object } = server;
-    const word = wordIn(isObject(object.status) ? object.status.conditions : undefined);
-    const said = { seed, isQuiet, rejects: word !== undefined, reconciled: reconciledIn(object) };
+    const word = reportIn(isObject(object.status) ? object.status.conditions : undefined);
+    const outcome = { seed, isQuiet, rejects: word !== undefined, reconciled: reconciledIn(object) };
     const isRejected = rejecting.length > 0;
-    expect(said).toMatchObject({
+    expect(outcome).toMatchObject({
       ...{ isQuiet: true, rejects: isRejected },
       reconciled: {
         ...{ status: isRejected ? 'False' : 'True', reason: isRejected ? 'Rejected' : 'UpToDate' },
@@ -214,6 +221,6 @@ it('the status says in the end what proxies of any replica that lives reject, an
     else mended++;
     conflicts += server.conflicts;
   }
-  // All of it was met.
+  // Each situation occurred.
   expect(Math.min(rejected, mended, conflicts)).toBeGreaterThan(schedules / 10);
 });

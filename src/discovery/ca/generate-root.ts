@@ -1,12 +1,12 @@
-/** A root of our own, which signs itself (spec/discovery.md §11, "self-signed"). */
+/** Generates a self-signed root (spec/discovery.md §11, "self-signed"). */
 import { generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
 import { readCertificate } from '../../identity/certificate.ts';
 import { backdatedMs, issueRoot } from '../../identity/issue.ts';
-import { type AuthorityMaterial, materialOf } from './authority-material.ts';
+import { type AuthorityMaterial, buildAuthorityMaterial } from './authority-material.ts';
 
-export interface RootOptions {
-  /** The organization in its name. */
+export interface RootCertificateOptions {
+  /** Organization in the subject. */
   readonly trustDomain: string;
   /** CITADEL_SELF_SIGNED_CA_CERT_TTL. */
   readonly ttlMs: number;
@@ -14,11 +14,16 @@ export interface RootOptions {
   readonly rsaBits: number;
 }
 
-/** Its name holds the time to the second, and its key an id: two roots of one name break each other (spec/identity.md §1 #4). */
-export async function makeRoot({ trustDomain, ttlMs, rsaBits }: RootOptions, now: Date): Promise<AuthorityMaterial> {
-  const make = promisify(generateKeyPair);
+/** The subject contains the time and the key ID: two roots with the same subject break verification (spec/identity.md §1 #4). */
+export async function generateRoot(
+  { trustDomain, ttlMs, rsaBits }: RootCertificateOptions,
+  now: Date,
+): Promise<AuthorityMaterial> {
+  const generateKeys = promisify(generateKeyPair);
   const { privateKey } =
-    rsaBits > 0 ? await make('rsa', { modulusLength: rsaBits }) : await make('ec', { namedCurve: 'P-256' });
+    rsaBits > 0
+      ? await generateKeys('rsa', { modulusLength: rsaBits })
+      : await generateKeys('ec', { namedCurve: 'P-256' });
   const second = new Date(Math.floor(now.getTime() / 1000) * 1000);
   const subject = { organization: trustDomain, commonName: `root ${second.toISOString()}` };
   const lifetime = {
@@ -26,5 +31,5 @@ export async function makeRoot({ trustDomain, ttlMs, rsaBits }: RootOptions, now
     notAfter: new Date(second.getTime() + ttlMs),
   };
   const certificate = readCertificate(issueRoot(privateKey, subject, lifetime));
-  return materialOf({ certificate, privateKey }, [], [certificate], now);
+  return buildAuthorityMaterial({ certificate, privateKey }, [], [certificate], now);
 }

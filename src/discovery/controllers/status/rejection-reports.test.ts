@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest';
+import { RejectionReports, reportIn, signed } from './rejection-reports.ts';
+
+const me = 'istiod-a_11111111';
+const other = 'istiod-b_22222222';
+const lease = 'istiod-replica-22222222';
+
+const conditionsOf = (message: unknown, observedGeneration: unknown = 1) => [
+  { type: 'Audited', status: 'True' },
+  { type: 'Rejected', status: 'True', message, observedGeneration },
+];
+
+describe('the author of a condition', () => {
+  it('is at the end of the message, whatever text of Envoy precedes it', () => {
+    const message = signed('no (reported by istiod-c_33333333)\n(reported by ', other);
+    expect(reportIn(conditionsOf(message, '7'))).toEqual({ identity: other, generation: 7, message });
+  });
+
+  it('is read in the format of an earlier version', () => {
+    expect(reportIn(conditionsOf(`no (told by ${other})`))).toMatchObject({ identity: other });
+  });
+
+  it('is unknown if the message has no signature or another writer changed it', () => {
+    const strange = [
+      undefined,
+      7,
+      '',
+      'no',
+      'no (reported by istiod)',
+      'no (reported by a b_11111111)',
+      `(reported by ${'x'.repeat(500)}_11111111)`,
+    ];
+    for (const message of strange) expect(reportIn(conditionsOf(message))).toBeUndefined();
+    for (const generation of ['x', '', null, { valueOf: 1, toString: 1 }]) {
+      expect(reportIn(conditionsOf(signed('no', other), generation))).toBeUndefined();
+    }
+    for (const conditions of [undefined, {}, 'no', [null, 'Rejected', []]])
+      expect(reportIn(conditions)).toBeUndefined();
+  });
+});
+
+/** Reports as received from object statuses. */
+function given() {
+  const words = new RejectionReports(me);
+  const notifications: string[] = [];
+  words.onChanged((key, previousReport) =>
+    notifications.push(`${key} ${previousReport?.identity} ${words.reportOn(key)?.identity}`),
+  );
+  const setMessage = (name: string, message: string | undefined, generation = 1) => {
+    const conditions = message === undefined ? [] : conditionsOf(message, generation);
+    words.read('EnvoyFilter', [
+      { event: 'add', key: `shop/${name}`, object: { metadata: { name, namespace: 'shop' }, status: { conditions } } },
+    ]);
+  };
+  return { words, told: notifications, say: setMessage };
+}
+
+describe('reports of replicas', () => {
+  it('notify on a change of the replica or version and on removal, but not on a change of numbers', () => {
+    const { words, told: notifications, say: setMessage } = given();
+    setMessage('a', signed('1 of 2', other));
+    setMessage('a', signed('2 of 2', other));
+    setMessage('a', signed('2 of 2', other), 2);
+    setMessage('a', signed('1 of 1', me), 2);
+    setMessage('b', 'unsigned');
+    words.read('EnvoyFilter', [{ event: 'delete', key: 'shop/a', previous: { metadata: { name: 'a' } } }]);
+    expect(notifications).toEqual([
+      `EnvoyFilter/shop/a undefined ${other}`,
+      `EnvoyFilter/shop/a ${other} ${other}`,
+      `EnvoyFilter/shop/a ${other} ${me}`,
+      `EnvoyFilter/shop/a ${me} undefined`,
+    ]);
+  });
+
+  it('end with their replica unless they are repeated', () => {
+    const { words, told: notifications, say: setMessage } = given();
+    const key = 'EnvoyFilter/shop/a';
+    setMessage('a', signed('no', other));
+    setMessage('b', signed('no', me));
+    expect([...words.leases]).toEqual([lease]);
+    const word = words.reportOn(key)!;
+    expect(words.isEnded(key, word)).toBe(false);
+    words.ended(lease);
+    words.ended(lease);
+    expect(notifications.slice(2)).toEqual([`${key} ${other} ${other}`]);
+    expect([words.isEnded(key, word), words.leases.size]).toEqual([true, 0]);
+    setMessage('a', signed('still no', other));
+    expect(words.isEnded(key, words.reportOn(key)!)).toBe(false);
+    expect([...words.leases]).toEqual([lease]);
+  });
+
+  it('beyond the cache limit are still notified', () => {
+    const { words, told: notifications, say: setMessage } = given();
+    for (let index = 0; index < 5_000; index++) setMessage(`${index}`, signed('no', other));
+    expect(notifications).toHaveLength(5_000);
+    expect(words.reportOn('EnvoyFilter/shop/0')?.identity).toBe(other);
+    expect(words.reportOn('EnvoyFilter/shop/4999')).toBeUndefined();
+  });
+});

@@ -1,0 +1,136 @@
+/**
+ * Rejections that replicas report: the message of a condition `Rejected` ends with the name of the reporting replica. Read from object
+ * statuses by informers; notifies when another replica's report changes.
+ */
+import { isObject } from '../../../runtime/json-object.ts';
+import { scalarNumber } from '../../../runtime/scalar-text.ts';
+import {
+  pendingReason,
+  reconciledCondition,
+  rejectedCondition,
+  unreportedReason,
+} from '../../distribution/object-findings.ts';
+import { presenceLeaseOf } from '../../election/replica-presence.ts';
+import type { ObjectChange } from '../../kubernetes/store/object-store.ts';
+
+export interface RejectionReport {
+  readonly identity: string;
+  readonly generation: number;
+  readonly message: string;
+}
+
+/**
+ * Ends with a pod name and a random part; Envoy's text cannot forge it, because the signature follows it. `told` is the format of versions
+ * before 2026-12.
+ */
+const signature = /^(.*) \((?:reported|told) by ([A-Za-z0-9][A-Za-z0-9._-]{0,300})\)$/s;
+
+/** Appends the reporting replica to a message. */
+export function signed(message: string, identity: string): string {
+  return `${message} (reported by ${identity})`;
+}
+
+/** The report in the conditions of a status; `undefined` if none exists, or none with a valid signature. */
+export function reportIn(conditions: unknown): RejectionReport | undefined {
+  const list: readonly unknown[] = Array.isArray(conditions) ? conditions : [];
+  const condition = list.find((one) => isObject(one) && one.type === rejectedCondition);
+  if (!isObject(condition) || typeof condition.message !== 'string') return undefined;
+  const identity = signature.exec(condition.message)?.[2];
+  const generation = scalarNumber(condition.observedGeneration);
+  if (identity === undefined || presenceLeaseOf(identity) === undefined || !Number.isFinite(generation))
+    return undefined;
+  return { identity, generation, message: condition.message };
+}
+
+/** Maximum number of cached reports. */
+const maxReports = 4_096;
+
+export class RejectionReports {
+  readonly #reports = new Map<string, RejectionReport>();
+  /** Reports of exited replicas. A repeated report is of a running one, whatever its Lease showed. */
+  readonly #ended = new WeakSet<RejectionReport>();
+  readonly identity: string;
+  #changed: (key: string, previous: RejectionReport | undefined) => void = () => {};
+  #countNeeded: (key: string) => void = () => {};
+
+  constructor(identity: string) {
+    this.identity = identity;
+  }
+
+  /** @param changed called when the report on an object changes its replica or generation, is removed, or its replica exits */
+  onChanged(changed: (key: string, previous: RejectionReport | undefined) => void): void {
+    this.#changed = changed;
+  }
+
+  /** @param needed called when the status of an object lacks current counts of all replicas, or not all proxies have applied it */
+  onCountNeeded(needed: (key: string) => void): void {
+    this.#countNeeded = needed;
+  }
+
+  /** Changes of objects of a kind. */
+  read(kind: string, changes: readonly ObjectChange[]): void {
+    for (const change of changes) {
+      const status = change.event === 'delete' ? undefined : change.object.status;
+      const key = `${kind}/${change.key}`;
+      this.#note(key, isObject(status) ? reportIn(status.conditions) : undefined);
+      if (isObject(status) && isCountNeeded(status.conditions)) this.#countNeeded(key);
+    }
+  }
+
+  /** Cached report on an object, possibly older than the server's. */
+  reportOn(key: string): RejectionReport | undefined {
+    return this.#reports.get(key);
+  }
+
+  isOwn({ identity }: RejectionReport): boolean {
+    return identity === this.identity;
+  }
+
+  /** Whether the report's replica has exited and not repeated it. */
+  isEnded(key: string, report: RejectionReport): boolean {
+    const known = this.#reports.get(key);
+    return known !== undefined && isSame(known, report) && known.message === report.message && this.#ended.has(known);
+  }
+
+  /** Presence Leases of other replicas with a valid report. */
+  get leases(): ReadonlySet<string> {
+    const otherReports = [...this.#reports.values()].filter(
+      (report) => !this.isOwn(report) && !this.#ended.has(report),
+    );
+    return new Set(otherReports.map(({ identity }) => presenceLeaseOf(identity)!));
+  }
+
+  /** The replica of a Lease has exited. */
+  ended(lease: string): void {
+    for (const [key, report] of this.#reports) {
+      if (this.isOwn(report) || this.#ended.has(report) || presenceLeaseOf(report.identity) !== lease) continue;
+      this.#ended.add(report);
+      this.#changed(key, report);
+    }
+  }
+
+  #note(key: string, report: RejectionReport | undefined): void {
+    const previous = this.#reports.get(key);
+    if (previous === undefined ? report === undefined : report !== undefined && isSame(previous, report)) {
+      // A changed number of proxies is stored, but requires no action by others.
+      if (report !== undefined && previous?.message !== report.message) this.#reports.set(key, report);
+      return;
+    }
+    if (report === undefined) this.#reports.delete(key);
+    else if (previous !== undefined || this.#reports.size < maxReports) this.#reports.set(key, report);
+    this.#changed(key, previous);
+  }
+}
+
+const reasonsToCount: readonly unknown[] = [pendingReason, unreportedReason];
+
+function isCountNeeded(conditions: unknown): boolean {
+  if (!Array.isArray(conditions)) return false;
+  return conditions.some(
+    (one: unknown) => isObject(one) && one.type === reconciledCondition && reasonsToCount.includes(one.reason),
+  );
+}
+
+function isSame(one: RejectionReport, other: RejectionReport): boolean {
+  return one.identity === other.identity && one.generation === other.generation;
+}
