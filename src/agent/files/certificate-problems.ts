@@ -6,7 +6,7 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { type CertificateProblem, problemOf } from '../../identity/certificate-problem.ts';
 import type { CertificateCode } from '../../runtime/error-codes/certificates.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import { isCertificate, isEncrypted, isPrivateKey, type PemBlock, pemBlocks } from '../identity/pem-file.ts';
+import { isCertificate, isEncrypted, isPrivateKey, type PemFileBlock, pemBlocks } from '../identity/pem-file.ts';
 
 /** File names of a certificate and its key in one directory (spec/agent.md §3.1). */
 const pairs: readonly (readonly [certificate: string, key: string])[] = [
@@ -26,8 +26,8 @@ export interface CertificateFindings {
 
 interface ReadFile {
   readonly name: string;
-  readonly certificates: readonly PemBlock[];
-  readonly keys: readonly PemBlock[];
+  readonly certificates: readonly PemFileBlock[];
+  readonly keys: readonly PemFileBlock[];
   /** The first valid certificate; `undefined` without one. */
   readonly first: X509Certificate | undefined;
   readonly key: KeyObject | undefined;
@@ -73,7 +73,11 @@ function whyNoPem(content: Buffer): string {
   return 'no PEM certificate or private key found';
 }
 
-function parse(name: string, block: PemBlock, problems: CertificateProblem[]): X509Certificate | KeyObject | undefined {
+function parse(
+  name: string,
+  block: PemFileBlock,
+  problems: CertificateProblem[],
+): X509Certificate | KeyObject | undefined {
   if (!isCertificate(block) && !isPrivateKey(block)) return undefined;
   const where = `${name}: block ${block.number} (${block.label})`;
   const code = isCertificate(block) ? 'CERTIFICATE_INVALID' : 'PRIVATE_KEY_INVALID';

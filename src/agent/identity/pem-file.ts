@@ -1,6 +1,6 @@
 /** The blocks of a PEM file (RFC 7468), also of one that is broken. */
 
-export interface PemBlock {
+export interface PemFileBlock {
   /** Place among the blocks of the file, counted from 1. */
   readonly number: number;
   /** `CERTIFICATE`, `EC PRIVATE KEY`, … */
@@ -13,7 +13,7 @@ export interface PemBlock {
 const beginning = /-----BEGIN ([A-Z0-9 ]{1,64})-----/g;
 
 /** What lies between blocks means nothing, to Envoy neither. */
-export function pemBlocks(content: Buffer): PemBlock[] {
+export function pemBlocks(content: Buffer): PemFileBlock[] {
   const text = content.toString('latin1');
   const starts = [...text.matchAll(beginning)];
   return starts.map(({ index, 1: label = '' }, i) => {
@@ -25,10 +25,10 @@ export function pemBlocks(content: Buffer): PemBlock[] {
   });
 }
 
-export const isCertificate = ({ label }: PemBlock): boolean => /^(X509 |TRUSTED )?CERTIFICATE$/.test(label);
+export const isCertificate = ({ label }: PemFileBlock): boolean => /^(X509 |TRUSTED )?CERTIFICATE$/.test(label);
 
-export const isPrivateKey = ({ label }: PemBlock): boolean => /(^| )PRIVATE KEY$/.test(label);
+export const isPrivateKey = ({ label }: PemFileBlock): boolean => /(^| )PRIVATE KEY$/.test(label);
 
 /** Under a passphrase, which nobody is asked for. */
-export const isEncrypted = ({ label, text }: PemBlock): boolean =>
+export const isEncrypted = ({ label, text }: PemFileBlock): boolean =>
   label === 'ENCRYPTED PRIVATE KEY' || /^Proc-Type: *4, *ENCRYPTED/m.test(text);

@@ -5,7 +5,7 @@ import type { CertificateCode } from '../../runtime/error-codes/certificates.ts'
 import { readTogether } from '../../runtime/files/read-together.ts';
 import type { KeyPair } from '../../runtime/grpc/key-pair.ts';
 import { readSmallFile } from '../files/certificate-reading.ts';
-import { isCertificate, isEncrypted, isPrivateKey, type PemBlock, pemBlocks } from '../identity/pem-file.ts';
+import { isCertificate, isEncrypted, isPrivateKey, type PemFileBlock, pemBlocks } from '../identity/pem-file.ts';
 import { certificatesIn } from '../identity/root-set.ts';
 
 /** A certificate, key or list file is not usable. The message has the path. */
@@ -51,7 +51,7 @@ function pairOf(
   return { chain: textOf(certificates), key: privateKey };
 }
 
-function textOf(blocks: readonly PemBlock[]): string {
+function textOf(blocks: readonly PemFileBlock[]): string {
   return blocks.map(({ text }) => `${text}\n`).join('');
 }
 
