@@ -19,10 +19,10 @@ import type { AgentProgram } from './agent-program.ts';
 import { nodeFacts } from './bootstrap/agent-bootstrap.ts';
 import { bootstrapPatchesWithEffects, unpatched } from './bootstrap/bootstrap-patches.effects.ts';
 import { BootstrapPatches } from './bootstrap/bootstrap-patches.ts';
-import { FirstVerdict } from './bootstrap/first-verdict.ts';
+import { FirstValidation } from './bootstrap/first-validation.ts';
 import { grpcBootstrapWithEffects } from './bootstrap/grpc-bootstrap.effects.ts';
 import { buildNode, nodeIdOf } from './bootstrap/node-metadata.ts';
-import { adminOf, preparationOf, scratchFolders } from './bootstrap/preparation.ts';
+import { adminOf, buildPrepareEnvironment, scratchFolders } from './bootstrap/preparation.ts';
 import type { PrepareEnvironment } from './bootstrap/prepare-epoch.ts';
 import { wayToControlPlane, workloadXds } from './control-plane-way.ts';
 import { type DnsEnvironment, dnsWithEffects } from './dns/dns.effects.ts';
@@ -78,7 +78,7 @@ export async function agentWithEffects(
   const credentialTurns = new FileTurns();
   const way = wayToControlPlane(program, { vault, told, turns: credentialTurns });
   const prepared = options.runsEnvoy
-    ? preparationOf(program, net, {
+    ? buildPrepareEnvironment(program, net, {
         admin,
         guard: usualGuard,
         turns,
@@ -90,7 +90,7 @@ export async function agentWithEffects(
   // Envoy reads while everything else is made; where the usual guard is none it says nothing, and is asked again in its turn.
   // One that runs already has been asked.
   const isFirst = net.record?.isThere !== true;
-  const verdict = prepared && isFirst ? new FirstVerdict(prepared) : undefined;
+  const verdict = prepared && isFirst ? new FirstValidation(prepared) : undefined;
   const preparation = prepared && { ...prepared, guard: await probing };
   const ownership = new Ownership(program.succeeds !== true);
   const needed = patchesBootstrap(options) ? (['bootstrap-patches'] as const) : [];

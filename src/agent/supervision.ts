@@ -1,9 +1,9 @@
 /** Composes the supervisor and the watchers that report which configuration and binary to run. */
 import { adminsAt } from './admin/admin-client.ts';
 import type { AgentProgram } from './agent-program.ts';
-import type { FirstVerdict } from './bootstrap/first-verdict.ts';
+import type { FirstValidation } from './bootstrap/first-validation.ts';
 import { envoyFlags } from './bootstrap/preparation.ts';
-import { judgeBootstrap, type PrepareEnvironment, prepareEpoch } from './bootstrap/prepare-epoch.ts';
+import { type PrepareEnvironment, prepareEpoch, validateBootstrapWith } from './bootstrap/prepare-epoch.ts';
 import { envoyArguments } from './envoy/envoy-args.ts';
 import { epochWithEffects } from './envoy/epoch.effects.ts';
 import { shutdownWithEffects } from './envoy/shutdown.effects.ts';
@@ -22,7 +22,7 @@ export function supervision(
     preparation,
     verdict,
     xds,
-  }: { preparation: PrepareEnvironment; verdict: FirstVerdict | undefined; xds: XdsActivity },
+  }: { preparation: PrepareEnvironment; verdict: FirstValidation | undefined; xds: XdsActivity },
 ) {
   const { options, log } = program;
   const { admin, guard, turns } = preparation;
@@ -47,7 +47,7 @@ export function supervision(
       turns,
       hotRestart: options.hotRestart,
       words: envoyArguments(envoyFlags(options), { configFile: '/none', epoch: 0, baseId: 0 }),
-      validate: (path, signal) => judgeBootstrap(preparation, path, signal),
+      validate: (path, signal) => validateBootstrapWith(preparation, path, signal),
     }),
     certWatcher: certWatcherWithEffects(newest, turns, log),
   };
@@ -56,7 +56,7 @@ export function supervision(
 function epochOf(
   { options, log, recorder }: AgentProgram,
   { table, record }: Pick<SafetyNet, 'table' | 'record'>,
-  preparation: PrepareEnvironment & { readonly verdict: FirstVerdict | undefined },
+  preparation: PrepareEnvironment & { readonly verdict: FirstValidation | undefined },
   xds: XdsActivity,
 ) {
   const { admin, discoveryAddress, source } = preparation;

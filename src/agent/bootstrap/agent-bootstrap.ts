@@ -1,6 +1,5 @@
 /**
- * The bootstrap of an agent's Envoys, from its options: `proxy` starts them with it, and `bootstrap` writes it for people to
- * read. Both come here, so that what one shows is what the other runs.
+ * Builds an Envoy bootstrap from the agent's options, for `proxy`, which runs it, and for `bootstrap`, which prints it.
  */
 
 import { provesIdentity } from '../../../machines/agent/settings.ts';
@@ -18,27 +17,28 @@ import { buildBootstrap } from './bootstrap.ts';
 import { buildNode, type NodeFacts } from './node-metadata.ts';
 import { templateBootstrap } from './template/template-bootstrap.ts';
 
-export interface BootstrapOrder {
-  /** Admin port of this Envoy: one that runs beside another has a port of its own. */
+export interface BootstrapParameters {
+  /** Admin port of this Envoy. Envoys that run at the same time have different ports. */
   readonly adminPort: number;
   readonly run: EnvoyRun;
-  /** Tokens come from a server of this host. */
+  /** A server on this host provides tokens. */
   readonly hasCredentialServer: boolean;
 }
 
-export interface MadeBootstrap {
+export interface GeneratedBootstrap {
   readonly bootstrap: object;
-  /** What was left out, and why: for the log. */
+  /** Settings that were left out, with the reason. */
   readonly warnings: readonly LogWarning[];
 }
 
-/** @throws ChartpilotError CONFIG_INVALID with all mistakes of what Envoy would refuse */
-export function agentBootstrap(options: ProxyOptions, order: BootstrapOrder): MadeBootstrap {
+/** @throws ChartpilotError CONFIG_INVALID with all settings that Envoy would reject */
+export function agentBootstrap(options: ProxyOptions, order: BootstrapParameters): GeneratedBootstrap {
   const { standardMetrics, config } = options;
-  if (standardMetrics === undefined) return makeBootstrap(options, order);
-  const made = makeBootstrap(options, order, accessLogSocketPath(config.configPath));
-  // Listeners with a log to a cluster that a template lacks would be rejected: the node must not say that there is one.
-  return hasAccessLogCluster(made.bootstrap) ? made : makeBootstrap(options, order);
+  if (standardMetrics === undefined) return generateBootstrap(options, order);
+  const generated = generateBootstrap(options, order, accessLogSocketPath(config.configPath));
+  // Envoy rejects listeners that log to a missing cluster, so the node must not announce the service if a template
+  // lacks its cluster.
+  return hasAccessLogCluster(generated.bootstrap) ? generated : generateBootstrap(options, order);
 }
 
 function hasAccessLogCluster(bootstrap: Bootstrap): boolean {
@@ -49,11 +49,11 @@ interface Bootstrap {
   readonly static_resources?: { readonly clusters?: readonly { readonly name?: string }[] };
 }
 
-function makeBootstrap(
+function generateBootstrap(
   options: ProxyOptions,
-  { adminPort, run, hasCredentialServer }: BootstrapOrder,
+  { adminPort, run, hasCredentialServer }: BootstrapParameters,
   accessLogSocket?: string,
-): MadeBootstrap {
+): GeneratedBootstrap {
   const { addresses, podAnnotations } = options;
   const { settings } = options.identity;
   const facts = {
@@ -64,7 +64,7 @@ function makeBootstrap(
     hostIp: options.env.HOST_IP ?? '',
     xdsSocket: xdsSocketPath(options.config.configPath),
     ...(accessLogSocket !== undefined && { accessLogSocket }),
-    // A parent and its child of a hot restart have one node, and a stream each.
+    // Both Envoys of a hot restart have the same node; this header distinguishes their streams.
     xdsHeaders: { [envoyHeader]: `${run.epoch}@${run.baseId}` },
     secretSocket: settings.socket,
   };
@@ -78,7 +78,7 @@ function makeBootstrap(
   return { bootstrap, warnings };
 }
 
-/** What the node of a client of this agent consists of: of an Envoy, or of a gRPC program without one. */
+/** Facts for the node of an Envoy, or of a gRPC program without a proxy. */
 export function nodeFacts(
   { outlierLogPath, ...options }: ProxyOptions,
   found: Pick<NodeFacts, 'hasCredentialServer' | 'hasSecrets'>,

@@ -1,4 +1,4 @@
-/** What clusters and listeners of Envoy's bootstrap have in common, as v3 API JSON. */
+/** Parts of Envoy's bootstrap that clusters and listeners share, as v3 API JSON. */
 
 type Json = Record<string, unknown>;
 
@@ -6,7 +6,7 @@ export function socketAddress(host: string, port: number): Json {
   return { socket_address: { address: host, port_value: port } };
 }
 
-/** The only endpoint of a cluster. */
+/** A load assignment with a single endpoint. */
 export function loadAssignment(cluster: string, host: string, port: number): Json {
   return {
     cluster_name: cluster,
@@ -14,7 +14,7 @@ export function loadAssignment(cluster: string, host: string, port: number): Jso
   };
 }
 
-/** A cluster that is spoken to in HTTP/2. @param http2 fields of `Http2ProtocolOptions` */
+/** Extension options of a cluster that uses HTTP/2. @param http2 fields of `Http2ProtocolOptions` */
 export function http2OptionsWith(http2: Json): Json {
   return {
     'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
@@ -27,18 +27,20 @@ export function http2OptionsWith(http2: Json): Json {
 /** HTTP/2 with Envoy's defaults. */
 export const http2Options: Json = http2OptionsWith({});
 
-/** Where a cluster's name ends in the names of its statistics: tags are found by it, as in clusters of the control plane. */
+/**
+ * A cluster name with the `;` that ends it in statistic names; the tag patterns of proxy and control plane rely on it.
+ */
 export function statName(cluster: string): string {
   return `${cluster};`;
 }
 
-/** The agent has it sooner or later: Envoy waits without limit. */
-export function secret(name: string): Json {
+/** A secret that the agent certainly provides: Envoy waits for it without limit. */
+export function requiredSecret(name: string): Json {
   return { name, sds_config: { ...secretSource, initial_fetch_timeout: '0s' } };
 }
 
-/** A secret that may never be there: Envoy waits for it for 15 s, its own default. */
-export function secretInTime(name: string): Json {
+/** A secret that may never be provided: Envoy waits for 15 s, its default. */
+export function optionalSecret(name: string): Json {
   return { name, sds_config: secretSource };
 }
 

@@ -2,13 +2,13 @@
 import { bootstrapPatchesMachine } from '../../../machines/agent/bootstrap/bootstrap-patches.machine.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { UpstreamEnvironment } from '../xds/upstream.ts';
-import { askForPatches, type BootstrapPatches } from './bootstrap-patches.ts';
-import { firstRun } from './first-verdict.ts';
+import { type BootstrapPatches, requestPatches } from './bootstrap-patches.ts';
+import { firstRun } from './first-validation.ts';
 import type { PrepareEnvironment } from './prepare-epoch.ts';
 
 type BootstrapParts = Pick<PrepareEnvironment, 'source' | 'admin'>;
 
-/** A bootstrap that the control plane has not patched. */
+/** The bootstrap before patches of the control plane. */
 export function unpatched({ source, admin }: BootstrapParts): () => object {
   return () => ('bootstrap' in source ? source.bootstrap(admin.port, firstRun) : {});
 }
@@ -25,6 +25,11 @@ export function bootstrapPatchesWithEffects(
     log: Logger;
   },
 ) {
-  const ask = askForPatches({ ...way, patches, bootstrap: unpatched(parts), log: log.scope('bootstrap') });
-  return bootstrapPatchesMachine.provide({ actors: { ask } });
+  const requestFromControlPlane = requestPatches({
+    ...way,
+    patches,
+    bootstrap: unpatched(parts),
+    log: log.scope('bootstrap'),
+  });
+  return bootstrapPatchesMachine.provide({ actors: { ask: requestFromControlPlane } });
 }

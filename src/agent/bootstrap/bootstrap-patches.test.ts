@@ -1,4 +1,4 @@
-/** What an agent makes of a control plane's word about its bootstrap (spec/discovery.md §8.9 BOOTSTRAP). */
+/** Patches of the bootstrap by the control plane (spec/discovery.md §8.9 BOOTSTRAP). */
 
 import { once } from 'node:events';
 import { createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
@@ -20,9 +20,9 @@ import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
 import { frameOf } from '../../runtime/grpc/grpc-frames.ts';
 import { createLogger } from '../../runtime/output/log.ts';
 import { ToldFiles } from '../envoy/record/told-files.ts';
-import { askForPatches, BootstrapPatches } from './bootstrap-patches.ts';
+import { BootstrapPatches, requestPatches } from './bootstrap-patches.ts';
 
-const own = {
+const generated = {
   node: {
     id: 'sidecar~10.0.0.1~web.shop~local',
     cluster: 'web.shop',
@@ -32,10 +32,10 @@ const own = {
   static_resources: { clusters: [{ name: 'xds-grpc', connect_timeout: '0.250s' }] },
 };
 
-type Answer = (stream: ServerHttp2Stream, request: DiscoveryRequest) => void;
+type Responder = (stream: ServerHttp2Stream, request: DiscoveryRequest) => void;
 
-/** A control plane that answers so. */
-async function given(answer: Answer) {
+/** Starts a control plane. */
+async function startControlPlane(respond: Responder) {
   const requests: DiscoveryRequest[] = [];
   const sessions = new Set<ServerHttp2Session>();
   const server = createServer();
@@ -44,7 +44,7 @@ async function given(answer: Answer) {
     stream.on('error', () => {});
     stream.once('data', (frame: Buffer) => {
       requests.push(fromBinary(DiscoveryRequestSchema, frame.subarray(5)));
-      answer(stream, requests.at(-1)!);
+      respond(stream, requests.at(-1)!);
     });
   });
   server.listen(0, '127.0.0.1');
@@ -56,35 +56,35 @@ async function given(answer: Answer) {
   return { address: `127.0.0.1:${(server.address() as AddressInfo).port}`, requests, sessions };
 }
 
-/** Asks a control plane that answers so. */
-async function asked(answer: Answer, patches = new BootstrapPatches()) {
-  const { address, requests, sessions } = await given(answer);
+/** Requests patches from a control plane. */
+async function requestFrom(respond: Responder, patches = new BootstrapPatches()) {
+  const { address, requests, sessions } = await startControlPlane(respond);
   const lines: string[] = [];
   const { output, hasTaken } = await outcome(address, patches, lines);
   await expect.poll(() => sessions.size).toBe(0);
-  return { output, hasTaken, requests, merged: patches.mergedInto(own), lines };
+  return { output, hasTaken, requests, merged: patches.mergedInto(generated), lines };
 }
 
-/** What the effect tells its chart. */
+/** Collects the events that the effect sends to its chart. */
 async function outcome(discoveryAddress: string, patches: BootstrapPatches, lines: string[]) {
-  const told: (PatchesRequested | PatchesCompleted)[] = [];
+  const reported: (PatchesRequested | PatchesCompleted)[] = [];
   const chart = setup({ actors: { ask: effect(discoveryAddress, patches, lines) } }).createMachine({
     invoke: { src: 'ask', input: { shows: 'token' } },
-    on: { '*': { actions: ({ event }) => void told.push(event as PatchesRequested | PatchesCompleted) } },
+    on: { '*': { actions: ({ event }) => void reported.push(event as PatchesRequested | PatchesCompleted) } },
   });
   const actor = createActor(chart).start();
-  await expect.poll(() => told.at(-1)?.type).toBe('patches.completed');
+  await expect.poll(() => reported.at(-1)?.type).toBe('patches.completed');
   actor.stop();
-  const { answer: output } = told.at(-1) as PatchesCompleted;
-  return { output, hasTaken: told[0]!.type === 'patches.requested' };
+  const { answer: output } = reported.at(-1) as PatchesCompleted;
+  return { output, hasTaken: reported[0]!.type === 'patches.requested' };
 }
 
 function effect(discoveryAddress: string, patches: BootstrapPatches, lines: string[]) {
-  return askForPatches({
+  return requestPatches({
     discoveryAddress,
     credentials: async () => ({ headers: { authorization: 'Bearer t' }, shown: 'a token' }),
     headers: {},
-    bootstrap: () => own,
+    bootstrap: () => generated,
     patches,
     log: createLogger({ write: (line) => lines.push(line.trimEnd()) }),
     random: () => 0.5,
@@ -99,65 +99,67 @@ const response = (bootstrap: JsonValue): Buffer => {
   return frameOf(toBinary(DiscoveryResponseSchema, message));
 };
 
-const says =
-  (bootstrap: JsonValue): Answer =>
+const sends =
+  (bootstrap: JsonValue): Responder =>
   (stream) => {
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
     stream.write(response(bootstrap));
   };
 
-test('it is asked with the node of the bootstrap, by name, and what it says is merged into each bootstrap', async () => {
-  const { output, requests, merged } = await asked(
-    says({
+test('the agent requests patches by name with the node of the bootstrap, and merges the response into each bootstrap', async () => {
+  const { output, requests, merged } = await requestFrom(
+    sends({
       admin: { profile_path: '/p' },
       static_resources: { clusters: [{ name: 'mine' }] },
       stats_flush_interval: '7s',
     }),
   );
   expect(output).toEqual({ is: 'patched' });
-  expect(requests).toMatchObject([{ node: { id: own.node.id, cluster: 'web.shop' }, resourceNames: ['patches'] }]);
-  expect(requests[0]!.node!.metadata).toEqual(own.node.metadata);
+  expect(requests).toMatchObject([
+    { node: { id: generated.node.id, cluster: 'web.shop' }, resourceNames: ['patches'] },
+  ]);
+  expect(requests[0]!.node!.metadata).toEqual(generated.node.metadata);
   expect(merged).toEqual({
-    ...own,
-    admin: { ...own.admin, profile_path: '/p' },
-    static_resources: { clusters: [...own.static_resources.clusters, { name: 'mine' }] },
+    ...generated,
+    admin: { ...generated.admin, profile_path: '/p' },
+    static_resources: { clusters: [...generated.static_resources.clusters, { name: 'mine' }] },
     stats_flush_interval: '7s',
   });
 });
 
-test('where nothing is patched the bootstrap stays the very same', async () => {
-  const { output, merged } = await asked(says({}));
+test('a response without patches leaves the bootstrap unchanged', async () => {
+  const { output, merged } = await requestFrom(sends({}));
   expect(output).toEqual({ is: 'unpatched' });
-  expect(merged).toBe(own);
+  expect(merged).toBe(generated);
 });
 
-test('where response contains no bootstrap, none is patched', async () => {
-  const { output, merged, lines } = await asked((stream) => {
+test('a response that contains no bootstrap patches nothing', async () => {
+  const { output, merged, lines } = await requestFrom((stream) => {
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
     stream.write(
       frameOf(toBinary(DiscoveryResponseSchema, create(DiscoveryResponseSchema, { typeUrl: bootstrapType }))),
     );
   });
   expect(output).toEqual({ is: 'unpatched' });
-  expect(merged).toBe(own);
+  expect(merged).toBe(generated);
   expect(linesOf(lines, 'patches.unsupported', { reason: 'response contains no bootstrap' })).toHaveLength(1);
 });
 
-test('a whole bootstrap, which other control planes make, is no patch', async () => {
-  const { output, merged, lines } = await asked(
-    says({ node: { id: 'x' }, static_resources: { clusters: [{ name: 'theirs' }] } }),
+test('a complete bootstrap, which other control planes generate, patches nothing', async () => {
+  const { output, merged, lines } = await requestFrom(
+    sends({ node: { id: 'x' }, static_resources: { clusters: [{ name: 'theirs' }] } }),
   );
   expect(output).toEqual({ is: 'unpatched' });
-  expect(merged).toBe(own);
+  expect(merged).toBe(generated);
   expect(
     linesOf(lines, 'patches.unsupported', { reason: 'response is a complete bootstrap, not patches' }),
   ).toHaveLength(1);
 });
 
-test('a control plane that takes the question and says nothing is not listened to any more once the chart says so', async () => {
+test('a response that arrives after the timeout of the chart is ignored', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
-  const { address, sessions, requests } = await given((stream) =>
+  const { address, sessions, requests } = await startControlPlane((stream) =>
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' }),
   );
   const patches = new BootstrapPatches();
@@ -173,10 +175,10 @@ test('a control plane that takes the question and says nothing is not listened t
   while (sessions.size > 0) await new Promise(setImmediate);
   expect(lines).toHaveLength(1);
   expect(linesOf(lines, 'patches.unsupported', { reason: 'no response within 10000 ms' })).toHaveLength(1);
-  expect(patches.mergedInto(own)).toBe(own);
+  expect(patches.mergedInto(generated)).toBe(generated);
 });
 
-test.each<[string, Answer, object]>([
+test.each<[string, Responder, object]>([
   [
     'refuses this agent',
     (stream) =>
@@ -200,27 +202,27 @@ test.each<[string, Answer, object]>([
     },
     { isRefusal: false },
   ],
-])('a control plane that %s is asked again', async (_, answer, expected) => {
-  const { output, hasTaken, merged, lines } = await asked(answer);
+])('the agent retries if the control plane %s', async (_, respond, expected) => {
+  const { output, hasTaken, merged, lines } = await requestFrom(respond);
   expect(hasTaken).toBe(true);
   expect(output).toMatchObject({ is: 'unreachable', chance: 0.5, ...expected });
-  expect(merged).toBe(own);
+  expect(merged).toBe(generated);
   expect(linesOf(lines, 'patches.unavailable')).not.toEqual([]);
 });
 
-test('nobody there: asked again', async () => {
+test('the agent retries if the control plane is unreachable', async () => {
   const { output, hasTaken } = await outcome('127.0.0.1:1', new BootstrapPatches(), []);
   expect([output.is, hasTaken]).toEqual(['unreachable', false]);
 });
 
-test('what cannot be merged ends the start with its reason', async () => {
-  const { output, merged } = await asked((stream) => {
+test('patches that cannot be merged end the start with the reason', async () => {
+  const { output, merged } = await requestFrom((stream) => {
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
-    // A Bootstrap whose first field is longer than all of it.
+    // The first field of this Bootstrap is longer than the message.
     stream.write(frameOf(Buffer.from([0x12, ...packed(bootstrapType, Buffer.from([0x0a, 0x05, 1]))])));
   });
   expect(output).toMatchObject({ is: 'unusable' });
-  expect(merged).toBe(own);
+  expect(merged).toBe(generated);
 });
 
 function packed(typeUrl: string, value: Buffer): Buffer {
@@ -233,37 +235,37 @@ function packed(typeUrl: string, value: Buffer): Buffer {
   return Buffer.concat([Buffer.from([any.length]), any]);
 }
 
-describe('what was told once is kept for the next agent of the container, which does not ask', () => {
-  /** @returns what the next agent makes of it, and whether it has asked */
-  async function afterwards(answer: Answer) {
+describe('the next agent of the container does not send a request and', () => {
+  /** Starts an agent and then the next agent of its container, and returns the results of both. */
+  async function afterwards(respond: Responder) {
     const folder = temporaryFolder();
     onTestFinished(() => folder[Symbol.dispose]());
-    const first = await asked(answer, new BootstrapPatches(new ToldFiles(folder.path)));
+    const first = await requestFrom(respond, new BootstrapPatches(new ToldFiles(folder.path)));
     const patches = new BootstrapPatches(new ToldFiles(folder.path));
-    await patches.begin(() => own);
-    const { output, requests, merged } = await asked(answer, patches);
-    return { first: first.merged, second: merged, output, asked: requests.length };
+    await patches.begin(() => generated);
+    const { output, requests, merged } = await requestFrom(respond, patches);
+    return { first: first.merged, second: merged, output, requestCount: requests.length };
   }
 
-  test('patches', async () => {
-    const { first, second, output, asked: times } = await afterwards(says({ stats_flush_interval: '7s' }));
-    expect(second).toEqual({ ...own, stats_flush_interval: '7s' });
+  test('uses the patches that this agent received', async () => {
+    const { first, second, output, requestCount: times } = await afterwards(sends({ stats_flush_interval: '7s' }));
+    expect(second).toEqual({ ...generated, stats_flush_interval: '7s' });
     expect({ second, output, times }).toEqual({ second: first, output: { is: 'patched' }, times: 0 });
   });
 
-  test('or that there are none', async () => {
-    const { second, asked: times } = await afterwards(says({}));
-    expect({ second, times }).toEqual({ second: own, times: 0 });
+  test('uses no patches if this agent received none', async () => {
+    const { second, requestCount: times } = await afterwards(sends({}));
+    expect({ second, times }).toEqual({ second: generated, times: 0 });
   });
 
-  test('but not what could not be merged', async () => {
+  test('rejects saved patches that cannot be merged', async () => {
     const folder = temporaryFolder();
     onTestFinished(() => folder[Symbol.dispose]());
     const kept = new ToldFiles(folder.path);
     kept.keep('bootstrap-patches', Buffer.from('no message'));
     await kept.settled();
     const patches = new BootstrapPatches(kept);
-    await expect(patches.begin(() => own)).rejects.toThrow();
+    await expect(patches.begin(() => generated)).rejects.toThrow();
     expect(patches.isKnown).toBe(false);
   });
 });

@@ -1,4 +1,6 @@
-/** What the control plane patches in the bootstrap, asked for once, before the first Envoy (`BOOTSTRAP_XDS_AGENT`). */
+/**
+ * Patches of the control plane for the bootstrap, requested once before the first Envoy starts (`BOOTSTRAP_XDS_AGENT`).
+ */
 import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import { fromCallback } from 'xstate';
 import type {
@@ -19,50 +21,51 @@ import type { ToldFiles } from '../envoy/record/told-files.ts';
 import { methods, readInternal } from '../xds/discovery-wire.ts';
 import type { UpstreamEnvironment } from '../xds/upstream.ts';
 
-/** What is needed of the files that an agent keeps for the one after it. */
-type Kept = Pick<ToldFiles, 'read' | 'keep' | 'settled'>;
+/** Access to the files that the next agent of this container reads. */
+type KeptFiles = Pick<ToldFiles, 'read' | 'keep' | 'settled'>;
 
-/** Held by what makes bootstraps. */
+/** Current patches of the bootstrap. */
 export class BootstrapPatches {
-  readonly #kept: Kept | undefined;
+  readonly #kept: KeptFiles | undefined;
   #merge: ((bootstrap: object) => object) | undefined;
   #isKnown = false;
 
-  /** @param kept where the next agent of this container finds them; undefined: none comes */
-  constructor(kept?: Kept) {
+  /** @param kept files that the next agent of this container reads; absent if no agent follows */
+  constructor(kept?: KeptFiles) {
     this.#kept = kept;
   }
 
-  /** An agent before this one was told them, or that there are none: the control plane is not asked again. */
+  /**
+   * Whether a previous agent received the patches, or a response without any. The control plane is then not queried.
+   */
   get isKnown(): boolean {
     return this.#isKnown;
   }
 
   /**
-   * Takes what an agent before this one was told, so that each epoch of an Envoy has the same.
-   *
-   * @param bootstrap without patches, as a trial
-   * @throws Error when they do not fit into it
+   * Loads the patches of a previous agent, so that all epochs of an Envoy have the same.
+   * @param bootstrap without patches; used to try them
+   * @throws Error if they do not fit
    */
   async begin(bootstrap: () => object): Promise<void> {
     const kept = this.#kept?.read(keptName);
     if (kept === undefined) return;
     if (kept.length > 0) {
-      const { PatchesOfBootstrap } = await import('./merge-patches.ts');
-      const said = new PatchesOfBootstrap(kept);
-      said.mergedInto(bootstrap());
-      this.are((own) => said.mergedInto(own));
+      const { BootstrapPatchMessage } = await import('./merge-patches.ts');
+      const patchMessage = new BootstrapPatchMessage(kept);
+      patchMessage.mergedInto(bootstrap());
+      this.setMerge((generated) => patchMessage.mergedInto(generated));
     }
     this.#isKnown = true;
   }
 
-  /** Before an Envoy runs with it. @param patches empty: there are none */
+  /** Saves patches before an Envoy runs with them. @param patches empty without patches */
   async keep(patches: Uint8Array): Promise<void> {
     this.#kept?.keep(keptName, patches);
     await this.#kept?.settled();
   }
 
-  are(merge: (bootstrap: object) => object): void {
+  setMerge(merge: (bootstrap: object) => object): void {
     this.#merge = merge;
   }
 
@@ -73,20 +76,20 @@ export class BootstrapPatches {
 
 export interface PatchesEnvironment
   extends Pick<UpstreamEnvironment, 'discoveryAddress' | 'credentials' | 'headers' | 'random'> {
-  /** The bootstrap as it is without patches, for the node in it and as a trial. */
+  /** The bootstrap without patches: source of the node, and used to try patches. */
   readonly bootstrap: () => object;
   readonly patches: BootstrapPatches;
   readonly log: Logger;
 }
 
 const keptName = 'bootstrap-patches';
-const none = new Uint8Array();
-/** The longest patch that is taken. */
-const mostBytes = 1024 * 1024;
+const noPatches = new Uint8Array();
+/** Limit of a response. */
+const maxPatchBytes = 1024 * 1024;
 const refusals: ReadonlySet<string> = new Set(['UNAUTHENTICATED', 'PERMISSION_DENIED']);
 
-/** Asks once; the question is dropped when its actor is stopped. How long an answer is waited for, the chart says. */
-export function askForPatches(environment: PatchesEnvironment) {
+/** Sends one request and cancels it when its actor is stopped. The chart limits how long it waits. */
+export function requestPatches(environment: PatchesEnvironment) {
   return fromCallback<PatchesCancel, { shows: UpstreamCredential }>(({ input, receive, sendBack }) => {
     const stop = new AbortController();
     const report = (event: PatchesRequested | PatchesCompleted): void => {
@@ -97,87 +100,87 @@ export function askForPatches(environment: PatchesEnvironment) {
       return () => stop.abort();
     }
     receive(({ waitedMs }) => {
-      void environment.patches.keep(none);
+      void environment.patches.keep(noPatches);
       environment.log.warn('patches.unsupported', { reason: `no response within ${waitedMs} ms` });
     });
-    void answerTo(input.shows, {
+    void requestAndApply(input.shows, {
       ...environment,
       signal: stop.signal,
-      asked: () => report({ type: 'patches.requested' }),
-    }).then((answer) => report({ type: 'patches.completed', answer }));
+      onRequestSent: () => report({ type: 'patches.requested' }),
+    }).then((response) => report({ type: 'patches.completed', answer: response }));
     return () => stop.abort();
   });
 }
 
-interface Question extends PatchesEnvironment {
+interface PatchesQuery extends PatchesEnvironment {
   readonly signal: AbortSignal;
-  /** The control plane has taken it. */
-  readonly asked: () => void;
+  /** The request was sent. */
+  readonly onRequestSent: () => void;
 }
 
-/** One question and what came of it. Never throws: a failure is an answer, too. */
-async function answerTo(shows: UpstreamCredential, question: Question): Promise<PatchesResult> {
-  const { random = Math.random, log, signal } = question;
-  let answer: Uint8Array | undefined;
+/** Sends the request and classifies the result. Never throws. */
+async function requestAndApply(shows: UpstreamCredential, query: PatchesQuery): Promise<PatchesResult> {
+  const { random = Math.random, log, signal } = query;
+  let response: Uint8Array | undefined;
   try {
-    answer = await ask(question, shows);
+    response = await sendRequest(query, shows);
   } catch (error) {
     const { code, retryAfterMs = 0 } = error instanceof GrpcError ? error : { code: '' };
     const reason = explainInOneLine(error);
-    // Each kind of failure is in the trace; a person is told what the agent waits for.
+    // The trace has each kind of failure; the log has the reason that the agent waits.
     if (!signal.aborted) {
       log.warn('patches.unavailable', { reason });
     }
     return { is: 'unreachable', reason, isRefusal: refusals.has(code), retryAfterMs, chance: random() };
   }
   try {
-    return await take(answer, question);
+    return await applyResponse(response, query);
   } catch (error) {
     return { is: 'unusable', reason: explainInOneLine(error) };
   }
 }
 
-async function take(
-  answer: Uint8Array | undefined,
-  { patches, bootstrap, log, signal }: Question,
+async function applyResponse(
+  response: Uint8Array | undefined,
+  { patches, bootstrap, log, signal }: PatchesQuery,
 ): Promise<PatchesResult> {
-  if (answer === undefined) {
+  if (response === undefined) {
     log.warn('patches.unsupported', { reason: 'response contains no bootstrap' });
-    await patches.keep(none);
+    await patches.keep(noPatches);
     return { is: 'unpatched' };
   }
-  const { PatchesOfBootstrap } = await import('./merge-patches.ts');
-  // The chart has gone on: what comes now would be in some epochs' bootstraps and not in others'.
+  const { BootstrapPatchMessage } = await import('./merge-patches.ts');
+  // The chart has timed out: patches that arrive now would differ between epochs.
   signal.throwIfAborted();
-  const said = new PatchesOfBootstrap(answer);
-  if (said.isWhole) {
+  const patchMessage = new BootstrapPatchMessage(response);
+  if (patchMessage.isCompleteBootstrap) {
     log.warn('patches.unsupported', { reason: 'response is a complete bootstrap, not patches' });
-    await patches.keep(none);
+    await patches.keep(noPatches);
     return { is: 'unpatched' };
   }
-  const { fields } = said;
+  const { fields } = patchMessage;
   if (fields.length === 0) {
-    await patches.keep(none);
+    await patches.keep(noPatches);
     return { is: 'unpatched' };
   }
-  // Once now: what does not fit together ends the start, and is not tried again and again.
-  said.mergedInto(bootstrap());
-  patches.are((own) => said.mergedInto(own));
-  await patches.keep(answer);
+  // A trial: patches that do not fit end the start and are not retried.
+  patchMessage.mergedInto(bootstrap());
+  patches.setMerge((generated) => patchMessage.mergedInto(generated));
+  await patches.keep(response);
   log.info('patches.applied', { fields });
   return { is: 'patched' };
 }
 
-/** @returns the Bootstrap; undefined: there is none in the answer. @throws GrpcError */
-async function ask(
-  { discoveryAddress, credentials, headers, bootstrap, signal, asked }: Question,
+/** @returns the Bootstrap message; `undefined` if the response contains none. @throws GrpcError */
+async function sendRequest(
+  { discoveryAddress, credentials, headers, bootstrap, signal, onRequestSent }: PatchesQuery,
   shows: UpstreamCredential,
 ): Promise<Uint8Array | undefined> {
   const { node } = bootstrap() as { readonly node?: object };
   if (node === undefined)
     throw new ChartpilotError('CONFIG_INVALID', 'bootstrap has no node, which the request for patches requires');
   const { nodeBytes } = await import('./merge-patches.ts');
-  const question = new BinaryWriter()
+  const query = new BinaryWriter()
     .uint32(2 * 8 + 2)
     .bytes(nodeBytes(node))
     .uint32(3 * 8 + 2)
@@ -188,13 +191,13 @@ async function ask(
   const address = parseHostAndPort(discoveryAddress);
   if (address === undefined)
     throw new GrpcError('UNAVAILABLE', `control plane address must be host:port, got "${discoveryAddress}"`);
-  const { tls, headers: own } = await credentials(shows, signal);
+  const { tls, headers: credentialHeaders } = await credentials(shows, signal);
   const connection = await GrpcConnection.open({ address, ...(tls && { tls }) }, defaultGrpcLimits, signal);
   try {
     signal.throwIfAborted();
     return await new Promise((resolve, reject) => {
-      const stream = connection.start(methods.sotw, { ...headers, ...own });
-      const reader = new FrameReader({ wholeBytes: mostBytes, maxBytes: mostBytes });
+      const stream = connection.start(methods.sotw, { ...headers, ...credentialHeaders });
+      const reader = new FrameReader({ wholeBytes: maxPatchBytes, maxBytes: maxPatchBytes });
       signal.addEventListener('abort', () => reject(new GrpcError('CANCELLED', 'canceled by the agent')), {
         once: true,
       });
@@ -208,8 +211,8 @@ async function ask(
       whenEnded(stream, connection, (status) => {
         reject(status ?? new GrpcError('UNAVAILABLE', 'control plane closed the stream'));
       });
-      stream.write(frameOf(question));
-      asked();
+      stream.write(frameOf(query));
+      onRequestSent();
     });
   } finally {
     connection.close();

@@ -1,4 +1,4 @@
-/** What Envoy counts, and how the names are split into tags (spec/agent.md §5.3). Pure. */
+/** Statistics that Envoy keeps, and how their names are split into tags (spec/agent.md §5.3). Pure. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { decimal, dictionary, nonEmptyList, refine } from '../../model/fields/decode.ts';
@@ -14,19 +14,19 @@ import type { OptionErrors } from '../../runtime/option-errors.ts';
 export interface StatsFacts {
   readonly config: Pick<ProxyConfig, 'extraStatTags' | 'proxyStatsMatcher'>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** `{pod_ip}` in a pattern stands for each of them. */
+  /** Each replaces `{pod_ip}` in a pattern. */
   readonly addresses: readonly string[];
   readonly exitOnZeroActiveConnections: boolean;
 }
 
 const listenerAddress = String.raw`((?:[_.[:digit:]]*|[_\[\]aAbBcCdDeEfF[:digit:]]*))`;
-/** A name of ours: it ends with `;`. */
-const ownName = String.raw`((?:[_.[:digit:]\w]*|[_\[\]aAbBcCdDeEfF[:digit:]\w\:]*))`;
+/** A name that ends with `;`, as chartpilot writes it. */
+const chartpilotName = String.raw`((?:[_.[:digit:]\w]*|[_\[\]aAbBcCdDeEfF[:digit:]\w\:]*))`;
 
-/** Tags of every proxy, in the order in which they are written. */
+/** Tags of every proxy, in output order. */
 const builtInTags: readonly (readonly [name: string, regex: string])[] = [
   ['cluster_name', String.raw`^cluster(\.(.+);)`],
-  ['http_conn_manager_prefix', String.raw`^http\.(${ownName};\.)`],
+  ['http_conn_manager_prefix', String.raw`^http\.(${chartpilotName};\.)`],
   ['thread_name', String.raw`^server(\.(.+))\.watchdog`],
   ['tcp_prefix', String.raw`^tcp\.((.*?)\.)\w+?$`],
   ['response_code', String.raw`_rq(_(\d{3}))$`],
@@ -47,8 +47,9 @@ const trailingTags: readonly (readonly [name: string, regex: string])[] = [
 ];
 
 /**
- * Only what operators, and this agent, look at: Envoy would otherwise keep thousands of counters. Last in the lists is what only
- * this agent reads: `control_plane` tells why an Envoy waits, the gauges of requests whether a draining one is done.
+ * Statistics that operators and this agent read; Envoy would otherwise keep thousands of counters. The last ones are
+ * for the agent: `control_plane` shows why an Envoy waits, the gauges of active requests show whether a draining Envoy
+ * is done.
  */
 function required({ exitOnZeroActiveConnections }: StatsFacts): Record<keyof StatsMatcher, readonly string[]> {
   return {
@@ -59,7 +60,7 @@ function required({ exitOnZeroActiveConnections }: StatsFacts): Record<keyof Sta
       'cluster.xds-grpc',
       'wasm',
       'control_plane',
-      // Entries of access logs that Envoy dropped: what standard metrics lack.
+      // Dropped entries of access logs, which standard metrics lack.
       'access_logs.grpc_access_log',
     ],
     inclusionSuffixes: [
@@ -75,7 +76,10 @@ interface Findings {
   readonly warnings: LogWarning[];
 }
 
-/** `stats_config` of the bootstrap. Mistakes go to `errors`; one of how statistics are kept keeps nobody from starting, as in Istio. */
+/**
+ * Builds `stats_config`. Invalid patterns are added to `errors`; invalid histogram buckets are only a warning, as in
+ * Istio.
+ */
 export function statsConfig(facts: StatsFacts, { errors, warnings }: Findings): Record<string, unknown> {
   const buckets = histogramBuckets(facts.annotations[annotation.buckets], warnings);
   const { extraTags, inclusion } = statsChoices(facts, errors);
@@ -91,16 +95,16 @@ export function statsConfig(facts: StatsFacts, { errors, warnings }: Findings): 
   };
 }
 
-/** Of what Envoy counts, what is not the same in every bootstrap. */
+/** The configurable part of the statistics. */
 export interface StatsChoices {
   readonly extraTags: readonly string[];
   readonly inclusion: Readonly<Record<keyof StatsMatcher, readonly string[]>>;
 }
 
-/** What is said, and what this agent needs. Mistakes go to `errors`, and are left out. */
+/** Configured statistics and those that the agent requires. Invalid ones are added to `errors` and left out. */
 export function statsChoices(facts: StatsFacts, errors: OptionErrors): StatsChoices {
   const needed = required(facts);
-  const list = (field: keyof StatsMatcher): string[] => [...chosen(facts, field, errors), ...needed[field]];
+  const list = (field: keyof StatsMatcher): string[] => [...configuredPatterns(facts, field, errors), ...needed[field]];
   return {
     extraTags: extraTags(facts, errors),
     inclusion: {
@@ -126,20 +130,20 @@ const tagNameForm = 'a tag name of letters, digits and _ . : / -';
 
 /** The name is inserted into a regular expression unescaped. */
 function extraTags({ config, annotations }: StatsFacts, errors: OptionErrors): string[] {
-  const said: [source: string, name: string][] = [
+  const configured: [source: string, name: string][] = [
     ...config.extraStatTags.map((name): [string, string] => ['extraStatTags', name]),
     ...commaList(annotations[annotation.extraTags]).map((name): [string, string] => [annotation.extraTags, name]),
   ];
-  const names = said.filter(([source, name]) => {
-    const fits = /^[\w.:/-]+$/.test(name) && name.length <= longestPattern;
+  const names = configured.filter(([source, name]) => {
+    const fits = /^[\w.:/-]+$/.test(name) && name.length <= maxPatternLength;
     if (!fits) errors.config(source, mustBe(tagNameForm, name));
     return fits;
   });
   return [...new Set(names.map(([, name]) => name))];
 }
 
-/** What Envoy takes of a regular expression; nobody has a longer name either. */
-const longestPattern = 1024;
+/** Envoy's limit for a regular expression, applied to names as well. */
+const maxPatternLength = 1024;
 
 function inclusionPatterns({
   inclusionPrefixes,
@@ -156,16 +160,16 @@ function inclusionPatterns({
   ];
 }
 
-/** An annotation takes the place of what the mesh says, list by list; an empty one says nothing, as in Istio. */
-function chosen(
+/** A non-empty annotation replaces the list of the mesh configuration, list by list, as in Istio. */
+function configuredPatterns(
   { config, annotations, addresses }: StatsFacts,
   field: keyof StatsMatcher,
   errors: OptionErrors,
 ): string[] {
   const name = `sidecar.istio.io/statsI${field.slice(1)}`;
-  const own = annotations[name] || undefined;
-  const source = own === undefined ? `proxyStatsMatcher.${field}` : `annotation ${name}`;
-  const patterns = own === undefined ? (config.proxyStatsMatcher[field] ?? []) : commaList(own);
+  const annotated = annotations[name] || undefined;
+  const source = annotated === undefined ? `proxyStatsMatcher.${field}` : `annotation ${name}`;
+  const patterns = annotated === undefined ? (config.proxyStatsMatcher[field] ?? []) : commaList(annotated);
   return patterns
     .flatMap((pattern) => expand(pattern, addresses))
     .filter((pattern) => {
@@ -177,7 +181,7 @@ function chosen(
 
 function violationOf(pattern: string): violation.Violation | undefined {
   if (pattern === '') return violation.empty();
-  return pattern.length > longestPattern ? violation.tooLarge(longestPattern, pattern.length) : undefined;
+  return pattern.length > maxPatternLength ? violation.tooLarge(maxPatternLength, pattern.length) : undefined;
 }
 
 function shown(text: string): string {
@@ -199,7 +203,7 @@ function ignored(name: string, reason: string, value?: string): LogWarning {
   return { event: 'option.ignored', setting: `annotation ${name}`, ...(value !== undefined && { value }), reason };
 }
 
-/** `{"istio": [1, 5, 10]}`: of statistics with this prefix, the bounds of the buckets. */
+/** Bucket bounds by prefix of the statistic, such as `{"istio": [1, 5, 10]}`. */
 function histogramBuckets(json: string | undefined, warnings: LogWarning[]): object[] | undefined {
   if (json === undefined) return undefined;
   try {
@@ -233,14 +237,14 @@ const bucketsByPrefix = refine(
       : [],
 );
 
-/** `stats_flush_interval` and `stats_eviction_interval`, where annotations say so. */
+/** `stats_flush_interval` and `stats_eviction_interval` of the annotations, if set. */
 export function statsIntervals(
   annotations: Readonly<Record<string, string>>,
   { warnings }: Pick<Findings, 'warnings'>,
 ): Record<string, string> {
   const flushMs = interval(annotation.flush, annotations, warnings);
   const evictionMs = interval(annotation.eviction, annotations, warnings);
-  // What Envoy flushes where nobody says otherwise.
+  // 5 s is Envoy's default flush interval.
   const isMultiple = evictionMs !== undefined && evictionMs % (flushMs ?? 5_000) === 0;
   if (evictionMs !== undefined && !isMultiple) {
     warnings.push(ignored(annotation.eviction, 'must be a multiple of the flush interval', `${evictionMs}ms`));
@@ -251,7 +255,7 @@ export function statsIntervals(
   };
 }
 
-/** Envoy takes 1 ms to 5 minutes. */
+/** Envoy accepts 1 ms to 5 minutes. */
 function interval(
   name: string,
   annotations: Readonly<Record<string, string>>,
@@ -260,9 +264,9 @@ function interval(
   const text = annotations[name];
   if (text === undefined) return undefined;
   const ms = durationMsOf(text.trim());
-  if (ms !== undefined && Number.isInteger(ms) && ms >= 1 && ms <= longestIntervalMs) return ms;
+  if (ms !== undefined && Number.isInteger(ms) && ms >= 1 && ms <= maxIntervalMs) return ms;
   warnings.push(ignored(name, 'must be a duration from 1ms to 5m', shown(text)));
   return undefined;
 }
 
-const longestIntervalMs = 300_000;
+const maxIntervalMs = 300_000;

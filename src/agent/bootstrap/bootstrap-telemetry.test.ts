@@ -7,13 +7,13 @@ import { type TelemetryFacts, telemetryServices } from './bootstrap-telemetry.ts
 function services(config: TelemetryFacts['config'], changes: Partial<TelemetryFacts> = {}) {
   const errors = new OptionErrors();
   const facts = { config, node: { metadata: {} }, serviceName: 'web.shop', dnsLookupFamily: 'V4_ONLY', hostIp: '' };
-  const made = telemetryServices({ ...facts, hasSecrets: false, errors, ...changes });
+  const generatedServices = telemetryServices({ ...facts, hasSecrets: false, errors, ...changes });
   errors.throwIfAny();
-  return made;
+  return generatedServices;
 }
 
-describe('services that Envoy reports to', () => {
-  it('are none when nobody names one', () => {
+describe('telemetry services', () => {
+  it('a proxy configuration without services adds no clusters', () => {
     expect(services({})).toEqual({ clusters: [], statsSinks: [] });
     expect(services({ tracing: { sampling: 10 }, envoyAccessLogService: {} })).toEqual({
       clusters: [],
@@ -21,7 +21,7 @@ describe('services that Envoy reports to', () => {
     });
   });
 
-  it('have the clusters that listeners refer to by name', () => {
+  it('metrics and access log services have the clusters that listeners refer to by name', () => {
     const { clusters, statsSinks } = services({
       envoyAccessLogService: { address: 'logs.test:9000' },
       envoyMetricsServiceAddress: '10.0.0.1:9001',
@@ -33,13 +33,13 @@ describe('services that Envoy reports to', () => {
     expect(statsSinks).toHaveLength(1);
   });
 
-  it('take spans: of Zipkin by its old option as well, of Datadog under the name of the node', () => {
+  it('Zipkin is configured by its old option as well, and Datadog by the service name of the node', () => {
     expect(services({ zipkinAddress: 'zipkin:9411' }).clusters).toMatchObject([{ name: 'zipkin' }]);
     const { tracing } = services({ tracing: { datadog: { address: '$(HOST_IP):8126' } } }, { hostIp: '10.9.9.9' });
     expect(tracing).toMatchObject({ http: { typed_config: { service_name: 'web.shop' } } });
   });
 
-  it('are reached by TLS with files that the secret server reads', () => {
+  it('services use TLS with files that the SDS server reads', () => {
     const tlsSettings = {
       mode: 'MUTUAL',
       caCertificates: '/ca',
@@ -64,7 +64,7 @@ describe('services that Envoy reports to', () => {
     });
   });
 
-  it('§5.2 have no name that Envoy would refuse', () => {
+  it('§5.2 a server name that Envoy would reject is an error', () => {
     const withName = (sni: string) => () =>
       services({
         envoyMetricsService: { address: 'a:1', tlsSettings: { mode: 'SIMPLE', caCertificates: '/ca', sni } },
@@ -100,7 +100,7 @@ describe('services that Envoy reports to', () => {
       { envoyMetricsService: { address: 'm:1', tlsSettings: { mode: 'SIMPLE' } } },
       { code: 'FIELD_REQUIRED', path: 'envoyMetricsService.tlsSettings.caCertificates' },
     ],
-  ])('are refused with the option that names them: %s', (_what, config, fields) => {
+  ])('the error for %s names the option', (_description, config, fields) => {
     expect(() => services(config)).toThrow(errorWith(fields));
   });
 });

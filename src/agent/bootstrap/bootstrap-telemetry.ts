@@ -1,6 +1,6 @@
 /**
- * Services that Envoy reports to from its start on, as the proxy's configuration names them: access logs, metrics, spans
- * (spec/agent.md §5.2, §5.4). What comes over xDS refers to the clusters by their names. Pure.
+ * Services of the proxy configuration to which Envoy reports access logs, metrics and spans (spec/agent.md §5.2, §5.4).
+ * Resources of xDS refer to their clusters by name. Pure.
  */
 import { isIP } from 'node:net';
 import { durationMsOf } from '../../model/fields/duration.ts';
@@ -16,7 +16,7 @@ import { type ProxyConfig, parseHostAndPort } from '../../model/mesh/proxy-confi
 import { isObject } from '../../runtime/json-object.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { withHostIp } from '../options/host-ip.ts';
-import { http2Options, loadAssignment, secret, secretInTime, statName } from './bootstrap-parts.ts';
+import { http2Options, loadAssignment, optionalSecret, requiredSecret, statName } from './bootstrap-parts.ts';
 import type { EnvoyNode } from './node-metadata.ts';
 
 type Json = Record<string, unknown>;
@@ -25,21 +25,20 @@ export interface TelemetryFacts {
   readonly config: Pick<ProxyConfig, 'tracing' | 'zipkinAddress' | 'envoyAccessLogService' | 'envoyMetricsService'> &
     Pick<ProxyConfig, 'envoyMetricsServiceAddress'>;
   readonly node: Pick<EnvoyNode, 'metadata'>;
-  /** What spans call the service. */
+  /** Service name in spans. */
   readonly serviceName: string;
   readonly dnsLookupFamily: string;
-  /** What `$(HOST_IP)` in an address stands for; empty: nobody said. */
+  /** Replaces `$(HOST_IP)` in addresses; empty if unknown. */
   readonly hostIp: string;
-  /** There is a secret server, which makes secrets of files and tells of their changes. */
+  /** An SDS server reads certificate files and sends updates when they change. */
   readonly hasSecrets: boolean;
-  /** What Envoy would say of a file; absent: it is waited for. */
-  /** Gets what cannot be reported to. */
+  /** Receives invalid settings. */
   readonly errors: OptionErrors;
 }
 
 export interface TelemetryServices {
   readonly clusters: readonly Json[];
-  /** Absent: no spans are reported. */
+  /** Absent if no spans are reported. */
   readonly tracing?: Json;
   readonly statsSinks: readonly Json[];
 }
@@ -74,14 +73,14 @@ const metricsSink: Json = {
 };
 
 interface RemoteService {
-  /** The option that names the service, for messages. */
+  /** The option that names the service, for error messages. */
   readonly option: string;
   readonly address: string;
   readonly tls: Json | undefined;
   readonly keepalive: Json | undefined;
 }
 
-/** Undefined when no address is given. */
+/** `undefined` if no address is configured. */
 function serviceOf(option: string, settings: unknown): RemoteService | undefined {
   if (!isObject(settings) || typeof settings.address !== 'string' || settings.address === '') return undefined;
   const { address, tlsSettings, tcpKeepalive } = settings;
@@ -96,13 +95,13 @@ function serviceOf(option: string, settings: unknown): RemoteService | undefined
 interface Tracer {
   readonly name: string;
   readonly cluster: string;
-  /** What the server that takes its spans is called in TLS, where nobody says. */
+  /** SNI of the collector, unless configured. */
   readonly tlsName: string;
   readonly http2: boolean;
-  settings(serviceName: string, said: Json): Json;
+  settings(serviceName: string, configured: Json): Json;
 }
 
-/** Tracers that Envoy 1.40 has; it refuses a bootstrap with one of the others that the API knows. */
+/** Tracers that Envoy 1.40 has; it rejects a bootstrap with any other tracer of the API. */
 const tracers: Readonly<Record<string, Tracer>> = {
   zipkin: {
     name: 'envoy.tracers.zipkin',
@@ -118,7 +117,7 @@ const tracers: Readonly<Record<string, Tracer>> = {
       shared_span_context: false,
     }),
   },
-  // Envoy has no extension for Lightstep any more; Lightstep's collector takes spans of OpenTelemetry.
+  // Envoy no longer has a Lightstep extension; Lightstep's collector accepts OpenTelemetry spans.
   lightstep: {
     name: 'envoy.tracers.opentelemetry',
     cluster: 'lightstep',
@@ -152,23 +151,23 @@ function tracerOf({ config, serviceName, errors }: TelemetryFacts) {
   const tracing: Json = config.tracing ?? (zipkinAddress ? { zipkin: { address: zipkinAddress } } : {});
   for (const [key, tracer] of Object.entries(tracers)) {
     const option = `tracing.${key}`;
-    const said = tracing[key];
-    if (!isObject(said)) continue;
-    const service = serviceOf(option, { tlsSettings: tracing.tlsSettings, ...said });
+    const configured = tracing[key];
+    if (!isObject(configured)) continue;
+    const service = serviceOf(option, { tlsSettings: tracing.tlsSettings, ...configured });
     if (service === undefined) continue;
-    const token = said.accessToken;
+    const token = configured.accessToken;
     // The token is sent as a header.
     if (typeof token === 'string' && !/^[\x20-\x7e]*$/.test(token)) {
       errors.config(`${option}.accessToken`, mustBeHidden('printable ASCII characters, it is sent as a header'));
     }
-    return { ...tracer, service, settings: tracer.settings(serviceName, said) };
+    return { ...tracer, service, settings: tracer.settings(serviceName, configured) };
   }
   return undefined;
 }
 
 type ClusterNeeds = Pick<Tracer, 'cluster' | 'http2'> & Partial<Pick<Tracer, 'tlsName'>>;
 
-/** None where the address is no address, which is told. */
+/** Empty if the address is invalid, which is an error. */
 function cluster(service: RemoteService, needs: ClusterNeeds, facts: TelemetryFacts): Json[] {
   const { cluster: name, http2 } = needs;
   const address = hostAndPort(service, facts);
@@ -181,9 +180,9 @@ function cluster(service: RemoteService, needs: ClusterNeeds, facts: TelemetryFa
       alt_stat_name: statName(name),
       type: 'STRICT_DNS',
       respect_dns_ttl: true,
-      // An address of the other family is none to resolve, and Envoy would not have it.
+      // Envoy rejects an address of another family than the lookup family.
       dns_lookup_family: isIP(host) === 6 && facts.dnsLookupFamily === 'V4_ONLY' ? 'AUTO' : facts.dnsLookupFamily,
-      // As in Istio, for Zipkin alone: Envoy's default applies to the others.
+      // As in Istio; the other tracers keep Envoy's default.
       ...(name === 'zipkin' && { dns_refresh_rate: '30s' }),
       connect_timeout: '1s',
       lb_policy: 'ROUND_ROBIN',
@@ -211,7 +210,7 @@ function hostAndPort(
   return parsed;
 }
 
-/** Seconds that are whole numbers above 0; others are Envoy's own. */
+/** Keepalive settings of at least 1; Envoy's defaults apply to the others. */
 function keepalive({ probes, time, interval }: Json): Json {
   const seconds = (value: unknown): number =>
     typeof value === 'string' ? Math.floor((durationMsOf(value) ?? 0) / 1000) : typeof value === 'number' ? value : 0;
@@ -222,7 +221,7 @@ function keepalive({ probes, time, interval }: Json): Json {
   };
 }
 
-/** Files by which the two sides know each other: those of the node's metadata win. */
+/** Certificate files for mutual authentication. Files of the node metadata win. */
 interface TlsFiles {
   readonly roots: string | undefined;
   readonly certificate: string | undefined;
@@ -231,8 +230,8 @@ interface TlsFiles {
 
 type SecureService = RemoteService & { readonly tls: Json };
 
-/** Envoy takes no longer name of a server. */
-const mostSniBytes = 255;
+/** Envoy's limit for SNI. */
+const maxSniBytes = 255;
 
 function transportSocket(service: SecureService, needs: ClusterNeeds, facts: TelemetryFacts): Json | undefined {
   const { option, tls } = service;
@@ -246,8 +245,8 @@ function transportSocket(service: SecureService, needs: ClusterNeeds, facts: Tel
   }
   if (tls.mode === undefined) return undefined;
   const sni = text(tls.sni) ?? (tls.mode === 'ISTIO_MUTUAL' ? (needs.tlsName ?? needs.cluster) : undefined);
-  if (Buffer.byteLength(sni ?? '') > mostSniBytes)
-    facts.errors.config(`${option}.tlsSettings.sni`, tooLarge(mostSniBytes, Buffer.byteLength(sni ?? ''), 'bytes'));
+  if (Buffer.byteLength(sni ?? '') > maxSniBytes)
+    facts.errors.config(`${option}.tlsSettings.sni`, tooLarge(maxSniBytes, Buffer.byteLength(sni ?? ''), 'bytes'));
   return {
     name: 'envoy.transport_sockets.tls',
     typed_config: {
@@ -282,11 +281,11 @@ function missingFiles(mode: unknown, { roots, certificate, key }: TlsFiles): str
   ];
 }
 
-/** From the secret server, which tells of changes. */
+/** From the SDS server, which sends updates. */
 function ownCertificate(mode: unknown, { certificate = '', key = '' }: TlsFiles): Json {
-  if (mode === 'ISTIO_MUTUAL') return { tls_certificate_sds_secret_configs: [secret('default')] };
+  if (mode === 'ISTIO_MUTUAL') return { tls_certificate_sds_secret_configs: [requiredSecret('default')] };
   if (mode !== 'MUTUAL') return {};
-  return { tls_certificate_sds_secret_configs: [secretInTime(`file-cert:${certificate}~${key}`)] };
+  return { tls_certificate_sds_secret_configs: [optionalSecret(`file-cert:${certificate}~${key}`)] };
 }
 
 function trusted(tls: Json, { roots = '' }: TlsFiles): Json {
@@ -301,7 +300,7 @@ function trusted(tls: Json, { roots = '' }: TlsFiles): Json {
     combined_validation_context: {
       default_validation_context: { ...matchers },
       validation_context_sds_secret_config:
-        tls.mode === 'ISTIO_MUTUAL' ? secret('ROOTCA') : secretInTime(`file-root:${roots}`),
+        tls.mode === 'ISTIO_MUTUAL' ? requiredSecret('ROOTCA') : optionalSecret(`file-root:${roots}`),
     },
   };
 }

@@ -56,7 +56,7 @@ function facts(changes: Partial<BootstrapFacts> = {}, configChanges: Partial<Pro
   };
 }
 
-function made(facts: BootstrapFacts): object {
+function build(facts: BootstrapFacts): object {
   const [errors, warnings] = [new OptionErrors(), []];
   const bootstrap = buildBootstrap(facts, { errors, warnings });
   errors.throwIfAny();
@@ -77,7 +77,7 @@ interface Shape {
 }
 
 const built = (changes?: Partial<BootstrapFacts>, config?: Partial<ProxyConfig>): Shape =>
-  made(facts(changes, config)) as unknown as Shape;
+  build(facts(changes, config)) as unknown as Shape;
 
 describe('Envoy accepts the bootstrap', () => {
   test.each([
@@ -113,7 +113,7 @@ describe('Envoy accepts the bootstrap', () => {
     using folder = temporaryFolder();
     const rootFile = join(folder.path, 'root.pem');
     writeFileSync(rootFile, createAuthority().certificate);
-    const bootstrap = JSON.stringify(made(facts(changes, config))).replaceAll('<root>', rootFile);
+    const bootstrap = JSON.stringify(build(facts(changes, config))).replaceAll('<root>', rootFile);
     const file = join(folder.path, 'bootstrap.json');
     writeFileSync(file, bootstrap);
     const { exitCode, all } = await execa(envoyBinary(), validationArguments(testFlags, file), {
@@ -124,7 +124,7 @@ describe('Envoy accepts the bootstrap', () => {
   });
 });
 
-test('listeners and what they forward to exist only where a port is given', () => {
+test('listeners and the clusters behind them exist only for configured ports', () => {
   const ports = (shape: Shape): number[] =>
     shape.static_resources.listeners.map((listener) => listener.address.socket_address.port_value);
   const names = (shape: Shape): string[] => shape.static_resources.clusters.map(({ name }) => name);
@@ -135,11 +135,11 @@ test('listeners and what they forward to exist only where a port is given', () =
   expect(names(none)).toEqual(['sds-grpc', 'xds-grpc']);
 });
 
-test('without a status server there is nobody to forward readiness to', () => {
+test('without a status server the bootstrap has no readiness listener', () => {
   expect(built({}, { statusPort: 0 }).static_resources.clusters.map(({ name }) => name)).not.toContain('agent');
 });
 
-test('Envoy has its configuration from the agent, wherever the control plane is, and says which Envoy it is', () => {
+test('Envoy receives its configuration from the agent’s socket, and its header identifies the Envoy', () => {
   const shape = built({}, { discoveryAddress: 'istiod:15012' });
   const controlPlane = shape.static_resources.clusters.at(-1);
   expect(controlPlane).toMatchObject({ type: 'STATIC' });
@@ -150,18 +150,18 @@ test('Envoy has its configuration from the agent, wherever the control plane is,
   ]);
 });
 
-test('--delta asks for incremental xDS', () => {
+test('--delta selects incremental xDS', () => {
   expect(built().dynamic_resources.ads_config.api_type).toBe('GRPC');
   expect(built({ delta: true }).dynamic_resources.ads_config.api_type).toBe('DELTA_GRPC');
 });
 
-test('statistics that draining and readiness read are always let through', () => {
+test('the inclusion list always has the statistics that draining and readiness require', () => {
   const { patterns } = built({ exitOnZeroActiveConnections: true }).stats_config.stats_matcher.inclusion_list;
   for (const suffix of ['downstream_rq_active', 'downstream_cx_active']) expect(patterns).toContainEqual({ suffix });
   expect(patterns).toContainEqual({ prefix: 'control_plane' });
 });
 
-test('an annotation takes the place of the mesh’s list, and the required ones stay', () => {
+test('an annotation replaces the inclusion list of the mesh and keeps the required statistics', () => {
   const annotations = { 'sidecar.istio.io/statsInclusionPrefixes': 'mine, yours' };
   const config = { proxyStatsMatcher: { inclusionPrefixes: ['mesh'], inclusionRegexps: ['x{pod_ip}'] } };
   const { patterns } = built({ annotations, addresses: ['a', 'b'] }, config).stats_config.stats_matcher.inclusion_list;
@@ -173,23 +173,23 @@ test('an annotation takes the place of the mesh’s list, and the required ones 
   expect(patterns).toContainEqual({ safe_regex: { regex: 'xb' } });
 });
 
-test('extra tags are there once', () => {
+test('duplicate extra tags appear once', () => {
   const annotations = { 'sidecar.istio.io/extraStatTags': 'a,b' };
   const tags = built({ annotations }, { extraStatTags: ['a'] }).stats_config.stats_tags.map((tag) => tag.tag_name);
   expect(tags.filter((name) => name === 'a')).toHaveLength(1);
   expect(tags).toContain('b');
 });
 
-test('an empty runtime value takes a flag away', () => {
+test('an empty runtime value removes a default flag', () => {
   const { layers } = built({}, { runtimeValues: { 're2.max_program_size.error_level': '', x: '1' } }).layered_runtime;
   expect(layers[0]!.static_layer).toMatchObject({ x: '1' });
   expect(layers[0]!.static_layer).not.toHaveProperty(['re2.max_program_size.error_level']);
 });
 
-test('all that names the admin port names the same one: an Envoy of the spare base id has another', () => {
-  const bootstrap = made(facts({}, { proxyAdminPort: 15_005 }));
+test('all places of the admin port agree, also for the port of an Envoy with the spare base ID', () => {
+  const bootstrap = build(facts({}, { proxyAdminPort: 15_005 }));
   const places = JSON.stringify(bootstrap).match(/15005/g);
-  // The admin interface, the cluster that serves its statistics, and what the control plane is told.
+  // The admin interface, the cluster of its statistics, and the node metadata.
   expect(places).toHaveLength(3);
   expect(JSON.stringify(bootstrap)).not.toContain('15000');
 });

@@ -1,4 +1,4 @@
-/** Envoy's bootstrap, from what the agent knows (spec/agent.md §5.2), as v3 API JSON. Pure. */
+/** Builds Envoy's bootstrap (spec/agent.md §5.2) as v3 API JSON. Pure. */
 
 import { notAllowed } from '../../model/fields/violation.ts';
 import { type ProxyConfig, parseHostAndPort } from '../../model/mesh/proxy-config.ts';
@@ -10,7 +10,7 @@ import {
   http2Options,
   http2OptionsWith,
   loadAssignment,
-  secretInTime,
+  optionalSecret,
   socketAddress,
   statName,
 } from './bootstrap-parts.ts';
@@ -28,31 +28,30 @@ export interface BootstrapFacts {
   /** Incremental xDS. */
   readonly delta: boolean;
   readonly connectTimeoutMs: number;
-  /** Path of the socket at which Envoy asks for its certificates: the agent's, or one that somebody else serves. */
+  /** Path of the SDS socket, of the agent or of another server. */
   readonly secretSocket: string;
-  /** Somebody serves certificates at {@link secretSocket}. */
+  /** A server provides certificates at {@link secretSocket}. */
   readonly hasSecrets: boolean;
-  /** Addresses of IPv4 and of IPv6 are used. */
+  /** The proxy uses IPv4 and IPv6 addresses. */
   readonly dualStack: boolean;
-  /** The agent's xDS proxy: the path of its socket, as Envoy finds it. */
+  /** Path of the socket of the agent's xDS proxy. */
   readonly xdsSocket: string;
-  /** The agent's access log service; absent without one. */
+  /** Socket of the agent's access log service; absent without one. */
   readonly accessLogSocket?: string;
-  /** Headers of Envoy's xDS streams. */
   readonly xdsHeaders: Readonly<Record<string, string>>;
-  /** Envoy's own listeners; 0: none. */
+  /** Ports of Envoy's own listeners; 0 disables one. */
   readonly envoyStatusPort: number;
   readonly envoyPrometheusPort: number;
-  /** The same for clients with a certificate of the mesh; 0: none. */
+  /** Ports of the same listeners for clients with a mesh certificate; 0 disables one. */
   readonly envoySecureMetricsPort: number;
   readonly envoySecureMergedMetricsPort: number;
   readonly outlierLogPath?: string;
-  /** Address of the machine that the pod runs on (HOST_IP); empty: nobody said. */
+  /** Address of the pod's node (HOST_IP); empty if unknown. */
   readonly hostIp: string;
   readonly exitOnZeroActiveConnections: boolean;
 }
 
-/** What is wrong with what people said, and what was left out of it. */
+/** Invalid settings, and settings that were left out. */
 export interface BootstrapFindings {
   readonly errors: OptionErrors;
   readonly warnings: LogWarning[];
@@ -64,11 +63,11 @@ const v3 = 'V3';
 const controlPlaneCluster = 'xds-grpc';
 const adminCluster = 'prometheus_stats';
 const agentCluster = 'agent';
-/** What listeners and clusters of the control plane name (src/networking/messages/config-source-message.ts). */
+/** Name that resources of the control plane refer to (src/networking/messages/config-source-message.ts). */
 const secretCluster = 'sds-grpc';
 const noLimit = 2_147_483_647;
 
-/** Mistakes go to `errors`: then the bootstrap is none. */
+/** Invalid settings are added to `errors`; the result is then unusable. */
 export function buildBootstrap(facts: BootstrapFacts, { errors, warnings }: BootstrapFindings): Json {
   const { config, local, outlierLogPath, node } = facts;
   checkSecureListeners(facts, errors);
@@ -117,7 +116,7 @@ export function buildBootstrap(facts: BootstrapFacts, { errors, warnings }: Boot
   };
 }
 
-/** As untyped as the API allows: an Envoy without the extension's type still reads the file. */
+/** A TypedStruct, so that an Envoy without this extension type still parses the file. */
 const internalListener: Json = {
   name: 'envoy.bootstrap.internal_listener',
   typed_config: {
@@ -130,8 +129,8 @@ const internalListener: Json = {
 const connectionLimitFlag = 'overload.global_downstream_max_connections';
 
 /**
- * Istio's flags that Envoy 1.40 still knows. `envoy.reloadable_features.no_extension_lookup_by_name` is not among them: it
- * has been removed, and Envoy prints a stack trace for each start with it.
+ * Istio's flags that Envoy 1.40 still has. `envoy.reloadable_features.no_extension_lookup_by_name` was removed; Envoy
+ * prints a stack trace at each start with it.
  */
 const defaultRuntimeFlags: Readonly<Record<string, string>> = {
   'envoy.deprecated_features:envoy.config.listener.v3.Listener.hidden_envoy_deprecated_use_original_dst': 'true',
@@ -142,15 +141,18 @@ const defaultRuntimeFlags: Readonly<Record<string, string>> = {
   're2.max_program_size.error_level': '32768',
 };
 
-/** The mesh may add flags; an empty value takes one away. Envoy wants booleans as such, and takes numbers as texts. */
+/**
+ * The mesh configuration adds flags; an empty value removes one. Envoy requires JSON booleans and accepts numbers as
+ * strings.
+ */
 function runtimeFlags(config: ProxyConfig): Json {
   const flags = Object.entries({ ...defaultRuntimeFlags, ...config.runtimeValues });
   return Object.fromEntries(
-    flags.filter(([, value]) => value !== '').map(([flag, value]) => [flag, truths.get(value) ?? value]),
+    flags.filter(([, value]) => value !== '').map(([flag, value]) => [flag, booleans.get(value) ?? value]),
   );
 }
 
-const truths = new Map([
+const booleans = new Map([
   ['true', true],
   ['false', false],
 ]);
@@ -170,18 +172,18 @@ function overloadManager({ config, node }: BootstrapFacts): Json {
   };
 }
 
-/** The proxy's configuration, else the node's metadata, else the older flag: the first that is a count above 0. */
+/** The first positive count of the proxy configuration, the node metadata and the older runtime flag. */
 function connectionLimit({ connectionSettings, runtimeValues }: ProxyConfig, { metadata }: EnvoyNode): number {
-  const said = [
+  const candidates = [
     connectionSettings?.globalDownstreamConnectionLimit,
     metadata.GLOBAL_DOWNSTREAM_MAX_CONNECTIONS,
     runtimeValues[connectionLimitFlag],
   ];
-  return said.map(Number).find((limit) => Number.isInteger(limit) && limit > 0 && limit <= noLimit) ?? noLimit;
+  return candidates.map(Number).find((limit) => Number.isInteger(limit) && limit > 0 && limit <= noLimit) ?? noLimit;
 }
 
 function dynamicResources({ delta, xdsHeaders }: BootstrapFacts): Json {
-  // The first answer is waited for without a limit: an Envoy that gives up would be live without any listener.
+  // Envoy waits for the first response without limit; after a timeout it would be live without listeners.
   const fromStream = { ads: {}, initial_fetch_timeout: '0s', resource_api_version: v3 };
   return {
     lds_config: fromStream,
@@ -194,8 +196,8 @@ function dynamicResources({ delta, xdsHeaders }: BootstrapFacts): Json {
         {
           envoy_grpc: {
             cluster_name: controlPlaneCluster,
-            // The agent is always there, and holds a stream until it has a control plane for it: it is what spreads the
-            // connections of many proxies over time, and pauses after failures.
+            // The agent is always reachable and holds a stream until the control plane is connected. It spreads
+            // connections of many proxies over time and backs off after failures.
             retry_policy: { retry_back_off: { base_interval: '0.1s', max_interval: '1s' } },
           },
           initial_metadata: Object.entries(xdsHeaders).map(([key, value]) => ({ key, value })),
@@ -208,8 +210,8 @@ function dynamicResources({ delta, xdsHeaders }: BootstrapFacts): Json {
 function clusters(facts: BootstrapFacts): Json[] {
   const { config, local, secretSocket } = facts;
   return [
-    ...(!asksAdmin(facts) ? [] : [localCluster(adminCluster, local.localhost, config.proxyAdminPort)]),
-    ...(asksAgent(facts) ? [localCluster(agentCluster, local.localhost, config.statusPort)] : []),
+    ...(!forwardsToAdmin(facts) ? [] : [localCluster(adminCluster, local.localhost, config.proxyAdminPort)]),
+    ...(forwardsToAgent(facts) ? [localCluster(agentCluster, local.localhost, config.statusPort)] : []),
     secretServer(secretSocket),
     ...(facts.accessLogSocket === undefined ? [] : [accessLogServer(facts.accessLogSocket)]),
     controlPlane(facts),
@@ -221,7 +223,7 @@ export function lookupFamily({ local, dualStack }: Pick<BootstrapFacts, 'local' 
   return local.ipVersion === 'v6' ? 'AUTO' : 'V4_ONLY';
 }
 
-/** The agent's socket: it has the connection to the control plane. A stream has a connection of its own. */
+/** The socket of the agent, which connects to the control plane. Each stream has its own connection. */
 function controlPlane({ connectTimeoutMs, xdsSocket }: BootstrapFacts): Json {
   const limits = { max_connections: 100_000, max_pending_requests: 100_000, max_requests: 100_000 };
   return {
@@ -241,7 +243,10 @@ function secretServer(socket: string): Json {
   return socketCluster(secretCluster, socket, '1s');
 }
 
-/** While the agent does not read, Envoy buffers so much per stream and then drops entries; without it, many megabytes (measured with 1.40). */
+/**
+ * Bytes that Envoy buffers per stream while the agent does not read; it then drops entries. Without this limit it
+ * buffers many megabytes (measured with 1.40).
+ */
 const accessLogBufferBytes = 1024 * 1024;
 
 function accessLogServer(socket: string): Json {
@@ -254,7 +259,7 @@ function accessLogServer(socket: string): Json {
   };
 }
 
-/** A gRPC server at a socket of this host. */
+/** A gRPC server at a Unix socket of this host. */
 function socketCluster(name: string, path: string, connectTimeout: string): Json {
   return {
     name,
@@ -298,7 +303,7 @@ function listeners(facts: BootstrapFacts, compressor: Json | undefined): Json[] 
   return forwarded.flatMap((one) => (one === false || one.port === 0 ? [] : [forwardingListener(facts, one)]));
 }
 
-/** Without a certificate Envoy would wait for one for ever, and without a status port there is nobody to ask. */
+/** Envoy would wait for a missing certificate without limit, and the merged metrics come from the status port. */
 function checkSecureListeners(
   { envoySecureMetricsPort, envoySecureMergedMetricsPort, hasSecrets, config }: BootstrapFacts,
   errors: OptionErrors,
@@ -315,11 +320,11 @@ function checkSecureListeners(
   }
 }
 
-function asksAdmin({ envoyPrometheusPort, envoySecureMetricsPort }: BootstrapFacts): boolean {
+function forwardsToAdmin({ envoyPrometheusPort, envoySecureMetricsPort }: BootstrapFacts): boolean {
   return envoyPrometheusPort !== 0 || envoySecureMetricsPort !== 0;
 }
 
-function asksAgent(facts: BootstrapFacts): boolean {
+function forwardsToAgent(facts: BootstrapFacts): boolean {
   return hasStatusListener(facts) || (facts.envoySecureMergedMetricsPort !== 0 && facts.config.statusPort !== 0);
 }
 
@@ -328,13 +333,13 @@ interface Forwarding {
   readonly statPrefix: string;
   readonly prefix: string;
   readonly cluster: string;
-  /** Only for clients with a certificate of the mesh. */
+  /** Only for clients with a mesh certificate. */
   readonly secure?: boolean;
-  /** Filter for responses. */
+  /** HTTP filter for responses. */
   readonly compressor?: Json | undefined;
 }
 
-/** Readiness through Envoy also proves that Envoy forwards; without a status server there is nothing to ask. */
+/** Readiness through Envoy also proves that Envoy forwards requests; it requires the agent's status server. */
 function hasStatusListener({ config, envoyStatusPort }: BootstrapFacts): boolean {
   return envoyStatusPort !== 0 && config.statusPort !== 0;
 }
@@ -363,7 +368,7 @@ function forwardingListener(
     name: `${statPrefix}_${port}`,
     address: socketAddress(local.wildcard, port),
     ...(dualStack && { additional_addresses: [{ address: socketAddress(otherFamily, port) }] }),
-    // Probes and scrapes must get through whatever the traffic does.
+    // Probes and scrapes must succeed under any load.
     ignore_global_conn_limit: true,
     bypass_overload_manager: true,
     filter_chains: [
@@ -375,7 +380,7 @@ function forwardingListener(
   };
 }
 
-/** Both sides show a certificate of the mesh. While there is none, metrics are not worth an Envoy that does not serve. */
+/** Mutual TLS with mesh certificates. Envoy does not wait for them: it serves without metrics until it has them. */
 const meshTls: Json = {
   name: 'envoy.transport_sockets.tls',
   typed_config: {
@@ -383,10 +388,10 @@ const meshTls: Json = {
     common_tls_context: {
       tls_params: { tls_minimum_protocol_version: 'TLSv1_2' },
       alpn_protocols: ['h2', 'http/1.1'],
-      tls_certificate_sds_secret_configs: [secretInTime('default')],
+      tls_certificate_sds_secret_configs: [optionalSecret('default')],
       combined_validation_context: {
         default_validation_context: {},
-        validation_context_sds_secret_config: secretInTime('ROOTCA'),
+        validation_context_sds_secret_config: optionalSecret('ROOTCA'),
       },
     },
     require_client_certificate: true,

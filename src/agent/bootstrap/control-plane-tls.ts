@@ -1,4 +1,4 @@
-/** How the control plane proves who it is (spec/agent.md §1.6, §7.5). */
+/** TLS verification of the control plane (spec/agent.md §1.6, §7.5). */
 
 import { existsSync } from 'node:fs';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
@@ -7,16 +7,15 @@ import { isPlaintext } from '../identity/control-plane-credentials.ts';
 import { controlPlaneName, controlPlaneRootFile } from '../identity/control-plane-roots.ts';
 
 export interface ControlPlaneTls {
-  /** Authorities that sign the control plane's certificate. */
+  /** CA certificates of the control plane. */
   readonly rootFile: string;
-  /** The name that the certificate must have. */
+  /** Required SAN of the control plane's certificate. */
   readonly serverName: string;
 }
 
 /**
- * As it is at the start; each connection looks anew. Undefined for plaintext.
- *
- * @throws ChartpilotError CONFIG_INVALID when TLS is wanted and there is nothing to verify the control plane with
+ * The settings at startup; each connection evaluates them again. `undefined` for plaintext.
+ * @throws ChartpilotError CONFIG_INVALID if TLS is required and the root file does not exist
  */
 export function controlPlaneTls(
   config: Pick<ProxyConfig, 'controlPlaneAuthPolicy' | 'discoveryAddress' | 'proxyMetadata'>,

@@ -16,7 +16,7 @@ export interface GrpcBootstrapEnvironment {
   readonly log: Logger;
 }
 
-/** Programs of other users of the pod read the file: it has no secrets. */
+/** Programs of other users of the pod read the file; it contains no secrets. */
 const fileMode = 0o644;
 const folderMode = 0o700;
 

@@ -25,7 +25,7 @@ const optionsOf = (env: NodeJS.ProcessEnv = {}, flags: Record<string, string> = 
     role: 'sidecar',
     flags: { configPath: '/proxy', discoveryAddress: 'istiod:15012', ...flags },
     env: { ...pod, ...env },
-    // As where the token of the pod is mounted.
+    // The token of the pod is assumed to exist.
     assumesMounts: true,
   });
 
@@ -100,7 +100,7 @@ describe('the bootstrap file of gRPC', () => {
   });
 });
 
-/** @returns the snapshot when the file is written, or when the first attempt has failed */
+/** @returns the snapshot after the file was written or the first attempt failed */
 async function written(options: ProxyOptions): Promise<StateFrom<typeof grpcBootstrapMachine>> {
   const machine = grpcBootstrapWithEffects({ options, hasCredentialServer: false, log: silentLogger });
   const failures: string[] = [];
@@ -117,9 +117,9 @@ async function written(options: ProxyOptions): Promise<StateFrom<typeof grpcBoot
 
 describe('writing the file', () => {
   const folder = (): string => {
-    const made = mkdtempSync(join(tmpdir(), 'grpc-bootstrap-'));
-    onTestFinished(() => rmSync(made, { recursive: true }));
-    return made;
+    const temporary = mkdtempSync(join(tmpdir(), 'grpc-bootstrap-'));
+    onTestFinished(() => rmSync(temporary, { recursive: true }));
+    return temporary;
   };
 
   it('creates a directory for the agent alone and a file for all users of the pod', async () => {
@@ -132,13 +132,13 @@ describe('writing the file', () => {
   });
 
   it('replaces an earlier file as a whole and leaves nothing beside it', async () => {
-    const made = folder();
-    const path = join(made, 'g.json');
+    const temporary = folder();
+    const path = join(temporary, 'g.json');
     writeFileSync(path, 'half a f');
-    const before = statSync(path).ino;
+    const previousInode = statSync(path).ino;
     await written(optionsOf({ GRPC_XDS_BOOTSTRAP: path }));
-    expect(statSync(path).ino).not.toBe(before);
-    expect(readdirSync(made)).toEqual(['g.json']);
+    expect(statSync(path).ino).not.toBe(previousInode);
+    expect(readdirSync(temporary)).toEqual(['g.json']);
   });
 
   it('reports path and reason if it cannot be written', async () => {

@@ -8,14 +8,14 @@ import { xdsSocketPath } from '../xds/xds-streams.ts';
 import { nodeFacts } from './agent-bootstrap.ts';
 import { buildNode } from './node-metadata.ts';
 
-/** Name of the provider that the control plane refers to. */
+/** Certificate provider instance that the control plane refers to. */
 const providerName = 'default';
-/** The interval of Istio. */
+/** Istio's interval. */
 const maxRefreshSeconds = 900;
-/** Of the time between the renewal of a certificate and the end of the previous one: gRPC must read the new one in between. */
+/** Refreshes between a renewal and the expiry of the previous certificate, so that gRPC reads the new one in time. */
 const refreshesBeforeExpiry = 4;
 
-/** Path of the file: GRPC_XDS_BOOTSTRAP, which the programs read as well, or a file in `configPath`. */
+/** Path of the file: GRPC_XDS_BOOTSTRAP, which gRPC reads as well, or a file in `configPath`. */
 export function grpcBootstrapPath({ env, config }: Pick<ProxyOptions, 'env' | 'config'>): string {
   return resolve(env.GRPC_XDS_BOOTSTRAP || join(config.configPath, 'grpc-bootstrap.json'));
 }
@@ -23,7 +23,7 @@ export function grpcBootstrapPath({ env, config }: Pick<ProxyOptions, 'env' | 'c
 /**
  * Builds the content of the file.
  *
- * @returns also what of the environment was left out of the node because it could not be read
+ * @returns the bootstrap, and environment settings that were left out because they are invalid
  */
 export function grpcBootstrap(
   options: ProxyOptions,
@@ -35,7 +35,7 @@ export function grpcBootstrap(
     xds_servers: [
       { server_uri: serverUri(options), channel_creds: [{ type: 'insecure' }], server_features: ['xds_v3'] },
     ],
-    // Node requires `locality`, even if it is unknown.
+    // gRPC for Node.js requires `locality`, even if it is unknown.
     node: { ...node, metadata: { ...node.metadata, GENERATOR: 'grpc' }, locality: node.locality ?? {} },
     ...(files && {
       certificate_providers: {
@@ -55,12 +55,12 @@ export function grpcBootstrap(
   return { bootstrap, warnings };
 }
 
-/** The socket of the agent; without it, for a bootstrap of the user's own, the control plane itself. */
+/** The agent's socket, or the control plane's address with a bootstrap of the user. */
 function serverUri({ config }: ProxyOptions): string {
   return config.customConfigFile ? config.discoveryAddress : `unix://${resolve(xdsSocketPath(config.configPath))}`;
 }
 
-/** Absolute paths: programs have other working directories. `undefined`: the programs have no certificates. */
+/** Absolute paths, because programs have other working directories. `undefined` without certificates. */
 function certificateFiles({ identity }: ProxyOptions): MountedFiles | undefined {
   const { outputDirectory, mounted, settings } = identity;
   const inOutput = (name: string): string => resolve(outputDirectory, name);
@@ -72,7 +72,7 @@ function certificateFiles({ identity }: ProxyOptions): MountedFiles | undefined 
   return { certificate: resolve(certificate), key: resolve(key), roots: resolve(roots) };
 }
 
-/** Whole seconds from 1 to 900. A certificate is renewed when the share `grace.ratio` of its lifetime is left. */
+/** Integer from 1 to 900. A certificate is renewed when the share `grace.ratio` of its lifetime is left. */
 function refreshSeconds({ identity: { lifetimeSeconds, settings } }: ProxyOptions): number {
   if (settings.source !== 'authority') return maxRefreshSeconds;
   const seconds = Math.floor(

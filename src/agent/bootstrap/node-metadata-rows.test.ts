@@ -1,4 +1,4 @@
-/** Each row of spec/agent.md §5.1: what the node of a bootstrap says. */
+/** One test per row of spec/agent.md §5.1: the node of a bootstrap. */
 import { describe, expect, test } from 'vitest';
 import { annotated, bootstrapOf, labelled } from '../../../test/fixtures/configured-bootstraps.ts';
 import { madeBootstrap, type Sources } from '../../../test/fixtures/made-bootstrap.ts';
@@ -61,14 +61,14 @@ describe('§5.1 node metadata', () => {
     for (const [key, value] of Object.entries(expected)) expect({ [key]: found[key] }).toEqual({ [key]: value });
   });
 
-  test('§5.1 PROXY_CONFIG is the merged one, as people write it', () => {
+  test('§5.1 PROXY_CONFIG is the merged configuration in its YAML field names', () => {
     expect(metadata({ env: { PROXY_CONFIG: 'drainDuration: 1m' } }).PROXY_CONFIG).toMatchObject({
       drainDuration: '60s',
       statusPort: 15020,
     });
   });
 
-  test('§5.1 bad JSON is a warning, and left out; so are labels that are no texts', () => {
+  test('§5.1 invalid JSON, and labels that are not strings, are left out with a warning', () => {
     const env = { ISTIO_METAJSON_A: '{', ISTIO_METAJSON_LABELS: '{"a": 1}' };
     const { bootstrap, warnings } = madeBootstrap({ env });
     expect(bootstrap.node.metadata).not.toHaveProperty('LABELS');
@@ -78,12 +78,12 @@ describe('§5.1 node metadata', () => {
     ]);
   });
 
-  test('§5.1 a credential server that answers', () => {
+  test('§5.1 an available credential server sets credential', () => {
     expect(madeBootstrap({}, true).bootstrap.node.metadata.credential).toBe('true');
     expect(madeBootstrap({}, false).bootstrap.node.metadata).not.toHaveProperty('credential');
   });
 
-  test('§5.1 typed keys come first, in their order', () => {
+  test('§5.1 keys that the control plane knows come first, in a fixed order', () => {
     const keys = Object.keys(
       metadata({ env: { ISTIO_META_ABC: 'x', ISTIO_META_ISTIO_PROXY_SHA: 'y', POD_NAME: 'z' } }),
     );

@@ -30,7 +30,7 @@ function facts(changes: Partial<NodeFacts> = {}): NodeFacts {
 const metadataOf = (changes: Partial<NodeFacts>): Record<string, unknown> => buildNode(facts(changes)).node.metadata;
 
 describe('node', () => {
-  test('a name of the workload or its namespace that is no text is none: Envoy would refuse the cluster', () => {
+  test('a workload name or namespace that is not a string is ignored, because Envoy would reject the cluster name', () => {
     const env = { ISTIO_METAJSON_A: '{"WORKLOAD_NAME": 5, "NAMESPACE": {"a": 1}}' };
     const { node } = buildNode(facts({ env }));
     expect(node.cluster).toBe('istio-proxy');
@@ -39,27 +39,27 @@ describe('node', () => {
     expect(buildNode(facts({ env, config })).node.cluster).toBe('istio-proxy');
   });
 
-  test('the id names role, first address, workload and domain', () => {
+  test('the node ID consists of role, first address, workload and domain', () => {
     expect(buildNode(facts()).node.id).toBe('sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local');
   });
 
-  test('addresses are one text without duplicates', () => {
+  test('INSTANCE_IPS joins the addresses without duplicates', () => {
     expect(metadataOf({}).INSTANCE_IPS).toBe('10.1.2.3,10.1.2.4');
   });
 
-  test('the node has the version of the agent and says whether the agent serves certificates', () => {
+  test('the node reports the version of the agent and whether the agent serves certificates', () => {
     expect(metadataOf({})).toMatchObject({ ISTIO_VERSION: '0.9.1', WORKLOAD_CERTIFICATES: 'false' });
     expect(metadataOf({ hasSecrets: true })).toMatchObject({ ISTIO_VERSION: '0.9.1', WORKLOAD_CERTIFICATES: 'true' });
   });
 
-  test('ISTIO_META_ variables override the version and the statement about certificates', () => {
+  test('ISTIO_META_ variables override the version and WORKLOAD_CERTIFICATES', () => {
     const env = { ISTIO_META_ISTIO_VERSION: '1.30.0' };
     expect(metadataOf({ env })).toMatchObject({ ISTIO_VERSION: '1.30.0', WORKLOAD_CERTIFICATES: 'false' });
-    const own = { ...env, ISTIO_META_WORKLOAD_CERTIFICATES: 'true' };
-    expect(metadataOf({ env: own })).toMatchObject({ WORKLOAD_CERTIFICATES: 'true' });
+    const overridden = { ...env, ISTIO_META_WORKLOAD_CERTIFICATES: 'true' };
+    expect(metadataOf({ env: overridden })).toMatchObject({ WORKLOAD_CERTIFICATES: 'true' });
   });
 
-  test('the environment wins over the mesh metadata, and a value may hold an equals sign', () => {
+  test('the environment overrides the mesh metadata, and a value may contain an equals sign', () => {
     const config = { ...defaultProxyConfig, proxyMetadata: { ISTIO_META_A: 'mesh', ISTIO_META_B: 'mesh', OTHER: 'x' } };
     const metadata = metadataOf({ config, env: { ISTIO_META_A: 'a=b', UNRELATED: '1' } });
     expect(metadata).toMatchObject({ A: 'a=b', B: 'mesh' });
@@ -67,7 +67,7 @@ describe('node', () => {
     expect(metadata).not.toHaveProperty('UNRELATED');
   });
 
-  test('JSON variables are merged whatever their names say; a bad one is left out with a warning', () => {
+  test('JSON variables are merged regardless of their names, and an invalid one is left out with a warning', () => {
     const { node, warnings } = buildNode(
       facts({ env: { ISTIO_METAJSON_ANY: '{"X":{"y":1}}', ISTIO_METAJSON_BAD: '{', ISTIO_METAJSON_LIST: '[1]' } }),
     );
@@ -77,7 +77,7 @@ describe('node', () => {
     expect(warnings[0]).toMatchObject({ event: 'option.ignored', setting: 'ISTIO_METAJSON_BAD' });
   });
 
-  test('labels of the environment are static, those of the pod lie over them without the template hash', () => {
+  test('pod labels override labels of the environment, and the template hash is left out', () => {
     const metadata = metadataOf({
       env: { ISTIO_METAJSON_LABELS: '{"app":"env","tier":"front"}' },
       podLabels: { app: 'web', 'pod-template-hash': '123' },
@@ -86,7 +86,7 @@ describe('node', () => {
     expect(metadata.LABELS).toEqual({ app: 'web', tier: 'front' });
   });
 
-  test('metadata that the control plane knows comes before the rest', () => {
+  test('keys that the control plane knows come before other keys', () => {
     const keys = Object.keys(metadataOf({ env: { ISTIO_META_ZEBRA: '1', POD_NAMESPACE: 'shop' } }));
     expect(keys.indexOf('NAMESPACE')).toBeLessThan(keys.indexOf('ZEBRA'));
     expect(keys[0]).toBe('PROXY_CONFIG');
@@ -115,13 +115,13 @@ describe('node', () => {
   });
 });
 
-describe('downward API files', () => {
-  test('values are unquoted as Go quotes them', () => {
+describe('files of the downward API', () => {
+  test('values are unquoted by the rules of Go', () => {
     const content = 'app="web"\nnote="a \\"b\\"\\n\\u00e9 \\xc3\\xa9"\nnothing\n';
     expect(parseDownwardFile(content, 'labels')).toEqual({ app: 'web', note: 'a "b"\né é' });
   });
 
-  test('a value without quotes is an error that names file and line', () => {
+  test('the error for a value without quotes has file and line', () => {
     expect(() => parseDownwardFile('a="b"\napp=web', 'labels')).toThrow(
       codedError('FILE_UNREADABLE', { path: 'labels', line: 2 }),
     );

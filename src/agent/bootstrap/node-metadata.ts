@@ -1,4 +1,4 @@
-/** Who this proxy is, as it tells the control plane in Envoy's node (spec/agent.md §5.1). Pure. */
+/** Builds Envoy's node, which identifies this proxy to the control plane (spec/agent.md §5.1). Pure. */
 
 import { isOn } from '../../model/fields/switches.ts';
 import { describeFieldErrors, type ProxyConfig, proxyConfigToJson } from '../../model/mesh/proxy-config.ts';
@@ -14,31 +14,31 @@ export interface NodeFacts {
   readonly addresses: readonly string[];
   readonly config: ProxyConfig;
   readonly env: NodeJS.ProcessEnv;
-  /** Labels of the pod, from the files of the downward API. */
+  /** Pod labels, from the files of the downward API. */
   readonly podLabels: Readonly<Record<string, string>>;
   readonly podAnnotations: Readonly<Record<string, string>>;
-  /** 0: no such listener. */
+  /** 0 if there is no such listener. */
   readonly envoyStatusPort: number;
   readonly envoyPrometheusPort: number;
   readonly outlierLogPath?: string;
-  /** Name that the control plane's certificate must have; absent without TLS. */
+  /** Required SAN of the control plane's certificate; absent without TLS. */
   readonly controlPlaneName?: string;
-  /** This workload has a server of certificates. */
+  /** An SDS server provides certificates. */
   readonly hasSecrets: boolean;
   /** Socket of the agent's access log service; absent without one. */
   readonly accessLogSocket?: string;
-  /** Version of this agent's package. */
+  /** Version of chartpilot. */
   readonly agentVersion: string;
   readonly nodeId: string | undefined;
   readonly stsPort: number;
-  /** Said as a whole: then the name above is not. */
+  /** Overrides {@link controlPlaneName}. */
   readonly pilotSans: readonly string[] | undefined;
   readonly platformMetadata: Readonly<Record<string, string>> | undefined;
-  /** A socket from which tokens come answers. */
+  /** The socket of a token server accepts connections. */
   readonly hasCredentialServer: boolean;
 }
 
-/** Envoy's `node`, in the form of the bootstrap. */
+/** Envoy's `node`, with the field names of the bootstrap. */
 export interface EnvoyNode {
   readonly id: string;
   readonly cluster: string;
@@ -46,32 +46,33 @@ export interface EnvoyNode {
   readonly locality?: Readonly<Record<string, string>>;
 }
 
-/** The node, and what of the environment was left out because it could not be read. */
+/** The node, and environment settings that were left out because they are invalid. */
 export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: LogWarning[] } {
-  const { labels, warnings, ...said } = collectFromEnvironment(facts);
-  // What is a map to the control plane has maps only.
+  const { labels, warnings, ...collected } = collectFromEnvironment(facts);
+  // Keys that the control plane decodes as maps must be maps.
   const values = Object.fromEntries(
-    Object.entries(said.values).filter(([key, value]) => !maps.has(key) || asObject(value) !== undefined),
+    Object.entries(collected.values).filter(([key, value]) => !maps.has(key) || asObject(value) !== undefined),
   );
   const { 'pod-template-hash': _, ...podLabels } = facts.podLabels;
   const allLabels = { ...labels, ...podLabels };
   const annotations = { ...asObject(values.ANNOTATIONS), ...facts.podAnnotations };
   const { interceptionMode, meshId } = facts.config;
   const typed: Record<string, unknown> = {
-    // As every variable of JSON; what the control plane has a meaning for is not for a label to say.
+    // As with every JSON variable. Keys that the control plane interprets are not set by labels.
     ...Object.fromEntries(Object.entries(labels ?? {}).filter(([key]) => !typedMetadataKeys.includes(key))),
-    // What a pod's own environment says of the proxy wins over what the mesh says of all.
+    // Lower precedence than the pod's own environment (`values`).
     ...(interceptionMode !== undefined && { INTERCEPTION_MODE: interceptionMode }),
     ...(meshId !== undefined && { MESH_ID: meshId }),
-    // The control plane reports it per proxy (pilot_xds, /debug/syncz) and matches it with EnvoyFilters' proxyVersion.
+    // The control plane reports it per proxy (pilot_xds, /debug/syncz) and matches it with proxyVersion of
+    // EnvoyFilters.
     ISTIO_VERSION: facts.agentVersion,
-    // A control plane takes the version for an agent that serves certificates. Without them, resources that refer to
-    // certificates would wait for ever.
+    // The control plane infers from ISTIO_VERSION that the agent serves certificates. Without this key Envoy would wait
+    // for them without limit if it does not.
     WORKLOAD_CERTIFICATES: String(facts.hasSecrets),
     ...(facts.hasSecrets && { REVOCATION_LISTS: 'true' }),
-    // The agent fetches Wasm modules; a control plane sends their URLs only to a proxy that has such an agent.
+    // The agent fetches Wasm modules; the control plane sends their URLs only to such proxies.
     WASM_FETCH: 'true',
-    // The bootstrap has the agent's access log service: listeners may send logs to it.
+    // The bootstrap has the cluster of the agent's access log service, to which listeners may send logs.
     ...(facts.accessLogSocket !== undefined && { STANDARD_METRICS: 'true' }),
     ...values,
     INSTANCE_IPS: [...new Set(facts.addresses)].join(','),
@@ -102,7 +103,7 @@ const maps: ReadonlySet<string> = new Set([
   'PROXY_CONFIG',
 ]);
 
-/** What the control plane calls this proxy. */
+/** The node ID. */
 export function nodeIdOf({
   role,
   addresses,
@@ -113,7 +114,7 @@ export function nodeIdOf({
   return nodeId ?? [role, addresses[0], workloadId, domain].join('~');
 }
 
-/** Keys that the control plane knows; they come first. */
+/** Keys that the control plane knows, in output order. */
 export const typedMetadataKeys = [
   ...['PROXY_CONFIG', 'ISTIO_VERSION', 'ISTIO_REVISION', 'LABELS', 'STATIC_LABELS', 'ANNOTATIONS', 'INSTANCE_IPS'],
   ...['NAMESPACE', 'WORKLOAD_NAME', 'INTERCEPTION_MODE', 'SERVICE_ACCOUNT', 'HTTP_PROXY_PORT', 'MESH_ID'],
@@ -129,14 +130,14 @@ export const typedMetadataKeys = [
 
 function typedFirst(metadata: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const known = typedMetadataKeys.filter((key) => metadata[key] !== undefined);
-  const others = Object.keys(metadata).filter((key) => !typedMetadataKeys.includes(key));
-  return Object.fromEntries([...known, ...others].map((key) => [key, metadata[key]]));
+  const otherKeys = Object.keys(metadata).filter((key) => !typedMetadataKeys.includes(key));
+  return Object.fromEntries([...known, ...otherKeys].map((key) => [key, metadata[key]]));
 }
 
 const metaPrefix = 'ISTIO_META_';
 const jsonPrefix = 'ISTIO_METAJSON_';
 
-/** The rows of the table in their order: proxyMetadata, `ISTIO_META_*`, `ISTIO_METAJSON_*`. */
+/** Merges proxyMetadata, `ISTIO_META_*` and `ISTIO_METAJSON_*`, in this order. */
 function collectFromEnvironment({ config, env }: NodeFacts): {
   values: Record<string, unknown>;
   labels: Record<string, string> | undefined;
@@ -162,13 +163,13 @@ function collectFromEnvironment({ config, env }: NodeFacts): {
   return { values: Object.fromEntries(values), labels, warnings };
 }
 
-function parseObject(text: string, ofTexts: boolean): Record<string, unknown> | string {
+function parseObject(text: string, requiresStrings: boolean): Record<string, unknown> | string {
   try {
     const value = asObject(JSON.parse(text));
     if (value === undefined) return 'must be a JSON object';
     const [unwritable] = unwritableParts(value, '');
     if (unwritable !== undefined) return describeFieldErrors([unwritable]);
-    const other = ofTexts && Object.entries(value).find(([, element]) => typeof element !== 'string');
+    const other = requiresStrings && Object.entries(value).find(([, element]) => typeof element !== 'string');
     return other ? `${JSON.stringify(other[0])} must be a string` : value;
   } catch (error) {
     return messageOf(error);
@@ -205,7 +206,7 @@ function environmentMetadata(env: NodeJS.ProcessEnv): Record<string, string> {
   };
 }
 
-/** What a canonical service is called by, the first that is there; then its workload. */
+/** Labels with the canonical service name, by precedence. */
 const canonicalNameLabels = ['service.istio.io/canonical-name', 'app.kubernetes.io/name', 'app'];
 
 function serviceCluster(
@@ -224,19 +225,19 @@ function serviceCluster(
   return withNamespace(labels.app || (workload ?? 'istio-proxy'));
 }
 
-/** An empty one says nothing: Envoy does not start without a name. */
+/** An empty value counts as unset: Envoy does not start without a cluster name. */
 function textOrNone(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** `/` separates; a label cannot hold it, so a value without it uses dots. */
+/** Separated by `/`, or by dots in a label, whose values cannot contain `/`. */
 function localityOf(label: string | undefined): Record<string, string> | undefined {
   if (label === undefined || label === '') return undefined;
   const [region, zone, subZone] = label.split(label.includes('/') ? '/' : '.');
   return { ...(region && { region }), ...(zone && { zone }), ...(subZone && { sub_zone: subZone }) };
 }
 
-/** Where a cloud says that its machine is. A zone of Google's is its region and a letter. */
+/** Locality from cloud metadata. A GCP zone is its region and a letter. */
 function platformLocality(platform: Readonly<Record<string, string>> = {}): Record<string, string> | undefined {
   const { gcp_location: google, aws_region, aws_availability_zone, azure_location, azure_zone } = platform;
   const [region, zone] =

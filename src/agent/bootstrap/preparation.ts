@@ -1,4 +1,4 @@
-/** What every Envoy of this agent is started with, of the options that it was given. */
+/** Builds the common inputs of all epochs from the options. */
 import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -12,11 +12,11 @@ import type { SafetyNet } from '../safety-net.ts';
 import { agentBootstrap } from './agent-bootstrap.ts';
 import type { BootstrapPatches } from './bootstrap-patches.ts';
 import { controlPlaneTls } from './control-plane-tls.ts';
-import { firstRun } from './first-verdict.ts';
+import { firstRun } from './first-validation.ts';
 import type { PrepareEnvironment } from './prepare-epoch.ts';
 import { userFilesOf } from './user-files.ts';
 
-export function preparationOf(
+export function buildPrepareEnvironment(
   { options, log }: AgentProgram,
   { binaries }: Pick<SafetyNet, 'binaries'>,
   {
@@ -37,7 +37,7 @@ export function preparationOf(
     flags: envoyFlags(options),
     userFiles: userFilesOf(options),
     configPath: config.configPath,
-    // A bootstrap of the user's own may have no control plane at all.
+    // A bootstrap of the user may have no control plane.
     discoveryAddress: 'bootstrap' in source ? config.discoveryAddress : undefined,
     certificates: options.watch.directories,
   };
@@ -47,7 +47,7 @@ export function adminOf({ addresses, config }: ProxyOptions): PrepareEnvironment
   return { host: localAddresses(addresses).localhost, port: config.proxyAdminPort };
 }
 
-/** The run directory is there for every agent; another one may be writable where it is not. */
+/** Candidates for temporary files. If the run directory is not writable, another one may be. */
 export function scratchFolders(runDir: string, { configPath }: ProxyOptions['config']): ScratchParent[] {
   return [
     { path: resolve(runDir), flag: '--runDir' },
@@ -76,16 +76,19 @@ export function envoyFlags(options: ProxyOptions): EnvoyFlags {
   };
 }
 
-/** The generated bootstrap differs by its admin port and the Envoy's name only: what is wrong with it is found before anything is started. */
+/**
+ * Builds the bootstrap once, so that invalid settings end the start. Later ones differ only in admin port and epoch.
+ */
 function bootstrapSource(
   options: ProxyOptions,
   { hasCredentialServer, patches, log }: { hasCredentialServer: boolean; patches: BootstrapPatches; log: Logger },
 ): PrepareEnvironment['source'] {
   const { customConfigFile, proxyAdminPort } = options.config;
   if (customConfigFile) return { customConfigFile };
-  // The root of the control plane must be there: without it there is no way to the control plane.
+  // Fails if the root certificate of the control plane does not exist.
   controlPlaneTls(options.config, options.env);
-  const make = (adminPort: number, run: EnvoyRun) => agentBootstrap(options, { adminPort, run, hasCredentialServer });
-  for (const warning of make(proxyAdminPort, firstRun).warnings) log.write(warning);
-  return { bootstrap: (adminPort, run) => patches.mergedInto(make(adminPort, run).bootstrap) };
+  const generate = (adminPort: number, run: EnvoyRun) =>
+    agentBootstrap(options, { adminPort, run, hasCredentialServer });
+  for (const warning of generate(proxyAdminPort, firstRun).warnings) log.write(warning);
+  return { bootstrap: (adminPort, run) => patches.mergedInto(generate(adminPort, run).bootstrap) };
 }

@@ -20,9 +20,9 @@ import { digestDirectories } from '../files/certificate-files.ts';
 import { type PrepareEnvironment, prepareEpoch } from './prepare-epoch.ts';
 
 function folder(): string {
-  const made = temporaryFolder();
-  onTestFinished(() => made[Symbol.dispose]());
-  return made.path;
+  const temporary = temporaryFolder();
+  onTestFinished(() => temporary[Symbol.dispose]());
+  return temporary.path;
 }
 
 function prepare(
@@ -56,12 +56,12 @@ function prepare(
   );
 }
 
-async function fileOf(...what: Parameters<typeof prepare>): Promise<string> {
-  const prepared = await prepare(...what);
+async function fileOf(...parameters: Parameters<typeof prepare>): Promise<string> {
+  const prepared = await prepare(...parameters);
   return 'configFile' in prepared ? prepared.configFile : '';
 }
 
-test('the bootstrap of each epoch has a file of its own, in a directory for this user only', async () => {
+test('each epoch has its own bootstrap file in a directory that only this user can read', async () => {
   const configPath = join(folder(), 'proxy');
   const source = { bootstrap: () => ({ node: { id: 'x' } }) };
   const configFile = await fileOf({ configPath, source }, { epoch: 0, validate: false });
@@ -71,7 +71,7 @@ test('the bootstrap of each epoch has a file of its own, in a directory for this
   expect(existsSync(`${configFile}.new`)).toBe(false);
 });
 
-test('epochs of the spare base id have files and an admin port of their own', async () => {
+test('epochs of the spare base ID have their own files and admin port', async () => {
   const configPath = folder();
   const source = { bootstrap: (adminPort: number) => ({ adminPort }) };
   const written = async (epoch: number, adminPort: number): Promise<[string, unknown]> => {
@@ -83,7 +83,7 @@ test('epochs of the spare base id have files and an admin port of their own', as
   expect(await written(1, 15_005)).toEqual(['envoy-rev1b.json', { adminPort: 15_005 }]);
 });
 
-test('where no port was named for the spare base id a free one is chosen, and told', async () => {
+test('an epoch of the spare base ID reports the free admin port that was chosen if none was configured', async () => {
   const source = { bootstrap: (adminPort: number) => ({ adminPort }) };
   const prepared = await prepare({ source }, { epoch: 0, adminPort: 0, validate: false });
   const { configFile, adminPort } = prepared as { configFile: string; adminPort: number };
@@ -92,7 +92,7 @@ test('where no port was named for the spare base id a free one is chosen, and to
   expect(JSON.parse(readFileSync(configFile, 'utf8'))).toEqual({ adminPort });
 });
 
-test('a bootstrap that Envoy takes is accepted, also one that names /dev/stdout and /dev/stderr', async () => {
+test('a bootstrap that names /dev/stdout and /dev/stderr passes the validation by Envoy', async () => {
   const access_log = ['/dev/stdout', '/dev/stderr'].map((path) => ({
     name: 'envoy.access_loggers.file',
     typed_config: { '@type': 'type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog', path },
@@ -102,7 +102,7 @@ test('a bootstrap that Envoy takes is accepted, also one that names /dev/stdout 
   await expect(prepare({ source }, { epoch: 0, validate: true })).resolves.toBeDefined();
 });
 
-test('a bootstrap that Envoy refuses is refused with the file and the reason, and is kept for reading', async () => {
+test('the error for a bootstrap that Envoy rejects has file and reason, and the file is kept', async () => {
   const configPath = folder();
   const source = { bootstrap: () => ({ admin: { bogus: 1 } }) };
   const file = join(configPath, 'envoy-rev3.json');
@@ -112,20 +112,20 @@ test('a bootstrap that Envoy refuses is refused with the file and the reason, an
   expect(existsSync(file)).toBe(true);
 });
 
-test('a file of the user’s own is used as it is', async () => {
+test('a bootstrap file of the user is used unchanged', async () => {
   const customConfigFile = writeAdminOnlyBootstrap(folder(), 0);
   const prepared = await prepare({ source: { customConfigFile } }, { epoch: 2, validate: true });
   expect(prepared).toEqual({ configFile: customConfigFile, adminPort: 15_000 });
 });
 
-test('a directory that cannot be written is told with its name', async () => {
+test('the error for an unwritable directory names the directory', async () => {
   const configPath = join(writeAdminOnlyBootstrap(folder(), 0), 'below-a-file');
   expect(await prepare({ configPath }, { epoch: 0, validate: false })).toEqual({
     unwritable: `cannot write to folder: ${configPath}/envoy-rev0.json: ENOTDIR: not a directory [FILE_UNWRITABLE] → Set --configPath to a writable directory.`,
   });
 });
 
-test('a full disk is told as such, and half a bootstrap is not left on it', async () => {
+test('the error for a full disk names the file, and no partial bootstrap remains', async () => {
   const configPath = folder();
   await using handle = await open('/dev/null');
   const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC', errno: -28 });
@@ -137,7 +137,7 @@ test('a full disk is told as such, and half a bootstrap is not left on it', asyn
   expect(readdirSync(configPath)).toEqual([]);
 });
 
-test('a directory that has vanished is made again', async () => {
+test('a removed directory is created again', async () => {
   const configPath = join(folder(), 'a', 'proxy');
   await prepare({ configPath }, { epoch: 0, validate: false });
   rmSync(dirname(configPath), { recursive: true });
@@ -145,7 +145,7 @@ test('a directory that has vanished is made again', async () => {
   expect(existsSync(configFile)).toBe(true);
 });
 
-test('where Envoy cannot be asked, its bootstrap is not called refused', async () => {
+test('an Envoy that cannot validate its bootstrap is not reported as a rejection', async () => {
   const scratch = [{ path: '/dev/null/below', flag: '--runDir' }];
   expect(await prepare({ scratch }, { epoch: 0, validate: true })).toEqual({
     unwritable:
@@ -158,7 +158,7 @@ test('where Envoy cannot be asked, its bootstrap is not called refused', async (
   );
 });
 
-test('the control plane is asked where the order says so, whatever the epoch; silence counts when its limit is over', async () => {
+test('the control plane is probed for every epoch if the request specifies a limit, and is unreachable without a response within it', async () => {
   const discoveryAddress = `127.0.0.1:${await freePort()}`;
   const unasked = await prepare({ discoveryAddress }, { epoch: 1, validate: false, controlPlaneLimitMs: null });
   expect(unasked).toHaveProperty('configFile');
@@ -167,14 +167,14 @@ test('the control plane is asked where the order says so, whatever the epoch; si
   });
 });
 
-test('whoever accepts connections is reachable', async () => {
+test('a server that accepts connections is reachable', async () => {
   const server = createServer((socket) => socket.destroy());
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
   onTestFinished(() => void server.close());
   expect(await whyUnreachable(`127.0.0.1:${(server.address() as { port: number }).port}`)).toBeUndefined();
 });
 
-test('a child is not started with other certificates than those that were found good', async () => {
+test('a child does not start if the certificates changed since their validation', async () => {
   const directory = folder();
   const file = join(directory, 'ca.crt');
   const authority = createAuthority();
@@ -192,6 +192,6 @@ test('a child is not started with other certificates than those that were found 
   expect(await prepare({ certificates: [directory] }, child)).toEqual({
     outdated: expect.stringContaining('not validated yet, or rejected by Envoy'),
   });
-  // Nobody serves: whatever is there is better than nothing.
+  // No Envoy is serving, so any certificates are acceptable.
   await expect(prepare({ certificates: [directory] }, { epoch: 0, validate: false })).resolves.toBeDefined();
 });

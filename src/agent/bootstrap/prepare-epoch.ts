@@ -1,4 +1,4 @@
-/** What happens before an epoch has a process: its bootstrap is written and, when asked for, checked by Envoy. */
+/** Prepares an epoch before its process starts: writes the bootstrap and, if requested, validates it with Envoy. */
 
 import { rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -24,40 +24,40 @@ export interface PrepareEnvironment {
   readonly flags: EnvoyFlags;
   /** Directory of generated files. */
   readonly configPath: string;
-  /** Where the pipe to a checking Envoy has a name for a moment. */
+  /** Folders for the named pipe to a validating Envoy. */
   readonly scratch: readonly ScratchParent[];
-  /** Where admin interfaces are. `port`: that of every Envoy under the first base id. */
+  /** Address of the admin interfaces. `port` is that of all Envoys with the first base ID. */
   readonly admin: { readonly host: string; readonly port: number };
-  /** The content of a bootstrap, or a file of the user's that is used as it is. */
+  /** Builds the bootstrap, or names a file of the user. */
   readonly source:
     | { readonly bootstrap: (adminPort: number, run: EnvoyRun) => object }
     | { readonly customConfigFile: string };
   /** Files of the user that the bootstrap or the command line contains. */
   readonly userFiles?: UserFiles;
-  /** Asked where an order says so; undefined when the bootstrap is the user's own. */
+  /** Probed if a request specifies it; `undefined` with a bootstrap of the user. */
   readonly discoveryAddress: string | undefined;
-  /** The watched directories. */
+  /** Watched certificate directories. */
   readonly certificates: readonly string[];
-  /** The turns in which the certificates' files are read. */
+  /** Queue for reading the certificate files. */
   readonly turns: FileTurns;
 }
 
-/** What was judged before an order to prepare it came. */
-export interface EarlierVerdict {
-  /** Whether Envoy has taken what this run would be started with; false: it has to be asked. */
-  holdsFor(run: Pick<PrepareOrder, 'epoch' | 'adminPort' | 'binary'>): Promise<boolean>;
+/** Result of a validation before the request to prepare an epoch. */
+export interface PriorValidation {
+  /** Whether Envoy accepted the input of this run; `false` if it must be validated now. */
+  isAcceptedFor(run: Pick<PrepareOrder, 'epoch' | 'adminPort' | 'binary'>): Promise<boolean>;
 }
 
-export function prepareEpoch(environment: PrepareEnvironment, earlier?: EarlierVerdict) {
+export function prepareEpoch(environment: PrepareEnvironment, earlier?: PriorValidation) {
   return fromPromise<PreparedEpoch, PrepareOrder>(async ({ input, signal }) => {
-    // The epoch was adopted: its Envoy runs already.
+    // The epoch was adopted: its Envoy is running.
     if (input.adopted !== undefined) return { configFile: input.adopted.configFile, adminPort: input.adminPort };
     const outdated = await whyOutdated(environment, input, signal);
     if (outdated !== undefined) return { outdated };
     try {
       const written = await writeBootstrap(environment, input);
       const { configFile } = written;
-      const isTaken = input.validate && ((await earlier?.holdsFor(input)) ?? false);
+      const isTaken = input.validate && ((await earlier?.isAcceptedFor(input)) ?? false);
       if (input.validate && !isTaken) await validateBootstrap(environment, input.binary, configFile, signal);
       const unreachable = await whyNotStarted(environment, input);
       return unreachable === undefined ? written : { unreachable };
@@ -70,8 +70,8 @@ export function prepareEpoch(environment: PrepareEnvironment, earlier?: EarlierV
 }
 
 /**
- * What was found good some time ago may have become something else since: the cert-watcher will tell what it is. Not asked of
- * an agent that could not read the files when it started.
+ * Compares the certificates with the validated version. If they changed, the cert-watcher reports the new one. Not
+ * checked if the agent could not read the files at startup.
  */
 async function whyOutdated(
   environment: PrepareEnvironment,
@@ -82,36 +82,35 @@ async function whyOutdated(
   if (certificates === null || certificates === '' || directories.length === 0) return undefined;
   const { digest, problems } = await turns.run(() => digestDirectories(directories, signal), signal);
   if (digest === certificates) return undefined;
-  const what = problems.length === 0 ? 'not validated yet, or rejected by Envoy' : problems.join('; ');
-  return explainInOneLine(new ChartpilotError('CERTIFICATES_CHANGED', `${what}; Envoy is not restarted`));
+  const reason = problems.length === 0 ? 'not validated yet, or rejected by Envoy' : problems.join('; ');
+  return explainInOneLine(new ChartpilotError('CERTIFICATES_CHANGED', `${reason}; Envoy is not restarted`));
 }
 
-/** Whole or not at all: another Envoy may read the file of the same name at this moment. */
+/** Replaces the file atomically, because another Envoy may be reading it. */
 async function writeBootstrap(
   { source, configPath, admin }: PrepareEnvironment,
-  { adminPort: wanted, ...run }: PrepareOrder,
+  { adminPort: requestedPort, ...run }: PrepareOrder,
 ): Promise<{ configFile: string; adminPort: number; node?: string }> {
-  if ('customConfigFile' in source) return { configFile: resolve(source.customConfigFile), adminPort: wanted };
-  const adminPort = wanted === 0 ? await freeAdminPort(admin.host, admin.port) : wanted;
-  // Two epochs of one number may live at the same time: one of each base id.
+  if ('customConfigFile' in source) return { configFile: resolve(source.customConfigFile), adminPort: requestedPort };
+  const adminPort = requestedPort === 0 ? await freeAdminPort(admin.host, admin.port) : requestedPort;
+  // Two epochs may have the same number, one per base ID.
   const file = resolve(join(configPath, `envoy-rev${run.epoch}${adminPort === admin.port ? '' : 'b'}.json`));
-  const made = source.bootstrap(adminPort, run) as { readonly node?: { readonly id?: string } };
+  const generated = source.bootstrap(adminPort, run) as { readonly node?: { readonly id?: string } };
   try {
     makeFolder(resolve(configPath), 0o700);
-    await replaceFile(file, bootstrapText(made));
+    await replaceFile(file, bootstrapText(generated));
   } catch (error) {
     throw unwritable(file, error, '--configPath');
   }
-  const node = made.node?.id;
+  const node = generated.node?.id;
   return { configFile: file, adminPort, ...(node !== undefined && { node }) };
 }
 
 /**
- * What another Envoy says of the bootstrap that it would be started with.
- *
- * @param binary path of it
+ * Validates the bootstrap with another Envoy binary.
+ * @param binary its path
  */
-export async function judgeBootstrap(
+export async function validateBootstrapWith(
   environment: PrepareEnvironment,
   binary: string,
   signal: AbortSignal,
@@ -135,7 +134,7 @@ function validate(
   configFile: string,
   signal: AbortSignal,
 ): Promise<Verdict> {
-  // The bootstrap may name /dev/stdout or /dev/stderr, and Envoy opens what it names.
+  // The bootstrap may name /dev/stdout or /dev/stderr, which Envoy opens.
   return validateWithEnvoy({ binary, guard }, validationArguments(flags, configFile), { signal, scratch });
 }
 
@@ -145,12 +144,12 @@ async function validateBootstrap(
   configFile: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const verdict = await validate(environment, environment.binaries.pathOf(binary), configFile, signal);
-  if (verdict.is === 'taken') return;
-  const what = verdict.is === 'refused' ? 'Envoy rejects' : 'Envoy could not validate';
+  const result = await validate(environment, environment.binaries.pathOf(binary), configFile, signal);
+  if (result.is === 'taken') return;
+  const outcome = result.is === 'refused' ? 'Envoy rejects' : 'Envoy could not validate';
   const override = environment.userFiles?.override;
   const file = override === undefined ? configFile : `${configFile} with ${override.setting} ${override.path}`;
-  throw new ChartpilotError('BOOTSTRAP_INVALID', `${what} ${file}: ${verdict.why}`);
+  throw new ChartpilotError('BOOTSTRAP_INVALID', `${outcome} ${file}: ${result.why}`);
 }
 
 async function whyNotStarted(
@@ -164,7 +163,6 @@ async function whyNotStarted(
   return explainInOneLine(new ChartpilotError('CONTROL_PLANE_UNREACHABLE', detail));
 }
 
-/** What is in the file. */
 export function bootstrapText(bootstrap: object): string {
   return `${JSON.stringify(bootstrap, undefined, 2)}\n`;
 }

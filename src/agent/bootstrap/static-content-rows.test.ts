@@ -1,4 +1,4 @@
-/** Each row of spec/agent.md §5.2: static clusters, listeners and layers of a bootstrap. */
+/** One test per row of spec/agent.md §5.2: static clusters, listeners and layers of a bootstrap. */
 import { describe, expect, test } from 'vitest';
 import { bootstrapOf, clusterOf, configured } from '../../../test/fixtures/configured-bootstraps.ts';
 import { errorWith } from '../../../test/fixtures/error-details.ts';
@@ -7,7 +7,7 @@ import { madeBootstrap, type Sources } from '../../../test/fixtures/made-bootstr
 const noAuthority = 'controlPlaneAuthPolicy: NONE';
 
 describe('§5.2 static content', () => {
-  test('§5.2 its parts, in their order', () => {
+  test('§5.2 the parts of the bootstrap are in a fixed order', () => {
     const config = 'tracing: {zipkin: {address: "z:1"}}\nstatsdUdpAddress: "10.0.0.1:8125"';
     expect(Object.keys(configured(config, { flags: { outlierLogPath: '/dev/null' } }))).toEqual([
       ...['node', 'layered_runtime', 'bootstrap_extensions', 'overload_manager', 'stats_config', 'admin'],
@@ -15,7 +15,7 @@ describe('§5.2 static content', () => {
     ]);
   });
 
-  test('§5.2 layered_runtime: what the mesh says wins, nothing takes a flag away, booleans are booleans', () => {
+  test('§5.2 layered_runtime: the mesh overrides a flag, an empty value removes it, and booleans are JSON booleans', () => {
     const layer = (config: string) => configured(config).layered_runtime.layers[0].static_layer;
     expect(layer('')).toEqual({
       'envoy.deprecated_features:envoy.config.listener.v3.Listener.hidden_envoy_deprecated_use_original_dst': true,
@@ -24,9 +24,9 @@ describe('§5.2 static content', () => {
       'envoy.reloadable_features.coalesce_lb_rebuilds_on_batch_update': false,
       're2.max_program_size.error_level': '32768',
     });
-    const said = layer('runtimeValues: {re2.max_program_size.error_level: "", a: "true", b: "1"}');
-    expect(said).toMatchObject({ a: true, b: '1' });
-    expect(Object.keys(said)).not.toContain('re2.max_program_size.error_level');
+    const runtimeFlags = layer('runtimeValues: {re2.max_program_size.error_level: "", a: "true", b: "1"}');
+    expect(runtimeFlags).toMatchObject({ a: true, b: '1' });
+    expect(Object.keys(runtimeFlags)).not.toContain('re2.max_program_size.error_level');
     expect(configured('').layered_runtime.layers.map(({ name }: { name: string }) => name)).toEqual([
       'global config',
       'admin',
@@ -150,7 +150,7 @@ describe('§5.2 static content', () => {
     expect(JSON.stringify(probes)).toMatch(/"stat_prefix":"agent".*"prefix":"\/healthz\/ready".*"cluster":"agent"/);
   });
 
-  test('§5.2 secure metrics listeners are for certificates of the mesh', () => {
+  test('§5.2 secure metrics listeners require mesh certificates of their clients', () => {
     const env = {
       CA_ADDR: 'ca:1',
       ENVOY_PROMETHEUS_PORT: '0',
@@ -173,7 +173,7 @@ describe('§5.2 static content', () => {
           combined_validation_context: { validation_context_sds_secret_config: { name: 'ROOTCA' } },
         },
       });
-      // They may be late: Envoy serves without metrics then.
+      // Certificates may arrive late: Envoy then serves without metrics.
       expect(JSON.stringify(transport_socket)).not.toContain('initial_fetch_timeout');
     }
     expect(clusters.map(({ name }: { name: string }) => name).slice(0, 2)).toEqual(['prometheus_stats', 'agent']);
@@ -228,7 +228,7 @@ describe('§5.2 static content', () => {
       }
     ).transport_socket?.typed_config;
 
-  test('§5.2 TLS: SIMPLE, MUTUAL, ISTIO_MUTUAL by the secret server; DISABLE has none', () => {
+  test('§5.2 TLS: SIMPLE, MUTUAL and ISTIO_MUTUAL use the SDS server, and DISABLE has no TLS', () => {
     expect(socketOf('{mode: SIMPLE, caCertificates: /ca, subjectAltNames: [a]}')?.common_tls_context).toMatchObject({
       alpn_protocols: ['h2'],
       combined_validation_context: {
@@ -253,7 +253,7 @@ describe('§5.2 static content', () => {
   });
 
   test.each(['NONE', 'MUTUAL_TLS'])(
-    '§5.2 TLS under %s: files are named, not looked for; the secret server reads them',
+    '§5.2 TLS under %s: files need not exist, because the SDS server reads them',
     (policy) => {
       const { options, bootstrap } = madeBootstrap({
         env: {
@@ -264,7 +264,7 @@ describe('§5.2 static content', () => {
       expect(options.identity.settings.source).toBe('files of services');
       const socket = JSON.stringify(clusterOf(bootstrap, 'zipkin'));
       expect(socket).toContain('"name":"file-root:/none/ca"');
-      // It may never come: Envoy does not wait for ever.
+      // The secret may never arrive, and Envoy must not wait without limit.
       expect(socket).not.toContain('initial_fetch_timeout');
       expect(bootstrap.node.metadata.WORKLOAD_CERTIFICATES).toBe('false');
       expect(() =>
@@ -277,12 +277,12 @@ describe('§5.2 static content', () => {
     },
   );
 
-  test('§5.2 TLS: TLS_CLIENT_… of the metadata win over the paths', () => {
+  test('§5.2 TLS: TLS_CLIENT_… of the metadata overrides the configured paths', () => {
     const env = { ISTIO_META_TLS_CLIENT_ROOT_CERT: '/own' };
     expect(JSON.stringify(socketOf('{mode: SIMPLE, caCertificates: /ca}', { env }))).toContain('file-root:/own');
   });
 
-  test('§5.2 addresses that are none are told with their option; IPv6 is in brackets', () => {
+  test('§5.2 the error for an invalid address names its option, and IPv6 addresses have brackets', () => {
     expect(() => configured('envoyMetricsService: {address: "m"}')).toThrow(
       errorWith({ path: 'envoyMetricsService.address', expected: 'host:port', got: '"m"' }),
     );

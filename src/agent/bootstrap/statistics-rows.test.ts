@@ -1,4 +1,4 @@
-/** Each row of spec/agent.md §5.3: statistics of a bootstrap. */
+/** One test per row of spec/agent.md §5.3: statistics of a bootstrap. */
 import { describe, expect, test } from 'vitest';
 import { annotated, bootstrapOf } from '../../../test/fixtures/configured-bootstraps.ts';
 import { errorWith } from '../../../test/fixtures/error-details.ts';
@@ -10,7 +10,7 @@ describe('§5.3 statistics', () => {
     bootstrapOf(sources).stats_config.stats_tags;
   const patterns = (sources: Sources = {}) => bootstrapOf(sources).stats_config.stats_matcher.inclusion_list.patterns;
 
-  test('§5.3, §5.2 stats_config: tags, in their order', () => {
+  test('§5.3, §5.2 stats_config has the tags in a fixed order', () => {
     expect(tags().map(({ tag_name }) => tag_name)).toEqual([
       ...[
         'cluster_name',
@@ -50,7 +50,7 @@ describe('§5.3 statistics', () => {
     expect(tags()).toContainEqual({ tag_name: name, regex });
   });
 
-  test('§5.3 extra tags: the mesh’s, then the annotation’s, each once', () => {
+  test('§5.3 extra tags of the mesh precede those of the annotation, without duplicates', () => {
     const sources = annotated({ 'sidecar.istio.io/extraStatTags': 'b, c' });
     const extra = tags({ ...sources, env: { PROXY_CONFIG: 'extraStatTags: [a, b]' } }).slice(9, 12);
     expect(extra).toEqual(
@@ -58,11 +58,11 @@ describe('§5.3 statistics', () => {
     );
   });
 
-  test('§5.3 the inclusion list, in its order', () => {
+  test('§5.3 the inclusion list has a fixed order', () => {
     expect(patterns()).toEqual([
       { prefix: 'reporter=' },
       ...['cluster_manager', 'listener_manager', 'server', 'cluster.xds-grpc', 'wasm'].map((prefix) => ({ prefix })),
-      // Ours: why an Envoy waits, and how many entries of access logs it dropped.
+      // For the agent: why an Envoy waits, and how many access log entries it dropped.
       { prefix: 'control_plane' },
       { prefix: 'access_logs.grpc_access_log' },
       ...['rbac.allowed', 'rbac.denied', 'shadow_allowed', 'shadow_denied'].map((suffix) => ({ suffix })),
@@ -72,7 +72,7 @@ describe('§5.3 statistics', () => {
     ]);
   });
 
-  test('§5.3 downstream_cx_active with exit on zero', () => {
+  test('§5.3 EXIT_ON_ZERO_ACTIVE_CONNECTIONS includes downstream_cx_active', () => {
     expect(patterns({ env: { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'true' } })).toContainEqual({
       suffix: 'downstream_cx_active',
     });
@@ -82,18 +82,21 @@ describe('§5.3 statistics', () => {
     ['Prefixes', (text: string) => ({ prefix: text })],
     ['Suffixes', (text: string) => ({ suffix: text })],
     ['Regexps', (text: string) => ({ safe_regex: { regex: text } })],
-  ])('§5.3 statsInclusion%s: the annotation instead of the mesh, {pod_ip} once for each address', (list, pattern) => {
-    const env = { PROXY_CONFIG: `proxyStatsMatcher: {inclusion${list}: [mesh]}` };
-    expect(patterns({ env })).toContainEqual(pattern('mesh'));
-    const empty = annotated({ [`sidecar.istio.io/statsInclusion${list}`]: '' });
-    expect(patterns({ ...empty, env })).toContainEqual(pattern('mesh'));
-    const own = annotated({ [`sidecar.istio.io/statsInclusion${list}`]: 'own,x{pod_ip}' });
-    const found = patterns({ ...own, env, flags: { instanceIPs: '10.0.0.1,10.0.0.2' } });
-    for (const text of ['own', 'x10.0.0.1', 'x10.0.0.2']) expect(found).toContainEqual(pattern(text));
-    expect(found).not.toContainEqual(pattern('mesh'));
-  });
+  ])(
+    '§5.3 the annotation statsInclusion%s replaces the list of the mesh, and {pod_ip} expands to each address',
+    (list, pattern) => {
+      const env = { PROXY_CONFIG: `proxyStatsMatcher: {inclusion${list}: [mesh]}` };
+      expect(patterns({ env })).toContainEqual(pattern('mesh'));
+      const empty = annotated({ [`sidecar.istio.io/statsInclusion${list}`]: '' });
+      expect(patterns({ ...empty, env })).toContainEqual(pattern('mesh'));
+      const overridden = annotated({ [`sidecar.istio.io/statsInclusion${list}`]: 'own,x{pod_ip}' });
+      const found = patterns({ ...overridden, env, flags: { instanceIPs: '10.0.0.1,10.0.0.2' } });
+      for (const text of ['own', 'x10.0.0.1', 'x10.0.0.2']) expect(found).toContainEqual(pattern(text));
+      expect(found).not.toContainEqual(pattern('mesh'));
+    },
+  );
 
-  test('§5.2 flush and eviction intervals, histogram buckets', () => {
+  test('§5.2 annotations set flush and eviction intervals and histogram buckets', () => {
     const bootstrap = bootstrapOf(
       annotated({
         'sidecar.istio.io/statsFlushInterval': '2s',
@@ -105,7 +108,7 @@ describe('§5.3 statistics', () => {
     expect(bootstrap.stats_config.histogram_bucket_settings).toEqual([{ match: { prefix: 'istio' }, buckets: [1, 5] }]);
   });
 
-  test('§5.2 an eviction interval that is no multiple is left out, with a warning', () => {
+  test('§5.2 an eviction interval that is not a multiple of the flush interval is left out with a warning', () => {
     const { bootstrap, warnings } = madeBootstrap(annotated({ 'sidecar.istio.io/statsEvictionInterval': '7s' }));
     expect(bootstrap).not.toHaveProperty('stats_eviction_interval');
     expect(warnings).toEqual([
@@ -121,7 +124,7 @@ describe('§5.3 statistics', () => {
     ['statsEvictionInterval', 'soon', /must be a duration from 1ms to 5m/],
     ['statsHistogramBuckets', '{"a": [2, 1]}', /a: must be numbers above 0/],
     ['statsHistogramBuckets', '{', /must be a JSON object/],
-  ])('§5.2 %s that Envoy would refuse (%s) is left out, with a warning', (name, value, why) => {
+  ])('§5.2 %s that Envoy would reject (%s) is left out with a warning', (name, value, why) => {
     const { bootstrap, warnings } = madeBootstrap(annotated({ [`sidecar.istio.io/${name}`]: value }));
     expect(bootstrap).toEqual({ ...bootstrapOf({}), node: bootstrap.node });
     const setting = `annotation sidecar.istio.io/${name}`;
@@ -144,7 +147,7 @@ describe('§5.3 statistics', () => {
       { env: { PROXY_CONFIG: 'extraStatTags: ["a("]' } },
       { code: 'FIELD_FORMAT_INVALID', path: 'extraStatTags', got: '"a("' },
     ],
-  ])('§5.3 what Envoy would refuse is refused with its source: %s', (_, sources, fields) => {
+  ])('§5.3 the error for statistics that Envoy would reject names the source: %s', (_, sources, fields) => {
     expect(() => bootstrapOf(sources)).toThrow(errorWith(fields));
   });
 });

@@ -15,21 +15,24 @@ test.each([
   ['gzip', 'gzip'],
   ['brotli', 'br'],
   ['zstd', 'zstd'],
-])('Envoy compresses its metrics with %s if the annotation statsCompression says so', async (compression, encoding) => {
-  const port = await freePort();
-  const { node, static_resources } = annotated(compression, port).bootstrap;
-  const envoy = await startEnvoyWith({ node, static_resources });
-  onTestFinished(envoy.stop);
-  await eventually('Envoy is live', async () => expect((await envoy.admin('/ready')).trim()).toBe('LIVE'));
-  // Its admin interface has another port here, so the response is an error of Envoy: compressed as well.
-  const { headers, body } = await fetch(`http://127.0.0.1:${port}/stats/prometheus`, {
-    headers: { 'accept-encoding': encoding },
-  });
-  await body?.cancel();
-  expect(headers.get('content-encoding')).toBe(encoding);
-});
+])(
+  'Envoy compresses its metrics with %s if the annotation statsCompression selects it',
+  async (compression, encoding) => {
+    const port = await freePort();
+    const { node, static_resources } = annotated(compression, port).bootstrap;
+    const envoy = await startEnvoyWith({ node, static_resources });
+    onTestFinished(envoy.stop);
+    await eventually('Envoy is live', async () => expect((await envoy.admin('/ready')).trim()).toBe('LIVE'));
+    // The admin port differs here, so Envoy responds with an error, which is compressed as well.
+    const { headers, body } = await fetch(`http://127.0.0.1:${port}/stats/prometheus`, {
+      headers: { 'accept-encoding': encoding },
+    });
+    await body?.cancel();
+    expect(headers.get('content-encoding')).toBe(encoding);
+  },
+);
 
-test('warns of an unknown compression, and compresses nothing', () => {
+test('an unknown compression is a warning, and metrics are not compressed', () => {
   const { bootstrap, warnings } = annotated('lz4');
   expect(JSON.stringify(bootstrap.static_resources)).not.toContain('compressor');
   expect(warnings).toEqual([

@@ -1,4 +1,4 @@
-/** Each row of spec/agent.md §5.4: tracers of a bootstrap. */
+/** One test per row of spec/agent.md §5.4: tracers of a bootstrap. */
 import { describe, expect, test } from 'vitest';
 import { clusterOf, configured } from '../../../test/fixtures/configured-bootstraps.ts';
 import { errorWith } from '../../../test/fixtures/error-details.ts';
@@ -31,7 +31,7 @@ describe('§5.4 tracers', () => {
     ['tracing: {lightstep: {address: "l:1", accessToken: x}}', 'lightstep'],
     ['envoyMetricsService: {address: "m:1"}', 'envoy_metrics_service'],
     ['envoyAccessLogService: {address: "m:1"}', 'envoy_accesslog_service'],
-  ])('§5.4 %s leaves the rate of DNS queries of cluster %s to Envoy', (config, name) => {
+  ])('§5.4 %s keeps Envoy’s default DNS refresh rate of cluster %s', (config, name) => {
     expect(clusterOf(configured(config), name)).not.toHaveProperty('dns_refresh_rate');
   });
 
@@ -40,7 +40,7 @@ describe('§5.4 tracers', () => {
     expect(tracing.http.typed_config).toMatchObject({ collector_cluster: 'datadog_agent', service_name: 's' });
   });
 
-  test('§5.4 lightstep is OpenTelemetry to a cluster of its own, with the token as a header', () => {
+  test('§5.4 lightstep uses OpenTelemetry with its own cluster and sends the token as a header', () => {
     const bootstrap = configured('tracing: {lightstep: {address: "l:1", accessToken: t}}');
     expect(bootstrap.tracing.http).toMatchObject({
       name: 'envoy.tracers.opentelemetry',
@@ -52,13 +52,13 @@ describe('§5.4 tracers', () => {
     );
   });
 
-  test.each(['openCensusAgent', 'stackdriver'])('§5.4 %s: Envoy has none, which is told', (tracer) => {
+  test.each(['openCensusAgent', 'stackdriver'])('§5.4 %s is an error, because Envoy does not have it', (tracer) => {
     const { bootstrap, options } = madeBootstrap({ env: { PROXY_CONFIG: `tracing: {${tracer}: {}}` } });
     expect(bootstrap).not.toHaveProperty('tracing');
     expect(options.warnings).toMatchObject([{ event: 'option.fieldIgnored', field: `tracing.${tracer}` }]);
   });
 
-  test('§5.4 TLS of a tracer; its name for ISTIO_MUTUAL is tracer', () => {
+  test('§5.4 the server name of a tracer with ISTIO_MUTUAL is tracer', () => {
     const cluster = clusterOf(
       configured('tracing: {zipkin: {address: "z:1"}, tlsSettings: {mode: ISTIO_MUTUAL}}'),
       'zipkin',

@@ -1,4 +1,4 @@
-/** Files of the user that Envoy reads at each start of this agent: a file that Envoy rejects would be rejected by every attempt. */
+/** Files of the user that Envoy reads at each start. A file that Envoy rejects fails at every attempt. */
 import { existsSync, readFileSync } from 'node:fs';
 import { parseYamlDocument, type YamlPosition } from '../../model/yaml/yaml-document.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
@@ -9,17 +9,16 @@ export interface UserFile {
   /** Flag, variable or field that names the file. */
   readonly setting: string;
   readonly path: string;
-  /** The text of a template is not what Envoy reads. */
+  /** Envoy reads the rendered text, so its positions are not those of the file. */
   readonly isTemplate?: boolean;
 }
 
 export interface UserFiles {
-  /** The bootstrap, or the template of it; absent if the agent generates the bootstrap. */
+  /** The bootstrap or its template; absent if the agent generates the bootstrap. */
   readonly bootstrap?: UserFile;
   readonly override?: UserFile;
 }
 
-/** The files that these options name, of those that Envoy reads. */
 export function userFilesOf({ config, configOverride, env, template }: ProxyOptions): UserFiles {
   const { customConfigFile } = config;
   const override = configOverride === '' ? undefined : env.ISTIO_BOOTSTRAP_OVERRIDE;
@@ -32,26 +31,27 @@ export function userFilesOf({ config, configOverride, env, template }: ProxyOpti
 }
 
 /**
- * Requests Envoy's verdict on the bootstrap without the override, then with it.
+ * Validates the bootstrap with Envoy, first without the override, then with it.
  *
- * A rejection that names a file that does not exist is no error here: certificates may be written later, and the start is retried.
+ * A rejection that names a missing file is not an error here: certificates may be written later, and the start is
+ * retried.
  *
- * @param validate with the override or without
- * @throws ChartpilotError BOOTSTRAP_INVALID with the user's file, and the field and its line if Envoy names a field
+ * @param validate validates with or without the override
+ * @throws ChartpilotError BOOTSTRAP_INVALID with the user's file, and with field and line if Envoy names a field
  */
 export async function requireUserFiles(
   { bootstrap, override }: UserFiles,
   validate: (options: { withOverride: boolean }) => Promise<Verdict>,
 ): Promise<void> {
   const base = await validate({ withOverride: false });
-  // Without a file of the user's it is a generated bootstrap, whose files or patches may come later.
+  // A rejected bootstrap that the agent generated may have missing files or patches that arrive later.
   if (base.is !== 'taken') return bootstrap && requireAccepted(bootstrap, base);
   if (override) requireAccepted(override, await validate({ withOverride: true }));
 }
 
-function requireAccepted({ setting, path, isTemplate }: UserFile, verdict: Verdict): void {
-  if (verdict.is !== 'refused' || namesMissingFile(verdict.why)) return;
-  const { field, reason } = rejectionIn(verdict.why);
+function requireAccepted({ setting, path, isTemplate }: UserFile, result: Verdict): void {
+  if (result.is !== 'refused' || namesMissingFile(result.why)) return;
+  const { field, reason } = rejectionIn(result.why);
   const position = field === undefined || isTemplate ? undefined : positionIn(path, field);
   const place = position === undefined ? path : `${path}:${position.line}:${position.column}`;
   throw new ChartpilotError(
@@ -64,7 +64,7 @@ function requireAccepted({ setting, path, isTemplate }: UserFile, verdict: Verdi
   );
 }
 
-/** A path in Envoy's message that ends at a quote, a space or the end. */
+/** A path ends at a quote, a space or the end of Envoy's message. */
 function namesMissingFile(why: string): boolean {
   return [...why.matchAll(/(?<![\w./@])\/[^\s'":,)]+/g)].some(([path]) => !existsSync(path));
 }
@@ -79,11 +79,11 @@ function rejectionIn(why: string): { readonly field?: string; readonly reason: s
   if (reason === undefined) return violationIn(why) ?? { reason: why };
   const unknown = /^no such field: '([^']*)'/.exec(reason)?.[1];
   if (unknown !== undefined) return { field: [path ?? [], unknown].flat().join('.'), reason: 'no such field' };
-  const said = reason.replace(/\)(?: has unknown fields$|: \{.*)/, '');
-  return { ...(path !== undefined && { field: path }), reason: said };
+  const message = reason.replace(/\)(?: has unknown fields$|: \{.*)/, '');
+  return { ...(path !== undefined && { field: path }), reason: message };
 }
 
-/** Only if no part of the path is an element of a list: in the merged bootstrap it has another index than in the file. */
+/** Only for fields outside lists: a list index of the merged bootstrap differs from that of the file. */
 function violationIn(why: string): { readonly field: string; readonly reason: string } | undefined {
   const parts = [...why.matchAll(/\w+ValidationError\.(\w+)(\[)?/g)];
   const reason = /ValidationError\.\w+: ([^|]+)\)$/.exec(why)?.[1];

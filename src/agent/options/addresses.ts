@@ -1,4 +1,4 @@
-/** Which addresses this proxy has (spec/agent.md §1.4). */
+/** Addresses of this proxy (spec/agent.md §1.4). */
 
 import { isIP } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
@@ -7,7 +7,7 @@ import { isLinkLocal } from '../../runtime/addresses/link-local.ts';
 import { isUnspecified } from '../../runtime/addresses/unspecified-address.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
-/** The names under which Envoy and the agent reach each other on this host. */
+/** Addresses by which Envoy and the agent reach each other on this host. */
 export interface LocalAddresses {
   readonly localhost: '127.0.0.1' | '::1';
   readonly wildcard: '0.0.0.0' | '::';
@@ -16,11 +16,11 @@ export interface LocalAddresses {
 }
 
 /**
- * The proxy's own address first, then those of the host's interfaces, each once. Loopback and link-local addresses tell a
- * control plane nothing and are left out; a host that has no others is known by its loopback addresses.
+ * The instance address first, then those of the host's interfaces, each once. Loopback and link-local addresses are
+ * useless to a control plane and left out; a host without others has its loopback addresses.
  *
- * @param instanceIp `INSTANCE_IP`, or `--ip`; ignored when it is no address
- * @param excluded names of interfaces that are not this proxy's, with commas between
+ * @param instanceIp `INSTANCE_IP` or `--ip`; ignored if it is not an address
+ * @param excluded comma-separated names of interfaces that do not belong to this proxy
  */
 export function proxyAddresses(
   instanceIp: string | undefined,
@@ -28,18 +28,20 @@ export function proxyAddresses(
   interfaces: NodeJS.Dict<NetworkInterfaceInfo[]> = networkInterfaces(),
 ): string[] {
   const found = new Set<string>();
-  const others = new Set(excluded.split(',').map((name) => name.trim()));
-  const own = Object.entries(interfaces).flatMap(([name, entries]) => (others.has(name) ? [] : (entries ?? [])));
+  const excludedNames = new Set(excluded.split(',').map((name) => name.trim()));
+  const included = Object.entries(interfaces).flatMap(([name, entries]) =>
+    excludedNames.has(name) ? [] : (entries ?? []),
+  );
   if (instanceIp !== undefined && isIP(instanceIp) !== 0) found.add(instanceIp);
-  for (const { address, internal } of own) {
+  for (const { address, internal } of included) {
     if (!internal && !isLinkLocal(address) && !isUnspecified(address)) found.add(address);
   }
   return found.size > 0 ? [...found] : ['127.0.0.1', '::1'];
 }
 
-/** IPv6 only when every address is. */
+/** IPv6 only if all addresses are IPv6. */
 export function localAddresses(addresses: readonly string[]): LocalAddresses {
-  // An IPv4 address is known by the shorter of two expressions; the other one takes 4 ms to be made ready.
+  // Testing for 6 is faster for IPv4: the regular expression of IPv6 takes 4 ms to compile.
   return addresses.every((address) => isIP(address) === 6)
     ? { localhost: '::1', wildcard: '::', ipVersion: 'v6' }
     : { localhost: '127.0.0.1', wildcard: '0.0.0.0', ipVersion: 'v4' };
@@ -49,9 +51,9 @@ const addressLimitMs = 120_000;
 const addressPollMs = 100;
 
 /**
- * An interface whose address is still to come has an unspecified one meanwhile: the name of the proxy would be made of others.
+ * Waits for interfaces without an address yet; the node ID would otherwise be built from the wrong one.
  *
- * @returns a warning if it has not come in two minutes
+ * @returns a warning if an address is missing after two minutes
  */
 export async function awaitAddresses(
   interfaces: () => NodeJS.Dict<NetworkInterfaceInfo[]> = networkInterfaces,

@@ -1,4 +1,4 @@
-/** Which template the bootstrap is made of (spec/agent.md §4.2). */
+/** Selects the bootstrap template (spec/agent.md §4.2). */
 import { readFileSync, statSync } from 'node:fs';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
@@ -8,11 +8,11 @@ export interface BootstrapTemplate {
   readonly text: string;
 }
 
-/** Istio's own has 30 KiB. */
-const mostBytes = 1024 * 1024;
+/** Istio's template has 30 KiB. */
+const maxTemplateBytes = 1024 * 1024;
 
 /**
- * `ISTIO_BOOTSTRAP`, else that of the configuration, which counts where Envoy is not run with a file as it is.
+ * `ISTIO_BOOTSTRAP`, else the template of the configuration, which `customConfigFile` overrides.
  *
  * @throws ChartpilotError FILE_UNREADABLE
  */
@@ -23,7 +23,7 @@ export function bootstrapTemplate(
   const path = env.ISTIO_BOOTSTRAP || (customConfigFile ? undefined : proxyBootstrapTemplatePath);
   if (!path) return undefined;
   try {
-    if (statSync(path).size > mostBytes) throw new Error(`must have at most ${mostBytes} bytes`);
+    if (statSync(path).size > maxTemplateBytes) throw new Error(`must have at most ${maxTemplateBytes} bytes`);
     return { path, text: readFileSync(path, 'utf8') };
   } catch (error) {
     throw new ChartpilotError('FILE_UNREADABLE', `${path}: ${messageOf(error)}`, {

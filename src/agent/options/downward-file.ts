@@ -1,13 +1,13 @@
 /**
- * Reads the files through which Kubernetes tells a pod its own labels and annotations (spec/agent.md §5.1): one
- * `key="value"` a line, the value quoted as in Go.
+ * Reads labels and annotations of the pod from files of the Kubernetes downward API (spec/agent.md §5.1): one
+ * `key="value"` per line, with Go quoting.
  */
 import { readFileSync } from 'node:fs';
 import { ChartpilotError, isSystemError } from '../../runtime/errors.ts';
 
 /**
- * @returns what the file says; nothing when there is no such file
- * @throws ChartpilotError FILE_UNREADABLE when a value is not quoted properly or the file cannot be read
+ * @returns no entries if the file does not exist
+ * @throws ChartpilotError FILE_UNREADABLE if a value is not quoted properly or the file cannot be read
  */
 export function readDownwardFile(path: string): Record<string, string> {
   let content: string;
@@ -20,7 +20,7 @@ export function readDownwardFile(path: string): Record<string, string> {
   return parseDownwardFile(content, path);
 }
 
-/** Lines without `=` say nothing. */
+/** Lines without `=` are ignored. */
 export function parseDownwardFile(content: string, path: string): Record<string, string> {
   const entries: [string, string][] = [];
   for (const [index, line] of content.split('\n').entries()) {
@@ -50,12 +50,12 @@ const simpleEscapes: Readonly<Record<string, string>> = {
   '"': '"',
 };
 
-/** The text that a Go string literal stands for; undefined when it is none. */
+/** The value of a Go string literal; `undefined` if it is invalid. */
 function unquote(literal: string): string | undefined {
   const inner = /^"((?:[^"\\]|\\.)*)"$/s.exec(literal)?.[1];
   if (inner === undefined) return undefined;
   let malformed = false;
-  // \xNN and octal escapes are bytes of UTF-8: runs of them are decoded together.
+  // \xNN and octal escapes are UTF-8 bytes, so consecutive ones are decoded together.
   const text = inner.replace(
     /((?:\\x[0-9a-fA-F]{2}|\\[0-7]{3})+)|\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})|\\(.)/g,
     (_, bytes?: string, short?: string, long?: string, simple?: string) => {

@@ -1,4 +1,4 @@
-/** Where this workload's certificate comes from (spec/agent.md §7.2): decided once, from what is there at the start. */
+/** Selects the source of the workload certificate (spec/agent.md §7.2), once at startup. */
 
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -11,7 +11,7 @@ import { isObject } from '../../runtime/json-object.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { isPlaintext, tokenFile } from '../identity/control-plane-credentials.ts';
 
-/** Files of the workload's own identity, where it is mounted. */
+/** Files of a mounted workload certificate. */
 export interface MountedFiles {
   readonly certificate: string;
   readonly key: string;
@@ -20,13 +20,13 @@ export interface MountedFiles {
 
 export interface IdentityOptions {
   readonly settings: IdentitySettings;
-  /** Where the certificate, its key and its roots are mounted; undefined: they are not. */
+  /** `undefined` if no certificate is mounted. */
   readonly mounted: MountedFiles | undefined;
-  /** Empty: nothing is written. */
+  /** Empty if no files are written. */
   readonly outputDirectory: string;
-  /** `host:port` of who signs. */
+  /** `host:port` of the CA. */
   readonly authorityAddress: string;
-  /** How long a certificate is asked for. */
+  /** Requested lifetime of a certificate. */
   readonly lifetimeSeconds: number;
   readonly key: { readonly type: 'ec' } | { readonly type: 'rsa'; readonly bits: number };
   readonly trustDomain: string;
@@ -36,7 +36,7 @@ export interface IdentitySources {
   readonly config: Pick<ProxyConfig, 'controlPlaneAuthPolicy' | 'discoveryAddress' | 'customConfigFile'> &
     Partial<Pick<ProxyConfig, 'tracing' | 'envoyMetricsService' | 'envoyAccessLogService'>>;
   readonly env: NodeJS.ProcessEnv;
-  /** The token of the pod is taken to be there. */
+  /** Assume that the pod's token exists. */
   readonly assumesToken?: boolean | undefined;
 }
 
@@ -88,7 +88,7 @@ function mountedFiles(env: NodeJS.ProcessEnv, outputDirectory: string): MountedF
   const found = places.find(
     (files) =>
       Object.values(files).every(isThere) &&
-      // What this agent wrote itself is no source of its own.
+      // The agent's own output is not a source.
       (outputDirectory === '' || resolve(outputDirectory) !== resolve(dirname(files.certificate))),
   );
   return found ?? (isOn(env.FILE_MOUNTED_CERTS) ? places[0] : undefined);
@@ -108,28 +108,28 @@ function sourceOf(
     reason,
   });
   if (config.customConfigFile) return nowhere('--customConfigFile is set: its bootstrap has no SDS server');
-  const isAsked = isOn(env.FILE_MOUNTED_CERTS) || Boolean(env.CA_ADDR);
-  if (config.controlPlaneAuthPolicy === 'NONE' && !isAsked) {
+  const isRequired = isOn(env.FILE_MOUNTED_CERTS) || Boolean(env.CA_ADDR);
+  if (config.controlPlaneAuthPolicy === 'NONE' && !isRequired) {
     return nowhere('controlPlaneAuthPolicy NONE, neither CA_ADDR nor FILE_MOUNTED_CERTS is set');
   }
   if (mounted !== undefined) return { source: 'files', reason: `the mounted certificate ${mounted.certificate}` };
   const provider = env.CA_PROVIDER || 'Citadel';
   if (provider !== 'Citadel') return nowhere(`CA_PROVIDER ${provider} is not supported`);
   const token = tokenFile(env);
-  // Over plaintext nobody shows a token.
+  // A token is never sent over plaintext.
   const isAssumed = assumesToken && !isPlaintext(config, env.CA_ADDR || config.discoveryAddress);
-  const shown = [
+  const reasons = [
     ...(token !== undefined && (isAssumed || existsSync(token)) ? [`the token ${token}`] : []),
     ...(env.PROV_CERT ? [`the certificate in ${env.PROV_CERT}`] : []),
     ...(env.CA_ADDR ? [`CA_ADDR ${env.CA_ADDR}`] : []),
   ];
-  if (shown.length > 0) return { source: 'authority', reason: shown.join(', ') };
+  if (reasons.length > 0) return { source: 'authority', reason: reasons.join(', ') };
   return nowhere(
     `no credentials: ${token === undefined ? 'JWT_POLICY names no token file' : `token file ${token} does not exist`}, PROV_CERT is not set, no certificate is mounted`,
   );
 }
 
-/** Whether TLS settings are made of files, which the secret server reads again when they change. */
+/** Whether TLS settings name files, which the SDS server watches. */
 function namesFiles({ tracing, envoyMetricsService, envoyAccessLogService }: IdentitySources['config']): boolean {
   const services = [tracing, ...Object.values(tracing ?? {}), envoyMetricsService, envoyAccessLogService];
   return services.some((service) => {
@@ -155,14 +155,14 @@ function duration(variable: string, text: string, errors: OptionErrors): number 
 function share(variable: string, env: NodeJS.ProcessEnv, otherwise: number, errors: OptionErrors): number {
   const text = env[variable];
   if (!text) return otherwise;
-  // Blanks alone are the number 0 to Node: a certificate would be renewed when it has ended.
+  // Blanks alone are 0 in JavaScript; a certificate would then be renewed only when it expires.
   const value = text.trim() === '' ? Number.NaN : Number(text);
   if (value >= 0 && value <= 1) return value;
   errors.flag(variable, outOfRange('a number from 0 to 1', text));
   return otherwise;
 }
 
-/** P-256, unless RSA is asked for by its size (spec/agent.md §1.3). */
+/** P-256, unless an RSA key size is set (spec/agent.md §1.3). */
 function keyKind(env: NodeJS.ProcessEnv, errors: OptionErrors): IdentityOptions['key'] {
   const { ECC_SIGNATURE_ALGORITHM: algorithm, ECC_CURVE: curve, WORKLOAD_RSA_KEY_SIZE: size } = env;
   if (algorithm && algorithm !== 'ECDSA') errors.flag('ECC_SIGNATURE_ALGORITHM', unknownValue(['ECDSA'], algorithm));

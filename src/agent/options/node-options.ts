@@ -1,4 +1,4 @@
-/** What a person says of the node instead of letting the agent find it: flags of `pilot-agent bootstrap`. */
+/** Settings of the node that override what the agent detects: flags of `pilot-agent bootstrap`. */
 import { isIP } from 'node:net';
 import * as E from 'fp-ts/lib/Either.js';
 import { dictionary, text } from '../../model/fields/decode.ts';
@@ -19,7 +19,7 @@ export function givenNode(
   };
 }
 
-/** Undefined: nobody said any. */
+/** `undefined` if no addresses are specified. */
 export function givenAddresses(text: string | undefined, errors: OptionErrors): string[] | undefined {
   const addresses = commaList(text);
   for (const address of addresses ?? []) {
@@ -28,7 +28,7 @@ export function givenAddresses(text: string | undefined, errors: OptionErrors): 
   return addresses;
 }
 
-/** `type~address~name~domain`: the control plane takes it apart. */
+/** `type~address~name~domain`, which the control plane parses. */
 function nodeIdOf(text: string | undefined, errors: OptionErrors): string | undefined {
   if (text !== undefined && !/^(sidecar|router)~[^~]+~[^~]+~[^~]*$/.test(text)) {
     errors.flag('--nodeId', mustBe('TYPE~ADDRESS~NAME~DOMAIN with TYPE sidecar or router', text));

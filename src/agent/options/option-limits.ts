@@ -1,4 +1,4 @@
-/** What no option may be, alone or together with the others: Envoy would refuse it, or a timer could not be set to it. */
+/** Checks values, alone and combined, that Envoy would reject or that exceed the range of timers. */
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { maxTimerMs } from '../../model/fields/duration.ts';
@@ -7,12 +7,12 @@ import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import type { ProxyOptions } from './options.ts';
 
-/** @param mistakes gets what is wrong, each with its flag or variable */
+/** @param errors receives each violation with its flag or variable */
 export function checkLimits(options: ProxyOptions, errors: OptionErrors): void {
   for (const [name, ms] of durationsOf(options)) {
     if (ms > maxTimerMs) errors.flag(name, outOfRange(`at most ${maxTimerMs / 3_600_000}h`, `${ms}ms`));
   }
-  // Envoy refuses 0, and what is written with an exponent.
+  // Envoy rejects 0, and numbers with an exponent.
   if (options.connectTimeoutMs < 1)
     errors.flag('--connectTimeout', outOfRange('at least 1ms', `${options.connectTimeoutMs}ms`));
   for (const [port, names] of sharedPorts(options)) {
@@ -25,7 +25,7 @@ export function checkLimits(options: ProxyOptions, errors: OptionErrors): void {
   if (noLog !== undefined) errors.flag('--outlierLogPath', noLog);
 }
 
-/** Envoy opens it at its start, and does not start where it cannot. */
+/** Envoy opens the file at startup and exits if it cannot. */
 function whyNoLog(path: string): Violation | undefined {
   try {
     const folder = dirname(path);
@@ -51,12 +51,12 @@ function durationsOf({ config, ...options }: ProxyOptions): [name: string, ms: n
   ];
 }
 
-/** A bootstrap of the user's own has listeners of its own. */
+/** A bootstrap of the user has its own listeners. */
 function sharedPorts({ config, ...options }: ProxyOptions): [port: number, names: string[]][] {
   const generated: [string, number][] = config.customConfigFile
     ? []
     : [
-        // The listener that asks the agent is there only where the agent answers.
+        // The readiness listener exists only with the agent's status port.
         ['ENVOY_STATUS_PORT', config.statusPort === 0 ? 0 : options.envoyStatusPort],
         ['ENVOY_PROMETHEUS_PORT', options.envoyPrometheusPort],
         ['ENVOY_SECURE_METRICS_PORT', options.envoySecureMetricsPort],

@@ -1,4 +1,4 @@
-/** Each flag and variable of spec/agent.md §1 that the agent's options and the bootstrap are made of, by its row. */
+/** One test per row of spec/agent.md §1: options of the agent, resolved from flags, environment, files and annotations. */
 
 import { availableParallelism } from 'node:os';
 import { describe, expect, test } from 'vitest';
@@ -150,7 +150,7 @@ describe('§1.2 flags', () => {
     expect(optionsOf({ flags: { instanceIPs: '', ip: '10.9.8.7' } }).addresses[0]).toBe('10.9.8.7');
   });
 
-  test('§1.2 --statsdUdpAddress: a name is looked up; one that is not found is a warning', async () => {
+  test('§1.2 --statsdUdpAddress: a name is resolved, and a name that cannot be resolved is a warning', async () => {
     const options = optionsOf({ flags: { statsdUdpAddress: 'statsd:8125' } });
     const found = await withStatsdAddress(options, async () => ({ address: '2001:db8::5' }));
     expect(found.config.statsdUdpAddress).toBe('[2001:db8::5]:8125');
@@ -377,12 +377,12 @@ describe('§1.3 environment', () => {
     expect(controlPlaneRootFile(service, { env }, () => false)).toBe(file);
   });
 
-  test('§1.3 XDS_HEADER_, ISTIO_META_CLUSTER_ID are headers of what the control plane is asked', () => {
+  test('§1.3 XDS_HEADER_ and ISTIO_META_CLUSTER_ID become headers of requests to the control plane', () => {
     const { headers } = xdsHeaders({ XDS_HEADER_X: 'y', ISTIO_META_CLUSTER_ID: 'c' });
     expect(headers).toEqual({ x: 'y', clusterid: 'c' });
   });
 
-  test('§4.1 --skip-deprecated-logs and --enable-core-dump are Envoy’s', () => {
+  test('§4.1 --skip-deprecated-logs and --enable-core-dump become flags of Envoy', () => {
     const flags = {
       drainMs: 1,
       parentShutdownMs: 1,
@@ -401,7 +401,7 @@ describe('§1.3 environment', () => {
 });
 
 describe('§1.5 the merge of proxy configurations', () => {
-  const said = `discoveryAddress: foo:123
+  const yaml = `discoveryAddress: foo:123
 drainDuration: 1s
 proxyMetadata: {SOME: setting}
 controlPlaneAuthPolicy: NONE
@@ -427,20 +427,20 @@ controlPlaneAuthPolicy: NONE
   });
 
   test.each<[string, Sources]>([
-    ['annotation only', { files: { 'etc/istio/pod/annotations': quoted('proxy.istio.io/config', said) } }],
-    ['file only', { files: { 'etc/istio/config/mesh': mesh(said) } }],
-    ['environment only', { env: { PROXY_CONFIG: said } }],
+    ['annotation only', { files: { 'etc/istio/pod/annotations': quoted('proxy.istio.io/config', yaml) } }],
+    ['file only', { files: { 'etc/istio/config/mesh': mesh(yaml) } }],
+    ['environment only', { env: { PROXY_CONFIG: yaml } }],
     [
       'environment only, by protobuf’s names',
       {
         env: {
-          PROXY_CONFIG: said
+          PROXY_CONFIG: yaml
             .replace('discoveryAddress', 'discovery_address')
             .replace('drainDuration', 'drain_duration'),
         },
       },
     ],
-    ['--proxyConfig only', { flags: { proxyConfig: '<folder>/p' }, files: { p: said } }],
+    ['--proxyConfig only', { flags: { proxyConfig: '<folder>/p' }, files: { p: yaml } }],
   ])('§1.5 %s', (_, sources) => {
     expect(optionsOf(sources).config).toMatchObject({
       discoveryAddress: 'foo:123',
@@ -450,10 +450,10 @@ controlPlaneAuthPolicy: NONE
     });
   });
 
-  test('§1.5 all three: the annotation wins, metadata joins, lists are replaced', () => {
+  test('§1.5 with all three sources the annotation wins, metadata is merged and lists are replaced', () => {
     const files = {
       'etc/istio/config/mesh': mesh(
-        `${said}extraStatTags: [a]\nproxyStatsMatcher: {inclusionPrefixes: [a], inclusionSuffixes: [b], inclusionRegexps: [c]}\n`,
+        `${yaml}extraStatTags: [a]\nproxyStatsMatcher: {inclusionPrefixes: [a], inclusionSuffixes: [b], inclusionRegexps: [c]}\n`,
       ),
       'etc/istio/pod/annotations': quoted(
         'proxy.istio.io/config',
@@ -471,7 +471,7 @@ controlPlaneAuthPolicy: NONE
     });
   });
 
-  test('§1.5 flags win over configurations, annotations of single values over flags', () => {
+  test('§1.5 flags override configurations, and annotations of single values override flags', () => {
     const annotations =
       quoted('sidecar.istio.io/discoveryAddress', 'last:1') + quoted('status.sidecar.istio.io/port', '7');
     const options = optionsOf({
@@ -525,7 +525,7 @@ controlPlaneAuthPolicy: NONE
     expect(() => optionsOf(sources)).toThrow(expect.objectContaining(found));
   });
 
-  test('§1.5 keys of JavaScript’s own are keys as others', () => {
+  test('§1.5 keys that are names of JavaScript properties are ordinary keys', () => {
     const env = { PROXY_CONFIG: 'proxyMetadata: {__proto__: a, constructor: b, ISTIO_META___proto__: c}' };
     const files = {
       'etc/istio/pod/annotations': quoted('proxy.istio.io/config', 'proxyMetadata: {toString: d, __proto__: e}'),
@@ -542,7 +542,7 @@ controlPlaneAuthPolicy: NONE
   });
 });
 
-test('§1.6: the name of the control plane is that of its address, localhost is istiod, and only MUTUAL_TLS has one', () => {
+test('§1.6: the SAN of the control plane is the host of its address, istiod for localhost, and absent without MUTUAL_TLS', () => {
   const sanOf = (config: string): unknown =>
     madeBootstrap({ env: { PROXY_CONFIG: config } }).bootstrap.node.metadata.PILOT_SAN;
   expect(sanOf('discoveryAddress: pilot.x:15012')).toEqual(['pilot.x']);

@@ -1,4 +1,4 @@
-/** What the agent works with, once flags, environment and files are read. */
+/** Settings of the agent after flags, environment and files are merged. */
 
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
@@ -11,26 +11,25 @@ import type { IdentityOptions } from './identity-options.ts';
 import type { StandardMetricsOptions } from './standard-metrics-options.ts';
 import type { WasmOptions } from './wasm-options.ts';
 
-/** What the agent works with. */
 export interface ProxyOptions {
   readonly role: ProxyRole;
   readonly config: ProxyConfig;
-  /** Only when somebody named one. */
+  /** Only if it is configured. */
   readonly binaryPath: string | undefined;
-  /** False: applications speak xDS themselves (DISABLE_ENVOY). */
+  /** False if applications use xDS themselves (DISABLE_ENVOY). */
   readonly runsEnvoy: boolean;
   readonly concurrency: number;
   readonly addresses: readonly string[];
   /** `name.namespace`. */
   readonly workloadId: string;
   readonly domain: string;
-  /** What the control plane calls this proxy, where somebody says it as a whole. */
+  /** Node ID, if it is specified. */
   readonly nodeId: string | undefined;
-  /** Port of the local token exchange; 0: there is none. */
+  /** Port of the local token exchange; 0 disables it. */
   readonly stsPort: number;
-  /** Names of the control plane, for the node's metadata; undefined: the one that its certificate must have. */
+  /** SANs of the control plane for the node metadata; `undefined` for the one that its certificate must have. */
   readonly pilotSans: readonly string[] | undefined;
-  /** What the platform says of the machine; undefined: nothing is known. */
+  /** Cloud metadata of the machine; `undefined` if unknown. */
   readonly platformMetadata: Readonly<Record<string, string>> | undefined;
   readonly podLabels: Readonly<Record<string, string>>;
   readonly podAnnotations: Readonly<Record<string, string>>;
@@ -44,36 +43,35 @@ export interface ProxyOptions {
   readonly configOverride: string;
   readonly skipDeprecatedLogs: boolean;
   readonly enableCoreDump: boolean;
-  /** Undefined: the bootstrap has its usual shape. */
+  /** `undefined` for the built-in bootstrap. */
   readonly template: BootstrapTemplate | undefined;
-  /** Undefined: no DNS server. */
+  /** `undefined` without a DNS server. */
   readonly dns: DnsOptions | undefined;
-  /** Fetch of Wasm modules for Envoy. */
   readonly wasm: WasmOptions;
   readonly status: StatusOptions;
-  /** Undefined: the workload's health is told nobody. */
+  /** `undefined` if the workload's health is not reported. */
   readonly workloadProbe: WorkloadProbe | undefined;
-  /** Undefined: Istio's standard metrics are not counted. */
+  /** `undefined` if Istio's standard metrics are turned off. */
   readonly standardMetrics: StandardMetricsOptions | undefined;
   readonly delta: boolean;
-  /** Addresses of both families are used (ISTIO_DUAL_STACK), and there are some of both. */
+  /** ISTIO_DUAL_STACK is on, and there are IPv4 and IPv6 addresses. */
   readonly dualStack: boolean;
   readonly watch: { readonly directories: string[]; readonly delayMs: number; readonly requiredFiles: string[] };
   readonly restartPolicy: 'retry' | 'exit';
   readonly hotRestart: boolean;
-  /** Another Envoy at the path of its binary is taken up without an order. */
+  /** The agent restarts Envoy by itself when the file at its binary path changes. */
   readonly watchBinary: boolean;
-  /** An Envoy outlives an agent that is killed, and the next agent of the container takes it over (LIVE_RESTORE). */
+  /** Envoy outlives a killed agent, and the next agent of the container adopts it (LIVE_RESTORE). */
   readonly liveRestore: boolean;
   readonly baseId: number | undefined;
-  /** Admin port of an Envoy that comes up beside one that takes no child; 0: a free port. */
+  /** Admin port of an Envoy that starts beside one that cannot hot restart; 0 for a free port. */
   readonly spareAdminPort: number;
   readonly exitOnZeroActiveConnections: boolean;
   readonly minimumDrainMs: number;
   readonly runDir: string | undefined;
   readonly identity: IdentityOptions;
   readonly env: NodeJS.ProcessEnv;
-  /** What was strange, but no mistake: lines for the log. */
+  /** Suspicious but valid settings, for the log. */
   readonly warnings: readonly LogWarning[];
 }
 

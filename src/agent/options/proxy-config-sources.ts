@@ -1,4 +1,4 @@
-/** The sources of a proxy configuration, merged in the order of spec/agent.md §1.5. */
+/** Merges the sources of the proxy configuration in the order of spec/agent.md §1.5. */
 
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ import type { ProxyFlags } from './proxy-flags.ts';
 
 const defaultMeshFile = './etc/istio/config/mesh';
 
-/** Flags that are fields of the proxy configuration, by the same name. */
+/** Flags that are fields of the proxy configuration, with the same name. */
 const configFlags = [
   ...(['configPath', 'binaryPath', 'customConfigFile', 'drainDuration', 'parentShutdownDuration'] as const),
   ...(['terminationDrainDuration', 'discoveryAddress', 'controlPlaneAuthPolicy', 'statsdUdpAddress'] as const),
@@ -43,20 +43,20 @@ export interface MergedSources {
   readonly directory: string;
 }
 
-/** A ConfigMap holds no more, and what goes into the node's metadata is sent to the control plane with each stream. */
-const mostBytes = 1024 * 1024;
+/** Limit of a ConfigMap. The configuration is also part of the node, which each stream sends. */
+const maxSourceBytes = 1024 * 1024;
 
 function tooLong(bytes: number): Violation {
-  return tooLarge(mostBytes, bytes, 'bytes');
+  return tooLarge(maxSourceBytes, bytes, 'bytes');
 }
 
-/** What becomes of a source that is not as it should be. */
+/** Problems of the sources. */
 export interface SourceFindings {
   readonly errors: OptionErrors;
   readonly warnings: LogWarning[];
 }
 
-/** What somebody said, later sources winning; what nobody said is absent. */
+/** Merges all sources, the later ones winning. Unset fields are absent. */
 export function mergeSources(
   { flags, env, podAnnotations, directory }: MergedSources,
   findings: SourceFindings,
@@ -76,10 +76,10 @@ export function mergeSources(
 }
 
 /**
- * A field that is not known is passed over and told: whoever wrote the source may know a newer API, and its pods are to start.
+ * Unknown fields are ignored with a warning: they may belong to a newer API, and pods must start.
  *
- * @param part the field that holds the configuration, as in a mesh file; absent: the source is one. The agent reads of the
- *   mesh what is about proxies; the rest is the control plane's.
+ * @param part field that contains the configuration, as in a mesh file, whose other fields are for the control plane;
+ * absent if the source is a proxy configuration
  */
 function decodeSource(
   source: string,
@@ -88,7 +88,7 @@ function decodeSource(
   part?: 'defaultConfig',
 ): Partial<ProxyConfig> {
   const bytes = Buffer.byteLength(text);
-  if (bytes > mostBytes) {
+  if (bytes > maxSourceBytes) {
     errors.config(source, tooLong(bytes));
     return {};
   }
@@ -115,7 +115,7 @@ function decodeSource(
   return {};
 }
 
-/** Injection has applied these when an agent reads them. */
+/** Injection has already applied these. */
 const appliedByInjection: ReadonlySet<string> = new Set(['image', 'holdApplicationUntilProxyStarts']);
 
 function effectlessFields(whole: unknown, part: string | undefined): readonly FieldError[] {
@@ -125,7 +125,7 @@ function effectlessFields(whole: unknown, part: string | undefined): readonly Fi
   return proxyConfigWarnings(value, path).filter((warning) => !names.has(warning.path));
 }
 
-/** The same source, in which fields have the names by which mistakes are told. */
+/** The same source with the field names that errors use. */
 function namedPart(whole: unknown, part: string | undefined): unknown {
   if (part === undefined) return withJsonNames(whole);
   return isObject(whole) && isObject(whole[part]) ? { ...whole, [part]: withJsonNames(whole[part]) } : whole;
@@ -141,9 +141,9 @@ function decodePart(whole: unknown, part: string | undefined): Decoded<Partial<P
 function readText(path: string | undefined, absence: 'may be missing' | 'must be there', errors: OptionErrors): string {
   if (path === undefined) return '';
   try {
-    // What is too large is not read either.
+    // A file that is too large is not read.
     const { size } = statSync(path);
-    if (size <= mostBytes) return readFileSync(path, 'utf8');
+    if (size <= maxSourceBytes) return readFileSync(path, 'utf8');
     errors.config(path, tooLong(size));
     return '';
   } catch (error) {
@@ -163,16 +163,16 @@ function readProxyConfig(path: string | undefined, errors: OptionErrors): string
   }
 }
 
-/** Addresses whose fields the bootstrap checks: an error there names the field and not the flag. */
+/** Addresses that the bootstrap checks as fields; checked here so that errors name the flag. */
 const addressFlags = ['zipkinAddress', 'lightstepAddress', 'envoyMetricsServiceAddress'] as const;
 
-/** For `$(HOST_IP)`, which the bootstrap replaces. */
-const hostIpStandIn = '192.0.2.1';
+/** Placeholder for `$(HOST_IP)`, which the bootstrap replaces. */
+const hostIpPlaceholder = '192.0.2.1';
 
 function checkTracerFlags(flags: ProxyFlags, errors: OptionErrors): void {
   for (const flag of addressFlags) {
     const text = flags[flag];
-    if (text && parseHostAndPort(withHostIp(text, hostIpStandIn)) === undefined)
+    if (text && parseHostAndPort(withHostIp(text, hostIpPlaceholder)) === undefined)
       errors.flag(`--${flag}`, mustBe('host:port', text));
   }
   const { lightstepSecure } = flags;
@@ -183,16 +183,19 @@ function checkTracerFlags(flags: ProxyFlags, errors: OptionErrors): void {
 
 function flagLayer(flags: ProxyFlags, errors: OptionErrors): Partial<ProxyConfig> {
   checkTracerFlags(flags, errors);
-  const said = configFlags.flatMap((flag): [string, unknown][] => {
+  const configured = configFlags.flatMap((flag): [string, unknown][] => {
     const value = flags[flag];
     if (value === undefined) return [];
-    // A text that is no number stays one: the decoder then says what is wrong with it.
+    // Text that is not a number stays text, so that the decoder reports it.
     const read = numericFlags.has(flag) && /^\d+$/.test(value) ? Number(value) : value;
-    // 0 is the default and says nothing (§1.2).
+    // 0 is the default and leaves the field unset (§1.2).
     return flag === 'concurrency' && read === 0 ? [] : [[flag, read]];
   });
   const decoded = decodeProxyConfig(
-    { ...Object.fromEntries(said), ...(flags.templateFile && { proxyBootstrapTemplatePath: flags.templateFile }) },
+    {
+      ...Object.fromEntries(configured),
+      ...(flags.templateFile && { proxyBootstrapTemplatePath: flags.templateFile }),
+    },
     '',
   );
   if (E.isRight(decoded)) return mergeProxyConfig(decoded.right, tracerOfFlags(flags));
@@ -200,7 +203,7 @@ function flagLayer(flags: ProxyFlags, errors: OptionErrors): Partial<ProxyConfig
   return {};
 }
 
-/** Lightstep wins over Zipkin, and a flag over the tracer of the configuration. */
+/** Lightstep wins over Zipkin, and a flag over the configured tracer. */
 function tracerOfFlags(flags: ProxyFlags): Partial<ProxyConfig> {
   const {
     zipkinAddress,
@@ -210,7 +213,7 @@ function tracerOfFlags(flags: ProxyFlags): Partial<ProxyConfig> {
     lightstepCacertPath,
   } = flags;
   if (!lightstepAddress) return zipkinAddress ? { tracing: { zipkin: { address: zipkinAddress } } } : {};
-  // Without a value the flag is on.
+  // Without a value the flag is true.
   const isSecure = lightstepSecure === true || (lightstepSecure && booleanOf(lightstepSecure) === true);
   const tlsSettings = { mode: 'SIMPLE', caCertificates: lightstepCacertPath || systemRootFile() };
   return {
@@ -241,11 +244,11 @@ const annotationOf: Readonly<Record<string, string>> = {
   statusPort: 'status.sidecar.istio.io/port',
 };
 
-/** The older name of terminationDrainDuration; every other source wins. */
+/** The older name of terminationDrainDuration, with the lowest precedence. */
 function terminationDrain(env: NodeJS.ProcessEnv, errors: OptionErrors): Partial<ProxyConfig> {
   const text = env.TERMINATION_DRAIN_DURATION_SECONDS;
   if (text === undefined || text === '') return {};
-  // Blanks alone are the number 0 to Node.
+  // Blanks alone are 0 in JavaScript.
   const seconds = text.trim() === '' ? Number.NaN : Number(text);
   if (seconds * 1_000 > maxTimerMs) {
     errors.flag('TERMINATION_DRAIN_DURATION_SECONDS', outOfRange(`at most ${maxTimerMs / 1_000}`, text));

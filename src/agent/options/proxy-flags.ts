@@ -1,4 +1,4 @@
-/** The flags of `proxy`, as texts; absent when not given. */
+/** Flags of `proxy` as strings; absent if not given. */
 export interface ProxyFlags {
   readonly domain?: string;
   readonly meshConfig?: string;
@@ -41,10 +41,10 @@ export interface ProxyFlags {
   readonly zipkinAddress?: string;
   readonly lightstepAddress?: string;
   readonly lightstepAccessToken?: string;
-  /** True: the flag came without a value. */
+  /** True if the flag has no value. */
   readonly lightstepSecure?: string | true;
   readonly lightstepCacertPath?: string;
-  /** Flags of `bootstrap`, in the place of what the agent finds by itself. */
+  /** Flags of `bootstrap` that override what the agent detects. */
   readonly proxyConfig?: string;
   readonly podInfoDir?: string;
   readonly nodeId?: string;

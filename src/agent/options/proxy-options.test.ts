@@ -7,13 +7,13 @@ import type { ProxyOptions } from './options.ts';
 import { type OptionSources, resolveProxyOptions } from './proxy-options.ts';
 
 function folder(files: Readonly<Record<string, string>> = {}): string {
-  const made = temporaryFolder();
-  onTestFinished(() => made[Symbol.dispose]());
+  const temporary = temporaryFolder();
+  onTestFinished(() => temporary[Symbol.dispose]());
   for (const [path, content] of Object.entries(files)) {
-    mkdirSync(join(made.path, path, '..'), { recursive: true });
-    writeFileSync(join(made.path, path), content);
+    mkdirSync(join(temporary.path, path, '..'), { recursive: true });
+    writeFileSync(join(temporary.path, path), content);
   }
-  return made.path;
+  return temporary.path;
 }
 
 function resolved(sources: Partial<OptionSources> = {}): ProxyOptions {
@@ -23,7 +23,7 @@ function resolved(sources: Partial<OptionSources> = {}): ProxyOptions {
 describe('the order of sources (§1.5)', () => {
   const mesh = (body: string): string => folder({ 'etc/istio/config/mesh': body });
 
-  test('nobody says anything: the defaults, and no file is needed', () => {
+  test('without any source the defaults apply, and no file is required', () => {
     expect(resolved().config).toMatchObject({
       discoveryAddress: 'istiod.istio-system.svc:15012',
       drainDurationMs: 45_000,
@@ -32,7 +32,7 @@ describe('the order of sources (§1.5)', () => {
     });
   });
 
-  test('mesh file, then PROXY_CONFIG, then annotation, then flags, then annotations of single values', () => {
+  test('mesh file, PROXY_CONFIG, annotation, flags and annotations of single values override each other in this order', () => {
     const meshBody = 'defaultConfig:\n  drainDuration: 1s\n  configPath: mesh\n  statusPort: 1\n  proxyAdminPort: 1\n';
     const annotations = [
       'proxy.istio.io/config="configPath: annotation\\nstatusPort: 3\\nproxyAdminPort: 3"',
@@ -51,14 +51,14 @@ describe('the order of sources (§1.5)', () => {
     });
   });
 
-  test('TERMINATION_DRAIN_DURATION_SECONDS counts where nobody else says it', () => {
+  test('TERMINATION_DRAIN_DURATION_SECONDS applies only if no other source sets the duration', () => {
     const env = { TERMINATION_DRAIN_DURATION_SECONDS: '0.5' };
     expect(resolved({ env }).config.terminationDrainDurationMs).toBe(500);
     const directory = mesh('defaultConfig: {terminationDrainDuration: 7s}');
     expect(resolved({ env, directory }).config.terminationDrainDurationMs).toBe(7_000);
   });
 
-  test('--serviceCluster counts only where the configuration is silent, --concurrency 0 says nothing', () => {
+  test('--serviceCluster applies only if the configuration has no service name, and --concurrency 0 has no effect', () => {
     const flags = { serviceCluster: 'flag', concurrency: '0' };
     expect(resolved({ flags }).config.serviceCluster).toBe('flag');
     const directory = mesh('defaultConfig: {serviceCluster: mesh, concurrency: 3}');
@@ -66,7 +66,7 @@ describe('the order of sources (§1.5)', () => {
     expect(resolved({ flags: { concurrency: '2' }, directory }).concurrency).toBe(2);
   });
 
-  test('a binary path counts as named only when somebody named it', () => {
+  test('the binary path counts as configured only if a source sets it', () => {
     expect(resolved().binaryPath).toBeUndefined();
     expect(resolved({ flags: { binaryPath: '/opt/envoy' } }).binaryPath).toBe('/opt/envoy');
   });
@@ -112,8 +112,8 @@ describe('invalid options', () => {
   });
 });
 
-describe('how it drains, and where a replacement’s admin interface is', () => {
-  test('nobody says anything: as the reference', () => {
+describe('drain and spare admin port', () => {
+  test('are those of Istio by default', () => {
     expect(resolved()).toMatchObject({
       exitOnZeroActiveConnections: false,
       minimumDrainMs: 5_000,
@@ -121,7 +121,7 @@ describe('how it drains, and where a replacement’s admin interface is', () => 
     });
   });
 
-  test('environment and flag', () => {
+  test('are set by environment and flag', () => {
     const env = { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'true', MINIMUM_DRAIN_DURATION: '500ms' };
     expect(resolved({ env, flags: { spareAdminPort: '15005' } })).toMatchObject({
       exitOnZeroActiveConnections: true,
@@ -130,7 +130,7 @@ describe('how it drains, and where a replacement’s admin interface is', () => 
     });
   });
 
-  test('mistakes are told with their source', () => {
+  test('report errors with their source', () => {
     const env = { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'yes', MINIMUM_DRAIN_DURATION: '5' };
     expect(() => resolved({ env, flags: { spareAdminPort: '70000' } })).toThrow(
       errorWith(
@@ -143,7 +143,7 @@ describe('how it drains, and where a replacement’s admin interface is', () => 
   });
 });
 
-describe('§1.3 what is on or off', () => {
+describe('§1.3 switches', () => {
   test.each(['1', 't', 'T', 'true', 'True', 'TRUE'])('%s is on, as with Istio', (on) => {
     const env = {
       EXIT_ON_ZERO_ACTIVE_CONNECTIONS: on,
@@ -160,7 +160,7 @@ describe('§1.3 what is on or off', () => {
     expect(resolved({ env })).toMatchObject({ exitOnZeroActiveConnections: false, runsEnvoy: true, delta: false });
   });
 
-  test('a word that is neither is told, and does not mean off', () => {
+  test('§1.3 an invalid value of a switch is an error, and does not turn it off', () => {
     const env = { FILE_MOUNTED_CERTS: 'yes', ISTIO_META_DNS_CAPTURE: 'on', BOOTSTRAP_XDS_AGENT: '2' };
     expect(() => resolved({ env })).toThrow(
       errorWith(
@@ -172,8 +172,8 @@ describe('§1.3 what is on or off', () => {
   });
 });
 
-describe('who the proxy is', () => {
-  test('name and namespace of the pod, the instance address, and the domain', () => {
+describe('the identity of the proxy', () => {
+  test('consists of name and namespace of the pod, the instance address, and the domain', () => {
     const env = { POD_NAME: 'web-0', POD_NAMESPACE: 'shop', INSTANCE_IP: '10.1.2.3' };
     const options = resolved({ env });
     expect(options).toMatchObject({ workloadId: 'web-0.shop', domain: 'shop.svc.cluster.local' });
@@ -186,7 +186,7 @@ describe('who the proxy is', () => {
 });
 
 describe('certificate directories', () => {
-  test('§3.1: are the usual ones and those of --watchCerts, each once', () => {
+  test('§3.1: are the default ones and those of --watchCerts, without duplicates', () => {
     const flags = { watchCerts: '/a, /b,/a,', watchDelay: '500ms' };
     expect(resolved({ flags }).watch).toEqual({
       directories: ['/etc/certs', '/a', '/b'],
@@ -196,7 +196,7 @@ describe('certificate directories', () => {
     expect(resolved({ role: 'router' }).watch.directories).toEqual(['/etc/certs', '/etc/istio/ingress-certs']);
   });
 
-  test('are those of the TLS files that services of the mesh name; empty names are no files', () => {
+  test('are those of the TLS files of services in the mesh configuration, and empty names are ignored', () => {
     const env = {
       PROXY_CONFIG: `
         envoyMetricsService: {address: "a:1", tlsSettings: {mode: MUTUAL, clientCertificate: /m/c.pem, privateKey: /m/k.pem}}
@@ -209,7 +209,7 @@ describe('certificate directories', () => {
   });
 });
 
-test('variables and fields that Istio’s agent reads and this one does not are told once, by name', () => {
+test('variables and fields of Istio’s agent without effect here are reported once, by name', () => {
   const env = {
     PKCS8_KEY: 'true',
     XDS_HEADER_X: '1',
@@ -227,7 +227,7 @@ test('variables and fields that Istio’s agent reads and this one does not are 
   ]);
 });
 
-test('a mesh configuration that was named and is not there is told; one that nobody named is not', () => {
+test('a missing mesh configuration is reported only if --meshConfig names it', () => {
   expect(resolved({ flags: { meshConfig: '/nowhere/mesh' } }).warnings).toEqual([
     {
       ...{ event: 'option.ignored', setting: '--meshConfig', value: '/nowhere/mesh' },
@@ -237,7 +237,7 @@ test('a mesh configuration that was named and is not there is told; one that nob
   expect(resolved().warnings).toEqual([]);
 });
 
-test('what is strange but no mistake is a warning', () => {
+test('suspicious but valid settings are warnings', () => {
   const flags = { drainDuration: '60s', parentShutdownDuration: '5s', proxyLogLevel: 'a:b:c,info' };
   const env = { ISTIO_BOOTSTRAP_OVERRIDE: '/nowhere' };
   expect(resolved({ flags, env }).warnings).toEqual([

@@ -1,6 +1,6 @@
 /**
- * Everything that `pilot-agent proxy` was told, in one place: flags, environment, mesh file and annotations, merged in
- * the order of spec/agent.md §1.5. OptionErrors of all sources are told together, each with the source's name.
+ * Settings of `pilot-agent proxy`: merges flags, environment, mesh file and annotations in the order of spec/agent.md
+ * §1.5. Errors of all sources are reported together, each with its source.
  */
 
 import { existsSync, readFileSync } from 'node:fs';
@@ -40,25 +40,23 @@ import type { ProxyOptions } from './options.ts';
 import { mergeSources } from './proxy-config-sources.ts';
 import type { ProxyFlags } from './proxy-flags.ts';
 import { standardMetricsOptions } from './standard-metrics-options.ts';
-import { unknownWords } from './unknown-words.ts';
+import { unknownValueWarnings } from './unknown-words.ts';
 import { wasmOptions } from './wasm-options.ts';
-import { withoutEffect } from './without-effect.ts';
+import { withoutEffectWarnings } from './without-effect.ts';
 
 export interface OptionSources {
   readonly role: string;
   readonly flags: ProxyFlags;
   readonly env: NodeJS.ProcessEnv;
-  /** Where `./etc/istio/…` lies. Default: the working directory. */
+  /** Base of `./etc/istio/…`. Default: the working directory. */
   readonly directory?: string;
-  /** What only the pod has, such as its token, is taken to be there. */
+  /** Assume that files that only the pod has, such as its token, exist. */
   readonly assumesMounts?: boolean;
 }
 
 const podDirectory = './etc/istio/pod';
 
-/**
- * @throws ChartpilotError FLAG_INVALID or CONFIG_INVALID with all mistakes, FILE_UNREADABLE
- */
+/** @throws ChartpilotError FLAG_INVALID or CONFIG_INVALID with all errors, FILE_UNREADABLE */
 export function resolveProxyOptions({
   role,
   flags,
@@ -74,14 +72,18 @@ export function resolveProxyOptions({
   const podLabels = readDownwardFile(join(podInfo, 'labels'));
   const podAnnotations = readDownwardFile(join(podInfo, 'annotations'));
   const warnings: LogWarning[] = [];
-  const said = mergeSources({ flags, env, podAnnotations, directory }, { errors, warnings });
-  const { customConfigFile, ...merged } = withServiceCluster(mergeProxyConfig(defaultProxyConfig, said), said, flags);
+  const configured = mergeSources({ flags, env, podAnnotations, directory }, { errors, warnings });
+  const { customConfigFile, ...merged } = withServiceCluster(
+    mergeProxyConfig(defaultProxyConfig, configured),
+    configured,
+    flags,
+  );
   checkSwitches(env, errors);
   const runsEnvoy = !switchOf('DISABLE_ENVOY', env, errors);
-  // A template that the environment names beats every other source of the bootstrap; nobody reads one without an Envoy.
+  // ISTIO_BOOTSTRAP overrides every other source of the bootstrap. Without an Envoy no bootstrap is read.
   const isCustom = customConfigFile && !env.ISTIO_BOOTSTRAP && runsEnvoy;
   const config = { ...merged, ...(isCustom && { customConfigFile }) };
-  warnings.push(...withoutEffect(env), ...unknownWords(env));
+  warnings.push(...withoutEffectWarnings(env), ...unknownValueWarnings(env));
   for (const [setting, path] of [
     ['--meshConfig', flags.meshConfig],
     ['--podInfoDir', flags.podInfoDir],
@@ -104,7 +106,7 @@ export function resolveProxyOptions({
   const options: ProxyOptions = {
     role,
     config,
-    binaryPath: said.binaryPath,
+    binaryPath: configured.binaryPath,
     runsEnvoy,
     concurrency: (config.concurrency ?? threads) || availableParallelism(),
     addresses,
@@ -129,7 +131,8 @@ export function resolveProxyOptions({
       domain,
       uid: process.geteuid?.() ?? 0,
       readFile: (path) => readFileSync(path, 'utf8'),
-      ownAddresses: () => Object.values(networkInterfaces()).flatMap((own = []) => own.map(({ address }) => address)),
+      ownAddresses: () =>
+        Object.values(networkInterfaces()).flatMap((entries = []) => entries.map(({ address }) => address)),
       errors,
       warnings,
     }),
@@ -165,7 +168,7 @@ export function resolveProxyOptions({
   return options;
 }
 
-/** Ports that Envoy itself opens, beside the admin port. */
+/** Ports of Envoy's own listeners, other than the admin port. */
 function envoyPorts(env: NodeJS.ProcessEnv, errors: OptionErrors) {
   return {
     envoyStatusPort: portOrOff('ENVOY_STATUS_PORT', env.ENVOY_STATUS_PORT, 15021, errors),
@@ -180,7 +183,7 @@ function envoyPorts(env: NodeJS.ProcessEnv, errors: OptionErrors) {
   };
 }
 
-/** When Envoy is started again, and how one makes way for the next. */
+/** Settings for restarts and drains of Envoy. */
 function restartOptions(
   { flags, env, runsEnvoy }: { flags: ProxyFlags; env: NodeJS.ProcessEnv; runsEnvoy: boolean },
   errors: OptionErrors,
@@ -198,27 +201,29 @@ function restartOptions(
   };
 }
 
-/** Whether Envoys outlive the agent: only where bin/pilot-agent, as the first process, starts the next agent and is their parent. */
+/**
+ * Requires the launcher bin/pilot-agent as the first process, which is the parent of Envoys and starts the next agent.
+ */
 function liveRestore(
   env: NodeJS.ProcessEnv,
   runsEnvoy: boolean,
   errors: OptionErrors,
   warnings: LogWarning[],
 ): boolean {
-  const isAskedFor = switchOf('LIVE_RESTORE', env, errors);
-  if (!isAskedFor || !runsEnvoy) return false;
+  const isEnabled = switchOf('LIVE_RESTORE', env, errors);
+  if (!isEnabled || !runsEnvoy) return false;
   if (startedByLauncher(env)) return true;
   warnings.push({ event: 'option.liveRestoreUnavailable', setting: 'LIVE_RESTORE' });
   return false;
 }
 
-/** The flag counts only where the configuration is silent. */
-function withServiceCluster(config: ProxyConfig, said: Partial<ProxyConfig>, flags: ProxyFlags): ProxyConfig {
-  if (said.serviceCluster || said.tracingServiceName || flags.serviceCluster === undefined) return config;
+/** The flag applies only if the configuration has no service name. */
+function withServiceCluster(config: ProxyConfig, configured: Partial<ProxyConfig>, flags: ProxyFlags): ProxyConfig {
+  if (configured.serviceCluster || configured.tracingServiceName || flags.serviceCluster === undefined) return config;
   return { ...config, serviceCluster: flags.serviceCluster };
 }
 
-/** What this proxy is called where nobody says so: by its pod, or by its address (§1.2). */
+/** Default names of the proxy: of its pod, or of its address (§1.2). */
 function registryNames(
   flags: ProxyFlags,
   env: NodeJS.ProcessEnv,
@@ -245,7 +250,7 @@ function workloadProbe({ readinessProbe }: ProxyConfig, errors: OptionErrors): W
   return undefined;
 }
 
-/** Asked for, and there are addresses of both families. */
+/** Enabled, with addresses of both families. */
 function isDualStack(addresses: readonly string[], { proxyMetadata }: ProxyConfig, env: NodeJS.ProcessEnv): boolean {
   const families = new Set(addresses.map(isIP));
   return isOn(env.ISTIO_DUAL_STACK ?? proxyMetadata.ISTIO_DUAL_STACK) && families.has(4) && families.has(6);
@@ -277,7 +282,7 @@ function watchOptions(
   { role, flags, config, identity }: Pick<ProxyOptions, 'role' | 'config' | 'identity'> & { flags: ProxyFlags },
   errors: OptionErrors,
 ): ProxyOptions['watch'] {
-  // What Envoy gets from this agent's secret server costs no restart; a directory that somebody names is watched all the same.
+  // The agent's SDS server updates these files without a restart. A directory of --watchCerts is watched in any case.
   const isServed = (directory: string): boolean =>
     identity.mounted !== undefined && resolve(directory) === dirname(resolve(identity.mounted.certificate));
   const requiredFiles = tlsFiles(config);
@@ -294,7 +299,7 @@ function watchOptions(
   };
 }
 
-/** Files that the metrics and access log services' TLS settings name (§3.1); an empty name is no file. */
+/** Files in the TLS settings of the metrics and access log services (§3.1); empty names are ignored. */
 function tlsFiles(config: ProxyConfig): string[] {
   const files = [config.envoyMetricsService, config.envoyAccessLogService].flatMap((service) => {
     const tls = service?.tlsSettings;
@@ -315,15 +320,15 @@ function mustBeAddress(place: string, text: string | undefined, errors: OptionEr
   if (text && isIP(text) === 0) errors.flag(place, mustBe('an IP address', text));
 }
 
-/** A flag whose value is one of some words; the first when nothing was said. */
+/** A flag with an enumerated value; the first one is the default. */
 function choice<Word extends string>(
   flag: string,
   words: readonly [Word, ...Word[]],
-  said: string | undefined,
+  configured: string | undefined,
   errors: OptionErrors,
 ): Word {
-  const word = words.find((known) => known === (said ?? words[0]));
-  if (word === undefined) errors.flag(flag, unknownValue(words, said));
+  const word = words.find((known) => known === (configured ?? words[0]));
+  if (word === undefined) errors.flag(flag, unknownValue(words, configured));
   return word ?? words[0];
 }
 
@@ -347,7 +352,7 @@ function portOrOff(name: string, text: string | undefined, byDefault: number, er
 function baseIdOf(flags: ProxyFlags, errors: OptionErrors): number | undefined {
   if (flags.baseId === undefined) return undefined;
   const baseId = Number(flags.baseId);
-  // Envoy multiplies it by 10 and keeps it in 32 bits.
+  // Envoy multiplies it by 10 and stores 32 bits.
   if (/^\d+$/.test(flags.baseId) && baseId <= 400_000_000) return baseId;
   errors.flag('--baseId', outOfRange('an integer from 0 to 400000000', flags.baseId));
   return undefined;
@@ -368,7 +373,7 @@ function threadsIn(text: string | undefined, warnings: LogWarning[]): number | u
   return undefined;
 }
 
-/** An override that cannot be read does not keep Envoy from starting (§4.2); one that Envoy cannot read would, each time. */
+/** An unreadable override is ignored with a warning (§4.2); one that Envoy cannot parse would fail at each start. */
 function readOverride(env: NodeJS.ProcessEnv, errors: OptionErrors, warnings: LogWarning[]): string {
   const path = env.ISTIO_BOOTSTRAP_OVERRIDE;
   if (!path) return '';
@@ -385,14 +390,14 @@ function readOverride(env: NodeJS.ProcessEnv, errors: OptionErrors, warnings: Lo
   return override;
 }
 
-/** What the kernel takes as one argument of a program, without its end. */
-const mostArgumentBytes = 128 * 1024 - 1;
+/** Linux limit of one program argument, without the terminating NUL. */
+const maxArgumentBytes = 128 * 1024 - 1;
 
-/** Why a text cannot be passed on as an argument of Envoy's; undefined: it can. */
+/** Why a text cannot be an argument of Envoy; `undefined` if it can. */
 function whyNoArgument(text: string): Violation | undefined {
   if (text.includes('\0')) return notAllowed('must not contain a NUL character: Envoy gets it as an argument');
   const bytes = Buffer.byteLength(text);
-  return bytes <= mostArgumentBytes ? undefined : tooLarge(mostArgumentBytes, bytes, 'bytes');
+  return bytes <= maxArgumentBytes ? undefined : tooLarge(maxArgumentBytes, bytes, 'bytes');
 }
 
 function whyNoObject(yaml: string): Violation | undefined {

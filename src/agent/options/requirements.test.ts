@@ -7,9 +7,9 @@ import type { EnvoyFlags } from '../envoy/envoy-args.ts';
 import { requireFlags, requireFolders } from './requirements.ts';
 
 function folder(): string {
-  const made = temporaryFolder();
-  onTestFinished(() => made[Symbol.dispose]());
-  return made.path;
+  const temporary = temporaryFolder();
+  onTestFinished(() => temporary[Symbol.dispose]());
+  return temporary.path;
 }
 
 describe('Envoy reads its whole command line before it is started', () => {
@@ -48,13 +48,13 @@ describe('Envoy reads its whole command line before it is started', () => {
     await requireFlags(envoyBinary(), { ...testFlags, ...flags });
   });
 
-  test('an Envoy that does not say what it does not like is started all the same', async () => {
+  test('an Envoy that rejects flags without a message does not prevent the start', async () => {
     for (const binary of ['/bin/false', '/bin/true', '/nowhere/envoy']) await requireFlags(binary, testFlags);
   });
 });
 
-describe('folders', () => {
-  test('are made where they are missing, the one of generated files for this user only, and left empty', () => {
+describe('required folders', () => {
+  test('are created if missing, the one of generated files for this user only, and stay empty', () => {
     const [runDir, configPath, sharedMemoryDir] = [join(folder(), 'run'), join(folder(), 'a', 'proxy'), folder()];
     requireFolders({ runDir, configPath, hotRestart: true, sharedMemoryDir });
     expect(statSync(configPath).mode & 0o777).toBe(0o700);
@@ -65,7 +65,7 @@ describe('folders', () => {
     ['runDir', 'FILE_UNREADABLE', '--runDir'],
     ['configPath', 'FILE_UNWRITABLE', '--configPath'],
     ['sharedMemoryDir', 'SHARED_MEMORY_UNUSABLE', '--hotRestart off'],
-  ] as const)('%s that cannot be is refused with its name', (which, code, flag) => {
+  ] as const)('are an error that names %s if it is unusable', (which, code, flag) => {
     const file = join(folder(), 'file');
     writeFileSync(file, '');
     const good = { runDir: folder(), configPath: folder(), hotRestart: true, sharedMemoryDir: folder() };
@@ -78,11 +78,11 @@ describe('folders', () => {
     );
   });
 
-  test('no configuration folder is needed where nothing is generated, no shared memory without hot restarts', () => {
+  test('need no configuration folder if nothing is generated, and no shared memory without hot restarts', () => {
     requireFolders({ runDir: folder(), configPath: undefined, hotRestart: false, sharedMemoryDir: '/nowhere' });
   });
 
-  test('a run directory that was named may be another user’s, if it can be written', () => {
+  test('may belong to another user if a configured run directory is writable', () => {
     const runDir = join(folder(), 'shared');
     mkdirSync(runDir);
     chmodSync(runDir, 0o777);

@@ -1,4 +1,4 @@
-/** What has to be there before anything is started: folders, shared memory, an Envoy that takes its command line. */
+/** Requirements that are checked before anything is started: folders, shared memory, and Envoy's command line. */
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { askProgram } from '../../runtime/asked-program.ts';
@@ -11,13 +11,13 @@ import { inScratchFolder, unwritable } from '../envoy/scratch-folder.ts';
 
 export interface Requirements {
   readonly runDir: string;
-  /** Folder of generated files; undefined where none is generated. */
+  /** Folder of generated files; `undefined` if none are generated. */
   readonly configPath: string | undefined;
   readonly hotRestart: boolean;
   readonly sharedMemoryDir?: string;
 }
 
-/** @throws ChartpilotError FILE_UNREADABLE, FILE_UNWRITABLE, SHARED_MEMORY_UNUSABLE: each with what to do */
+/** @throws ChartpilotError FILE_UNREADABLE, FILE_UNWRITABLE, SHARED_MEMORY_UNUSABLE, each with a hint */
 export function requireFolders({ runDir, configPath, hotRestart, sharedMemoryDir = '/dev/shm' }: Requirements): void {
   requireProc();
   ensureRunDir(runDir);
@@ -28,7 +28,7 @@ export function requireFolders({ runDir, configPath, hotRestart, sharedMemoryDir
 
 function requireConfigPath(path: string): void {
   try {
-    // The folder is for this user only: a bootstrap may hold what others should not read.
+    // Only for this user: a bootstrap may contain confidential data.
     makeFolder(path, 0o700);
   } catch (error) {
     throw unwritable(path, error, '--configPath');
@@ -36,13 +36,13 @@ function requireConfigPath(path: string): void {
   inScratchFolder([{ path, flag: '--configPath' }], () => {});
 }
 
-/** An Envoy takes a page for each base id, and an agent has two of them. Without them Envoy ends with a backtrace. */
+/** One page per base ID, and an agent has two. Envoy crashes without them. */
 const sharedMemoryBytes = 2 * 4096;
 
 function requireSharedMemory(directory: string): void {
   let folder: string | undefined;
   try {
-    // Any user may write there: in a folder of its own no link of theirs is followed.
+    // The directory is world-writable; a private subfolder prevents symlink attacks.
     folder = mkdtempSync(join(directory, '.chartpilot-'));
     writeFileSync(join(folder, 'probe'), Buffer.alloc(sharedMemoryBytes));
   } catch (error) {
@@ -62,8 +62,8 @@ function requireSharedMemory(directory: string): void {
 }
 
 /**
- * It tells who lives and which base ids Envoys have; mkfifo needs it for the pipes to an Envoy, and bin/pilot-agent to pass
- * signals on. Without it no Envoy would ever run.
+ * /proc shows running processes and the base IDs of Envoys. mkfifo requires it for pipes to Envoy, bin/pilot-agent for
+ * forwarding signals.
  */
 function requireProc(): void {
   try {
@@ -77,17 +77,17 @@ function requireProc(): void {
   }
 }
 
-/** Reading flags takes Envoy a tenth of a second. */
-const maxAnswerMs = 10_000;
+/** Envoy takes a tenth of a second to parse its flags. */
+const maxFlagCheckMs = 10_000;
 
 /**
- * Lets Envoy read the command line that it will be started with, all of it: it says its hot restart version and ends, and
- * opens nothing. What it refuses now it would refuse at every try.
+ * Runs Envoy with its complete command line and --hot-restart-version: it prints the version and exits without opening
+ * files. Flags that it rejects fail at every attempt.
  *
- * @param limitMs how long Envoy may take
- * @throws ChartpilotError FLAG_INVALID with Envoy's words. No answer, or none of its own, says nothing.
+ * @param limitMs timeout of this run
+ * @throws ChartpilotError FLAG_INVALID with Envoy's message. A timeout, or output of another program, is no error.
  */
-export async function requireFlags(binary: string, flags: EnvoyFlags, limitMs = maxAnswerMs): Promise<void> {
+export async function requireFlags(binary: string, flags: EnvoyFlags, limitMs = maxFlagCheckMs): Promise<void> {
   const words = envoyArguments(flags, { configFile: '/none', epoch: 0, baseId: 0 });
   const { exitCode, stderr } = await askProgram(binary, [...words, '--hot-restart-version'], {
     stdin: 'ignore',
@@ -98,9 +98,11 @@ export async function requireFlags(binary: string, flags: EnvoyFlags, limitMs = 
   if (refusal !== undefined) throw new ChartpilotError('FLAG_INVALID', `Envoy rejects its command line: ${refusal}`);
 }
 
-/** `error: invalid component specified 'foo'`; or the usage, and then `(--concurrency) -- Couldn't read argument …`. */
-function refusalIn(said: string): string | undefined {
-  const lines = said.split('\n');
+/**
+ * `error: invalid component specified 'foo'`, or the usage followed by `(--concurrency) -- Couldn't read argument …`.
+ */
+function refusalIn(output: string): string | undefined {
+  const lines = output.split('\n');
   const error = lines.find((line) => line.startsWith('error: '));
   return error?.slice('error: '.length) ?? lines.findLast((line) => /^\(--?\S+\) -- /.test(line));
 }

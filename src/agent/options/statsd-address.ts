@@ -1,4 +1,4 @@
-/** Where statistics go over UDP: Envoy wants an address, people give names (spec/agent.md §1.2). */
+/** Resolves the name of the statsd server, because Envoy requires an address (spec/agent.md §1.2). */
 
 import { lookup as lookupName } from 'node:dns/promises';
 import { isIP } from 'node:net';
@@ -11,24 +11,23 @@ import type { ProxyOptions } from './options.ts';
 const limitMs = 15_000;
 
 /**
- * The options with the address of the name, looked up once. A name that cannot be looked up is no reason not to start: the
- * statistics stay here, with a warning.
+ * The options with the resolved address. If the name cannot be resolved, Envoy starts without statsd, with a warning.
  */
 export async function withStatsdAddress(
   options: ProxyOptions,
   lookup: (host: string) => Promise<{ readonly address: string }> = lookupName,
 ): Promise<ProxyOptions> {
   const { statsdUdpAddress, ...config } = options.config;
-  const said = statsdUdpAddress === undefined ? undefined : parseHostAndPort(statsdUdpAddress);
-  if (said === undefined || isIP(said.host) !== 0) return options;
+  const target = statsdUdpAddress === undefined ? undefined : parseHostAndPort(statsdUdpAddress);
+  if (target === undefined || isIP(target.host) !== 0) return options;
   const limit = new AbortController();
   const late = sleep(limitMs, undefined, { signal: limit.signal }).then(() => {
     throw new Error(`timed out after ${limitMs / 1000} s`);
   });
   try {
-    const { address } = await Promise.race([lookup(said.host), late]);
+    const { address } = await Promise.race([lookup(target.host), late]);
     const host = isIP(address) === 6 ? `[${address}]` : address;
-    return { ...options, config: { ...config, statsdUdpAddress: `${host}:${said.port}` } };
+    return { ...options, config: { ...config, statsdUdpAddress: `${host}:${target.port}` } };
   } catch (error) {
     const reason = messageOf(error);
     const warning: LogWarning = { event: 'option.statsdUnresolved', address: statsdUdpAddress, reason };

@@ -1,9 +1,9 @@
-/** Variables whose value is one of a few words, and for which any other word means the default. */
+/** Variables with enumerated values, in which any other value means the default. */
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
 interface Words {
   readonly known: readonly string[];
-  /** What applies for any other word. */
+  /** Default for any other value. */
   readonly otherwise: string;
 }
 
@@ -12,8 +12,8 @@ const variables: Readonly<Record<string, Words>> = {
   PILOT_CERT_PROVIDER: { known: ['istiod', 'kubernetes', 'custom', 'none'], otherwise: 'istiod' },
 };
 
-/** One warning for each variable with an unknown word. */
-export function unknownWords(env: NodeJS.ProcessEnv): LogWarning[] {
+/** One warning for each variable with an unknown value. */
+export function unknownValueWarnings(env: NodeJS.ProcessEnv): LogWarning[] {
   return Object.entries(variables).flatMap(([setting, { known, otherwise }]) => {
     const value = env[setting];
     if (!value || known.includes(value)) return [];

@@ -1,4 +1,4 @@
-/** Variables for the fetch of Wasm modules, by the names of Istio's agent. */
+/** Variables for fetching Wasm modules, with the names of Istio's agent. */
 import { defaultFetchLimits, type FetchLimits } from '../../../machines/agent/wasm/wasm-module.machine.ts';
 import { durationMsOf } from '../../model/fields/duration.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
@@ -7,9 +7,9 @@ export interface WasmOptions {
   readonly limits: FetchLimits;
   /** Milliseconds since a module was last used. */
   readonly moduleExpiryMs: number;
-  /** `host` or `host:port`; `*`: each. Their certificates are not verified, and registries may be without TLS. */
+  /** `host` or `host:port`, or `*` for all. Their certificates are not verified, and plaintext is allowed. */
   readonly insecureRegistries: ReadonlySet<string>;
-  /** Folder with a Docker configuration (`config.json`) for images without a pull secret; empty: none. */
+  /** Folder with a Docker configuration (`config.json`) for images without a pull secret; empty without one. */
   readonly dockerConfig: string;
 }
 

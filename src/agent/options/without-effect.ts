@@ -1,4 +1,6 @@
-/** Variables that Istio's agent reads and this one does not: people set them, and look for what they should have done. */
+/**
+ * Variables that Istio's agent reads and chartpilot does not. They are reported, so that users do not expect an effect.
+ */
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
 const variables: ReadonlySet<string> = new Set([
@@ -10,8 +12,8 @@ const variables: ReadonlySet<string> = new Set([
   'WASM_PURGE_INTERVAL',
 ]);
 
-/** A warning with the variables that are set and have no effect; none if there are none. */
-export function withoutEffect(env: NodeJS.ProcessEnv): LogWarning[] {
+/** A warning with the variables that are set and have no effect. */
+export function withoutEffectWarnings(env: NodeJS.ProcessEnv): LogWarning[] {
   const names = Object.keys(env).filter((name) => env[name] && variables.has(name));
   return names.length === 0 ? [] : [{ event: 'option.withoutEffect', settings: names.sort().join(', ') }];
 }

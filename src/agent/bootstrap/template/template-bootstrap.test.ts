@@ -2,14 +2,14 @@ import { expect, test } from 'vitest';
 import { errorWith } from '../../../../test/fixtures/error-details.ts';
 import { type Made, madeBootstrap } from '../../../../test/fixtures/made-bootstrap.ts';
 
-function made(template: string, { PROXY_CONFIG = '' } = {}): Made {
+function render(template: string, { PROXY_CONFIG = '' } = {}): Made {
   return madeBootstrap({
     env: { ISTIO_BOOTSTRAP: '<folder>/template', PROXY_CONFIG },
     files: { template },
   });
 }
 
-/** Asks by the names that templates written for Istio's agent use. */
+/** Uses the value names of templates for Istio's agent. */
 const istios = String.raw`{
   "layered_runtime": {"layers": [{"name": "global config", "static_layer": {{ .runtime_flags }}}]},
   "stats_config": {
@@ -49,7 +49,7 @@ const istios = String.raw`{
   "admin": "{{ .localhost }}:{{ .config.ProxyAdminPort }}"
 }`;
 
-test("§4.2 the values of Istio's own template have their names here, and come to what is built in", () => {
+test("§4.2 the values of Istio's template exist and equal those of the built-in bootstrap", () => {
   const PROXY_CONFIG = [
     'extraStatTags: [mine]',
     String.raw`proxyStatsMatcher: {inclusionRegexps: ['a\.b']}`,
@@ -59,7 +59,7 @@ test("§4.2 the values of Istio's own template have their names here, and come t
     'runtimeValues: {flag: "true"}',
   ].join('\n');
   const builtIn = madeBootstrap({ env: { PROXY_CONFIG } }).bootstrap;
-  const { bootstrap, warnings } = made(istios, { PROXY_CONFIG });
+  const { bootstrap, warnings } = render(istios, { PROXY_CONFIG });
   expect(bootstrap.stats_config.stats_matcher).toEqual(builtIn.stats_config.stats_matcher);
   expect(bootstrap.stats_config.stats_tags[0]).toEqual({ regex: String.raw`(mine=\.=(.*?);\.;)`, tag_name: 'mine' });
   expect(bootstrap.layered_runtime.layers[0]).toEqual(builtIn.layered_runtime.layers[0]);
@@ -75,8 +75,8 @@ test("§4.2 the values of Istio's own template have their names here, and come t
   expect(warnings).toEqual([]);
 });
 
-test('§4.2 a value that is not set is left out', () => {
-  const { bootstrap, warnings } = made(istios);
+test('§4.2 an unset value is left out', () => {
+  const { bootstrap, warnings } = render(istios);
   expect(Object.keys(bootstrap)).toEqual(['layered_runtime', 'stats_config', 'admin']);
   expect(warnings).toEqual([]);
 });
@@ -87,15 +87,15 @@ test.each([
   ['a field of the metadata', '{{ .metadata.Namespac }}', 1, 4, '"Namespac"'],
   ['a function', '{\n"a": {{ toYaml . }}}', 2, 9, '"toYaml"'],
   ['a block without end', '{{ if .sts }}', 1, 4, '{{if}}'],
-])('§4.2 rejects %s with its line and column', (_, template, line, column, name) => {
-  expect(() => made(template)).toThrow(
+])('§4.2 the error for %s has line and column', (_, template, line, column, name) => {
+  expect(() => render(template)).toThrow(
     errorWith({ code: 'FIELD_FORMAT_INVALID', path: expect.stringMatching(/template$/), line, column }),
   );
-  expect(() => made(template)).toThrow(name);
+  expect(() => render(template)).toThrow(name);
 });
 
-test('§4.2 has the values of the template of the head of Istio', () => {
-  const { bootstrap, warnings } = made(
+test("§4.2 the values of the template of Istio's main branch exist", () => {
+  const { bootstrap, warnings } = render(
     `{
     "limit": {{ .global_downstream_max_connections }},
     {{- if or .envoy_metrics_stats_compression .secure_metrics_port .secure_merged_metrics_port .enable_self_discovery }}"secure": true,{{ end }}
@@ -107,8 +107,8 @@ test('§4.2 has the values of the template of the head of Istio', () => {
   expect(warnings).toEqual([]);
 });
 
-test('§4.2 warns of an unknown value in a condition, and takes it as false', () => {
-  const { bootstrap, warnings } = made('{"a": {{ if or .novelty (eq .other "b") }}1{{ else }}2{{ end }}}');
+test('§4.2 an unknown value in a condition is false, with a warning', () => {
+  const { bootstrap, warnings } = render('{"a": {{ if or .novelty (eq .other "b") }}1{{ else }}2{{ end }}}');
   expect(bootstrap).toEqual({ a: 2 });
   expect(warnings).toEqual([
     expect.objectContaining({
@@ -122,8 +122,8 @@ test('§4.2 warns of an unknown value in a condition, and takes it as false', ()
   ]);
 });
 
-test('§4.2 evaluates functions with adjacent arguments', () => {
-  const { bootstrap } = made(
+test('§4.2 functions with adjacent arguments are evaluated', () => {
+  const { bootstrap } = render(
     `{
     {{- /* Istio 1.16 tests a setting in this way. */ -}}
     {{- if eq (or .config.ProxyMetadata.STRIP "") "false" }}
@@ -141,8 +141,8 @@ test('§4.2 evaluates functions with adjacent arguments', () => {
   }`,
     { PROXY_CONFIG: 'proxyMetadata: {STRIP: "false", a: "x<y"}' },
   );
-  const { node, ...others } = bootstrap;
-  expect(others).toEqual({
+  const { node, ...rest } = bootstrap;
+  expect(rest).toEqual({
     stripped: false,
     located: expect.any(String),
     port: 15000,

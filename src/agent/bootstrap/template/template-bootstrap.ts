@@ -1,4 +1,4 @@
-/** A bootstrap of a custom template (spec/agent.md §4.2): the same values, another shape. */
+/** Builds a bootstrap from a custom template (spec/agent.md §4.2). */
 
 import { malformed, type Violation, wrongType } from '../../../model/fields/violation.ts';
 import { parseYamlDocument } from '../../../model/yaml/yaml-document.ts';
@@ -41,7 +41,6 @@ export function templateBootstrap(
   return {};
 }
 
-/** Reads JSON or YAML. */
 function readObject(text: string): { readonly value: object } | { readonly violation: Violation } {
   let value: unknown;
   try {

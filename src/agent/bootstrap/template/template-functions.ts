@@ -1,6 +1,6 @@
 /**
- * Functions of bootstrap templates beside those of Go: Istio's `toJSON`, and what templates commonly use of the sprig library,
- * which Istio's agent offers as a whole.
+ * Template functions in addition to Go's own: Istio's `toJSON`, and common functions of the sprig library, which
+ * Istio's agent provides completely.
  */
 import { sprint } from '../../../runtime/go-template/format.ts';
 import type { TemplateFunction } from '../../../runtime/go-template/functions.ts';
@@ -20,7 +20,7 @@ const text = (value: GoValue): string => {
   throw new FunctionError(`expected a string, got ${typeName(value)}`);
 };
 
-/** As sprig writes values into texts. */
+/** Formats a value as sprig does. */
 const shown = (value: GoValue): string => (typeof value === 'string' ? value : sprint([value]));
 const isNil = (value: GoValue): boolean => value === null || value === undefined;
 
@@ -38,7 +38,7 @@ function map(value: GoValue): GoMap {
   throw new FunctionError(`expected a map, got ${typeName(value)}`);
 }
 
-/** As `strconv.Atoi` and casts of sprig do; what is no number is 0. */
+/** Converts as `strconv.Atoi` and sprig's casts do; invalid numbers are 0. */
 function integer(value: GoValue): bigint {
   if (typeof value === 'bigint') return value;
   if (typeof value === 'number') return BigInt(Math.trunc(value));
@@ -118,7 +118,7 @@ function replaced(value: string, from: string, to: string): string {
 }
 
 function joined([separator, values]: readonly GoValue[]): string {
-  // Templates for earlier versions of this agent name the list first.
+  // Templates for earlier versions of chartpilot pass the list first.
   if (isList(separator)) return joined([values, separator]);
   const items = isList(values) ? values : isNil(values) ? [] : [values];
   return items

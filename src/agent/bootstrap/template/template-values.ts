@@ -1,4 +1,4 @@
-/** The values of a bootstrap template, by the names of Istio's own template (spec/agent.md §4.2, §5). Pure. */
+/** Values of a bootstrap template, named as in Istio's template (spec/agent.md §4.2, §5). Pure. */
 import { parseHostAndPort, proxyConfigNames, proxyConfigToJson } from '../../../model/mesh/proxy-config.ts';
 import type { Position } from '../../../runtime/go-template/template-error.ts';
 import { GoMap, GoStruct, type GoValue, goValueOf } from '../../../runtime/go-template/values.ts';
@@ -10,7 +10,7 @@ import { typedMetadataKeys } from '../node-metadata.ts';
 
 type Json = Record<string, unknown>;
 
-/** What of the built-in bootstrap is looked into. */
+/** Fields of the built-in bootstrap from which values are taken. */
 interface BuiltIn {
   readonly layered_runtime?: { readonly layers: readonly { readonly static_layer?: Json }[] };
   readonly static_resources?: { readonly clusters: readonly Cluster[] };
@@ -33,10 +33,10 @@ interface Endpoint {
 }
 
 /**
- * `bootstrap` is what would be written without a template, and most others are parts of it. A value that is not set is none,
- * which conditions take as false.
+ * Most values are parts of the built-in bootstrap, which `bootstrap` contains completely. Conditions take an unset
+ * value as false.
  *
- * @param onUnknownInCondition gets each name that a condition asks for and that does not exist
+ * @param onUnknownInCondition receives each unknown name of a condition
  */
 export function templateValues(
   facts: BootstrapFacts,
@@ -49,7 +49,7 @@ export function templateValues(
     ...ofStats(facts),
     ...ofBuiltIn(builtIn),
     ...ofTelemetry(builtIn),
-    ...off,
+    ...unsupported,
   };
   return struct('the values of a bootstrap', values, onUnknownInCondition);
 }
@@ -62,12 +62,12 @@ function struct(name: string, values: Json, onUnknownInCondition?: (name: string
   return new GoStruct(name, fields, onUnknownInCondition);
 }
 
-/** `index` gives an empty text for a key that is missing, as in Go. */
+/** `index` returns an empty string for a missing key, as in Go. */
 function textMap(texts: unknown): GoMap {
   return new GoMap(Object.entries((texts ?? {}) as Record<string, string>), '');
 }
 
-/** Of the node and its configuration. */
+/** Values of the node and the proxy configuration. */
 function ofProxy(facts: BootstrapFacts): Json {
   const { node, config, local, dualStack } = facts;
   const { locality = {} } = node;
@@ -107,7 +107,7 @@ function ofProxy(facts: BootstrapFacts): Json {
   };
 }
 
-/** Fields of a message in Go begin with a capital; configurations write them with a small letter. Both are known. */
+/** Templates use Go names, which begin with a capital, or JSON names. */
 function bothNames(values: Json): Json {
   return Object.fromEntries(
     Object.entries(values).flatMap(([field, value]) => [
@@ -117,10 +117,10 @@ function bothNames(values: Json): Json {
   );
 }
 
-/** Maps of texts; other objects of the configuration are messages. */
+/** Maps of strings; other objects of the configuration are messages. */
 const textMaps: ReadonlySet<string> = new Set(['proxyMetadata', 'runtimeValues']);
 
-/** A field that is not set is empty. */
+/** Unset fields are empty strings. */
 function configStruct(config: Json): GoStruct {
   const values = Object.fromEntries(
     [...proxyConfigNames].map((name) => [
@@ -137,7 +137,7 @@ function ofMessages(value: unknown): unknown {
   return bothNames(Object.fromEntries(Object.entries(value).map(([field, element]) => [field, ofMessages(element)])));
 }
 
-/** By the names of JSON and by those of Go's struct: `NAMESPACE` and `Namespace`. */
+/** By JSON name and by Go name: `NAMESPACE` and `Namespace`. */
 function metadataStruct(metadata: Json): GoStruct {
   const names = new Set([...typedMetadataKeys, ...Object.keys(metadata)]);
   const values = [...names].flatMap((name): [string, unknown][] => {
@@ -169,9 +169,9 @@ function addressJson(hostAndPort: string): string | undefined {
   return parsed && JSON.stringify({ address: parsed.host, port_value: parsed.port });
 }
 
-/** What is the same in every bootstrap stands in the template itself. */
+/** Configurable statistics; Istio's template itself contains the constant ones. */
 function ofStats(facts: BootstrapFacts): Json {
-  // The built-in bootstrap is made of the same facts, and has told of their mistakes.
+  // Building the built-in bootstrap from the same facts has already reported the errors.
   const { extraTags, inclusion } = statsChoices(facts, new OptionErrors());
   return {
     extraStatTags: extraTags,
@@ -191,14 +191,14 @@ function ofBuiltIn({ layered_runtime, ...rest }: BuiltIn): Json {
   };
 }
 
-/** Of all monitors only that of connections has this field. */
+/** Only the connection monitor has this field. */
 function connectionLimit({ overload_manager }: Pick<BuiltIn, 'overload_manager'>): unknown {
   return overload_manager?.resource_monitors
     .map(({ typed_config }) => typed_config.max_active_downstream_connections)
     .find((limit) => limit !== undefined);
 }
 
-/** Addresses and TLS settings as JSON, absent where nothing is reported there. */
+/** Addresses and TLS settings as JSON; absent for services that are not configured. */
 function ofTelemetry({ static_resources, stats_sinks = [] }: BuiltIn): Json {
   const clusters = new Map((static_resources?.clusters ?? []).map((cluster) => [cluster.name, cluster]));
   const json = (value: unknown): string | undefined => (value === undefined ? undefined : JSON.stringify(value));
@@ -223,8 +223,8 @@ function ofTelemetry({ static_resources, stats_sinks = [] }: BuiltIn): Json {
   };
 }
 
-/** Values of Istio's agent that this one does not have: their parts of a template are left out. */
-const off: Json = Object.fromEntries(
+/** Values of Istio's agent that chartpilot does not have; templates leave out these parts. */
+const unsupported: Json = Object.fromEntries(
   [
     ...['sts', 'gcp_project_id', 'gcp_project_number', 'stackdriver', 'stackdriverProjectID', 'stackdriverDebug'],
     ...['stackdriverMaxAnnotations', 'stackdriverMaxAttributes', 'stackdriverMaxEvents', 'openCensusAgent'],
