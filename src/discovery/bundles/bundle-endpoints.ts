@@ -19,13 +19,11 @@ import { endpointProblem, fetchBundle, maxBundleBytes } from './fetch-bundle.ts'
 import { HeldBundles } from './held-bundles.ts';
 
 export interface BundleEndpointsOptions {
-  /** The current mesh configuration. */
   readonly mesh: () => Pick<MeshConfig, 'caCertificates' | 'trustDomain' | 'trustDomainAliases'>;
   /** Directory of saved bundles. If empty, none are saved, and after a restart they apply once fetched. */
   readonly directory: string;
   readonly logger: Pick<Logger, 'warn'>;
   readonly now: () => Date;
-  /** Limit of a whole request. */
   readonly timeoutMs?: number;
   /** PEM, instead of the roots of Node; for tests. */
   readonly ca?: string;
@@ -37,7 +35,6 @@ interface Bundle {
   readonly roots: readonly Certificate[];
 }
 
-/** For the debug page. */
 export interface BundleStatus {
   readonly endpoint: string;
   readonly trustDomains: readonly string[];
@@ -68,8 +65,6 @@ export class BundleEndpoints {
       return { endpoint, trustDomains, version, roots: roots.length };
     });
   }
-
-  // ---- effects of the charts
 
   /** Endpoints that apply to the mesh. Bundles of others are removed, also their files. */
   find(): TrustBundleInput[] {

@@ -9,9 +9,7 @@ import { connectionGuard } from '../../runtime/fences/guarded-fetch.ts';
 import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 
 export interface BundleFetch {
-  /** Limit of everything: connection, redirects and body. */
   readonly timeoutMs: number;
-  /** Aborts the request. */
   readonly signal: AbortSignal;
   /** PEM, instead of the roots of Node; for tests. */
   readonly ca?: string;
@@ -21,7 +19,6 @@ export interface BundleFetch {
 export const maxBundleBytes = 1024 * 1024;
 const maxRedirects = 3;
 
-/** The reason for which a URL is no valid bundle endpoint, or `undefined`. */
 export function endpointProblem(url: string): string | undefined {
   if (!URL.canParse(url)) return 'must be a URL';
   const { protocol, username, password } = new URL(url);

@@ -4,7 +4,6 @@
  */
 
 interface EndpointBundles<Bundle> {
-  /** The last fetched bundle, active or not. */
   readonly candidate?: Bundle;
   readonly active?: Bundle;
 }
@@ -34,7 +33,6 @@ export class HeldBundles<Bundle extends { readonly version: string }> {
     return new HeldBundles(new Map([...endpoints].map((endpoint) => [endpoint, this.#held.get(endpoint) ?? {}])));
   }
 
-  /** Records a fetched bundle, which applies when it is adopted. */
   offered(endpoint: string, candidate: Bundle): HeldBundles<Bundle> {
     const held = this.#held.get(endpoint);
     return held === undefined ? this : this.#with(endpoint, { ...held, candidate });

@@ -28,12 +28,10 @@ export interface ConfigServerOptions {
   readonly rootNamespace: () => string;
   /** ENABLE_XDS_API_GENERATOR_AUTH. */
   readonly requiresIdentity: boolean;
-  /** Pushes a change to all affected clients. */
   readonly push: (change: ResourceChange) => void;
   readonly log: Logger;
 }
 
-/** All objects of a kind for one revision. */
 interface ServedKind {
   readonly configs: readonly Config[];
   readonly set: ResourceSet;

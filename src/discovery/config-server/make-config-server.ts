@@ -7,9 +7,7 @@ import { ConfigServer } from './config-server.ts';
 export interface ConfigServerParts {
   readonly configs: MeshConfigs;
   readonly rootNamespace: () => string;
-  /** ENABLE_XDS_API_GENERATOR_AUTH. */
   readonly requiresIdentity: boolean;
-  /** Pushes a change to all affected clients. */
   readonly push: (change: ResourceChange) => void;
   readonly log: Logger;
 }

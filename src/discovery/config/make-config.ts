@@ -17,7 +17,6 @@ export interface ConfigParts extends Pick<XdsSourcesOptions, 'mesh' | 'ownIdenti
     };
   /** Further sources by the scheme of their addresses, besides files and xDS. */
   readonly adapters: SourceAdapters;
-  /** `undefined` if no cluster is configured. */
   readonly cluster: SettingsOfCluster | undefined;
   readonly log: Logger;
 }
@@ -48,7 +47,6 @@ export function makeConfig({
     settings,
     configs,
     xdsSources,
-    /** @throws Error if the sources cannot be read */
     checkSources: (): void => void listSources(),
     /** @param adopted called after mesh settings were adopted */
     actors: (adopted: () => void) => ({

@@ -11,7 +11,6 @@ import type { Logger } from '../../runtime/output/log.ts';
 import type { SettingsFiles } from './files/settings-files.ts';
 import { watchEffect } from './files/watch-actor.ts';
 
-/** Settings in ConfigMaps of a cluster. */
 export interface SettingsOfCluster {
   readonly read: (name: SettingsName) => Promise<Parameters<SettingsFiles['readTexts']>[1]>;
   /** Reports when settings may have changed. @returns ends the watch */
@@ -22,7 +21,6 @@ export interface MeshConfigEffects {
   readonly settings: SettingsFiles;
   /** Settings of a cluster apply where there is no file. `undefined` if no cluster is configured. */
   readonly cluster: SettingsOfCluster | undefined;
-  /** Called after settings were adopted. */
   readonly adopted: () => void;
   readonly log: Logger;
 }

@@ -4,9 +4,7 @@ import { type RestoredState, xdsSourceMachine } from '../../../machines/discover
 import { type SourceStreamOptions, sourceStream } from './xds/source-stream.ts';
 
 export interface XdsSourceEffects {
-  /** Restores the saved state. */
   readonly restore: () => Promise<RestoredState>;
-  /** The first reading of the source may return. */
   readonly allowReading: () => void;
   readonly stream: SourceStreamOptions;
 }

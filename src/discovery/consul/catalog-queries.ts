@@ -30,10 +30,8 @@ export interface ReadCatalog extends CatalogContent {
   readonly sizes: CatalogSizes;
 }
 
-/** Maximum bytes of all responses of a catalog. */
 export const maxCatalogBytes = 256 * 1024 * 1024;
 
-/** Bytes of the last response of each query. */
 export class CatalogSizes {
   readonly #bytes = new Map<QueryKey, number>();
   #total = 0;
@@ -54,7 +52,6 @@ export class CatalogSizes {
 export const nodePart = (node: string): PartKey => `node/${node}`;
 export const servicePart = (service: string): PartKey => `service/${service}`;
 
-/** The request of a query. */
 export function get(client: ConsulClient, key: QueryKey, query: ConsulQuery): Promise<ConsulResponse> {
   if (key === 'nodes' || key === 'services') return client.get(`catalog/${key}`, query);
   if (key === 'checks') return client.get('health/state/any', { ...query, filter: failing });

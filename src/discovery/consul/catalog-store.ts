@@ -39,12 +39,10 @@ export class CatalogStore {
   #instances = 0;
   #restricted = false;
   #emptied = 0;
-  /** Hosts that differ from what is served. */
   readonly #changed = new Set<string>();
   readonly #applied = new Map<string, readonly ConsulInstance[]>();
   #isApplied = false;
 
-  /** Something was applied. */
   get isApplied(): boolean {
     return this.#isApplied;
   }
@@ -56,7 +54,6 @@ export class CatalogStore {
     };
   }
 
-  /** Replaces all earlier responses. */
   replace({ nodes, parts, checks, restricted }: CatalogContent): void {
     this.#restricted = restricted;
     this.#nodes = new Set(nodes);
@@ -66,7 +63,6 @@ export class CatalogStore {
     this.#emptied = 0;
   }
 
-  /** @returns whether the set of nodes changed */
   setNodes(names: readonly string[]): boolean {
     const nodes = new Set(names);
     const isUnchanged = nodes.size === this.#nodes.size && names.every((name) => this.#nodes.has(name));
@@ -74,7 +70,6 @@ export class CatalogStore {
     return !isUnchanged;
   }
 
-  /** @returns whether the content changed */
   setPart(key: PartKey, instances: readonly ConsulInstance[] | undefined): boolean {
     return this.#put(key, instances);
   }
@@ -85,7 +80,6 @@ export class CatalogStore {
     return instances.filter((instance) => !known.has(idOf(instance))).length;
   }
 
-  /** @returns whether the status of an instance changed */
   setChecks(checks: readonly ConsulCheck[]): boolean {
     const previous = this.#checks;
     const now = new Map<string, Map<string, ConsulHealth>>();
@@ -121,7 +115,6 @@ export class CatalogStore {
     return hosts;
   }
 
-  /** Everything that is served. */
   *applied(): Iterable<AppliedHost> {
     for (const [hostname, instances] of this.#applied) yield { hostname, instances };
   }

@@ -54,7 +54,6 @@ export class CatalogWatch {
   readonly #parts = new Map<PartKey, AbortController>();
   readonly #allowance: Allowance;
   #isReporting = false;
-  /** Services that the coarse strategy read last. */
   #coarseParts: readonly PartKey[];
 
   constructor(options: CatalogWatchOptions) {
@@ -118,7 +117,6 @@ export class CatalogWatch {
     return response;
   }
 
-  /** @returns whether the content changed */
   async #take(key: QueryKey, response: ConsulResponse, signal: AbortSignal): Promise<boolean> {
     const { store } = this.#options;
     const wasRestricted = store.reading.restricted;

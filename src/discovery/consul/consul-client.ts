@@ -25,7 +25,6 @@ const blockingTimeoutMs = maxWaitMs + maxWaitMs / 16 + 5_000;
 
 export interface ConsulResponse {
   readonly body: unknown;
-  /** Size of the body. */
   readonly bytes: number;
   readonly index: number;
   /** Results were filtered by ACLs, or may have been: the default policy is `deny` and the request had no token. */
@@ -47,7 +46,6 @@ export class ConsulClient {
   #http2: ConnectionPool | undefined;
   #transport: ConsulTransport | undefined;
   readonly #bodies = new ReceivedBodies();
-  /** Requests since the start. */
   requests = 0;
 
   /** @param datacenter empty for that of the agent */

@@ -34,7 +34,6 @@ export interface ConsulDatacenterOptions {
 
 export type DatacenterCondition = 'reading' | 'synced' | 'held' | 'failing';
 
-/** Status of a datacenter for debug pages. */
 export interface DatacenterView {
   readonly registry: string;
   readonly datacenter: string;
@@ -121,7 +120,6 @@ export class ConsulDatacenter {
     }
   }
 
-  /** @returns a function that stops it */
   watch(order: WatchOrder, report: (event: CatalogChanged | IndexRegressed | QueryFailed) => void): () => void {
     if (this.#last === undefined) throw new Error('the catalog was not read');
     const watch = new CatalogWatch({ client: this.#client, store: this.#store, order, from: this.#last, report });
@@ -146,7 +144,6 @@ export class ConsulDatacenter {
     return credentialFiles(this.#options.settings);
   }
 
-  /** Reports whether credential files changed since the last call. */
   credentialsChanged(): boolean {
     const now = digestOf(this.#options.settings);
     const hasChanged = now !== this.#credentials;

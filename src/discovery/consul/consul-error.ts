@@ -19,7 +19,6 @@ function codeOf(status: number): ErrorCode {
   return status === 401 || status === 403 ? 'CONSUL_TOKEN_REJECTED' : 'CONSUL_RESPONSE_INVALID';
 }
 
-/** The failure of a request as plain data for charts. */
 export function failureIn(error: unknown): ConsulFailure {
   if (error instanceof ConsulError) return error.failure;
   const reason = messageOf(error);

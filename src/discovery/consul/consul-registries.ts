@@ -8,7 +8,6 @@ import type { ConsulSettings } from './consul-settings.ts';
 
 export interface ConsulRegistriesOptions {
   readonly settings: ConsulSettings;
-  /** Current settings of registries. */
   readonly registrySettings: () => RegistryOptions;
   readonly log: Logger;
 }
@@ -40,7 +39,6 @@ export class ConsulRegistries {
     return [...this.#datacenters.values()].flatMap((datacenter) => datacenter.conditionText ?? []);
   }
 
-  /** All datacenters, for debug pages and metrics. */
   get views(): readonly DatacenterView[] {
     return this.#followed.map((name) => this.datacenter(name).view);
   }
@@ -54,7 +52,6 @@ export class ConsulRegistries {
     for (const datacenter of this.#datacenters.values()) datacenter.close();
   }
 
-  /** Names of the configured datacenters. */
   get configured(): readonly string[] {
     return this.#options.settings.datacenters;
   }

@@ -21,7 +21,6 @@ export interface ConsulFeed {
   problems(hostname: string, problems: readonly string[]): void;
 }
 
-/** Services of one Consul datacenter. */
 export class ConsulRegistry extends MemoryRegistry {
   readonly #options: ConsulOptions;
   protected override readonly feed: ConsulFeed;
@@ -46,7 +45,6 @@ export class ConsulRegistry extends MemoryRegistry {
     return { targetsOf, workloadOf };
   }
 
-  /** Applies changed hosts. */
   applyHosts(hosts: readonly AppliedHost[]): void {
     for (const { hostname, instances } of hosts) this.#applyHost(hostname, instances);
   }

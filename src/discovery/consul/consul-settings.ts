@@ -22,7 +22,6 @@ export interface ConsulSettings {
   readonly server: URL;
   /** Datacenters to read; an empty name is that of the agent. */
   readonly datacenters: readonly string[];
-  /** Empty for none. */
   readonly tokenFile: string;
   /** From the environment; the file takes precedence. Secret. */
   readonly token: string;

@@ -13,9 +13,7 @@ export interface Http1Request {
   readonly server: URL;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Limit until the response is complete. */
   readonly timeoutMs: number;
-  /** Receives the response. */
   readonly body: ReceivedBody;
   readonly signal: AbortSignal;
 }
@@ -29,7 +27,6 @@ export class Http1Connections {
     return exchange(this.#agent, request);
   }
 
-  /** Number of connections in use. */
   get usedConnections(): number {
     return Object.values(this.#agent?.sockets ?? {}).reduce((sum, sockets) => sum + (sockets?.length ?? 0), 0);
   }

@@ -6,7 +6,6 @@ import { consulWithEffects } from './consul.effects.ts';
 import { ConsulRegistries } from './consul-registries.ts';
 import type { ConsulSettings } from './consul-settings.ts';
 
-/** @param settings `undefined` if Consul is not enabled */
 export function makeConsul(settings: ConsulSettings | undefined, registrySettings: () => RegistryOptions, log: Logger) {
   const registries = settings && new ConsulRegistries({ settings, registrySettings, log });
   return {

@@ -20,7 +20,6 @@ export interface DutyReport {
 export interface Duty {
   /** Name of the duty's Lease; that of Istio if Istio has the same duty. */
   readonly lease: string;
-  /** Annotations that each renewal writes to the Lease, if any. */
   leaseAnnotations?(): Readonly<Record<string, string>>;
   /** Reports when something becomes due, also during a run. @returns a function that ends it */
   watch(due: () => void): () => void;

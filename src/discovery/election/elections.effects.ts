@@ -27,9 +27,7 @@ import { WriteGate } from './write-gate.ts';
 export interface ElectionsOptions {
   /** A connection for Leases only: other writes must not delay a renewal. */
   readonly leaseServer: Pick<ApiServer, 'request'>;
-  /** Connection for the writes of duties. */
   readonly server: Pick<ApiServer, 'request'>;
-  /** Namespace of the Leases. */
   readonly namespace: string;
   /** Name of this process, unique over all processes and restarts. */
   readonly identity: string;

@@ -14,7 +14,6 @@ export function elapsedMs(since: Moment, now: Moment): number {
   return Math.max(now.monotonicMs - since.monotonicMs, now.wallMs - since.wallMs);
 }
 
-/** The current time of both clocks. */
 export function processMoment(): Moment {
   return { monotonicMs: performance.now(), wallMs: Date.now() };
 }

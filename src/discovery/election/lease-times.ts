@@ -6,7 +6,6 @@ export const defaultLeaseMs = 15_000;
 /** A Lease has a duration in whole seconds. With a shorter one, a response that takes a second would end the term. */
 export const minLeaseMs = 3_000;
 
-/** Minimum limit of a response. */
 const minResponseMs = 1_000;
 
 /** @param leaseMs at least {@link minLeaseMs} */

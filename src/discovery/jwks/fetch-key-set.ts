@@ -13,7 +13,6 @@ export interface KeyAddress {
 }
 
 export interface FetchOptions {
-  /** Limit of the whole request. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
   readonly fetch: Fetch;

@@ -4,7 +4,6 @@ import { jwksMachine, type KeySource } from '../../../machines/discovery/jwks/jw
 import { keySetWithEffects } from './key-set.effects.ts';
 import type { KeySets } from './key-sets.ts';
 
-/** @param policies the current RequestAuthentications */
 export function jwksWithEffects(keySets: KeySets, policies: () => Parameters<KeySets['sourcesOf']>[0]) {
   return jwksMachine.provide({
     actors: {

@@ -10,7 +10,6 @@ import {
 import type { Steps } from '../../runtime/turns.ts';
 import type { KeyAddress } from './fetch-key-set.ts';
 
-/** Maximum key sets of the objects of one namespace. */
 export const maxSourcesOfNamespace = 200;
 /** Maximum key sets of all namespaces. Each has an actor and is fetched every 20 minutes. */
 export const maxSourcesOfMesh = 1_000;

@@ -6,9 +6,7 @@ import { jwksWithEffects } from './jwks.effects.ts';
 import { KeySets } from './key-sets.ts';
 
 export interface JwksParts {
-  /** Addresses from which no key set is fetched. */
   readonly addresses: BlockedAddresses;
-  /** The current RequestAuthentications. */
   readonly policies: () => Parameters<KeySets['sourcesOf']>[0];
   readonly log: Logger;
 }

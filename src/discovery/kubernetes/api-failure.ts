@@ -5,7 +5,6 @@ export type ApiFailure =
   /** The server responded with an error, as HTTP status or as an event of a watch. */
   | {
       readonly kind: 'status';
-      /** HTTP status code. */
       readonly code: number;
       /** Reason of the Kubernetes Status, such as `Expired`, `NotFound`, `AlreadyExists`, `TooManyRequests`; empty if it has none. */
       readonly reason: string;
@@ -21,7 +20,6 @@ export type ApiFailure =
   | { readonly kind: 'going away'; readonly message: string }
   /** The connection or stream ended early. */
   | { readonly kind: 'closed'; readonly message: string }
-  /** No response within the limit. */
   | { readonly kind: 'timeout'; readonly message: string }
   /** Not a response of an API server: no JSON, an unbounded line, a redirect. */
   | { readonly kind: 'invalid'; readonly message: string }
@@ -58,7 +56,6 @@ export function statusOf(error: unknown): number | undefined {
   return error instanceof ApiError && error.failure.kind === 'status' ? error.failure.code : undefined;
 }
 
-/** An `invalid` failure. */
 export function invalid(message: string): ApiError {
   return new ApiError({ kind: 'invalid', message });
 }

@@ -9,7 +9,6 @@ export interface ApiResource {
   readonly plural: string;
   /** As in objects. Two groups have a `Gateway`. */
   readonly kind: string;
-  /** `false` for cluster-scoped kinds. */
   readonly namespaced: boolean;
   /** Path of a response that is no list of objects, such as `/version`. */
   readonly path?: string;
@@ -27,7 +26,6 @@ export function resourceOf(name: KindName, version?: string): ApiResource {
 
 const core = { group: '', version: 'v1', namespaced: true } as const;
 
-/** Resources that are read and written but are no configuration. */
 export const customResourceDefinitions: ApiResource = {
   group: 'apiextensions.k8s.io',
   version: 'v1',

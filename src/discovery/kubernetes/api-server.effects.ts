@@ -19,10 +19,8 @@ import { type ObjectChange, type ObjectKey, ObjectStore } from './store/object-s
 import { type RefilledKind, Refills } from './store/refills.ts';
 import { WatchReading } from './store/watch-reading.ts';
 
-/** A kind to follow, and which of its objects. */
 export interface FollowedKind {
   readonly resource: ApiResource;
-  /** If absent, all objects. */
   readonly selection?: Selection;
   /** If absent, the name of the resource. A resource that is followed twice, for example by two names, needs two. */
   readonly name?: ResourceName;
@@ -37,7 +35,6 @@ export interface FollowedKind {
 /** A kind whose initial list has not been handed over. */
 export interface UnsyncedKind {
   readonly name: ResourceName;
-  /** The last error; absent if none occurred. */
   readonly reason?: string;
 }
 
@@ -54,13 +51,11 @@ export interface InformerEffectsOptions {
   readonly random: () => number;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
-  /** Called once when all kinds have been handed over. */
   readonly synced?: () => void;
   /** Called when the server stops responding, and with `undefined` when it responds again. */
   readonly lost?: (reason: string | undefined) => void;
   /** Called for each request if a kind has a definition but the server serves none of the supported versions. */
   readonly unserved?: (resource: string, versions: readonly string[]) => void;
-  /** Called when a reader throws. */
   readonly fault: (error: unknown) => void;
   /** Size limits of a namespace's objects by kind; by default derived from the heap limit of this process. */
   readonly shares?: SharesOfKinds;
@@ -96,7 +91,6 @@ interface FollowedStore {
   readonly selection: Selection;
   readonly store: ObjectStore;
   readonly readers: StoreReader[];
-  /** Settles when the first full set was handed over. */
   readonly firstSet: PromiseWithResolvers<void>;
   isHandedOver: boolean;
   /** Error of the last request, if it failed. */
@@ -159,7 +153,6 @@ export class InformerEffects {
     }
   }
 
-  /** Input of the chart. */
   get resources(): ResourceName[] {
     return [...this.#kinds.keys()];
   }
@@ -179,23 +172,19 @@ export class InformerEffects {
     this.#kindOf(nameOf(resource)).readers.push(reader);
   }
 
-  /** Settles when all objects of the kind were handed over for the first time. */
   firstSet(resource: ApiResource | ResourceName): Promise<void> {
     return this.#kindOf(nameOf(resource)).firstSet.promise;
   }
 
-  /** Kinds that have never been handed over. */
   get unsyncedKinds(): readonly UnsyncedKind[] {
     const kinds = [...this.#kinds.values()].filter(({ isHandedOver }) => !isHandedOver);
     return kinds.map(({ name, reason }) => ({ name, ...(reason !== undefined && { reason }) }));
   }
 
-  /** The chart of the server with these effects. */
   machine(charts?: InformerCharts): typeof apiServerMachine {
     return InformerEffects.machineOf({ ofServer: () => this, ofResource: () => this }, charts);
   }
 
-  /** The chart of any of several servers. */
   static machineOf(
     { ofServer, ofResource }: EffectsOfServers,
     charts: InformerCharts = { server: apiServerMachine, informer: informerMachine },

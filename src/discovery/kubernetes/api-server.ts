@@ -28,13 +28,11 @@ export interface ObjectMeta {
   readonly [field: string]: unknown;
 }
 
-/** Selects objects of a resource. */
 export interface Selection {
   /** If absent, all namespaces. */
   readonly namespace?: string;
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
-  /** Requests only `metadata`. */
   readonly metadataOnly?: boolean;
   /** Keeps all data, also of Secrets without credentials. The selection must be narrow. */
   readonly keepsData?: boolean;
@@ -55,7 +53,6 @@ export interface ObjectPage {
   readonly items: readonly KubernetesObject[];
   /** Version of the list, from which a watch continues. Never the version of an item. */
   readonly resourceVersion: string;
-  /** Absent on the last page. */
   readonly continue?: string;
 }
 
@@ -88,7 +85,6 @@ export interface ApiRequest {
   readonly namespace?: string;
   /** Absent for a POST of a new object. */
   readonly name?: string;
-  /** `status`, `token`. */
   readonly subresource?: string;
   readonly body?: unknown;
   /** Type of a PATCH body; by default a merge patch. An apply needs `fieldManager` in the query. */

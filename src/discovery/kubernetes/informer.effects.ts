@@ -13,11 +13,9 @@ export interface InformerRequests {
   watch(order: SetOrder, report: (event: StreamReport) => void): () => void;
   list(order: SetOrder, report: (event: ListReport) => void): () => void;
   check(resource: ResourceName, report: (event: CheckReport) => void): () => void;
-  /** Notifies the readers of the full set. */
   handOver(resource: ResourceName, absent: boolean): Promise<{ objects: number }>;
 }
 
-/** @param requestsOf requests to the API server of a resource */
 export function informerWithEffects(
   requestsOf: (resource: ResourceName) => InformerRequests,
   chart = informerMachine,

@@ -7,7 +7,6 @@ import type { Logger } from '../../runtime/output/log.ts';
  */
 export const outageWarningDelayMs = 10_000;
 
-/** Fields that name an API server in the log. */
 interface ServerFields {
   readonly server?: string;
   readonly cluster?: string;
@@ -20,7 +19,6 @@ export class OutageLog {
   #reason: string | undefined;
   #warning: NodeJS.Timeout | undefined;
 
-  /** @param server fields that name the API server */
   constructor(log: Logger, server: ServerFields) {
     this.#log = log;
     this.#server = server;

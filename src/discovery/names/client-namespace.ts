@@ -6,7 +6,6 @@ import { clientCertificate } from '../xds/access/client-certificate.ts';
 import { chainOf } from '../xds/admission/grpc-http2.ts';
 
 export interface ClientNamespaceOptions {
-  /** Trust domains of the mesh. */
   readonly trustDomains: () => readonly string[];
   /** Reports whether a certificate that TLS rejects was issued by an accepted root of another trust domain. */
   readonly acceptsOther: (chain: readonly Uint8Array[]) => boolean;

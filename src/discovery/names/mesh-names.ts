@@ -24,7 +24,6 @@ interface NamesOfNamespace {
   readonly names: Promise<DnsNames>;
 }
 
-/** Maximum number of cached namespaces. */
 const maxNamespaces = 64;
 /** Maximum age of names after a configuration change: building them for each push would cost more than queries do. */
 const maxAgeMs = 1_000;

@@ -17,7 +17,6 @@ export interface NameServerOptions {
   readonly namespaceOf: (socket: TLSSocket) => string | undefined;
   readonly names: Pick<MeshNames, 'visibleTo' | 'isOfZone'>;
   readonly counts: NameServerCounts;
-  /** Called when the open socket fails. */
   readonly failed: (error: Error) => void;
   readonly limits?: Partial<NameServerLimits>;
 }
@@ -29,7 +28,6 @@ export interface NameServerLimits extends DnsStreamLimits {
   readonly handshakeMs: number;
 }
 
-/** Why connections were closed. */
 type ClosedBecause = DnsStreamEnd | 'too many connections' | 'TLS' | 'certificate';
 
 export class NameServerCounts {

@@ -6,7 +6,6 @@ import type { WarningCode } from '../../runtime/errors.ts';
 import type { KnownObjects } from './known-objects.ts';
 import type { MeshHosts } from './routes/mesh-hosts.ts';
 
-/** A place in an object, as shown to users. */
 export interface ObjectPlace {
   readonly config: Config;
   /** `spec.http[0]`; absent for the object as a whole. */
@@ -18,7 +17,6 @@ export interface ConfigWarning extends Required<ObjectPlace> {
   readonly code: WarningCode;
   /** The problem and its correction. */
   readonly message: string;
-  /** The other object involved, if any. */
   readonly other?: ObjectPlace;
 }
 

@@ -131,7 +131,6 @@ export class ObjectsOfFiles implements KnownObjects {
   }
 }
 
-/** Whether one of the Pods is a gateway. */
 function haveGateway(pods: readonly Config[], gateways: ConfigSet['Gateway']): boolean {
   if (pods.some(isGatewayByItself)) return true;
   const index = new LabelIndex<Config>();

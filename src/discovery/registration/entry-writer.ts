@@ -18,7 +18,6 @@ export interface EntryWriterOptions {
   readonly server: Pick<ApiServer, 'request'>;
   /** Name of this replica, which no other or earlier replica has. */
   readonly controller: string;
-  /** `undefined` if the group does not exist. */
   readonly groupOf: (claim: WorkloadClaim) => ReadGroup | undefined;
   /** Unix time in milliseconds. */
   readonly now: () => number;
@@ -27,7 +26,6 @@ export interface EntryWriterOptions {
 /** Limit of one response of the API server; a write needs two. */
 const responseMs = 5_000;
 const entries = resourceOf('WorkloadEntry');
-/** Maximum characters of a condition's message. */
 const maxMessageLength = 32_768;
 
 type EntryLocation = { readonly resource: typeof entries; readonly namespace: string; readonly name: string };

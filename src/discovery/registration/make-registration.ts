@@ -10,7 +10,6 @@ export interface RegistrationParts {
   readonly registrations: WorkloadRegistrations | undefined;
   readonly options: RegistrationOptions;
   readonly clusterAliases: Readonly<Record<string, string>>;
-  /** Entries of replicas that no longer run. */
   readonly orphans: () => { check(): void } | undefined;
 }
 

@@ -23,11 +23,9 @@ export interface ReplicaRecords {
 
 export interface OrphanedEntriesOptions {
   readonly server: Pick<ApiServer, 'list'>;
-  /** All known WorkloadEntries. */
   readonly entries: () => Iterable<KubernetesObject>;
   /** Other records of replicas, if any. */
   readonly records?: ReplicaRecords;
-  /** Namespace of the Leases. */
   readonly namespace: string;
   /** Name of this replica, whose own entries its charts manage. */
   readonly identity: string;
@@ -57,7 +55,6 @@ const checksPerLeaseCheck = 12;
 export class OrphanedEntries implements Duty {
   readonly lease = 'istio-workload-entry-cleanup';
   readonly #options: OrphanedEntriesOptions;
-  /** Observations by Lease name. */
   #observations = new Map<string, LeaseObservation>();
   readonly #watchers = new Set<() => void>();
   #isDue = false;
@@ -108,7 +105,6 @@ export class OrphanedEntries implements Duty {
     return report;
   }
 
-  /** Entries claimed by other replicas of this program, with the names of their Leases. */
   *#entriesOfOthers(): Generator<readonly [KubernetesObject, string]> {
     const { entries, identity } = this.#options;
     for (const entry of entries()) {
@@ -136,7 +132,6 @@ export class OrphanedEntries implements Duty {
     );
   }
 
-  /** Leases of the replicas that entries name. */
   #holders(): Iterable<string> {
     const holders = new FairQueue<string>({ maxItems: maxReplicas });
     for (const [{ metadata }, lease] of this.#entriesOfOthers()) {
@@ -152,7 +147,6 @@ export class OrphanedEntries implements Duty {
     return now() - observation.since >= leaseMs + graceMs;
   }
 
-  /** Deletes Leases of dead replicas without entries. */
   async #deleteLeases(gate: WriteGate, report: MutableReport): Promise<void> {
     const { namespace } = this.#options;
     const needed = new Set([...this.#entriesOfOthers()].map(([, lease]) => lease));

@@ -4,7 +4,6 @@ import { registrationsMachine } from '../../../machines/discovery/registration/r
 import { registrationWithEffects } from './registration.effects.ts';
 import type { WorkloadRegistrations } from './workload-registrations.ts';
 
-/** @param orphans entries of replicas that no longer run */
 export function registrationsWithEffects(registrations: WorkloadRegistrations, orphans?: { check(): void }) {
   return registrationsMachine.provide({
     actors: {

@@ -25,13 +25,11 @@ export interface WorkloadClaim {
   readonly isProbed: boolean;
 }
 
-/** The reason for which a connection is rejected or closed. */
 export interface RegistrationRejection {
   readonly code: EndCode;
   readonly reason: string;
 }
 
-/** Maximum length of an object name. */
 const maxNameLength = 253;
 /** Reported labels become part of an object on the API server. */
 const maxLabelCharacters = 16_384;

@@ -22,7 +22,6 @@ export interface WorkloadRegistrationsOptions {
   readonly server: Pick<ApiServer, 'request'>;
   /** The group of a claim in the cluster, or `undefined`. */
   readonly groupOf: (namespace: string, name: string) => ReadGroup | undefined;
-  /** Reports changes of WorkloadEntries. */
   readonly onEntries: (changed: (changes: readonly ObjectChange[]) => void) => void;
   /** Name of this replica, which no other or earlier replica has. */
   readonly controller: string;
@@ -36,7 +35,6 @@ export interface RegistrationLimits {
   readonly maxWorkloads: number;
   /** Workloads of one service account, because its token can claim any address. */
   readonly maxOfAccount: number;
-  /** Concurrent writes of entries. */
   readonly maxWrites: number;
   /** Concurrent writes of one namespace, lower so that other namespaces have slots while the API server is slow. */
   readonly maxWritesOfNamespace: number;
@@ -59,11 +57,9 @@ const maxKnownFactor = 2;
 /** Maximum length of the reason of bad health. */
 const maxHealthMessage = 1_000;
 
-/** A connection of a workload that registers itself. */
 export interface RegisteredConnection {
   /** Reports health; `failure` is `undefined` if the workload is healthy. */
   reportHealth(failure: string | undefined): void;
-  /** The connection has closed. */
   disconnect(): void;
 }
 
@@ -73,7 +69,6 @@ interface Workload {
   claim: WorkloadClaim;
   /** Verified service account of its connections. */
   connectedAs: string;
-  /** Time of the first connection, RFC 3339. */
   connectedAt: string;
   readonly connections: Set<OnRejected>;
   health: WorkloadHealth | undefined;
@@ -167,7 +162,6 @@ export class WorkloadRegistrations {
     );
   }
 
-  /** Closes the connections of a workload. */
   rejectWorkload(entry: EntryKey, reason: string): void {
     this.#closeConnections(entry, { code: 'FAILED_PRECONDITION', reason });
   }

@@ -22,7 +22,6 @@ export class AggregateRegistry extends AnyRegistry {
     this.#updater = updater;
   }
 
-  /** Registries in query order. */
   get registries(): readonly Registry[] {
     return this.#registries;
   }

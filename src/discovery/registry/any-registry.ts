@@ -70,7 +70,6 @@ export abstract class AnyRegistry implements Registry {
     return this.handlers.isRunning && (this.feed === undefined || this.#isComplete);
   }
 
-  /** Called when the feed has delivered all initial content. */
   complete(): void {
     if (this.#isComplete) return;
     this.#isComplete = true;

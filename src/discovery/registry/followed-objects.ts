@@ -6,7 +6,6 @@ import type { Steps } from '../../runtime/turns.ts';
 export interface ObjectsReading {
   /** By key `Kind/namespace/name`; `undefined` if the object was deleted. Keys are unique. */
   readonly changes: readonly { readonly key: string; readonly current: Config | undefined }[];
-  /** Problems of the objects that were read. */
   readonly problems: readonly ConfigProblem[];
   /** Objects whose problems are resolved, as shown to users. */
   readonly recovered: readonly string[];
@@ -21,7 +20,6 @@ export interface FollowedObjects {
    * @param held the version of an object in the registry
    */
   reading(held: (key: string) => Config | undefined): Steps<ObjectsReading>;
-  /** All current objects. */
   all(): Steps<readonly Config[]>;
   /** A current object; `undefined` if it does not exist or never was valid. */
   get(key: string): Config | undefined;

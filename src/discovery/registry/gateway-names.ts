@@ -12,7 +12,6 @@ export class GatewayNames {
   readonly #addresses = new Map<string, readonly string[]>();
   #tracked: ReadonlySet<string> = new Set();
 
-  /** @param changed called when the addresses of a name change */
   constructor(changed: () => void) {
     this.#changed = changed;
   }
@@ -22,7 +21,6 @@ export class GatewayNames {
     return this.#addresses.get(hostname) ?? [];
   }
 
-  /** Tracks these names and drops all others. */
   track(hostnames: ReadonlySet<string>): void {
     const previous = this.#tracked;
     if (hostnames.size === previous.size && [...hostnames].every((hostname) => previous.has(hostname))) return;
@@ -46,7 +44,6 @@ export class GatewayNames {
   }
 }
 
-/** Resolves both address families with the system's DNS servers. */
 export async function resolveByDns(hostname: string, signal: AbortSignal): Promise<NameAnswer> {
   const resolver = new Resolver({ timeout: 2_000, tries: 2 });
   const cancel = (): void => resolver.cancel();

@@ -37,7 +37,6 @@ export class KubernetesRegistry extends ObjectRegistry {
     return this.#model.objectOf(key);
   }
 
-  /** Pods, Nodes and EndpointSlices. */
   objects(): Iterable<Config> {
     return this.#model.objects();
   }

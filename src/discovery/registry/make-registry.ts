@@ -4,7 +4,6 @@ import { type RegistryState, serviceRegistryWithEffects } from './service-regist
 
 export interface RegistryParts {
   readonly state: RegistryState;
-  /** Registries besides those of flags. */
   readonly offers: RegistryOffers;
 }
 

@@ -39,12 +39,10 @@ export class MemoryRegistry extends ShardRegistry {
     this.#put({ ...this.#stateOf(service), services: [service], ...(endpoints && { endpoints }) });
   }
 
-  /** Replaces all endpoints of an existing service. */
   putEndpoints(service: ServiceName, endpoints: readonly Endpoint[]): void {
     this.#put({ ...this.#stateOf(service), endpoints });
   }
 
-  /** Removes a service with its endpoints. */
   removeService(service: ServiceName): void {
     this.#put({ ...this.#stateOf(service), services: [], endpoints: [] });
   }

@@ -45,13 +45,11 @@ export interface ChangedObject {
   readonly event: 'add' | 'update' | 'delete';
 }
 
-/** Listener for a running registry. */
 export interface RunningRegistry extends RegistryEvents {
   /** Called after a change of the registry, once until {@link MeshRegistries.take} takes it. */
   changed(): void;
 }
 
-/** All objects at one time, by key. */
 export type ObjectsByKey = ReadonlyMap<string, Config>;
 
 /** If more services change together, all of them are read and sorted. */
@@ -103,12 +101,10 @@ export class MeshRegistries {
     this.#aggregate.run();
   }
 
-  /** In query order. */
   get registries(): readonly Registry[] {
     return this.#aggregate.registries;
   }
 
-  /** The merged content at this time. */
   get snapshot(): ServiceRegistry {
     return this.#snapshot;
   }
@@ -181,7 +177,6 @@ export class MeshRegistries {
     handover.release({ provider, cluster: clusterId }, services, registry);
   }
 
-  /** Removes all registries that are not among these (`Provider/cluster`), with their endpoints. */
   keepOnly(names: readonly string[]): void {
     atOnce(this.keepingOnly(names));
   }
@@ -216,7 +211,6 @@ export class MeshRegistries {
     return this.#shards.services();
   }
 
-  /** Replaces the objects of all registries. */
   load(objects: ObjectsByKey): void {
     atOnce(this.loading(objects));
   }
@@ -259,7 +253,6 @@ export class MeshRegistries {
     yield* this.rebuilding();
   }
 
-  /** Rebuilds the object registries from their objects. */
   rebuild(): void {
     atOnce(this.rebuilding());
   }

@@ -8,7 +8,6 @@ export type RegistryName = 'Kubernetes' | 'Consul' | 'Mock' | 'Memory';
 
 const known = ['Kubernetes', 'Consul', 'MCP', 'Mock', 'Memory'];
 
-/** The items of the flag, each once. */
 export function registryNames(text: string, warn: (warning: LogWarning) => void): string[] {
   const names = listOf(text);
   for (const name of new Set(names.filter((item, i) => names.indexOf(item) !== i))) {

@@ -8,7 +8,6 @@ export interface PendingPush {
   readonly forced: boolean;
   /** Services that changed otherwise than in endpoints only. */
   readonly services: readonly string[];
-  /** Services of which only endpoints changed. */
   readonly endpoints: readonly string[];
   /** Addresses of proxies whose workloads changed. */
   readonly proxies: readonly string[];

@@ -55,7 +55,6 @@ export interface Controller {
   appendWorkloadHandler(handler: WorkloadHandler): void;
   /** @param events listener for the state of the registry; not called after `stop` */
   run(events?: RegistryEvents): void;
-  /** Stops all events and updates. */
   stop(): void;
   /** Reports whether all initial content was delivered. */
   hasSynced(): boolean;
@@ -123,7 +122,6 @@ export interface XdsUpdater {
   /** The service itself changed; `delete` removes its shard. */
   svcUpdate(shard: ShardKey, service: ServiceName, event: ServiceEvent['event']): void;
   configUpdate(push: RegistryPush): void;
-  /** Labels or location of a proxy's workload changed. */
   proxyUpdate(clusterId: string, address: string): void;
   /** Removes a registry's endpoints from every service. */
   removeShard(shard: ShardKey): void;

@@ -24,7 +24,6 @@ export interface ServiceObjectsOptions {
 export type KeyedObject = readonly [key: string, current: Config | undefined];
 
 export interface ObjectsUpdate {
-  /** Changes for the registries. */
   readonly changes: readonly ConfigObjectChange<Config>[];
   /** Objects of the configuration that were added, updated or deleted. */
   readonly events: readonly ObjectEvent[];
@@ -82,7 +81,6 @@ export class ServiceObjects {
     this.#options.cluster?.onChanged(listener);
   }
 
-  /** Number of objects beyond the limit. */
   get limitedCount(): number {
     return this.#limited.size;
   }

@@ -15,7 +15,6 @@ const none: RegistryOffers = (offered) => {
 /** Registries and the services computed from them, implemented by `MeshState`. */
 export interface RegistryState {
   readonly registries: MeshRegistries;
-  /** Calls the listener when a gateway's host name has new addresses. */
   onGatewaysResolved(listener: () => void): () => void;
   /**
    * Updates services and endpoints for the current objects.
@@ -29,7 +28,6 @@ export interface RegistryState {
   ): Promise<ServicesReading>;
 }
 
-/** @param offers registries besides those of flags */
 export function serviceRegistryWithEffects(state: RegistryState, offers?: RegistryOffers) {
   return serviceRegistryMachine.provide({
     actors: {

@@ -21,7 +21,6 @@ export class ServicesByAge {
     return this.#list.items;
   }
 
-  /** Replaces all services. */
   set(services: readonly Service[]): void {
     atOnce(this.setting(services));
   }

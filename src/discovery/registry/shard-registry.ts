@@ -9,7 +9,6 @@ import { AnyRegistry } from './any-registry.ts';
 import type { ServiceEvent, XdsUpdater } from './registry.ts';
 import type { RegistryHandlers } from './registry-handlers.ts';
 
-/** A registry that has services and delivers their endpoints as its shard. */
 export abstract class ShardRegistry extends AnyRegistry {
   readonly provider: string;
   readonly clusterId: string;

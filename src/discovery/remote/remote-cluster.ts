@@ -19,16 +19,13 @@ import type { NamedCluster } from './remote-secrets.ts';
 
 export interface RemoteClusterOptions {
   readonly named: NamedCluster;
-  /** Identifies the kubeconfig of the cluster. */
   readonly revision: string;
-  /** Current options for a new registry. */
   readonly settings: () => RegistryOptions;
   /** Called when all objects of the cluster have been read once. */
   readonly synced: () => void;
   readonly log: Logger;
 }
 
-/** Kinds that the registry of a cluster reads. */
 const followedKinds: readonly KindName[] = ['Service', 'EndpointSlice', 'Pod', 'Node', 'Namespace'];
 
 export class RemoteCluster {
@@ -112,7 +109,6 @@ export class RemoteCluster {
     });
   }
 
-  /** Ends all requests and notifications. */
   close(): void {
     this.#isClosed = true;
     this.#registries.clear();

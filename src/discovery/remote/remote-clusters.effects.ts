@@ -19,7 +19,6 @@ import type { RegistryOffer, RegistryOffers } from '../registry/registry.ts';
 import { RemoteCluster } from './remote-cluster.ts';
 import { type NamedCluster, namedClusters } from './remote-secrets.ts';
 
-/** Secrets that name clusters. */
 export interface RemoteSecrets {
   readonly store: ObjectStore;
   /** @param changed called when the Secrets are first known and whenever they change */
@@ -30,7 +29,6 @@ export interface RemoteClustersOptions {
   /** Absent if there are no remote clusters. */
   readonly secrets: RemoteSecrets | undefined;
   readonly ownCluster: string;
-  /** Current options of registries. */
   readonly settings: () => RegistryOptions;
   readonly log: Logger;
 }
@@ -47,13 +45,11 @@ export class RemoteClusters {
   readonly #ofResource = new Map<ResourceName, RemoteCluster>();
   #started = 0;
   #problems: ReadonlySet<string> = new Set();
-  /** Secrets have been read. */
   #haveSecretsBeenRead: boolean;
   #hasOffered: boolean;
   #sendEvent: ((event: ClustersListed | ClusterSynced) => void) | undefined;
   #offered: ((offers: readonly RegistryOffer[]) => void) | undefined;
   #offers: readonly RegistryOffer[] = [];
-  /** Options of the offered registries. */
   #settings: RegistryOptions | undefined;
   #settingsRevision = 0;
   #published: readonly FollowedRemote[] = [];

@@ -7,7 +7,6 @@ import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import { keyOf } from '../kubernetes/store/object-store.ts';
 import { isRecord } from '../kubernetes/store/trim.ts';
 
-/** A cluster that a Secret names. */
 export interface NamedCluster {
   readonly cluster: string;
   /** `namespace/name`. */

@@ -5,7 +5,6 @@ import { secretAccessWithEffects } from './secret-access.effects.ts';
 import type { SecretAccess } from './secret-access.ts';
 
 export interface SecretsParts {
-  /** `undefined` if no cluster is configured. */
   readonly access: SecretAccess | undefined;
   /** Credentials of the last push context; `undefined` before the first. */
   readonly credentials: () => CredentialIndex | undefined;

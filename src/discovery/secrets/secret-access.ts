@@ -20,10 +20,8 @@ export class SecretAccess implements SecretReaders {
   /** Number of proxies that request Secrets, by namespace and account. */
   readonly #proxies = new Map<string, Map<string, number>>();
   #count = 0;
-  /** Accounts to review. */
   #toReview: ReadonlySet<string> = new Set();
   readonly #allowed = new Set<string>();
-  /** Accounts with a completed review. */
   readonly #reviewed = new Set<string>();
   readonly #watchers = new Set<(accounts: string[]) => void>();
 
@@ -64,7 +62,6 @@ export class SecretAccess implements SecretReaders {
     return () => void this.#watchers.delete(changed);
   }
 
-  /** Applies the result of a review. */
   setAllowed(account: string, allowed: boolean): void {
     if (this.#toReview.has(account)) this.#reviewed.add(account);
     if (allowed && this.#toReview.has(account)) this.#allowed.add(account);

@@ -25,9 +25,7 @@ export class ConfigDefinitions {
   readonly #placeholders = new Map<string, readonly Config[]>();
   /** Placeholders by the key of the object that they replace, in file order. */
   readonly #placeholdersOf = new Map<string, readonly Config[]>();
-  /** Keys with more than one object. */
   readonly #repeated = new Set<string>();
-  /** Files that have problems, with their sort key. */
   readonly #filesWithProblems = new Map<string, string>();
   /** Keys that no file defines and that keep their last valid object or its placeholder. */
   #kept: ReadonlySet<string> = new Set();
@@ -193,7 +191,6 @@ export class ConfigDefinitions {
     return standIns.find((standIn) => precedes(standIn, valid));
   }
 
-  /** The placeholder with the widest scope. */
   #placeholderOf(key: string, isThere: (standsFor: StandsFor, file: string) => boolean): Config | undefined {
     const all = (this.#placeholders.get(key) ?? []).filter(
       ({ source, standsFor }) => !isThere(standsFor!, source!.file),

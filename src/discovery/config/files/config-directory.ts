@@ -36,7 +36,6 @@ export type DirectoryReading =
   | (Extract<ConfigReading, { outcome: 'read' }> & Extract<SourceReading, { outcome: 'read' }>)
   | Extract<ConfigReading, { outcome: 'missing' }>;
 
-/** A file as it was read, with a fingerprint that detects changes. */
 interface KnownFile {
   readonly fingerprint: string;
   readonly size: number;
@@ -66,7 +65,6 @@ export class ConfigDirectory implements ConfigSource {
   readonly path: string;
   readonly #limits: ConfigLimits;
   readonly #files = new Map<string, KnownFile>();
-  /** Total size of all files read. */
   #bytes = 0;
   readonly #definitions = new ConfigDefinitions();
   #directories: ReadonlySet<string> = new Set();
@@ -79,7 +77,6 @@ export class ConfigDirectory implements ConfigSource {
   #ignored = '';
   /** Targets of the Kubernetes links at the time when the files behind them were last read. */
   #versions: ReadonlyMap<string, string> = new Map();
-  /** `false` after an interrupted reading. */
   #isComplete = false;
   /** Text of each known problem → its file. */
   #problems: ReadonlyMap<string, string> = new Map();
@@ -102,7 +99,6 @@ export class ConfigDirectory implements ConfigSource {
     return new Map(unknown.map(({ file, message }): [string, string] => [file, message]).reverse());
   }
 
-  /** Number of errors and warnings. */
   get problemCount(): number {
     return this.#definitions.problems.length;
   }
@@ -170,7 +166,6 @@ export class ConfigDirectory implements ConfigSource {
     }
   }
 
-  /** Reports whether a mounted ConfigMap was switched since its files were read. */
   #isSwitched(): boolean {
     const now = this.#mountedVersions();
     return now.size !== this.#versions.size || [...now].some(([link, target]) => this.#versions.get(link) !== target);
@@ -344,7 +339,6 @@ function isFileOrNothing(path: string): boolean {
   }
 }
 
-/** Reports whether a path is in one of the directories. */
 function isBelow(path: string, directories: ReadonlyMap<string, unknown>): boolean {
   if (directories.size === 0) return false;
   for (let at = dirname(path); basename(at) !== ''; at = dirname(at)) if (directories.has(at)) return true;

@@ -30,7 +30,6 @@ export const defaultConfigLimits: ConfigLimits = {
   maxEndpointsPerNamespace: 65_536,
 };
 
-/** Maximum depth of nested directories. */
 export const maxDirectoryDepth = 32;
 
 /** Reads the limits from the environment. Each is at least 1: a limit of 0 would allow no configuration. */

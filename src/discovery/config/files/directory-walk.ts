@@ -11,14 +11,12 @@ export interface FoundFile {
   readonly path: string;
   /** Changes with the content, as far as that can be detected without reading it. */
   readonly fingerprint: string;
-  /** Size in bytes. */
   readonly size: number;
 }
 
 export interface Walk {
   /** Files by directory, sorted by name. Files reached through links come last. */
   readonly files: readonly FoundFile[];
-  /** All walked directories. */
   readonly directories: ReadonlySet<string>;
   /** Reason by path for files and directories that cannot be read or exceed the entry limit. */
   readonly failures: ReadonlyMap<string, unknown>;
@@ -83,13 +81,11 @@ export async function walk(
 export class RejectedTrees {
   readonly #trees = new Map<string, { readonly fingerprint: string; readonly error: TooManyEntries }>();
 
-  /** The reason for which the tree at this path must not be walked yet. */
   reasonFor(path: string): TooManyEntries | undefined {
     const tree = this.#trees.get(path);
     return tree !== undefined && treeFingerprintOf(path) === tree.fingerprint ? tree.error : undefined;
   }
 
-  /** Reports whether a path is such a tree or is in one. */
   has(path: string): boolean {
     if (this.#trees.size === 0) return false;
     for (let at = path; dirname(at) !== at; at = dirname(at)) if (this.reasonFor(at) !== undefined) return true;
@@ -125,7 +121,6 @@ interface Place {
   readonly above: readonly string[];
 }
 
-/** Entries per read of a directory. */
 const entriesAtOnce = 256;
 
 export class TooManyEntries extends Error {
@@ -145,7 +140,6 @@ class Walker implements Walk {
   readonly #maxEntries: number;
   readonly #turns: Turns;
   readonly #rejected: RejectedTrees;
-  /** Number of entries found. */
   #entries = 0;
   /** Number of entries visited, including those of rejected trees: a thousand links to large trees cost no more than two walks. */
   #visited = 0;

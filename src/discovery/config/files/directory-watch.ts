@@ -17,7 +17,6 @@ const inspectionMs = 60_000;
 /** The kernel's watches are limited and shared with other processes. Directories without a watch are inspected. */
 const maxWatches = 8_192;
 
-/** Entries per read of a directory. */
 const entriesAtOnce = 256;
 
 /** Maximum time of one turn, after which other work proceeds. */
@@ -53,11 +52,9 @@ interface Watched {
   readonly watcher: FSWatcher;
   /** Identity of the directory or file, independent of its name. */
   readonly identity: string;
-  /** Number of entries of the directory. */
   names: number;
 }
 
-/** A path to watch. */
 interface Place {
   readonly path: string;
   /** Identities of the directories above, as far as they were just visited. */
@@ -71,7 +68,6 @@ class TreeWatch {
   readonly #inspecting: () => void;
   /** Directories of the tree, and files that links lead to. */
   readonly #watched = new Map<string, Watched>();
-  /** Number of entries in all watched directories. */
   #names = 0;
   #isLimitReported = false;
   /** Directories to watch. Targets of links come last. */
@@ -84,7 +80,6 @@ class TreeWatch {
   #isResumed = false;
   /** A path was watched after it was requested, so that changes in between may have been missed. */
   #isLate = false;
-  /** Paths changed in this turn. */
   readonly #changedPaths = new Set<string>();
   readonly #renamed = new Set<string>();
   #reporting: NodeJS.Immediate | undefined;
@@ -200,7 +195,6 @@ class TreeWatch {
     this.#continue();
   }
 
-  /** Watches pending paths until none is left or the turn ends. */
   #continue(): void {
     if (this.#isClosed || this.#next !== undefined) return;
     const until = performance.now() + turnMs;
@@ -218,7 +212,6 @@ class TreeWatch {
       try {
         if (this.#current.next().done) this.#current = undefined;
       } catch (error) {
-        // The remaining paths are still watched.
         this.#current = undefined;
         letEscape(error);
       }

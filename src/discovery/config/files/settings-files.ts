@@ -28,7 +28,6 @@ export class SettingsFiles {
     mesh: new Map([[versionOf(defaults.mesh), defaults.mesh]]),
     networks: new Map([[versionOf(defaults.networks), defaults.networks]]),
   };
-  /** Warnings of the last reading. */
   readonly #warnings: Record<SettingsName, ReadonlySet<string>> = { mesh: new Set(), networks: new Set() };
   readonly #warn: (problem: Problem) => void;
   readonly #maxFileBytes: number;

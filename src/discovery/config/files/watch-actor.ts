@@ -4,7 +4,6 @@ import { messageOf } from '../../../runtime/errors.ts';
 import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-watch.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 
-/** Event types that report a changed path. */
 type ChangeEventType = 'files.changed' | 'source.moved';
 
 /** Forwards the events of a watch. A failed watch is logged, and the last read content still applies. */

@@ -19,7 +19,6 @@ import {
   type NamespaceBudget,
 } from './limited-objects.ts';
 
-/** A route that delegates. */
 interface Delegating extends LimitShare {
   readonly index: number;
   /** Delegates of other namespaces have their own share: their authors must not use up that of the namespace. */
@@ -51,7 +50,6 @@ export class DelegateBudget implements NamespaceBudget {
     return yield* limitedAgain(touched, previous, (name) => this.#excessOf(name));
   }
 
-  /** @returns whether the delegate of this key differs */
   #putDelegate(key: string, config: Config | undefined): boolean {
     const id = key.slice(key.indexOf('/') + 1);
     const known = this.#delegates.get(id);
@@ -63,7 +61,6 @@ export class DelegateBudget implements NamespaceBudget {
     return known !== units;
   }
 
-  /** @returns whether the object of this key delegates, or did */
   #putRoot(key: string, config: Config | undefined): boolean {
     const namespace = namespaceOf(key);
     const roots = this.#roots.get(namespace) ?? new Map<string, Config>();

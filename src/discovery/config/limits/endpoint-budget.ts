@@ -28,10 +28,8 @@ interface Labelled {
   readonly labels: Labels;
 }
 
-/** Endpoints of one object. */
 interface EndpointSource {
   readonly config: Config;
-  /** Written in the object. */
   readonly listed: number;
   readonly selection: Selection | undefined;
 }
@@ -45,11 +43,9 @@ interface Selection {
 }
 
 interface NamespaceEndpoints {
-  /** Objects that have or select endpoints, by key. */
   readonly sources: Map<string, EndpointSource>;
   readonly entries: LabelIndex<Labelled>;
   readonly pods: Map<string, Labelled>;
-  /** Sums over `sources`. */
   readonly sums: Sums;
   /** Exists only while an object selects pods. */
   podIndex?: LabelIndex<Labelled> | undefined;

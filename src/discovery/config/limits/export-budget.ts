@@ -142,7 +142,6 @@ export class ExportBudget implements NamespaceBudget {
   }
 }
 
-/** How an object beyond the limit is limited. */
 interface Limitation {
   /** Visible in its own namespace only. */
   readonly isHidden: boolean;
@@ -223,7 +222,6 @@ function isExported(
   return targets.length === 0 || targets.some((target) => target !== '.' && target !== '~' && target !== namespace);
 }
 
-/** Gateways that an object is bound to. */
 function gatewaysOf({ kind, spec }: Config): readonly string[] {
   return kind === 'VirtualService' ? ((spec as VirtualService).gateways ?? []).filter((name) => name !== 'mesh') : [];
 }

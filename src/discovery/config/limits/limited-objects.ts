@@ -18,7 +18,6 @@ export interface LimitedObject {
   readonly problem: ConfigProblem;
 }
 
-/** Mesh settings that limits depend on. */
 export interface BudgetSettings {
   readonly rootNamespace?: string;
   readonly defaultServiceExportTo?: readonly string[];
@@ -26,7 +25,6 @@ export interface BudgetSettings {
   readonly defaultDestinationRuleExportTo?: readonly string[];
 }
 
-/** One limit that the objects of a namespace share. */
 export interface NamespaceBudget {
   /**
    * Idempotent: after a failure the caller calls it again with the same keys.
@@ -43,7 +41,6 @@ export interface NamespaceBudget {
   ): Steps<LimitedObjects>;
 }
 
-/** An object beyond a limit. */
 export interface Excess {
   readonly original: Config;
   /** Differs for each way in which the object is limited; becomes part of its resourceVersion. */

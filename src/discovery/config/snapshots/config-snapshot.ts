@@ -29,7 +29,6 @@ export class ConfigSnapshot {
   #set: ConfigSet | undefined;
   #placeholders: readonly Config[] | undefined;
 
-  /** @param configs with unique keys */
   constructor(configs: readonly Config[], derived?: Derived) {
     this.#objects = derived?.objects ?? PersistentMap.of(configs.map((config) => [configKeyText(config), config]));
     this.byKey = this.#objects;
@@ -48,7 +47,6 @@ export class ConfigSnapshot {
     return this.#set;
   }
 
-  /** Placeholders that apply instead of rejected objects. */
   get placeholders(): readonly Config[] {
     this.#placeholders ??= [...this.byKey.values()].filter(({ standsFor }) => standsFor !== undefined);
     return this.#placeholders;

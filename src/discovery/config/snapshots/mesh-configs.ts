@@ -49,9 +49,7 @@ export interface MeshConfigsOptions {
   readonly mesh: () => TranslationSettings;
   /** `--domain`. */
   readonly domain: string;
-  /** Sources besides directories. */
   readonly adapters?: SourceAdapters;
-  /** Limits of each directory. */
   readonly limits?: ConfigLimits;
 }
 
@@ -68,23 +66,19 @@ export class MeshConfigs {
   readonly #opened = new Map<string, ConfigSource>();
   /** The merged sources, highest precedence first. */
   #sources: readonly (readonly [address: string, source: ConfigSource])[] = [];
-  /** Readings since the last merge. */
   #readings: Reading[] = [];
   /** Snapshot of each source as of its last reading. */
   readonly #snapshots = new WeakMap<ConfigSource, ConfigSnapshot>();
-  /** Sources that were read at least once. */
   readonly #read = new WeakSet<ConfigSource>();
   #sourceObjects = ConfigSnapshot.empty;
   /** Objects of all sources and generated ones. */
   #snapshot = ConfigSnapshot.empty;
-  /** Objects generated from Ingresses. */
   #ofIngresses: ReadonlyMap<string, Config> = new Map();
   #gatewayApi: GatewayApiTranslation = noTranslation;
   readonly #budgets: NamespaceBudgets;
   /** Applied before Ingresses are translated; {@link NamespaceBudgets} reports the same objects. */
   readonly #ingressBudget: IngressBudget;
   #limitedIngresses: ReadonlyMap<string, LimitedObject> = new Map();
-  /** Objects beyond a limit of their namespaces, by key. */
   #limited: ReadonlyMap<string, LimitedObject> = new Map();
   readonly #limitListeners: LimitListener[] = [];
   #settings: IngressSettings | undefined;
@@ -103,7 +97,6 @@ export class MeshConfigs {
     this.#ingressBudget = new IngressBudget((limits ?? defaultConfigLimits).maxGatewayRoutesPerNamespace);
   }
 
-  /** The current objects. */
   get snapshot(): ConfigSnapshot {
     // A changed mesh configuration regenerates everything (a forced push), so that listeners need no changes of single objects.
     if (this.#settings !== this.#mesh() && this.#ofIngresses.size + this.#sourceObjects.set.Ingress.length > 0) {
@@ -131,7 +124,6 @@ export class MeshConfigs {
     return this.#gatewayApi.problems.values();
   }
 
-  /** Number of objects beyond a limit of their namespaces. */
   get limitedCount(): number {
     return this.#limited.size + this.#gatewayApi.beyondLimit;
   }
@@ -146,7 +138,6 @@ export class MeshConfigs {
     this.#limitListeners.push(listener);
   }
 
-  /** Reports where a source changes. */
   watch(address: string, handlers: WatchHandlers): StopWatching {
     return this.#open(address).watch(handlers);
   }
@@ -394,7 +385,6 @@ export class MeshConfigs {
     return turns.through(this.#sourceObjects.editing(edits));
   }
 
-  /** Updates the snapshot for the objects of these keys. */
   #updateSnapshot(keys: Iterable<string>): void {
     this.#snapshot = this.#snapshot.edited(new Map([...keys].map((key) => [key, this.#activeObject(key)])));
   }

@@ -38,7 +38,6 @@ export function placeText(place: ConfigPlace): string {
   return place.line > 0 ? `${place.file}:${place.line}` : place.file;
 }
 
-/** The file or the source of a place. */
 export function fileOrSourceOf(place: ConfigPlace): string {
   return 'source' in place ? place.source : place.file;
 }

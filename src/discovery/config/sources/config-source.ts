@@ -25,7 +25,6 @@ export interface ConfigSource {
    * and was never valid it has a placeholder that denies access (see `readConfigFile`).
    */
   readonly snapshot: ConfigSnapshot;
-  /** Number of errors and warnings. */
   readonly problemCount: number;
   /** Files, or similar units, with content that could not be identified, each with a reason; absent without such files. */
   readonly unreadable?: ReadonlyMap<string, string>;

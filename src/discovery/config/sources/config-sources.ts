@@ -14,7 +14,6 @@ export interface ConfigSources {
 export interface RequestedSources {
   /** `--configDir`, or empty. */
   readonly configDir: string;
-  /** `--registries`. */
   readonly registries: readonly string[];
   /** What is read from the cluster: {@link clusterConfig}, {@link clusterServices}; absent or empty without a cluster. */
   readonly cluster?: readonly string[];

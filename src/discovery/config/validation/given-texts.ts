@@ -8,7 +8,6 @@ import type { ConfigLimits } from '../files/config-limits.ts';
 import { compareWalked, configNames, isConfigName, walk } from '../files/directory-walk.ts';
 
 export interface GivenText {
-  /** The file's name in problems. */
   readonly file: string;
   readonly text: string;
 }
@@ -46,7 +45,6 @@ export async function readGivenTexts(paths: readonly string[], limits: ConfigLim
 
 interface Reading {
   readonly limits: ConfigLimits;
-  /** Total of all texts. */
   bytes: number;
   readonly unreadable: string[];
   readonly notes: string[];
@@ -146,7 +144,6 @@ function readChunk(file: number, chunk: Buffer): number | 'nothing yet' {
   }
 }
 
-/** @throws Error if the text exceeds the limit */
 export async function readStreamText(stream: AsyncIterable<Buffer>, limit: ByteLimit): Promise<string> {
   const chunks: Buffer[] = [];
   let length = 0;

@@ -17,7 +17,6 @@ import type { GivenText } from './given-texts.ts';
 import type { TranslatedFiles } from './translated-files.ts';
 
 export interface ReferenceSettings {
-  /** Pods of the templates in the files. */
   readonly pods: readonly Config[];
   /** `true` if extension providers are known. */
   readonly hasMeshConfig: boolean;
@@ -78,7 +77,6 @@ export function referenceProblems(
   };
 }
 
-/** The mesh configuration as an object of its file. */
 function meshConfigOf({ file, text }: GivenText): Config {
   const { value } = parseYamlDocument({ text, line: 1 });
   return { ...unlocatedMeshConfig, spec: value ?? {}, source: { file, line: 1 } };

@@ -12,7 +12,6 @@ export interface TranslatedFiles {
   /** `cluster.local`. */
   readonly domain: string;
   readonly gatewayApi: GatewayApiTranslation;
-  /** Generated objects by key. */
   readonly generated: ReadonlyMap<string, Config>;
 }
 

@@ -22,9 +22,7 @@ export interface Validation {
   /** In the order of files and lines. */
   readonly problems: readonly Problem[];
   readonly files: number;
-  /** Number of valid objects. */
   readonly objects: number;
-  /** Files and directories that could not be read, each with its reason. */
   readonly unreadable: readonly string[];
   /** Notes about checks that were not possible because the files contain only a part of the mesh, as sentences. */
   readonly notes: readonly string[];
@@ -34,7 +32,6 @@ export interface ValidationSettings extends ReachSettings {
   readonly mesh: MeshConfig;
   /** `mesh` was read from a file, so its extension providers are known. */
   readonly hasMeshConfig?: boolean;
-  /** The file of `mesh`. */
   readonly meshFile?: GivenText;
   readonly networks?: MeshNetworks;
 }
@@ -106,7 +103,6 @@ export async function validateFiles(
   };
 }
 
-/** Keys of rejected objects. */
 function rejectedKeys(problems: readonly Problem[]): readonly ConfigKey[] {
   return problems.flatMap(({ severity, key }) => (severity === 'error' && key !== undefined ? [key] : []));
 }

@@ -23,7 +23,6 @@ export function typesOf(kind: KindName, versions: readonly string[] = []): reado
   return (requested.length > 0 ? requested : known).map((version) => `${group}/${version}/${kind}`);
 }
 
-/** The kind of a type URL, or `undefined` if unknown. */
 export function kindOfType(typeUrl: string): KindName | undefined {
   return byType.get(typeUrl.startsWith(anyPrefix) ? typeUrl.slice(anyPrefix.length) : typeUrl);
 }

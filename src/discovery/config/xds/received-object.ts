@@ -9,10 +9,8 @@ import { isObject } from '../../../runtime/json-object.ts';
 
 /** Maximum bytes of one object, as in etcd. */
 export const maxObjectBytes = 1_572_864;
-/** Maximum fields and items of one object. */
 export const maxObjectValues = 262_144;
 
-/** A decoded resource. */
 export interface ReceivedObject {
   /** `namespace/name`, or `undefined` if it cannot be read. */
   readonly name: string | undefined;

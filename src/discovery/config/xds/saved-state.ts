@@ -26,7 +26,6 @@ export class SavedState {
     this.#maxBytes = maxBytes;
   }
 
-  /** @throws an error of the file system */
   write(kind: KindName, resources: readonly Uint8Array[]): void {
     const file = this.#fileOf(kind);
     if (resources.length === 0) {

@@ -31,7 +31,6 @@ export interface SourceRequest {
   readonly initialVersions?: Record<string, string>;
 }
 
-/** Maximum characters of a rejection. */
 const maxRejectionLength = 4_096;
 
 export function encodeRequest(request: SourceRequest, protocol: XdsProtocol): Uint8Array {

@@ -25,7 +25,6 @@ export interface SourceObjectsOptions {
   readonly keepsBytes: boolean;
 }
 
-/** State of one object. */
 interface XdsObject {
   readonly version: string;
   /** Digest of the last received resource, valid or not. */
@@ -41,14 +40,11 @@ interface XdsObject {
 /** A decoded response that is not applied yet. */
 export interface StagedResponse {
   readonly kind: KindName;
-  /** Number of its resources. */
   readonly sent: number;
-  /** Names of its resources. */
   readonly present: ReadonlySet<string>;
   readonly changed: ReadonlyMap<string, XdsObject>;
   /** Names of objects that apply and are missing in the response. */
   readonly removed: readonly string[];
-  /** Number of known objects of the kind. */
   readonly known: number;
   /** Number of its rejected objects, including those rejected before. */
   readonly rejected: number;
@@ -58,7 +54,6 @@ export interface StagedResponse {
   readonly refusal: string | undefined;
 }
 
-/** A resource of a response. */
 export interface StagedResource {
   /** Name and version in a delta response, or empty. */
   readonly name: string;
@@ -92,7 +87,6 @@ export class SourceObjects {
     return this.#count;
   }
 
-  /** Number of errors and warnings of all objects. */
   get problemCount(): number {
     return this.#problemCount;
   }
@@ -183,7 +177,6 @@ export class SourceObjects {
     return this.delete(response.kind, deletes ? response.removed : []) || response.changed.size > 0;
   }
 
-  /** @returns whether any of these objects existed */
   delete(kind: KindName, names: Iterable<string>): boolean {
     const previous = this.#count;
     for (const name of names) this.#setObject(kind, name, undefined);

@@ -77,7 +77,6 @@ export function sourceStream(options: SourceStreamOptions) {
   });
 }
 
-/** State of a type on this stream. */
 interface TypeSubscription {
   readonly kind: KindName;
   readonly typeUrl: string;
@@ -102,7 +101,6 @@ class SourceStream {
   readonly #typeOfKind = new Map<KindName, string>();
   /** Types in which the server has sent objects. */
   readonly #nonEmptyTypes = new Set<string>();
-  /** Names whose deletion is paused. */
   readonly #paused = new Map<KindName, readonly string[]>();
   /** Responses that wait for a decision of the chart, by kind and nonce. */
   readonly #pendingResponses = new Map<string, PendingResponse>();
@@ -305,7 +303,6 @@ class SourceStream {
     this.#report({ type: 'source-stream.ended', code, reason, retryAfterMs, chance: random() });
   }
 
-  /** Ends the stream and the responses that wait for the chart. */
   close(): void {
     this.#isEnded = true;
     for (const { settle } of this.#pendingResponses.values()) settle();

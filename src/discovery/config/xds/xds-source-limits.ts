@@ -3,9 +3,7 @@ import type { Environment } from '../../environment.ts';
 import type { ConfigLimits } from '../files/config-limits.ts';
 
 export interface XdsSourceLimits {
-  /** Bytes of one response (PILOT_XDS_SOURCE_MAX_MESSAGE_BYTES). */
   readonly maxMessageBytes: number;
-  /** Objects of one source (PILOT_XDS_SOURCE_MAX_OBJECTS). */
   readonly maxObjects: number;
   /** Bytes of all objects of one source, the same limit as for files (PILOT_CONFIG_MAX_BYTES). */
   readonly maxBytes: number;

@@ -33,7 +33,6 @@ export interface XdsSourceOptions {
   readonly closed?: () => void;
 }
 
-/** Status of a source, for the debug page and metrics. */
 export interface XdsSourceStatus {
   readonly address: string;
   /** `connected`, `connecting`, `backing off`. */
@@ -43,7 +42,6 @@ export interface XdsSourceStatus {
   readonly protocol: string;
   readonly objects: number;
   readonly problems: number;
-  /** Kinds that the server has not sent in this run. */
   readonly missing: readonly string[];
   /** Kinds with paused deletions, and the number of objects. */
   readonly paused: readonly { readonly kind: string; readonly objects: number }[];
@@ -119,7 +117,6 @@ export class XdsSource implements ConfigSource {
     ];
   }
 
-  /** Applies the paused deletions, as confirmed by an operator. */
   confirmDeletions(): void {
     this.#actor?.send({ type: 'source-deletions.confirmed' });
   }

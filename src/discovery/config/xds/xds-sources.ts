@@ -29,7 +29,6 @@ export class XdsSources {
     this.#options = options;
   }
 
-  /** Creates the source of an address. */
   readonly open = (address: string): XdsSource => {
     const { limits, namespace, domain, revision, clusterId, mesh, ownIdentity, recorder, log } = this.#options;
     const source: XdsSource = new XdsSource(address, {

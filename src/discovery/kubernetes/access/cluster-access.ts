@@ -1,6 +1,5 @@
 /** Address and credentials of an API server, from a kubeconfig or from the pod of this process. */
 
-/** TLS options as of `node:tls`. */
 export interface TlsMaterial {
   /** PEM. If absent, the system's authorities are used. */
   readonly ca?: string;
@@ -8,7 +7,6 @@ export interface TlsMaterial {
   readonly key?: string;
   /** Expected name in the server certificate, if it differs from the address. */
   readonly servername?: string;
-  /** `false` accepts any certificate. */
   readonly rejectUnauthorized?: boolean;
 }
 

@@ -49,7 +49,6 @@ export class TokenFile {
     return this.#last.token;
   }
 
-  /** Reads the file again for the next request. */
   invalidate(): void {
     if (this.#last !== undefined) this.#last = { token: this.#last.token, readAt: Number.NEGATIVE_INFINITY };
   }

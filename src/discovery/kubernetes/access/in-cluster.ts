@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import type { ClusterAccess } from './cluster-access.ts';
 import { credentialsError, readCredentialFile, TokenFile } from './credential-file.ts';
 
-/** Mount path of the service account in every pod. */
 const serviceAccountFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /** Reports whether this process runs in a pod: the kubelet sets the API server's address. */

@@ -10,7 +10,6 @@ import { ExecCredentials, type ExecPlugin } from './exec-credential.ts';
 export interface KubeconfigOptions {
   /** The path of the file, used in messages and to resolve relative paths. */
   readonly path: string;
-  /** Context name; by default `current-context`. */
   readonly context?: string;
   /**
    * The author may name local files and programs and disable TLS verification: true for a file of the operator, false for the Secret of a remote
@@ -19,7 +18,6 @@ export interface KubeconfigOptions {
   readonly isTrusted: boolean;
 }
 
-/** Resolves links in a path. */
 type ResolveLinks = (path: string) => string;
 
 type Fields = Readonly<Record<string, unknown>>;

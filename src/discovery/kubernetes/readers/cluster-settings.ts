@@ -4,7 +4,6 @@ import type { FollowedKind, InformerEffects } from '../api-server.effects.ts';
 import { isRecord } from '../store/trim.ts';
 
 export interface SettingsNames {
-  /** Namespace of the control plane. */
   readonly namespace: string;
   /** REVISION; empty means the default revision. */
   readonly revision: string;

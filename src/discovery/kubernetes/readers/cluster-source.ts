@@ -23,7 +23,6 @@ import { defaultMaxReadMs, type UnreadObject, UnreadObjects } from './unread-obj
 export interface ClusterSourceOptions {
   /** Such as `k8s://`. */
   readonly address: string;
-  /** Informers that follow the kinds. */
   readonly informers: InformerEffects;
   readonly kinds: readonly KindName[];
   /** Kinds of other readers. The first reading waits for them too. */
@@ -49,7 +48,6 @@ export interface RejectedObject {
   readonly errors: readonly ConfigProblem[];
 }
 
-/** State of one object. */
 interface DecodedState {
   /** What applies: the object, its last valid version, or its placeholder. */
   readonly active: readonly Config[];
@@ -68,9 +66,7 @@ const nothing: DecodedState = { active: [], problems: [] };
 
 export class ClusterSource implements ConfigSource {
   readonly #options: ClusterSourceOptions;
-  /** Objects to read, except referenced ones. */
   readonly #unread = new UnreadObjects();
-  /** Secrets and ConfigMaps to read. */
   #unreadReferenced = new Map<KindName, Set<ObjectKey>>();
   readonly #objects = new Map<KindName, Map<ObjectKey, DecodedState>>();
   readonly #synced: Promise<unknown>;
@@ -240,7 +236,6 @@ export class ClusterSource implements ConfigSource {
 
 const isError = ({ severity }: ConfigProblem): boolean => severity === 'error';
 
-/** Adds the edits that a change of one object causes. */
 function addEdits(edits: Map<string, Config | undefined>, previous: DecodedState, after: DecodedState): void {
   if (previous.active === after.active) return;
   const removed = previous.active.filter((config) => !after.active.includes(config));

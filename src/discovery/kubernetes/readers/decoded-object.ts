@@ -11,7 +11,6 @@ import { excessOf } from '../store/object-scan.ts';
 import { keyOf, refusalOf } from '../store/object-store.ts';
 
 export interface DecodedObject {
-  /** `undefined` if the object is invalid for the reasons in `problems`. */
   readonly config?: Config;
   /** Placeholders that replace an invalid object that restricts access, so that it grants none. */
   readonly placeholders: readonly Config[];

@@ -35,12 +35,10 @@ export class DiscoveredNamespaces {
     });
   }
 
-  /** Reports whether objects of the kind are kept only in member namespaces. */
   isMemberKind(kind: KindName): boolean {
     return memberKinds.includes(kind);
   }
 
-  /** Reports whether an informer of such a kind keeps an object. */
   readonly keeps = (key: ObjectKey): boolean => !this.#undiscovered.has(key.slice(0, key.indexOf('/')));
 
   /** @param selectors of the mesh configuration; the same list while the configuration is unchanged */

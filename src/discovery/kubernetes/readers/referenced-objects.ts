@@ -40,7 +40,6 @@ export interface ReferencedObjectsOptions {
   readonly server: Pick<ApiServer, 'list'>;
   /** Informers of both kinds, filtered by {@link ReferencedObjects.keeps}. */
   readonly informers: () => Pick<InformerEffects, 'addReader' | 'firstSet' | 'storeOf'>;
-  /** Called when a reader throws. */
   readonly fault: (error: unknown) => void;
   /** Called when a reference is not followed or an object is not kept because of a limit. */
   readonly refused: (kind: ReferencedKind, key: ObjectKey, reason: string) => void;
@@ -57,7 +56,6 @@ interface StoredObject {
 export class ReferencedObjects {
   readonly #options: ReferencedObjectsOptions;
   readonly #ofReferrer = new Map<Referrer, ReadonlySet<ReferenceKey>>();
-  /** Number of references to an object. */
   readonly #references = new Map<ReferenceKey, number>();
   readonly #referencesOfNamespace = new Map<string, number>();
   readonly #known = new Map<ReferenceKey, StoredObject>();
@@ -71,7 +69,6 @@ export class ReferencedObjects {
   readonly #unattempted = new Set<ReferenceKey>();
   #attempted: PromiseWithResolvers<void> | undefined;
   readonly #toRetry = new Set<ReferenceKey>();
-  /** Objects whose last read failed. */
   readonly #unreadable = new Set<ReferenceKey>();
   #failures = 0;
   #retry: NodeJS.Timeout | undefined;
@@ -90,7 +87,6 @@ export class ReferencedObjects {
     }
   }
 
-  /** Reports whether an informer of the kind must follow the object. */
   keeps(kind: ReferencedKind, key: ObjectKey): boolean {
     return this.#references.has(`${kind} ${key}`);
   }
@@ -141,7 +137,6 @@ export class ReferencedObjects {
     clearTimeout(timer);
   }
 
-  /** Stops all reads. */
   close(): void {
     this.#closed.abort();
     clearTimeout(this.#retry);
@@ -198,7 +193,6 @@ export class ReferencedObjects {
       const due = this.#pending.get(namespace)!;
       const [key] = due as Iterable<ReferenceKey> as [ReferenceKey];
       due.delete(key);
-      // Takes namespaces in turn.
       this.#pending.delete(namespace);
       if (due.size > 0) this.#pending.set(namespace, due);
       if (this.#references.has(key)) void this.#read(key);

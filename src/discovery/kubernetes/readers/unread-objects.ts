@@ -18,7 +18,6 @@ export class UnreadObjects {
   readonly #taken = new Set<string>();
   #changedAgain: UnreadObject[] = [];
 
-  /** Number of objects that the current reading may take. */
   get size(): number {
     return this.#size;
   }
@@ -38,7 +37,6 @@ export class UnreadObjects {
     this.#size++;
   }
 
-  /** Takes the first object of each namespace. */
   *takeRound(): Generator<UnreadObject> {
     for (const [namespace, objects] of [...this.#namespaces]) {
       const [first] = objects;

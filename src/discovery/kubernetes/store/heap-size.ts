@@ -2,7 +2,6 @@
 
 /** An object or array with its elements' store. */
 const containerBytes = 40;
-/** A slot of an object or array. */
 const slotBytes = 8;
 /** A string header, rounded up. */
 const textBytes = 24;

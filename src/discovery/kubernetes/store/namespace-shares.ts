@@ -13,7 +13,6 @@ const maxShareOfHeap = 1 / 16;
 /** Maximum number of rejected objects of one kind and namespace that are kept by name, because each takes memory. Further ones are only counted. */
 export const maxNamedRefusals = 100;
 
-/** Maximum bytes of the objects of one namespace. */
 export function maxBytesOfNamespace(heapLimitBytes = getHeapStatistics().heap_size_limit): number {
   return Math.floor(heapLimitBytes * maxShareOfHeap);
 }

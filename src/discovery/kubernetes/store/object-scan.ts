@@ -9,7 +9,6 @@ import type { KubernetesObject } from '../api-server.ts';
 const minScannedBytes = 64 * 1024;
 /** Maximum different field names and short strings of one object. A list of 4,096 items with two short names each has 8,192. */
 export const maxDistinctTexts = 32_768;
-/** Maximum lists and maps of one object. */
 export const maxContainers = 262_144;
 
 /** V8 interns JSON strings up to this length. */
@@ -19,7 +18,6 @@ const maxNameLength = 32;
 
 const [quote, backslash, open, close, openList, closeList, colon, comma] = Buffer.from('"\\{}[]:,');
 
-/** Metadata that identifies one version of an object. */
 const identifyingFields: ReadonlySet<string> = new Set([
   ...['name', 'namespace', 'uid', 'resourceVersion', 'generation', 'creationTimestamp', 'deletionTimestamp', 'labels'],
 ]);
@@ -83,13 +81,11 @@ export class ObjectScan {
   #isName = false;
   #textLength = 0;
   readonly #hashes: [number, number] = [0, 0];
-  /** A name that may be of interest. */
   #name = '';
   /** Fields of interest whose values have not ended, innermost last. */
   readonly #openRanges: { readonly range: ByteRange; readonly depth: number }[] = [];
   #inMetadata = false;
 
-  /** @param level number of containers around the object */
   constructor(level: number) {
     this.#level = level;
   }

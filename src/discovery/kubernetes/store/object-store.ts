@@ -36,10 +36,8 @@ export interface ObjectStoreOptions {
 /** Share of a namespace's limit above which free space does not justify listing the namespace. */
 const maxShareForRefill = 3 / 4;
 
-/** Symbol of the reason for which only the metadata of an object is kept. */
 const refusal = Symbol('refusal');
 
-/** The reason for which the object was rejected, with the limit, or `undefined`. */
 export function refusalOf(object: KubernetesObject): string | undefined {
   return (object as { readonly [refusal]?: string })[refusal];
 }
@@ -116,7 +114,6 @@ export class ObjectStore {
     return changes;
   }
 
-  /** Removes all objects. */
   clear(): ObjectChange[] {
     this.#collected = new ObjectSet();
     return this.replace();
@@ -225,7 +222,6 @@ export class ObjectStore {
   }
 }
 
-/** Objects by key, with their sizes by namespace. */
 class ObjectSet {
   readonly #objects = new Map<ObjectKey, KubernetesObject>();
   readonly #bytes = new Map<ObjectKey, number>();
@@ -262,7 +258,6 @@ class ObjectSet {
     this.#bytes.set(key, bytes);
   }
 
-  /** @returns the bytes it used */
   delete(key: ObjectKey): number {
     const bytes = this.bytesOf(key);
     this.#forgetRefusal(key);

@@ -10,9 +10,7 @@ export const minRefillIntervalMs = 30_000;
 
 export interface RefilledKind {
   readonly store: ObjectStore;
-  /** Lists the objects of the namespace. */
   list(namespace: string, onItem: (object: KubernetesObject) => void): Promise<void>;
-  /** Notifies readers. */
   notifyReaders(changes: readonly ObjectChange[]): void;
 }
 
@@ -28,7 +26,6 @@ export class Refills {
     this.#kinds = kinds;
   }
 
-  /** Checks whether a change freed space. */
   check(): void {
     if (!this.#isRunning) void this.#run();
   }

@@ -1,7 +1,6 @@
 /** Rate-limited warnings about objects that exceed a limit: a namespace may have a hundred thousand. */
 import type { ObjectKey } from './object-store.ts';
 
-/** Minimum interval between warnings for one kind and namespace. */
 const minIntervalMs = 60_000;
 /** Maximum remembered kinds and namespaces. Beyond it all are dropped and may be logged again. */
 const maxRemembered = 1_000;

@@ -52,7 +52,6 @@ export class SharedTexts {
     this.#maxCharacters = maxCharacters;
   }
 
-  /** Number of entries. */
   get size(): number {
     return Math.max(this.#texts.size, this.#values.size);
   }

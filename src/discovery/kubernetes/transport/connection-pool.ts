@@ -90,7 +90,6 @@ export class ConnectionPool {
     return Math.max(...(await Promise.all(connections.map((connection) => connection.ping(limitMs, signal)))));
   }
 
-  /** Closes all connections, open or being opened, and their streams. */
   closeAll(): void {
     this.#opening?.cancel.abort();
     this.#opening = undefined;

@@ -9,9 +9,7 @@ import { aborted } from './http2-connection.ts';
 export type ResponseHeaders = IncomingHttpHeaders & IncomingHttpStatusHeader;
 
 export interface ExchangeLimits {
-  /** Limit until the response begins. */
   readonly responseMs: number;
-  /** Limit until the response has ended. */
   readonly totalMs: number;
   /** Limit between two chunks while {@link ResponseReader.isMidway}. */
   readonly idleMs: number;
@@ -31,7 +29,6 @@ export interface ResponseReader {
 /** Maximum work in one turn of the event loop, in milliseconds, shared by all streams. */
 const maxReadMs = 5;
 
-/** Maximum bytes read of the body of an error. */
 const maxErrorBytes = 64 * 1024;
 
 /**
@@ -84,7 +81,6 @@ export function exchange(
       resolve('limit');
     });
     signal.addEventListener('abort', onAbort);
-    /** Chunk that is read in a later turn. */
     let delayedChunk: Buffer | undefined;
     const read = (chunk: Buffer): boolean => {
       try {

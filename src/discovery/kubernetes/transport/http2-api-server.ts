@@ -27,9 +27,7 @@ import { ListItems } from './list-items.ts';
 export interface ApiServerLimits {
   /** Until a connection is ready: DNS, TCP, TLS and the server's SETTINGS. */
   readonly connectMs: number;
-  /** Until a response begins. */
   readonly responseMs: number;
-  /** Until a list is complete. */
   readonly listMs: number;
   /** Until an incomplete line or response continues. */
   readonly idleMs: number;

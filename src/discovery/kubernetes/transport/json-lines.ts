@@ -18,7 +18,6 @@ export class JsonLines {
   /** Received part of an incomplete line. */
   #parts: Buffer[] = [];
   #bytes = 0;
-  /** Scan of a long line. */
   #scan: ObjectScan | undefined;
 
   /** @param onLine receives an object with only metadata if it must not be parsed (`excessOf`) */
@@ -27,7 +26,6 @@ export class JsonLines {
     this.#maxBytes = maxBytes;
   }
 
-  /** A line is incomplete. */
   get isMidway(): boolean {
     return this.#bytes > 0;
   }

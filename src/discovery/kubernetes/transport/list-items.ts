@@ -14,7 +14,6 @@ const [quote, backslash, open, close, openList, closeList] = Buffer.from('"\\{}[
 export class ListItems {
   readonly #onItem: (item: unknown) => void;
   readonly #maxBytes: number;
-  /** The text outside the items. */
   #frame = '';
   /** Received part of an incomplete item. */
   #parts: Buffer[] = [];
@@ -23,7 +22,6 @@ export class ListItems {
   #inText = false;
   #escaped = false;
   #inItems = false;
-  /** Scan of a long item. */
   #scan: ObjectScan | undefined;
 
   /** @param onItem receives an object with only metadata if it must not be parsed (`excessOf`) */

@@ -6,7 +6,6 @@ import type { Gateway } from '../../../model/kinds/gateway/gateway.ts';
 import type { VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
 import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
 
-/** Maximum hosts of servers in a message. */
 const maxHosts = 5;
 
 export const checkGatewaysOfRoutes: ConfigCheck = function* (sources) {

@@ -7,7 +7,6 @@ import { objectOfService } from '../known-objects.ts';
 
 export const checkNetworks: ConfigCheck = function* ({ context, configs, known }) {
   if (!known.isComplete('NetworkGateway')) return;
-  /** The first service of each network. */
   const networks = new Map<string, Service>();
   let hasOthers = false;
   for (const service of context.services) {

@@ -67,7 +67,6 @@ function certificateText({ config: { namespace }, server: { tls } }: TlsServer):
   return text === '' ? undefined : text;
 }
 
-/** The server whose certificate covers a host. */
 function coveringHost(
   { hosts }: TlsServer,
   place: string,

@@ -86,7 +86,6 @@ function* namedIn({ rules }: AuthorizationPolicy): Generator<NamedNamespace> {
 }
 
 interface SourceMatch {
-  /** Path of the match. */
   readonly field: string;
   readonly sourceLabels?: Readonly<Record<string, string>>;
   readonly sourceNamespace: string | undefined;

@@ -49,7 +49,6 @@ export const checkMutualTls: ConfigCheck = function* (sources) {
 
 type RejectingMode = 'STRICT' | 'DISABLE';
 
-/** A server and the policy that rejects connections. */
 interface Conflict {
   readonly server: ServerPort;
   readonly policy: Config;
@@ -69,7 +68,6 @@ class Conflicts {
     this.#pods = new PodsOfServices(sources.configs);
   }
 
-  /** @param namespace of the rule */
   *of(host: string, namespace: string, rejectingMode: RejectingMode): Generator<undefined, readonly Conflict[]> {
     const isWide = isWildcard(host);
     const key = `${rejectingMode} ${isWide ? namespace : ''} ${host}`;
@@ -179,7 +177,6 @@ function placesOfPolicy(policy: TrafficPolicy | undefined, path: string, labels:
 
 /** A port of a workload that receives requests for a service. */
 interface ServerPort {
-  /** Hostname of the service. */
   readonly host: string;
   readonly namespace: string;
   readonly labels: Labels;
@@ -216,7 +213,6 @@ function serversOf(service: Service, pods: PodsOfServices, { context, known, con
     });
 }
 
-/** The policy that rejects the connections, or `undefined`. */
 function conflictingPolicy(
   rejectingMode: RejectingMode,
   { namespace, labels, port, isAssumed }: ServerPort,

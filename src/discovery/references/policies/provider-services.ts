@@ -58,7 +58,6 @@ function placeOf(name: string, { spec }: Config): string {
 
 interface LocatedProvider {
   readonly address: ProviderAddress;
-  /** Field of its address. */
   readonly field: string;
   /** A problem that all clients have. */
   readonly problem: ProviderProblem | undefined;

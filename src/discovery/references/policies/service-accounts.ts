@@ -16,7 +16,6 @@ export const checkServiceAccounts: ConfigCheck = function* (sources) {
   }
 };
 
-/** Accounts of workloads, as `namespace/name`. */
 function* accountsOf({ configs, context }: CheckSources): Generator<undefined, ReadonlySet<string>> {
   const found = new Set<string>();
   for (const { namespace, spec } of configs.Pod) {

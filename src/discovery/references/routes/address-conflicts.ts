@@ -15,7 +15,6 @@ export interface AddressConflict {
   readonly service: Service;
   readonly port: number;
   readonly protocol: ApplicationProtocol;
-  /** The service that they reach. */
   readonly winner: Service;
   readonly address: string;
 }

@@ -32,7 +32,6 @@ export const checkDestinations: ConfigCheck = function* (sources) {
   }
 };
 
-/** A destination with its field. */
 interface DestinationField {
   readonly destination: Destination;
   readonly field: string;
@@ -134,7 +133,6 @@ function subsetWarning(
   };
 }
 
-/** Ports of the gateways that the routes are bound to. */
 function listenerPorts(
   { namespace, spec: { gateways = [] } }: Config<VirtualService>,
   byName: ReadonlyMap<string, readonly number[]>,

@@ -6,7 +6,6 @@ import { isAlias } from '../../../model/services/service-alias.ts';
 import { ownIngresses } from '../../../model/translation/ingress.ts';
 import type { CheckSources, ConfigCheck, ConfigWarning } from '../config-warning.ts';
 
-/** Maximum ports in a message. */
 const maxPorts = 10;
 
 export const checkIngressBackends: ConfigCheck = function* (sources) {
@@ -58,7 +57,6 @@ interface BackendPorts {
   readonly areKnown: boolean;
   readonly numbers: ReadonlySet<number>;
   readonly names: ReadonlySet<string>;
-  /** The end of a sentence. */
   readonly advice: string;
 }
 

@@ -71,7 +71,6 @@ export class MeshHosts {
     return host === '*' || host.startsWith('*.') ? !this.#byWildcard.has(` ${host}`) : false;
   }
 
-  /** Advice about a missing host. */
   correctionOf(host: string): string {
     const full = this.#fullNameOf(host);
     if (full !== undefined) return `write ${full}, because names with a dot are not completed`;
@@ -102,7 +101,6 @@ export class MeshHosts {
       : this.#known.isComplete('Service', namespace);
   }
 
-  /** Namespace of the Kubernetes Service with this host. */
   namespaceOf(host: string): string | undefined {
     if (!host.endsWith(this.#suffix) || isWildcard(host)) return undefined;
     return host.slice(0, -this.#suffix.length).split('.').at(-1);

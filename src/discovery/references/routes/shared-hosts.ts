@@ -6,7 +6,6 @@ import type { ResolvedVirtualService } from '../../../model/push-context/resolve
 import { type CheckSources, type ConfigCheck, isWritten } from '../config-warning.ts';
 
 export interface SharedHost {
-  /** Fully qualified host. */
   readonly host: string;
   readonly older: Config<VirtualService>;
   readonly newer: Config<VirtualService>;

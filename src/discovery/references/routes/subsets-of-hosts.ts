@@ -4,7 +4,6 @@ import { coveringKeys } from '../../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
 import type { CheckSources } from '../config-warning.ts';
 
-/** Maximum subsets in a message. */
 const maxNames = 5;
 
 export class SubsetsOfHosts {
@@ -32,7 +31,6 @@ export class SubsetsOfHosts {
     return false;
   }
 
-  /** The oldest rule of exactly this host. */
   ruleOf(host: string): Config<DestinationRule> | undefined {
     return this.#rules.get(host)?.[0];
   }

@@ -30,7 +30,6 @@ interface RoutedPort {
   readonly place: ObjectPlace | undefined;
 }
 
-/** Maximum ports in a message. */
 const maxPorts = 3;
 
 export const checkUnservedRoutes: ConfigCheck = function* (sources) {
@@ -74,7 +73,6 @@ function haveHttpProxy({ context, configs }: CheckSources): boolean {
   return context.mesh.proxyHttpPort !== 0 || listeners.some(({ port }) => port?.protocol === 'HTTP_PROXY');
 }
 
-/** Ports of the gateway's servers for the hosts. */
 function serverPorts(
   config: Config<VirtualService>,
   gateway: Config<Gateway>,

@@ -13,7 +13,6 @@ const maxPods = 100_000;
 export interface ServiceListening {
   /** Ports of the workloads by port of the Service; `undefined` if one is a name that no known Pod has. */
   readonly targets: ReadonlyMap<number, readonly number[]> | undefined;
-  /** Ports that the containers of known Pods declare. */
   readonly containers: ReadonlySet<number>;
 }
 

@@ -47,7 +47,6 @@ export const checkPeerPorts: ConfigCheck = function* ({ configs, context, known 
   }
 };
 
-/** Workload ports that an object names. */
 interface NamedPorts {
   readonly config: Config;
   readonly selector: Labels;

@@ -5,7 +5,6 @@ import type { KubernetesServicePort } from '../../../model/kinds/kubernetes/serv
 import type { ConfigCheck, ConfigWarning } from '../config-warning.ts';
 import { PodsOfServices } from './pods-of-services.ts';
 
-/** Maximum port names in a message. */
 const maxNames = 5;
 
 /** Maximum Pods read for all Services of a namespace: Services that select the same Pods read them again. */
