@@ -9,7 +9,7 @@ import { leaderMachine } from '../../machines/discovery/election/leader.machine.
 import type { LeadersResigned } from '../../machines/discovery/election/leader-protocol.ts';
 import type { Duty, DutyReport, DutyRun } from '../../src/discovery/election/duty.ts';
 import { type ElectionCharts, Elections } from '../../src/discovery/election/elections.effects.ts';
-import type { Moment } from '../../src/discovery/election/leader-term.ts';
+import type { ClockReading } from '../../src/discovery/election/leader-term.ts';
 import { leaseTimesOf } from '../../src/discovery/election/lease-times.ts';
 import type { WriteGate } from '../../src/discovery/election/write-gate.ts';
 import { ApiError } from '../../src/discovery/kubernetes/api-failure.ts';
@@ -147,7 +147,7 @@ export interface ReplicaOptions {
   readonly suspends?: boolean;
   /** Broken on purpose: what stands between it and the API server, and what it takes for the time. */
   readonly port?: (request: Port) => Port;
-  readonly clocks?: (moment: Moment) => Moment;
+  readonly clocks?: (moment: ClockReading) => ClockReading;
   /** Broken on purpose. */
   readonly charts?: Partial<ElectionCharts>;
   readonly silently?: boolean;

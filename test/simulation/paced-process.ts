@@ -1,5 +1,5 @@
 /** The clocks of one process: they may be too fast or too slow, and stand still for it while it is stopped. */
-import type { Moment } from '../../src/discovery/election/leader-term.ts';
+import type { ClockReading } from '../../src/discovery/election/leader-term.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
 export class PacedProcess {
@@ -25,7 +25,7 @@ export class PacedProcess {
     this.#rate = rate;
   }
 
-  get moment(): Moment {
+  get moment(): ClockReading {
     const ms = this.#clock.now() * this.#rate;
     const standsStill = this.#suspends && this.#held !== undefined ? this.#clock.now() - this.#stoppedAt : 0;
     return {

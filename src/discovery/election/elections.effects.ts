@@ -19,7 +19,7 @@ import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
 import type { Duty } from './duty.ts';
 import { electedWriterWithEffects } from './elected-writer.effects.ts';
 import { leaderWithEffects } from './leader.effects.ts';
-import { elapsedMs, type Moment } from './leader-term.ts';
+import { type ClockReading, elapsedMs } from './leader-term.ts';
 import { heldLease, releasedLease, sightingOf } from './lease.ts';
 import { leaseTimesProblem, writeLimitMs } from './lease-times.ts';
 import { WriteGate } from './write-gate.ts';
@@ -35,7 +35,7 @@ export interface ElectionsOptions {
   /** The presence Lease of this replica, which belongs to one of the duties. */
   readonly presence: LeaseName;
   readonly times: LeaseTimes;
-  readonly now: () => Moment;
+  readonly now: () => ClockReading;
   /** Random number from 0 to 1, for the charts. */
   readonly draw: () => number;
 }
@@ -51,7 +51,7 @@ interface Election {
   /** The Lease as last read or written. */
   lease: KubernetesObject | undefined;
   /** The record of its holder, and the time of its first observation. */
-  seen: { readonly record: string; readonly at: Moment } | undefined;
+  seen: { readonly record: string; readonly at: ClockReading } | undefined;
   /** Gate of the last term. Each term has its own, so that writes of an earlier term are rejected. */
   gate: WriteGate;
   /** Settles with the last run: two runs of one duty would write the same objects. */

@@ -8,12 +8,12 @@ import {
 } from '../../../machines/discovery/election/leader.machine.ts';
 import type { LeaseName } from '../../../machines/discovery/election/leader-protocol.ts';
 import type { ActorsOf } from '../../runtime/actors/effects-of.ts';
-import type { Moment } from './leader-term.ts';
+import type { ClockReading } from './leader-term.ts';
 
 interface LeaseTerm {
   readonly lease: LeaseName;
   /** Time of sending the request that acquired or renewed the Lease. */
-  readonly sent: Moment;
+  readonly sent: ClockReading;
   readonly termMs: number;
 }
 

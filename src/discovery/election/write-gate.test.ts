@@ -4,7 +4,7 @@ import { answerJson, type ScriptedOptions, scriptedApiServer } from '../../../te
 import { eventually } from '../../../test/harness/eventually.ts';
 import { resourceOf } from '../kubernetes/api-resource.ts';
 import type { ApiRequest } from '../kubernetes/api-server.ts';
-import { elapsedMs, type Moment } from './leader-term.ts';
+import { type ClockReading, elapsedMs } from './leader-term.ts';
 import { WriteGate, type WriteOrder } from './write-gate.ts';
 
 const configMaps = resourceOf('ConfigMap');
@@ -17,7 +17,7 @@ class Clocks {
   monotonicMs = 1_000;
   wallMs = 1_700_000_000_000;
 
-  get moment(): Moment {
+  get moment(): ClockReading {
     const { monotonicMs, wallMs } = this;
     return { monotonicMs, wallMs };
   }

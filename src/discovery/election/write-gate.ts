@@ -6,7 +6,7 @@
 import { ApiError } from '../kubernetes/api-failure.ts';
 import { type ApiResource, apiVersionOf } from '../kubernetes/api-resource.ts';
 import type { ApiRequest, ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
-import { elapsedMs, type Moment } from './leader-term.ts';
+import { type ClockReading, elapsedMs } from './leader-term.ts';
 
 interface WrittenObject {
   readonly resource: ApiResource;
@@ -49,7 +49,7 @@ export const fieldManager = 'chartpilot-gateways';
 
 export interface WriteGateOptions {
   readonly server: Pick<ApiServer, 'request'>;
-  readonly now: () => Moment;
+  readonly now: () => ClockReading;
   /**
    * Limit of a response, also sent to the server. Shorter than the time between the end of a term and the end of its Lease, so that no write applies
    * when another replica may lead.
@@ -59,7 +59,7 @@ export interface WriteGateOptions {
 
 interface WriteTerm {
   readonly ended: AbortController;
-  sent: Moment;
+  sent: ClockReading;
   termMs: number;
 }
 
@@ -76,7 +76,7 @@ export class WriteGate {
   }
 
   /** Starts or extends a term: a claim or renewal of the Lease sent at `sent` was accepted. */
-  extend(sent: Moment, termMs: number): void {
+  extend(sent: ClockReading, termMs: number): void {
     if (this.#term === undefined) this.#term = { ended: new AbortController(), sent, termMs };
     else Object.assign(this.#term, { sent, termMs });
   }

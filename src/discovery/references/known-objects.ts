@@ -8,7 +8,7 @@ import { isSelected, LabelIndex } from '../../model/services/label-match.ts';
 import type { Service } from '../../model/services/service.ts';
 
 /** Kinds that can be referenced, including those that only a cluster or node knows. */
-export type ReferencedKind =
+export type CheckedKind =
   | ('Service' | 'ServiceEntry' | 'Gateway' | 'KubernetesGateway' | 'VirtualService' | 'ReferenceGrant')
   | 'DestinationRule'
   | (
@@ -31,7 +31,7 @@ export interface KnownObjects {
    *
    * @param namespace absent for any namespace
    */
-  isComplete(kind: ReferencedKind, namespace?: string): boolean;
+  isComplete(kind: CheckedKind, namespace?: string): boolean;
   /** Connected workloads, which may have neither a Pod nor a WorkloadEntry. */
   readonly connected?: Iterable<ConnectedWorkload>;
 }
@@ -64,7 +64,7 @@ export class ObjectsOfControlPlane implements KnownObjects {
     this.#namespacesWithPods = hasOtherClusters ? new Set() : new Set(Pod.map(({ namespace }) => namespace));
   }
 
-  isComplete(kind: ReferencedKind, namespace = ''): boolean {
+  isComplete(kind: CheckedKind, namespace = ''): boolean {
     if (kind === 'Secret' || kind === 'ConfigMap') return false;
     if (kind === 'Namespace') return this.#knowsNamespaces;
     if (kind !== 'Pod' && kind !== 'GatewayPod') return true;
@@ -104,7 +104,7 @@ export class ObjectsOfFiles implements KnownObjects {
     if (hasMeshConfig) this.#known.add('ExtensionProvider ');
   }
 
-  isComplete(kind: ReferencedKind, namespace = ''): boolean {
+  isComplete(kind: CheckedKind, namespace = ''): boolean {
     // Files rarely contain Namespaces, so there is no note.
     if (kind === 'Namespace') return this.#hasNamespacesOfCluster;
     // Files with objects of a namespace are expected to contain its ReferenceGrants.

@@ -10,7 +10,7 @@ import {
   type ServiceRegistry,
 } from '../../model/services/service-registry.ts';
 import type { FollowedObjects } from './followed-objects.ts';
-import { type ChangedObject, MeshRegistries } from './mesh-registries.ts';
+import { type ChangedConfigObject, MeshRegistries } from './mesh-registries.ts';
 
 const object = (kind: string, namespace: string, name: string, spec: unknown, about: Partial<Config> = {}): Config => ({
   ...{ kind, apiVersion: 'v1', name, namespace, labels: {}, annotations: {}, resourceVersion: '1' },
@@ -162,7 +162,7 @@ describe('registries that receive changes', () => {
         grown.load(new Map());
         const objects = new Map<string, Config>();
         for (const batch of batches) {
-          const changes: ChangedObject[] = batch.map(({ object, isDeleted }) => {
+          const changes: ChangedConfigObject[] = batch.map(({ object, isDeleted }) => {
             const key = configKeyText(object);
             if (isDeleted) objects.delete(key);
             else objects.set(key, object);
@@ -242,7 +242,7 @@ describe('registries of a followed cluster', () => {
         grown.load(new Map());
         const configured = new Map<string, Config>();
         for (const batch of batches) {
-          const changes: ChangedObject[] = [];
+          const changes: ChangedConfigObject[] = [];
           for (const { object, goes, isInFile, remakes } of batch) {
             const key = configKeyText(object);
             if (ofCluster.has(object.kind) && !isInFile) cluster.put(key, goes ? undefined : object);

@@ -40,7 +40,7 @@ export interface MeshRegistriesOptions extends ServiceObjectsOptions {
 }
 
 /** A changed object by key `Kind/namespace/name`. */
-export interface ChangedObject {
+export interface ChangedConfigObject {
   readonly key: string;
   readonly event: 'add' | 'update' | 'delete';
 }
@@ -232,11 +232,11 @@ export class MeshRegistries {
   }
 
   /** Applies these changes of the configuration, and those of the cluster. */
-  apply(changes: readonly ChangedObject[], objects: ObjectsByKey): void {
+  apply(changes: readonly ChangedConfigObject[], objects: ObjectsByKey): void {
     atOnce(this.applying(changes, objects));
   }
 
-  *applying(changes: readonly ChangedObject[], objects: ObjectsByKey): Steps<void> {
+  *applying(changes: readonly ChangedConfigObject[], objects: ObjectsByKey): Steps<void> {
     const keys = [...new Set(changes.map(({ key }) => key))];
     const changed = keys.filter((key) => serviceKindSet.has(key.slice(0, key.indexOf('/'))));
     yield* this.#untilDone(this.#following(changed.map((key): KeyedObject => [key, objects.get(key)])));

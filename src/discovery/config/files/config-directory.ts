@@ -18,6 +18,7 @@ import { ConfigDefinitions } from './config-definitions.ts';
 import { type ConfigLimits, defaultConfigLimits } from './config-limits.ts';
 import {
   configNames,
+  type DirectoryWalk,
   type FoundFile,
   fingerprintOf,
   isAlmostConfigName,
@@ -26,7 +27,6 @@ import {
   isMissingPath,
   RejectedTrees,
   TooManyEntries,
-  type Walk,
   walk,
 } from './directory-walk.ts';
 import { watchDirectory } from './directory-watch.ts';
@@ -219,7 +219,7 @@ export class ConfigDirectory implements ConfigSource {
   }
 
   /** Reports the first of the files that look like configuration but are ignored. */
-  #setIgnored({ count, first }: Walk['ignored']): void {
+  #setIgnored({ count, first }: DirectoryWalk['ignored']): void {
     if (this.#ignored !== first) this.#definitions.put(this.#ignored, undefined);
     this.#ignored = first;
     if (count === 0) return;

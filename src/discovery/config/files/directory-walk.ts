@@ -14,7 +14,7 @@ export interface FoundFile {
   readonly size: number;
 }
 
-export interface Walk {
+export interface DirectoryWalk {
   /** Files by directory, sorted by name. Files reached through links come last. */
   readonly files: readonly FoundFile[];
   readonly directories: ReadonlySet<string>;
@@ -67,7 +67,7 @@ export async function walk(
   { maxEntries } = defaultConfigLimits,
   turns = new Turns(),
   refused = new RejectedTrees(),
-): Promise<Walk> {
+): Promise<DirectoryWalk> {
   const walker = new Walker(maxEntries, turns, refused);
   await walker.walk(directory);
   refused.keepOnly(walker.failures);
@@ -131,7 +131,7 @@ export class TooManyEntries extends Error {
   }
 }
 
-class Walker implements Walk {
+class Walker implements DirectoryWalk {
   files: FoundFile[] = [];
   directories = new Set<string>();
   readonly failures = new Map<string, unknown>();

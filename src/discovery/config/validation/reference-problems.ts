@@ -10,7 +10,7 @@ import { buildServiceRegistry } from '../../../model/services/service-registry.t
 import { parseYamlDocument } from '../../../model/yaml/yaml-document.ts';
 import { type ConfigWarning, type ObjectPlace, unlocatedMeshConfig } from '../../references/config-warning.ts';
 import { findConfigWarnings } from '../../references/find-config-warnings.ts';
-import { ObjectsOfFiles, type ReferencedKind } from '../../references/known-objects.ts';
+import { type CheckedKind, ObjectsOfFiles } from '../../references/known-objects.ts';
 import { unappliedPatches } from '../../references/policies/unapplied-patches.ts';
 import { objectText } from './about-object.ts';
 import type { GivenText } from './given-texts.ts';
@@ -66,7 +66,7 @@ export function referenceProblems(
   const ofGatewayApi = [...gatewayApi.problems.values()].filter(
     ({ code, absent }) =>
       code !== 'LIMIT_EXCEEDED' &&
-      (absent === undefined || known.isComplete(absent.kind as ReferencedKind, absent.namespace)),
+      (absent === undefined || known.isComplete(absent.kind as CheckedKind, absent.namespace)),
   );
   return {
     problems: [

@@ -17,7 +17,7 @@ import type { KubernetesObject } from '../api-server.ts';
 import { excessOf } from '../store/object-scan.ts';
 import { type ObjectChange, type ObjectKey, refusalOf } from '../store/object-store.ts';
 import { decodedObject } from './decoded-object.ts';
-import type { ObjectReference, ReferencedKind, ReferencedObjects } from './referenced-objects.ts';
+import type { ObjectReference, ReferencedDataKind, ReferencedObjects } from './referenced-objects.ts';
 import { defaultMaxReadMs, type UnreadObject, UnreadObjects } from './unread-objects.ts';
 
 export interface ClusterSourceOptions {
@@ -61,7 +61,7 @@ interface DecodedState {
  * without limit.
  */
 const maxReferenceWaitMs = 250;
-const referencedKinds: readonly ReferencedKind[] = ['Secret', 'ConfigMap'];
+const referencedKinds: readonly ReferencedDataKind[] = ['Secret', 'ConfigMap'];
 const nothing: DecodedState = { active: [], problems: [] };
 
 export class ClusterSource implements ConfigSource {
@@ -168,7 +168,7 @@ export class ClusterSource implements ConfigSource {
     return { outcome: 'read', touched: new Set(edits.keys()), problems, recovered };
   }
 
-  #isReferenced(kind: KindName): kind is ReferencedKind {
+  #isReferenced(kind: KindName): kind is ReferencedDataKind {
     return this.#options.referenced !== undefined && (referencedKinds as readonly KindName[]).includes(kind);
   }
 

@@ -12,10 +12,10 @@ import type { ApiServer, KubernetesObject } from '../api-server.ts';
 import { heapBytesOf } from '../store/heap-size.ts';
 import { type ObjectChange, type ObjectKey, refusalOf, refusedObject } from '../store/object-store.ts';
 
-export type ReferencedKind = 'Secret' | 'ConfigMap';
+export type ReferencedDataKind = 'Secret' | 'ConfigMap';
 
 export interface ObjectReference {
-  readonly kind: ReferencedKind;
+  readonly kind: ReferencedDataKind;
   readonly namespace: string;
   readonly name: string;
 }
@@ -42,7 +42,7 @@ export interface ReferencedObjectsOptions {
   readonly informers: () => Pick<InformerEffects, 'addReader' | 'firstSet' | 'storeOf'>;
   readonly fault: (error: unknown) => void;
   /** Called when a reference is not followed or an object is not kept because of a limit. */
-  readonly refused: (kind: ReferencedKind, key: ObjectKey, reason: string) => void;
+  readonly refused: (kind: ReferencedDataKind, key: ObjectKey, reason: string) => void;
 }
 
 /** `Secret bank/web`. */
@@ -60,7 +60,7 @@ export class ReferencedObjects {
   readonly #referencesOfNamespace = new Map<string, number>();
   readonly #known = new Map<ReferenceKey, StoredObject>();
   readonly #bytesOfNamespace = new Map<string, number>();
-  readonly #readers = new Map<ReferencedKind, StoreReader[]>();
+  readonly #readers = new Map<ReferencedDataKind, StoreReader[]>();
   /** Objects to read, by namespace; the first namespace is next. */
   readonly #pending = new Map<string, Set<ReferenceKey>>();
   /** Objects being read; `true` if it changed since and must be read again. */
@@ -79,7 +79,7 @@ export class ReferencedObjects {
   }
 
   /** Reads the objects that informers report as changed. Call it before they start. */
-  follow(kinds: readonly ReferencedKind[]): void {
+  follow(kinds: readonly ReferencedDataKind[]): void {
     for (const kind of kinds) {
       this.#options.informers().addReader(resourceOf(kind), (changes) => {
         for (const { key } of changes) this.#readSoon(`${kind} ${key}`);
@@ -87,7 +87,7 @@ export class ReferencedObjects {
     }
   }
 
-  keeps(kind: ReferencedKind, key: ObjectKey): boolean {
+  keeps(kind: ReferencedDataKind, key: ObjectKey): boolean {
     return this.#references.has(`${kind} ${key}`);
   }
 
@@ -99,11 +99,11 @@ export class ReferencedObjects {
     return isRead ? 'absent' : 'unread';
   }
 
-  get(kind: ReferencedKind, key: ObjectKey): KubernetesObject | undefined {
+  get(kind: ReferencedDataKind, key: ObjectKey): KubernetesObject | undefined {
     return this.#known.get(`${kind} ${key}`)?.object;
   }
 
-  addReader(kind: ReferencedKind, reader: StoreReader): void {
+  addReader(kind: ReferencedDataKind, reader: StoreReader): void {
     this.#readers.set(kind, [...(this.#readers.get(kind) ?? []), reader]);
   }
 
@@ -142,7 +142,7 @@ export class ReferencedObjects {
     clearTimeout(this.#retry);
   }
 
-  #add(key: ReferenceKey, kind: ReferencedKind, namespace: string): boolean {
+  #add(key: ReferenceKey, kind: ReferencedDataKind, namespace: string): boolean {
     const count = this.#references.get(key) ?? 0;
     if (count === 0) {
       const ofNamespace = this.#referencesOfNamespace.get(namespace) ?? 0;
@@ -278,7 +278,7 @@ export class ReferencedObjects {
       this.#notifyReaders(kind, { event: 'update', key: objectKey, object: kept, previous: previous.object });
   }
 
-  #limited(kind: ReferencedKind, namespace: string, object: KubernetesObject): KubernetesObject {
+  #limited(kind: ReferencedDataKind, namespace: string, object: KubernetesObject): KubernetesObject {
     const bytes = heapBytesOf(object);
     const taken = this.#bytesOfNamespace.get(namespace) ?? 0;
     const reason =
@@ -292,7 +292,7 @@ export class ReferencedObjects {
     return refusedObject(object, reason);
   }
 
-  #notifyReaders(kind: ReferencedKind, change: ObjectChange): void {
+  #notifyReaders(kind: ReferencedDataKind, change: ObjectChange): void {
     for (const reader of this.#readers.get(kind) ?? []) {
       try {
         void Promise.resolve(reader([change])).catch(this.#options.fault);
@@ -304,7 +304,7 @@ export class ReferencedObjects {
 }
 
 function partsOf(key: ReferenceKey): ObjectReference {
-  const [kind, objectKey] = key.split(' ') as [ReferencedKind, ObjectKey];
+  const [kind, objectKey] = key.split(' ') as [ReferencedDataKind, ObjectKey];
   const [namespace, name] = objectKey.split('/') as [string, string];
   return { kind, namespace, name };
 }

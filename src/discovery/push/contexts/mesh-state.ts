@@ -21,7 +21,7 @@ import { atOnce, OneByOne, type Steps, Turns } from '../../../runtime/turns.ts';
 import type { SettingsFiles } from '../../config/files/settings-files.ts';
 import { ConfigSnapshot } from '../../config/snapshots/config-snapshot.ts';
 import type { FollowedObjects } from '../../registry/followed-objects.ts';
-import type { ChangedObject } from '../../registry/mesh-registries.ts';
+import type { ChangedConfigObject } from '../../registry/mesh-registries.ts';
 import { MeshRegistries } from '../../registry/mesh-registries.ts';
 import type { RegistryObserver } from '../../registry/registry-observer.ts';
 import type { ServiceObjectReport } from '../../registry/service-objects.ts';
@@ -194,7 +194,7 @@ export class MeshState {
    * @param changes absent: all objects may have changed
    * @param registries `Provider/cluster` of the existing registries; absent: none is removed
    */
-  computeServices(changes?: readonly ChangedObject[], registries?: readonly string[]): ServicesReading {
+  computeServices(changes?: readonly ChangedConfigObject[], registries?: readonly string[]): ServicesReading {
     return atOnce(this.#computeServicesInSteps(changes, registries));
   }
 
@@ -204,7 +204,7 @@ export class MeshState {
    * @param signal aborts: the next call reports these changes too
    */
   computeServicesInTurns(
-    changes?: readonly ChangedObject[],
+    changes?: readonly ChangedConfigObject[],
     registries?: readonly string[],
     signal?: AbortSignal,
   ): Promise<ServicesReading> {
@@ -214,7 +214,7 @@ export class MeshState {
   }
 
   *#computeServicesInSteps(
-    changes?: readonly ChangedObject[],
+    changes?: readonly ChangedConfigObject[],
     registries?: readonly string[],
     signal?: AbortSignal,
   ): Steps<ServicesReading> {

@@ -7,7 +7,7 @@ import { nearestName } from '../../../model/fields/nearest-name.ts';
 import type { AuthorizationPolicy } from '../../../model/kinds/policies/authorization-policy.ts';
 import type { VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
 import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
-import { type Workloads, workloadsByNamespace } from '../services/workloads-by-namespace.ts';
+import { type WorkloadsByNamespace, workloadsByNamespace } from '../services/workloads-by-namespace.ts';
 import { labelsText } from './selectors.ts';
 
 export const checkClientSources: ConfigCheck = function* (sources) {
@@ -16,7 +16,7 @@ export const checkClientSources: ConfigCheck = function* (sources) {
     yield undefined;
     if (namespaces !== undefined && isWritten(config)) yield* missingNamespaces(config, namespaces);
   }
-  let workloads: Workloads | undefined;
+  let workloads: WorkloadsByNamespace | undefined;
   for (const config of sources.configs.VirtualService) {
     yield undefined;
     if (!isWritten(config)) continue;
@@ -106,7 +106,7 @@ function* matchesOf({ http = [], tls = [], tcp = [] }: VirtualService): Generato
 function unmatchedLabels(
   config: Config,
   { field, sourceLabels, sourceNamespace = '' }: Required<SourceMatch>,
-  workloads: Workloads,
+  workloads: WorkloadsByNamespace,
   { known }: CheckSources,
 ): ConfigWarning | undefined {
   if (workloads.get(sourceNamespace)?.selectsAny(sourceLabels) || !known.isComplete('Pod', sourceNamespace)) {

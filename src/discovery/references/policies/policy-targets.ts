@@ -8,7 +8,7 @@ import type { KindName } from '../../../model/kinds/index.ts';
 import type { PolicyTargetReference } from '../../../model/kinds/policies/policy-target.ts';
 import { controllerName, defaultClass } from '../../../model/translation/gateway-api/translation-context.ts';
 import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
-import type { ReferencedKind } from '../known-objects.ts';
+import type { CheckedKind } from '../known-objects.ts';
 
 const kindsWithTargets = [
   'RequestAuthentication',
@@ -63,7 +63,7 @@ function missingTarget(
   if (found !== undefined)
     return target === 'KubernetesGateway' ? foreignGateway(config, field, found, configs) : undefined;
   if (target === 'GatewayClass' && name === defaultClass) return undefined;
-  if (!known.isComplete(target satisfies ReferencedKind, namespace)) return undefined;
+  if (!known.isComplete(target satisfies CheckedKind, namespace)) return undefined;
   const of = group === '' ? kind : `${kind} (${group})`;
   return {
     ...{ code: 'TARGET_NOT_FOUND', config, field },

@@ -6,7 +6,11 @@ import type { KubernetesService } from '../../../model/kinds/kubernetes/service.
 import { LabelIndex } from '../../../model/services/label-match.ts';
 import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
 import { objectOfService } from '../known-objects.ts';
-import { type Workload, type Workloads, workloadsByNamespace } from '../services/workloads-by-namespace.ts';
+import {
+  type SelectableWorkload,
+  type WorkloadsByNamespace,
+  workloadsByNamespace,
+} from '../services/workloads-by-namespace.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -45,7 +49,7 @@ export const checkSelectors: ConfigCheck = function* (sources) {
   // The index of all workloads is built only if there are selectors.
   const workloads = haveSelectors(sources)
     ? yield* workloadsByNamespace(sources)
-    : new Map<string, LabelIndex<Workload>>();
+    : new Map<string, LabelIndex<SelectableWorkload>>();
   for (const [kind, selectorOf] of selecting) {
     const oldest = new Map<string, Config>();
     for (const config of sources.configs[kind] as readonly Config<never>[]) {
@@ -73,7 +77,10 @@ function haveSelectors({ configs, known }: CheckSources): boolean {
   );
 }
 
-function* servicesWithoutPods(workloads: Workloads, sources: CheckSources): Generator<ConfigWarning | undefined> {
+function* servicesWithoutPods(
+  workloads: WorkloadsByNamespace,
+  sources: CheckSources,
+): Generator<ConfigWarning | undefined> {
   const { context, configs } = sources;
   yield* entriesWithoutWorkloads(workloads, sources);
   for (const service of context.services) {
@@ -92,13 +99,13 @@ function* servicesWithoutPods(workloads: Workloads, sources: CheckSources): Gene
 
 /** A VM may register itself through a WorkloadGroup. */
 function* entriesWithoutWorkloads(
-  workloads: Workloads,
+  workloads: WorkloadsByNamespace,
   { configs, known }: CheckSources,
 ): Generator<ConfigWarning | undefined> {
-  const ofGroups = new Map<string, LabelIndex<Workload>>();
+  const ofGroups = new Map<string, LabelIndex<SelectableWorkload>>();
   for (const { namespace, name, spec } of configs.WorkloadGroup) {
     yield undefined;
-    const index = ofGroups.get(namespace) ?? new LabelIndex<Workload>();
+    const index = ofGroups.get(namespace) ?? new LabelIndex<SelectableWorkload>();
     ofGroups.set(namespace, index);
     index.put(name, { labels: spec.metadata?.labels ?? {} });
   }
@@ -119,7 +126,7 @@ function* entriesWithoutWorkloads(
 
 /** A Gateway applies to workloads of all namespaces, unless gateways are scoped to their own. */
 function* gatewaysWithoutWorkloads(
-  workloads: Workloads,
+  workloads: WorkloadsByNamespace,
   { configs, context, known }: CheckSources,
 ): Generator<ConfigWarning | undefined> {
   const isScoped = context.features.gatewaysOfOwnNamespace;
@@ -146,7 +153,7 @@ function hasTargets({ spec }: Config<never>): boolean {
 function unmatched(
   config: Config,
   { field, labels }: Selector,
-  workloads: Workloads,
+  workloads: WorkloadsByNamespace,
   { known, context }: CheckSources,
 ): ConfigWarning | undefined {
   if (Object.keys(labels).length === 0) return undefined;

@@ -4,17 +4,17 @@ import type { CheckSources } from '../config-warning.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-export type Workload = { readonly labels: Labels };
-export type Workloads = ReadonlyMap<string, LabelIndex<Workload>>;
+export type SelectableWorkload = { readonly labels: Labels };
+export type WorkloadsByNamespace = ReadonlyMap<string, LabelIndex<SelectableWorkload>>;
 
 /** Pods, WorkloadEntries and connected workloads by namespace, and all of them under the empty key. */
 export function* workloadsByNamespace({
   configs,
   known: { connected = [] },
-}: Pick<CheckSources, 'configs' | 'known'>): Generator<undefined, Workloads> {
-  const found = new Map<string, LabelIndex<Workload>>([['', new LabelIndex()]]);
+}: Pick<CheckSources, 'configs' | 'known'>): Generator<undefined, WorkloadsByNamespace> {
+  const found = new Map<string, LabelIndex<SelectableWorkload>>([['', new LabelIndex()]]);
   const add = (namespace: string, id: string, labels: Labels): void => {
-    const index = found.get(namespace) ?? new LabelIndex<Workload>();
+    const index = found.get(namespace) ?? new LabelIndex<SelectableWorkload>();
     found.set(namespace, index);
     index.put(id, { labels });
     found.get('')!.put(`${namespace}/${id}`, { labels });
