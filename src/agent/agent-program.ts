@@ -1,4 +1,4 @@
-/** What an agent is started with, and what its charts are told of that. */
+/** Input of an agent, and the settings of its charts. */
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
 import type { Logger } from '../runtime/output/log.ts';
 import type { DebuggerAccess } from '../runtime/trace/debugger-access.ts';
@@ -14,19 +14,19 @@ import { accessLogSocketPath, xdsSocketPath } from './xds/xds-streams.ts';
 
 export interface AgentProgram {
   readonly options: ProxyOptions;
-  /** Path of the Envoy binary; empty where none is to run. */
+  /** Path of the Envoy binary; empty without Envoy. */
   readonly binary: string;
   readonly log: Logger;
   readonly recorder: Recorder;
-  /** Of the pages of the status port that need a token. The caller that made it withdraws it. */
+  /** Access to pages of the status port that need a token. The caller owns it. */
   readonly access: DebuggerAccess;
-  /** Offered at the status port; absent: not at all. The caller that made it ends it. */
+  /** Trace at the status port; absent: not served. The caller owns it. */
   readonly trace?: TraceEndpoint;
-  /** Full: messages on xDS streams are told, each. */
+  /** Full: records each xDS message. */
   readonly traceLevel?: TraceLevel;
-  /** What of the log and the trace is not out. */
+  /** Unwritten lines of log and trace. */
   readonly unwrittenLines?: () => UnwrittenLines;
-  /** An older agent of this container is to give way to this one. */
+  /** This agent replaces an older one of this container. */
   readonly succeeds?: boolean;
 }
 
@@ -49,7 +49,7 @@ export function agentSettings({
     givesWay: outlives,
     succeeds,
     drainMs: config.drainDurationMs,
-    // What Envoy is told: whole seconds.
+    // Envoy's flag has whole seconds.
     parentShutdownMs: Math.floor(config.parentShutdownDurationMs / 1000) * 1000,
     terminationDrainMs: config.terminationDrainDurationMs,
     watch: { ...defaultSettings.watch, ...watch },
@@ -60,7 +60,7 @@ export function agentSettings({
     dns: options.dns !== undefined,
     identity: identity.settings,
     patchedBootstrap: patchesBootstrap({ ...options, config }),
-    // A bootstrap of the user's own has its control plane from wherever it says.
+    // A custom bootstrap has its own control plane.
     xdsSocket: config.customConfigFile ? '' : xdsSocketPath(config.configPath),
     accessLogSocket: options.standardMetrics === undefined ? '' : accessLogSocketPath(config.configPath),
     proxyless: servesProxyless({ ...options, config }),

@@ -1,4 +1,4 @@
-/** The whole agent with the real Envoy, from its command line. The bootstrap is the test's own: no control plane. */
+/** The whole agent with the real Envoy, from its command line, with a bootstrap of the test and no control plane. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
@@ -27,10 +27,10 @@ interface Agent {
   readonly statusPort: number;
   readonly certificates: string;
   output(): string;
-  /** Lines of the output that are complete. */
+  /** Complete lines of output. */
   lines(): string[];
   exit(): Promise<{ code: number | null; signal: string | null }>;
-  /** What the status port says. */
+  /** Response of the status port. */
   ready(): Promise<boolean>;
   /** Waits for a live epoch with this number. */
   live(epoch: number): Promise<void>;
@@ -69,7 +69,7 @@ async function startAgent(
     child.kill('SIGKILL');
     await ended;
     await until('the Envoys are gone', () => envoysOf(folder).length === 0);
-    // What a killed agent leaves is what the next one sweeps; here nobody comes after it.
+    // Removes what a killed agent leaves, because no other agent follows here.
     if (existsSync(join(folder, 'run'))) (await claimBaseId({ runDir: join(folder, 'run') })).release();
     made?.[Symbol.dispose]();
   });
@@ -101,7 +101,7 @@ async function startAgent(
   };
 }
 
-/** The living Envoys that run the bootstrap of a folder. */
+/** Running Envoys with the bootstrap of a folder. */
 function envoysOf(folder: string): number[] {
   return readdirSync('/proc').flatMap((name) => {
     try {
@@ -129,7 +129,7 @@ async function until(
   }
 }
 
-/** Names in /dev/shm of the base id that the agent had. */
+/** Names in /dev/shm of the agent's base ID. */
 function sharedMemory(agent: Agent): string[] {
   const claim = agent.trace().find((line) => line.kind === 'stop' && line.actor === 'agent/claim') as
     | { output: { baseIds: number[] } }
@@ -139,7 +139,7 @@ function sharedMemory(agent: Agent): string[] {
   );
 }
 
-test('serves, restarts hot by SIGHUP and by certificate, recovers from a crash, ends by SIGTERM', async () => {
+test('the agent serves, hot restarts on SIGHUP and for a certificate, recovers from a crash, and stops on SIGTERM', async () => {
   const agent = await startAgent();
   await agent.live(0);
   await until('the agent is ready', () => agent.ready());
@@ -165,20 +165,20 @@ test('serves, restarts hot by SIGHUP and by certificate, recovers from a crash, 
   expect(agent.envoys()).toEqual([]);
   expect(sharedMemory(agent)).toEqual([]);
   expect(readdirSync(join(agent.folder, 'run'))).toEqual([]);
-  // A probe each second would be two lines each second.
+  // Otherwise a probe per second would log two lines per second.
   expect(agent.output()).not.toContain('readiness.');
   expect(linesOf([agent.lines().at(-1)!], 'agent.exited', { result: /exited [\d.]+ m?s after SIGTERM/ })).toHaveLength(
     1,
   );
   const served = { actor: 'epoch-2', to: 'serving', on: 'probe.passed' };
   expect(linesOf(agent.lines(), 'state.changed', served)).toHaveLength(1);
-  // Whether the kernel counts out-of-memory kills depends on the machine.
+  // Depends on whether the kernel counts out-of-memory kills.
   expect(agent.output()).toMatch(/signal SIGKILL: killed by (another process|the kernel)/);
   const why = { 'restart.reason': 'configuration changed', 'restart.how': 'hot restart' };
   expect(linesOf(agent.lines(), 'restart.ended.live', { epoch: 'epoch-2', ...why })).toHaveLength(1);
 });
 
-test('a killed agent leaves no Envoy, and the next one sweeps what is left of it', async () => {
+test('a killed agent leaves no Envoy, and the next one removes its shared memory', async () => {
   const first = await startAgent();
   await first.live(0);
   first.process.kill('SIGKILL');
@@ -193,7 +193,7 @@ test('a killed agent leaves no Envoy, and the next one sweeps what is left of it
   expect(await second.exit()).toEqual({ code: 0, signal: null });
 });
 
-test('a killed agent leaves no Envoy that had only just been started', async () => {
+test('a killed agent leaves no Envoy that was just started', async () => {
   const agent = await startAgent();
   await until('there is a process', () => linesOf(agent.lines(), 'process.spawned').length > 0);
   agent.process.kill('SIGKILL');
@@ -205,7 +205,7 @@ test('a killed agent leaves no Envoy that had only just been started', async () 
   await sweeper.exit();
 });
 
-test('two signals end the agent at once, however long it was to drain', async () => {
+test('two signals stop the agent at once, whatever its drain time', async () => {
   const agent = await startAgent({ flags: ['--terminationDrainDuration', '60s'] });
   await until('the agent is ready', () => agent.ready());
   agent.process.kill('SIGINT');
@@ -218,7 +218,7 @@ test('two signals end the agent at once, however long it was to drain', async ()
   expect(sharedMemory(agent)).toEqual([]);
 });
 
-test('folders for temporary files may vanish; where none can be written, each try says so, and the next one serves', async () => {
+test('temporary directories may disappear; while none can be written, each attempt fails with the reason', async () => {
   const made = temporaryFolder();
   onTestFinished(() => made[Symbol.dispose]());
   const temporary = join(made.path, 'tmp');
@@ -226,7 +226,7 @@ test('folders for temporary files may vanish; where none can be written, each tr
   const agent = await startAgent({ env: { TMPDIR: temporary } });
   const runDir = join(agent.folder, 'run');
   await agent.live(0);
-  // Twice: a supervisor that lost a chart would not come back a second time.
+  // Twice: a supervisor without one of its charts would not recover a second time.
   for (const _ of ['first', 'second']) {
     rmSync(temporary, { recursive: true, force: true });
     rmSync(runDir, { recursive: true, force: true });
@@ -238,7 +238,7 @@ test('folders for temporary files may vanish; where none can be written, each tr
       agent.output,
     );
   }
-  // Files in their places: nothing can be made there, whoever asks.
+  // Files at these paths, so that no directory can be created, even by root.
   for (const folder of [temporary, runDir, join(agent.folder, 'etc')]) {
     rmSync(folder, { recursive: true, force: true });
     writeFileSync(folder, '');
@@ -253,7 +253,7 @@ test('folders for temporary files may vanish; where none can be written, each tr
   expect((await agent.exit()).code).toBe(0);
 });
 
-test('a certificate that Envoy would not take restarts nothing and is told; the next good one restarts it', async () => {
+test('a certificate that Envoy rejects is reported without a restart; the next valid one restarts Envoy', async () => {
   const agent = await startAgent();
   await agent.live(0);
   const authority = createAuthority();
@@ -276,7 +276,7 @@ test('a certificate that Envoy would not take restarts nothing and is told; the 
   expect((await agent.exit()).code).toBe(0);
 });
 
-test('a status port in use ends the agent with one clear error', async () => {
+test('a status port in use ends the agent with one error', async () => {
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, () => resolve()));
   onTestFinished(() => void other.close());
@@ -289,14 +289,14 @@ test('a status port in use ends the agent with one clear error', async () => {
   expect(readdirSync(join(agent.folder, 'run'))).toEqual([]);
 });
 
-test('mistakes on the command line end the agent before anything is started', async () => {
+test('errors on the command line end the agent before a process is started', async () => {
   const agent = await startAgent({ flags: ['--watchDelay', 'soon', '--baseId', 'x'] });
   expect(await agent.exit()).toEqual({ code: 255, signal: null });
   expect(agent.output()).toMatch(/^pilot-agent: .*--watchDelay: .*"soon".*--baseId: .*"x".* \[FLAG_INVALID\]$/m);
   expect(existsSync(join(agent.folder, 'agent.trace'))).toBe(false);
 });
 
-test('flags that nobody knows are ignored with a warning; with --applicationPorts an Envoy that serves none is not ready', async () => {
+test('unknown flags are ignored with a warning; with --applicationPorts an Envoy that serves none of them is not ready', async () => {
   const agent = await startAgent({ flags: ['--fromTheFuture', 'x', '--applicationPorts', '8080'] });
   await agent.live(0);
   expect(linesOf(agent.lines(), 'option.unknown', { flags: /--fromTheFuture/ })).toHaveLength(1);
@@ -306,11 +306,11 @@ test('flags that nobody knows are ignored with a warning; with --applicationPort
   expect((await agent.exit()).code).toBe(0);
 });
 
-test('§1.3 DISABLE_ENVOY: no Envoy is looked for or started, and the agent serves until it is told to end', async () => {
+test('§1.3 DISABLE_ENVOY: no Envoy is required or started, and the agent serves until it is stopped', async () => {
   const agent = await startAgent({ env: { DISABLE_ENVOY: 'true' }, flags: ['--binaryPath', '/none/envoy'] });
   await until('ready', agent.ready, agent.output);
   expect(agent.envoys()).toEqual([]);
-  // Nothing to restart, and no reason to end.
+  // Envoy is disabled, so there is nothing to restart.
   agent.process.kill('SIGHUP');
   expect(await agent.ready()).toBe(true);
   agent.process.kill('SIGTERM');
@@ -318,7 +318,7 @@ test('§1.3 DISABLE_ENVOY: no Envoy is looked for or started, and the agent serv
   expect(agent.output()).not.toContain('error');
 });
 
-/** An Envoy that notes what it was asked. */
+/** An Envoy that records its invocations. */
 function notingEnvoy(): { path: string; asked: () => string[] } {
   const made = temporaryFolder();
   onTestFinished(() => made[Symbol.dispose]());
@@ -345,12 +345,12 @@ function notingEnvoy(): { path: string; asked: () => string[] } {
   };
 }
 
-test('before the first Envoy one is asked once for all: its flags and its bootstrap', async () => {
+test('before the first start one Envoy validates flags and bootstrap', async () => {
   const envoy = notingEnvoy();
   const agent = await startAgent({ flags: ['--binaryPath', envoy.path] });
   await agent.live(0);
   expect(envoy.asked().slice(0, 2)).toEqual(['judgement', 'service']);
-  // What was judged then says nothing of later.
+  // The earlier validation does not count for a later start.
   agent.process.kill('SIGHUP');
   await agent.live(1);
   // On a busy host a child may be started more than once.
@@ -359,7 +359,7 @@ test('before the first Envoy one is asked once for all: its flags and its bootst
   expect((await agent.exit()).code).toBe(0);
 });
 
-test('flags that Envoy refuses end the agent with 255, and none is started', async () => {
+test('flags that Envoy rejects end the agent with code 255, and no Envoy is started', async () => {
   const envoy = notingEnvoy();
   const agent = await startAgent({ flags: ['--binaryPath', envoy.path, '--proxyComponentLogLevel', 'nonsense:info'] });
   expect((await agent.exit()).code).toBe(255);
@@ -367,7 +367,7 @@ test('flags that Envoy refuses end the agent with 255, and none is started', asy
   expect(envoy.asked()).not.toContain('service');
 });
 
-test('a bootstrap override that Envoy rejects ends the agent with 255 and one message, and none is started', async () => {
+test('a bootstrap override that Envoy rejects ends the agent with code 255 and one message, and no Envoy is started', async () => {
   const envoy = notingEnvoy();
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
@@ -381,7 +381,7 @@ test('a bootstrap override that Envoy rejects ends the agent with 255 and one me
   expect(envoy.asked()).not.toContain('service');
 });
 
-test('with ISTIO_META_DNS_CAPTURE a sidecar answers DNS, counts it, and ends where its port is taken', async () => {
+test('with ISTIO_META_DNS_CAPTURE a sidecar resolves and counts DNS queries, and exits if its port is in use', async () => {
   const dnsPort = await freePort();
   const env = { ISTIO_META_DNS_CAPTURE: 'true', DNS_PROXY_ADDR: `127.0.0.1:${dnsPort}`, DNS_FORWARD_TIMEOUT: '100ms' };
   const agent = await startAgent({ role: 'sidecar', env });

@@ -1,4 +1,4 @@
-/** The agent: its statecharts with their effects, started, recorded, and cleaned up after whatever happens. */
+/** Starts, records and stops the agent: its statecharts with their effects, and the cleanup after them. */
 
 import { resolve } from 'node:path';
 import type { ActorRefFrom, AnyActorRef, SnapshotFrom } from 'xstate';
@@ -31,10 +31,10 @@ import { LivingEpochs } from './status/living-epochs.ts';
 import { XdsActivity } from './xds/xds-activity.ts';
 
 /**
- * Runs the agent until it is told to end, or cannot go on.
+ * Runs the agent until it stops by order or by an error.
  *
- * @returns the exit code, and what to tell the person
- * @throws ChartpilotError when what was configured cannot be done at all
+ * @returns exit code and messages for the operator
+ * @throws ChartpilotError if the configuration is unusable
  */
 export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   const { options, log, recorder } = program;
@@ -83,7 +83,7 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
     });
     const stopKeeping = net.record && keepRecord(actor, net.record);
     try {
-      // No Envoy is started before it has taken its flags: what it refuses of them ends the agent without having begun.
+      // Envoy must accept its flags first: rejected flags end the agent before it has started.
       const output = await Promise.race([whenDone(actor), ...(verdict === undefined ? [] : [verdict.refusal()])]);
       if (output === undefined) throw new Error('agent state machine ended without a result');
       return { ...output, exitCode: exitCodeWith(output.exitCode, net.signals) };
@@ -97,7 +97,7 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
     stopFollowing();
     const left = await net.cleanUp();
     for (const { pid, epoch } of left) log.error('envoy.leftover', { pid, epoch });
-    // The last line, in the words of the debugger: what follows it is not from the agent.
+    // The last line, from the debugger.
     if (ending.sentence !== undefined) {
       const result = redactor()(ending.sentence);
       if (ending.isFailure) log.error('agent.failed', { result });
@@ -107,13 +107,17 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   }
 }
 
-/** What was ordered since the charts are over is due as well. */
+/** Includes orders that were received after the charts ended. */
 function exitCodeWith(exitCode: number, { heard, waiting }: SignalInbox): number {
   const due = dueOrdersOf(exitCode);
   return due === undefined ? exitCode : successionExitCodeOf([...due, ...waiting.filter(isDueOrder)], heard);
 }
 
-/** What the supervisor thinks is written as soon as it thinks so, and before its next Envoy has a process. @returns undoes it */
+/**
+ * Writes the supervisor's state with each change, before the next Envoy has a process.
+ *
+ * @returns stops it
+ */
 function keepRecord(agent: AnyActorRef, record: AgentRecord): () => void {
   let supervisor: AnyActorRef | undefined;
   const follow = (): void => {
@@ -121,7 +125,7 @@ function keepRecord(agent: AnyActorRef, record: AgentRecord): () => void {
     if (found === undefined || found === supervisor) return;
     supervisor = found;
     const write = (snapshot: SnapshotFrom<typeof supervisorMachine>): void => {
-      // What is being taken over is known from the record that is there.
+      // During an adoption the existing record stays.
       if (snapshot.context.adopted.length === 0) record.supervisorKnows(persistedStateOf(snapshot.context));
     };
     write(found.getSnapshot());
@@ -132,7 +136,11 @@ function keepRecord(agent: AnyActorRef, record: AgentRecord): () => void {
   return unsubscribe;
 }
 
-/** Whatever escapes costs no Envoy: the charts go on, and so does all that works without what broke. @returns undoes it */
+/**
+ * Logs uncaught errors and continues: an error must not cost an Envoy.
+ *
+ * @returns stops it
+ */
 function lastFence(log: Logger, metrics: AgentMetrics): () => void {
   const report = faultLog(log, 'fault.uncaught');
   return catchUncaught((error, origin) => {

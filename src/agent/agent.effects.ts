@@ -1,4 +1,4 @@
-/** Effects of the chart `agent`, and of all charts that it starts. */
+/** Effects of the chart `agent` and of its child charts. */
 import { Agent } from 'node:http';
 import { fromPromise } from 'xstate';
 import { agentMachine } from '../../machines/agent/agent.machine.ts';
@@ -87,8 +87,8 @@ export async function agentWithEffects(
         patches,
       })
     : undefined;
-  // Envoy reads while everything else is made; where the usual guard is none it says nothing, and is asked again in its turn.
-  // One that runs already has been asked.
+  // Envoy validates while other parts are created. Without a guard the result is unknown, and validation follows in its
+  // turn. An adopted Envoy was validated before.
   const isFirst = net.record?.isThere !== true;
   const verdict = prepared && isFirst ? new FirstValidation(prepared) : undefined;
   const preparation = prepared && { ...prepared, guard: await probing };
@@ -182,7 +182,7 @@ export async function agentWithEffects(
   return { machine, verdict };
 }
 
-/** Envoy inherits the claim that its requests carry: configuration is the same for all workloads. */
+/** Envoy inherits the claim with the labels of requests, because the configuration is the same for all workloads. */
 function meshMetricsOf({ options, log }: AgentProgram, hasCredentialServer: boolean): MeshMetrics {
   const hasSecrets = provesIdentity(options.identity.settings);
   const own = ownWorkload(buildNode(nodeFacts(options, { hasCredentialServer, hasSecrets })).node.metadata);
@@ -202,7 +202,7 @@ function meshMetricsOf({ options, log }: AgentProgram, hasCredentialServer: bool
 
 function applicationProber({ status }: ProxyOptions, log: Logger): ApplicationProber {
   const { probes, destination, source, http2Probes: http2, keepsProbeConnections } = status;
-  // Probes have a connection pool of their own: what one leaves open must not keep others from a connection.
+  // A separate connection pool: a connection that a probe leaves open must not block others.
   const kept = keepsProbeConnections ? { kept: new Agent({ keepAlive: true, maxFreeSockets: 1 }) } : {};
   return new ApplicationProber(probes, { destination, source, http2, ...kept }, log.scope('probe'));
 }
@@ -221,14 +221,17 @@ function dnsOf(
   return dnsWithEffects({ options: { ...options, forwardBeforeTable: true }, tables, counts, ...shared });
 }
 
-/** Names that an agent before this one was told: without them it would ask others for all, who do not know the mesh's. */
+/** Name table that a previous agent received: without it, queries for names of the mesh would be forwarded. */
 async function beginWithNames(names: DnsTables | undefined, kept: ToldFiles | undefined): Promise<void> {
   const table = names && kept?.read('name-table');
-  // A table that cannot be read counts as none.
+  // An invalid table counts as none.
   if (table !== undefined) await names?.take(table).catch(() => {});
 }
 
-/** A newer agent that cannot go on with what the older one was told ends, and the older one goes on. Any other asks once more. */
+/**
+ * A newer agent that cannot use the older one's patches exits, and the older one continues. Any other agent requests
+ * them again.
+ */
 async function beginWithPatches(
   patches: BootstrapPatches,
   prepared: PrepareEnvironment,
@@ -241,7 +244,7 @@ async function beginWithPatches(
   }
 }
 
-/** A bootstrap of the user's own may have any ports, or none. */
+/** A custom bootstrap may have any ports, or none. */
 function servingPorts({ config, addresses, ...options }: ProxyOptions): ServingPorts {
   const { envoyStatusPort, envoyPrometheusPort } = options;
   const own = config.statusPort === 0 ? [envoyPrometheusPort] : [envoyStatusPort, envoyPrometheusPort];

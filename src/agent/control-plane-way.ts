@@ -1,4 +1,4 @@
-/** The way to the control plane: the agent's own, and that of its Envoy, which leads through it. */
+/** Connections to the control plane: the agent's own, and those of Envoy through its xDS proxy. */
 import { resolve } from 'node:path';
 import { identityName } from '../../machines/agent/secrets/held-secrets.ts';
 import type { IdentitySettings } from '../../machines/agent/settings.ts';
@@ -46,7 +46,7 @@ export function wayToControlPlane(
   };
 }
 
-/** Envoy's way to the control plane. */
+/** The xDS proxy of Envoy. */
 export function workloadXds(
   { options, log, traceLevel }: AgentProgram,
   {
@@ -117,8 +117,8 @@ function wasmModules({ config, env, wasm }: AgentProgram['options'], counts: Was
 }
 
 /**
- * A workload with a certificate of the authority is told by the control plane which roots to trust, before anybody has a certificate of
- * another one; its acknowledgement is what a rotation of the root waits for (spec/identity.md §8).
+ * A workload with a certificate of the authority subscribes to roots, so that it trusts a new root before a peer has a
+ * certificate of it; a rotation of the root waits for its acknowledgement (spec/identity.md §8).
  */
 function asksForRoots(said: string | undefined, source: IdentitySettings['source']): boolean {
   return said ? isOn(said) : source === 'authority';

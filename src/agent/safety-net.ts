@@ -1,4 +1,4 @@
-/** What lies outside the statecharts, and holds whatever becomes of them. */
+/** Resources outside the statecharts that are released however the agent ends. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { chooseRunDir } from '../runtime/files/run-dir.ts';
 import type { AgentProgram } from './agent-program.ts';
@@ -10,20 +10,19 @@ import { KeptPorts } from './ports/kept-ports.ts';
 import { SignalInbox, startedByLauncher } from './signals.ts';
 
 /**
- * What lies outside the statecharts: the processes that were started, and the base ids. Whatever ends the agent in good
- * order or by an exception, no Envoy and no shared memory is left. (Killed, the kernel ends the Envoys, and the next
- * agent sweeps.)
+ * Resources outside the statecharts: started processes and base IDs. An agent that stops or throws leaves no Envoy and
+ * no shared memory. After SIGKILL the kernel ends the Envoys, and the next agent sweeps the rest.
  */
 export class SafetyNet {
   readonly table = new ProcessTable();
   readonly baseIds = new BaseIdTable();
-  /** What Envoys are started from, held until the program is over. */
+  /** Envoy binaries, kept until the program ends. */
   readonly binaries: EnvoyBinaries;
-  /** What the next agent is left, if this one is killed; undefined: nothing outlives it. */
+  /** State for the next agent if this one is killed; `undefined`: nothing outlives it. */
   readonly record: AgentRecord | undefined;
-  /** Ports that stay open while no agent is there; undefined: none. */
+  /** Ports that stay open while no agent is running; `undefined`: none. */
   readonly ports: KeptPorts | undefined;
-  /** Open from before the charts until the process is over: no signal cuts a clean-up short, or changes the exit code. */
+  /** Open until the process ends: no signal interrupts the cleanup or changes the exit code. */
   readonly signals: SignalInbox;
   readonly #onExit = (): void => {
     if (this.table.letsGo) return;
@@ -34,7 +33,7 @@ export class SafetyNet {
   };
 
   constructor({ binary, options, succeeds }: AgentProgram) {
-    // Until this agent holds, an older one goes on with what this one adopts.
+    // Until this agent has control, an older one may resume what this one adopts.
     if (succeeds) this.table.letGo();
     this.binaries = new EnvoyBinaries(binary);
     this.record = options.liveRestore
@@ -52,9 +51,9 @@ export class SafetyNet {
       process.off('exit', this.#onExit);
       return [];
     }
-    // The charts have given them their time.
+    // The charts have already waited for their exit.
     const left = await this.table.endAll(lastLimitMs);
-    // An agent that was told to end twice does not wait for its claim: what that gets is released all the same.
+    // An agent that received two signals does not wait for its claim, whose result is released anyway.
     await Promise.race([this.baseIds.settled(), sleep(maxClaimWaitMs, undefined, { ref: false })]);
     this.ports?.end();
     this.record?.close();
@@ -65,7 +64,7 @@ export class SafetyNet {
   }
 }
 
-/** How long a claim that is under way is waited for: it takes some sockets, and some milliseconds. */
+/** Limit for a pending claim, which takes milliseconds. */
 const maxClaimWaitMs = 500;
-/** How long an Envoy that was left over may take to end of a SIGKILL. */
+/** Limit for the exit of remaining Envoys after SIGKILL. */
 const lastLimitMs = 2_000;

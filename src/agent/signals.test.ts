@@ -7,7 +7,7 @@ import { handledSignals, SignalInbox, type SignalSource, signals, startedByLaunc
 
 const emitter = (): EventEmitter & SignalSource => new EventEmitter() as EventEmitter & SignalSource;
 
-/** An actor that listens to the inbox. @returns what it was told so far, and how to end it */
+/** An actor that listens to the inbox. @returns received signals, and how to stop it */
 function listener(inbox: SignalInbox): { told: unknown[]; stop: () => void } {
   const told: unknown[] = [];
   const parent = setup({ actors: { signals: signals(inbox) } }).createMachine({
@@ -20,14 +20,14 @@ function listener(inbox: SignalInbox): { told: unknown[]; stop: () => void } {
 
 const received = (signal: string): object => ({ type: 'signal.received', signal });
 
-test('every signal that means something is told', () => {
+test('every handled signal is delivered', () => {
   const source = emitter();
   const { told } = listener(new SignalInbox({ source }));
   for (const signal of handledSignals) source.emit(signal, signal);
   expect(told).toEqual(handledSignals.map(received));
 });
 
-test('what came before anybody listened is told first, once', () => {
+test('queued signals are delivered first, once', () => {
   const source = emitter();
   const inbox = new SignalInbox({ source });
   source.emit('SIGTERM', 'SIGTERM');
@@ -37,7 +37,7 @@ test('what came before anybody listened is told first, once', () => {
   expect(told).toEqual(['SIGTERM', 'SIGUSR1', 'SIGTERM'].map(received));
 });
 
-test('an agent that gives way says by its exit code what it leaves to do, and what it has heard at all', () => {
+test('the exit code after a hand-over contains due orders and the number of received signals', () => {
   const source = emitter();
   const inbox = new SignalInbox({ source });
   for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGHUP', 'SIGHUP', 'SIGHUP']) source.emit(signal, signal);
@@ -53,7 +53,7 @@ test('an agent that gives way says by its exit code what it leaves to do, and wh
   expect(successionExitCodeOf(['SIGHUP', 'SIGUSR1'], inbox.heard)).toBe(75 + 1 + 2 + 4 + 24);
 });
 
-test('what is due is read from an exit code, whatever else was heard, and from no other exit code', () => {
+test('due orders are read from exit codes of a hand-over, and from no others', () => {
   const dues: DueOrder[][] = [[], ['SIGHUP'], ['SIGUSR1'], ['SIGHUP', 'SIGUSR1']];
   for (const due of dues)
     for (const [hups, usr1s] of [0, 1, 2, 3, 4].flatMap((one) => [0, 1, 2, 7].map((other) => [one, other] as const))) {
@@ -66,7 +66,7 @@ test('what is due is read from an exit code, whatever else was heard, and from n
   for (const code of [0, 1, 74, 111, 126, 127, 137, 255]) expect(dueOrdersOf(code)).toBeUndefined();
 });
 
-test('a signal that comes after the effect has ended does nothing', () => {
+test('a signal after the end of the effect has no effect', () => {
   const source = emitter();
   const inbox = new SignalInbox({ source });
   const { told, stop } = listener(inbox);
@@ -75,14 +75,14 @@ test('a signal that comes after the effect has ended does nothing', () => {
   expect(told).toEqual([]);
 });
 
-test('under the launcher what a terminal sends to everybody is heard by the launcher alone', () => {
+test('under the launcher only the launcher handles signals of a terminal', () => {
   const source = emitter();
   const { told } = listener(new SignalInbox({ source, terminalIsAnothers: true }));
   for (const signal of ['SIGINT', 'SIGQUIT', 'SIGTERM']) expect(source.emit(signal, signal)).toBe(true);
   expect(told).toEqual([received('SIGTERM')]);
 });
 
-test('the launcher is the parent, not somebody whose environment was inherited', () => {
+test('the launcher is the parent process, not a process whose environment was inherited', () => {
   expect(startedByLauncher({ CHARTPILOT_LAUNCHER: '1' }, 1)).toBe(true);
   expect(startedByLauncher({ CHARTPILOT_LAUNCHER: '1' }, 77)).toBe(false);
   expect(startedByLauncher({}, 1)).toBe(false);

@@ -1,20 +1,20 @@
-/** What the operating system tells this process. */
+/** Signals of this process. */
 import { fromCallback } from 'xstate';
 import type { AgentSignalReceived, Signal } from '../../machines/agent/protocol.ts';
 
-/** Signals that mean something to the agent, or would end it as if they did. */
+/** Signals that the agent handles, or ignores although their default is to terminate. */
 export const handledSignals: readonly Signal[] = [
   ...(['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const),
-  // The last: bin/pilot-agent takes its handler as the sign that all are heard.
+  // The last one: bin/pilot-agent takes its handler as the sign that all are handled.
   'SIGHUP',
 ];
 
-/** The source of signals; the process itself unless a test says otherwise. */
+/** Default: the process; for tests. */
 export type SignalSource = Pick<NodeJS.Process, 'on'>;
 
 /**
- * Hears signals from its making on, and keeps those that come while nobody asks for them: a SIGTERM that comes while the
- * agent is being put together ends it all the same. From then on no signal of these does anything else.
+ * Receives signals from its creation on, and queues them while there is no listener: SIGTERM during the start of the
+ * agent is not lost. From then on these signals have no default action.
  */
 export class SignalInbox {
   readonly #ignored: ReadonlySet<Signal>;
@@ -22,13 +22,13 @@ export class SignalInbox {
   readonly #heard = new Map<Signal, number>();
   #listener: ((signal: Signal) => void) | undefined;
 
-  /** @param terminalIsAnothers Ctrl-C and Ctrl-\ are passed on as a SIGTERM by who started this process: see {@link startedByLauncher} */
+  /** @param terminalIsAnothers the launcher forwards Ctrl-C and Ctrl-\ as SIGTERM: see {@link startedByLauncher} */
   constructor({ source = process as SignalSource, terminalIsAnothers = false } = {}) {
     this.#ignored = new Set(terminalIsAnothers ? (['SIGINT', 'SIGQUIT'] as const) : []);
     for (const signal of handledSignals) source.on(signal, this.#hear);
   }
 
-  /** @returns how to stop listening */
+  /** @returns removes the listener */
   listen(listener: (signal: Signal) => void): () => void {
     this.#listener = listener;
     for (const signal of this.#waiting.splice(0)) listener(signal);
@@ -37,12 +37,12 @@ export class SignalInbox {
     };
   }
 
-  /** How often each has come. */
+  /** How often each signal was received. */
   get heard(): ReadonlyMap<Signal, number> {
     return this.#heard;
   }
 
-  /** What nobody has asked for yet. */
+  /** Queued signals. */
   get waiting(): readonly Signal[] {
     return this.#waiting;
   }
@@ -56,7 +56,7 @@ export class SignalInbox {
   };
 }
 
-/** The effect that hands on what the inbox hears, from what waits in it on. */
+/** The effect that forwards the signals of the inbox, queued ones first. */
 export function signals(inbox: SignalInbox) {
   return fromCallback<{ type: never }, undefined>(({ sendBack }) =>
     inbox.listen((signal) => {
@@ -67,8 +67,8 @@ export function signals(inbox: SignalInbox) {
 }
 
 /**
- * Whether bin/pilot-agent runs as the container's first process and has started this one. A terminal's signals reach the
- * whole process group, so both of them: the launcher's count.
+ * Whether bin/pilot-agent is the container's first process and has started this one. Signals of a terminal reach the
+ * process group, so both processes: the launcher handles them.
  */
 export function startedByLauncher(env: NodeJS.ProcessEnv, parentPid = process.ppid): boolean {
   return env.CHARTPILOT_LAUNCHER === String(parentPid);

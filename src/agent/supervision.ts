@@ -1,4 +1,4 @@
-/** Composes the supervisor and the watchers that report which configuration and binary to run. */
+/** Composes the supervisor and the watchers of configuration and binary. */
 import { adminsAt } from './admin/admin-client.ts';
 import type { AgentProgram } from './agent-program.ts';
 import type { FirstValidation } from './bootstrap/first-validation.ts';
@@ -14,7 +14,7 @@ import { patchesBootstrap } from './replacement/agent-replacement.ts';
 import type { SafetyNet } from './safety-net.ts';
 import type { XdsActivity } from './xds/xds-activity.ts';
 
-/** What keeps an Envoy running: not made where none is to run, as what its bootstrap needs may not be there. */
+/** Created only if an Envoy must run, because its bootstrap may need missing files otherwise. */
 export function supervision(
   program: AgentProgram,
   net: SafetyNet,
@@ -62,7 +62,7 @@ function epochOf(
   const { admin, discoveryAddress, source } = preparation;
   const adminAt = adminsAt(admin.host);
   return epochWithEffects({
-    // The first verdict is of a bootstrap that the control plane has not patched.
+    // The first validation is of a bootstrap without patches of the control plane.
     prepare: prepareEpoch(preparation, patchesBootstrap(options) ? undefined : preparation.verdict),
     process: {
       ...preparation,

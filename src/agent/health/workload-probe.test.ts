@@ -19,8 +19,8 @@ function probeOf(message: object): WorkloadProbe {
 const ask = (message: object, at: Partial<ProbedHost> = {}): Promise<string> =>
   probeWorkload(probeOf(message), { ...host, ...at }, never);
 
-describe('a configuration', () => {
-  it('that says nothing of times has those of Istio', () => {
+describe('a probe configuration', () => {
+  it('without times has the defaults of Istio', () => {
     expect(probeOf({ tcpSocket: { port: 80 } }).times).toEqual({
       ...{ initialDelayMs: 0, periodMs: 10_000, timeoutMs: 1_000 },
       ...{ successThreshold: 1, failureThreshold: 1 },
@@ -53,13 +53,13 @@ describe('a configuration', () => {
   });
 });
 
-it('a configuration that names nothing to ask asks nothing', () => {
+it('a probe configuration without a probe does nothing', () => {
   expect([{}, { periodSeconds: 3 }, { httpGet: null }].map(parseWorkloadProbe)).toEqual(
     Array.from({ length: 3 }, () => ({ probe: undefined })),
   );
 });
 
-it.each([200, 204, 302, 399])('status %i of the workload is well', async (status) => {
+it.each([200, 204, 302, 399])('status %i of the workload is healthy', async (status) => {
   const seen: unknown[] = [];
   const port = await servedHttp((request, response) => {
     seen.push([request.url, request.headers['user-agent'], request.socket.remoteAddress]);
@@ -69,31 +69,31 @@ it.each([200, 204, 302, 399])('status %i of the workload is well', async (status
   expect(seen).toEqual([['/', 'istio-probe/1.0', '127.0.0.6']]);
 });
 
-it.each([400, 404, 500, 503])('status %i is not', async (status) => {
+it.each([400, 404, 500, 503])('status %i of the workload is unhealthy', async (status) => {
   const port = await servedHttp((_, response) => void response.writeHead(status).end());
   expect(await ask({ httpGet: { port, path: '/health' } })).toBe(`response status ${status}`);
 });
 
-it('a port that takes connections is well, one that does not is not', async () => {
+it('a port that accepts connections is healthy, a closed one is unhealthy', async () => {
   const port = await servedHttp(() => {});
   expect(await ask({ tcpSocket: { port } })).toBe('');
   expect(await ask({ tcpSocket: { port: 1 } })).toMatch(/ECONNREFUSED/);
   expect(await ask({ tcpSocket: { port, host: '127.0.0.1' } }, { destination: '127.0.0.2' })).toBe('');
 });
 
-it('one that does not answer has its timeout', async () => {
+it('a workload that does not respond is unhealthy after the timeout', async () => {
   const port = await servedHttp(() => {});
   expect(await ask({ httpGet: { port } })).toBe('no response within 1000 ms');
 });
 
-describe('a command', () => {
-  it('is well if it ends with 0', async () => {
+describe('a probe command', () => {
+  it('is healthy if it exits with code 0', async () => {
     expect(await ask({ exec: { command: ['true'] } })).toBe('');
     expect(await ask({ exec: { command: ['sh', '-c', 'exit 3'] } })).toBe('command ended with exit code 3');
     expect(await ask({ exec: { command: ['/no/such/program'] } })).toMatch(/ENOENT/);
   });
 
-  it('that does not end is ended, with what it has started', async () => {
+  it('is killed after its timeout, with the processes that it started', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'cp-probe-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const file = join(folder, 'pid');
@@ -105,7 +105,7 @@ describe('a command', () => {
 });
 
 describe('Envoy', () => {
-  it('that is not ready makes the workload so, which is not asked', async () => {
+  it('that is not ready makes the workload unhealthy without a probe', async () => {
     let asked = 0;
     const port = await servedHttp((_, response) => void response.writeHead(200).end(String(asked++)));
     const statusPort = await servedHttp(({ url }, response) => {
@@ -116,7 +116,7 @@ describe('Envoy', () => {
     expect(asked).toBe(0);
   });
 
-  it('that is ready leaves it to the workload', async () => {
+  it('that is ready leaves the result to the probe of the workload', async () => {
     const statusPort = await servedHttp((_, response) => void response.writeHead(200).end());
     const port = await servedHttp((_, response) => void response.writeHead(500).end());
     expect(await ask({ httpGet: { port } }, { statusPort })).toBe('response status 500');

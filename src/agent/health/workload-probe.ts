@@ -1,6 +1,6 @@
 /**
- * Whether the workload can serve, as `readinessProbe` of the proxy configuration asks (spec/agent.md §8.4), for a control plane that no
- * kubelet tells. Who may write that configuration may have the agent run a command: it is the agent's own.
+ * Probes the workload by `readinessProbe` of the proxy configuration (spec/agent.md §8.4), for a control plane that
+ * does not get its health from a kubelet. The author of that configuration may have the agent run a command.
  */
 import { spawn } from 'node:child_process';
 import { get } from 'node:http';
@@ -29,19 +29,19 @@ export interface WorkloadProbe {
   readonly question: Question;
 }
 
-/** Where the workload and its Envoy are. */
+/** Addresses of the workload and its Envoy. */
 export interface ProbedHost {
-  /** The workload's address, unless the probe names another one. */
+  /** The workload's address, unless the probe has another one. */
   readonly destination: string;
-  /** Where connections to it come from; undefined: from anywhere. */
+  /** Source address of connections; `undefined`: any. */
   readonly source: string | undefined;
-  /** This agent's port that says whether Envoy is ready; 0: there is none, and nobody is asked. */
+  /** Status port of this agent, for the readiness of Envoy; 0: not probed. */
   readonly statusPort: number;
-  /** Loopback address by which this host calls itself. */
+  /** Loopback address of this host. */
   readonly localhost: string;
 }
 
-/** A day: what Node's timers take has to be less than a month. */
+/** One day: timers of Node are limited to less than a month. */
 const longestSeconds = 86_400;
 const readinessMs = 5_500;
 const userAgent = 'istio-probe/1.0';
@@ -95,9 +95,9 @@ function countOf(fields: Fields, name: string): number {
 }
 
 /**
- * Asks whether Envoy is ready, and then the workload.
+ * Probes Envoy's readiness, then the workload.
  *
- * @returns why not; empty: it is well. What goes wrong is an answer
+ * @returns the reason if it is unhealthy; otherwise empty. Errors are reasons.
  */
 export async function probeWorkload(
   { question, times }: WorkloadProbe,
@@ -141,7 +141,7 @@ async function answerOf(question: Question, host: ProbedHost, signal: AbortSigna
   return status >= 200 && status < 400 ? '' : `response status ${status}`;
 }
 
-/** Runs a command. When its time is over, it is ended with all that it has started. */
+/** Runs a command. After its timeout it is killed with all processes that it started. */
 function run([program, ...args]: readonly [string, ...string[]], signal: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { stdio: 'ignore', detached: true });

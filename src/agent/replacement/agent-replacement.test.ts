@@ -1,4 +1,4 @@
-/** What the sides of a replacement do when they are too slow for their charts: whoever decides by then is left alone. */
+/** Effects of a hand-over that exceed the limits of their charts: they must not disturb the agent in control. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { type AnyActorLogic, type AnyEventObject, createActor, fromCallback, sendTo, setup } from 'xstate';
@@ -19,7 +19,7 @@ let done: (() => void) | undefined;
 beforeEach(() => {
   done = undefined;
 });
-/** What a slow disk, or a busy machine, is waited for. */
+/** Longer than a slow disk or a busy machine needs. */
 const slow = (): Promise<void> =>
   new Promise((resolve) => {
     done = resolve;
@@ -36,7 +36,7 @@ class CountedIds extends BaseIdTable {
   }
 }
 
-/** An agent of which `slowly` is slow. */
+/** An agent with one slow part. */
 function given(slowly: 'the told files' | 'the ports' | 'nothing') {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
@@ -71,7 +71,7 @@ function given(slowly: 'the told files' | 'the ports' | 'nothing') {
   };
 }
 
-/** A parent as the agent is one: it begins to give way as soon as it is asked. */
+/** Like the agent: starts the hand-over when it is requested. */
 function started(machine: AnyActorLogic) {
   const told: string[] = [];
   const parent = setup({ actors: { machine } }).createMachine({
@@ -98,7 +98,7 @@ const [silent, unheard] = [
 ];
 const ready = { type: 'successor.ready', pid: 2 };
 
-test('an agent whose newer one ends while the record is written goes on with what runs as its own', async () => {
+test('an agent keeps its Envoys if the newer agent exits while the record is written', async () => {
   const { predecessor, table } = given('the told files');
   const { say } = started(predecessor.provide({ actors: { link: silent } }));
   say(ready);
@@ -109,7 +109,7 @@ test('an agent whose newer one ends while the record is written goes on with wha
   expect(table.letsGo).toBe(false);
 });
 
-test('an agent that takes back more slowly than it may leaves all to the one that comes after', async () => {
+test('an agent that exceeds the resumption limit leaves everything to the next agent', async () => {
   const { predecessor, table, baseIds } = given('the ports');
   const { say, told } = started(predecessor.provide({ actors: { link: silent }, delays: { resumeLimit: 20 } }));
   say(ready);
@@ -122,7 +122,7 @@ test('an agent that takes back more slowly than it may leaves all to the one tha
   expect({ letsGo: table.letsGo, held: baseIds.held }).toEqual({ letsGo: true, held: false });
 });
 
-test('an agent that takes back in time has it all', async () => {
+test('an agent that resumes control in time has its Envoys again', async () => {
   const { predecessor, table, baseIds } = given('nothing');
   const { say, told } = started(predecessor.provide({ actors: { link: silent } }));
   say(ready);
@@ -133,7 +133,7 @@ test('an agent that takes back in time has it all', async () => {
   expect({ letsGo: table.letsGo, held: baseIds.held }).toEqual({ letsGo: false, held: true });
 });
 
-test('a newer agent that claims more slowly than it may keeps nothing of it', async () => {
+test('a newer agent that exceeds the claim limit keeps no base ID', async () => {
   const { successor, baseIds } = given('the ports');
   const { say, told } = started(successor.provide({ actors: { link: unheard }, delays: { claimLimit: 20 } }));
   say({ type: 'predecessor.granted' });

@@ -1,6 +1,6 @@
 /**
- * How an agent goes on with what another one of its container has left running: one that was killed, or one that gives way to it; and the
- * older one's side of that.
+ * Effects of a hand-over: how an agent takes control of what another agent of its container left running, after a crash
+ * or a hand-over, and the older agent's side.
  */
 import type { ClaimedIds } from '../../../machines/agent/envoy/adoption.ts';
 import type { HandOver } from '../../../machines/agent/protocol.ts';
@@ -15,7 +15,7 @@ import { type AgentRecord, type FoundRecord, restoreBinaries } from '../envoy/re
 import type { ToldFiles, ToldName } from '../envoy/record/told-files.ts';
 import type { ProxyOptions } from '../options/options.ts';
 
-/** What passes from one agent to the next. */
+/** State that passes from one agent to the next. */
 export interface Inheritance {
   readonly table: ProcessTable;
   readonly baseIds: BaseIdTable;
@@ -25,22 +25,22 @@ export interface Inheritance {
   /** Names of sockets and ports. */
   readonly ownership: Ownership;
   readonly told: ToldFiles;
-  /** What the next agent cannot go on without. */
+  /** Files without which the next agent cannot continue. */
   readonly needed: readonly ToldName[];
   readonly log: Logger;
 }
 
-/** How long taking back may take: less than the chart waits for it. */
+/** Limit of a resumption; less than that of the chart. */
 export const takeBackLimitMs = 300;
 
-/** A bootstrap of the user's own is used as it is. */
+/** A custom bootstrap is not patched. */
 export function patchesBootstrap({ env, config }: Pick<ProxyOptions, 'env' | 'config'>): boolean {
   return isOn(env.BOOTSTRAP_XDS_AGENT) && !config.customConfigFile;
 }
 
 /**
- * What an agent of this container has left that was killed; undefined: nothing, or nothing that one could go on with, and then it is ended.
- * The base ids first: a newer agent that was started beside this one may have taken over already, and then nothing is touched.
+ * What a killed agent of this container left; `undefined` if there is nothing usable, in which case remaining processes
+ * are killed. Claims the base IDs first: a newer agent may have taken over already, and then nothing is changed.
  */
 export async function resumeWhatRuns(inheritance: Inheritance): Promise<ClaimedIds | undefined> {
   const { record, baseIds, table, runDir, told, needed } = inheritance;
@@ -60,18 +60,18 @@ export async function resumeWhatRuns(inheritance: Inheritance): Promise<ClaimedI
   return undefined;
 }
 
-/** Any process of this network namespace can take that name, and decides nothing by it. */
+/** Any process of this network namespace can use that name, but gets no control by it. */
 const tellOfStranger =
   ({ log }: Inheritance) =>
   (baseId: number): void =>
     log.warn('baseId.taken', { baseId, name: `@${nameOfId(baseId)}` });
 
 /**
- * The base ids first, and then what runs under them: nothing is touched that another agent has.
+ * Claims the base IDs, then takes what runs under them: nothing is changed that another agent has.
  *
- * @param handOver undefined if the older agent has ended without giving way
- * @param signal the chart waits no more: what is had by then is another agent's to take
- * @throws Error where they are not to be had
+ * @param handOver `undefined` if the older agent exited without a hand-over
+ * @param signal aborted when the chart no longer waits; another agent may then claim what was claimed
+ * @throws Error if the base IDs are unavailable
  */
 export async function takeWhatRuns(
   inheritance: Inheritance,
@@ -92,14 +92,14 @@ export async function takeWhatRuns(
     signal.throwIfAborted();
     return taken;
   } catch (error) {
-    // Who has them decides: nobody would, from here.
+    // Their owner has control, so this agent must not.
     ownership.giveUp();
     baseIds.letGoAll();
     throw error;
   }
 }
 
-/** @param found undefined: nothing of it can be believed, and none of it runs any more */
+/** @param found `undefined` if the record is invalid and nothing of it runs */
 async function goOnWith(
   { record, binaries, ownership }: Inheritance,
   claimed: Omit<ClaimedIds, 'adoption'>,

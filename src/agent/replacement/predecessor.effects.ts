@@ -1,4 +1,4 @@
-/** Effects of the chart `predecessor`: the side of the agent that gives way to a newer one. */
+/** Effects of the chart `predecessor`, in the older agent. */
 import { fromPromise } from 'xstate';
 import type { ClaimedIds } from '../../../machines/agent/envoy/adoption.ts';
 import { predecessorMachine } from '../../../machines/agent/replacement/predecessor.machine.ts';

@@ -1,4 +1,4 @@
-/** Effects of the chart `successor`: the side of the newer agent. */
+/** Effects of the chart `successor`, in the newer agent. */
 import { fromPromise } from 'xstate';
 import type { ClaimedIds } from '../../../machines/agent/envoy/adoption.ts';
 import { type SuccessorClaim, successorMachine } from '../../../machines/agent/replacement/successor.machine.ts';
