@@ -1,9 +1,10 @@
-import { create, type DescField, type DescMessage, type Message, ScalarType } from '@bufbuild/protobuf';
+import { create, type DescField, type DescMessage, type Message, ScalarType, toBinary } from '@bufbuild/protobuf';
 import { nestedTypes } from '@bufbuild/protobuf/reflect';
 import { file_google_protobuf_struct, isWrapperDesc, StructSchema } from '@bufbuild/protobuf/wkt';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ClusterSchema, file_envoy_config_cluster_v3_cluster } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { NodeSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { EndpointSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_components_pb.ts';
 import { file_envoy_config_listener_v3_listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import { file_envoy_config_route_v3_route } from '../../gen/envoy/config/route/v3/route_pb.ts';
@@ -116,6 +117,13 @@ test('messages have the bytes of protobuf-es, whatever they contain', () => {
     ),
     { numRuns: 2_000 },
   );
+});
+
+test('a map keeps the key "__proto__" when it is sorted', () => {
+  const metadata = JSON.parse('{"b": 1, "__proto__": {"c": 2, "a": 3}}') as Record<string, never>;
+  const sorted = JSON.parse('{"__proto__": {"a": 3, "c": 2}, "b": 1}') as Record<string, never>;
+  const bytesOf = (value: Record<string, never>) => orderedBinary(NodeSchema, create(NodeSchema, { metadata: value }));
+  expect(bytesOf(metadata)).toEqual(toBinary(NodeSchema, create(NodeSchema, { metadata: sorted })));
 });
 
 test('usual messages are not left to protobuf-es', () => {

@@ -81,10 +81,12 @@ function leadsToMap(schema: DescMessage, seen: Set<DescMessage>): boolean {
 function orderedMap(map: Fields, below: Ordering | undefined): Fields {
   const keys = Object.keys(map);
   const isSorted = keys.every((key, index) => index === 0 || keys[index - 1]! < key);
-  let copy: Fields | undefined = isSorted ? undefined : {};
+  // Without a prototype, `__proto__` is a key like others.
+  const emptyCopy = (): Fields => Object.create(null) as Fields;
+  let copy = isSorted ? undefined : emptyCopy();
   for (const key of isSorted ? keys : keys.sort()) {
     const ordered = below === undefined ? map[key] : below(map[key]);
-    if (copy === undefined && ordered !== map[key]) copy = { ...map };
+    if (copy === undefined && ordered !== map[key]) copy = Object.assign(emptyCopy(), map);
     if (copy !== undefined) copy[key] = ordered;
   }
   return copy ?? map;
