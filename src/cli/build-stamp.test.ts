@@ -20,7 +20,7 @@ beforeEach(() => {
   noteBuild(root);
 });
 
-test('what was built and has not changed is as it was built, and counts as newer than every source', () => {
+test('an unchanged build is up to date, and newer than every source', () => {
   const long = new Date(0);
   for (const name of ['pilot-agent.mjs', 'THIRD-PARTY.txt']) utimesSync(join(root, 'dist', name), long, long);
   expect(isBuilt(root)).toBe(true);
@@ -31,7 +31,7 @@ test('what was built and has not changed is as it was built, and counts as newer
   }
 });
 
-test('what Node keeps of what it has compiled is no part of it', () => {
+test("Node's compile cache is ignored", () => {
   write('dist/compile-cache/v24/one', 'kept');
   expect(isBuilt(root)).toBe(true);
 });
@@ -45,13 +45,13 @@ test.each([
   ['the packages are others', 'package-lock.json', '{"a":1}'],
   ['other packages are installed', 'node_modules/.package-lock.json', '{"a":1}'],
   ['a part of what was built is another', 'dist/visualize/page.js', 'half'],
-])('not where %s', (_, file, text) => {
+])('a build is outdated if %s', (_, file, text) => {
   write(file, text);
   expect(isBuilt(root)).toBe(false);
 });
 
 test.each(['dist/visualize/page.js', 'dist', 'src/cli/a.ts', 'node_modules/.cache'])(
-  'not where %s is gone',
+  'a build is outdated if %s was removed',
   (place) => {
     rmSync(join(root, place), { recursive: true });
     expect(isBuilt(root)).toBe(false);

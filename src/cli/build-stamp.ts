@@ -1,9 +1,9 @@
-/** Whether `dist/` is what a build would make again: a build takes seven seconds of a processor, and `npm ci` has just had one. */
+/** Whether `dist/` is up to date: a build takes seven seconds of CPU time, and `npm ci` has just run one. */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 
-/** All that bundles, pictures and notices are made of. Packages are those that the second lock file says are installed. */
+/** Inputs of bundles, pictures and notices. Packages are those of the installed lock file. */
 const madeOf = [
   'src',
   'machines',
@@ -26,26 +26,26 @@ function stampOf(root: string): Stamp {
   return { node: process.version, sources: digestOf(root, madeOf), built: digestOf(root, ['dist']) };
 }
 
-/** Notes that `dist/` was built just now. */
+/** Records that `dist/` was built just now. */
 export function noteBuild(root: string): void {
   mkdirSync(dirname(stampFile(root)), { recursive: true });
   writeFileSync(stampFile(root), JSON.stringify(stampOf(root)));
 }
 
-/** Whether nothing has changed since the last build, neither what it is made of nor what it made. */
+/** Whether neither inputs nor outputs changed since the last build. */
 export function isBuilt(root: string): boolean {
   try {
     if (readFileSync(stampFile(root), 'utf8') !== JSON.stringify(stampOf(root))) return false;
   } catch {
     return false;
   }
-  // What asks whether a source is newer than the programs gets the answer of their contents.
+  // Callers that compare modification times get the result of comparing contents.
   const now = new Date();
   for (const name of ['pilot-agent.mjs', 'THIRD-PARTY.txt']) utimesSync(join(root, 'dist', name), now, now);
   return true;
 }
 
-/** Of the names and contents of files and of all below folders, but for what Node keeps of what it has compiled. */
+/** Digest of names and contents of files, recursively, without Node's compile cache. */
 function digestOf(root: string, places: readonly string[]): string {
   const digest = createHash('sha256');
   for (const file of places.flatMap((place) => filesAt(join(root, place)))) {

@@ -1,4 +1,4 @@
-/** Bundles each program into few files under dist/: a third of the start-up time and memory of loading the sources. */
+/** Bundles each program into few files under dist/: this takes a third of the start-up time and memory of loading the sources. */
 import { execFileSync } from 'node:child_process';
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
@@ -11,8 +11,8 @@ import { thirdPartyNotices } from './third-party.ts';
 const root = join(import.meta.dirname, '../..');
 
 /**
- * An import of one of Node's own modules reads each of its properties, and some of them load others: fetch by node:http (14 MB and 40 ms
- * of processor time), WebCrypto by node:crypto. Asked for by a call, they stay unread.
+ * An import of a built-in module reads each of its properties, and some of them load others: fetch by node:http (14 MB and 40 ms of CPU
+ * time), WebCrypto by node:crypto. With a call they are loaded only when used.
  */
 const withoutFacades: Plugin = {
   name: 'without-facades',
@@ -21,7 +21,7 @@ const withoutFacades: Plugin = {
       isBuiltin(path)
         ? {
             path: path.replace(/^(node:)?/, 'node:'),
-            // Of an import that is awaited, too, each part is to be had by its name.
+            // An awaited import also provides each part by name.
             namespace: kind === 'require-call' ? 'builtin-require' : 'builtin-import',
           }
         : undefined,
@@ -33,7 +33,7 @@ const withoutFacades: Plugin = {
   },
 };
 
-/** What is not imported is not read: what is said to be pure is left out of the bundle. */
+/** Unused properties are not read: what is marked as pure is left out of the bundle. */
 function builtinImport(path: string): string {
   const names = Object.keys(process.getBuiltinModule(path) as object).filter(
     (name) => /^[\w$]+$/.test(name) && name !== 'default',
@@ -49,8 +49,8 @@ function builtinImport(path: string): string {
 }
 
 /**
- * Of Node's own modules, those that cost a start tens of milliseconds and that nobody uses in its first moments: each is loaded by the
- * first use of one of these.
+ * Built-in modules that cost tens of milliseconds at start and are not used immediately: each is loaded by the first use of one of these
+ * names.
  */
 const laterModules: Readonly<Record<string, { functions: string; objects?: string; classes?: string }>> = {
   'node:http2': { functions: 'connect createServer', objects: 'constants' },
@@ -73,8 +73,8 @@ const laterModules: Readonly<Record<string, { functions: string; objects?: strin
 };
 
 /**
- * Pino asks at its start whether it is in a thread, would start threads for destinations that are not used here, and checks one number
- * with Node's assertions: with these come five modules of Node that are used for nothing else.
+ * Pino checks at its start whether it runs in a thread, could start threads for unused destinations, and checks one number with Node's
+ * assertions: this loads five built-in modules for nothing.
  */
 const pinoAlone: Plugin = {
   name: 'pino-alone',
@@ -96,7 +96,7 @@ const loadedLater: Plugin = {
   name: 'loaded-later',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^node:/ }, ({ path, importer, kind }) =>
-      // A thread begins with it; who requires it may use whatever is in there.
+      // A thread starts with it; a require may use any of its exports.
       !(path in laterModules) || kind !== 'import-statement' || importer.endsWith('secrets/certificate-helper.ts')
         ? undefined
         : { path, namespace: 'loaded-later' },
@@ -121,9 +121,9 @@ function laterModule(path: string): string {
     ),
   ].join('\n');
 }
-// Chunks are named after their content: those of earlier builds would stay for ever.
+// Chunk names contain hashes, so those of earlier builds would accumulate.
 rmSync(join(root, 'dist'), { recursive: true, force: true });
-/** With the threads and small programs that it starts: each needs a file of its own to begin with. */
+/** With its threads and small programs, each of which needs an entry file. */
 const threadsOf = {
   'pilot-agent': {
     'certificate-helper': 'src/agent/secrets/certificate-helper.ts',
@@ -140,7 +140,7 @@ const threadsOf = {
   },
 };
 const names = Object.keys(threadsOf) as (keyof typeof threadsOf)[];
-// Programs that share chunks begin with seventy files each; alone, with five: a quarter of the processor time of a start.
+// With shared chunks each program would load seventy files; separately it loads five, with a quarter of the CPU time of a start.
 const programs = await Promise.all(
   names.map((name) =>
     build({
@@ -151,21 +151,21 @@ const programs = await Promise.all(
       outExtension: { '.js': '.mjs' },
       plugins: name === 'pilot-agent' ? [loadedLater, pinoAlone, withoutFacades] : [pinoAlone, withoutFacades],
       bundle: true,
-      // A rare extension is loaded when it is first needed.
+      // A rare extension is loaded on demand.
       splitting: true,
       platform: 'node',
       format: 'esm',
       target: 'node22',
       sourcemap: 'linked',
       logLevel: 'warning',
-      // CommonJS dependencies inside an ES module bundle ask for require.
+      // CommonJS dependencies in an ES module bundle call require.
       banner: {
         js: "import { createRequire as chartpilotRequire } from 'node:module'; const require = chartpilotRequire(import.meta.url);",
       },
     }),
   ),
 );
-// One character that is not of Latin-1, in a comment or a regular expression, and V8 keeps the whole file in two bytes a character.
+// One character outside of Latin-1, even in a comment or a regular expression, makes V8 store the whole file with two bytes per character.
 for (const { metafile } of programs) {
   for (const output of Object.keys(metafile.outputs).filter((file) => file.endsWith('.mjs'))) {
     const file = join(root, output);
@@ -174,7 +174,7 @@ for (const { metafile } of programs) {
     if (ascii !== text) writeFileSync(file, ascii);
   }
 }
-// What generated tests import: beside a machine of somebody else's, and with that machine's XState.
+// Runtime of generated tests, used with a user's machine and its XState.
 const testRuntimes = await build({
   absWorkingDir: root,
   metafile: true,
@@ -194,7 +194,7 @@ const testRuntimes = await build({
   sourcemap: 'linked',
   logLevel: 'warning',
 });
-// What any XState program records itself with, also in a browser.
+// Recorder for any XState program, also in a browser.
 const recorders = await build({
   absWorkingDir: root,
   metafile: true,
@@ -212,7 +212,7 @@ const recorders = await build({
   sourcemap: 'linked',
   logLevel: 'warning',
 });
-// The debugger's page, with everything that it needs: it is served from here, and put into single files.
+// The debugger's page as one bundle: served by the debugger, and embedded in single files.
 const page = await build({
   absWorkingDir: root,
   metafile: true,
@@ -223,16 +223,16 @@ const page = await build({
   outdir: 'dist/visualize',
   bundle: true,
   platform: 'browser',
-  // No module: a page that is opened from a file may not load one.
+  // A classic script, because a page opened from a file cannot load modules.
   format: 'iife',
   target: ['chrome120', 'firefox121', 'safari17.4'],
   jsx: 'automatic',
   jsxImportSource: 'preact',
   define: { 'process.env.NODE_ENV': '"production"' },
-  // A page that makes a file of itself begins with the same.
+  // Template of a page that exports itself as a file.
   loader: { '.html': 'text' },
   minify: true,
-  // Nothing but ASCII: the bytes are the same in every encoding that a file may be opened with.
+  // ASCII only: the same bytes in every encoding with which a file may be opened.
   charset: 'ascii',
   sourcemap: 'linked',
   logLevel: 'warning',
@@ -240,10 +240,10 @@ const page = await build({
 cpSync(join(root, 'visualize/index.html'), join(root, 'dist/visualize/index.html'));
 // Read when an EnvoyFilter is first decoded.
 cpSync(join(root, 'src/gen/envoy-api.binpb'), join(root, 'dist/envoy-api.binpb'));
-// Read when a regular expression is first met that is not plain.
+// Read when a non-trivial regular expression is first used.
 cpSync(join(root, 'node_modules/re2js/build/index.cjs'), join(root, 'dist/re2js.cjs'));
 writeFileSync(join(root, knownChartsFile), JSON.stringify(await drawOwnCharts()));
 const bundles = [...programs.map(({ metafile }) => metafile), testRuntimes.metafile, recorders.metafile, page.metafile];
 writeFileSync(join(root, 'dist/THIRD-PARTY.txt'), thirdPartyNotices(root, bundles));
-// They find what the first run of each has compiled.
+// The first run of each program fills Node's compile cache.
 for (const name of names) execFileSync(join(root, 'bin', name), ['--help']);

@@ -26,7 +26,6 @@ const commands = [
   generateCommand,
 ];
 
-/** The program with its commands. */
 export function chartpilot(): Command {
   const program = new Command('chartpilot')
     .description(
@@ -35,7 +34,7 @@ export function chartpilot(): Command {
     .version(packageVersion(), '-V, --version', 'Print the version')
     .exitOverride();
   for (const make of commands) {
-    // addCommand does not, unlike command(): a wrong flag would end the process with another exit code.
+    // addCommand does not copy settings, unlike command(): a wrong flag would exit with another code.
     program.addCommand(make(output).copyInheritedSettings(program));
   }
   return program;

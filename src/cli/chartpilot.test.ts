@@ -6,14 +6,14 @@ import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
 import { packageRoot } from '../runtime/package-root.ts';
 
-/** The program as people run it, from the bundle that `npm test` has made. */
+/** The installed program, from the bundle of `npm test`. */
 const chartpilot = (...args: string[]) => execa(join(packageRoot(), 'bin/chartpilot'), args, { reject: false });
 
 const reservation = join(packageRoot(), 'examples/generate/reservation.machine.ts');
 
-test('chartpilot explore walks through the agent, with a second thread', async () => {
+test('chartpilot explore explores the agent with a second thread', async () => {
   const { exitCode, stdout, stderr } = await chartpilot('explore', '--triggers', '1', '--faults', '0');
-  // How far it is, where the machine is busy.
+  // Progress lines, on a busy machine.
   expect(stderr).toMatch(/^(explore: .* choices left, \d+ s\n?)*$/);
   expect(stdout).toMatch(
     /^explore: complete, no violation and no livelock \(1 triggers, 0 faults, 0 stops\): [\d,]{3,} states/,
@@ -21,7 +21,7 @@ test('chartpilot explore walks through the agent, with a second thread', async (
   expect(exitCode).toBe(0);
 });
 
-test('chartpilot explore that has not seen everything says so', async () => {
+test('chartpilot explore reports an incomplete exploration', async () => {
   const { stdout } = await chartpilot('explore', '--triggers', '1', '--limit', '100');
   expect(stdout).toContain('INCOMPLETE');
 });
@@ -32,7 +32,7 @@ test.each([
   { flags: ['--world', 'discovery', '--stop'], says: '--stop cannot be used with --world discovery' },
   { flags: ['--machine', reservation, '--faults', '0'], says: '--faults cannot be used with --machine' },
   { flags: ['--samples', 'x.ts'], says: '--samples cannot be used with --world agent' },
-])('chartpilot explore $flags: a flag that would change nothing is refused', async ({ flags, says }) => {
+])('chartpilot explore $flags: a flag without effect is rejected', async ({ flags, says }) => {
   const { exitCode, stderr, stdout } = await chartpilot('explore', ...flags);
   expect(stderr).toContain(says);
   expect(stderr).toContain('--limit, --minutes');
@@ -40,7 +40,7 @@ test.each([
   expect(exitCode).toBe(2);
 });
 
-test('chartpilot explore walks through a machine of somebody else, with the samples beside it', async () => {
+test("chartpilot explore explores a user's machine with its sample events", async () => {
   const { exitCode, stdout } = await chartpilot('explore', '--machine', reservation);
   expect(stdout).toMatch(/^explore: complete, no violation and no livelock \(1 input\): \d+ states/);
   expect(exitCode).toBe(0);
@@ -72,7 +72,7 @@ export default createMachine({ id: 'printing', initial: 'a', states });
   if (format.includes('json')) JSON.parse(stdout);
 });
 
-test('chartpilot explore --machine: states without end are explored up to a limit, which the result names', async () => {
+test('chartpilot explore --machine: infinite states are explored up to a limit, which the result names', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const machine = join(folder, 'endless.machine.mjs');

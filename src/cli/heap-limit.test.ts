@@ -1,4 +1,4 @@
-/** `bin/heap-limit.sh`: the limit of the heap that pilot-discovery gives Node. */
+/** Tests `bin/heap-limit.sh`, which sets pilot-discovery's heap limit. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { packageRoot } from '../runtime/package-root.ts';
 
 const gibibyte = 2 ** 30;
 
-/** @param files of the cgroup mount, by path. @returns the flag; empty: none */
+/** @param files of the cgroup mount, by path. @returns the flag; empty if none */
 function flag(cgroups: string, files: Record<string, string>, env: NodeJS.ProcessEnv = {}): string {
   const folder = mkdtempSync(join(tmpdir(), 'cp-heap-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -38,7 +38,7 @@ it('the heap has five eighths of the limit of the container, with cgroup v2 and 
   );
 });
 
-it('the smallest limit of the group and all groups above counts, where the path of the group is visible or not', () => {
+it('the smallest limit of the group and its parents applies, whether or not the path of the group is visible', () => {
   const nested = {
     'memory.max': 'max\n',
     'pods/memory.max': `${gibibyte}\n`,
@@ -58,7 +58,7 @@ it('no limit, one above the memory of the machine, or a heap that NODE_OPTIONS l
   expect(flag('0::/\n', limited, { NODE_OPTIONS: '--max_old_space_size=300' })).toBe('');
 });
 
-it('a limit that the chart passes counts where no cgroup is visible; a small one leaves a heap to start with', () => {
+it('a limit from the chart applies if no cgroup is visible; a small one leaves enough heap to start', () => {
   expect(flag('', {}, { CHARTPILOT_MEMORY_LIMIT_BYTES: `${gibibyte}` })).toBe('--max-old-space-size=640');
   expect(flag('0::/\n', { 'memory.max': `${50 * 2 ** 20}\n` })).toBe('--max-old-space-size=64');
 });

@@ -49,7 +49,7 @@ writeFileSync(
 );
 mkdirSync(join(folder, 'ca'));
 
-/** A command line in the folder of the examples. */
+/** Runs a command line in the folder of the examples. */
 function start(line: string): ChildProcess {
   const { PATH, HOME } = process.env;
   // Not the cluster of the user who runs the tests.
@@ -67,7 +67,7 @@ async function run(line: string): Promise<{ code: number; stdout: string; stderr
   return { code, stdout, stderr };
 }
 
-/** The lines of a section, lines that end with a backslash joined with the next one. */
+/** Lines of a section; continued lines are joined. */
 function linesOf(help: string, title: RegExp): readonly string[] {
   const section = help.split(/\n\n/).find((candidate) => title.test(candidate)) ?? '';
   return section
@@ -88,7 +88,7 @@ const examples = helps
   .flat()
   .flatMap(({ command, help }) => linesOf(help, /^Examples?:/).map((line) => ({ command, line: line.trim() })));
 
-/** Programs that run until they are stopped, and the line by which they are ready. */
+/** Programs that run until they are stopped, and the line that reports readiness. */
 const servers: Readonly<Record<string, { readonly overrides: string; readonly ready: RegExp }>> = {
   'pilot-agent proxy': { overrides: '--statusPort 0', ready: /pid=\d+/ },
   'pilot-discovery discovery': {
@@ -98,7 +98,7 @@ const servers: Readonly<Record<string, { readonly overrides: string; readonly re
   'chartpilot visualize': { overrides: '--port 0', ready: /http:\/\/127/ },
   'pilot-agent wait': { overrides: '', ready: /Waiting for Envoy/ },
 };
-/** They send a request to a port that no program of this test listens on. */
+/** They send requests to a port that is unused in this test. */
 const needsServer = /^pilot-\S+ (request|changes|certificates)|--attach|--otlp/;
 /** test/cluster/check-installation.test.ts runs it in a cluster. */
 const needsCluster = /^pilot-discovery check/;

@@ -1,4 +1,4 @@
-/** What the three programs answer, and who reads it: slowly, not to the end, or not at all. */
+/** Output of the three programs with readers that are slow, stop early, or do not read. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
@@ -21,11 +21,11 @@ function folder(): string {
   return path;
 }
 
-/** What a reader gets that takes its time. */
+/** Output that a slow reader receives. */
 async function readSlowly(pipe: NamedPipe, child: ChildProcess): Promise<{ text: string; code: number | null }> {
   const ended = once(child, 'exit') as Promise<[number | null]>;
   pipe.handedOver();
-  // Longer than a program waits for the reader of its last words.
+  // Longer than a program waits for its reader at exit.
   await sleep(1_500);
   let text = '';
   for (let chunk = pipe.read(20_000); chunk !== undefined; chunk = pipe.read(20_000)) {
@@ -36,7 +36,7 @@ async function readSlowly(pipe: NamedPipe, child: ChildProcess): Promise<{ text:
   return { text, code: (await ended)[0] };
 }
 
-/** A mesh with so many mistakes. */
+/** A mesh with this number of errors. */
 function manyErrors(count: number): string {
   const path = folder();
   const object = (i: number): string =>
@@ -58,7 +58,7 @@ async function serverOf(answer: string): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-test('validate tells every mistake to a slow reader', async () => {
+test('validate reports every error to a slow reader', async () => {
   const mesh = manyErrors(3_000);
   const pipe = new NamedPipe();
   const child = spawn(bin('pilot-discovery'), ['validate', mesh], { stdio: ['ignore', pipe.writeEnd, 'ignore'] });
@@ -68,7 +68,7 @@ test('validate tells every mistake to a slow reader', async () => {
   expect(code).toBe(1);
 });
 
-test('validate of a pipe that Node made is told to its end as well', async () => {
+test('validate writes completely to a pipe created by Node', async () => {
   const child = spawn(bin('pilot-discovery'), ['validate', '--format', 'json', manyErrors(2_000)], {
     stdio: ['ignore', 'pipe', 'ignore'],
   });
@@ -78,7 +78,7 @@ test('validate of a pipe that Node made is told to its end as well', async () =>
   expect(JSON.parse(text).problems.length).toBeGreaterThanOrEqual(2_000);
 });
 
-test('request hands on an answer of any length', async () => {
+test('request prints a response of any length', async () => {
   const answer = `${'0123456789'.repeat(100_000)}\n`;
   const port = await serverOf(answer);
   const script = `
@@ -100,7 +100,7 @@ describe.each(programs)('%s', (program) => {
   const run = (stdio: ('ignore' | 'pipe' | number)[], ...args: string[]) =>
     spawnSync(bin(program), args, { stdio: stdio as never, encoding: 'utf8', timeout: 60_000 });
 
-  test('ends in silence when its reader has left', () => {
+  test('exits silently when its reader has closed the pipe', () => {
     const pipe = new NamedPipe();
     pipe.leave();
     const { stderr, signal } = run(['ignore', pipe.writeEnd, 'pipe'], '--help');
@@ -109,7 +109,7 @@ describe.each(programs)('%s', (program) => {
     expect(signal).toBe(null);
   });
 
-  test('says so when its answer does not fit on the disk, and fails', () => {
+  test('reports that its output does not fit on the disk, and fails', () => {
     const full = openSync('/dev/full', 'w');
     const { stderr, status } = run(['ignore', full, 'pipe'], '--help');
     closeSync(full);
@@ -117,7 +117,7 @@ describe.each(programs)('%s', (program) => {
     expect(status).toBe(1);
   });
 
-  test('ends with the same code when nobody can be told what is wrong', () => {
+  test('exits with the same code if the error cannot be written', () => {
     const full = openSync('/dev/full', 'w');
     const { status } = run(['ignore', full, full], 'no-such-command', '--nonsense');
     closeSync(full);
@@ -129,7 +129,7 @@ test.each([
   ['what is wrong', [manyErrors, 1]],
   ['more than fits into a pipe', [manyErrors, 3_000]],
   ['that all is well', [() => folderWith('kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n'), 0]],
-] as const)('validate that cannot write %s does not say that there are mistakes', (_, [mesh, count]) => {
+] as const)('validate that cannot write %s does not report errors in files', (_, [mesh, count]) => {
   const full = openSync('/dev/full', 'w');
   const { stderr, status } = spawnSync(bin('pilot-discovery'), ['validate', '--format', 'json', mesh(count)], {
     stdio: ['ignore', full, 'pipe'],
@@ -140,7 +140,7 @@ test.each([
   expect(status).toBe(3);
 });
 
-test('the rest of a long answer is not computed for a reader that has what it wanted', () => {
+test('the rest of a long output is not computed for a reader that has closed the pipe', () => {
   const mesh = manyErrors(3_000);
   const { stdout, stderr } = spawnSync('sh', ['-c', `'${bin('pilot-discovery')}' validate '${mesh}' | head -1`], {
     encoding: 'utf8',
@@ -149,7 +149,7 @@ test('the rest of a long answer is not computed for a reader that has what it wa
   expect(stderr).not.toMatch(/EPIPE| at /);
 });
 
-test('validate reads standard input to its end, however long whoever writes it takes', async () => {
+test('validate reads standard input to its end, however slow the writer is', async () => {
   const child = spawn(bin('pilot-discovery'), ['validate', '-'], { stdio: ['pipe', 'ignore', 'pipe'] });
   let told = '';
   child.stderr.on('data', (chunk) => {
@@ -165,7 +165,7 @@ test('validate reads standard input to its end, however long whoever writes it t
   expect([(await ended)[0], told]).toEqual([0, expect.stringMatching(/1 valid object/)]);
 });
 
-test('a log that cannot be written is told where it can be', async () => {
+test('a log that cannot be written is reported on another output', async () => {
   const quiet = ['--registries=', '--grpcAddr', '127.0.0.1:0', '--httpAddr', '127.0.0.1:0', '--monitoringAddr='];
   const child = spawn(bin('pilot-discovery'), ['discovery', ...quiet, '--log_target', '/dev/full'], {
     cwd: folder(),
@@ -178,7 +178,7 @@ test('a log that cannot be written is told where it can be', async () => {
   });
   const times = (): number => told.match(/cannot write log to \/dev\/full: ENOSPC/g)?.length ?? 0;
   await eventually('it is told', () => times() > 0);
-  // What it logs at the end is not told once more.
+  // Log lines at the end are not repeated.
   const ended = once(child, 'close');
   child.kill('SIGTERM');
   await ended;

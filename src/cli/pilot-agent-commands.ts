@@ -9,7 +9,7 @@ import { versionCommand } from './commands/version.ts';
 import { waitCommand } from './commands/wait.ts';
 import { takeLogFlags } from './flags/log-flags.ts';
 
-/** The program with its commands. @param proxy the command `proxy` */
+/** @param proxy the command `proxy` */
 export function pilotAgent(proxy: Command): Command {
   const program = new Command('pilot-agent')
     .description('Run Envoy as a sidecar or gateway: generate its bootstrap, start, hot restart and drain it.')
@@ -41,8 +41,8 @@ export function pilotAgent(proxy: Command): Command {
 }
 
 /**
- * Flags before the command's name are those of `proxy`, as the reference has them; whichever it does not know it ignores, and other
- * commands ignore all (spec/agent.md §1.1). A word after an unknown flag is its value, unless it names a command.
+ * Flags before the command's name belong to `proxy`, as in Istio; it ignores unknown ones, and other commands ignore all (spec/agent.md
+ * §1.1). A word after an unknown flag is its value, unless it names a command.
  */
 export function commandFirst(program: Command, args: readonly string[]): readonly string[] {
   const names = new Set(program.commands.map((command) => command.name()));

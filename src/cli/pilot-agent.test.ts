@@ -77,7 +77,7 @@ test.each([
   expect(code).toBe(255);
 });
 
-test('§1.1 a flag that nobody knows, before another command than proxy', () => {
+test('§1.1 an unknown flag before another command than proxy is ignored', () => {
   const { code, stderr } = run('--bogus=1', 'wait', '--timeoutSeconds', '0');
   expect(stderr).toMatch(/ignoring flags that wait does not have: --bogus=1\n/);
   expect(stderr).toMatch(/ not ready within 0 s, last error: no request was sent \[REQUEST_FAILED\]\n/);
@@ -105,7 +105,7 @@ test.each([
   ['wait', '--timeoutSeconds', '0'],
   ['request', 'GET', '/', '--debug-port', '1'],
   ['version', '-s'],
-])('§1.1 flags of the log are taken by %s, which has none', (...command) => {
+])('§1.1 log flags are accepted by %s, which has no log', (...command) => {
   const { stderr } = run(...command, '--log_output_level=default:info', '--log_as_json=true', '--log_target', 'stderr');
   expect(stderr).not.toMatch(/unknown flag/);
 });

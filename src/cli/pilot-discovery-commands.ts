@@ -13,7 +13,7 @@ import { validateCommand } from './commands/validate.ts';
 import { versionCommand } from './commands/version.ts';
 import { registerConformanceCommand } from './commands/xds-conformance.ts';
 
-/** The program with its commands. @param discovery the command `discovery` */
+/** @param discovery the command `discovery` */
 export function pilotDiscovery(discovery: Command): Command {
   const program = new Command('pilot-discovery')
     .description('Istio control plane: read mesh configuration and serve it to Envoy proxies over xDS.')

@@ -7,24 +7,24 @@ const program = new Command().addCommand(
 );
 program.addCommand(new Command('b').option('--both <word>'));
 
-test('§1.1 a switch may be said with a value, as Go takes it', () => {
+test('§1.1 a switch accepts a value, as in Go', () => {
   expect(plainSwitches(program, ['a', '--plain=true', '--plain=1', '--plain'])).toEqual([
     ...['a', '--plain', '--plain', '--plain'],
   ]);
   expect(plainSwitches(program, ['a', '--plain=F'])).toEqual(['a']);
 });
 
-test('§1.1 of several the last one counts', () => {
+test('§1.1 the last of several values applies', () => {
   expect(plainSwitches(program, ['--plain', 'a', '--plain=true', '--plain=false'])).toEqual(['a']);
   expect(plainSwitches(program, ['a', '--plain=false', '--plain'])).toEqual(['a', '--plain']);
 });
 
-test('what follows -- stays as it is, and takes nothing back', () => {
+test('arguments after -- are unchanged and reset nothing', () => {
   const args = ['a', '--plain', '--', '--plain=true', '--plain=false'];
   expect(plainSwitches(program, args)).toEqual(args);
 });
 
-test('what takes a value, is not known, or is no word of Go stays as it is', () => {
+test('flags with values, unknown flags and invalid booleans are unchanged', () => {
   const args = [
     '--valued=true',
     '--maybe=false',

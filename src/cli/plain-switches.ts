@@ -2,8 +2,8 @@ import type { Command } from 'commander';
 import { booleanOf } from '../model/fields/go-boolean.ts';
 
 /**
- * Switches as Go's programs take them: `--log_as_json=true` is `--log_as_json`, and one that is off takes back what was said before
- * it: the last one counts. Of a word that is neither the command itself complains. What follows `--` is no switch.
+ * Converts switches in Go's syntax: `--log_as_json=true` becomes `--log_as_json`, and `=false` removes earlier ones, so that the last
+ * applies. The command reports other values. Arguments after `--` are unchanged.
  */
 export function plainSwitches(program: Command, args: readonly string[]): string[] {
   const options = [program, ...program.commands].flatMap((command) => command.options);

@@ -1,10 +1,10 @@
-/** Before an agent starts Envoy: its user must be one whose connections are not redirected to Envoy. */
+/** Before an agent starts Envoy: verifies that connections of its user are not redirected to Envoy. */
 import { type OwnRedirection, ownRedirection, type Sender } from '../iptables/own-redirection.ts';
 import { hasNetAdmin } from '../iptables/run-command.ts';
 import { ChartpilotError } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/output/log.ts';
 
-/** The proxy's user and group by default of `istio-iptables`. */
+/** Default uid and gid of the proxy in `istio-iptables`. */
 const defaultProxy = 1337;
 
 const advice =
@@ -13,12 +13,12 @@ const advice =
 
 export interface AgentTraffic {
   readonly role: string;
-  /** False if the agent's options state that no traffic is redirected to its Envoy: interception mode NONE. */
+  /** False if the agent's options disable redirection: interception mode NONE. */
   readonly intercepts: boolean;
 }
 
 /**
- * Warns an agent that runs as root, and one whose redirection cannot be read.
+ * Warns an agent that runs as root, or whose redirection cannot be read.
  *
  * @throws ChartpilotError REDIRECTION_LOOP if rules of this network namespace would redirect Envoy's connections to Envoy
  */

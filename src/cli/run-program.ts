@@ -15,7 +15,7 @@ export interface FailureCodes {
   readonly failed: (error: unknown) => number;
 }
 
-/** For a PATH without an absolute folder: an empty one means the working directory. */
+/** For a PATH without an absolute folder, because an empty one means the working directory. */
 const usualPath = '/usr/bin:/bin';
 
 /**

@@ -1,4 +1,4 @@
-/** What of other people is in `dist/`, with the licences that want to go along with it. */
+/** Third-party code in `dist/`, with its licenses. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Metafile } from 'esbuild';
@@ -11,10 +11,10 @@ interface Manifest {
   readonly repository?: string | { readonly url: string };
 }
 
-/** What is in `dist/` without being an input of a bundle. */
+/** Packages in `dist/` that are not inputs of a bundle. */
 const copied = ['re2js', '@grpc/grpc-js-xds'];
 
-/** What is to be said beyond a package's own words, and what stands in for a licence file that a package lacks. */
+/** Additional remarks, and replacements for missing license files. */
 const remarks: Readonly<Record<string, string>> = {
   elkjs:
     'It is used unchanged and under the Eclipse Public License 2.0, in dist/elk.bundled-*.mjs. Its source code is ' +
@@ -27,14 +27,14 @@ const remarks: Readonly<Record<string, string>> = {
     'variable-length integers.',
 };
 
-/** Licences that stand at the top of a source file: package → file. */
+/** Licenses at the top of a source file, by package. */
 const inSource: Readonly<Record<string, string>> = { '@bufbuild/protobuf': 'dist/esm/wire/varint.js' };
 
 /**
- * The text of `dist/THIRD-PARTY.txt`.
+ * Text of `dist/THIRD-PARTY.txt`.
  *
- * @param root where `node_modules` is
- * @throws Error when a package is bundled whose licence nobody has looked at: it has no licence file, and no remark above
+ * @param root folder of `node_modules`
+ * @throws Error if a bundled package has neither a license file nor a remark above
  */
 export function thirdPartyNotices(root: string, metafiles: readonly Metafile[]): string {
   const folders = new Set(copied.map((name) => `node_modules/${name}`));
@@ -69,13 +69,13 @@ function noticeOf(folder: string): string {
 
 function addressOf({ name, homepage, repository }: Manifest): string {
   const url = typeof repository === 'string' ? repository : repository?.url;
-  // npm reads `owner/name` as a repository of GitHub.
+  // npm reads `owner/name` as a GitHub repository.
   return (homepage ?? url ?? `the npm package ${name}`)
     .replace(/^git\+/, '')
     .replace(/^[\w.-]+\/[\w.-]+$/, 'https://github.com/$&');
 }
 
-/** The comment at the top of a source file. */
+/** First comment of a source file. */
 function headOf(text: string): string {
   const lines = text.split('\n');
   const end = lines.findIndex((line) => !line.startsWith('//'));

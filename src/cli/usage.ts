@@ -4,7 +4,7 @@ import { listed } from '../model/fields/violation.ts';
 import { standardError, standardOutput } from '../runtime/output/standard-streams.ts';
 
 /**
- * Gives a program and all its commands the same layout of `--help` and of usage errors, and writes both through the sinks.
+ * Gives a program and all its commands the same layout of `--help` and usage errors, written through the sinks.
  *
  * @returns the program
  */
@@ -22,7 +22,7 @@ export function configureUsage(program: Command): Command {
   return program.helpCommand('help [command]', 'Show the help of a command');
 }
 
-/** Flags that a command does not know, each with the one that was probably meant: `--conection (did you mean --connection?)`. */
+/** Unknown flags of a command, each with the most similar known one: `--conection (did you mean --connection?)`. */
 export function unknownFlagsOf(command: Command, args: readonly string[]): string[] {
   const known = command.options.flatMap(({ long }) => long ?? []);
   return args
@@ -33,12 +33,12 @@ export function unknownFlagsOf(command: Command, args: readonly string[]): strin
     });
 }
 
-/** The name with that of the program: `pilot-agent proxy`. */
+/** Includes the program: `pilot-agent proxy`. */
 export function fullNameOf(command: Command): string {
   return command.parent ? `${fullNameOf(command.parent)} ${command.name()}` : command.name();
 }
 
-/** One line: what is wrong, the flag or command that was probably meant, and where to read on. */
+/** One line: the error, the most similar flag or command, and a reference to the help. */
 export function usageError(text: string, command: string): string {
   const message = text
     .trim()
@@ -49,7 +49,7 @@ export function usageError(text: string, command: string): string {
   return `${command}: ${message}${message.endsWith('?') ? '' : '.'} See '${command} --help'`;
 }
 
-/** Choices and default at the end: `Output format: text or json (default text)`. */
+/** Appends choices and default: `Output format: text or json (default text)`. */
 function optionDescription({ description, argChoices, defaultValue, required, optional }: Option): string {
   return described(description, argChoices, required || optional ? defaultValue : undefined);
 }

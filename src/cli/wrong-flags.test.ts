@@ -1,4 +1,4 @@
-/** Every flag of every command with a wrong value, misspelt, given twice, and empty: an error or a warning names it, never a stack. */
+/** Every flag of every command with a wrong value, misspelled, repeated and empty: an error or a warning names it, without a stack. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ interface Program {
   readonly rewrite: (args: readonly string[], program: Command) => readonly string[];
 }
 
-/** The programs, whose long-running commands end where they would start something. */
+/** The programs; long-running commands exit where they would start something. */
 const programs: Readonly<Record<string, Program>> = {
   'pilot-agent': {
     make: () =>
@@ -59,7 +59,7 @@ const programs: Readonly<Record<string, Program>> = {
   chartpilot: { make: chartpilot, rewrite: (args) => args },
 };
 
-/** What a command needs beside the flag. */
+/** Required arguments besides the flag. */
 const needed: Readonly<Record<string, readonly string[]>> = {
   request: ['GET', '/x'],
   completion: ['bash'],
@@ -79,11 +79,11 @@ const needed: Readonly<Record<string, readonly string[]>> = {
   explore: ['--limit', '5'],
 };
 
-/** Below a file there is nothing. */
+/** An invalid path, below a file. */
 const wrong = join(mesh, 'such+value');
-/** Placeholders of flags for which any text is valid. */
+/** Placeholders of flags that accept any text. */
 const anyText = /<(id|name|suffix|domain|token|audience|module|method)>/;
-/** Values that are checked when they are used, after the part of a command that runs here. */
+/** Values that are checked on use, after the part of a command that runs here. */
 const checkedLater: Readonly<Record<string, string>> = {
   '--binaryPath': 'Envoy is found when it is started',
   '--configPath': 'requireFolders (requirements.test.ts)',
@@ -111,7 +111,7 @@ afterEach(() => {
   process.exitCode = undefined;
 });
 
-/** @param acts false: no command does anything */
+/** @param acts whether commands run */
 async function textOf(name: string, args: readonly string[], acts = true): Promise<string> {
   const parts: string[] = [];
   const take = (part: unknown): void => void parts.push(String(part));
@@ -131,7 +131,7 @@ async function textOf(name: string, args: readonly string[], acts = true): Promi
   return parts.join('');
 }
 
-/** Lines that report the flag: not those that list the command line. */
+/** Lines that report the flag, without those that list the command line. */
 function reportsOf(text: string, flag: string): string[] {
   return text.split('\n').filter((line) => line.includes(flag) && !line.includes('command line flags'));
 }
@@ -161,7 +161,7 @@ describe('a flag of any command', () => {
       const { name, command, option, flag } = row;
       if (anyText.test(option.flags) || flag in checkedLater) continue;
       const text = await textOf(name, argsOf(name, command, `${flag}=${takesValue(option) ? wrong : 'perhaps'}`));
-      // The place of a file says which flag is meant.
+      // The path of a file identifies the flag.
       const isReported =
         reportsOf(text, flag).length > 0 ||
         (/<(file|dir|trace)>/.test(option.flags) && reportsOf(text, wrong).length > 0);
@@ -171,7 +171,7 @@ describe('a flag of any command', () => {
     expect(silent).toEqual([]);
   });
 
-  test('that is empty is reported, unless that means something', async () => {
+  test('that is empty is reported, unless this has a meaning', async () => {
     const silent: string[] = [];
     for (const row of rows) {
       const { name, command, option, flag } = row;
@@ -182,7 +182,7 @@ describe('a flag of any command', () => {
     expect(silent).toEqual([]);
   });
 
-  test('that is given twice is reported with both values, unless it collects them', async () => {
+  test('that is repeated is reported with both values, unless it collects them', async () => {
     const silent: string[] = [];
     for (const row of rows) {
       const { name, command, option, flag } = row;
@@ -198,7 +198,7 @@ describe('a flag of any command', () => {
     expect(silent).toEqual([]);
   });
 
-  test('that is misspelt is reported with the flag that was meant', async () => {
+  test('that is misspelled is reported with the most similar flag', async () => {
     const silent: string[] = [];
     for (const row of rows) {
       const { name, command, option, flag } = row;

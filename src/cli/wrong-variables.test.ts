@@ -1,4 +1,6 @@
-/** Every environment variable of both programs with wrong values: an error or a warning has its name, the value and the expected form. */
+/**
+ * Every environment variable of both programs with wrong values: an error or a warning contains the name, the value and the expected form.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -21,7 +23,7 @@ const wrongValues: Readonly<Record<Kind, readonly string[]>> = {
   word: ['perhaps', '-1'],
 };
 
-/** What pilot-agent checks. */
+/** Variables that pilot-agent checks. */
 const ofAgent: Readonly<Record<string, Kind>> = {
   BOOTSTRAP_XDS_AGENT: 'boolean',
   DISABLE_ENVOY: 'boolean',
@@ -64,7 +66,7 @@ const ofAgent: Readonly<Record<string, Kind>> = {
   WORKLOAD_RSA_KEY_SIZE: 'integer',
 };
 
-/** Any text is valid, or the value is checked when it is used. */
+/** Any text is valid, or the value is checked on use. */
 const notChecked: Readonly<Record<string, string>> = {
   CA_ADDR: 'any address',
   CA_PROVIDER: 'the log names an unsupported one as the reason for no certificate',
@@ -114,7 +116,7 @@ function report(resolve: () => readonly LogWarning[]): string {
   }
 }
 
-/** What is missing in the report. */
+/** Missing parts of the report. */
 function missingIn(text: string, name: string, value: string): string[] {
   const parts: [string, boolean][] = [
     ['name', text.includes(name)],
@@ -140,7 +142,7 @@ test('every wrong variable of pilot-agent is reported with its name, its value a
   expect(silent).toEqual([]);
 });
 
-/** How `Environment` reads a variable. */
+/** Method of `Environment` that reads a variable. */
 const kindOf: Readonly<Record<string, Kind>> = {
   boolean: 'boolean',
   number: 'integer',

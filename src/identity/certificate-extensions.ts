@@ -1,4 +1,4 @@
-/** The extensions that certificates of ours have (RFC 5280 §4.2). */
+/** Extensions of issued certificates (RFC 5280 §4.2). */
 import { createHash, type KeyObject } from 'node:crypto';
 import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
 import {
@@ -23,7 +23,6 @@ import {
   SubjectPublicKeyInfo,
 } from '@peculiar/asn1-x509';
 
-/** What the class Extension is made of. */
 export type ExtensionValue = Pick<Extension, 'extnID' | 'critical' | 'extnValue'>;
 
 export interface Names {
@@ -32,7 +31,7 @@ export interface Names {
   readonly ips: readonly string[];
 }
 
-/** @param isCritical must be true where the subject is empty */
+/** @param isCritical must be true if the subject is empty */
 export function alternativeNamesExtension({ uris, dns, ips }: Names, isCritical: boolean): ExtensionValue {
   const names = [
     ...uris.map((uniformResourceIdentifier) => new GeneralName({ uniformResourceIdentifier })),
@@ -42,7 +41,7 @@ export function alternativeNamesExtension({ uris, dns, ips }: Names, isCritical:
   return extension(id_ce_subjectAltName, isCritical, new SubjectAlternativeName(names));
 }
 
-/** Usages of a leaf: encipherment of keys only for RSA, which alone can do it (spec/identity.md §3). */
+/** Key usage of a leaf: key encipherment only for RSA (spec/identity.md §3). */
 export function leafExtensions(key: KeyObject): ExtensionValue[] {
   const encipherment = key.asymmetricKeyType === 'rsa' ? KeyUsageFlags.keyEncipherment : 0;
   return [
@@ -52,7 +51,7 @@ export function leafExtensions(key: KeyObject): ExtensionValue[] {
   ];
 }
 
-/** @param pathLength authorities that may stand below this one; undefined: any number */
+/** @param pathLength maximum number of authorities below this one; `undefined` for any number */
 export function authorityExtensions(pathLength: number | undefined): ExtensionValue[] {
   const constraints = { cA: true, ...(pathLength !== undefined && { pathLenConstraint: pathLength }) };
   return [
@@ -74,11 +73,11 @@ export function authorityKeyExtension(keyId: Uint8Array): ExtensionValue {
 }
 
 const mostKinds = 16;
-/** By where they begin in keys of a kind and size, which OpenSSL writes alike: before them is what says kind and size. */
+/** Offset of the key bits by type and size of the key: OpenSSL writes the same header before them. */
 const beginnings = new Map<string, number>();
 
 function keyBitsOf(publicKey: Uint8Array): Uint8Array {
-  // The header with the algorithm, and the one of the bits, are within this much.
+  // Contains the headers of the algorithm and of the bits.
   const kind = `${publicKey.length} ${Buffer.from(publicKey.subarray(0, 24)).toString('hex')}`;
   const known = beginnings.get(kind);
   if (known !== undefined) return publicKey.subarray(known);
@@ -88,7 +87,7 @@ function keyBitsOf(publicKey: Uint8Array): Uint8Array {
   return bits;
 }
 
-/** The first 20 bytes of a SHA-256 over the key (RFC 7093 §2 method 1), so that two roots of one name can be told apart. DER. */
+/** First 20 bytes of a SHA-256 of the key (RFC 7093 §2 method 1), to distinguish two roots with one name. DER. */
 export function keyIdOf(publicKey: Uint8Array): Uint8Array {
   return new Uint8Array(createHash('sha256').update(keyBitsOf(publicKey)).digest().subarray(0, 20));
 }

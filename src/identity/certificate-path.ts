@@ -1,28 +1,28 @@
-/** From a leaf over intermediates to a root (RFC 5280 §6, without policies and name constraints). */
+/** Path from a leaf through intermediates to a root (RFC 5280 §6, without policies and name constraints). */
 
 import type { CertificateCode } from '../runtime/error-codes/certificates.ts';
 import type { Certificate } from './certificate.ts';
 import { type CertificateProblem, problemOf } from './certificate-problem.ts';
 
 export interface PathQuestion {
-  /** The leaf, or an intermediate that is to sign. */
+  /** The leaf, or an intermediate that signs. */
   readonly certificate: Certificate;
-  /** In any order. What is not needed is passed over. */
+  /** In any order; unneeded ones are ignored. */
   readonly intermediates: readonly Certificate[];
   readonly roots: readonly Certificate[];
   readonly at: Date;
 }
 
 export type PathAnswer =
-  /** From the certificate to its root; the root itself is the last, and the only one when the certificate is a root. */
+  /** From the certificate to its root; only the root if the certificate is one. */
   { readonly path: readonly Certificate[] } | { readonly problem: string; readonly code: CertificateCode };
 
-/** Certificates in a path, the first and the root among them. */
+/** Maximum number of certificates in a path, including leaf and root. */
 const longestPath = 8;
-/** Of names that occur often, every pair may have to be tried. */
+/** With repeated names, every pair may have to be verified. */
 const mostVerifications = 100;
 
-/** The first path that holds, and when there is none, why the last one that was tried does not. */
+/** Returns the first valid path, or the problem of the last one that was tried. */
 export function findPath({ certificate, intermediates, roots, at }: PathQuestion): PathAnswer {
   let problem = inChain('no trusted root or intermediate is its issuer');
   let verifications = 0;
@@ -46,7 +46,7 @@ export function findPath({ certificate, intermediates, roots, at }: PathQuestion
       problem = inChain(`chain must have at most ${longestPath} certificates`);
       return undefined;
     }
-    // Authorities between this one and the leaf count against an issuer's path length, those that issue themselves do not.
+    // Authorities below count against the path length, except self-issued ones.
     const below = path.slice(1).filter(({ subject, issuer }) => !areEqual(subject, issuer)).length;
     for (const issuer of [...roots, ...intermediates]) {
       if (path.includes(issuer) || !isIssuer(issuer, last, below)) continue;
@@ -66,12 +66,12 @@ function inChain(message: string): CertificateProblem {
   return problemOf('CERTIFICATE_CHAIN_INVALID', message);
 }
 
-/** When the first certificate of a path ends: nothing that hangs on it may last longer (spec/identity.md §1 #7). */
+/** Earliest expiry in a path, which no certificate below it may exceed (spec/identity.md §1 #7). */
 export function endOf(path: readonly Certificate[]): Date {
   return new Date(Math.min(...path.map(({ notAfter }) => notAfter.getTime())));
 }
 
-/** Why a certificate cannot be that of an authority, with so many authorities below it. */
+/** Reason why a certificate cannot be an authority with this number of authorities below it. */
 export function issuerProblem(issuer: Certificate, below = 0): CertificateProblem | undefined {
   const { basicConstraints, keyUsage } = issuer;
   if (basicConstraints?.isCa !== true) return problemOf('CERTIFICATE_NOT_CA', 'is not a CA certificate');
@@ -85,12 +85,12 @@ export function issuerProblem(issuer: Certificate, below = 0): CertificateProble
   return criticalProblem(issuer);
 }
 
-/** Whether a certificate is expired or not yet valid at a time. */
+/** Whether a certificate is expired or not yet valid. */
 export function timeProblem({ notBefore, notAfter }: Certificate, at: Date): CertificateProblem | undefined {
   if (at < notBefore) {
     return problemOf('CERTIFICATE_NOT_YET_VALID', `is not valid before ${notBefore.toISOString()}`);
   }
-  // The last second belongs to it (RFC 5280 §4.1.2.5).
+  // The last second is included (RFC 5280 §4.1.2.5).
   return at.getTime() >= notAfter.getTime() + 1000
     ? problemOf('CERTIFICATE_EXPIRED', `expired on ${notAfter.toISOString()}`)
     : undefined;
@@ -103,7 +103,7 @@ function criticalProblem({ unknownCritical }: Certificate): CertificateProblem |
     : problemOf('CERTIFICATE_INVALID', `has the unsupported critical extension ${first}`);
 }
 
-/** For people: the last line of its subject, else its serial number. */
+/** For display: the last line of its subject, otherwise its serial number. */
 export function nameOf({ x509, serialNumber }: Certificate): string {
   return x509.subject?.split('\n').at(-1) ?? `serial number ${serialNumber}`;
 }

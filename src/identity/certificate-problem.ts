@@ -1,15 +1,15 @@
-/** What is wrong with a certificate, key, list or bundle, as data: the caller adds where. */
+/** A problem of a certificate, key, list or bundle as data; the caller adds the location. */
 
 import type { CertificateCode } from '../runtime/error-codes/certificates.ts';
 import { CodedError, type ErrorFields } from '../runtime/errors.ts';
 
 export interface CertificateProblem extends Omit<ErrorFields, 'code'> {
   readonly code: CertificateCode;
-  /** A predicate: `expired on 2026-01-01T00:00:00.000Z`. */
+  /** A predicate, such as `expired on 2026-01-01T00:00:00.000Z`. */
   readonly message: string;
 }
 
-/** A problem of one part of a certificate. @param path of the part: `keyUsage` */
+/** @param path of the part, such as `keyUsage` */
 export function problemOf(
   code: CertificateCode,
   message: string,
@@ -28,7 +28,7 @@ export function problemTexts(problems: readonly CertificateProblem[]): string {
   return problems.map(({ message }) => message).join('; ');
 }
 
-/** A certificate, key, list or bundle is not valid. */
+/** A certificate, key, list or bundle is invalid. */
 export class CertificateError extends CodedError {
   override readonly name: string = 'CertificateError';
   declare readonly code: CertificateCode;

@@ -1,4 +1,4 @@
-/** Requests that OpenSSL agrees with, and those of strangers. */
+/** Requests that OpenSSL accepts, and invalid ones. */
 import { execFileSync } from 'node:child_process';
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import fc from 'fast-check';
@@ -20,14 +20,14 @@ describe('makeRequest', () => {
   it.each([
     ['P-256', ec],
     ['RSA', rsa],
-  ])('makes one of %s that OpenSSL verifies, with an empty subject and the name', (_, key) => {
+  ])('creates one of %s that OpenSSL verifies, with an empty subject and the name', (_, key) => {
     const text = openssl(makeRequest(key, [uri]), 'req', '-verify', '-text', '-noout');
     expect(text).toMatch(/Subject: *\n/);
     expect(text).toContain(`URI:${uri}`);
     expect(text).toMatch(/Subject Alternative Name: critical/);
   });
 
-  it('makes one that is verified here', () => {
+  it('creates one that verifyRequest accepts', () => {
     for (const key of [ec, rsa]) {
       const verified = verifyRequest(makeRequest(key, [uri]));
       expect(verified.export({ format: 'pem', type: 'spki' })).toBe(spki(key));
@@ -36,7 +36,7 @@ describe('makeRequest', () => {
 });
 
 describe('verifyRequest', () => {
-  it('takes one of OpenSSL, with the older name of the block, too', () => {
+  it('accepts one of OpenSSL, also with the older block name', () => {
     const request = makeUnchecked('rsa:2048');
     const theirs = openssl(request, 'req', '-pubkey', '-noout');
     expect(verifyRequest(request).export({ format: 'pem', type: 'spki' })).toBe(theirs);
@@ -60,14 +60,14 @@ describe('verifyRequest', () => {
       'KEY_UNSUPPORTED',
     ],
     ['a key of another kind', makeUnchecked('ed25519'), 'ed25519', 'KEY_UNSUPPORTED'],
-  ])('refuses %s', (_, request, problem, code = 'CERTIFICATE_REQUEST_INVALID') => {
+  ])('rejects %s', (_, request, problem, code = 'CERTIFICATE_REQUEST_INVALID') => {
     expect(() => verifyRequest(request)).toThrow(
       expect.objectContaining({ name: 'RequestError', code, message: expect.stringContaining(problem) }),
     );
   });
 
-  // Only the part that the key has signed counts: around it are bits that no reader looks at.
-  it('answers no other key when any byte is another, and never breaks', () => {
+  // Only the signed part counts; the bits around it are ignored.
+  it('returns no other key when any byte changes, and never crashes', () => {
     const answers = { same: 0, refused: 0 };
     fc.assert(
       fc.property(fc.nat(der.length - 1), fc.integer({ min: 1, max: 255 }), (at, flip) => {
@@ -89,7 +89,7 @@ describe('verifyRequest', () => {
   });
 });
 
-/** One that `makeRequest` would not make. */
+/** A request that `makeRequest` would not create. */
 function makeUnchecked(kind: string, ...options: string[]): string {
   return openssl('', 'req', '-new', '-newkey', kind, ...options, '-nodes', '-keyout', '/dev/null', '-subj', '/');
 }

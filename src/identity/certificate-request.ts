@@ -1,4 +1,4 @@
-/** Certificate requests (PKCS #10, RFC 2986): the agent makes one, the authority sees that it is signed by the key in it. */
+/** Certificate requests (PKCS #10, RFC 2986): created by the agent, verified by the authority. */
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { Attributes, CertificationRequest, CertificationRequestInfo } from '@peculiar/asn1-csr';
 import { AsnConvert } from '@peculiar/asn1-schema';
@@ -18,7 +18,7 @@ import { CertificateError, type CertificateProblem, problemOf } from './certific
 import { pemBlocks, pemOf } from './pem.ts';
 import { algorithmOf, identifierOf, isSignature, keyProblem, signatureOf } from './signature-algorithm.ts';
 
-/** A certificate signing request is not valid. The message is a predicate: `signature does not match …`. */
+/** A certificate signing request is invalid. The message is a predicate: `signature does not match …`. */
 export class RequestError extends CertificateError {
   override readonly name = 'RequestError';
 
@@ -27,15 +27,15 @@ export class RequestError extends CertificateError {
   }
 }
 
-/** A request with an RSA key of 4,096 bits and some names has 2 KB. */
+/** A request with an RSA-4096 key and some names has 2 KB. */
 const mostBytes = 16 * 1024;
 /** id-ExtensionReq. */
 const extensionRequest = '1.2.840.113549.1.9.14';
 
 /**
- * A request with an empty subject for a key of one's own.
+ * Creates a request with an empty subject.
  *
- * @param uris wanted as alternative names; an authority of ours does not look at them, others do
+ * @param uris requested alternative names; chartpilot's authority ignores them, other CAs do not
  */
 export function makeRequest(privateKey: KeyObject, uris: readonly string[]): string {
   return makeRequestFor(privateKey, { uris, dns: [], ips: [] });
@@ -59,9 +59,8 @@ export function makeRequestFor(privateKey: KeyObject, wanted: Names): string {
 }
 
 /**
- * The key that a request is for. Nothing else of it counts: names come from who the caller is, never from what it asks
- * (spec/discovery.md §11). The signature is verified over the bytes as they came, and the key that verified it is the one
- * that is certified: nobody reads the message twice.
+ * Returns the key of a request. The rest is ignored: names come from the caller's identity, never from the request (spec/discovery.md §11).
+ * The signature is verified over the received bytes, with the key that is certified, so the message is parsed once.
  *
  * @throws RequestError
  */
@@ -81,7 +80,7 @@ export function verifyRequest(pem: string): KeyObject {
 }
 
 /**
- * The names that it asks for: a signer of somebody else's signs these, and nobody can ask for others with a key that is not their own.
+ * Requested names. An external signer signs these, and the signature proves that the requester has the key.
  *
  * @throws RequestError
  */
@@ -123,7 +122,7 @@ function isSigned(data: Uint8Array, algorithm: string, key: KeyObject, signature
   }
 }
 
-/** Of the first structure with its header: the reader passes over what follows it. */
+/** Length of the first structure with its header; the parser ignores what follows it. */
 function lengthOf(der: Uint8Array): number {
   const first = der[1] ?? 0;
   if (first < 0x80) return 2 + first;

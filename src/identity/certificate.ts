@@ -1,4 +1,4 @@
-/** One certificate with everything that a judge needs: node:crypto shows neither criticality nor key usage (spec/identity.md §7). */
+/** A certificate with all fields that verification needs: node:crypto exposes neither criticality nor key usage (spec/identity.md §7). */
 import { createHash, type KeyObject, X509Certificate } from 'node:crypto';
 import { AsnConvert } from '@peculiar/asn1-schema';
 import {
@@ -25,19 +25,19 @@ import { pemBlocks, pemOf } from './pem.ts';
 export interface Certificate {
   readonly der: Uint8Array;
   readonly pem: string;
-  /** Of the DER, in hexadecimal: two certificates with the same one are the same. */
+  /** SHA-256 of the DER, hexadecimal; identifies the certificate. */
   readonly sha256: string;
   readonly x509: X509Certificate;
   readonly publicKey: KeyObject;
-  /** In hexadecimal, upper case, as OpenSSL writes it. */
+  /** Hexadecimal, upper case, as in OpenSSL. */
   readonly serialNumber: string;
   readonly notBefore: Date;
   readonly notAfter: Date;
-  /** DER of the names: equal bytes are equal names. */
+  /** DER, compared by bytes. */
   readonly subject: Uint8Array;
   readonly issuer: Uint8Array;
   readonly isSubjectEmpty: boolean;
-  /** In hexadecimal; undefined: the certificate has none. */
+  /** Hexadecimal; `undefined` if the certificate has none. */
   readonly subjectKeyId: string | undefined;
   readonly authorityKeyId: string | undefined;
   readonly basicConstraints: { readonly isCa: boolean; readonly pathLength: number | undefined } | undefined;
@@ -45,13 +45,13 @@ export interface Certificate {
   /** Object identifiers. */
   readonly extendedKeyUsage: readonly string[] | undefined;
   readonly alternativeNames: AlternativeNames | undefined;
-  /** Object identifiers of critical extensions that nothing here looks at: whoever does not understand one must refuse. */
+  /** Object identifiers of critical extensions that are not implemented here, which requires a rejection. */
   readonly unknownCritical: readonly string[];
 }
 
 /**
- * Of a root that was renewed with its key it is the same: whoever trusts the one trusts what the other has signed, as a certificate names its
- * issuer by name and key alone.
+ * Identifies a root by name and key, so it is unchanged if the root is renewed with its key: certificates reference their issuer only by
+ * these.
  */
 export function rootKeyOf({ subject, publicKey }: Pick<Certificate, 'subject' | 'publicKey'>): string {
   const key = publicKey.export({ type: 'spki', format: 'der' });
@@ -65,11 +65,11 @@ export interface AlternativeNames {
   readonly uris: readonly string[];
   readonly dns: readonly string[];
   readonly ips: readonly string[];
-  /** Names of kinds that are none of these. */
+  /** Number of names of other kinds. */
   readonly others: number;
 }
 
-/** Extensions that are looked at here. Name constraints are none of them: a chain with critical ones is refused. */
+/** Implemented extensions. Name constraints are not: a chain with critical ones is rejected. */
 const understood: ReadonlySet<string> = new Set([
   id_ce_basicConstraints,
   id_ce_keyUsage,
@@ -83,19 +83,19 @@ function invalid(message: string, cause?: unknown): CertificateError {
   return new CertificateError(problemOf('CERTIFICATE_INVALID', message), { cause });
 }
 
-/** More than a workload's certificate or an authority's ever has. */
+/** Exceeds the size of every workload or authority certificate. */
 const mostBytes = 64 * 1024;
 
 /**
- * Reads one certificate.
+ * Parses one certificate.
  *
- * @throws CertificateError for what is none, has two of one extension, or has bytes after its end
+ * @throws CertificateError if it is invalid, repeats an extension, or has trailing bytes
  */
 export function readCertificate(der: Uint8Array): Certificate {
   if (der.length > mostBytes) throw invalid(`must have at most ${mostBytes} bytes, got ${der.length}`);
   try {
     const x509 = new X509Certificate(der);
-    // OpenSSL reads the first structure and passes over what follows it.
+    // OpenSSL ignores what follows the first structure.
     if (x509.raw.length !== der.length) throw invalid('has trailing data after the certificate');
     return certificateOf(x509, AsnConvert.parse(der, CertificateStructure));
   } catch (error) {
@@ -105,9 +105,9 @@ export function readCertificate(der: Uint8Array): Certificate {
 }
 
 /**
- * All certificates of a PEM text, in their order.
+ * Parses all certificates of a PEM text in order.
  *
- * @throws CertificateError or PemError; for a text without any, too
+ * @throws CertificateError or PemError, also for a text without any
  */
 export function readCertificates(pem: string): Certificate[] {
   const blocks = pemBlocks(pem).filter(({ label }) => label === 'CERTIFICATE');

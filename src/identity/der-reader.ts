@@ -1,4 +1,4 @@
-/** Elements of DER (X.690) as they lie in a buffer, without looking into them: for structures that are too long for a schema. */
+/** Splits DER (X.690) into elements without parsing their content, for structures that are too long for a schema. */
 
 export interface DerElement {
   readonly tag: number;
@@ -9,7 +9,7 @@ export interface DerElement {
 
 const maxLengthBytes = 4;
 
-/** @throws RangeError if no element is at the beginning, or it is cut off */
+/** @throws RangeError if there is no complete element at the start */
 export function firstDerElement(bytes: Uint8Array): DerElement {
   const [tag, first] = bytes;
   if (tag === undefined || first === undefined) throw new RangeError('DER element is truncated');
@@ -22,7 +22,7 @@ export function firstDerElement(bytes: Uint8Array): DerElement {
   return { tag, raw: bytes.subarray(0, end), content: bytes.subarray(2 + lengthBytes, end) };
 }
 
-/** @throws RangeError if the bytes are not whole elements */
+/** @throws RangeError if the bytes are not complete elements */
 export function derElements(bytes: Uint8Array): readonly DerElement[] {
   const elements: DerElement[] = [];
   for (let rest = bytes; rest.length > 0; rest = rest.subarray(elements.at(-1)!.raw.length)) {

@@ -1,6 +1,6 @@
 /**
- * The little of ASN.1's distinguished encoding rules (X.690) that a certificate needs, written as bytes: what is made of structures of
- * a schema costs twenty times as much, which is most of what a certificate costs (spec/identity.md §7).
+ * The part of DER (X.690) that certificates need, written as bytes: schema structures cost twenty times as much, most of the cost of a
+ * certificate (spec/identity.md §7).
  */
 
 /** One element: tag, length, content. */
@@ -22,7 +22,7 @@ export const octetString = (content: Uint8Array): Buffer => element(0x04, conten
 export const utf8String = (text: string): Buffer => element(0x0c, Buffer.from(text));
 export const boolean = (value: boolean): Buffer => element(0x01, Buffer.of(value ? 0xff : 0));
 
-/** Whole bytes only: no unused bits. */
+/** Without unused bits. */
 export const bitString = (content: Uint8Array, unusedBits = 0): Buffer => element(0x03, Buffer.of(unusedBits), content);
 
 /** A positive integer, from its big-endian bytes. */
@@ -45,7 +45,7 @@ export function objectIdentifier(dotted: string): Buffer {
   return element(0x06, Buffer.from(bytes));
 }
 
-/** In whole seconds: UTCTime until 2049, GeneralizedTime from 2050 on (RFC 5280 §4.1.2.5). */
+/** Integer seconds: UTCTime until 2049, GeneralizedTime from 2050 (RFC 5280 §4.1.2.5). */
 export function time(date: Date): Buffer {
   const digits = date.toISOString().replace(/[-:T]/g, '').slice(0, 14);
   return date.getUTCFullYear() < 2050
@@ -53,18 +53,18 @@ export function time(date: Date): Buffer {
     : element(0x18, Buffer.from(`${digits}Z`));
 }
 
-/** The content of a text of ASCII characters. @throws RangeError for others */
+/** Content of an ASCII text. @throws RangeError for other characters */
 export function ia5(text: string): Buffer {
   for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) throw new RangeError('must be ASCII');
   return Buffer.from(text, 'latin1');
 }
 
-/** An extension of a certificate (RFC 5280 §4.1): what is not critical does not say so. */
+/** A certificate extension (RFC 5280 §4.1); criticality is encoded only if true. */
 export function extension(identifier: Uint8Array, isCritical: boolean, value: Uint8Array): Buffer {
   return sequence(identifier, ...(isCritical ? [boolean(true)] : []), octetString(value));
 }
 
-/** `[n]` with its content inside. */
+/** `[n]` around its content. */
 export const explicit = (number: number, content: Uint8Array): Buffer => element(0xa0 | number, content);
-/** `[n]` in place of the content's own tag, for content that is not constructed. */
+/** `[n]` instead of the tag of primitive content. */
 export const implicit = (number: number, content: Uint8Array): Buffer => element(0x80 | number, content);

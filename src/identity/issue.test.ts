@@ -1,4 +1,4 @@
-/** What is issued here is held against OpenSSL's strictest rules, and against our own judge. */
+/** Checks issued certificates with OpenSSL's strictest rules, and with chartpilot's own verification. */
 import { execFileSync } from 'node:child_process';
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -66,7 +66,7 @@ function verified(leaf: Certificate, roots: string, intermediates = ''): string 
   return openssl('verify', '-x509_strict', '-purpose', 'sslserver', ...files, fileOf('leaf.pem', leaf.pem));
 }
 
-describe('what is issued', () => {
+describe('an issued certificate', () => {
   it.each(['ec', 'rsa'] as const)('passes the strictest verification of OpenSSL, with %s keys', (type) => {
     const root = rootOf('root', type);
     const leaf = leafOf(root, life(24), keyOf(type));
@@ -78,7 +78,7 @@ describe('what is issued', () => {
     expect(leaf.keyUsage?.flags.has('keyEncipherment')).toBe(type === 'rsa');
   });
 
-  it('goes over an intermediate, and ends with the shortest of its chain', () => {
+  it('chains through an intermediate, and expires with the earliest of its chain', () => {
     const root = rootOf('root');
     const intermediate = below(root, life(2));
     const leaf = leafOf(intermediate, life(24));
@@ -93,8 +93,8 @@ describe('what is issued', () => {
     expect(endOf([leaf, intermediate.certificate, root.certificate])).toEqual(hours(2));
   });
 
-  // spec/identity.md §1 #4: without key ids, one order of the bundle refuses everybody.
-  it('is told apart from that of another root with the same subject, in each order of the bundle', () => {
+  // spec/identity.md §1 #4: without key IDs, one order of the bundle rejects every client.
+  it('is distinguished from that of another root with the same subject, in each order of the bundle', () => {
     const [old, fresh] = [rootOf('root'), rootOf('root')];
     for (const issuer of [old, fresh]) {
       const leaf = leafOf(issuer);
@@ -107,14 +107,14 @@ describe('what is issued', () => {
     }
   });
 
-  it('has serial numbers that differ, positive and of 128 bits', () => {
+  it('has a unique positive 128-bit serial number', () => {
     const root = rootOf('root');
     const numbers = Array.from({ length: 20 }, () => leafOf(root).serialNumber);
     expect(new Set(numbers).size).toBe(20);
     for (const number of numbers) expect(number).toMatch(/^[4-7][0-9A-F]{31}$/);
   });
 
-  it('is byte for byte what the schema of certificates would write, whoever signs for which kind of key', () => {
+  it("equals the schema's encoding byte for byte, for each signer and key type", () => {
     const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey;
     const issuers = [
       rootOf('one', 'ec'),
@@ -139,7 +139,7 @@ describe('what is issued', () => {
     }
   });
 
-  it('keeps dates beyond 2050', () => {
+  it('supports dates after 2050', () => {
     const lifetime = { notBefore: now, notAfter: new Date('2060-01-02T03:04:05Z') };
     const root = rootOf('root', 'ec', lifetime);
     expect(root.certificate.notAfter).toEqual(lifetime.notAfter);
@@ -156,7 +156,7 @@ describe('a revocation list', () => {
       revoked: revoked.map((serialNumber) => ({ serialNumber, at: now })),
     });
 
-  it('revokes what it names and nothing else, beside an empty one of another root', () => {
+  it('revokes only what it contains, beside an empty one of another root', () => {
     const [old, fresh] = [rootOf('old'), rootOf('fresh')];
     const [revoked, kept, other] = [leafOf(old), leafOf(old), leafOf(fresh)];
     const lists = fileOf('lists.pem', list(old, [revoked.serialNumber]) + list(fresh, []));
@@ -214,14 +214,14 @@ describe('findPath', () => {
       'CERTIFICATE_CHAIN_INVALID',
       'has path length constraint 0, but 1 intermediate',
     ],
-  ])('refuses %s', (_, question, code, problem = '') => {
+  ])('rejects %s', (_, question, code, problem = '') => {
     expect(question()).toEqual({ code, problem: expect.stringContaining(problem) });
   });
 
-  it('tries a bounded number of certificates of one name', () => {
+  it('tries a bounded number of certificates with one name', () => {
     const many = Array.from({ length: 40 }, () => below(root).certificate);
     const privateKey = keyOf('ec');
-    // Names no key: every authority of the name might be its issuer.
+    // References no key, so every authority of the name could be its issuer.
     const withoutKeyId = { privateKey, certificate: { ...below(root).certificate, subjectKeyId: undefined } };
     const twice = [...many, ...many.map((one) => ({ ...one }))];
     const taken = cpuMs(() => {
@@ -234,7 +234,7 @@ describe('findPath', () => {
 describe('TrustBundle', () => {
   const [one, other] = [rootOf('one').certificate, rootOf('other').certificate];
 
-  it('is the same whatever the order, the line ends and the comments are', () => {
+  it('is equal regardless of order, line ends and comments', () => {
     const bundle = TrustBundle.fromPem('cluster.local', one.pem + other.pem);
     const text = `# comment\r\n${(other.pem + one.pem + other.pem).replaceAll('\n', '\r\n')}`;
     const again = TrustBundle.fromPem('cluster.local', text);
@@ -243,7 +243,7 @@ describe('TrustBundle', () => {
     expect(again.roots).toHaveLength(2);
   });
 
-  it('is another with another root', () => {
+  it('differs with another root', () => {
     const bundle = new TrustBundle('cluster.local', [one]);
     expect(bundle.with(other).hash).not.toBe(bundle.hash);
     expect(bundle.with(other).without(one).roots).toEqual([other]);
@@ -257,7 +257,7 @@ describe('TrustBundle', () => {
     ['a leaf', leafOf(rootOf('root')).pem],
     ['half a certificate', one.pem.slice(0, 300)],
     ['a certificate with a part cut out', one.pem.replace(/\n.{64}\n/, '\n')],
-  ])('is not made of %s', (_, pem) => {
+  ])('rejects %s', (_, pem) => {
     expect(() => TrustBundle.fromPem('cluster.local', pem)).toThrow();
   });
 });

@@ -1,4 +1,4 @@
-/** Certificates and revocation lists are made here, and nowhere else (spec/discovery.md §11). */
+/** Issues all certificates and revocation lists (spec/discovery.md §11). */
 import { createPublicKey, type KeyObject, randomBytes } from 'node:crypto';
 import { AsnConvert } from '@peculiar/asn1-schema';
 import {
@@ -31,13 +31,13 @@ import * as der from './der.ts';
 import { pemOf } from './pem.ts';
 import { algorithmOf, identifierOf, signatureOf } from './signature-algorithm.ts';
 
-/** From when until when, in whole seconds. */
+/** Validity in integer seconds. */
 export interface Lifetime {
   readonly notBefore: Date;
   readonly notAfter: Date;
 }
 
-/** So much earlier a certificate begins than it is made: clocks of others may be behind (spec/discovery.md §11). */
+/** Certificates start this much earlier, because clocks of other hosts may be behind (spec/discovery.md §11). */
 export const backdatedMs = 2 * 60_000;
 
 export interface Issuer {
@@ -50,11 +50,11 @@ const organization = '2.5.4.10';
 
 export interface RootSubject {
   readonly organization: string;
-  /** Of this root alone: two roots of one name break each other (spec/identity.md §1 #4). */
+  /** Unique: two roots with one name break verification (spec/identity.md §1 #4). */
   readonly commonName: string;
 }
 
-/** A root that signs itself. DER. */
+/** Issues a self-signed root. DER. */
 export function issueRoot(privateKey: KeyObject, subject: RootSubject, lifetime: Lifetime): Uint8Array {
   const publicKey = spkiOf(createPublicKey(privateKey));
   const name = new Uint8Array(AsnConvert.serialize(nameOf(subject)));
@@ -72,7 +72,7 @@ export function issueRoot(privateKey: KeyObject, subject: RootSubject, lifetime:
   });
 }
 
-/** An authority below another, which signs leaves only. DER. */
+/** Issues an authority below another, which signs only leaves. DER. */
 export function issueIntermediate(
   issuer: Issuer,
   publicKey: KeyObject,
@@ -89,7 +89,7 @@ export function issueIntermediate(
   });
 }
 
-/** The certificate of a workload, or of a server when it has names of hosts: an empty subject, and the names. DER. */
+/** Issues a workload or server certificate with an empty subject and these names. DER. */
 export function issueLeaf(issuer: Issuer, publicKey: KeyObject, names: Names, lifetime: Lifetime): Uint8Array {
   const spki = spkiOf(publicKey);
   return signed(issuer.privateKey, {
@@ -107,14 +107,14 @@ export function issueLeaf(issuer: Issuer, publicKey: KeyObject, names: Names, li
 }
 
 export interface Revocations {
-  /** Grows from list to list of one issuer. */
+  /** Increases with each list of an issuer. */
   readonly number: number;
   readonly thisUpdate: Date;
   readonly nextUpdate: Date;
   readonly revoked: readonly { readonly serialNumber: string; readonly at: Date }[];
 }
 
-/** A revocation list, maybe empty: beside one of another root there must be one of each (spec/identity.md §1 #5). PEM. */
+/** A CRL, possibly empty: if one root has a CRL, each must have one (spec/identity.md §1 #5). PEM. */
 export function issueRevocationList(issuer: Issuer, list: Revocations): string {
   const algorithm = identifierOf(algorithmOf(issuer.privateKey));
   const tbs = new TBSCertList({
@@ -155,7 +155,7 @@ interface Contents {
   readonly extensions: readonly Uint8Array[];
 }
 
-/** Written once for each certificate: for its key id and for itself. */
+/** Used for the key ID and the certificate. */
 function spkiOf(publicKey: KeyObject): Uint8Array {
   return publicKey.export({ format: 'der', type: 'spki' });
 }
@@ -178,7 +178,7 @@ function signed(key: KeyObject, { issuer, subject, publicKey, lifetime, extensio
   return new Uint8Array(der.sequence(tbs, algorithm, der.bitString(new Uint8Array(signatureOf(tbs, key)))));
 }
 
-/** By the kind of key: the same for each certificate. */
+/** By key type, because it is the same for each certificate. */
 const identifiers = new Map<string, Uint8Array>();
 
 function identifierDerOf(key: KeyObject): Uint8Array {
@@ -193,7 +193,7 @@ function identifierDerOf(key: KeyObject): Uint8Array {
 const subjectKeyIdentifier = der.objectIdentifier('2.5.29.14');
 const subjectAltName = der.objectIdentifier('2.5.29.17');
 
-/** Workloads have URIs alone, by the thousands; what hosts have is written by the schema. */
+/** Workload certificates contain only URIs and are frequent; host names use the schema. */
 function alternativeNamesOf(names: Names): Uint8Array {
   const { uris, dns, ips } = names;
   if (dns.length > 0 || ips.length > 0) return encodedAll([alternativeNamesExtension(names, true)])[0]!;
@@ -202,7 +202,7 @@ function alternativeNamesOf(names: Names): Uint8Array {
 
 const fixedExtensions = new Map<string, readonly Uint8Array[]>();
 
-/** The extensions that every leaf with a key of this kind has. */
+/** Extensions that are equal for every leaf with a key of this type. */
 function fixedExtensionsOf(publicKey: KeyObject): readonly Uint8Array[] {
   const kind = publicKey.asymmetricKeyType ?? '';
   const known = fixedExtensions.get(kind);
@@ -214,7 +214,7 @@ function fixedExtensionsOf(publicKey: KeyObject): readonly Uint8Array[] {
 
 const issuerKeys = new WeakMap<Certificate, readonly Uint8Array[]>();
 
-/** As {@link keyOfIssuer}, which is the same for everything that it signs. */
+/** Cached {@link keyOfIssuer}, equal for everything that it signs. */
 function issuerKeyOf(issuer: Issuer): readonly Uint8Array[] {
   const known = issuerKeys.get(issuer.certificate);
   if (known !== undefined) return known;
@@ -227,7 +227,7 @@ function encodedAll(extensions: readonly ExtensionValue[]): readonly Uint8Array[
   return extensions.map((value) => new Uint8Array(AsnConvert.serialize(new Extension(value))));
 }
 
-/** Names the issuer's key, as the issuer does: of two issuers of one name only one fits. */
+/** References the issuer's key, to distinguish issuers with one name. */
 function keyOfIssuer({ certificate }: Issuer): ExtensionValue[] {
   const { subjectKeyId } = certificate;
   return subjectKeyId === undefined ? [] : [authorityKeyExtension(new Uint8Array(Buffer.from(subjectKeyId, 'hex')))];
@@ -239,14 +239,14 @@ function nameOf(subject: RootSubject): Name {
   return new Name([part(organization, subject.organization), part(commonName, subject.commonName)]);
 }
 
-/** 127 bits that nobody can guess, positive and not zero (RFC 5280 §4.1.2.2). */
+/** 127 random bits, positive and not zero (RFC 5280 §4.1.2.2). */
 function freshSerialNumber(): Uint8Array {
   const bytes = new Uint8Array(randomBytes(16));
   bytes[0] = (bytes[0]! & 0x7f) | 0x40;
   return bytes;
 }
 
-/** As an integer of ASN.1: a leading zero where the first bit would make it negative. */
+/** ASN.1 integer: a leading zero if the first bit would make it negative. */
 function positive(bytes: Uint8Array): Uint8Array {
   return bytes.length === 0 || bytes[0]! >= 0x80 ? new Uint8Array([0, ...bytes]) : new Uint8Array(bytes);
 }

@@ -1,4 +1,4 @@
-/** Each way in which a leaf may be another than was wanted, by a leaf that is so. */
+/** Each possible deviation of a leaf from its request, with an example. */
 import { execFileSync } from 'node:child_process';
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -30,14 +30,14 @@ const names = (...uris: string[]) => ({ uris, dns: [], ips: [] });
 const good = (): Uint8Array => issueLeaf(issuer, key, names(uri), lifetime);
 const later = (date: Date): Date => new Date(date.getTime() + 1_000);
 
-/** One that has judged the kind already, so that OpenSSL's reading alone can find something. */
+/** One that has verified the type already, so that only OpenSSL's fields are checked. */
 function practised(): LeafCheck {
   const check = new LeafCheck(issuer);
   check.serialNumberOf(good(), wanted);
   return check;
 }
 
-it('tells the serial number of what was wanted', () => {
+it('returns the serial number of a matching certificate', () => {
   const der = good();
   expect(practised().serialNumberOf(der, wanted)).toBe(readCertificate(der).serialNumber);
 });
@@ -75,18 +75,18 @@ describe('a leaf', () => {
       () => Buffer.concat([good(), Buffer.of(0)]),
       /trailing data after the certificate/,
     ],
-  ])('%s is not handed out, late or early', (_, made, reason) => {
+  ])('%s is not issued, at first or later', (_, made, reason) => {
     expect(() => practised().serialNumberOf(made(), wanted)).toThrow(reason);
     expect(() => new LeafCheck(issuer).serialNumberOf(made(), wanted)).toThrow(reason);
   });
 
-  it('that is damaged is not handed out', () => {
+  it('that is damaged is not issued', () => {
     expect(() => practised().serialNumberOf(good().subarray(0, -20), wanted)).toThrow();
   });
 });
 
-describe('what OpenSSL does not show', () => {
-  /** By OpenSSL, which makes what it is told; signed by itself, so it is its own issuer. */
+describe('a property that OpenSSL does not expose', () => {
+  /** Created by OpenSSL without checks, and self-signed, so it is its own issuer. */
   function made(
     changes: Record<string, string>,
     subject = '/',
@@ -108,7 +108,7 @@ describe('what OpenSSL does not show', () => {
     const ofItself = { ...issuer, certificate: certificate! };
     return { der, wanted: { ...wanted, lifetime: { notBefore, notAfter } }, check: new LeafCheck(ofItself) };
   }
-  it('is not all that is looked at: both readers see what both can', () => {
+  it('is checked in addition, so that both parsers verify their fields', () => {
     const { der, wanted: asked, check } = made({ extendedKeyUsage: 'serverAuth' });
     expect(() => check.serialNumberOf(der, asked)).toThrow(/extended key usage must be .*extendedKeyUsage must be/);
     const named = made({}, '/CN=cart');
@@ -125,12 +125,12 @@ describe('what OpenSSL does not show', () => {
       { keyUsage: 'critical,digitalSignature,cRLSign' },
       /keyUsage must be without cRLSign/,
     ],
-  ])('is seen in the first of a kind: %s', (_, changes, reason) => {
+  ])('is detected in the first leaf of a type: %s', (_, changes, reason) => {
     const { der, wanted: asked, check } = made(changes);
     expect(() => check.serialNumberOf(der, asked)).toThrow(reason);
-    // And in the next, as long as none was good.
+    // Also in the next, until one is valid.
     expect(() => check.serialNumberOf(der, asked)).toThrow(reason);
-    // The rest of it is as it should be, but that no leaf is its own issuer.
+    // The rest is valid, except that no leaf is its own issuer.
     const { der: fine, wanted: same, check: other } = made({});
     expect(() => other.serialNumberOf(fine, same)).toThrow(isOfAnother);
   });

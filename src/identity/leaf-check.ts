@@ -1,7 +1,7 @@
 /**
- * Whether a leaf is what was to be made, by another reader than what wrote it: OpenSSL reads what differs from leaf to leaf. What it
- * does not show (which extensions are critical, for what a key may be used) is the same bytes in every leaf of an issuer and a kind of
- * key; our own judge reads it in the first of them, and now and then in others. That judge costs as much as all the rest of a signature.
+ * Verifies an issued leaf with another parser than the one that encoded it: OpenSSL reads what differs between leaves. Fields that it does
+ * not expose (criticality, key usage) are the same bytes for an issuer and key type, so chartpilot's own parser reads only the first and
+ * every hundredth: it costs as much as the rest of a signature.
  */
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import { readCertificate } from './certificate.ts';
@@ -17,13 +17,12 @@ export interface WantedLeaf {
 }
 
 const serverAndClient = ['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2'];
-/** Of so many leaves of a kind one is read as a whole, the first of all. */
+/** One leaf in this number is parsed completely, starting with the first. */
 const wholeOf = 100;
 
-/** For the leaves of one issuer. */
 export class LeafCheck {
   readonly #issuer: Issuer;
-  /** How many there were, by kind of key. */
+  /** Number of leaves by key type. */
   readonly #counts = new Map<string, number>();
 
   constructor(issuer: Issuer) {
@@ -31,7 +30,7 @@ export class LeafCheck {
   }
 
   /**
-   * @returns its serial number, as OpenSSL writes it
+   * @returns serial number in OpenSSL's notation
    * @throws CertificateError if it is not a certificate, or differs from what was requested
    */
   serialNumberOf(der: Uint8Array, wanted: WantedLeaf): string {
@@ -67,7 +66,7 @@ export class LeafCheck {
     const kind = `${asymmetricKeyType} ${asymmetricKeyDetails?.namedCurve ?? ''}`;
     const count = this.#counts.get(kind) ?? 0;
     const problems = count % wholeOf === 0 ? svidProblems(readCertificate(der)).map(({ message }) => message) : [];
-    // Where one is no good, the next is read as a whole again.
+    // After an invalid one, the next is parsed completely.
     if (problems.length === 0) this.#counts.set(kind, count + 1);
     return problems;
   }

@@ -1,4 +1,4 @@
-/** Blocks of PEM (RFC 7468), as many as a bound allows. */
+/** PEM blocks (RFC 7468), up to a limit. */
 import { X509Certificate } from 'node:crypto';
 import { CertificateError, problemOf } from './certificate-problem.ts';
 
@@ -6,7 +6,7 @@ export interface PemBlock {
   /** `CERTIFICATE`, `PRIVATE KEY`, … */
   readonly label: string;
   readonly der: Uint8Array;
-  /** The block alone, from its first dash to its last, with a newline. */
+  /** The block alone, with a final newline. */
   readonly text: string;
 }
 
@@ -19,13 +19,13 @@ export class PemError extends CertificateError {
   }
 }
 
-/** More than any chain or bundle of a mesh has. */
+/** Exceeds every chain or bundle of a mesh. */
 const mostBlocks = 1000;
 
 /**
- * All blocks of a text, in their order; what stands between them is commentary.
+ * All blocks in order; text between them is ignored.
  *
- * @throws PemError for a block that does not end, is not base64, or is one of too many
+ * @throws PemError for an incomplete block, invalid base64, or too many blocks
  */
 export function pemBlocks(text: string): PemBlock[] {
   const blocks: PemBlock[] = [];
@@ -48,9 +48,9 @@ export function pemBlocks(text: string): PemBlock[] {
 }
 
 /**
- * The certificates of a text, in their order; other blocks are left out. {@link readCertificates} returns more of each, and loads more.
+ * The certificates in order; other blocks are ignored. {@link readCertificates} parses more fields, and loads more code.
  *
- * @throws PemError, or the error of OpenSSL for a block that is not a certificate
+ * @throws PemError, or OpenSSL's error for a block that is not a certificate
  */
 export function certificatesIn(text: string): X509Certificate[] {
   return pemBlocks(text)
@@ -58,7 +58,7 @@ export function certificatesIn(text: string): X509Certificate[] {
     .map(({ der }) => new X509Certificate(der));
 }
 
-/** One block, 64 characters a line, with a newline at its end. */
+/** One block with 64 characters per line and a final newline. */
 export function pemOf(label: string, der: Uint8Array): string {
   const lines =
     Buffer.from(der)

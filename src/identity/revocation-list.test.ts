@@ -44,7 +44,7 @@ const check = (text: string, issuers = [root], previous?: Parameters<typeof chec
   );
 
 describe('a revocation list', () => {
-  it('is usable if an authority signed it and it is valid now', () => {
+  it('is usable if an authority signed it and it is currently valid', () => {
     const { usable, problems } = check(listOf(root));
     expect(problems).toEqual([]);
     expect(usable).toMatchObject([{ authority: root.certificate.sha256, nextUpdate: hours(1_000) }]);
@@ -98,7 +98,7 @@ describe('a revocation list', () => {
     expect(problems.at(-1)).toMatchObject(rootMissing);
   });
 
-  it('is needed for every authority of the chain', () => {
+  it('is required for every authority of the chain', () => {
     const { usable, problems } = check(listOf(root), [intermediate, root]);
     expect(usable).toEqual([]);
     expect(problems).toMatchObject([{ code: 'REVOCATION_LIST_MISSING', got: 'CN=intermediate' }]);
@@ -108,13 +108,13 @@ describe('a revocation list', () => {
     expect(check(`${listOf(root)}${listOf(intermediate)}`, [intermediate, root])).toMatchObject({ problems: [] });
   });
 
-  it('serves the clients of one root although another root has none', () => {
+  it('works for the clients of one root even if another root has none', () => {
     const { usable, problems } = check(listOf(root), [root, other]);
     expect(usable).toMatchObject([{ authority: root.certificate.sha256 }]);
     expect(problems).toMatchObject([{ code: 'REVOCATION_LIST_MISSING', got: 'CN=other' }]);
   });
 
-  it('is of no use where the chain of the authorities does not end at a root', () => {
+  it('is unusable if the chain of the authorities does not end at a root', () => {
     const { problems } = check(listOf(intermediate), [intermediate]);
     expect(problems).toMatchObject([
       {
@@ -124,7 +124,7 @@ describe('a revocation list', () => {
     ]);
   });
 
-  it('keeps the place of the previous one until there is another usable one', () => {
+  it('replaces the previous one only if it is usable', () => {
     const first = check(`${listOf(root, { revoked: ['0a'] })}${listOf(intermediate)}`, [intermediate, root]);
     const second = check(`${listOf(intermediate, { revoked: ['0b'] })}garbage`, [intermediate, root], first.usable);
     expect(second.problems).toMatchObject([
@@ -159,7 +159,7 @@ describe('a revocation list', () => {
   });
 });
 
-it('a check says when a list becomes valid or expires first, after which it has another result', () => {
+it('a check reports when a list next becomes valid or expires, which changes its result', () => {
   const recheckOf = (text: string, issuers = [root]) => check(text, issuers).recheckAt;
   expect(recheckOf(listOf(root, { to: hours(5) }))).toEqual(hours(5));
   expect(recheckOf(listOf(root, { from: hours(2), to: hours(5) }))).toEqual(hours(2));

@@ -1,6 +1,6 @@
 /**
- * Certificate revocation lists that a user provides (RFC 5280 §5), checked before a proxy gets them: as soon as Envoy has any list, it
- * refuses every client for whose chain a usable list of each authority is missing.
+ * User-provided CRLs (RFC 5280 §5), checked before a proxy gets them: as soon as Envoy has any CRL, it rejects every client unless each
+ * authority of its chain has a usable one.
  */
 import { AsnConvert } from '@peculiar/asn1-schema';
 import { AlgorithmIdentifier, Extension, IssuingDistributionPoint, Time } from '@peculiar/asn1-x509';
@@ -18,20 +18,20 @@ export interface RevocationList {
   /** SHA-256 of the certificate of the authority that signed it. */
   readonly authority: string;
   readonly thisUpdate: Date;
-  /** Envoy refuses every client from this time on; `undefined` if the list does not expire. */
+  /** Envoy rejects every client from this time; `undefined` if the list does not expire. */
   readonly nextUpdate: Date | undefined;
 }
 
 export interface RevocationLists {
-  /** One for each authority that has any; empty if Envoy would refuse every client with them. */
+  /** One per authority that has any; empty if Envoy would reject every client with them. */
   readonly usable: readonly RevocationList[];
-  /** One for each list that cannot be used, and for each authority without a usable list. */
+  /** One per unusable list, and per authority without a usable list. */
   readonly problems: readonly CertificateProblem[];
-  /** When a list becomes valid or expires first: a check then may have another result. `undefined` if none does. */
+  /** Time at which a list next becomes valid or expires, so that a check may have another result; `undefined` if none does. */
   readonly recheckAt?: Date | undefined;
 }
 
-/** Days before its expiry from which on a list is reported as expiring. */
+/** Days before its expiry at which a list is reported. */
 export const crlExpiryWarningDays = 7;
 
 const dayMs = 24 * 60 * 60 * 1_000;
@@ -40,11 +40,10 @@ const issuingDistributionPoint = '2.5.29.28';
 const tags = { integer: 0x02, bitString: 0x03, sequence: 0x30, utcTime: 0x17, generalizedTime: 0x18, extensions: 0xa0 };
 
 /**
- * Checks the lists of a PEM text against the authorities that they are configured with.
+ * Checks the CRLs of a PEM text against the configured authorities.
  *
  * @param authorities every certificate of the configured CA file or Secret entry
- * @param previous usable lists of an earlier text: where the text has no usable list of an authority, the one from here stays, if it is
- *   still usable
+ * @param previous usable lists of an earlier text, kept for an authority without a usable list in this text
  */
 export function checkRevocationLists(
   text: string,
@@ -58,7 +57,7 @@ export function checkRevocationLists(
   const kept = previous.flatMap(({ pem }) => listsIn(pem, authorities, at, []));
   const usable = new Map<string, RevocationList>();
   for (const list of [...kept, ...found]) {
-    // Of one authority's new lists the newest counts, and any of them before a previous one.
+    // Of an authority's new lists the newest applies, and any of them takes precedence over a previous one.
     const other = usable.get(list.authority);
     if (other === undefined || !found.includes(other) || list.thisUpdate >= other.thisUpdate) {
       usable.set(list.authority, list);
@@ -74,7 +73,7 @@ export function checkRevocationLists(
   return { usable: serves ? [...usable.values()] : [], problems, ...(recheckAt && { recheckAt }) };
 }
 
-/** When the first of the lists expires, if that is less than {@link crlExpiryWarningDays} away, as a sentence. */
+/** Warning if the first list expires within {@link crlExpiryWarningDays}. */
 export function expiryWarning(lists: readonly RevocationList[], at: Date): CertificateProblem | undefined {
   const [first] = lists
     .flatMap(({ nextUpdate }) => nextUpdate ?? [])
@@ -139,7 +138,7 @@ interface Checked {
   readonly usable: readonly RevocationList[];
 }
 
-/** What an authority lacks. Envoy checks the whole chain (`X509_V_FLAG_CRL_CHECK_ALL`), the root included. */
+/** Missing list of an authority. Envoy checks the complete chain (`X509_V_FLAG_CRL_CHECK_ALL`), including the root. */
 function gapAt(authority: Certificate, { authorities, found, usable }: Checked): Gap | undefined {
   const name = nameOf(authority);
   if (!isRoot(authority) && !authorities.some((other) => isIssuedBy(authority, other))) {
@@ -156,7 +155,7 @@ function gapAt(authority: Certificate, { authorities, found, usable }: Checked):
   return { problem: problemOf('REVOCATION_LIST_MISSING', message, { got: name }), refusesClients };
 }
 
-/** An authority with every other one above it. */
+/** An authority and all above it. */
 function chainOf(authority: Certificate, authorities: readonly Certificate[]): readonly Certificate[] {
   const chain = [authority];
   for (const one of chain) {
@@ -169,7 +168,7 @@ function isRoot(certificate: Certificate): boolean {
   return certificate.x509.checkIssued(certificate.x509);
 }
 
-/** By another one: a root does not count as issued. */
+/** Excludes itself: a root does not count as issued. */
 function isIssuedBy(certificate: Certificate, issuer: Certificate): boolean {
   return certificate !== issuer && !isRoot(certificate) && certificate.x509.checkIssued(issuer.x509);
 }
@@ -188,7 +187,7 @@ interface ParsedList {
   readonly signature: Uint8Array;
 }
 
-/** The entries are passed over: a schema of ASN.1 refuses lists of some thousands of them. */
+/** The entries are skipped, because an ASN.1 schema rejects lists with thousands of them. */
 function readList(der: Uint8Array): ParsedList {
   let parts: readonly DerElement[];
   let fields: readonly DerElement[];
@@ -223,7 +222,7 @@ function timeOf({ raw }: DerElement): Date {
   return AsnConvert.parse(raw, Time).getTime();
 }
 
-/** A delta, or a list on behalf of other authorities, does not say what a full list of its issuer says. */
+/** A delta or indirect CRL does not replace a complete list of its issuer. */
 function refuseCritical(extensions: DerElement | undefined): void {
   if (extensions === undefined) return;
   for (const { raw } of derElements(firstDerElement(extensions.content).content)) {

@@ -1,11 +1,11 @@
-/** Which algorithm a key signs with, as X.509 names it (RFC 5480, RFC 4055, RFC 8410). */
+/** Signature algorithm of a key in X.509 (RFC 5480, RFC 4055, RFC 8410). */
 import { type KeyObject, sign, verify } from 'node:crypto';
 import { AlgorithmIdentifier } from '@peculiar/asn1-x509';
 import { type CertificateProblem, mismatch } from './certificate-problem.ts';
 
 interface Algorithm {
   readonly id: string;
-  /** RSA's algorithms have a NULL where the others have nothing. */
+  /** RSA algorithms have NULL parameters; others have none. */
   readonly hasNull: boolean;
   readonly digest: 'sha256' | 'sha384' | 'sha512';
 }
@@ -28,16 +28,16 @@ const ecdsa: readonly Algorithm[] = [
 
 const derNull = new Uint8Array([5, 0]).buffer;
 const shortestRsa = 2048;
-/** A longer one takes a processor for tens of milliseconds: whoever asks must not choose how long. */
+/** A longer key takes tens of milliseconds of CPU time, which a client must not control. */
 const longestRsa = 4096;
-/** A public exponent of the key's own length makes each verification as dear as a signature. */
+/** A public exponent of the key's length makes a verification as expensive as a signature. */
 const mostOfExponent = 2n ** 32n;
 
 function unsupported(path: string, expected: string, got: string): CertificateProblem {
   return mismatch('KEY_UNSUPPORTED', path, expected, got);
 }
 
-/** Why nothing is certified for a key: Envoy would not take it, or it costs too much. */
+/** Reason why a key is not certified: Envoy would reject it, or it is too expensive. */
 export function keyProblem(key: KeyObject): CertificateProblem | undefined {
   const { modulusLength = 0, publicExponent = 0n, namedCurve = '' } = key.asymmetricKeyDetails ?? {};
   switch (key.asymmetricKeyType) {
@@ -55,9 +55,7 @@ export function keyProblem(key: KeyObject): CertificateProblem | undefined {
   }
 }
 
-/**
- * @throws RangeError for a key that {@link keyProblem} refuses
- */
+/** @throws RangeError for a key that {@link keyProblem} rejects */
 export function algorithmOf(key: KeyObject): Algorithm {
   const problem = keyProblem(key);
   if (problem !== undefined) throw new RangeError(problem.message);
@@ -68,12 +66,12 @@ export function identifierOf({ id, hasNull }: Algorithm): AlgorithmIdentifier {
   return new AlgorithmIdentifier({ algorithm: id, ...(hasNull && { parameters: derNull }) });
 }
 
-/** As structures of ASN.1 hold it. */
+/** In the type that ASN.1 structures use. */
 export function signatureOf(data: Uint8Array, key: KeyObject): ArrayBuffer {
   return new Uint8Array(sign(algorithmOf(key).digest, data, key)).buffer;
 }
 
-/** Whether a signature is good; false, too, where algorithm and key do not belong together. */
+/** Whether a signature is valid; also false if algorithm and key do not match. */
 export function isSignature(data: Uint8Array, algorithm: string, key: KeyObject, signature: Uint8Array): boolean {
   const known = (key.asymmetricKeyType === 'rsa' ? rsa : ecdsa).find(({ id }) => id === algorithm);
   return known !== undefined && verify(known.digest, data, key, signature);

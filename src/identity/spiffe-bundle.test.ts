@@ -22,11 +22,11 @@ const entry = (der: Uint8Array, more: object = {}): object => ({
   ...more,
 });
 const bundle = (keys: unknown, more: object = {}): string => JSON.stringify({ keys, ...more });
-/** A little later: what OpenSSL makes begins when it is made. */
+/** Slightly later, because OpenSSL's certificates start at their creation. */
 const read = (text: string) => readSpiffeBundle(text, ['shop.test'], new Date(Date.now() + 2_000));
 
 describe('a bundle', () => {
-  it('is the certificates of its entries for x509-svid; of several in one entry the first counts', () => {
+  it('is the certificates of its x509-svid entries, the first of each entry', () => {
     const two = rootOf('two');
     const { roots, sequence, refreshHintSeconds } = read(
       bundle(
@@ -45,7 +45,7 @@ describe('a bundle', () => {
     expect([sequence, refreshHintSeconds]).toEqual([12, 60]);
   });
 
-  it('goes on without roots that do not count, as long as one does', () => {
+  it('ignores invalid roots as long as one is valid', () => {
     const { roots, passedOver } = read(
       bundle([entry(rootOf('ended', -2, -1)), entry(rootOf('to come', 1, 2)), entry(root)]),
     );
@@ -89,7 +89,7 @@ describe('a bundle', () => {
       bundle([entry(root)], { spiffe_refresh_hint: 0.5 }),
       /spiffe_refresh_hint must be .*got 0.5/,
     ],
-  ])('is none with %s', (_, text, reason) => {
+  ])('with %s is rejected', (_, text, reason) => {
     expect(() => read(text)).toThrow(
       expect.objectContaining({ code: 'TRUST_BUNDLE_INVALID', message: expect.stringMatching(reason) }),
     );
@@ -97,14 +97,14 @@ describe('a bundle', () => {
 });
 
 describe('a root', () => {
-  /** By OpenSSL: roots of ours name nobody. */
+  /** By OpenSSL, because chartpilot's roots contain no URI. */
   const named = (uri: string): Uint8Array => {
     const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', '/dev/null'];
     const parts = ['req', '-x509', ...key, '-subj', '/CN=named', '-addext', `subjectAltName=URI:${uri}`];
     return readCertificates(execFileSync('openssl', parts, { encoding: 'utf8', stdio: 'pipe' }))[0]!.der;
   };
 
-  it('may say that it is of the trust domain, or say nothing', () => {
+  it('may name the trust domain, or none', () => {
     expect(read(bundle([entry(named('spiffe://shop.test')), entry(root)])).roots).toHaveLength(2);
   });
 
@@ -113,11 +113,11 @@ describe('a root', () => {
     ['with another scheme', 'https://shop.test', /must start with spiffe/],
     ['of a workload', 'spiffe://shop.test/ns/a/sa/b', /belongs to the workload/],
     ['of a name that no trust domain has', 'spiffe://Shop.test', /trust domain must contain only lower-case/],
-  ])('is not taken when it says that it is %s', (_, uri, reason) => {
+  ])('is rejected if it names %s', (_, uri, reason) => {
     expect(() => read(bundle([entry(named(uri))]))).toThrow(reason);
   });
 
-  it('is not taken when it may not sign: a workload is no authority', () => {
+  it('is rejected if it may not sign, as for a workload', () => {
     const issuer = { certificate: readCertificate(root), privateKey: rootKey.privateKey };
     const names = { uris: ['spiffe://shop.test/ns/a/sa/b'], dns: [], ips: [] };
     const leaf = issueLeaf(issuer, newKey().publicKey, names, { notBefore: later(-1), notAfter: later(1) });

@@ -1,7 +1,7 @@
 /**
- * The bundle of a trust domain as its endpoint serves it: a JWK set with a certificate in each entry (spiffe/spiffe
- * standards/SPIFFE_Trust_Domain_and_Bundle.md §4, X509-SVID.md §6). It does not say whose it is: the trust domain is
- * configured beside the address, never read from what comes.
+ * Bundle of a trust domain as its endpoint serves it: a JWK set with a certificate per entry (spiffe/spiffe
+ * standards/SPIFFE_Trust_Domain_and_Bundle.md §4, X509-SVID.md §6). The trust domain is configured with the address, never read from the
+ * bundle.
  */
 import { messageOf } from '../runtime/errors.ts';
 import { isObject } from '../runtime/json-object.ts';
@@ -11,13 +11,13 @@ import { CertificateError, type CertificateProblem, problemOf } from './certific
 import { parseSpiffeId } from './spiffe-id.ts';
 
 export interface SpiffeBundle {
-  /** Authorities that count now; at least one. */
+  /** Currently valid authorities; at least one. */
   readonly roots: readonly Certificate[];
-  /** Grows with each change; undefined: the publisher does not count. */
+  /** Increases with each change; `undefined` if the publisher sets none. */
   readonly sequence: number | undefined;
-  /** How often the publisher would be asked; undefined: it does not say. */
+  /** Refresh interval that the publisher suggests, if any. */
   readonly refreshHintSeconds: number | undefined;
-  /** Entries that count for nothing, and why. */
+  /** Ignored entries, with the reason. */
   readonly passedOver: readonly string[];
 }
 
@@ -30,15 +30,15 @@ export class BundleError extends CertificateError {
   }
 }
 
-/** More than any trust domain has, while its roots follow each other. */
+/** Exceeds every trust domain's roots, including rotations. */
 const mostEntries = 100;
 
 /**
- * Reads a bundle. Entries for other purposes are no concern; an entry of a certificate that cannot be read makes the whole of no
- * use, for the one that was lost may be the one that signs.
+ * Parses a bundle. Entries for other purposes are ignored. An invalid certificate invalidates the bundle, because it may be the one that
+ * signs.
  *
- * @param trustDomains whose workloads the roots are to sign for: a root that names another is not taken
- * @throws BundleError for what is no bundle, and for one without an authority that counts now
+ * @param trustDomains for whose workloads the roots may sign; a root that names another is ignored
+ * @throws BundleError if it is invalid, or contains no currently valid authority
  */
 export function readSpiffeBundle(text: string, trustDomains: readonly string[], at: Date): SpiffeBundle {
   const { keys, spiffe_sequence, spiffe_refresh_hint } = parsed(text);
@@ -82,7 +82,7 @@ function parsed(text: string): JwkSet {
   return { ...set, keys: set.keys };
 }
 
-/** Undefined: the entry is for something else, or has no certificate (X509-SVID.md §6.2). Of several the first counts. */
+/** `undefined` if the entry has another purpose or no certificate (X509-SVID.md §6.2). The first of several counts. */
 function certificateIn(key: unknown, i: number): Certificate | undefined {
   if (!isObject(key) || typeof key.kty !== 'string' || key.use !== 'x509-svid' || !Array.isArray(key.x5c))
     return undefined;
@@ -97,8 +97,7 @@ function certificateIn(key: unknown, i: number): Certificate | undefined {
 }
 
 /**
- * Why a root is not one of these trust domains'. It may say of which one it is (X509-SVID.md §3.2); one that says nothing is whose it
- * is configured to be.
+ * Reason why a root does not belong to these trust domains. It may name its own (X509-SVID.md §3.2); otherwise the configuration decides.
  */
 export function ownerProblem(
   { alternativeNames }: Certificate,

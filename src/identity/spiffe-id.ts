@@ -1,12 +1,12 @@
-/** SPIFFE ids (SPIFFE-ID standard §2; spec/identity.md §3), and those that Istio gives to workloads. */
+/** SPIFFE IDs (SPIFFE-ID standard §2; spec/identity.md §3), and Istio's form for workloads. */
 
 export interface SpiffeId {
   readonly trustDomain: string;
-  /** Begins with a slash, or is empty: then it names the trust domain. */
+  /** Starts with a slash; empty for the trust domain itself. */
   readonly path: string;
 }
 
-/** Who a workload is: its service account, in its namespace. */
+/** Identity of a workload: its service account and namespace. */
 export interface WorkloadIdentity {
   readonly trustDomain: string;
   readonly namespace: string;
@@ -17,7 +17,7 @@ const scheme = 'spiffe://';
 const mostBytes = 2048;
 const mostBytesOfTrustDomain = 255;
 
-/** As go-spiffe reads one: no percent, port, query, user; nothing is normalised. */
+/** Parses like go-spiffe: no percent-encoding, port, query or user; nothing is normalized. */
 export function parseSpiffeId(text: string): SpiffeId | { readonly problem: string } {
   if (!text.startsWith(scheme)) return { problem: 'must start with spiffe://' };
   if (Buffer.byteLength(text) > mostBytes) return { problem: `must have at most ${mostBytes} bytes` };
@@ -29,7 +29,7 @@ export function parseSpiffeId(text: string): SpiffeId | { readonly problem: stri
   return problem === undefined ? { trustDomain, path } : { problem };
 }
 
-/** What is wrong with a trust domain's name, if anything is. */
+/** Reason why a trust domain's name is invalid, if it is. */
 export function trustDomainProblem(text: string): string | undefined {
   if (text === '') return 'trust domain must not be empty';
   if (text.length > mostBytesOfTrustDomain) return `trust domain must have at most ${mostBytesOfTrustDomain} bytes`;
@@ -50,7 +50,7 @@ function pathProblem(path: string): string | undefined {
   return undefined;
 }
 
-/** The identity in a URI, or undefined for one that is no workload's. */
+/** `undefined` for a URI that is not a workload's. */
 export function workloadIdentityOf(uri: string): WorkloadIdentity | undefined {
   const id = parseSpiffeId(uri);
   if ('problem' in id) return undefined;
@@ -59,21 +59,17 @@ export function workloadIdentityOf(uri: string): WorkloadIdentity | undefined {
   return { trustDomain: id.trustDomain, namespace, serviceAccount };
 }
 
-/** The workload among the names of a caller, if there is exactly one: who is two is nobody. */
+/** The workload among a caller's names, if there is exactly one. */
 export function oneWorkloadOf(uris: readonly string[]): WorkloadIdentity | undefined {
   const identities = uris.flatMap((uri) => workloadIdentityOf(uri) ?? []);
   return identities.length === 1 ? identities[0] : undefined;
 }
 
-/**
- * The URI of an identity.
- *
- * @throws RangeError for names that no SPIFFE id can have: whoever made the identity has not looked
- */
+/** @throws RangeError for names that no SPIFFE ID can contain */
 export function spiffeUriOf({ trustDomain, namespace, serviceAccount }: WorkloadIdentity): string {
   const uri = `${scheme}${trustDomain}/ns/${namespace}/sa/${serviceAccount}`;
   const read = workloadIdentityOf(uri);
-  // A slash in a name would make another identity of it.
+  // A slash in a name would change the identity.
   if (read?.trustDomain === trustDomain && read.namespace === namespace && read.serviceAccount === serviceAccount) {
     return uri;
   }
@@ -81,10 +77,10 @@ export function spiffeUriOf({ trustDomain, namespace, serviceAccount }: Workload
 }
 
 /**
- * What a workload is called in its mesh: whoever comes by an alias is the same one, under the mesh's own name.
+ * Name of a workload in its mesh: an alias trust domain is replaced by the mesh's own.
  *
- * @param trustDomains of the mesh: its own, and then its aliases
- * @returns undefined for a workload of another
+ * @param trustDomains of the mesh, followed by its aliases
+ * @returns `undefined` for a workload of another mesh
  */
 export function uriInMesh(identity: WorkloadIdentity, trustDomains: readonly string[]): string | undefined {
   const [own] = trustDomains;

@@ -1,6 +1,6 @@
 /**
- * The roots of one trust domain. Compared as sets of certificates: other order, other line ends, a comment make no other
- * bundle (spec/identity.md §5). Bundles of two trust domains are never put together: any could then forge the other.
+ * Roots of one trust domain, compared as sets: order, line ends and comments do not matter (spec/identity.md §5). Bundles of two trust
+ * domains are never merged, because either could then forge the other.
  */
 import { createHash } from 'node:crypto';
 import { type Certificate, readCertificates } from './certificate.ts';
@@ -9,9 +9,9 @@ import { CertificateError } from './certificate-problem.ts';
 
 export class TrustBundle {
   readonly trustDomain: string;
-  /** Each once, sorted by their hashes. */
+  /** Unique, sorted by hash. */
   readonly roots: readonly Certificate[];
-  /** Of the set: what two ends compare to know whether they trust the same roots. */
+  /** Hash of the set, with which two peers compare their trusted roots. */
   readonly hash: string;
 
   constructor(trustDomain: string, roots: readonly Certificate[]) {
@@ -23,9 +23,7 @@ export class TrustBundle {
       .digest('hex');
   }
 
-  /**
-   * @throws CertificateError or PemError: no certificate, one that is broken, one that is no authority's
-   */
+  /** @throws CertificateError or PemError if there is no certificate, an invalid one, or one that is not an authority */
   static fromPem(trustDomain: string, pem: string): TrustBundle {
     const roots = readCertificates(pem);
     for (const root of roots) {
@@ -45,7 +43,7 @@ export class TrustBundle {
     return this.roots.some((root) => root.sha256 === sha256);
   }
 
-  /** Whether everything that the other trusts is trusted by this one. */
+  /** Whether this bundle trusts everything that the other trusts. */
   includes(other: TrustBundle): boolean {
     return other.trustDomain === this.trustDomain && other.roots.every((root) => this.has(root));
   }

@@ -75,7 +75,7 @@ describe('a chain', () => {
     ['of two identities', [issueLeaf(theirs, createPublicKey(newKey()), client, life(60_000))]],
     ['of an authority alone', [theirs.certificate.der]],
     ['of a root of the mesh, which is for TLS to judge', [leaf(mine, 'shop.test')]],
-  ])('%s is refused', (_, chain) => {
+  ])('%s is rejected', (_, chain) => {
     expect(taken(...chain)).toBe(false);
   });
 });

@@ -1,35 +1,34 @@
 /**
- * Which roots judge which certificate: one pool for each trust domain of a mesh, never put together. The certificate says by its SPIFFE id
- * which one counts (spiffe/spiffe standards/SPIFFE_Trust_Domain_and_Bundle.md §3).
+ * Roots that verify certificates: one pool per trust domain of a mesh, never merged. The SPIFFE ID of a certificate selects the pool
+ * (spiffe/spiffe standards/SPIFFE_Trust_Domain_and_Bundle.md §3).
  */
 import { type Certificate, readCertificate } from './certificate.ts';
 import { findPath } from './certificate-path.ts';
 import type { TrustBundle } from './trust-bundle.ts';
 import { svidOf, svidProblems } from './x509-svid.ts';
 
-/** A chain with more than this was made to cost something. */
+/** A longer chain is an attack on CPU time. */
 const longestChain = 10;
 
 export class TrustPools {
-  /** Of the mesh's own trust domain. Its roots sign for the aliases as well, which are the same mesh; TLS judges by it. */
+  /** Pool of the mesh's own trust domain. Its roots also sign for aliases, which are the same mesh; TLS verifies with it. */
   readonly own: TrustBundle;
   readonly #ofAliases: ReadonlyMap<string, readonly Certificate[]>;
 
-  /** @param ofAliases roots that sign for an alias alone */
+  /** @param ofAliases roots that sign for one alias only */
   constructor(own: TrustBundle, ofAliases: ReadonlyMap<string, readonly Certificate[]> = new Map()) {
     this.own = own;
     this.#ofAliases = ofAliases;
   }
 
-  /** Those that sign for an alias. */
   get rootsOfAliases(): Certificate[] {
     return [...this.#ofAliases.values()].flat();
   }
 
   /**
-   * Whether a chain that does not lead to a root of the mesh's own is that of a workload of an alias, by the roots of this alias.
+   * Whether a chain without a root of the mesh's own is that of an alias's workload, by the roots of this alias.
    *
-   * @param chain DER, the leaf first
+   * @param chain DER, leaf first
    */
   isOfAlias(chain: readonly Uint8Array[], at: Date): boolean {
     try {
@@ -39,7 +38,7 @@ export class TrustPools {
       const roots = ('problem' in id ? undefined : this.#ofAliases.get(id.trustDomain)) ?? [];
       return 'path' in findPath({ certificate, intermediates, roots, at });
     } catch {
-      // What cannot be read is nobody's.
+      // Invalid certificates belong to no workload.
       return false;
     }
   }

@@ -1,4 +1,4 @@
-/** Each rule of an X.509-SVID by a certificate that breaks this one alone. */
+/** Each rule of an X.509-SVID, with a certificate that violates only this one. */
 import { execFileSync } from 'node:child_process';
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ const good = {
   basicConstraints: 'critical,CA:FALSE',
 };
 
-/** By OpenSSL, which makes what it is told. */
+/** Created by OpenSSL, without checks. */
 function made(changes: Partial<Record<keyof typeof good, string>> & { more?: string; key?: string[] }): Certificate {
   const { more = '', key = ['ec', '-pkeyopt', 'ec_paramgen_curve:P-256'], ...extensions } = changes;
   const lines = Object.entries({ ...good, ...extensions }).flatMap(([name, value]) =>
@@ -35,7 +35,7 @@ function made(changes: Partial<Record<keyof typeof good, string>> & { more?: str
   return readCertificates(execFileSync('openssl', parts, { encoding: 'utf8', stdio: 'pipe' }))[0]!;
 }
 
-it('takes one that keeps all rules', () => {
+it('accepts one that satisfies all rules', () => {
   expect(svidProblems(made({}))).toEqual([]);
 });
 
@@ -146,18 +146,18 @@ it.each<[string, Parameters<typeof made>[0], Partial<CertificateProblem>]>([
     { more: '1.2.3.4=critical,ASN1:UTF8String:x' },
     { path: 'extensions', got: '1.2.3.4' },
   ],
-])('refuses one with %s', (_, changes, problem) => {
+])('rejects one with %s', (_, changes, problem) => {
   expect(svidProblems(made(changes))).toEqual([
     expect.objectContaining({ code: 'CERTIFICATE_PROFILE_INVALID', ...problem }),
   ]);
 });
 
-it('lets RSA encipher keys, and extended usages be absent', () => {
+it('accepts key encipherment for RSA, and missing extended usages', () => {
   expect(svidProblems(made({ keyUsage: 'critical,digitalSignature,keyEncipherment', key: ['rsa:2048'] }))).toEqual([]);
   expect(svidProblems(made({ extendedKeyUsage: '' }))).toEqual([]);
 });
 
-it('reads no bytes after the end of a certificate, and no extension twice', () => {
+it('rejects trailing bytes after a certificate, and repeated extensions', () => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const lifetime = { notBefore: new Date(0), notAfter: new Date(2e12) };
   const der = issueRoot(privateKey, { organization: 'a', commonName: 'b' }, lifetime);

@@ -1,6 +1,6 @@
 /**
- * Whether a certificate is an X.509-SVID: every row of spec/identity.md §3 (spiffe/spiffe standards/X509-SVID.md), more than
- * any one implementation of others looks at.
+ * Whether a certificate is an X.509-SVID: every row of spec/identity.md §3 (spiffe/spiffe standards/X509-SVID.md), more than any other
+ * implementation checks.
  */
 import type { Certificate, KeyUsageName } from './certificate.ts';
 import { type CertificateProblem, mismatch, problemOf } from './certificate-problem.ts';
@@ -21,7 +21,7 @@ function nameOfUsage(id: string): string {
   return id === serverAuth ? 'serverAuth' : id === clientAuth ? 'clientAuth' : id;
 }
 
-/** The id that a leaf names, when it names exactly one and that one is good. */
+/** The ID of a leaf, if it has exactly one and that is valid. */
 export function svidOf(leaf: Certificate): SpiffeId | { readonly problem: string } {
   const names = leaf.alternativeNames;
   const uris = names?.uris ?? [];
@@ -30,8 +30,8 @@ export function svidOf(leaf: Certificate): SpiffeId | { readonly problem: string
 }
 
 /**
- * Everything that makes a leaf no X.509-SVID, or breaks RFC 5280 or RFC 8813: what a certificate that is signed here must keep. Empty
- * for a good one. Its chain and its time are not checked.
+ * All violations of X.509-SVID, RFC 5280 and RFC 8813 by a leaf, which certificates signed here must avoid. Chain and validity are not
+ * checked.
  */
 export function svidProblems(leaf: Certificate): CertificateProblem[] {
   const problems = spiffeViolations(leaf);
@@ -45,8 +45,8 @@ export function svidProblems(leaf: Certificate): CertificateProblem[] {
 }
 
 /**
- * The rules of the SPIFFE standard that a leaf violates: what a client's certificate must keep. Istio's authority sets
- * `keyEncipherment` for every kind of key, so {@link svidProblems} would reject its certificates.
+ * Violations of the SPIFFE standard by a client's leaf. Istio's authority sets `keyEncipherment` for every key type, so {@link
+ * svidProblems} would reject its certificates.
  */
 export function spiffeViolations(leaf: Certificate): CertificateProblem[] {
   const problems: CertificateProblem[] = [];

@@ -56,7 +56,7 @@ export async function applyInterception(order: InterceptionOrder, { print, log }
   else log('redirection.applied', { rules: await appliedRules(order) });
 }
 
-/** A step that fails must not leave the others. With `--force-apply` earlier rules may be present: they stay. */
+/** A failed step must not leave the others. With `--force-apply` earlier rules may exist; they are kept. */
 async function addAll(order: InterceptionOrder): Promise<void> {
   const { interception, networkNamespace, nativeNftables } = order;
   try {
@@ -122,7 +122,7 @@ async function restoreTables({ networkNamespace }: InterceptionOrder, family: Ip
   await runOrThrow(within(networkNamespace, { program, args: [] }), { input: `${saved}\n` });
 }
 
-/** A restarted init container finds the rules that it made. nft replaces its own tables, so only those of iptables count. */
+/** A restarted init container finds its own rules. nft replaces its own tables, so only those of iptables count. */
 async function presentInterception(order: InterceptionOrder): Promise<'all' | 'some' | 'none'> {
   const { interception, networkNamespace, nativeNftables } = order;
   if (nativeNftables) return isRedirected(await presentIn(order)) ? 'some' : 'none';
@@ -134,7 +134,7 @@ async function presentInterception(order: InterceptionOrder): Promise<'all' | 's
   return ofWanted.every((one) => one === ofWanted[0]) ? ofWanted[0]! : 'some';
 }
 
-/** Whether each of these rules is present, and no other of a redirection. */
+/** Whether each of these rules, and no other of a redirection, exists. */
 async function presentRules(order: InterceptionOrder, family: IpFamily): Promise<'all' | 'some' | 'none'> {
   const { interception, networkNamespace } = order;
   const saved = await savedRules(order, family);

@@ -32,25 +32,25 @@ function resolve(
 const all: SaidFlags = { redirectDns: true, captureAllDns: true };
 const both = [true, true];
 
-describe('where a value comes from (§10.1)', () => {
-  test('flag, else variable, else default; an empty variable says nothing', () => {
+describe('the source of a value (§10.1)', () => {
+  test('is the flag, then the variable, then the default; an empty variable is ignored', () => {
     const portOf = (flags: SaidFlags, env: NodeJS.ProcessEnv): number => resolve(flags, env).interception.proxyPort;
     expect(portOf({ envoyPort: '1' }, { ENVOY_PORT: '2' })).toBe(1);
     expect(portOf({}, { ENVOY_PORT: '2' })).toBe(2);
     expect(portOf({}, { ENVOY_PORT: '' })).toBe(15001);
   });
 
-  test('variables are named as flags, but some', () => {
+  test('is a variable named after its flag, with exceptions', () => {
     expect(interceptionFlags.inboundPortsExclude.variable).toBe('ISTIO_LOCAL_EXCLUDE_PORTS');
     expect(resolve({}, { ISTIO_META_DNS_CAPTURE: 'true', CAPTURE_ALL_DNS: '1' }).interception.redirectDns).toBe(true);
     expect(resolve({}, { INVALID_DROP: 'T' }).interception.dropInvalid).toBe(true);
   });
 
-  test('an empty flag empties what the variable says', () => {
+  test('an empty flag overrides the variable', () => {
     expect(resolve({ inboundPorts: '' }, { ISTIO_INBOUND_PORTS: '*' }).interception.inboundPorts).toEqual([]);
   });
 
-  test('the proxy is who was named, $ENVOY_USER, istio-proxy, or 1337; its groups are likewise', () => {
+  test('the proxy is the configured user, $ENVOY_USER, istio-proxy, or 1337, and its group likewise', () => {
     const files = {
       '/etc/passwd': 'root:x:0:0::/:/bin/sh\nistio-proxy:x:1400:1400::/:/bin/sh\nme:x:7:7::/:/bin/sh\nbad:x\n',
     };
@@ -65,7 +65,7 @@ describe('where a value comes from (§10.1)', () => {
     expect(ownersOf({ proxyUid: '1,2', proxyGid: '3' }, {}, { files })).toEqual([['1', '2'], ['3']]);
   });
 
-  test('IPv6 when the first address is, when both families are asked for, or as the flag says', () => {
+  test('IPv6 is enabled if the first address is IPv6, for both families, or by flag', () => {
     const ipv6 = (flags: SaidFlags, addresses: readonly string[]): boolean =>
       resolve(flags, {}, { addresses }).interception.ipv6;
     expect(ipv6({}, ['10.0.0.1', 'fd00::1'])).toBe(false);
@@ -80,7 +80,7 @@ describe('where a value comes from (§10.1)', () => {
   });
 });
 
-test('in another network its addresses count; where they are not known, both families are captured', () => {
+test('another network namespace uses its own addresses; if they are unknown, both families are captured', () => {
   const ipv6 = (flags: SaidFlags, there: readonly string[] | undefined): boolean =>
     resolveInterception(
       { networkNamespace: '/proc/7/ns/net', ...flags },
@@ -141,7 +141,7 @@ describe('§10.1 flags', () => {
     expect(seen(resolve({}))).not.toEqual(expected);
   });
 
-  test('§10.1 --host-nsenter-exec is refused, and so is --cni-mode without a network', () => {
+  test('§10.1 --host-nsenter-exec is rejected, and so is --cni-mode without a network', () => {
     expect(() => resolve({ hostNsenterExec: true })).toThrow(
       errorWith({ code: 'FIELD_UNSUPPORTED', path: '--host-nsenter-exec' }),
     );
@@ -156,7 +156,7 @@ describe('§10.1 flags', () => {
   });
 });
 
-describe('what is wrong is named with its flag and its value', () => {
+describe('errors name the flag and its value', () => {
   test.each<[FlagName, string]>([
     ['envoyPort', '0'],
     ['envoyPort', ''],
@@ -188,7 +188,7 @@ describe('what is wrong is named with its flag and its value', () => {
     if (value !== '') expect(() => resolve({}, { [variable]: value })).toThrow(errorWith({ path: variable, got }));
   });
 
-  test('all at once', () => {
+  test('are reported all at once', () => {
     expect(() => resolve({ envoyPort: 'x', mode: 'y', inboundPorts: 'z' })).toThrow(
       errorWith(
         { path: '--envoy-port', code: 'FIELD_OUT_OF_RANGE', got: '"x"' },
@@ -198,7 +198,7 @@ describe('what is wrong is named with its flag and its value', () => {
     );
   });
 
-  test('a range that cannot be read is left out and told', () => {
+  test('an invalid range is ignored with a warning', () => {
     const { interception, warnings } = resolve({
       outboundRanges: '10.0.0.0/8,10.0.0.1,*,10.0.0.0/33,fe80::1%eth0/64,;ls,::/0',
     });
@@ -207,7 +207,7 @@ describe('what is wrong is named with its flag and its value', () => {
     expect(warnings[0]).toBe('--istio-service-cidr: must be a range such as 10.0.0.0/8, got "10.0.0.1"; ignoring it');
   });
 
-  test('owner groups: at most 64 are included, and none is not all', () => {
+  test('at most 64 owner groups are included, and an empty list does not mean all', () => {
     const groups = (count: number): string => Array.from({ length: count }, (_, i) => `${i}`).join(',');
     const env = (text: string): NodeJS.ProcessEnv => ({ ISTIO_OUTBOUND_OWNER_GROUPS: text });
     expect(resolve({}, env(groups(64))).interception.ownerGroups.groups).toHaveLength(64);
@@ -219,7 +219,7 @@ describe('what is wrong is named with its flag and its value', () => {
     expect(resolve({}, env('')).interception.ownerGroups).toEqual({ captured: 'all-but', groups: [] });
   });
 
-  test('a resolv.conf that is needed and not there ends it; one without servers is told', () => {
+  test('a required resolv.conf that is missing is an error, and one without servers is reported', () => {
     expect(() => resolve({ redirectDns: true })).toThrow('no /etc/resolv.conf');
     expect(resolve({ redirectDns: true, captureAllDns: true }).warnings).toEqual([]);
     const warnings: string[] = [];
@@ -231,7 +231,7 @@ describe('what is wrong is named with its flag and its value', () => {
   });
 });
 
-test('whatever is said, it is refused, or every word of every rule is one word', () => {
+test('any input is rejected, or every word of every rule is one word', () => {
   const nasty = fc.oneof(
     fc.string(),
     fc.constantFrom(
@@ -270,7 +270,7 @@ test('whatever is said, it is refused, or every word of every rule is one word',
         expect(rule.chain).toMatch(/^[A-Z_]+$/);
         for (const word of ruleWords(rule)) expect(word).toMatch(/^[\w.:/@+,>%!-]+$/);
       }
-      // A name in quotes never ends them: each line of nft is one rule of known words.
+      // A quoted name never ends its quotes: each line of nft is one rule of known words.
       for (const line of nftText(order.interception).split('\n')) expect(line).toMatch(nftLine);
     }),
     { numRuns: 3000 },

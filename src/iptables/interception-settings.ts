@@ -1,4 +1,4 @@
-/** What `istio-iptables` was told, checked word by word: what gets through is one word of a rule, never two. */
+/** Options of `istio-iptables`, validated so that each value is exactly one word of a rule. */
 import { isIPv4, isIPv6 } from 'node:net';
 import { durationMsOf } from '../model/fields/duration.ts';
 import { booleanOf } from '../model/fields/go-boolean.ts';
@@ -18,11 +18,10 @@ import { OptionErrors } from '../runtime/option-errors.ts';
 import { type FlagName, interceptionFlags, type SaidFlags, spelled } from './flags.ts';
 import type { AllOr, Generation, Interception, InterceptionMode, IpFamily, OwnerGroups } from './interception.ts';
 
-/** What of this host the rules depend on. Each is asked only when it is needed. */
+/** State of this host on which the rules depend, read only if needed. */
 export interface Surroundings {
   /**
-   * Addresses other than loopback, in the kernel's order: of the network that this file is, or of this process's own.
-   * Undefined where they cannot be had.
+   * Addresses other than loopback, in the kernel's order, of the given network namespace or the process's own; `undefined` if unavailable.
    */
   readonly addresses: (networkNamespace: string | undefined) => readonly string[] | undefined;
   readonly readFile: (path: string) => string;
@@ -36,9 +35,9 @@ export interface InterceptionOrder {
   readonly nativeNftables: boolean;
   readonly skipRuleApply: boolean;
   readonly cleanupOnly: boolean;
-  /** Rules that were made with other flags are replaced; otherwise they are an error. */
+  /** Replaces rules of other flags, which are otherwise an error. */
   readonly reconcile: boolean;
-  /** Made without looking at what is there. */
+  /** Adds rules without reading existing ones. */
   readonly forceApply: boolean;
   readonly runValidation: boolean;
   readonly probePort: number;
@@ -46,14 +45,14 @@ export interface InterceptionOrder {
   readonly outputPath: string | undefined;
   /** A file such as `/proc/1/ns/net`, or `/var/run/netns/name`. */
   readonly networkNamespace: string | undefined;
-  /** What was left out, and why. */
+  /** Ignored values, with the reason. */
   readonly warnings: readonly string[];
 }
 
-/** More included groups than this are refused, as the reference does: one rule has to hold them all. */
+/** Istio's limit of included groups, because one rule must contain all. */
 const mostOwnerGroups = 64;
 
-/** @throws ChartpilotError FLAG_INVALID with every flag and variable that is wrong; what a surrounding throws */
+/** @throws ChartpilotError FLAG_INVALID with every invalid flag and variable; errors of reading the host */
 export function resolveInterception(
   flags: SaidFlags,
   env: NodeJS.ProcessEnv,
@@ -124,13 +123,13 @@ export function resolveInterception(
 function wantsIpv6(said: SaidValues, networkNamespace: string | undefined, { addresses }: Surroundings): boolean {
   if (said.text('forceIpv6') !== '') return said.switch('forceIpv6');
   if (said.switch('dualStack')) return true;
-  // A pod of IPv6 alone may have an IPv4 address of its link, by which it leaves the cluster.
+  // An IPv6-only pod may have an IPv4 link-local address, by which it leaves the cluster.
   const [first = ''] = (addresses(networkNamespace) ?? []).filter((address) => !isLinkLocal(address));
-  // What is not known of another network must not let its IPv6 go around the proxy.
+  // If another network is unknown, its IPv6 traffic must not bypass the proxy.
   return networkNamespace === undefined ? isIPv6(first) : !isIPv4(first);
 }
 
-/** Each value from its flag, else its variable, else the default; an empty variable says nothing. */
+/** Each value from its flag, then its variable, then the default; an empty variable is ignored. */
 class SaidValues {
   readonly errors = new OptionErrors();
   readonly warnings: string[] = [];
@@ -160,7 +159,7 @@ class SaidValues {
     return value;
   }
 
-  /** Native nftables has the rules of G4 only, which are its default. */
+  /** Native nftables supports only rules of G4, which is its default. */
   generation(): Generation {
     if (!this.switch('nativeNftables')) return this.word('generation', ['g3', 'g4']) as Generation;
     const isNamed = this.#flags.generation !== undefined || !!this.#env[interceptionFlags.generation.variable];
@@ -170,7 +169,7 @@ class SaidValues {
     return 'g4';
   }
 
-  /** One IPv4 range, from its variable alone: the reference has no flag for it. */
+  /** One IPv4 range, only from its variable: Istio has no flag for it. */
   loopbackRange(env: NodeJS.ProcessEnv): string {
     const range = env.ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR?.trim() || '127.0.0.1/32';
     if (!isCidr(range) || !isIPv4(addressOf(range))) {
@@ -200,12 +199,12 @@ class SaidValues {
     return ms ?? 0;
   }
 
-  /** Port 0 is taken: the injector writes it for a port that is off. */
+  /** Port 0 is accepted: the injector writes it for a disabled port. */
   ports(name: FlagName): number[] {
     return this.#list(name, (item) => /^\d{1,5}$/.test(item) && Number(item) <= 65535, 'a port').map(Number);
   }
 
-  /** As the kernel names them, at most 15 characters; `eth+` means all that begin so. */
+  /** Kernel names with at most 15 characters; `eth+` matches every name with this prefix. */
   interfaces(name: FlagName): string[] {
     return this.#list(
       name,
@@ -214,7 +213,7 @@ class SaidValues {
     );
   }
 
-  /** Undefined when nobody was named. */
+  /** `undefined` if not set. */
   owners(name: FlagName): string[] | undefined {
     const owners = this.#list(name, isOwner, 'an ID or name');
     return owners.length === 0 ? undefined : owners;
@@ -244,17 +243,17 @@ class SaidValues {
     if (captured === 'only' && groups.length > mostOwnerGroups) {
       this.errors.flag(variable, tooLarge(mostOwnerGroups, groups.length, 'groups'));
     }
-    // Commas alone name no group: nothing would be captured any more.
+    // A list of only commas names no group: nothing would be captured.
     if (captured === 'only' && groups.length === 0) {
       this.errors.flag(variable, mustBe('* or a list of groups', include));
     }
     return { captured, groups };
   }
 
-  /** Invalid ranges are ignored with a warning, as in the reference. */
+  /** Invalid ranges are ignored with a warning, as in Istio. */
   #rangesByFamily(name: FlagName): Record<IpFamily, string[]> {
     const good = items(this.text(name)).filter((item) => {
-      // A zone would be one for Node, and is none for iptables.
+      // Node accepts a zone, iptables does not.
       const readable = isCidr(item) && !item.includes('%');
       if (!readable) {
         this.warnings.push(`${this.#place(name)}: ${mustBe('a range such as 10.0.0.0/8', item).message}; ignoring it`);
@@ -279,7 +278,7 @@ class SaidValues {
     this.errors.flag(this.#place(name), violation);
   }
 
-  /** Where the value comes from. */
+  /** Source of the value. */
   #place(name: FlagName): string {
     const { variable } = interceptionFlags[name];
     return this.#flags[name] === undefined && this.#env[variable] ? variable : spelled(name);
@@ -290,7 +289,7 @@ function addressOf(range: string): string {
   return range.slice(0, range.indexOf('/'));
 }
 
-/** Commas that separate nothing are passed over: templates leave them. */
+/** Empty items are ignored, because templates produce them. */
 function items(list: string): string[] {
   return list
     .split(',')
@@ -298,7 +297,7 @@ function items(list: string): string[] {
     .filter((item) => item !== '');
 }
 
-/** A user or group, by id or name; iptables looks names up. */
+/** A user or group by ID or name; iptables resolves names. */
 function isOwner(text: string): boolean {
   return /^\d+$/.test(text) ? Number(text) < 0xffff_ffff : /^[A-Za-z_][\w.-]{0,31}$/.test(text);
 }
@@ -317,7 +316,7 @@ function defaultUid(env: NodeJS.ProcessEnv, { readFile }: Surroundings): string 
   return '1337';
 }
 
-/** Of each family, each once. A zone (`fe80::1%eth0`) says where to send, and is no part of the address. */
+/** By family, without duplicates. A zone (`fe80::1%eth0`) selects an interface and is not part of the address. */
 export function nameServers(
   path: string,
   { readFile }: Pick<Surroundings, 'readFile'>,

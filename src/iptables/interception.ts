@@ -1,30 +1,30 @@
-/** What a pod's redirection is to be: flags and environment of `istio-iptables`, checked (spec/agent.md §10.1). */
+/** Desired redirection of a pod: validated flags and environment of `istio-iptables` (spec/agent.md §10.1). */
 
 export type IpFamily = 'v4' | 'v6';
 export const ipFamilies: readonly IpFamily[] = ['v4', 'v6'];
 
-/** Which Istio the rules are those of: 1.16 (`g3`), or today's (`g4`). */
+/** Rules of Istio 1.16 (`g3`), or of current versions (`g4`). */
 export type Generation = 'g3' | 'g4';
 
-/** How inbound connections reach Envoy: with their destination rewritten, or as they are (needs NET_ADMIN in Envoy). */
+/** How inbound connections reach Envoy: with a rewritten destination, or unchanged (needs NET_ADMIN in Envoy). */
 export type InterceptionMode = 'REDIRECT' | 'TPROXY';
 
-/** `*`, or a list: then nothing else is meant. */
+/** `*`, or an exclusive list. */
 export type AllOr<Item> = '*' | readonly Item[];
 
-/** Whose outbound connections are captured: those of all groups but some, or of some alone. */
+/** Outbound connections that are captured: of all groups except some, or only of some. */
 export interface OwnerGroups {
   readonly captured: 'all-but' | 'only';
   /** Names or ids of groups. */
   readonly groups: readonly string[];
 }
 
-/** Every value has been checked: none of them can be taken for more than one word of a rule. */
+/** Validated: no value can be more than one word of a rule. */
 export interface Interception {
   readonly generation: Generation;
-  /** Where outbound connections go. */
+  /** Destination of outbound connections. */
   readonly proxyPort: number;
-  /** Where inbound connections go. */
+  /** Destination of inbound connections. */
   readonly inboundCapturePort: number;
   /** HBONE: never redirected. */
   readonly inboundTunnelPort: number;
@@ -35,7 +35,7 @@ export interface Interception {
   /** Only with all ports. */
   readonly inboundPortsExclude: readonly number[];
   readonly excludeInterfaces: readonly string[];
-  /** What comes from them is outbound traffic of virtual machines. */
+  /** Their traffic is outbound traffic of virtual machines. */
   readonly kubevirtInterfaces: readonly string[];
   readonly outboundRanges: Readonly<Record<IpFamily, AllOr<string>>>;
   readonly outboundRangesExclude: Readonly<Record<IpFamily, readonly string[]>>;
@@ -48,7 +48,7 @@ export interface Interception {
   readonly tproxyRouteTable: number;
   readonly dropInvalid: boolean;
   readonly redirectDns: boolean;
-  /** Every name server's port 53, and not only those of resolv.conf. */
+  /** Port 53 of every name server instead of those in resolv.conf. */
   readonly captureAllDns: boolean;
   readonly dnsServers: Readonly<Record<IpFamily, readonly string[]>>;
   /** Packets are reported to netfilter's log before each rule that they match. */
@@ -56,5 +56,5 @@ export interface Interception {
   readonly ipv6: boolean;
 }
 
-/** Where the agent's DNS server listens. */
+/** Port of the agent's DNS server. */
 export const dnsCapturePort = 15053;

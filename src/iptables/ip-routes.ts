@@ -1,4 +1,4 @@
-/** Addresses and routes besides the rules (spec/agent.md §10.4). Each is added once, however often the command runs. */
+/** Addresses and routes in addition to the rules (spec/agent.md §10.4). Each is added once, however often the command runs. */
 import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
 import type { CommandLine } from './rule-list.ts';
 import { run, runOrThrow, within } from './run-command.ts';
@@ -34,11 +34,11 @@ export async function addRoutes(wanted: Interception, network: Network): Promise
 }
 
 /**
- * Removes the routes of TPROXY's packets, as often as they are present, and `::6/128`. A rule is ours if its mark is, and
- * its table has no other route.
+ * Removes all routes of TPROXY's packets, and `::6/128`. A rule belongs to the redirection if its mark does and its table has no other
+ * route.
  *
  * @param marks of the redirection that is removed
- * @param table of this call's flags: its route is removed even if no rule looks it up any more
+ * @param table from this call's flags: its route is removed even if no rule uses it
  */
 export async function removeRoutes(
   marks: readonly number[],
@@ -74,7 +74,7 @@ async function ourMarkRules(family: IpFamily, marks: readonly number[], network:
   return marked.filter((_, i) => areOurs[i]);
 }
 
-/** Rules by a whole mark. Nothing if `ip` cannot list them, such as without IPv6 in the kernel. */
+/** Rules with a complete mark. Empty if `ip` cannot list them, such as without IPv6 in the kernel. */
 async function markRules(family: IpFamily, network: Network): Promise<MarkRule[]> {
   return (await listed(family, ['rule', 'show'], network)).flatMap((line) => {
     const [, mark, table] = /\bfwmark (0x[0-9a-f]+|\d+) .*?\blookup (\S+)/.exec(line) ?? [];
@@ -87,7 +87,7 @@ async function hasLocalRouteOnly(family: IpFamily, table: string, network: Netwo
   return routes.every((line) => /^local default dev lo\b/.test(line));
 }
 
-/** Lines as people read them: `ip` of busybox, which the image has, prints no JSON. */
+/** Text output, because `ip` of busybox, which the image contains, prints no JSON. */
 async function listed(family: IpFamily, words: string[], network: Network): Promise<string[]> {
   const { exitCode, stdout } = await run(within(network, ip(family, ...words)));
   return exitCode === 0 ? stdout.split('\n').filter((line) => line.trim() !== '') : [];
@@ -101,7 +101,7 @@ function markRuleWords({ mark, table }: MarkRule): string[] {
   return ['fwmark', `${mark}`, 'lookup', table];
 }
 
-/** Marked packets are local, whatever their destination: only then does a socket of this host receive them. */
+/** Marked packets are local regardless of their destination; only then does a socket of this host receive them. */
 function localRoute(table: string): string[] {
   return ['local', 'default', 'dev', 'lo', 'table', table];
 }

@@ -1,6 +1,6 @@
 /**
- * Empty chains that record rules which look like those of any other program: with them `istio-clean-iptables` removes these
- * rules without the flags that they were made with, and leaves equal rules of others.
+ * Empty chains that record rules which could also belong to other programs: with them `istio-clean-iptables` removes these rules without
+ * their original flags, and keeps equal rules of others.
  */
 import type { Interception } from './interception.ts';
 import type { SavedChain } from './saved-rules.ts';

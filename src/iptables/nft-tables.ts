@@ -4,7 +4,7 @@ import { run, runOrThrow, within } from './run-command.ts';
 
 type Network = string | undefined;
 
-/** `inet istio-proxy-nat` for each of our tables; none if nft is not installed. */
+/** `inet istio-proxy-nat` for each existing table; empty if nft is not installed. */
 export async function presentNftTables(network: Network): Promise<string[]> {
   const { exitCode, stdout } = await run(within(network, { program: 'nft', args: ['list', 'tables'] }));
   if (exitCode !== 0) return [];

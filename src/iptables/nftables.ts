@@ -10,7 +10,7 @@ import { interceptionRules } from './rules.ts';
 
 export const nftTables: readonly string[] = tables.map(nftTable);
 
-/** Type and priority of the base chains. A changed mark routes a packet anew only in a chain of type `route`. */
+/** Type and priority of the base chains. A changed mark reroutes a packet only in a chain of type `route`. */
 const hooks: Readonly<Record<Table, Readonly<Record<string, { type: string; priority: number }>>>> = {
   mangle: { PREROUTING: { type: 'filter', priority: -150 }, OUTPUT: { type: 'route', priority: -150 } },
   nat: { PREROUTING: { type: 'nat', priority: -100 }, OUTPUT: { type: 'nat', priority: -100 } },
@@ -47,7 +47,7 @@ function chainText(chain: string, rules: readonly Rule[], wanted: Interception):
   return `  chain ${nftChain(chain)} {\n${hookText(rules[0]!.table, chain)}${lines.join('')}  }\n`;
 }
 
-/** Puts inserted rules where iptables would: a position counts the rules of each family that the rule applies to. */
+/** Places inserted rules as iptables would: a position counts the rules of each family that the rule applies to. */
 function inOrder(rules: readonly Rule[]): Rule[] {
   const ordered: Rule[] = [];
   for (const rule of rules) {

@@ -7,7 +7,7 @@ import { ofFamily } from './rule.ts';
 import { restoreText } from './rule-list.ts';
 import { interceptionRules } from './rules.ts';
 
-/** What the rules of these flags mean for an owner, by iptables and by nft. */
+/** Effect of these flags' rules on an owner, by iptables and by nft. */
 function redirections(flags: SaidFlags, [uid, gid]: readonly [number, number], env = {}): OwnRedirection[] {
   const { interception } = resolveInterception({ ...flags, generation: 'g4' }, env, {
     addresses: () => ['10.0.0.1'],

@@ -1,6 +1,6 @@
 /**
- * Whether the connections of this process would be redirected to its own Envoy. Such a connection arrives at Envoy, which
- * opens it again, which is redirected again: until Envoy has no file descriptor left.
+ * Whether this process's connections would be redirected to its own Envoy. Envoy would then open such a connection again and again, until
+ * it has no file descriptor left.
  */
 import type { OwnerKind } from './rule.ts';
 import { isAbsent, run } from './run-command.ts';
@@ -17,16 +17,16 @@ export type OwnRedirection =
   | { readonly kind: 'loop'; readonly excluded: readonly string[] }
   | { readonly kind: 'unknown'; readonly reason: string };
 
-/** Whether a condition holds for TCP connections of the sender to another host: for each, for some, for none. */
+/** Whether a condition applies to all, some or none of the sender's TCP connections to another host. */
 type Holds = 'always' | 'sometimes' | 'never';
 
-/** A rule as far as it concerns one sender. */
+/** A rule from the view of one sender. */
 interface SenderRule {
   readonly chain: string;
   readonly holds: Holds;
   /** `return`, `accept`, `drop`, `redirect`, or a chain. */
   readonly target: string;
-  /** The owner that the rule is about, if that is its only condition. */
+  /** Owner that the rule matches, if that is its only condition. */
   readonly owner: string | undefined;
 }
 
@@ -45,7 +45,7 @@ export async function ownRedirection(sender: Sender): Promise<OwnRedirection> {
   return redirectionOf(rulesOfPrograms);
 }
 
-/** @param rulesOfPrograms each list is a rule set of its own, of one family or program */
+/** @param rulesOfPrograms a separate rule set per family or program */
 export function redirectionOf(rulesOfPrograms: readonly (readonly SenderRule[])[]): OwnRedirection {
   const redirecting = rulesOfPrograms.filter((rules) => outcomeOf('output', rules) === 'redirected');
   if (redirecting.length === 0) return { kind: 'none' };
@@ -53,7 +53,7 @@ export function redirectionOf(rulesOfPrograms: readonly (readonly SenderRule[])[
   return { kind: 'loop', excluded: [...new Set(excluded)] };
 }
 
-/** Follows the rules as a packet would; a rule that holds sometimes may be passed or applied. */
+/** Follows the rules like a packet; a rule that applies sometimes is both followed and skipped. */
 function outcomeOf(chain: string, rules: readonly SenderRule[]): 'redirected' | 'decided' | 'undecided' {
   for (const { holds, target } of rules.filter((rule) => rule.chain === chain && rule.holds !== 'never')) {
     if (target === 'redirect') {
@@ -126,7 +126,7 @@ function nftCondition(word: string, sender: Sender): Holds {
   return 'sometimes';
 }
 
-/** @param value an id, or a range of ids; of a name it is not known whose it is */
+/** @param value an ID, or a range of IDs; names are not resolved */
 function isOwner(value: string, kind: OwnerKind, sender: Sender): Holds {
   const [first, last] = /^(\d+)(?:-(\d+))?$/.exec(value)?.slice(1) ?? [];
   if (first === undefined) return 'sometimes';

@@ -67,7 +67,7 @@ test('of equal rules the one that was appended is deleted, by its number', () =>
   expect(removalOf('nat', lines)).toEqual(['-D OUTPUT 3', '-F ISTIO_NIC_eth1', '-X ISTIO_NIC_eth1']);
 });
 
-test('rules that nothing records are removed if the flags name them and chains are present', () => {
+test('rules without a record are removed if the flags name them and the chains exist', () => {
   const names = { ...named, unrecorded: { excludedInterfaces: ['eth1'], kubevirtInterfaces: [], dropInvalid: false } };
   const rule = '-A OUTPUT -o eth1 -j RETURN';
   expect(removalOf('nat', [rule], names)).toEqual([]);

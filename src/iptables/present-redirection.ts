@@ -1,6 +1,6 @@
 /**
- * Which of a family's rules redirect a pod's traffic to Envoy, whatever flags and whichever generation of Istio made them:
- * recognized by chain, port, mark and by `markers.ts`, never by shape alone. Everything else belongs to other programs.
+ * Rules of a family that redirect a pod's traffic to Envoy, of any flags and generation of Istio: recognized by chain, port, mark and
+ * `markers.ts`, never by shape alone. All others belong to other programs.
  */
 import { dnsCapturePort } from './interception.ts';
 import { isMarker, type MarkedRules, markedRules } from './markers.ts';
@@ -13,16 +13,16 @@ export interface PresentRedirection {
   readonly chains: readonly SavedChain[];
   /** Rules of the kernel's chains. */
   readonly rules: readonly SavedRule[];
-  /** Rules in chains of other programs that jump to ours. */
+  /** Rules in chains of other programs that jump to chains of the redirection. */
   readonly references: readonly SavedRule[];
   /** Marks of TPROXY's packets. */
   readonly tproxyMarks: readonly number[];
 }
 
-/** What the flags of this call name, besides what can be recognized. */
+/** Values of this call's flags, in addition to what is recognized. */
 export interface NamedRedirection {
   readonly tproxyMark: number;
-  /** Removed next to chains without records, which Istio itself made. */
+  /** Removed if chains exist without records, as created by Istio itself. */
   readonly unrecorded?: MarkedRules;
 }
 
@@ -94,7 +94,7 @@ function dnsRules(saved: SavedRules): SavedRule[] {
   return [...natDnsRules(saved, proxies), ...responses, ...queries, ...serverZones(rawOutput, rawPrerouting, proxies)];
 }
 
-/** The zones of a server's queries and responses: pairs, next to those of the agent. */
+/** Conntrack zones of a server's queries and responses: pairs beside those of the agent. */
 function serverZones(output: SavedRule[], prerouting: SavedRule[], proxies: ReadonlySet<string>): SavedRule[] {
   if (proxies.size === 0) return [];
   const servers = (rules: SavedRule[], zone: RegExp): Map<string, SavedRule> =>
@@ -108,8 +108,8 @@ function serverZones(output: SavedRule[], prerouting: SavedRule[], proxies: Read
 }
 
 /**
- * The owners of the agent's queries are those of ISTIO_OUTPUT and of the zones. An earlier cleanup may have removed
- * ISTIO_OUTPUT alone: then the rules directly before the redirection of queries are part of it.
+ * The owners of the agent's queries are those of ISTIO_OUTPUT and of the zones. If an earlier cleanup removed only ISTIO_OUTPUT, the rules
+ * directly before the redirection of queries belong to it.
  */
 function natDnsRules(saved: SavedRules, proxies: ReadonlySet<string>): SavedRule[] {
   const output = within(saved, 'nat', 'OUTPUT');
@@ -166,7 +166,7 @@ function markedRulesOf(saved: SavedRules, { unrecorded }: NamedRedirection): Sav
   const { excludedInterfaces, kubevirtInterfaces, dropInvalid } =
     isUnrecorded && unrecorded !== undefined ? unrecorded : markedRules(saved.chains);
   const found: SavedRule[] = [];
-  // Of equal rules ours is the last, because it was appended.
+  // The appended rule is the last of equal ones.
   const take = (table: string, chain: string, text: string): void => {
     const rule = within(saved, table, chain).findLast((one) => one.text === text && !found.includes(one));
     if (rule !== undefined) found.push(rule);
@@ -179,7 +179,7 @@ function markedRulesOf(saved: SavedRules, { unrecorded }: NamedRedirection): Sav
     }
   }
   for (const name of kubevirtInterfaces) {
-    // Inserted: the first.
+    // The inserted rule is the first.
     const rule = within(saved, 'nat', 'PREROUTING').find(({ text }) => text === `-i ${name} -j RETURN`);
     if (rule !== undefined) found.push(rule);
   }

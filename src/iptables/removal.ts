@@ -22,7 +22,7 @@ export function removalText({ chains, rules, references }: PresentRedirection): 
     .join('');
 }
 
-/** By its words a rule is found wherever it is; by them, of equal rules the first is deleted, which may be another program's. */
+/** Deletes rules by text or, for repeated ones, by number: by text the first is deleted, which may be another program's. */
 function deletions(rules: readonly SavedRule[]): string[] {
   const repeated = rules.filter(({ isRepeated }) => isRepeated).sort((one, other) => other.number - one.number);
   return [

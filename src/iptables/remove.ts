@@ -1,4 +1,4 @@
-/** Removes a redirection from the rules that are present, whatever flags it was made with (spec/agent.md §10.6). */
+/** Removes the existing redirection, whatever flags created it (spec/agent.md §10.6). */
 
 import { ChartpilotError } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/output/log.ts';
@@ -27,9 +27,9 @@ export interface Terminal {
 type Place = Pick<InterceptionOrder, 'interception' | 'networkNamespace'>;
 
 /**
- * Removes what is present, then reads the rules again.
+ * Removes the redirection, then verifies this.
  *
- * @throws ChartpilotError IPTABLES_FAILED if rules cannot be read; REDIRECTION_REMAINS with what is still present
+ * @throws ChartpilotError IPTABLES_FAILED if rules cannot be read; REDIRECTION_REMAINS with the remaining rules
  */
 export async function removeInterception(order: InterceptionOrder, { print, log }: Terminal): Promise<void> {
   if (order.dryRun) {
@@ -52,7 +52,7 @@ export async function removeInterception(order: InterceptionOrder, { print, log 
   else log('redirection.removed', { removed: removed.join('\n') });
 }
 
-/** A redirection as it is in the kernel. */
+/** The redirection in the kernel. */
 export interface PresentState {
   readonly families: Readonly<Record<IpFamily, PresentRedirection>>;
   /** `inet istio-proxy-nat`. */
@@ -82,8 +82,8 @@ function namedBy(interception: Interception): NamedRedirection {
 }
 
 /**
- * The rules of one family. None if only the other program is installed (a host of nft alone, or without ip6tables), or if
- * the kernel has no IPv6.
+ * Rules of one family. Empty if only the other program is installed (a host with nft only, or without ip6tables), or without IPv6 in the
+ * kernel.
  *
  * @throws ChartpilotError IPTABLES_FAILED if the rules of IPv4 cannot be read
  */

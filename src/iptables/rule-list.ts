@@ -2,7 +2,7 @@
 import type { IpFamily } from './interception.ts';
 import { type Action, chainsOf, type Match, type Rule, tables } from './rule.ts';
 
-/** A program with its arguments: never given to a shell. */
+/** A program with its arguments; never passed to a shell. */
 export interface CommandLine {
   readonly program: string;
   readonly args: readonly string[];
@@ -31,7 +31,7 @@ function textOf(rules: readonly Rule[], linesOf: (rulesOfTable: readonly Rule[])
     .join('');
 }
 
-/** The same as commands, one after the other: chains first. */
+/** As commands in order, chains first. */
 export function ruleCommands(family: IpFamily, rules: readonly Rule[]): CommandLine[] {
   const program = programOf(family);
   return [
@@ -101,7 +101,7 @@ function actionWords(action: Action, matches: readonly Match[]): string[] {
 function targetOptions(action: Action, matches: readonly Match[]): string[] {
   switch (action.kind) {
     case 'redirect': {
-      // iptables accepts both spellings; the reference uses one for each protocol.
+      // iptables accepts both spellings; Istio uses one for each protocol.
       const isUdp = matches.some((match) => match.kind === 'protocol' && match.protocol === 'udp');
       return [isUdp ? '--to-port' : '--to-ports', `${action.port}`];
     }
@@ -131,7 +131,7 @@ export function programOf(family: IpFamily): string {
   return family === 'v4' ? 'iptables' : 'ip6tables';
 }
 
-/** As a person would type it; for people, never for a shell. */
+/** Shell syntax, for display only. */
 export function commandText({ program, args }: CommandLine): string {
   return [program, ...args].join(' ');
 }

@@ -1,4 +1,4 @@
-/** Rules against the rows of spec/agent.md §10.2, written out. What they do is tried in test/e2e/istio-iptables.test.ts. */
+/** Rules compared with the rows of spec/agent.md §10.2. Their effect is tested in test/e2e/istio-iptables.test.ts. */
 import { expect, test } from 'vitest';
 import { errorWith } from '../../test/fixtures/error-details.ts';
 import { dryRunText } from './apply.ts';
@@ -18,7 +18,7 @@ function rulesOf(flags: SaidFlags, env: NodeJS.ProcessEnv = {}): string[] {
     .split('\n');
 }
 
-/** The lines between the command for a family, or a table's name, and the end of it. */
+/** Lines of a family's command or of a table. */
 function section(lines: readonly string[], table: string, family = 'iptables'): string[] {
   const from = lines.indexOf(`* ${table}`, lines.indexOf(`# ${family}-restore --noflush`));
   return from < 0 ? [] : lines.slice(from + 1, lines.indexOf('COMMIT', from));
@@ -26,7 +26,7 @@ function section(lines: readonly string[], table: string, family = 'iptables'): 
 
 const appended = (lines: readonly string[]): string[] => lines.filter((line) => !line.startsWith('-N'));
 
-test('nothing said: twelve rules (§10.3)', () => {
+test('no flags: twelve rules (§10.3)', () => {
   expect(rulesOf({})).toEqual([
     '# iptables-restore --noflush',
     '* nat',
@@ -108,7 +108,7 @@ test("lists of ports and ranges (§10.2 rows 7', 18'): each of them, then a RETU
   expect(lines.join()).not.toContain('--dport 9 ');
 });
 
-test('a loopback range that is included: what others send there is captured (§10.2 row 11b)', () => {
+test('an included loopback range: connections of other senders to it are captured (§10.2 row 11b)', () => {
   for (const range of ['127.1.2.0/24', '::1/128']) {
     const lines = rulesOf({ outboundRanges: `10.0.0.0/8,${range}` });
     expect(lines.filter((line) => line.includes('! --uid-owner') || line.includes('! --gid-owner'))).toEqual([]);
@@ -278,7 +278,7 @@ test('G4 with DNS: TCP and UDP are captured in ISTIO_OUTPUT_DNS, after the owner
   ]);
 });
 
-test('G4: excluded outbound ports are excluded for UDP too, and invalid packets are dropped in a chain of ours (rows 3, 9)', () => {
+test('G4: excluded outbound ports are excluded for UDP too, and invalid packets are dropped in a separate chain (rows 3, 9)', () => {
   const lines = rulesOf({ generation: 'g4', outboundPortsExclude: '53', dropInvalid: true });
   expect(section(lines, 'nat')).toContain('-A ISTIO_OUTPUT -p udp --dport 53 -j RETURN');
   expect(section(lines, 'mangle')).toEqual([
@@ -321,7 +321,7 @@ test('native nftables has the rules of G4, of both families in one table', () =>
     'oifname "lo" meta skuid != 1337 counter return',
     'meta skuid 1337 counter return',
   ]);
-  // Without IPv6 its packets enter none of our chains.
+  // Without IPv6, its packets enter none of the redirection's chains.
   const v4 = rulesOf({ ...flags, forceIpv6: 'false' });
   expect(v4.filter((line) => /hook|nfproto/.test(line)).map((line) => line.trim())).toEqual([
     'type nat hook prerouting priority -100; policy accept;',

@@ -1,6 +1,6 @@
 /**
- * The rules that redirect a pod's traffic to Envoy, in the order of spec/agent.md §10.2 (numbers of rows in brackets).
- * The kernel applies the first rule that matches: the order is their meaning.
+ * Rules that redirect a pod's traffic to Envoy, in the order of spec/agent.md §10.2 (row numbers in brackets). The order matters, because
+ * the kernel applies the first matching rule.
  */
 import { isLoopback } from '../runtime/addresses/loopback.ts';
 import { dnsCapturePort, type Interception, type IpFamily, ipFamilies } from './interception.ts';
@@ -90,7 +90,7 @@ export function interceptionRules(wanted: Interception): Rule[] {
   return wanted.traceLogging ? rules.flatMap(traced) : rules;
 }
 
-/** The addresses of an application's own traffic: not redirected, and never a proxy's call to its own pod. */
+/** Addresses of an application's own traffic: neither redirected nor treated as a proxy's call to its own pod. */
 function localhostOf({ loopbackRange }: Interception): Readonly<Record<IpFamily, string>> {
   return { v4: loopbackRange, v6: '::1/128' };
 }
@@ -109,7 +109,7 @@ function excludedInterfaces({ excludeInterfaces, mode }: Interception): Rule[] {
   return mode === 'TPROXY' ? [...within('nat'), ...within('mangle')] : within('nat');
 }
 
-/** The kernel would respond to packets outside of the window with a reset of the application's connection. */
+/** The kernel would respond to out-of-window packets with a reset of the application's connection. */
 function dropInvalid({ dropInvalid: isWanted, generation }: Interception): Rule[] {
   if (!isWanted) return [];
   const invalid: Match = { kind: 'connectionState', states: ['INVALID'] };
@@ -183,7 +183,7 @@ function proxyTraffic(wanted: Interception, owner: Owner): Rule[] {
   ];
 }
 
-/** The agent's queries to a name server of this pod do not go through Envoy; G3 has no such exception for groups. */
+/** The agent's queries to a name server of this pod bypass Envoy; G3 has no such exception for groups. */
 function backToSelf({ generation, redirectDns, inboundTunnelPort }: Interception, kind: OwnerKind): Match[] {
   if (generation === 'g4') return [tcp, notDport(...(redirectDns ? [53] : []), inboundTunnelPort)];
   return redirectDns && kind === 'uid' ? [tcp, notDport(53)] : [];
@@ -247,8 +247,8 @@ function dnsOverUdp(wanted: Interception): Rule[] {
 }
 
 /**
- * Queries and responses of the two sides have the same addresses and ports: without zones connection tracking would
- * consider them one conversation, and responses would be lost.
+ * Queries and responses of both sides have the same addresses and ports: without zones connection tracking would merge them, and responses
+ * would be lost.
  */
 function connectionZones(
   wanted: Interception,

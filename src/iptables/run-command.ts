@@ -11,7 +11,7 @@ export interface Finished {
   readonly stderr: string;
 }
 
-/** The programs wait for nothing but the lock, which has limits of its own. */
+/** The programs wait only for the lock, which has a separate limit. */
 const maxCommandMs = 30_000;
 const maxLockMs = 10_000;
 const firstPauseMs = 100;
@@ -27,7 +27,7 @@ export function within(networkNamespace: string | undefined, command: CommandLin
   return { program: 'nsenter', args: [`--net=${networkNamespace}`, '--', command.program, ...command.args] };
 }
 
-/** @returns whether the program, or the one that nsenter was to run, is not installed */
+/** @returns whether the program, or the one that nsenter should run, is not installed */
 export function isAbsent({ exitCode, stderr }: Finished): boolean {
   return exitCode === absentExitCode || /failed to execute .*: No such file/.test(stderr);
 }

@@ -1,4 +1,4 @@
-/** What `iptables-save` prints, read back. */
+/** Parses the output of `iptables-save`. */
 
 export interface SavedChain {
   readonly table: string;
@@ -6,7 +6,7 @@ export interface SavedChain {
 }
 
 export interface SavedRule extends SavedChain {
-  /** What follows the chain's name, exactly as printed: iptables-restore reads it again. */
+  /** Text after the chain's name, exactly as printed, for iptables-restore. */
   readonly text: string;
   /** 1-based position in its chain. */
   readonly number: number;

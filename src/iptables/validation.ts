@@ -1,4 +1,4 @@
-/** Tries whether connections are captured, as the proxy would see them (spec/agent.md §10.5). */
+/** Verifies that connections are captured, from the proxy's view (spec/agent.md §10.5). */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,11 +12,10 @@ const byFamily = {
 } as const;
 
 /**
- * Connects to an address and port where nobody listens: a connection that is accepted all the same was redirected, which
- * is what asking the kernel for its original destination would tell. Only the proxy's own connections are captured on
- * loopback: as root it becomes the proxy's user for them.
+ * Connects to an unused address and port: if the connection is accepted, it was redirected, which the kernel's original destination would
+ * also show. On loopback only the proxy's own connections are captured, so root becomes the proxy's user.
  *
- * @throws ChartpilotError REDIRECTION_ABSENT after the limit; PORT_IN_USE when something listens on the proxy's ports
+ * @throws ChartpilotError REDIRECTION_ABSENT after the limit; PORT_IN_USE if a program listens on the proxy's ports
  */
 export async function validateInterception({
   interception,
@@ -74,7 +73,7 @@ interface Try {
   readonly limitMs: number;
 }
 
-/** Undefined when the connection came to one of the servers; else what became of it. */
+/** `undefined` if the connection reached one of the servers; otherwise its outcome. */
 async function tryOnce({ servers, from, to, port, limitMs }: Try): Promise<string | undefined> {
   const stop = new AbortController();
   const limit = AbortSignal.any([stop.signal, AbortSignal.timeout(Math.max(1, Math.ceil(limitMs)))]);
@@ -84,7 +83,7 @@ async function tryOnce({ servers, from, to, port, limitMs }: Try): Promise<strin
     isAnswered = true;
   });
   try {
-    // Somebody else's connection to the proxy's ports proves nothing: ours is known by its port.
+    // Connections of other clients to the proxy's ports prove nothing; the own one is identified by its port.
     const arrived = Promise.any(
       servers.map(async (server) => {
         for (;;) {
@@ -97,7 +96,7 @@ async function tryOnce({ servers, from, to, port, limitMs }: Try): Promise<strin
       }),
     );
     client.on('error', () => {});
-    // An error of the client comes before its end, and rejects.
+    // A client error precedes the close event, and rejects.
     await Promise.race([arrived, once(client, 'close', { signal: limit }).then(() => arrived)]);
     return undefined;
   } catch {
@@ -108,7 +107,7 @@ async function tryOnce({ servers, from, to, port, limitMs }: Try): Promise<strin
   }
 }
 
-/** Sockets belong to whom the process is when they are made. */
+/** Sockets belong to the user of the process at their creation. */
 async function asProxy(uid: string, work: () => Promise<void>): Promise<void> {
   if (process.geteuid?.() !== 0 || uid === '0') return work();
   const user = /^\d+$/.test(uid) ? Number(uid) : uid;

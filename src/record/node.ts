@@ -1,21 +1,20 @@
-/** `chartpilot/record/node`: as `chartpilot/record`, into a file. */
+/** `chartpilot/record/node`: `chartpilot/record` with a file as output. */
 import { traceFile } from '../runtime/trace/trace-file.ts';
 import { type Recording, type RecordOptions, recordTo } from './record.ts';
 
 export interface RecordToFileOptions extends RecordOptions {
-  /** The file is renamed to `<path>.1` and begun anew when it has grown past this. 64 MiB unless given. */
+  /** Size in bytes at which the file is renamed to `<path>.1` and a new one is started; default 64 MiB. */
   readonly maxBytes?: number;
 }
 
 /**
- * Begins to record into a file that only its owner may read. A disk that is full or a file that is moved away costs records, and
- * never the program; what was recorded last is written also when the program ends without {@link Recording.close}.
+ * Records into a file with mode 0600. A full disk or a moved file loses records but never stops the program; the last records are also
+ * written if the program exits without {@link Recording.close}.
  *
- * @throws Error when a trace can never be written there
+ * @throws Error if a trace cannot be written there
  *
- * @example
- * const { inspect } = recordToFile('lock.trace', { program: 'door lock', machines: [lockMachine] });
- * createActor(lockMachine, { id: 'lock', inspect }).start();
+ * @example const { inspect } = recordToFile('lock.trace', { program: 'door lock', machines: [lockMachine] }); createActor(lockMachine, {
+ * id: 'lock', inspect }).start();
  */
 export function recordToFile(path: string, options: RecordToFileOptions): Recording {
   const { maxBytes, ...rest } = options;

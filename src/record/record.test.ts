@@ -20,7 +20,7 @@ const linesOf = (text: string): TraceLine[] =>
     });
 const recordsIn = (text: string): TraceRecord[] => linesOf(text).slice(1) as TraceRecord[];
 
-/** Puts what it is sent into its context. */
+/** Stores received events in its context. */
 const keeper = setup({
   types: { context: {} as { kept: unknown }, events: {} as { type: 'keep'; data: unknown } },
 }).createMachine({
@@ -29,7 +29,7 @@ const keeper = setup({
   on: { keep: { actions: assign({ kept: ({ event }) => event.data }) } },
 });
 
-/** A keeper that is recorded and told to keep these things, one after the other. */
+/** A recorded keeper that stores these values in turn. */
 function kept(
   things: readonly unknown[],
   options: Partial<RecordOptions> = {},
@@ -42,7 +42,7 @@ function kept(
 const valueOf = (records: readonly TraceRecord[]): unknown =>
   records.flatMap((line) => (line.kind === 'step' ? (line.change ?? []) : [])).at(-1)?.value;
 
-test('what an actor does is a trace, with the definition of its machine and where it is from', () => {
+test('the actions of an actor are a trace, with the definition and source of its machine', () => {
   const { recording, records } = kept(['a']);
   const [header] = linesOf(recording.text());
   expect(header).toMatchObject({
@@ -56,7 +56,7 @@ test('what an actor does is a trace, with the definition of its machine and wher
   expect(valueOf(records)).toBe('a');
 });
 
-test('actors with the same id below different parents have names of their own', () => {
+test('actors with the same id below different parents have different names', () => {
   const child = createMachine({ id: 'child' });
   const parent = setup({ actors: { child } }).createMachine({ id: 'parent', invoke: { id: 'fetcher', src: 'child' } });
   const recording = record({ program: 'test', machines: [parent] });
@@ -65,7 +65,7 @@ test('actors with the same id below different parents have names of their own', 
   expect(spawned).toEqual(['one', 'one/fetcher', 'two', 'two/fetcher']);
 });
 
-describe('a context that is no plain data', () => {
+describe('a context with complex data', () => {
   const around: Record<string, unknown> = { name: 'ring' };
   around.self = around;
   around.list = [around];
@@ -111,14 +111,14 @@ describe('a context that is no plain data', () => {
     expect(records).toHaveLength(6);
   });
 
-  test('is cut where it is too much: a record is never larger than what a person reads', () => {
+  test('is truncated to a bounded record size', () => {
     const { recording, records } = kept([{ text: 'x'.repeat(50_000_000) }, wide(5)], { level: 'full' });
     expect(records).toHaveLength(6);
     for (const line of recording.text().split('\n')) expect(line.length).toBeLessThan(100_000);
     expect(recording.text()).toContain('50000000 characters');
   });
 
-  test('costs milliseconds, not seconds, though everything in it is everywhere', () => {
+  test('takes milliseconds to record even if everything in it is shared', () => {
     const shared = Array.from({ length: 40 }, () => ({}) as Record<string, unknown>);
     for (const one of shared) for (const [i, other] of shared.entries()) one[`k${i}`] = other;
     const begun = process.cpuUsage();
@@ -128,7 +128,7 @@ describe('a context that is no plain data', () => {
   });
 });
 
-test('no secret is in it: by the name of a field, by its looks, by the environment, by what is said', () => {
+test('contains no secret by field name, format, environment or option', () => {
   vi.stubEnv('SHOP_TOKEN', 'from-the-environment');
   onTestFinished(() => void vi.unstubAllEnvs());
   const data = {
@@ -145,7 +145,7 @@ test('no secret is in it: by the name of a field, by its looks, by the environme
 });
 
 describe('a writer', () => {
-  test('is given whole lines in order, one call at a time', async () => {
+  test('receives complete lines in order, one call at a time', async () => {
     const taken: string[] = [];
     let atOnce = 0;
     const write = async (text: string): Promise<void> => {
@@ -168,7 +168,7 @@ describe('a writer', () => {
       },
     ],
     ['rejects', () => Promise.reject(new Error('disk full'))],
-  ])('that %s costs records, which are counted, and is told of once', async (_, write) => {
+  ])('that %s loses records, which are counted, and is reported once', async (_, write) => {
     const problems: string[] = [];
     const recording = record({ program: 'test', write, onProblem: (message) => problems.push(message) });
     const actor = createActor(keeper, { id: 'keeper', inspect: recording.inspect }).start();
@@ -182,7 +182,7 @@ describe('a writer', () => {
     expect(recording.lost()).toBe(1 + 2 + 40);
   });
 
-  test('that never comes back costs 4 MiB and no more', () => {
+  test('that never resolves costs at most 4 MiB', () => {
     const recording = record({
       program: 'test',
       write: () => new Promise(() => {}),
@@ -197,13 +197,13 @@ describe('a writer', () => {
   });
 });
 
-test('two root actors with one id that live at the same time have names of their own', () => {
+test('two live root actors with one id have different names', () => {
   const recording = record({ program: 'test', machines: [keeper] });
   const start = () => createActor(keeper, { id: 'one', inspect: recording.inspect }).start();
   const first = start();
   start().stop();
   first.stop();
-  // After it, the name is free again.
+  // Afterwards the name can be used again.
   start();
   const named = (kind: 'spawn' | 'stop') =>
     recordsIn(recording.text()).flatMap((line) => (line.kind === kind ? [line.actor] : []));
@@ -211,7 +211,7 @@ test('two root actors with one id that live at the same time have names of their
   expect(named('stop')).toEqual(['one (2)', 'one']);
 });
 
-test('actors that have ended are let go: a program may have a root actor for each request', async () => {
+test('ended actors are released, because a program may have a root actor per request', async () => {
   const recording = record({ program: 'test', machines: [keeper], keep: 10, onProblem: () => {} });
   const ended = Array.from({ length: 200 }, (_, number) => {
     const actor = createActor(keeper, { id: `request ${number}`, inspect: recording.inspect }).start();
@@ -219,7 +219,7 @@ test('actors that have ended are let go: a program may have a root actor for eac
     actor.stop();
     return new WeakRef(actor);
   });
-  // The last one may stand on the stack of whoever made it.
+  // The last one may still be on the caller's stack.
   const alive = async (): Promise<number> => {
     await collectGarbage();
     return ended.filter((actor) => actor.deref() !== undefined).length;
@@ -264,7 +264,7 @@ describe('a root actor that fails', () => {
     },
   );
 
-  test('has its end before the next record, and in a file that nobody closes', async () => {
+  test('has its end before the next record, also in a file that is not closed', async () => {
     const written: string[] = [];
     const recording = record({ program: 'test', machines: [onEvent], write: (text) => void written.push(text) });
     const actor = createActor(onEvent, { id: 'failing', inspect: recording.inspect });
@@ -280,7 +280,7 @@ describe('a root actor that fails', () => {
   });
 });
 
-test('what happens after the end of a recording is not recorded', async () => {
+test('events after the end of a recording are not recorded', async () => {
   const { recording } = kept([]);
   await recording.close();
   const before = recording.text();
@@ -288,7 +288,7 @@ test('what happens after the end of a recording is not recorded', async () => {
   expect(recording.text()).toBe(before);
 });
 
-test('in Node, a file that only its owner may read', async () => {
+test('in Node, only the owner can read the file', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-record-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const path = join(folder, 'test.trace');
@@ -299,7 +299,7 @@ test('in Node, a file that only its owner may read', async () => {
   expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
-test('an event to an actor that has ended is recorded as not delivered, and causes nothing', () => {
+test('an event to an ended actor is recorded as not delivered, and causes nothing', () => {
   const child = createMachine({ id: 'child', initial: 'a', states: { a: { on: { go: 'b' } }, b: {} } });
   const parent = setup({ actors: { child } }).createMachine({
     id: 'parent',
@@ -316,6 +316,6 @@ test('an event to an actor that has ended is recorded as not delivered, and caus
   const sent = records.filter((line) => line.kind === 'event' && line.to === 'parent/kid');
   expect(sent.map((line) => line.kind === 'event' && line.undelivered)).toEqual([undefined, true]);
   expect(records.filter((line) => line.kind === 'unexpected')).toEqual([]);
-  // Its parent holds it by its name in the trace.
+  // Its parent references it by its name in the trace.
   expect(JSON.stringify(records)).toContain('"ref":"[Actor parent/kid]"');
 });

@@ -1,6 +1,6 @@
 /**
- * `chartpilot/record`: writes what the actors of any XState 5 program do as a trace, which `chartpilot visualize`, `check`, `trace`,
- * `replay` and `generate` read. In Node and in a browser, without a dependency.
+ * `chartpilot/record`: records the actors of any XState 5 program as a trace, which `chartpilot visualize`, `check`, `trace`, `replay` and
+ * `generate` read. Runs in Node and browsers, without dependencies.
  */
 import type { AnyStateMachine, InspectionEvent } from 'xstate';
 import { boundedData } from '../runtime/trace/bounded-data.ts';
@@ -15,43 +15,44 @@ export type { MarkKind, MarkRule, Timeline } from '../../machines/timeline.ts';
 export type { WriteText } from './text-sink.ts';
 
 export interface RecordOptions {
-  /** What the program is called, in the page and in what commands print. */
+  /** Name of the program, for display. */
   readonly program: string;
-  /** The machines of its root actors; those that they start by name come along. What is not here has no chart in the page. */
+  /** Machines of its root actors, including those that they start by name. Other machines have no chart on the page. */
   readonly machines?: readonly AnyStateMachine[];
   /**
-   * Takes the trace as it grows, whole lines at a time: appends them to a file, posts them somewhere. What it returns is waited for.
-   * One that throws, rejects or is 4 MiB behind costs records, which are counted, and never the program.
+   * Receives the trace in complete lines, to append to a file or send. Its promise is awaited. If it throws, rejects or is 4 MiB behind,
+   * records are lost and counted; the program continues.
    */
   readonly write?: WriteText;
-  /** Records that are kept in memory for {@link Recording.text}: 20,000 unless given. */
+  /** Records kept in memory for {@link Recording.text}; default 20,000. */
   readonly keep?: number;
-  /** `standard`, the default: texts are cut after 2,000 characters, lists after 16 items. `full`: not, up to the bounds of a record. */
+  /**
+   * `standard` (default) truncates texts after 2,000 characters and lists after 16 items. `full` truncates only at the limits of a record.
+   */
   readonly level?: TraceLevel;
-  /** Types of events that are left out: routine that comes in thousands. */
+  /** Event types to omit, such as frequent routine events. */
   readonly omits?: readonly string[];
-  /** Texts that must not be written wherever they turn up, beside what looks like a secret and what the environment holds. */
+  /** Texts that must never be written, in addition to values that look like secrets or are in the environment. */
   readonly secrets?: readonly string[];
-  /** Told once of each thing that goes wrong with the recording: `console.warn` unless given. */
+  /** Called once for each kind of problem; default `console.warn`. */
   readonly onProblem?: (message: string) => void;
 }
 
 export interface Recording {
-  /** Goes into `createActor(machine, { inspect })` of every root actor of the program. Give each an `id`: it is its name. */
+  /** Pass to `createActor(machine, { inspect })` of every root actor. Give each an `id`, which becomes its name. */
   readonly inspect: (event: InspectionEvent) => void;
-  /** The trace as far as it is kept, as a file would have it: the header and the last records. */
+  /** The kept part of the trace in file format: the header and the last records. */
   readonly text: () => string;
-  /** Records that `write` did not take. */
+  /** Number of records that `write` did not accept. */
   readonly lost: () => number;
-  /** Resolves when all has been written. What happens after it is not recorded. */
+  /** Ends the recording; resolves when all records have been written. */
   readonly close: () => Promise<void>;
 }
 
 /**
- * Begins to record.
+ * Starts recording.
  *
- * @example
- * const recording = record({ program: 'door lock', machines: [lockMachine], write: (text) => appendFile('lock.trace', text) });
+ * @example const recording = record({ program: 'door lock', machines: [lockMachine], write: (text) => appendFile('lock.trace', text) });
  * const lock = createActor(lockMachine, { id: 'lock', inspect: recording.inspect }).start();
  */
 export function record(options: RecordOptions): Recording {
@@ -60,7 +61,7 @@ export function record(options: RecordOptions): Recording {
 
 const keptByDefault = 20_000;
 
-/** As {@link record}, with places of one's own that records go to. */
+/** As {@link record}, with additional sinks. */
 export function recordTo(sinks: readonly TraceSink[], options: RecordOptions): Recording {
   const {
     write,

@@ -1,11 +1,11 @@
-/** Hands a trace's text to somebody's function: in order, one call at a time, with a bound on what waits. */
+/** Passes a trace's text to a function in order, one call at a time, with a bounded buffer. */
 import { messageOf } from '../runtime/errors.ts';
 import { formatTraceLine, type TraceLine, type TraceSink } from '../runtime/trace/trace.ts';
 
-/** Takes whole lines. What it returns is waited for before it is called again. */
+/** Receives complete lines. The next call waits for its promise. */
 export type WriteText = (text: string) => unknown;
 
-/** Characters that wait for a slow writer. */
+/** Buffer limit for a slow writer, in characters. */
 const mostWaiting = 4 * 1024 * 1024;
 
 export class TextSink implements TraceSink {
@@ -18,20 +18,20 @@ export class TextSink implements TraceSink {
   #scheduled = false;
   #hasFailed = false;
 
-  /** @param problem told once of a writer that fails, or that is too slow */
+  /** @param problem called once for a writer that fails or is too slow */
   constructor(write: WriteText, problem: (message: string) => void) {
     this.#write = write;
     this.#problem = problem;
   }
 
-  /** Lines that were not taken: they were too many, or the writer failed. */
+  /** Lines dropped because of a full buffer or a failed writer. */
   get lost(): number {
     return this.#lost;
   }
 
   write(line: TraceLine): void {
     const text = formatTraceLine(line);
-    // Without its header nothing of a trace can be read.
+    // A trace cannot be read without its header.
     if (this.#size + text.length > mostWaiting && line.kind !== 'header') {
       this.#lose(1, 'output is too slow');
       return;
@@ -40,7 +40,7 @@ export class TextSink implements TraceSink {
     this.#size += text.length;
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // Lines of one turn go together.
+    // Lines of one event loop turn are written together.
     queueMicrotask(() => {
       this.#scheduled = false;
       this.flush();
@@ -73,7 +73,7 @@ export class TextSink implements TraceSink {
     this.flush();
   }
 
-  /** Resolves when all has been written that will be. */
+  /** Resolves when all accepted lines have been written. */
   async closed(): Promise<void> {
     this.flush();
     while (this.#busy !== undefined) await this.#busy;

@@ -1,4 +1,4 @@
-/** The dry run: what it writes is what `proxy` would start Envoy with (spec/agent.md §5), and nothing is started. */
+/** The dry run writes what `proxy` would start Envoy with (spec/agent.md §5), and starts nothing. */
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
@@ -22,7 +22,7 @@ async function run(cwd: string, args: string[], env: Record<string, string> = {}
   return execa(process.execPath, [program, 'bootstrap', ...args], surroundings);
 }
 
-test('every flag of the dry run has its place in the bootstrap, and its file is the only one', async () => {
+test('every flag of the dry run affects the bootstrap, and its file is the only one written', async () => {
   const cwd = folder({
     'config.yaml': 'tracing: {datadog: {address: "$(HOST_IP):8126"}}\nextraStatTags: [mine]\n',
     'pod/labels': 'app="web"\nistio-locality="r.z.s"\npod-template-hash="1"\n',
@@ -60,7 +60,7 @@ test('every flag of the dry run has its place in the bootstrap, and its file is 
   expect(readdirSync(cwd).sort()).toEqual(['config.yaml', 'out.json', 'pod']);
 });
 
-test('a pipe, a device or a link that it is written to stays what it is', async () => {
+test('an output that is a pipe, a device or a link is not replaced', async () => {
   const cwd = folder({ 'target.json': '' });
   const args = ['sidecar', '--instanceIPs', '10.0.0.9', '--out'];
   symlinkSync('target.json', join(cwd, 'link.json'));
@@ -76,7 +76,7 @@ test('a pipe, a device or a link that it is written to stays what it is', async 
   expect(lstatSync(pipe).isFIFO()).toBe(true);
 });
 
-test('all mistakes are told, each with file, line and field; nothing is written', async () => {
+test('all errors are reported with file, line and field, and nothing is written', async () => {
   const cwd = folder({
     'config.yaml': 'statusPort: many\ntracing:\n  sampling: .nan\n  zipkin: {adress: "z:1"}\nproxyMetadata: {A: 1}\n',
   });
@@ -97,13 +97,13 @@ test('all mistakes are told, each with file, line and field; nothing is written'
   }
 });
 
-/** Keeps what it is started with, and ends. */
+/** Stores its configuration and exits. */
 const envoyThatKeepsItsFile = `#!/bin/sh
 case "$*" in *--hot-restart-version*) echo 11.104; exit 0;; esac
 while [ $# -gt 0 ]; do [ "$1" = -c ] && cp "$2" "$KEEP"; shift; done
 `;
 
-test('what it writes is, byte for byte, what proxy starts Envoy with', async () => {
+test('the output is byte for byte what proxy starts Envoy with', async () => {
   const cwd = folder({ envoy: envoyThatKeepsItsFile, 'etc/istio/pod/labels': 'app="web"\n' });
   chmodSync(join(cwd, 'envoy'), 0o700);
   const flags = ['--discoveryAddress', '127.0.0.1:15010', '--proxyAdminPort', '15999', '--baseId', '77'];

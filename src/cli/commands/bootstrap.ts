@@ -84,8 +84,8 @@ async function bootstrapOf(options: ProxyOptions): Promise<{ text: string; warni
 }
 
 /**
- * Atomically and with mode 0600, as the agent does: it may contain tokens of tracers. A pipe or a device is written to, not
- * replaced: a file in the place of `/dev/null` would break other programs.
+ * Atomically and with mode 0600, like the agent, because it may contain tokens of tracers. A pipe or a device is written to, not replaced:
+ * replacing `/dev/null` would break other programs.
  */
 function writeOutput(file: string, text: string): void {
   try {
@@ -94,7 +94,7 @@ function writeOutput(file: string, text: string): void {
       writeFileSync(file, text);
       return;
     }
-    // A link stays one.
+    // A link is kept.
     const place = found === undefined ? file : realpathSync(file);
     replaceFileSync(place, text);
   } catch (error) {

@@ -1,4 +1,4 @@
-/** `pilot-discovery check`: what is missing in a cluster, before and after the installation. */
+/** `pilot-discovery check`: reports problems of a cluster, before and after the installation. */
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
@@ -26,7 +26,7 @@ interface CheckFlags {
 }
 
 const exitCodes = { complete: 0, incomplete: 1, unreadable: 2, unwritten: 3 } as const;
-/** Of all requests together. */
+/** Total of all requests. */
 const limitMs = 120_000;
 const phases: Readonly<Record<'before' | 'after', InstallationPhase>> = {
   before: 'before installation',

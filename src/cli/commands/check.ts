@@ -5,7 +5,7 @@ import type { CommandOutput } from '../../debugger/command-output.ts';
 import { wholeNumber } from '../flags/whole-number.ts';
 import { addHelpSections } from './help-sections.ts';
 
-/** @param output takes what is printed. Its action sets the process's exit code. */
+/** @param output receives the printed text. Its action sets the process's exit code. */
 export function checkCommand(output: CommandOutput): Command {
   const command = new Command('check')
     .summary('Check traces against the sequence diagrams')

@@ -16,7 +16,7 @@ function scriptFor(shell: string): string {
   return printed;
 }
 
-/** What bash offers after these words. */
+/** Completions that bash offers after these words. */
 function offered(...words: string[]): string[] {
   const line = `COMP_WORDS=(pilot-discovery ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}`;
   const script = `${scriptFor('bash')}\n${line}\n_pilot_discovery\nprintf '%s\\n' "\${COMPREPLY[@]}"`;
@@ -35,10 +35,10 @@ it.each([
   ['fish', "complete -c pilot-discovery -n '__fish_seen_subcommand_from discovery' -l configDir"],
   ['fish', "-a discovery -d 'serve the mesh, as it\\'s told'"],
   ['powershell', "'discovery' { @('--configDir', '--domain', '--help') }"],
-])('speaks to %s', (shell, text) => {
+])('supports %s', (shell, text) => {
   expect(scriptFor(shell)).toContain(text);
 });
 
-it('knows no other shell', () => {
+it('rejects other shells', () => {
   expect(() => scriptFor('tcsh')).toThrow('tcsh');
 });

@@ -5,13 +5,12 @@ import { standardOutput } from '../../runtime/output/standard-streams.ts';
 const shells = ['bash', 'zsh', 'fish', 'powershell'] as const;
 type Shell = (typeof shells)[number];
 
-/** What may follow: the program's commands with what each takes, in the order of its help. */
+/** Completions: the program's commands with their flags, in the order of its help. */
 interface CompletionWords {
   readonly program: string;
   readonly commands: readonly { readonly name: string; readonly summary: string; readonly words: readonly string[] }[];
 }
 
-/** The command, for the program that it is added to. */
 export function completionCommand(
   program: string,
   print: (text: string) => void = (text) => standardOutput.print(`${text}\n`),
@@ -43,7 +42,6 @@ function wordsOf(program: Command): CompletionWords {
   };
 }
 
-/** The script's text. */
 function completionScript(words: CompletionWords, shell: Shell): string {
   switch (shell) {
     case 'bash':
@@ -57,7 +55,7 @@ function completionScript(words: CompletionWords, shell: Shell): string {
   }
 }
 
-/** Values of flags are files as often as not: where no word fits, files are completed. */
+/** Values of flags are often files: if no word matches, files are completed. */
 function bash({ program, commands }: CompletionWords): string {
   const name = `_${program.replaceAll('-', '_')}`;
   return [

@@ -27,14 +27,14 @@ export function crdsCommand(print: (text: string) => void = (text) => standardOu
   });
 }
 
-/** One list, as kubectl takes it. */
+/** One list, as kubectl expects it. */
 function asJson(items: readonly ResourceDefinition[]): string {
   return `${JSON.stringify({ apiVersion: 'v1', kind: 'List', items }, null, 2)}\n`;
 }
 
 async function asYaml(definitions: readonly ResourceDefinition[]): Promise<string> {
   const { stringify } = await import('../../model/yaml/yaml-writing.ts');
-  // Without anchors: kubectl reads them, and people do not.
+  // Without YAML anchors, which are hard to read.
   return definitions
     .map((definition) => `---\n${stringify(definition, { aliasDuplicateObjects: false, lineWidth: 0 })}`)
     .join('');

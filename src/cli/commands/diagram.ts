@@ -30,7 +30,7 @@ export function diagramCommand(output: CommandOutput): Command {
       ['2', 'invalid flag, module, machine or trace'],
     ],
   }).action(async (machine: string | undefined, options: DiagramCommandOptions) => {
-    // Only here is the layout needed.
+    // Loaded on demand, because it includes the layout engine.
     const { drawDiagram } = await import('../../debugger/visualize/diagram-command.ts');
     await drawDiagram(machine, options, output);
   });

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { discoveryCommand, normalizedArguments } from './discovery.ts';
 
-/** The flags that a command line sets, without running anything. */
+/** Flags of a command line, without running the command. */
 function flagsOf(...args: string[]): Record<string, unknown> {
   const command = discoveryCommand().exitOverride();
   return command.parseOptions(normalizedArguments(args)).unknown.length >= 0 ? command.opts() : {};
 }
 
 describe('discovery', () => {
-  it('understands the command line of seed 002, whose --secureGrpcAddr has no value', () => {
+  it('parses the command line of seed 002, whose --secureGrpcAddr has no value', () => {
     const line = '--monitoringAddr=:15014 --log_output_level=default:info --domain cluster.local --secureGrpcAddr';
     expect(flagsOf(...line.split(' '), '--keepaliveMaxServerConnectionAge', '30m')).toMatchObject({
       monitoringAddr: ':15014',
@@ -19,18 +19,18 @@ describe('discovery', () => {
     });
   });
 
-  it.each(['--secureGRPCAddr', '--secureGrpcAddr'])('takes %s in either spelling, with and without =', (flag) => {
+  it.each(['--secureGRPCAddr', '--secureGrpcAddr'])('parses %s in either spelling, with and without =', (flag) => {
     expect(flagsOf(flag, ':15012')).toMatchObject({ secureGRPCAddr: ':15012' });
     expect(flagsOf(`${flag}=:15012`)).toMatchObject({ secureGRPCAddr: ':15012' });
     expect(flagsOf(`${flag}=`)).toMatchObject({ secureGRPCAddr: '' });
     expect(flagsOf(flag)).toMatchObject({ secureGRPCAddr: '' });
   });
 
-  it('takes an empty value as one', () => {
+  it('accepts an empty value', () => {
     expect(flagsOf('--registries=')).toMatchObject({ registries: '' });
   });
 
-  it('knows every flag of spec/discovery.md §1.2 that must or should be known', () => {
+  it('has every flag of spec/discovery.md §1.2 that must or should exist', () => {
     const known = new Set(discoveryCommand().options.map(({ long }) => long));
     const must = [
       'registries clusterRegistriesNamespace kubeconfig meshConfig networksConfig namespace shutdownDuration configDir',
@@ -46,7 +46,7 @@ describe('discovery', () => {
     expect(missing).toEqual([]);
   });
 
-  it('explains itself on one screen', () => {
+  it('has a help that fits on one screen', () => {
     const help = discoveryCommand().helpInformation();
     expect(help.split('\n').length).toBeLessThan(50);
     expect(help).toContain('--configDir');

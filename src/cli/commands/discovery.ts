@@ -18,7 +18,7 @@ import { istioVersion, versionLine } from './version.ts';
 
 interface CommandFlags extends DiscoveryFlags, LogFlags, RecordingFlags {}
 
-/** Accepted as in the reference, without effect. */
+/** Accepted for compatibility, without effect. */
 const flagsWithoutEffect = [
   '--cniNamespace <namespace>',
   '--kubernetesApiQPS <n>',
@@ -41,7 +41,7 @@ const flagsWithoutEffect = [
 /** @returns the exit code */
 export type DiscoveryRun = (args: readonly string[], flags: CommandFlags) => Promise<number>;
 
-/** The command. @param run for tests: takes the parsed command line instead of starting a control plane */
+/** @param run for tests: receives the parsed command line instead of starting a control plane */
 export function discoveryCommand(run: DiscoveryRun = discovery): Command {
   const command = new Command('discovery')
     .summary('Run the control plane')

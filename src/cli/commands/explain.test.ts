@@ -62,7 +62,7 @@ async function explained(...args: string[]): Promise<string> {
 const node = ['--node', 'sidecar~10.9.9.9~web-0.shop~shop.svc.cluster.local'];
 const offline = (): string[] => ['--registries=', '--configDir', root, '--meshConfig', join(root, 'none'), ...node];
 
-test('a request is followed to its cluster, each step with the lines that made it', async () => {
+test('explain follows a request to its cluster, each step with the lines that caused it', async () => {
   const text = await explained(...offline(), '--url', 'http://cart.test:8080/items', '--header', 'x-user=anna');
   expect(text).toContain('listener      0.0.0.0_8080  (handed over by virtualOutbound)');
   expect(text).toContain('virtual host  cart.test:8080');
@@ -72,7 +72,7 @@ test('a request is followed to its cluster, each step with the lines that made i
   expect(text).toContain('outcome       sent to the cluster');
 });
 
-test('weights, redirects, TCP, and names that nobody knows', async () => {
+test('explain handles weights, redirects, TCP and unknown names', async () => {
   const url = (text: string): Promise<string> => explained(...offline(), '--url', text);
   expect(await url('http://cart.test:8080/')).toMatch(
     /v1\|cart\.test {2}\(90 % of the requests; endpoints 10\.1\.1\.1:8080\).*10 % of/s,
@@ -82,19 +82,19 @@ test('weights, redirects, TCP, and names that nobody knows', async () => {
   expect(await url('http://other.test:8080/')).toContain('cluster       PassthroughCluster');
 });
 
-test('without a URL all that the proxy takes is listed', async () => {
+test('explain lists all listeners without a URL', async () => {
   const text = await explained(...offline());
   expect(text).toMatch(/listener {6}0\.0\.0\.0_9000.*→ cluster outbound\|9000\|\|cart\.test/s);
   expect(text).toContain('listener      virtualInbound');
 });
 
-test('a name whose address the mesh allocated is asked for at that address', async () => {
+test('explain uses the address that the mesh allocated for a name', async () => {
   const asks = ['--metadata', 'DNS_CAPTURE=true', '--metadata', 'DNS_AUTO_ALLOCATE=true'];
   const text = await explained(...offline(), ...asks, '--url', 'tcp://cart.test:9000');
   expect(text).toMatch(/listener {6}240\.240\.\d+\.\d+_9000 /);
 });
 
-test('as JSON, for programs', async () => {
+test('explain prints JSON', async () => {
   const told = JSON.parse(
     await explained(...offline(), '--url', 'http://cart.test:8080/old', '--format', 'json'),
   ) as object;
@@ -109,7 +109,7 @@ test('as JSON, for programs', async () => {
   });
 });
 
-test('all that the proxy takes as JSON', async () => {
+test('explain lists all listeners as JSON', async () => {
   const overview = JSON.parse(await explained(...offline(), '--format', 'json')) as { listeners: object[] };
   expect(overview.listeners).toContainEqual({
     name: '0.0.0.0_9000',
@@ -123,7 +123,7 @@ test('all that the proxy takes as JSON', async () => {
   });
 });
 
-test('a running proxy is asked for what it has and what it waits for; the files say the lines', async () => {
+test('explain queries a running proxy for its configuration and waits, and files for lines', async () => {
   const asked: string[] = [];
   const dump = await dumpOf();
   const types = [
@@ -165,7 +165,7 @@ test('a running proxy is asked for what it has and what it waits for; the files 
   }
 });
 
-test('mistakes are told as such', async () => {
+test('explain reports errors', async () => {
   await expect(explained('--url', 'http://a/')).rejects.toThrow(/--configDir/);
   await expect(explained('--registries=', '--configDir', join(root, 'missing'), ...node)).rejects.toThrow(/missing/);
   await expect(explained(...offline(), '--url', 'cart.test')).rejects.toThrow(/--url: must be .*cart\.test/);
@@ -198,7 +198,7 @@ describe('a gRPC program without a proxy', () => {
     expect(told).toMatchObject({ outcome: { kind: 'no listener', grpcStatus: 14 }, limitations: [] });
   });
 
-  test('lists the ports at which it may serve without a URL', async () => {
+  test('lists the ports that it may serve without a URL', async () => {
     const at = ['--node', 'sidecar~10.1.1.1~cart-0.shop~shop.svc.cluster.local'];
     expect(await grpc(...at)).toMatch(/server {8}port 8080 of cart\.test: the server accepts plaintext only/);
   });
@@ -215,7 +215,7 @@ describe('a gRPC program without a proxy', () => {
   });
 });
 
-/** As Envoy's admin interface writes it: a listener, its routes, a cluster and its endpoints. */
+/** In the format of Envoy's admin interface: a listener, its routes, a cluster and its endpoints. */
 async function dumpOf(): Promise<string> {
   const type = (name: string): { '@type': string } => ({ '@type': `type.googleapis.com/envoy.${name}` });
   const manager = {

@@ -125,7 +125,7 @@ function pair(flag: string, text: string): readonly [string, string] {
   return [text.slice(0, end), text.slice(end + 1)];
 }
 
-/** Lists and maps are written as JSON; anything else is a text, as the agent sends it. */
+/** Lists and maps are parsed as JSON; anything else is text, as the agent sends it. */
 function jsonOr(text: string): unknown {
   if (!/^[{[]/.test(text)) return text;
   try {

@@ -39,7 +39,7 @@ export function exploreCommand(output: CommandOutput): Command {
   }).action(async (options: ExploreFlags, command: Command) => {
     const { machine, triggers, faults, stop = 0, exactTimes = false, changes, world } = options;
     mustBelong(command, machine === undefined ? world : 'machine');
-    // Only here is the simulation needed.
+    // Loaded on demand, because it includes the simulation.
     const { exploreWithin } = await import('../../debugger/explore/explore-command.ts');
     if (machine !== undefined) {
       const { loadMachine } = await import('../../debugger/generate/load-machine.ts');
@@ -66,14 +66,14 @@ interface ExploreFlags extends ExploreCommandOptions {
   readonly changes: number;
   readonly triggers: number;
   readonly faults: number;
-  /** `true` without a number: one. */
+  /** `true` without a number means one. */
   readonly stop?: number | true;
   readonly exactTimes?: boolean;
 }
 
 type Subject = 'agent' | 'discovery' | 'machine';
 
-/** Flags that only some subjects have. */
+/** Flags that apply to some subjects only. */
 const places: Readonly<Record<string, readonly Subject[]>> = {
   world: ['agent', 'discovery'],
   samples: ['machine'],
@@ -99,7 +99,7 @@ function mustBelong(command: Command, subject: Subject): void {
   });
 }
 
-/** `MODULE#EXPORT`. */
+/** Format: `MODULE#EXPORT`. */
 function moduleAndExport(request: string): { machine: string; export?: string } {
   const at = request.lastIndexOf('#');
   return at < 0 ? { machine: request } : { machine: request.slice(0, at), export: request.slice(at + 1) };

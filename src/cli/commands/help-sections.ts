@@ -1,11 +1,11 @@
-/** The last sections of a command's help: examples, environment, exit codes. */
+/** Last sections of a command's help: examples, environment, exit codes. */
 import type { Command } from 'commander';
 
 /** A term and its description. */
 type Row = readonly [term: string, description: string];
 
 export interface HelpSections {
-  /** Command lines that work as they are; help-examples.test.ts runs them. */
+  /** Complete command lines, which help-examples.test.ts runs. */
   readonly examples?: readonly string[];
   readonly environment?: readonly Row[];
   /** Environment variables that are limits. */

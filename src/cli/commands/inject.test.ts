@@ -79,7 +79,7 @@ test.each([
   expect(result.error).toContain(message);
 });
 
-test('a pod that is not injected is a note with the rule that decided', async () => {
+test('a pod that is not injected causes a note with the rule that decided', async () => {
   const values = file('values.yaml', 'global: {hub: example.com, tag: "1"}');
   const host = file('a.yaml', pod.replace('containers', 'hostNetwork: true\n  containers'));
   const { code, out, error } = await run('-f', host, '--valuesFile', values);

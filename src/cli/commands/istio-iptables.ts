@@ -13,10 +13,10 @@ import { standardError, standardOutput } from '../../runtime/output/standard-str
 import { addLogFlags, type LogFlags, loggerFromFlags } from '../flags/log-flags.ts';
 import { addHelpSections } from './help-sections.ts';
 
-/** As in the reference: a failed program, a failed validation, any other error. */
+/** Istio's codes for a failed program, a failed validation, and other errors. */
 const exitCodes = { IPTABLES_FAILED: 255, REDIRECTION_ABSENT: 126, other: 1 } as const;
 
-/** To enter a network and start a program there, on a busy machine. */
+/** Time limit for entering a network namespace and starting a program there. */
 const nsenterLimitMs = 30_000;
 
 export function istioIptablesCommand(): Command {
@@ -104,7 +104,7 @@ async function carryOut(order: InterceptionOrder, terminal: Terminal): Promise<n
   return 0;
 }
 
-/** Words of the command line without the flags that say where it acts, and those that replace them there. */
+/** Removes the flag of the network namespace, which does not apply inside it. */
 function withoutPlace(words: readonly string[]): string[] {
   return words.filter((word, index) => {
     if (words[index - 1] === '--network-namespace') return false;
@@ -112,7 +112,7 @@ function withoutPlace(words: readonly string[]): string[] {
   });
 }
 
-/** A process cannot move to another network: the same program with the same flags tries it in there. @returns its exit code */
+/** A process cannot switch its network namespace, so the same program validates with the same flags inside it. @returns its exit code */
 async function validateWithin(networkNamespace: string, order: InterceptionOrder): Promise<number> {
   const flags = [
     ...withoutPlace(process.argv.slice(1)),
@@ -132,7 +132,7 @@ async function validateWithin(networkNamespace: string, order: InterceptionOrder
   return exitCode;
 }
 
-/** A dry run prints what it would do and nothing else. */
+/** A dry run prints its plan and does nothing else. */
 function terminal(name: string, flags: LogFlags): Terminal {
   return {
     print: (text) => standardOutput.print(text),
@@ -149,7 +149,7 @@ function outerAddresses(networkNamespace: string | undefined): string[] | undefi
     .map(({ address }) => address);
 }
 
-/** Asked by this same Node in there. */
+/** Runs this Node inside the namespace. */
 function interfacesWithin(networkNamespace: string): NodeJS.Dict<NetworkInterfaceInfo[]> | undefined {
   const print = 'process.stdout.write(JSON.stringify(require("node:os").networkInterfaces()))';
   try {

@@ -40,7 +40,7 @@ export function addProxyFlags(command: Command): Command {
   return command;
 }
 
-/** Rarely needed; accepted as in the reference. */
+/** Rarely needed; accepted for compatibility. */
 const rareFlags = [
   '--proxyComponentLogLevel <levels>',
   '--outlierLogPath <file>',
@@ -62,9 +62,9 @@ const rareFlags = [
 ];
 
 /**
- * The role is the first argument, or follows unknown flags.
+ * Returns the role: the first argument, or one after unknown flags.
  *
- * @param otherwise the role if no argument is one
+ * @param otherwise default role
  */
 export function roleAmong(args: readonly string[], otherwise: string): string {
   const [first = otherwise] = args;

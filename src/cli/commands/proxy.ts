@@ -1,4 +1,4 @@
-/** `proxy`: runs Envoy and what belongs to it. */
+/** `proxy`: runs Envoy and its supporting services. */
 import { Command } from 'commander';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import { runAgent } from '../../agent/agent-system.ts';
@@ -22,9 +22,9 @@ import { addHelpSections } from './help-sections.ts';
 import { addProxyFlags, roleAmong } from './proxy-flags.ts';
 import { versionLine } from './version.ts';
 
-/** An agent that takes the place of an older one. */
+/** An agent that replaces an older one. */
 export interface Succession {
-  /** The agent has charts, which have limits: the limit of its boot ends. */
+  /** Called when the charts run, whose own limits replace the boot limit. */
   readonly booted: () => void;
 }
 
@@ -33,7 +33,7 @@ interface CommandFlags extends ProxyFlags, LogFlags, RecordingFlags {}
 /** @returns the exit code */
 export type ProxyRun = (args: readonly string[], flags: CommandFlags) => Promise<number>;
 
-/** The command. @param run for tests: takes the parsed command line instead of starting an agent */
+/** @param run for tests: receives the parsed command line instead of starting an agent */
 export function proxyCommand(succession?: Succession, run: ProxyRun = proxyRun(succession)): Command {
   const command = new Command('proxy')
     .summary('Run Envoy')
@@ -77,7 +77,7 @@ function addProxyCommandFlags(command: Command): Command {
   return addLogFlags(addRecordingFlags(addProxyFlags(command)));
 }
 
-/** What the command line, the environment and the files of a pod say. Logs the start, and what is ignored. */
+/** Parses command line, environment and pod files. Logs the start, and everything that is ignored. */
 export async function prepareProxy(args: readonly string[], flags: CommandFlags) {
   const role = roleAmong(args, 'sidecar');
   const noAddress = await awaitAddresses();
@@ -107,7 +107,7 @@ async function proxy(
   await refuseRedirectionLoop(log, { role, intercepts: mode !== 'NONE' });
   const binary = options.runsEnvoy ? await envoyFor(options, log) : '';
   const { runDir } = options;
-  // The older agent writes on into its own.
+  // The older agent still writes to its own file.
   const succeeds = succession !== undefined;
   const trace = succeeds && flags.trace ? { trace: `${flags.trace}.${process.pid}` } : {};
   const recording = openRecording({
@@ -146,13 +146,13 @@ async function runWith(program: Parameters<typeof runAgent>[0], trace: string | 
   return exitCode;
 }
 
-/** A log is read by more people than a configuration. */
+/** A log has more readers than a configuration. */
 function withoutTokens(said: object): object {
   const isToken = (key: string): boolean => /accessToken$/i.test(key);
   return JSON.parse(JSON.stringify(said, (key, value: unknown) => (isToken(key) ? '…' : value))) as object;
 }
 
-/** Who asks Envoy to say more wants to read it. */
+/** A user who sets Envoy's log level wants to see its log. */
 function envoyScopeLevel({ logLevel }: ProxyOptions): string {
   return /\b(debug|trace)\b/.test(`${logLevel.level},${logLevel.components}`) ? 'envoy:debug' : '';
 }

@@ -4,7 +4,7 @@ import type { CommandOutput } from '../../debugger/command-output.ts';
 import type { ReplayCommandOptions } from '../../debugger/replay/replay-command.ts';
 import { addHelpSections } from './help-sections.ts';
 
-/** @param output takes what is printed. Its action sets the process's exit code. */
+/** @param output receives the printed text. Its action sets the process's exit code. */
 export function replayCommand(output: CommandOutput): Command {
   const command = new Command('replay')
     .summary('Replay traces and compare')
@@ -32,7 +32,7 @@ export function replayCommand(output: CommandOutput): Command {
       ['2', 'invalid flag, or a trace that cannot be read or replayed'],
     ],
   }).action(async (traces: string[], options: ReplayCommandOptions) => {
-    // Only here are all machines needed.
+    // Loaded on demand, because it includes all machines.
     const { replayTraces } = await import('../../debugger/replay/replay-command.ts');
     process.exitCode = await replayTraces(traces, options, output);
   });

@@ -38,35 +38,35 @@ async function asking(...args: string[]): Promise<{ printed: string; seen: strin
   return { printed, seen };
 }
 
-test('§11 request: the answer’s body is printed; the leading slash may be left out; the body is sent', async () => {
+test('§11 request: the response body is printed; the leading slash is optional; the body is sent', async () => {
   expect(await asking('post', 'logging', 'level=debug')).toEqual({
     printed: 'fine',
     seen: ['POST /logging level=debug'],
   });
 });
 
-test('§11 request: a redirect is followed, a 404 is an answer', async () => {
+test('§11 request: a redirect is followed, and a 404 is a response', async () => {
   expect((await asking('GET', '/moved')).seen).toEqual(['GET /moved ', 'GET /there ']);
   expect((await asking('GET', '/missing')).printed).toBe('no such path');
 });
 
-test('§11 request: any other failure status is an error with what was answered', async () => {
+test('§11 request: other failure statuses are errors with the response', async () => {
   await expect(asking('GET', '/broken')).rejects.toThrow(/request failed: GET .*\/broken: status 500 out of order/);
 });
 
-test('§11 request: a port that may not be asked is refused before anything is sent', async () => {
+test('§11 request: a forbidden port is rejected before anything is sent', async () => {
   await expect(asking('GET', '/', '--debug-port', '22')).rejects.toThrow(
     codedError('FLAG_INVALID', { code: 'FIELD_VALUE_UNKNOWN', path: '--debug-port', got: '"22"' }),
   );
 });
 
-test('§11 request: a body that cannot be sent is refused before anything is sent, and not for want of an answer', async () => {
+test('§11 request: a body that cannot be sent is rejected before anything is sent, with this reason', async () => {
   await expect(asking('get', '/', 'body')).rejects.toThrow(
     codedError('FLAG_INVALID', { code: 'FIELD_NOT_ALLOWED', path: '[body]' }),
   );
 });
 
-test('§11 request: nobody at the port is an error that says so', async () => {
+test('§11 request: an unused port is an error with this reason', async () => {
   const port = await freePort();
   const target = { target: 'a test', host: '127.0.0.1', defaultPort: port, allowedPorts: [], example: '', failed: 1 };
   const asked = requestCommand(target, () => {}).parseAsync(['GET', '/'], { from: 'user' });
@@ -74,7 +74,7 @@ test('§11 request: nobody at the port is an error that says so', async () => {
 });
 
 /** Issue 33, item 2: pages of the status port that need the debugger's token. */
-test('a page that needs the token of the debugger gets it, with the method and the body', async () => {
+test("a page that needs the debugger's token gets it, with the method and the body", async () => {
   const temporary = mkdtempSync(join(tmpdir(), 'request-'));
   vi.stubEnv('TMPDIR', temporary);
   onTestFinished(() => {

@@ -8,18 +8,18 @@ import { requestProgram } from '../../runtime/trace/program-request.ts';
 import { addHelpSections } from './help-sections.ts';
 
 export interface RequestTarget {
-  /** For the help: `Envoy's admin interface`. */
+  /** For the help, such as `Envoy's admin interface`. */
   readonly target: string;
   readonly host: string;
   readonly defaultPort: number;
-  /** Ports that `--debug-port` may name; without any there is no such flag. */
+  /** Ports that `--debug-port` accepts; if empty, the flag does not exist. */
   readonly allowedPorts: readonly number[];
   readonly example: string;
-  /** The program's exit code for a command that failed. */
+  /** Exit code for a failed command. */
   readonly failed: number;
 }
 
-/** The command, for the endpoint of a program. Throws ChartpilotError from its action. */
+/** Throws ChartpilotError from its action. */
 export function requestCommand(target: RequestTarget, print: (text: string) => void = printOut): Command {
   const command = new Command('request')
     .summary(`Send an HTTP request to ${target.target}`)

@@ -11,7 +11,7 @@ import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { wholeNumber } from '../flags/whole-number.ts';
 import { addHelpSections } from './help-sections.ts';
 
-/** Records go to standard output, no faster than its reader takes them; errors to `output`. */
+/** Records go to standard output at the speed of its reader; errors to `output`. */
 export function traceCommand(output: CommandOutput): Command {
   const command = new Command('trace')
     .summary('Print a trace, the cause of a record, or a summary')

@@ -39,7 +39,7 @@ spec:
 `;
 
 describe('files', () => {
-  test('all mistakes of all files come at once, in the order of files and lines, with their places', async () => {
+  test('all errors of all files are reported at once, in the order of files and lines, with their locations', async () => {
     file('b.yaml', twoErrors);
     file('deep/a.yaml', good);
     const { problems, objects, files } = await validateFiles([root]);
@@ -53,7 +53,7 @@ describe('files', () => {
     ]);
   });
 
-  test('of a restriction that is refused it is told what is closed', async () => {
+  test('a rejected restriction is reported with what it closes', async () => {
     file(
       'a.yaml',
       'apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: web, namespace: shop}\nspec: {action: deny}\n',
@@ -80,7 +80,7 @@ describe('files', () => {
     expect([problems, objects]).toEqual([[], 1]);
   });
 
-  test('what cannot be read is told, and hides nothing', async () => {
+  test('unreadable files are reported, and hide nothing', async () => {
     const { unreadable, problems } = await validateFiles([join(root, 'missing.yaml'), root, file('b.txt', twoErrors)]);
     expect(unreadable).toEqual([
       expect.stringContaining('missing.yaml: ENOENT'),
@@ -115,7 +115,7 @@ describe('hostile files', () => {
     expect(problems.filter(({ severity }) => severity === 'error')).toMatchObject([{ code: 'YAML_INVALID' }]);
   });
 
-  test('bytes that are not UTF-8 have a warning at their place', async () => {
+  test('bytes that are not UTF-8 cause a warning at their location', async () => {
     const path = file('a.yaml', good);
     writeFileSync(
       path,
@@ -142,7 +142,7 @@ describe('the command', () => {
     return { code: process.exitCode, ...printed };
   }
 
-  test('ends with 0 for valid files, 1 for mistakes, 2 for what cannot be read', async () => {
+  test('exits with 0 for valid files, 1 for errors, 2 for unreadable files', async () => {
     expect(await run(file('a.yaml', good))).toEqual({
       code: 0,
       out: '',
@@ -150,13 +150,13 @@ describe('the command', () => {
         'note: references to ServiceEntry objects are not checked: the files contain none\n' +
         '1 valid object in 1 file: 0 errors, 0 warnings\n',
     });
-    // The second is in the first: it is read once.
+    // The second file is in the first folder: it is read once.
     const bad = await run(root, file('b.yaml', twoErrors));
     expect([bad.code, bad.out.split('\n').length]).toEqual([1, 4]);
     expect((await run(join(root, 'missing'))).code).toBe(2);
   });
 
-  test('--strict: a warning is as bad as an error', async () => {
+  test('with --strict treats warnings as errors', async () => {
     const unknown = file('c.yaml', 'apiVersion: example.com/v1\nkind: Odd\nmetadata: {name: a}\n');
     expect((await run(unknown)).code).toBe(0);
     expect((await run(unknown, '--strict')).code).toBe(1);

@@ -31,7 +31,7 @@ interface ValidateFlags {
 }
 
 const standardInput = '-';
-/** 1 says that objects are not valid. */
+/** Exit code 1 means invalid objects. */
 const unwritten = 3;
 
 export interface CommandStreams {
@@ -116,7 +116,7 @@ async function validate(
   return problems.some(({ severity }) => severity === 'error' || flags.strict === true) ? 1 : 0;
 }
 
-/** To its end, without a limit of time. */
+/** Reads to the end, without a time limit. */
 async function readInput(limit: ByteLimit): Promise<{
   readonly texts: { file: string; text: string }[];
   readonly unreadable: string[];
@@ -130,7 +130,7 @@ async function readInput(limit: ByteLimit): Promise<{
 
 interface MeshFile {
   readonly config: MeshConfig;
-  /** False: none is given, or the file is invalid. */
+  /** False if none is set, or the file is invalid. */
   readonly isRead: boolean;
   /** Set if it is read. */
   readonly text?: GivenText;

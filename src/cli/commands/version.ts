@@ -1,4 +1,4 @@
-/** `version [-s] [-o json|yaml]`: what was built (spec/agent.md §1.1). */
+/** `version [-s] [-o json|yaml]`: build information (spec/agent.md §1.1). */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';
@@ -9,17 +9,17 @@ export interface BuildInfo {
   readonly version: string;
   /** Commit, or `unknown` outside a checkout. */
   readonly revision: string;
-  /** What runs it. */
+  /** Name and version of the runtime. */
   readonly runtime: string;
 }
 
-/** Read when asked for: a start of the program does not wait for it. */
+/** Read on demand, because the start does not need it. */
 export function buildInfo(): BuildInfo {
   const root = packageRoot();
   return { version: packageVersion(), revision: revisionOf(root) ?? 'unknown', runtime: `node ${process.version}` };
 }
 
-/** The commit that is checked out, without asking git. */
+/** The checked-out commit, read without git. */
 function revisionOf(root: string): string | undefined {
   try {
     const head = readFileSync(join(root, '.git', 'HEAD'), 'utf8').trim();
@@ -35,7 +35,7 @@ export function versionLine(info: BuildInfo = buildInfo()): string {
   return `${info.version}-${info.revision.slice(0, 12)} (${info.runtime})`;
 }
 
-/** As Istio's programs write it, `VERSION-REVISION-STATUS`, which istioctl splits. Whether files were modified is not known. */
+/** `VERSION-REVISION-STATUS` as in Istio, which istioctl parses. Whether files were modified is unknown. */
 export function istioVersion({ version, revision }: BuildInfo = buildInfo()): string {
   return `${version}-${revision}-unknown`;
 }
@@ -54,7 +54,6 @@ export function versionCommand(
     });
 }
 
-/** The text of the command's answer. */
 export async function formatBuildInfo(info: BuildInfo, short: boolean, output?: 'json' | 'yaml'): Promise<string> {
   const answer = { clientVersion: { ...info } };
   if (output === 'json') return JSON.stringify(answer, undefined, 2);

@@ -21,7 +21,7 @@ async function waiting(...args: string[]): Promise<string[]> {
   return told;
 }
 
-test('§11 wait: asks after one period, and again until the answer is 200', async () => {
+test('§11 wait: sends the first request after one period, and repeats it until the response is 200', async () => {
   let asked = 0;
   let first = 0;
   const begin = performance.now();
@@ -34,7 +34,7 @@ test('§11 wait: asks after one period, and again until the answer is 200', asyn
   expect(first).toBeGreaterThan(45);
 });
 
-test('§11 wait: when the limit is over, the last error is told', async () => {
+test('§11 wait: reports the last error when the timeout has passed', async () => {
   const url = await serve((_, response) => response.writeHead(503).end());
   await expect(waiting('--url', url, '--timeoutSeconds', '1', '--periodMillis', '100')).rejects.toThrow(
     codedError('REQUEST_FAILED', { path: url, expected: 'HTTP status code 200', got: 'HTTP status code 503' }),
@@ -50,7 +50,7 @@ test('§11 wait: when the limit is over, the last error is told', async () => {
   );
 });
 
-test('§11 wait: a limit of 0 fails without a question', async () => {
+test('§11 wait: fails without a request if the timeout is 0', async () => {
   let asked = 0;
   const url = await serve((_, response) => {
     asked++;
@@ -62,7 +62,7 @@ test('§11 wait: a limit of 0 fails without a question', async () => {
   expect(asked).toBe(0);
 });
 
-test('§11 wait: values that are none are named', async () => {
+test('§11 wait: reports invalid values', async () => {
   await expect(waiting('--timeoutSeconds', 'soon')).rejects.toThrow(
     codedError('FLAG_INVALID', { path: '--timeoutSeconds', got: '"soon"' }),
   );

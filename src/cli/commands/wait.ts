@@ -14,7 +14,7 @@ interface WaitFlags {
   readonly url: string;
 }
 
-/** The command. Throws ChartpilotError from its action when the timeout passes. */
+/** Throws ChartpilotError from its action when the timeout passes. */
 export function waitCommand(print: (line: string) => void = (line) => standardError.write(`${line}\n`)): Command {
   const command = new Command('wait')
     .summary('Wait until Envoy is ready')
@@ -49,7 +49,7 @@ interface Limits {
   readonly periodMs: number;
 }
 
-/** Sends the first request after one period: an Envoy that was just started is not ready. */
+/** Sends the first request after one period, because a new Envoy is not ready. */
 async function untilReady(url: string, { limitMs, requestLimitMs, periodMs }: Limits): Promise<void> {
   const deadline = performance.now() + limitMs;
   let last = 'no request was sent';

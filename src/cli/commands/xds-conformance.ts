@@ -25,7 +25,7 @@ export function registerConformanceCommand(program: Command): void {
 }
 
 async function serveConformance({ port, adapterPort }: ConformanceFlags): Promise<void> {
-  // The line that says that both ports are open is alone on standard output.
+  // Standard output contains only the line that reports the open ports.
   const logger = createLogger({ outputLevel: 'default:warn', write: (line) => standardError.write(line) });
   const target = await startConformanceTarget({ host, port, adapterPort, logger });
   standardOutput.print(`xDS on ${host}:${target.port}, adapter on ${host}:${target.adapterPort}\n`);

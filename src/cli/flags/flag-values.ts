@@ -1,21 +1,20 @@
-/** Reports values of flags that have no effect, before the command runs: repeated ones, and empty ones. */
+/** Reports flag values without effect before the command runs: repeated and empty ones. */
 import type { Command, Option } from 'commander';
 
-/** An empty value means something: no address, no registry, no port. */
+/** Flags for which an empty value has a meaning: no address, no registry, no port. */
 const mayBeEmpty: ReadonlySet<string> = new Set([
   ...['--registries', '--grpcAddr', '--httpAddr', '--monitoringAddr', '--secureGRPCAddr', '--httpsAddr'],
 ]);
 /** Placeholders of lists in which an empty value is an empty list. */
 const lists = /<(ports|uids|gids|nics|ranges)>/;
 
-/** @returns whether an empty value of the flag means something */
+/** @returns whether an empty value of the flag has a meaning */
 export function isEmptyAllowed({ long, flags }: Option): boolean {
   return mayBeEmpty.has(long ?? '') || lists.test(flags);
 }
 
 /**
- * Reports flags that take one value and are given several different ones: commander uses the last one and ignores the others. Reports
- * empty values, which count as not given.
+ * Reports flags with several different values, of which commander uses the last, and empty values, which count as unset.
  *
  * @param report called once for each such flag, before the command runs
  */
@@ -29,7 +28,7 @@ export function reportFlagValues(program: Command, report: (message: string) => 
         values.set(option, [...(values.get(option) ?? []), value ?? '']);
         const list: unknown = command.getOptionValue(option.attributeName());
         if (!Array.isArray(list)) return;
-        // A flag that collects its values keeps those before; the list of another one is that of its last value.
+        // A collecting flag keeps earlier values; other flags keep only the last.
         const before = collected.get(option);
         collected.set(option, list);
         if (before !== undefined && before.length < list.length && before.every((item, at) => item === list[at])) {

@@ -20,7 +20,6 @@ export interface LogFlags {
   readonly log_stacktrace_level?: string;
 }
 
-/** Adds them to a command. */
 export function addLogFlags(command: Command): Command {
   command.optionsGroup('Observability:');
   return command
@@ -31,19 +30,19 @@ export function addLogFlags(command: Command): Command {
     .addOption(new Option('--log_stacktrace_level <scope:level,…>', 'Levels that include a stack trace').hideHelp());
 }
 
-/** Hidden flags of a command without a log: every command of the reference accepts them. Their values are checked all the same. */
+/** Hidden flags of a command without a log: every command accepts them. Their values are checked. */
 export function takeLogFlags(command: Command): void {
   const has = new Set(command.options.map(({ long }) => long));
   for (const option of addLogFlags(new Command()).options)
     if (!has.has(option.long)) command.addOption(option.hideHelp());
-  // `proxy` opens its log first of all.
+  // `proxy` opens its log first.
   if (command.name() !== 'proxy') command.hook('preAction', () => checkLogFlags(command.opts<LogFlags>()));
 }
 
 /** Checks the flags without opening a log; unknown scopes are reported on standard error. @throws ChartpilotError FLAG_INVALID */
 function checkLogFlags(flags: LogFlags): void {
   const { log_target: target } = flags;
-  // No file is created for a log that is not written.
+  // A file is not created for an unused log.
   if (
     !standardStreams.has(target) &&
     statSync(dirname(resolve(target)), { throwIfNoEntry: false })?.isDirectory() !== true
@@ -58,12 +57,12 @@ const standardStreams: ReadonlySet<string> = new Set(['stdout', 'stderr']);
 
 export interface ProgramLog {
   readonly log: Logger;
-  /** Lines of it and of standard output that are not out. */
+  /** Lines of the log and of standard output that are not written yet. */
   unwritten(): SinkLines;
 }
 
 /**
- * @param quieter levels of scopes about which the flags say nothing: `envoy:debug`
+ * @param quieter levels for scopes that the flags do not set, such as `envoy:debug`
  * @throws ChartpilotError FLAG_INVALID
  */
 export function loggerFromFlags(flags: LogFlags, quieter = ''): ProgramLog {
@@ -71,12 +70,12 @@ export function loggerFromFlags(flags: LogFlags, quieter = ''): ProgramLog {
   const log = loggerTo(sink, flags, quieter);
   reportUnknownScopes(flags, log);
   logLosses(sink, 'log', log);
-  // Access logs of an Envoy go there, wherever the log is.
+  // Envoy's access logs are written there, independently of the log.
   if (sink !== standardOutput) logLosses(standardOutput, 'standard output', log);
   return { log, unwritten: () => sumOf(sink === standardOutput ? [sink] : [sink, standardOutput]) };
 }
 
-/** A misspelt scope changes nothing. */
+/** A misspelled scope has no effect. */
 function reportUnknownScopes(
   { log_output_level, log_stacktrace_level = '', log_caller = '' }: LogFlags,
   log: Logger,
@@ -100,7 +99,7 @@ function sumOf(sinks: readonly LineSink[]): SinkLines {
   return { lost: sum('lost'), waiting: sum('waiting') };
 }
 
-/** Logs lost lines, in the place of the lost ones. */
+/** Logs the number of lost lines in their place. */
 export function logLosses(sink: LineSink, output: string, log: Logger): void {
   sink.listen({
     recovered: (loss) => {
@@ -111,7 +110,7 @@ export function logLosses(sink: LineSink, output: string, log: Logger): void {
   });
 }
 
-/** Logs the warnings of Node, which itself would wait until standard error accepts them, however long. */
+/** Logs Node's warnings; Node itself would block until standard error accepts them. */
 export function logWarnings(log: Logger): void {
   process.removeAllListeners('warning');
   process.on('warning', ({ message, name }) => log.warn('node.warning', { name, reason: message }));
@@ -148,7 +147,7 @@ function sinkOf(target: string): LineSink {
   const mistake = mistakeInPath(target);
   if (mistake !== undefined) throw unwritableLog(target, mistake);
   const sink = appendTo(target);
-  // The log cannot say it itself.
+  // The log itself cannot report this.
   sink.listen({
     failed: (error) => standardError.write(`cannot write log to ${target}: ${messageOf(error)}\n`),
     recovered: () => standardError.write(`log is written to ${target} again\n`),

@@ -30,7 +30,7 @@ async function recordedIn(file: string, recording: Recording): Promise<TraceLine
     .map((line) => JSON.parse(line) as TraceLine);
 }
 
-test('the file has the level that was asked for; long texts are cut unless it is full', async () => {
+test('the file has the requested level; long texts are truncated unless it is full', async () => {
   const file = join(temporaryFolder(), 'a.trace');
   const standard = await recordedIn(file, open(['--trace', file]));
   expect(standard).toMatchObject([
@@ -42,11 +42,11 @@ test('the file has the level that was asked for; long texts are cut unless it is
   expect(full[0]).not.toHaveProperty('omits');
 });
 
-test('an empty name is no file', async () => {
+test('an empty name means no file', async () => {
   await open(['--trace=']).close();
 });
 
-test('the trace is offered unless the debugger is off', async () => {
+test('the trace is served unless the debugger is off', async () => {
   for (const args of [[], ['--debugger', 'on'], ['--debugger', 'open']]) {
     const recording = open(args);
     expect(recording.trace).toBeDefined();
@@ -61,6 +61,6 @@ test.each([
   ['--debugger', 'yes', 'one of on, open, off'],
   ['--traceLevel', 'loud', 'one of standard, full'],
   ['--trace', '/nonexistent/a.trace', 'a file that can be written'],
-])('%s %s is rejected with what is expected', (path, value, expected) => {
+])('%s %s is rejected with the expected value', (path, value, expected) => {
   expect(() => open([path, value])).toThrow(codedError('FLAG_INVALID', { path, expected, got: JSON.stringify(value) }));
 });

@@ -1,4 +1,4 @@
-/** Flags of the trace file and the debugger, and what they enable. */
+/** Flags of the trace file and the debugger, and the services that they enable. */
 import type { Command } from 'commander';
 import type { AnyStateMachine } from 'xstate';
 import { mustBe, unknownValue } from '../../model/fields/violation.ts';
@@ -31,17 +31,17 @@ export function addRecordingFlags(command: Command): Command {
 export interface Recording {
   readonly level: TraceLevel;
   readonly recorder: Recorder;
-  /** Of pages that need the token. */
+  /** Token of protected pages. */
   readonly access: DebuggerAccess;
-  /** Absent with `--debugger off`. */
+  /** `undefined` with `--debugger off`. */
   readonly trace?: TraceEndpoint;
-  /** Records that are not in the trace file. */
+  /** Records that are not in the trace file yet. */
   unwritten(): SinkLines;
-  /** The program is over. Those who watch get the rest. */
+  /** Ends the recording; readers receive the rest. */
   close(): Promise<void>;
 }
 
-/** Hours of quiet life, or minutes of trouble. */
+/** Hours of normal operation, or minutes of failures. */
 const recordsKept = 20_000;
 const levels = ['standard', 'full'] as const;
 
@@ -49,10 +49,10 @@ const levels = ['standard', 'full'] as const;
 export function openRecording(options: {
   readonly program: string;
   readonly machines: readonly AnyStateMachine[];
-  /** Types of events that are recorded at level `full` only. */
+  /** Event types that are recorded only at level `full`. */
   readonly routine?: readonly string[];
   readonly flags: RecordingFlags;
-  /** Of `--runDir`. */
+  /** From `--runDir`. */
   readonly runDir?: string | undefined;
   readonly log: Logger;
 }): Recording {
@@ -93,7 +93,7 @@ function openTraceFile(path: string, log: Logger): TraceFile {
   }
 }
 
-/** The log says what becomes of the trace: nobody misses it until it is needed. */
+/** Reports write failures of the trace in the log, because a missing trace is noticed only when it is needed. */
 export function traceListener(file: string, log: Logger): SinkListener {
   return {
     failed: (error) => log.warn('trace.unwritable', { file, reason: messageOf(error) }),

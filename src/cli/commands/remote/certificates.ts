@@ -1,4 +1,4 @@
-/** `pilot-discovery certificates`: which certificates of a mesh expire next. */
+/** `pilot-discovery certificates`: lists certificates of a mesh by expiry. */
 import { Command } from 'commander';
 import { certificatesText } from '../../../discovery/monitor/certificates/certificates-text.ts';
 import { standardOutput } from '../../../runtime/output/standard-streams.ts';

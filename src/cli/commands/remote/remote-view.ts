@@ -1,4 +1,4 @@
-/** What commands share that print a page of a running control plane. */
+/** Shared by commands that print a page of a running control plane. */
 import { type Command, Option } from 'commander';
 import { requestJson } from '../../../runtime/trace/program-request.ts';
 import { addHelpSections } from '../help-sections.ts';
@@ -16,7 +16,7 @@ export function addFromFlag(command: Command): Command {
   return command.option('--from <url>', 'Control plane to read from', localControlPlane);
 }
 
-/** Adds `--format`, examples and exit codes. @param printed what exit code 0 means */
+/** Adds `--format`, examples and exit codes. @param printed meaning of exit code 0 */
 export function addFormatAndHelp(command: Command, examples: readonly string[], printed: string): Command {
   command.addOption(new Option('--format <format>', 'Output format').choices(['text', 'json']).default('text'));
   return addHelpSections(command, {
@@ -29,9 +29,9 @@ export function addFormatAndHelp(command: Command, examples: readonly string[], 
 }
 
 /**
- * The page in the chosen format.
+ * The page in the selected format.
  *
- * @param text the page for people
+ * @param text formats the page as text
  * @throws ChartpilotError without a response
  */
 export async function viewText<View>(
