@@ -5,12 +5,12 @@ import { proxyCommand } from './commands/proxy.ts';
 import { commandFirst, pilotAgent } from './pilot-agent-commands.ts';
 import { runProgram } from './run-program.ts';
 
-/** A set-up that cannot work. The reference's −1. */
+/** Exit code of a failed set-up: Istio's −1. */
 const setUpFailed = 255;
 
 /**
- * By this word the launcher starts an agent that is to take the place of an older one. A command, not a flag or a variable: a program that
- * does not know it ends, and would otherwise end what it finds running.
+ * The launcher uses this word to start an agent that replaces an older one. It is a command, not a flag or a variable: a program that does
+ * not know it exits, where it would otherwise stop a running agent.
  */
 const successionWord = 'succeed';
 const words = process.argv.slice(2);
@@ -20,7 +20,7 @@ function giveUpBooting(): void {
   void endProgram();
 }
 
-/** Until a newer agent has charts, which have limits: one that waits for an address or a download is not waited for. */
+/** Until the charts of a newer agent run, which have limits: it must not wait for an address or a download indefinitely. */
 const bootLimit = succeeds ? setTimeout(giveUpBooting, 30_000) : undefined;
 
 const succession = succeeds ? { booted: () => clearTimeout(bootLimit) } : undefined;

@@ -2,7 +2,7 @@
 import type { PresentRedirection } from './present-redirection.ts';
 import type { SavedChain, SavedRule } from './saved-rules.ts';
 
-/** Input of `iptables-restore --noflush`, which applies each table in one step; empty if nothing is to be removed. */
+/** Input of `iptables-restore --noflush`, which applies each table in one step; empty if there is nothing to remove. */
 export function removalText({ chains, rules, references }: PresentRedirection): string {
   const tables = [...new Set([...rules, ...chains].map(({ table }) => table))];
   const isReferenced = ({ table, chain }: SavedChain): boolean =>

@@ -133,7 +133,7 @@ export function discoveryCommand(run: DiscoveryRun = discovery): Command {
 }
 
 /**
- * Flags as older programs and Go's flag parser write them: `--secureGrpcAddr` is `--secureGRPCAddr`, and without a value
+ * Flags of older programs and Go's flag parser, normalized: `--secureGrpcAddr` becomes `--secureGRPCAddr`, and without a value
  * (another flag follows) it means none.
  */
 export function normalizedArguments(args: readonly string[]): string[] {
@@ -144,7 +144,7 @@ export function normalizedArguments(args: readonly string[]): string[] {
   });
 }
 
-/** What the command line and the environment say. Logs the start, and what is ignored. */
+/** Parses command line and environment. Logs the start, and everything that is ignored. */
 export function prepareDiscovery(args: readonly string[], flags: CommandFlags) {
   refuseStrayArguments(args);
   const unknown = unknownFlagsOf(discoveryCommand(), args);

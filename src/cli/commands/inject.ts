@@ -35,7 +35,7 @@ interface InjectFlags {
 }
 
 const standardInput = '-';
-/** 1 says that a manifest cannot be injected. */
+/** Exit code 1 means that a manifest cannot be injected. */
 const exitCodes = { invalid: 1, unreadable: 2, unwritten: 3 } as const;
 
 /** Its action sets the process's exit code. */
