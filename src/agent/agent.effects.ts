@@ -32,8 +32,8 @@ import { DnsTables } from './dns/dns-tables.ts';
 import { parentDeathGuard, usualGuard } from './envoy/parent-death.ts';
 import { ToldFiles } from './envoy/record/told-files.ts';
 import type { ServingPorts } from './envoy/serving-envoy.ts';
-import { credentialServerAnswers } from './identity/credential-server.ts';
-import { ToldRoots } from './identity/told-roots.ts';
+import { isCredentialServerReachable } from './identity/credential-server.ts';
+import { DistributedRoots } from './identity/distributed-roots.ts';
 import { localAddresses } from './options/addresses.ts';
 import type { ProxyOptions } from './options/options.ts';
 import { patchesBootstrap, resumeWhatRuns } from './replacement/agent-replacement.ts';
@@ -63,7 +63,7 @@ export async function agentWithEffects(
   const admin = adminOf(options);
   const runDir = chooseRunDir(options.runDir, config.configPath);
   const probing = parentDeathGuard();
-  const hasCredentialServer = await credentialServerAnswers();
+  const hasCredentialServer = await isCredentialServerReachable();
   const names = options.dns && new DnsTables(options.dns.workload);
   const turns = new FileTurns();
   const vault = new SecretVault();
@@ -71,7 +71,7 @@ export async function agentWithEffects(
   metrics.withSecrets(counts);
   const wasmCounts = new WasmCounts();
   metrics.withWasm(wasmCounts);
-  const told = new ToldRoots();
+  const told = new DistributedRoots();
   const { table, baseIds, binaries, record } = net;
   const kept = record && new ToldFiles(record.directory);
   const patches = new BootstrapPatches(kept);
@@ -122,7 +122,7 @@ export async function agentWithEffects(
       releaseBaseIds: fromPromise<void, { baseIds: number[]; keeps: boolean }>(async ({ input }) => {
         if (input.keeps) {
           net.baseIds.letGoAll();
-          ports?.letGo();
+          ports?.handOver();
           await ownership.leave();
           return;
         }
@@ -189,7 +189,7 @@ function meshMetricsOf({ options, log }: AgentProgram, hasCredentialServer: bool
   process.env[peerVariable] = peerClaimText(own);
   const reported = new Set<string>();
   return new MeshMetrics({
-    own,
+    localWorkload: own,
     version: packageVersion(),
     limits: { maxLabelSets: options.standardMetrics!.maxLabelSets },
     onFolding: ({ metric, reason, limit }) => {

@@ -12,7 +12,7 @@ import type { DnsTables } from './dns/dns-tables.ts';
 import type { ToldFiles } from './envoy/record/told-files.ts';
 import { probeWorkload } from './health/workload-probe.ts';
 import { ControlPlaneCredentials } from './identity/control-plane-credentials.ts';
-import type { ToldRoots } from './identity/told-roots.ts';
+import type { DistributedRoots } from './identity/distributed-roots.ts';
 import type { SecretVault } from './secrets/secret-vault.ts';
 import { ModuleCache } from './wasm/module-cache.ts';
 import type { WasmCounts } from './wasm/wasm-counts.ts';
@@ -26,14 +26,14 @@ export type WayToControlPlane = Pick<UpstreamEnvironment, 'discoveryAddress' | '
 
 export function wayToControlPlane(
   { options, log }: AgentProgram,
-  { vault, told, turns }: { vault: SecretVault; told: ToldRoots; turns: FileTurns },
+  { vault, told, turns }: { vault: SecretVault; told: DistributedRoots; turns: FileTurns },
 ): WayToControlPlane {
   const { config, env } = options;
   const credentials = new ControlPlaneCredentials({
     config,
     env,
-    own: () => vault.newestPair(identityName),
-    told,
+    workloadCertificate: () => vault.newestPair(identityName),
+    distributedRoots: told,
     turns,
   });
   const { headers, warnings } = xdsHeaders(env);
@@ -60,7 +60,7 @@ export function workloadXds(
   }: {
     activity: XdsActivity;
     names: DnsTables | undefined;
-    told: ToldRoots;
+    told: DistributedRoots;
     way: WayToControlPlane;
     wasmCounts: WasmCounts;
     ownership?: Ownership;

@@ -51,7 +51,7 @@ export async function agentMetrics(): Promise<MetricDefinition[]> {
     new DnsCounts().text(),
     new SecretCounts(vault as never).text(),
     new WasmCounts().text(),
-    [...new MeshMetrics({ own, version: '1' }).text()].join(''),
+    [...new MeshMetrics({ localWorkload: own, version: '1' }).text()].join(''),
   ];
   return [...(await new AgentMetrics().definitions()), ...texts.flatMap(definitionsIn)];
 }

@@ -14,7 +14,15 @@ import { accessLogsWithEffects } from './access-logs.effects.ts';
 import { MeshMetrics } from './mesh-metrics.ts';
 import { ReadingBudget } from './reading-budget.ts';
 
-const own = { workload: 'w', namespace: 'n', service: 's', revision: 'r', app: 'a', version: 'v', cluster: 'c' };
+const localWorkload = {
+  workload: 'w',
+  namespace: 'n',
+  service: 's',
+  revision: 'r',
+  app: 'a',
+  version: 'v',
+  cluster: 'c',
+};
 const ends: (() => unknown)[] = [];
 let directory: string;
 
@@ -28,7 +36,7 @@ afterEach(() => {
 });
 
 async function given(budget?: ReadingBudget) {
-  const metrics = new MeshMetrics({ own, version: '1' });
+  const metrics = new MeshMetrics({ localWorkload, version: '1' });
   const socket = join(directory, 'ALS');
   const machine = accessLogsWithEffects({ metrics, ...(budget && { budget }) });
   const actor = createActor(machine, { input: { socket } }).start();

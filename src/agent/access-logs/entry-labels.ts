@@ -36,14 +36,14 @@ const clustersWithoutService: ReadonlySet<string> = new Set([
 export function labelsOf(
   entry: LogEntry,
   reporter: Reporter,
-  own: WorkloadLabelValues,
+  localWorkload: WorkloadLabelValues,
   admit: AdmitClaim,
 ): EntryLabels {
   const common = { reporter, ...serviceLabels(entry), ...protocolLabels(entry) };
   if (reporter === 'source') {
     const labels = {
       ...common,
-      ...sourceLabels(own),
+      ...sourceLabels(localWorkload),
       source_principal: entry.upstreamLocal || unknownLabel,
       ...destinationLabels(endpointIn(entry.workload)),
       destination_principal: entry.upstreamPeer || unknownLabel,
@@ -56,7 +56,7 @@ export function labelsOf(
     ...common,
     ...sourceLabels(workload),
     source_principal: entry.peerUri || unknownLabel,
-    ...destinationLabels(own),
+    ...destinationLabels(localWorkload),
     destination_principal: (entry.peerUri && entry.localUri) || unknownLabel,
     connection_security_policy: entry.peerUri === '' ? 'none' : 'mutual_tls',
   };
@@ -73,7 +73,7 @@ const unknownWorkload: WorkloadLabelValues = {
   cluster: unknownLabel,
 };
 
-/** The certificate says the namespace; the rest is believed if the claim has the certificate's namespace and account. */
+/** The namespace is that of the certificate; the rest is accepted if the claim has the certificate's namespace and account. */
 function peerOf(
   { peerUri, claim }: LogEntry,
   admit: AdmitClaim,

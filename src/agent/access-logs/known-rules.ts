@@ -7,8 +7,8 @@ const known = new Map<string, StreamRules>();
 
 /** @returns `undefined` for the name of another log */
 export function rulesOf(logName: string): StreamRules | undefined {
-  const before = known.get(logName);
-  if (before !== undefined) return before;
+  const cached = known.get(logName);
+  if (cached !== undefined) return cached;
   const rules = rulesIn(logName);
   if (rules !== undefined) setBounded(known, logName, rules, maxNames);
   return rules;

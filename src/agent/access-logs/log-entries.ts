@@ -28,7 +28,7 @@ export interface LogEntry {
   /** SPIFFE ID of the client's certificate; empty without one. */
   peerUri: string;
   localUri: string;
-  /** What the client says of itself (`peer-claim.ts`). */
+  /** Unverified labels of the client (`peer-claim.ts`). */
   claim: string;
   workload: string;
   services: string;

@@ -7,7 +7,7 @@ import { type LogEntry, readLogMessage } from './log-entries.ts';
 import { MeshMetrics, type MeshMetricsOptions } from './mesh-metrics.ts';
 import type { Folding } from './metric-table.ts';
 
-const own = {
+const localWorkload = {
   workload: 'reviews-v1',
   namespace: 'shop',
   service: 'reviews',
@@ -17,7 +17,7 @@ const own = {
   cluster: 'c1',
 };
 const client = {
-  ...own,
+  ...localWorkload,
   workload: 'web-v2',
   service: 'web',
   app: 'web',
@@ -34,7 +34,7 @@ class Given {
 
   constructor(options: Partial<MeshMetricsOptions> = {}) {
     this.metrics = new MeshMetrics({
-      own,
+      localWorkload,
       version: '1.0',
       now: () => this.nowMs,
       startedAtMs: 1_000,
@@ -180,7 +180,7 @@ test('a request that leaves has the endpoint’s labels, and the mesh’s for wh
   ]);
 });
 
-test('gRPC requests have their status, other requests have none whatever a header says', () => {
+test('gRPC requests have their status, other requests have none, even with a status header', () => {
   const given = new Given();
   given.take('destination', { ...fromClient, contentType: 'application/grpc', grpcStatus: '14' });
   given.take('destination', { ...fromClient, contentType: 'application/grpc', grpcStatus: 'x"} 1' });
@@ -223,7 +223,7 @@ test.each([
   });
 });
 
-test('a peer that claims thousands of workloads gets 32 of them, other peers keep theirs', () => {
+test('a peer that claims thousands of workloads gets 32 of them, and other peers keep their claims', () => {
   const given = new Given();
   for (let index = 0; index < 5_000; index++) {
     given.take('destination', { ...fromClient, claim: peerClaimText({ ...client, workload: `fake-${index}` }) });

@@ -13,7 +13,7 @@ import { defaultTableLimits, type Folding, MetricTable, type Series, type TableL
 import { TcpConnections } from './tcp-connections.ts';
 
 export interface MeshMetricsOptions {
-  readonly own: WorkloadLabelValues;
+  readonly localWorkload: WorkloadLabelValues;
   /** Version of this agent, for `istio_build`. */
   readonly version: string;
   readonly limits?: Partial<TableLimits>;
@@ -49,7 +49,7 @@ const tcpMetrics: readonly StandardMetricId[] = [
 ];
 
 export class MeshMetrics {
-  readonly #own: WorkloadLabelValues;
+  readonly #localWorkload: WorkloadLabelValues;
   readonly #now: () => number;
   readonly #version: string;
   readonly #table: MetricTable;
@@ -62,9 +62,16 @@ export class MeshMetrics {
   #entries = 0;
   readonly #lost = new Map<string, number>();
 
-  constructor({ own, version, limits, now = () => performance.now(), startedAtMs, ...options }: MeshMetricsOptions) {
+  constructor({
+    localWorkload,
+    version,
+    limits,
+    now = () => performance.now(),
+    startedAtMs,
+    ...options
+  }: MeshMetricsOptions) {
     const all = { ...defaultTableLimits, ...limits };
-    this.#own = own;
+    this.#localWorkload = localWorkload;
     this.#now = now;
     this.#version = version;
     this.#table = new MetricTable(all, now, options.onFolding ?? (() => {}));
@@ -75,7 +82,7 @@ export class MeshMetrics {
   /** Counts an entry of a stream with these rules. */
   take(entry: LogEntry, rules: StreamRules): void {
     this.#entries++;
-    // Envoy reports a request several times if an EnvoyFilter asks for it: only the end counts.
+    // Envoy reports a request several times if an EnvoyFilter configures it; only the end counts.
     const isPartial = entry.type === logTypes.downstreamStart || entry.type === logTypes.downstreamPeriodic;
     if (entry.protocol === 'http' && isPartial) return;
     const { series, peer } = this.#resolve(entry, rules);
@@ -121,9 +128,9 @@ export class MeshMetrics {
       this.#resolved.set(rules, known);
     }
     const key = keyOf(entry);
-    const before = known.get(key);
-    if (before !== undefined && this.#isCurrent(before)) return before;
-    const resolved = this.#resolveAnew(entry, rules);
+    const cached = known.get(key);
+    if (cached !== undefined && this.#isCurrent(cached)) return cached;
+    const resolved = this.#resolveUncached(entry, rules);
     if (known.size >= this.#maxResolved) known.clear();
     known.set(key, resolved);
     return resolved;
@@ -134,8 +141,8 @@ export class MeshMetrics {
     return untilMs === Number.POSITIVE_INFINITY || this.#now() < untilMs;
   }
 
-  #resolveAnew(entry: LogEntry, rules: StreamRules): Resolved {
-    const { labels, peer } = labelsOf(entry, rules.reporter, this.#own, this.#admit);
+  #resolveUncached(entry: LogEntry, rules: StreamRules): Resolved {
+    const { labels, peer } = labelsOf(entry, rules.reporter, this.#localWorkload, this.#admit);
     const plain = labelText(labels, undefined, noValues);
     const ids = (entry.protocol === 'http' ? requestMetrics : tcpMetrics).filter(
       (id) => rules.metrics[id]?.disabled !== true,

@@ -135,7 +135,7 @@ export class MetricTable {
 
   #sweptAtMs = Number.NEGATIVE_INFINITY;
 
-  /** Removes label sets that nothing used for long; looks at most once a second. @returns how many */
+  /** Removes label sets that have expired; runs at most once per second. @returns how many */
   evictIdle(): number {
     const now = this.#now();
     if (now - this.#sweptAtMs < 1_000) return 0;
@@ -167,7 +167,7 @@ export class MetricTable {
     this.count(family, series, 1);
   }
 
-  /** What the table says of itself. */
+  /** Metrics of the table itself. */
   get state(): readonly { metric: string; labelSets: number; folded: number }[] {
     return [...this.#families.values()].map(({ name, series, folded }) => {
       return { metric: name, labelSets: series.size, folded };

@@ -27,9 +27,9 @@ export class ReadingBudget {
   }
 
   /** Calls `tell` when reading begins to wait, and when it continues. @returns ends that */
-  follow(tell: (isCongested: boolean) => void): () => void {
-    this.#followers.add(tell);
-    return () => this.#followers.delete(tell);
+  follow(notify: (isCongested: boolean) => void): () => void {
+    this.#followers.add(notify);
+    return () => this.#followers.delete(notify);
   }
 
   /** Accounts for work; resolves at once while the period has time left, else when the next one begins. */
@@ -46,9 +46,9 @@ export class ReadingBudget {
   }
 
   async #wait(ms: number): Promise<void> {
-    for (const tell of this.#followers) tell(true);
+    for (const notify of this.#followers) notify(true);
     await new Promise<void>((resolve) => void setTimeout(resolve, Math.max(1, ms)).unref());
     this.#relief = undefined;
-    for (const tell of this.#followers) tell(false);
+    for (const notify of this.#followers) notify(false);
   }
 }

@@ -36,15 +36,15 @@ export class TcpConnections {
 
   take({ streamId, type, sent, received, startMs }: LogEntry): ConnectionChange {
     const isEnd = type !== logTypes.tcpUpstreamConnected && type !== logTypes.tcpPeriodic;
-    const before = this.#open.get(streamId);
+    const previous = this.#open.get(streamId);
     if (isEnd) this.#open.delete(streamId);
-    if (before !== undefined) {
+    if (previous !== undefined) {
       const change = {
-        sent: Math.max(0, sent - before.sent),
-        received: Math.max(0, received - before.received),
+        sent: Math.max(0, sent - previous.sent),
+        received: Math.max(0, received - previous.received),
       };
-      before.sent = Math.max(sent, before.sent);
-      before.received = Math.max(received, before.received);
+      previous.sent = Math.max(sent, previous.sent);
+      previous.received = Math.max(received, previous.received);
       return { opened: 0, closed: isEnd ? 1 : 0, ...change };
     }
     if (startMs !== 0 && startMs < this.#startedAtMs) {

@@ -12,21 +12,21 @@ afterEach(() => {
   server = undefined;
 });
 
-async function listening(answer: Server): Promise<number> {
-  server = answer;
-  await new Promise<void>((resolve) => answer.listen(0, '127.0.0.1', resolve));
-  return (answer.address() as AddressInfo).port;
+async function listening(respond: Server): Promise<number> {
+  server = respond;
+  await new Promise<void>((resolve) => respond.listen(0, '127.0.0.1', resolve));
+  return (respond.address() as AddressInfo).port;
 }
 
-test('an answer with another protocol is none', async () => {
+test('the admin client rejects a response of another protocol', async () => {
   const port = await switchingProtocols();
   expect(await createAdminClient('127.0.0.1', port).state()).toMatchObject({
-    answered: false,
+    responded: false,
     detail: expect.stringContaining('switches to another protocol'),
   });
 });
 
-test('an answer that does not end is cut off at its limit of bytes', async () => {
+test('the admin client limits the bytes of an endless response', async () => {
   const chunk = Buffer.alloc(1024 * 1024, 'x');
   let sent = 0;
   const port = await listening(
@@ -45,12 +45,12 @@ test('an answer that does not end is cut off at its limit of bytes', async () =>
   expect(sent).toBeLessThan(128 * 1024 * 1024);
 });
 
-test('§4.4: an answer that stops half way is none after its time', async () => {
+test('§4.4: the admin client times out if a response stops half way', async () => {
   const port = await listening(
     createServer((_, response) => response.writeHead(200, { 'content-length': 9 }).write('LIVE')),
   );
   const state = await createAdminClient('127.0.0.1', port).state(100);
-  expect(state).toMatchObject({ live: false, answered: false });
+  expect(state).toMatchObject({ live: false, responded: false });
   expect(state.detail).toMatch(/no response within 100 ms/);
   await expect(createAdminClient('127.0.0.1', port).get('/stats', 100)).rejects.toThrow(AdminTimeoutError);
 });

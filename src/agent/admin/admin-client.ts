@@ -1,25 +1,25 @@
-/** Envoy's admin interface, as far as the agent needs it (spec/agent.md §4.4). */
+/** Client of Envoy's admin interface (spec/agent.md §4.4). */
 import { request } from 'node:http';
 import { messageOf } from '../../runtime/errors.ts';
 import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 
-export interface AdminAnswer {
+export interface AdminResponse {
   readonly status: number;
   readonly body: string;
 }
 
-/** What `/ready` says. `LIVE` is the only state in which Envoy serves. */
+/** State of `/ready`. Envoy serves only in `LIVE`. */
 export interface AdminState {
   readonly live: boolean;
-  /** `LIVE`, `INITIALIZING`, …, or why nobody answered. */
+  /** `LIVE`, `INITIALIZING`, …, or why there was no response. */
   readonly detail: string;
-  /** Whether anybody answered at all. */
-  readonly answered: boolean;
+  /** Whether there was a response. */
+  readonly responded: boolean;
 }
 
 export interface ServerInfo {
   readonly epoch: number;
-  /** As {@link AdminState.detail} of one that answers: `LIVE`, `INITIALIZING`, … */
+  /** As {@link AdminState.detail}. */
   readonly state: string;
 }
 
@@ -27,15 +27,15 @@ export interface AdminClient {
   /** `127.0.0.1:15000`. */
   readonly address: string;
   readonly port: number;
-  /** Rejects only when there is no answer. */
-  get(path: string, limitMs?: number): Promise<AdminAnswer>;
-  /** Rejects also when the answer is not 200: an order that was not taken. */
+  /** Rejects only without a response. */
+  get(path: string, limitMs?: number): Promise<AdminResponse>;
+  /** Rejects also if the status is not 200, which means that the command was not executed. */
   post(path: string): Promise<void>;
   /** Never rejects. */
   state(limitMs?: number): Promise<AdminState>;
-  /** Whether the operating system refuses connections there: nobody listens. Never rejects. */
+  /** Whether the connection is refused, so no process listens. Never rejects. */
   isClosed(limitMs: number): Promise<boolean>;
-  /** What the process that answers says of itself, in one answer. Rejects when there is none that makes sense. */
+  /** Epoch and state of one process, in one response. Rejects without a valid response. */
   serverInfo(): Promise<ServerInfo>;
 }
 
@@ -45,23 +45,23 @@ export class AdminTimeoutError extends Error {
 }
 
 const defaultLimitMs = 5_000;
-/** The statistics of a mesh of 100,000 clusters are smaller; a stranger at this port may never end. */
-const maxAnswerBytes = 64 * 1024 * 1024;
+/** The statistics of a mesh of 100,000 clusters are smaller. Another program at this port may send without end. */
+const maxResponseBytes = 64 * 1024 * 1024;
 
-/** Whose admin interface it is follows from its port, which comes with the order to ask it. */
+/** Selects an Envoy by its admin port. */
 export type AdminConnector = (port: number) => AdminClient;
 
-/** Admin interfaces of this host's Envoys, each by its port. */
+/** Admin interfaces of the Envoys on this host. */
 export const adminsAt =
   (host: string): AdminConnector =>
   (port) =>
     createAdminClient(host, port);
 
-/** A connection is used once: a hot restart moves the port to another process. */
+/** Each request has its own connection, because a hot restart moves the port to another process. */
 export function createAdminClient(host: string, port: number): AdminClient {
   const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 
-  const call = (method: 'GET' | 'POST', path: string, limitMs: number): Promise<AdminAnswer> =>
+  const call = (method: 'GET' | 'POST', path: string, limitMs: number): Promise<AdminResponse> =>
     new Promise((resolve, reject) => {
       const signal = AbortSignal.timeout(limitMs);
       const failure = (cause: Error): Error => {
@@ -75,7 +75,7 @@ export function createAdminClient(host: string, port: number): AdminClient {
         let bytes = 0;
         response.on('data', (chunk: Buffer) => {
           bytes += chunk.length;
-          if (bytes > maxAnswerBytes) response.destroy(new Error(`response exceeds ${maxAnswerBytes} bytes`));
+          if (bytes > maxResponseBytes) response.destroy(new Error(`response exceeds ${maxResponseBytes} bytes`));
           else chunks.push(chunk);
         });
         response.on('error', (error) => reject(failure(error)));
@@ -100,9 +100,9 @@ export function createAdminClient(host: string, port: number): AdminClient {
     async state(limitMs = defaultLimitMs) {
       try {
         const { status, body } = await call('GET', '/ready', limitMs);
-        return { live: status === 200, detail: body.trim() || String(status), answered: true };
+        return { live: status === 200, detail: body.trim() || String(status), responded: true };
       } catch (error) {
-        return { live: false, detail: messageOf(error), answered: false };
+        return { live: false, detail: messageOf(error), responded: false };
       }
     },
     async isClosed(limitMs) {
@@ -117,7 +117,7 @@ export function createAdminClient(host: string, port: number): AdminClient {
       const { status, body } = await call('GET', '/server_info', defaultLimitMs);
       if (status !== 200) throw new Error(`Envoy admin GET http://${address}/server_info: status ${status}`);
       const info = JSON.parse(body) as { state?: string; command_line_options?: { restart_epoch?: number } };
-      // Proto JSON may leave out a zero, which is what LIVE is.
+      // Proto JSON may omit zero, which is LIVE.
       return { epoch: info.command_line_options?.restart_epoch ?? 0, state: info.state ?? 'LIVE' };
     },
   };
@@ -125,7 +125,7 @@ export function createAdminClient(host: string, port: number): AdminClient {
 
 const refused = 'connection refused';
 
-/** Why a connection failed, in a few words. */
+/** A short reason for a failed connection. */
 export function connectionProblem(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (code === 'ECONNREFUSED') return refused;

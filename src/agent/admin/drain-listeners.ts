@@ -1,4 +1,4 @@
-/** The drain effect of an epoch (spec/agent.md §4.4, spec/envoy-hot-restart.md §4 "Graceful stop"). */
+/** Drains the listeners of an epoch (spec/agent.md §4.4, spec/envoy-hot-restart.md §4 "Graceful stop"). */
 import { fromPromise } from 'xstate';
 import type { DrainListenersOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
 import type { AdminConnector } from './admin-client.ts';
@@ -9,11 +9,10 @@ export interface DrainEnvironment {
 }
 
 /**
- * Who stops asks every client to leave with its answer first, then stops accepting, gradually. A sidecar goes on accepting
- * what its own workload sends: that workload may still be finishing.
+ * An Envoy that stops first makes all clients disconnect, by its responses, then gradually stops accepting
+ * connections. A sidecar keeps accepting outbound connections of its workload, which may still be finishing.
  *
- * Who is replaced closes all of its listeners first: as long as they are open the kernel gives it a share of the new
- * connections.
+ * A replaced Envoy closes its listeners first, because the kernel gives open listeners a share of the new connections.
  */
 export function drainListeners({ adminAt, role }: DrainEnvironment) {
   return fromPromise<void, DrainListenersOrder>(async ({ input }) => {

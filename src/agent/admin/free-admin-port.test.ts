@@ -14,7 +14,7 @@ async function listenAt(port: number): Promise<void> {
   onTestFinished(() => void server.close());
 }
 
-/** Two neighbouring ports that are free. */
+/** Two consecutive free ports. */
 async function freePair(): Promise<[number, number]> {
   for (;;) {
     const port = await freePort();
@@ -22,13 +22,13 @@ async function freePair(): Promise<[number, number]> {
   }
 }
 
-test('a port is chosen that no outgoing connection gets, and that nobody is known by', async () => {
+test('a chosen port is outside the ephemeral range and above well-known ports', async () => {
   const chosen = await freeAdminPort(host, 15_000);
   expect(chosen).toBeGreaterThanOrEqual(16_000);
   expect(chosen).toBeLessThan(61_000);
 });
 
-test('a port that somebody has is not chosen, nor that of the first base id', async () => {
+test('a port that is in use, or that belongs to the first base ID, is not chosen', async () => {
   const [first, other] = await freePair();
   const range = { first, end: first + 2 };
   for (let i = 0; i < 10; i++) expect(await freeAdminPort(host, other, range)).toBe(first);

@@ -1,21 +1,21 @@
-/** A port for the admin interface of an Envoy under the spare base id, where none was named for it. */
+/** Selects an admin port for Envoys with the spare base ID if none is configured. */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 
-/** Ports from `first` to the one before `end`. */
+/** Ports from `first` up to, but not including, `end`. */
 export interface PortRange {
   readonly first: number;
   readonly end: number;
 }
 
 const attempts = 100;
-/** Below lie the ports that Istio's programs are known by, and those of well-known services. */
-const lowestSparePort = 16_000;
+/** Lower ports include those of Istio and of well-known services. */
+const minSparePort = 16_000;
 const usualFirstOutgoingPort = 32_768;
 
 /**
- * @param taken that of the first base id, also while no Envoy has it
- * @throws Error where none was found
+ * @param taken port of the first base ID, avoided even if no Envoy uses it
+ * @throws Error if none was found
  */
 export async function freeAdminPort(
   host: string,
@@ -29,9 +29,11 @@ export async function freeAdminPort(
   throw new Error(`no free port for the Envoy admin interface from ${first} to ${end - 1}: set --spareAdminPort`);
 }
 
-/** No outgoing connection takes one of these while it moves from a parent to its child. */
+/**
+ * Outside the ephemeral range: an outgoing connection cannot take the port while it moves from a parent to its child.
+ */
 function quietPorts(): PortRange {
-  return { first: lowestSparePort, end: Math.max(lowestSparePort + 1, firstOutgoingPort()) };
+  return { first: minSparePort, end: Math.max(minSparePort + 1, firstOutgoingPort()) };
 }
 
 function firstOutgoingPort(): number {

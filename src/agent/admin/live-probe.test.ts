@@ -10,10 +10,10 @@ import { hostMs } from '../../runtime/host-clock.ts';
 import { XdsActivity } from '../xds/xds-activity.ts';
 import { liveProbe, type ProbeEnvironment } from './live-probe.ts';
 
-/** An admin interface that says what the test wants. */
+/** A simulated admin interface. */
 interface Admin {
-  /** How often it was asked for its state. */
-  asked: number;
+  /** Number of requests for its state. */
+  requests: number;
   ready: { status: number; body: string };
   epoch: number;
   state: string;
@@ -22,9 +22,9 @@ interface Admin {
 
 async function adminServer(port = 0): Promise<{ admin: Admin; port: number; server: Server }> {
   const ready = { status: 200, body: 'LIVE\n' };
-  const admin: Admin = { asked: 0, ready, epoch: 0, state: 'LIVE', refused: [] };
+  const admin: Admin = { requests: 0, ready, epoch: 0, state: 'LIVE', refused: [] };
   const server = createServer((request, response) => {
-    if (request.url === '/ready') admin.asked++;
+    if (request.url === '/ready') admin.requests++;
     if (request.url === '/ready') response.writeHead(admin.ready.status).end(admin.ready.body);
     else if (request.url === '/server_info') {
       const { state, epoch } = admin;
@@ -43,14 +43,14 @@ function probing(
   port: number,
   epoch: number,
   {
-    asked = false,
+    asked: isRequested = false,
     startedAtMs = hostMs(),
     ...options
   }: Partial<ProbeEnvironment> & { asked?: boolean; startedAtMs?: number } = {},
 ): {
   next: (type: string) => Promise<EventObject & Record<string, unknown>>;
-  look: (asItIs?: boolean) => void;
-  /** What it waits for. */
+  requestProbe: (asItIs?: boolean) => void;
+  /** Requests the reason that Envoy is not live. */
   why: () => Promise<string>;
   events: EventObject[];
 } {
@@ -65,7 +65,7 @@ function probing(
     invoke: {
       id: 'probe',
       src: 'probe',
-      input: { epoch, baseId: 1, adminPort: port, listeners: epoch === 0, asked, startedAtMs },
+      input: { epoch, baseId: 1, adminPort: port, listeners: epoch === 0, asked: isRequested, startedAtMs },
     },
     on: { '*': { actions: ({ event }) => void events.push(event as EventObject & Record<string, unknown>) } },
   });
@@ -73,7 +73,7 @@ function probing(
   onTestFinished(() => void actor.stop());
   return {
     events,
-    look: (asItIs = false) => actor.getSnapshot().children.probe?.send({ type: 'probe.run', asItIs }),
+    requestProbe: (asItIs = false) => actor.getSnapshot().children.probe?.send({ type: 'probe.run', asItIs }),
     async why() {
       actor.getSnapshot().children.probe?.send({ type: 'probe.explain' });
       return String((await next('probe.waiting')).reason);
@@ -90,7 +90,7 @@ function probing(
   }
 }
 
-test('an epoch that is live is told once', async () => {
+test('a live epoch is reported once', async () => {
   const { port } = await adminServer();
   const { next, events } = probing(port, 0);
   expect(await next('probe.passed')).toMatchObject({ timeToLiveMs: expect.any(Number) });
@@ -98,18 +98,18 @@ test('an epoch that is live is told once', async () => {
   expect(events).toHaveLength(1);
 });
 
-test('it may have been live since its start, or since the last answer that said it was not', async () => {
+test('the report bounds since when the epoch may be live, by its start or the last response that was not LIVE', async () => {
   const { port, admin } = await adminServer();
   const { next } = probing(port, 0, { startedAtMs: hostMs() - 5_000 });
   expect((await next('probe.passed')).unseenMs).toBeGreaterThanOrEqual(5_000);
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
   const later = probing(port, 0, { startedAtMs: hostMs() - 5_000 });
-  await eventually('it was asked', () => admin.asked > 3);
+  await eventually('it was probed', () => admin.requests > 3);
   admin.ready = { status: 200, body: 'LIVE\n' };
   expect((await later.next('probe.passed')).unseenMs).toBeLessThan(5_000);
 });
 
-test('who was asked before there was a process says what the first look finds', async () => {
+test('a probe that was requested before the process started reports its first result', async () => {
   const { port, admin } = await adminServer();
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
   const { next, events } = probing(port, 0, { asked: true });
@@ -119,26 +119,26 @@ test('who was asked before there was a process says what the first look finds', 
   expect(events).toHaveLength(2);
 });
 
-test('in the second in which most become live the looks come one after the other, later ones take their time', async () => {
+test('probes are frequent in the first second of an epoch, and then every 250 ms', async () => {
   let admin!: Admin;
-  const untilAsked15Times = async (): Promise<number> => {
+  const untilProbed15Times = async (): Promise<number> => {
     const server = await adminServer();
     admin = server.admin;
     admin.ready = { status: 503, body: 'INITIALIZING\n' };
-    // Both are of this process.
+    // Client and server are in this process.
     return msWithoutQueueing([process.pid], async () => {
       probing(server.port, 0);
-      await eventually('it is asked', () => admin.asked > 14, { everyMs: 5 });
+      await eventually('it is probed', () => admin.requests > 14, { everyMs: 5 });
     });
   };
-  expect(await bestOf(5, 1_000, untilAsked15Times)).toBeLessThan(1_000);
+  expect(await bestOf(5, 1_000, untilProbed15Times)).toBeLessThan(1_000);
   await sleep(2_000);
-  const [before, since] = [admin.asked, performance.now()];
+  const [previousRequests, since] = [admin.requests, performance.now()];
   await sleep(1_000);
-  expect(admin.asked - before).toBeLessThan((8 * (performance.now() - since)) / 1_000);
+  expect(admin.requests - previousRequests).toBeLessThan((8 * (performance.now() - since)) / 1_000);
 });
 
-test('nobody at the admin port is tolerated until somebody is there', async () => {
+test('an admin port without a listener is probed until it responds', async () => {
   const port = await freePort();
   const { next, events } = probing(port, 0);
   await sleep(200);
@@ -147,7 +147,7 @@ test('nobody at the admin port is tolerated until somebody is there', async () =
   await next('probe.passed');
 });
 
-test('the parent’s answer does not count for the child (F13)', async () => {
+test('a response of the parent does not make the child live (F13)', async () => {
   const { admin, port } = await adminServer();
   const { next, why } = probing(port, 1);
   expect(await why()).toBe(`127.0.0.1:${port} is the admin interface of epoch 0`);
@@ -155,7 +155,7 @@ test('the parent’s answer does not count for the child (F13)', async () => {
   await next('probe.passed');
 });
 
-test('a child that takes the admin port between two questions is not live by its parent’s answer to the first one', async () => {
+test('a child that takes over the admin port between two requests is not live by the parent’s first response', async () => {
   const { admin, port } = await adminServer();
   admin.epoch = 1;
   admin.state = 'INITIALIZING';
@@ -166,7 +166,7 @@ test('a child that takes the admin port between two questions is not live by its
   await next('probe.passed');
 });
 
-test('an epoch that waits for a control plane which is away says so', async () => {
+test('an epoch that waits for an unreachable control plane reports that', async () => {
   const discoveryAddress = `127.0.0.1:${await freePort()}`;
   const { admin, port } = await adminServer();
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
@@ -178,7 +178,7 @@ test.each([
   [{}, 'is connected and has sent no xDS response yet'],
   [{ responses: 1 }, 'is connected and has not sent all resources yet'],
   [{ trouble: 'UNAUTHENTICATED: no' }, 'failed: UNAUTHENTICATED: no'],
-])('an epoch whose control plane is reached says how far its xDS stream is: %o', async (activity, how) => {
+])('an epoch with a reachable control plane reports the progress of its xDS stream: %o', async (activity, how) => {
   const { admin, port } = await adminServer();
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
   const discoveryAddress = `127.0.0.1:${port}`;
@@ -186,14 +186,14 @@ test.each([
   expect(await why()).toMatch(new RegExp(`^INITIALIZING: .*control plane ${discoveryAddress} ${how}$`));
 });
 
-test('an epoch that is live without listeners that it refused is told as such, once for what it lacks', async () => {
+test('a live epoch without listeners that it rejected is incomplete, reported once per reason', async () => {
   const { admin, port } = await adminServer();
   admin.refused = ['tls'];
-  const { next, events, look } = probing(port, 0);
+  const { next, events, requestProbe } = probing(port, 0);
   expect(await next('probe.incomplete')).toMatchObject({
     reason: 'LIVE, but Envoy rejected 1 listener, first tls: no certificate',
   });
-  look();
+  requestProbe();
   expect(await next('probe.failed')).toMatchObject({
     reason: 'LIVE, but Envoy rejected 1 listener, first tls: no certificate',
   });
@@ -209,16 +209,16 @@ test('an epoch that is live without listeners that it refused is told as such, o
   await next('probe.passed');
 });
 
-test('asked for it as it is, it is live all the same', async () => {
+test('a requested probe that ignores rejected listeners passes', async () => {
   const { admin, port } = await adminServer();
   admin.refused = ['tls'];
-  const { next, look } = probing(port, 0);
+  const { next, requestProbe } = probing(port, 0);
   await next('probe.incomplete');
-  look(true);
+  requestProbe(true);
   expect(await next('probe.passed')).toMatchObject({ timeToLiveMs: expect.any(Number) });
 });
 
-test('where listeners are not asked for, who refused one is live at once', async () => {
+test('an epoch whose listeners are not checked is live even if it rejected some', async () => {
   const { admin, port } = await adminServer();
   admin.epoch = 1;
   admin.refused = ['tls'];
@@ -226,17 +226,17 @@ test('where listeners are not asked for, who refused one is live at once', async
   await next('probe.passed');
 });
 
-test('told to look it says at once whether the epoch is live, and that it is only once', async () => {
+test('a requested probe reports at once whether the epoch is live, and reports live only once', async () => {
   const { admin, port } = await adminServer();
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
-  const { events, next, look } = probing(port, 0);
-  look();
+  const { events, next, requestProbe } = probing(port, 0);
+  requestProbe();
   expect(await next('probe.failed')).toMatchObject({ reason: 'INITIALIZING' });
-  // The pauses between the rounds have grown to a quarter of a second.
+  // The pause between the rounds is now 250 ms.
   await sleep(1_500);
   admin.ready = { status: 200, body: 'LIVE\n' };
   const took = await msWithoutQueueing([process.pid], async () => {
-    look();
+    requestProbe();
     await next('probe.passed');
   });
   expect(took).toBeLessThan(200);
@@ -244,7 +244,7 @@ test('told to look it says at once whether the epoch is live, and that it is onl
   expect(events.map(({ type }) => type)).toEqual(['probe.failed', 'probe.passed']);
 });
 
-/** An admin interface that takes every question and answers none. */
+/** An admin interface that accepts requests and does not respond. */
 async function silentAdmin(): Promise<number> {
   const server = createServer(() => {});
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
@@ -255,25 +255,25 @@ async function silentAdmin(): Promise<number> {
   return (server.address() as { port: number }).port;
 }
 
-test('a child that is busy is live when the mark that it has set in shared memory is cleared, and says so in time', async () => {
+test('a busy child is live within its deadline when its mark in shared memory is cleared', async () => {
   const port = await silentAdmin();
-  const untilSaid = async (): Promise<number> => {
+  const untilReported = async (): Promise<number> => {
     let mark = false;
-    const { next, look, events } = probing(port, 1, { isMarkedInitializing: () => mark });
-    // No look falls into that.
+    const { next, requestProbe, events } = probing(port, 1, { isMarkedInitializing: () => mark });
+    // No probe happens within this time.
     mark = true;
     await sleep(40);
-    look();
+    requestProbe();
     await sleep(700);
     expect(events).toEqual([]);
     mark = false;
-    const asked = performance.now();
-    look();
+    const requestedAt = performance.now();
+    requestProbe();
     await next('probe.passed');
-    return performance.now() - asked;
+    return performance.now() - requestedAt;
   };
-  // The restart's chart waits for a second.
-  expect(await bestOf(5, 1_000, untilSaid)).toBeLessThan(1_000);
+  // The chart of the restart waits for a second.
+  expect(await bestOf(5, 1_000, untilReported)).toBeLessThan(1_000);
 });
 
 test.each([
@@ -281,16 +281,16 @@ test.each([
   ['of a layout that nobody knows', [undefined]],
   ['that was never set', [false]],
   ['that is set', [false, true]],
-] as const)('a child that is busy is not live by a mark %s', async (_, marks) => {
+] as const)('a busy child is not live by a mark %s', async (_, marks) => {
   const left = [...marks];
   const isMarkedInitializing = () => (left.length > 1 ? left.shift() : left[0]);
-  const { look, events } = probing(await silentAdmin(), 1, { isMarkedInitializing });
-  for (const _mark of marks) look();
+  const { requestProbe, events } = probing(await silentAdmin(), 1, { isMarkedInitializing });
+  for (const _mark of marks) requestProbe();
   await sleep(1_200);
   expect(events).toEqual([]);
 });
 
-test('an epoch without a parent is not live by a mark, and an admin interface that answers is believed', async () => {
+test('an epoch without a parent is not live by a mark, and a response of the admin interface decides', async () => {
   const { admin, port } = await adminServer();
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
   let mark = false;
@@ -298,10 +298,10 @@ test('an epoch without a parent is not live by a mark, and an admin interface th
   const [child, first] = [probing(port, 1, environment), probing(await silentAdmin(), 0, environment)];
   mark = true;
   await sleep(40);
-  child.look();
+  child.requestProbe();
   expect(await child.next('probe.failed')).toMatchObject({ reason: 'INITIALIZING' });
   mark = false;
-  first.look();
+  first.requestProbe();
   await sleep(800);
   expect(first.events).toEqual([]);
 });

@@ -1,6 +1,6 @@
 /**
- * The probe effect of an epoch: asks the admin interface until this very epoch is live, and says what it finds. What follows, and
- * when people are told what it waits for, is for the chart to say.
+ * Probes the admin interface until this epoch is live, and reports results to the chart, which decides what to log and
+ * what follows.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fromCallback } from 'xstate';
@@ -18,26 +18,32 @@ import { messageOf } from '../../runtime/errors.ts';
 import { hostMs } from '../../runtime/host-clock.ts';
 import type { XdsActivity } from '../xds/xds-activity.ts';
 import type { AdminClient, AdminConnector } from './admin-client.ts';
-import { askRefusedListeners } from './refused-listeners.ts';
+import { getRejectedListeners } from './refused-listeners.ts';
 import { whyUnreachable } from './why-unreachable.ts';
 
 export interface ProbeEnvironment {
   readonly adminAt: AdminConnector;
-  /** Undefined when the bootstrap is the user's own. */
+  /** `undefined` with a bootstrap of the user. */
   readonly discoveryAddress: string | undefined;
-  /** What goes through the agent's xDS proxy. */
+  /** Activity of the agent's xDS proxy. */
   readonly xds: Pick<XdsActivity, 'trouble' | 'responses'>;
-  /** Whether the shared memory of a base id says that an epoch is initializing; undefined: nobody can tell. */
+  /** Whether the shared memory of a base ID marks an epoch as initializing; `undefined` if unknown. */
   readonly isMarkedInitializing?: (baseId: number) => boolean | undefined;
 }
 
-/** Most become live in this time (spec/envoy-hot-restart.md §1), and are looked at often: who is live unseen is taken for one that is not. */
+/**
+ * Most epochs become live within this time (spec/envoy-hot-restart.md §1). Frequent probes shorten the time in which a
+ * live epoch counts as not live.
+ */
 const eagerMs = 1_000;
 const eagerPauseMs = 25;
 const pauseMs = 250;
-/** After so long without an answer Envoy's shared memory is looked at. Whoever has ordered a look waits twice as long (restart.machine.ts). */
+/**
+ * The agent reads Envoy's shared memory after this time without a response. A requested probe times out after twice
+ * this time (restart.machine.ts).
+ */
 const silentMs = 500;
-/** A child with a configuration of its own has the mark for 40 ms (measured), between looks. */
+/** A child with a static configuration has the mark for 40 ms (measured). */
 const markPauseMs = 10;
 
 type Report = ProbePassed | ProbeIncomplete | ProbeFailed | ProbeWaiting;
@@ -47,15 +53,15 @@ export function liveProbe(environment: ProbeEnvironment) {
     const stop = new AbortController();
     const report = (event: Report): void => {
       if (stop.signal.aborted) return;
-      // Live once is live: the rounds and a look that was ordered may both find it.
+      // Report once, although the probe loop and a requested probe may both find the epoch live.
       if (event.type === 'probe.passed') stop.abort();
       sendBack(event);
     };
     const probe = new Probe(environment, input, report);
-    receive((order) => void (order.type === 'probe.run' ? probe.lookNow(order.asItIs) : probe.explain()));
-    if (input.adopted?.live) probe.wasSeen();
+    receive((order) => void (order.type === 'probe.run' ? probe.probeNow(order.asItIs) : probe.explain()));
+    if (input.adopted?.live) probe.reportAdopted();
     else {
-      if (input.asked) void probe.lookNow(false);
+      if (input.asked) void probe.probeNow(false);
       void probe.rounds(stop.signal);
       void probe.awaitMark(stop.signal);
     }
@@ -65,23 +71,23 @@ export function liveProbe(environment: ProbeEnvironment) {
 
 interface Finding {
   readonly live: boolean;
-  readonly answered: boolean;
+  readonly responded: boolean;
   readonly detail: string;
 }
 
-/** Live by the mark in shared memory: Envoy's main thread is too busy to answer. */
-const byMark: Finding = { live: true, answered: false, detail: 'LIVE' };
+/** The mark in shared memory shows that the epoch is live, while Envoy's main thread is too busy to respond. */
+const byMark: Finding = { live: true, responded: false, detail: 'LIVE' };
 
 class Probe {
   readonly #environment: ProbeEnvironment;
   readonly #input: ProbeOrder;
   readonly #admin: AdminClient;
-  /** When the probe began: as soon as there is a process. */
+  /** The probe starts when the process does. */
   readonly #startedAt = performance.now();
-  /** When Envoy was last seen not to be live, by the clock of the host. */
+  /** Last time at which Envoy was not live, by the host's clock. */
   #notLiveAt: number;
   readonly #report: (event: Report) => void;
-  /** What the mark in shared memory was seen to be: `own` is this child's. */
+  /** State of the mark in shared memory; `own` is set by this child. */
   #mark: 'unseen' | 'clear' | 'own' = 'unseen';
 
   constructor(environment: ProbeEnvironment, input: ProbeOrder, report: (event: Report) => void) {
@@ -92,29 +98,29 @@ class Probe {
     this.#report = report;
   }
 
-  /** An agent before this one has seen the epoch live already. */
-  wasSeen(): void {
+  /** A previous agent already found the epoch live. */
+  reportAdopted(): void {
     this.#passed();
   }
 
   async rounds(stopped: AbortSignal): Promise<void> {
     const beganAt = performance.now();
-    let told = '';
+    let lastReported = '';
     while (!stopped.aborted) {
-      const { live } = await this.#look();
+      const { live } = await this.#probe();
       const lacking = live ? await this.#lacking() : '';
       if (live && lacking === '') {
         this.#passed();
         return;
       }
-      if (lacking !== '' && lacking !== told) this.#report({ type: 'probe.incomplete', reason: lacking });
-      told = lacking;
+      if (lacking !== '' && lacking !== lastReported) this.#report({ type: 'probe.incomplete', reason: lacking });
+      lastReported = lacking;
       const isEager = performance.now() - beganAt < eagerMs;
       await sleep(isEager ? eagerPauseMs : pauseMs, undefined, { signal: stopped }).catch(() => {});
     }
   }
 
-  /** Begins when it has just got its process, and cannot have come so far. */
+  /** Starts before a new process can have set the mark. */
   async awaitMark(stopped: AbortSignal): Promise<void> {
     const { epoch, baseId } = this.#input;
     const isMarked = () => (epoch === 0 ? undefined : this.#environment.isMarkedInitializing?.(baseId));
@@ -128,39 +134,39 @@ class Probe {
     }
   }
 
-  async lookNow(asItIs: boolean): Promise<void> {
-    const { live, detail } = await this.#look();
+  async probeNow(asItIs: boolean): Promise<void> {
+    const { live, detail } = await this.#probe();
     const lacking = live && !asItIs ? await this.#lacking() : '';
     if (live && lacking === '') this.#passed();
     else this.#report({ type: 'probe.failed', reason: lacking || detail });
   }
 
-  /** What Envoy waits for, as far as one can tell from outside. */
+  /** Why Envoy is not live, as far as the agent can find out. */
   async explain(): Promise<void> {
-    const finding = await this.#look();
-    // The next round tells.
+    const finding = await this.#probe();
+    // The next round reports it.
     if (finding.live) return;
-    const reason = await whatItWaitsFor(this.#environment, finding);
+    const reason = await describeWait(this.#environment, finding);
     this.#report({ type: 'probe.waiting', reason });
   }
 
-  /** An Envoy that does not answer may be live, and busy. */
-  async #look(): Promise<Finding> {
-    const askedAt = hostMs();
-    const asked = look(this.#admin, this.#input);
+  /** An Envoy that does not respond may be live and busy. */
+  async #probe(): Promise<Finding> {
+    const requestedAt = hostMs();
+    const pending = probeAdmin(this.#admin, this.#input);
     const silent = Symbol('silent');
-    const first = await Promise.race([asked, sleep(silentMs, silent, { ref: false })]);
+    const first = await Promise.race([pending, sleep(silentMs, silent, { ref: false })]);
     if (first === silent && this.#isLiveByMark()) return byMark;
-    const finding = await asked;
-    if (!finding.answered && this.#isLiveByMark()) return byMark;
-    if (finding.answered && !finding.live) this.#notLiveAt = askedAt;
+    const finding = await pending;
+    if (!finding.responded && this.#isLiveByMark()) return byMark;
+    if (finding.responded && !finding.live) this.#notLiveAt = requestedAt;
     return finding;
   }
 
   /**
-   * A child sets the mark when it attaches, and clears it in the moment in which it is live (spec/envoy-hot-restart.md facts 1 and 2). One that was
-   * there before may be what another child has left, or its parent's, which has just become live: this child's own is one that was
-   * seen to come.
+   * A child sets the mark when it attaches to the shared memory and clears it when it becomes live
+   * (spec/envoy-hot-restart.md facts 1 and 2). A mark that existed before may be that of another child or of the
+   * parent, so only a mark that was seen to appear counts.
    */
   #isLiveByMark(): boolean {
     return this.#mark === 'own' && this.#environment.isMarkedInitializing?.(this.#input.baseId) === false;
@@ -171,9 +177,9 @@ class Probe {
     this.#report({ type: 'probe.passed', timeToLiveMs, unseenMs: hostMs() - this.#notLiveAt });
   }
 
-  /** Listeners that it refused and does not have; empty: none that is known of. */
+  /** Rejected listeners that Envoy does not have; empty if none are known. */
   async #lacking(): Promise<string> {
-    const refused = this.#input.listeners ? ((await askRefusedListeners(this.#admin)) ?? []) : [];
+    const refused = this.#input.listeners ? ((await getRejectedListeners(this.#admin)) ?? []) : [];
     if (refused.length === 0) return '';
     const [{ name, why }] = refused as [RefusedListener];
     return `LIVE, but Envoy rejected ${refused.length} ${refused.length === 1 ? 'listener' : 'listeners'}, first ${name}: ${why}`;
@@ -181,27 +187,25 @@ class Probe {
 }
 
 /**
- * A 200 alone proves nothing: it may be the parent's, or a stranger's (spec/agent.md §2.6 F13). Nor is it the child's word when
- * the child answers the next question: the admin port may have come to it in between. Who it is and whether it is live
- * has to be one answer, which is asked for only then: it is long.
+ * Status 200 of `/ready` alone proves nothing: it may come from the parent or from another program (spec/agent.md §2.6
+ * F13), and the port may move to the child before the next request. Only `/server_info` has the epoch and the state in
+ * one response; it is large, so it is requested only if `/ready` succeeds.
  */
-async function look(admin: AdminClient, { epoch }: Pick<ProbeOrder, 'epoch'>): Promise<Finding> {
+async function probeAdmin(admin: AdminClient, { epoch }: Pick<ProbeOrder, 'epoch'>): Promise<Finding> {
   const state = await admin.state();
   if (!state.live) return state;
   try {
-    const answering = await admin.serverInfo();
+    const server = await admin.serverInfo();
     const detail =
-      answering.epoch === epoch
-        ? answering.state
-        : `${admin.address} is the admin interface of epoch ${answering.epoch}`;
-    return { live: detail === 'LIVE', answered: true, detail };
+      server.epoch === epoch ? server.state : `${admin.address} is the admin interface of epoch ${server.epoch}`;
+    return { live: detail === 'LIVE', responded: true, detail };
   } catch (error) {
-    return { live: false, answered: false, detail: messageOf(error) };
+    return { live: false, responded: false, detail: messageOf(error) };
   }
 }
 
-async function whatItWaitsFor({ discoveryAddress, xds }: ProbeEnvironment, finding: Finding): Promise<string> {
-  if (!finding.answered || !finding.detail.includes('INITIALIZING') || discoveryAddress === undefined) {
+async function describeWait({ discoveryAddress, xds }: ProbeEnvironment, finding: Finding): Promise<string> {
+  if (!finding.responded || !finding.detail.includes('INITIALIZING') || discoveryAddress === undefined) {
     return finding.detail;
   }
   const problem = await whyUnreachable(discoveryAddress);

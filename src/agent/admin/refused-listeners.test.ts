@@ -7,8 +7,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { RefusedListener } from '../../../machines/agent/status-protocol.ts';
 import { envoyBinary, freePort, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
-import { type AdminAnswer, createAdminClient } from './admin-client.ts';
-import { askRefusedListeners } from './refused-listeners.ts';
+import { type AdminResponse, createAdminClient } from './admin-client.ts';
+import { getRejectedListeners } from './refused-listeners.ts';
 
 test.each([
   ['no JSON', '<html>'],
@@ -21,34 +21,34 @@ test.each([
     '{"configs": [{"name": "x", "error_state": 3}, {"error_state": {"details": "nameless"}}]}',
   ],
   ['an empty dump', '{}'],
-])('an answer with %s says of no listener that it was refused', async (_, body) => {
-  expect((await askRefusedListeners({ get: async () => ({ status: 200, body }) })) ?? []).toEqual([]);
+])('a response with %s contains no rejected listener', async (_, body) => {
+  expect((await getRejectedListeners({ get: async () => ({ status: 200, body }) })) ?? []).toEqual([]);
 });
 
-test('nobody’s answer, and a refusal to say, are none', async () => {
-  const gone = async (): Promise<AdminAnswer> => Promise.reject(new Error('connection refused'));
-  expect(await askRefusedListeners({ get: gone })).toBeUndefined();
-  expect(await askRefusedListeners({ get: async () => ({ status: 403, body: '{}' }) })).toBeUndefined();
+test('without a valid response the rejected listeners are unknown', async () => {
+  const unreachable = async (): Promise<AdminResponse> => Promise.reject(new Error('connection refused'));
+  expect(await getRejectedListeners({ get: unreachable })).toBeUndefined();
+  expect(await getRejectedListeners({ get: async () => ({ status: 403, body: '{}' }) })).toBeUndefined();
 });
 
-test('of thousands a thousand are told, the same ones each time, and of a hundred why', async () => {
+test('of thousands of rejected listeners the same thousand are reported each time, a hundred with the reason', async () => {
   const names = Array.from({ length: 3_000 }, (_, i) => `l${String(i).padStart(4, '0')}`);
   const configs = (order: readonly string[]): object[] => [
     { name: 'fine', active_state: { last_updated: 'x' } },
     ...order.map((name) => ({ name, error_state: { details: `no ${name}` } })),
   ];
-  const ask = async (order: readonly string[]) =>
-    (await askRefusedListeners({
+  const listenersFrom = async (order: readonly string[]) =>
+    (await getRejectedListeners({
       get: async () => ({ status: 200, body: JSON.stringify({ configs: configs(order) }) }),
     }))!;
-  const told = await ask(names);
-  expect(told).toHaveLength(1_000);
-  expect(told[99]).toEqual({ name: 'l0099', why: 'no l0099' });
-  expect(told[100]).toEqual({ name: 'l0100', why: '' });
-  expect(await ask(names.toReversed())).toEqual(told);
+  const reported = await listenersFrom(names);
+  expect(reported).toHaveLength(1_000);
+  expect(reported[99]).toEqual({ name: 'l0099', why: 'no l0099' });
+  expect(reported[100]).toEqual({ name: 'l0100', why: '' });
+  expect(await listenersFrom(names.toReversed())).toEqual(reported);
 });
 
-test('the real Envoy is live without a listener that it refused, and says which; an update that it refused is none', async () => {
+test('a real Envoy is live without a listener that it rejected, and reports it, but not a rejected update', async () => {
   const folder = temporaryFolder();
   const [adminPort, port] = [await freePort(), await freePort()];
   const file = join(folder.path, 'lds.json');
@@ -84,7 +84,7 @@ test('the real Envoy is live without a listener that it refused, and says which;
   const client = createAdminClient('127.0.0.1', adminPort);
   const refused = async (names: string[]): Promise<RefusedListener[]> => {
     return eventually(`${names.join()} are refused`, async () => {
-      const last = (await client.state()).live ? await askRefusedListeners(client) : undefined;
+      const last = (await client.state()).live ? await getRejectedListeners(client) : undefined;
       if (last?.map(({ name }) => name).join() === names.join()) return last;
       throw new Error(`refused are ${JSON.stringify(last)}`);
     });

@@ -1,33 +1,33 @@
 /**
- * Listeners that an Envoy was sent and does not have, because it refused them. `/ready` says LIVE all the same: Envoy counts
- * its first configuration as received, refused or not (measured with 1.40: `error_state` without `active_state`).
+ * Listeners that Envoy rejected and does not have. `/ready` is LIVE anyway, because a rejected configuration also
+ * counts as received (measured with 1.40: `error_state` without `active_state`).
  */
 import type { RefusedListener } from '../../../machines/agent/status-protocol.ts';
 import type { AdminClient } from './admin-client.ts';
 
-/** What is asked for: a few bytes a listener, without the configurations themselves. */
+/** The mask limits the response to a few bytes per listener. */
 const fields = ['name', 'error_state.details', 'error_state.last_update_attempt', 'active_state.version_info'];
 const path = `/config_dump?resource=dynamic_listeners&mask=${[...fields, 'active_state.last_updated', 'warming_state.last_updated'].join(',')}`;
 const limitMs = 2_000;
-const longestWhy = 300;
-/** Events hold them: of a gateway with thousands, these. Sorted, so that the same ones are seen each time. */
-const mostNames = 1_000;
-const mostWhys = 100;
+const maxReasonLength = 300;
+/** Limits of event size for gateways with thousands of listeners. Sorted, so that the selection is stable. */
+const maxNames = 1_000;
+const maxReasons = 100;
 
-/** @returns at most a thousand, by name; undefined when Envoy does not say; never rejects */
-export async function askRefusedListeners(admin: Pick<AdminClient, 'get'>): Promise<RefusedListener[] | undefined> {
+/** @returns at most 1,000, sorted by name; `undefined` without a valid response. Never rejects */
+export async function getRejectedListeners(admin: Pick<AdminClient, 'get'>): Promise<RefusedListener[] | undefined> {
   try {
     const { status, body } = await admin.get(path, limitMs);
-    return status === 200 ? refusedAmong(JSON.parse(body)) : undefined;
+    return status === 200 ? rejectedListenersIn(JSON.parse(body)) : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** Nothing is taken for granted of what answers at the port. */
-function refusedAmong(dump: unknown): RefusedListener[] | undefined {
+/** Validates the response, because another program may have the port. */
+function rejectedListenersIn(dump: unknown): RefusedListener[] | undefined {
   const configs = fieldOf(dump, 'configs');
-  // Proto JSON leaves out an empty list.
+  // Proto JSON omits an empty list.
   if (configs === undefined) return typeof dump === 'object' && dump !== null ? [] : undefined;
   if (!Array.isArray(configs)) return undefined;
   const refused = configs.flatMap((listener: unknown) => {
@@ -35,12 +35,12 @@ function refusedAmong(dump: unknown): RefusedListener[] | undefined {
     const error = fieldOf(listener, 'error_state');
     if (typeof name !== 'string' || name === '' || typeof error !== 'object' || error === null) return [];
     const serves = fieldOf(listener, 'active_state') !== undefined || fieldOf(listener, 'warming_state') !== undefined;
-    return serves ? [] : [{ name, why: String(fieldOf(error, 'details') ?? '').slice(0, longestWhy) }];
+    return serves ? [] : [{ name, why: String(fieldOf(error, 'details') ?? '').slice(0, maxReasonLength) }];
   });
   return refused
     .sort((one, other) => (one.name < other.name ? -1 : 1))
-    .slice(0, mostNames)
-    .map(({ name, why }, i) => ({ name, why: i < mostWhys ? why : '' }));
+    .slice(0, maxNames)
+    .map(({ name, why }, i) => ({ name, why: i < maxReasons ? why : '' }));
 }
 
 function fieldOf(value: unknown, name: string): unknown {

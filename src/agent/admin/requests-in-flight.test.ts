@@ -23,7 +23,7 @@ const listeners = (figures: Readonly<Record<string, number>>): string =>
     Object.fromEntries(Object.entries(figures).map(([at, count]) => [`listener.${at}.downstream_cx_active`, count])),
   );
 
-/** One connection of somebody who probes and two of ours, as they are in every sample. */
+/** One connection of a probe and two of the agent, which every sample contains. */
 const internal = listeners({ '0.0.0.0_15021': 1, admin: 2, 'admin.main_thread': 2, envoy_internal_inner_1: 4 });
 
 const sample = {
@@ -35,13 +35,13 @@ const sample = {
   '10.112.49.68_9043': 1,
 };
 
-describe('S17: what is in flight', () => {
-  test('connections that carry no HTTP are in flight as long as they are open', () => {
+describe('S17: active requests', () => {
+  test('open connections without HTTP count', () => {
     expect(requestsInFlight(listeners(sample) + internal, ownPorts)).toBe(19);
   });
 
-  // The reference counts connections, 19 here too: a stop would wait for clients that want nothing.
-  test('of HTTP connections only the requests count: an idle one is not waited for', () => {
+  // Istio counts connections, here 19 as well, so a stop would wait for idle clients.
+  test('HTTP connections count only with an active request', () => {
     const http = (requests: number): string =>
       lines({
         'http.inbound_0.0.0.0_8443;.downstream_cx_active': 6,
@@ -49,12 +49,12 @@ describe('S17: what is in flight', () => {
         'http.outbound_0.0.0.0_9093;.downstream_cx_active': 8,
         'http.outbound_0.0.0.0_9093;.downstream_rq_active': 0,
       });
-    const others = 5;
-    expect(requestsInFlight(listeners(sample) + http(0) + internal, ownPorts)).toBe(others);
-    expect(requestsInFlight(listeners(sample) + http(3) + internal, ownPorts)).toBe(others + 3);
+    const otherListeners = 5;
+    expect(requestsInFlight(listeners(sample) + http(0) + internal, ownPorts)).toBe(otherListeners);
+    expect(requestsInFlight(listeners(sample) + http(3) + internal, ownPorts)).toBe(otherListeners + 3);
   });
 
-  test('probes, scrapes, the admin interface and listeners inside Envoy do not count', () => {
+  test('probes, scrapes, the admin interface and internal listeners do not count', () => {
     const none = Object.fromEntries(Object.keys(sample).map((at) => [at, 0]));
     expect(requestsInFlight(listeners(none) + internal, ownPorts)).toBe(0);
     const http = lines({
@@ -64,16 +64,16 @@ describe('S17: what is in flight', () => {
     expect(requestsInFlight(internal + http, ownPorts)).toBe(0);
   });
 
-  test('a thread’s part of a listener’s connections is not counted twice', () => {
+  test('the share of a thread in a listener’s connections is not counted twice', () => {
     const parts = { '0.0.0.0_80': 3, '0.0.0.0_80.worker_0': 1, '0.0.0.0_80.worker_1': 2 };
     expect(requestsInFlight(listeners(parts), ownPorts)).toBe(3);
   });
 
-  test('IPv6 addresses are listeners like others', () => {
+  test('listeners with IPv6 addresses count', () => {
     expect(requestsInFlight(listeners({ '[__]_15021': 1, '[__1]_8080': 2 }), ownPorts)).toBe(2);
   });
 
-  test('connections and requests are read one after the other: never less than the requests', () => {
+  test('the count is at least the active requests, although gauges are read at different times', () => {
     const http = {
       'http.outbound_0.0.0.0_80;.downstream_cx_active': 2,
       'http.outbound_0.0.0.0_80;.downstream_rq_active': 1,
@@ -81,21 +81,21 @@ describe('S17: what is in flight', () => {
     expect(requestsInFlight(listeners({ '0.0.0.0_80': 1 }) + lines(http), ownPorts)).toBe(1);
   });
 
-  test('no statistics at all are -1', () => {
+  test('the count without any statistics is -1', () => {
     expect(requestsInFlight('', ownPorts)).toBe(-1);
   });
 });
 
-function count(port: number, own: readonly number[] = []): Promise<number> {
-  const logic = countRequests({ adminAt, ownPorts: own });
+function count(port: number, ports: readonly number[] = []): Promise<number> {
+  const logic = countRequests({ adminAt, ownPorts: ports });
   return toPromise(createActor(logic, { input: { adminPort: port } }).start());
 }
 
-test('nobody at the admin port is an error, not a number', async () => {
+test('the count fails if no process listens at the admin port', async () => {
   await expect(count(await freePort())).rejects.toThrow('connection refused');
 });
 
-test('an answer other than 200 is an error', async () => {
+test('the count fails if the status is not 200', async () => {
   const server = createServer((_, response) => response.writeHead(500).end());
   server.listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
@@ -103,7 +103,7 @@ test('an answer other than 200 is an error', async () => {
   await expect(count((server.address() as AddressInfo).port)).rejects.toThrow('status 500');
 });
 
-test('an admin interface that does not answer is given 2 s', async () => {
+test('the count times out after 2 s', async () => {
   const server = createServer(() => {});
   server.listen(0, '127.0.0.1');
   onTestFinished(() => {
@@ -114,8 +114,8 @@ test('an admin interface that does not answer is given 2 s', async () => {
   await expect(count((server.address() as AddressInfo).port)).rejects.toThrow('no response within 2000 ms');
 });
 
-/** A service that answers when the test says so, and that takes upgrades. */
-async function slowService(): Promise<{ port: number; answerAll: () => void }> {
+/** A service that responds on demand and accepts upgrades. */
+async function slowService(): Promise<{ port: number; respondToAll: () => void }> {
   const waiting: ServerResponse[] = [];
   const server = createServer((_, response) => void waiting.push(response));
   server.on('upgrade', (_, socket: Socket) => {
@@ -130,7 +130,7 @@ async function slowService(): Promise<{ port: number; answerAll: () => void }> {
   });
   return {
     port: (server.address() as AddressInfo).port,
-    answerAll: () => {
+    respondToAll: () => {
       for (const response of waiting.splice(0)) response.end('done');
     },
   };
@@ -169,17 +169,17 @@ function tcpListener(port: number): object {
   return { name: 'tcp', address: at(port), filter_chains: [{ filters }] };
 }
 
-/** An Envoy before the service: by HTTP, by TCP, and by a listener of the agent's own. */
-async function envoyBefore(service: number): Promise<{ admin: number; http: number; tcp: number; own: number }> {
+/** An Envoy in front of the service, with an HTTP, a TCP and an agent listener. */
+async function envoyBefore(service: number): Promise<{ admin: number; http: number; tcp: number; agentPort: number }> {
   const folder = temporaryFolder();
-  const [admin, http, tcp, own] = [await freePort(), await freePort(), await freePort(), await freePort()];
+  const [admin, http, tcp, agentPort] = [await freePort(), await freePort(), await freePort(), await freePort()];
   const file = join(folder.path, 'bootstrap.json');
   const endpoints = [{ lb_endpoints: [{ endpoint: { address: at(service) } }] }];
   const bootstrap = {
     admin: { address: at(admin) },
     static_resources: {
       clusters: [{ name: 'service', load_assignment: { cluster_name: 'service', endpoints } }],
-      listeners: [httpListener('outbound_80;', http), tcpListener(tcp), httpListener('agent', own)],
+      listeners: [httpListener('outbound_80;', http), tcpListener(tcp), httpListener('agent', agentPort)],
     },
   };
   writeFileSync(file, JSON.stringify(bootstrap));
@@ -192,21 +192,21 @@ async function envoyBefore(service: number): Promise<{ admin: number; http: numb
   });
   const client = createAdminClient('127.0.0.1', admin);
   while (!(await client.state()).live) await sleep(20);
-  return { admin, http, tcp, own };
+  return { admin, http, tcp, agentPort };
 }
 
-/** A request over a connection that is kept. @returns when it is answered */
-function ask(port: number): { answered: Promise<void>; close: () => void } {
+/** A request over a persistent connection. @returns a promise of its response */
+function startRequest(port: number): { completed: Promise<void>; close: () => void } {
   const agent = new Agent({ keepAlive: true });
   const outgoing = request({ host: '127.0.0.1', port, agent });
   outgoing.end();
   onTestFinished(() => agent.destroy());
-  const answered = once(outgoing, 'response').then(async ([response]) => {
+  const completed = once(outgoing, 'response').then(async ([response]) => {
     response.resume();
     await once(response, 'end');
   });
-  answered.catch(() => {});
-  return { answered, close: () => agent.destroy() };
+  completed.catch(() => {});
+  return { completed, close: () => agent.destroy() };
 }
 
 async function open(port: number, firstWords = ''): Promise<Socket> {
@@ -224,14 +224,14 @@ async function settlesAt(expected: number, counted: () => Promise<number>): Prom
   await expect.poll(counted, { interval: 20 }).toBe(expected);
 }
 
-test('the real Envoy: requests, TCP connections and WebSockets are in flight; idle connections and probes are not', async () => {
+test('a real Envoy counts requests, TCP connections and WebSockets, but not idle connections and probes', async () => {
   const service = await slowService();
   const envoy = await envoyBefore(service.port);
-  const counted = (): Promise<number> => count(envoy.admin, [envoy.own]);
+  const counted = (): Promise<number> => count(envoy.admin, [envoy.agentPort]);
   expect(await counted()).toBe(0);
 
-  const running = ask(envoy.http);
-  ask(envoy.own);
+  const running = startRequest(envoy.http);
+  startRequest(envoy.agentPort);
   await settlesAt(1, counted);
   const stream = await open(envoy.tcp);
   await settlesAt(2, counted);
@@ -239,12 +239,12 @@ test('the real Envoy: requests, TCP connections and WebSockets are in flight; id
   const webSocket = await open(envoy.http, upgrade);
   await settlesAt(3, counted);
 
-  // A stop begins so; what is in flight goes on.
+  // A stop begins with this request; active requests continue.
   await createAdminClient('127.0.0.1', envoy.admin).post('/drain_listeners');
   expect(await counted()).toBe(3);
-  service.answerAll();
-  await running.answered;
-  // Its connection is open, and wants nothing.
+  service.respondToAll();
+  await running.completed;
+  // The connection is open and idle.
   await settlesAt(2, counted);
   stream.destroy();
   await settlesAt(1, counted);

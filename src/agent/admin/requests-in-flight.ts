@@ -1,37 +1,37 @@
-/** How much is in flight in one Envoy: what a stop that loses nothing waits for (spec/agent.md §2.5). */
+/** Counts the active requests of an Envoy; a graceful stop waits for them (spec/agent.md §2.5). */
 import { fromPromise } from 'xstate';
 import type { AdminConnector } from './admin-client.ts';
 
 export interface CountEnvironment {
   readonly adminAt: AdminConnector;
-  /** Ports of Envoy's own listeners, which serve probes and scrapes; 0: no such listener. */
+  /** Ports of Envoy's listeners for probes and scrapes; 0 if one is off. */
   readonly ownPorts: readonly number[];
 }
 
-/** What our bootstrap's own listeners and the admin interface call themselves. */
+/** HTTP stat prefixes of the admin interface and of the bootstrap's listeners. */
 const ownHttpPrefixes = ['admin', 'agent', 'stats'];
 const statsPath = `/stats?usedonly&filter=${encodeURIComponent('downstream_(rq|cx)_active$')}`;
-const answerLimitMs = 2_000;
+const responseLimitMs = 2_000;
 
 /**
- * The count effect of the shutdown chart.
+ * Counts active requests for the shutdown chart.
  *
- * Resolves with -1 where Envoy has no such statistics; rejects when it does not answer in 2 s.
+ * Resolves with -1 if Envoy has no such statistics; rejects without a response within 2 s.
  */
 export function countRequests({ adminAt, ownPorts }: CountEnvironment) {
   return fromPromise<number, { adminPort: number }>(async ({ input }) => {
-    const { status, body } = await adminAt(input.adminPort).get(statsPath, answerLimitMs);
+    const { status, body } = await adminAt(input.adminPort).get(statsPath, responseLimitMs);
     if (status !== 200) throw new Error(`Envoy admin GET ${statsPath}: status ${status}`);
     return requestsInFlight(body, ownPorts);
   });
 }
 
 /**
- * Requests in flight of HTTP clients, plus connections that carry no HTTP: a TCP connection is one long request. A
- * connection that waits for its client's next request counts for nothing.
+ * Active HTTP requests plus connections without HTTP, because a TCP connection counts as one request. Idle HTTP
+ * connections do not count.
  *
  * @param stats lines of `name: value`
- * @returns -1 for no statistics at all
+ * @returns -1 without any statistics
  */
 export function requestsInFlight(stats: string, ownPorts: readonly number[]): number {
   if (stats.trim() === '') return -1;
@@ -46,14 +46,17 @@ export function requestsInFlight(stats: string, ownPorts: readonly number[]): nu
     else if (name.endsWith('.downstream_rq_active')) requests += Number(value);
     else httpConnections += Number(value);
   }
-  // Each figure is read at its own moment.
+  // Envoy reads the gauges at different times, so the difference may be negative.
   return requests + Math.max(0, connections - httpConnections);
 }
 
-/** Whether a counter is none of the application's: Envoy's own ports, the share of each thread in a listener's count, and internal listeners. */
+/**
+ * Whether a gauge does not belong to the application: ports of the bootstrap's listeners, shares of single threads,
+ * internal listeners.
+ */
 function isOwn(name: string, ownPorts: readonly number[]): boolean {
   if (ownHttpPrefixes.some((prefix) => name.startsWith(`http.${prefix}.`))) return true;
   if (/^listener\.(admin|envoy_internal_.*)\.|\.(worker_\d+|main_thread)\./.test(name)) return true;
   const [, port] = /^listener\..*_(\d+)\.downstream_cx_active$/.exec(name) ?? [];
-  return ownPorts.some((own) => own !== 0 && own === Number(port));
+  return ownPorts.some((ownPort) => ownPort !== 0 && ownPort === Number(port));
 }

@@ -1,4 +1,4 @@
-/** Whether anybody listens at an address. */
+/** Checks whether a TCP address accepts connections. */
 import { connect } from 'node:net';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { connectionProblem } from './admin-client.ts';
@@ -6,9 +6,9 @@ import { connectionProblem } from './admin-client.ts';
 const connectLimitMs = 2_000;
 
 /**
- * Undefined when somebody accepts connections there.
+ * `undefined` if the address accepts a connection.
  *
- * @param limitMs until silence counts as an answer
+ * @param limitMs timeout of the connection
  */
 export function whyUnreachable(address: string, limitMs = connectLimitMs): Promise<string | undefined> {
   const target = parseHostAndPort(address);

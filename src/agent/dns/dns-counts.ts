@@ -1,4 +1,4 @@
-/** What the DNS server counts (spec/agent.md §6.5): numbers, in Prometheus' text only when somebody asks. */
+/** Metrics of the DNS server (spec/agent.md §6.5), formatted for Prometheus on request. */
 import type { UpstreamCounts } from './dns-upstream.ts';
 
 /** Seconds. */
@@ -16,7 +16,7 @@ export class DnsCounts {
       this.#within[bucket < 0 ? buckets.length : bucket]!++;
     },
   };
-  /** How many fell into each bucket alone; the last bucket has no limit. */
+  /** Counts per bucket, not cumulative; the last bucket has no limit. */
   readonly #within: number[] = [...buckets, Number.POSITIVE_INFINITY].map(() => 0);
   #seconds = 0;
 

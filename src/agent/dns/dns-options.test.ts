@@ -7,18 +7,18 @@ import { type DnsOptions, type DnsSources, dnsOptions } from './dns-options.ts';
 
 const v4 = 'search ns1.svc.cluster.local svc.cluster.local\nnameserver 10.96.0.10\nnameserver 8.8.8.8\n';
 
-interface Told {
+interface ResolvedDnsOptions {
   readonly options: DnsOptions | undefined;
   readonly warnings: readonly LogWarning[];
-  /** Of the options that are invalid. */
+  /** Errors of invalid options. */
   readonly errors: readonly ErrorFields[];
 }
 
-function told(
+function resolve(
   env: NodeJS.ProcessEnv,
   files: Record<string, string> = { '/etc/resolv.conf': v4 },
   more: Partial<DnsSources> = {},
-): Told {
+): ResolvedDnsOptions {
   const errors = new OptionErrors();
   const warnings: LogWarning[] = [];
   const readFile = (path: string): string => {
@@ -41,11 +41,11 @@ function told(
   return { options, warnings, errors: detailsOf(() => errors.throwIfAny()) };
 }
 
-test('§9: only a sidecar that captures DNS has a server', () => {
-  expect(told({ ISTIO_META_DNS_CAPTURE: '' }).options).toBeUndefined();
-  expect(told({ ISTIO_META_DNS_CAPTURE: 'false' }).options).toBeUndefined();
-  expect(told({}, undefined, { role: 'router' }).options).toBeUndefined();
-  expect(told({ ISTIO_META_DNS_CAPTURE: '1' })).toEqual({
+test('§9: only a sidecar with DNS capture has a DNS server', () => {
+  expect(resolve({ ISTIO_META_DNS_CAPTURE: '' }).options).toBeUndefined();
+  expect(resolve({ ISTIO_META_DNS_CAPTURE: 'false' }).options).toBeUndefined();
+  expect(resolve({}, undefined, { role: 'router' }).options).toBeUndefined();
+  expect(resolve({ ISTIO_META_DNS_CAPTURE: '1' })).toEqual({
     options: {
       addresses: ['127.0.0.1'],
       port: 15053,
@@ -60,9 +60,9 @@ test('§9: only a sidecar that captures DNS has a server', () => {
   });
 });
 
-test('§9: localhost is of the families that resolv.conf has; an address is itself', () => {
+test('§9: localhost resolves to the families of resolv.conf, and an IP address to itself', () => {
   const addresses = (env: NodeJS.ProcessEnv, resolvConf: string): unknown =>
-    told(env, { '/etc/resolv.conf': resolvConf }).options?.addresses;
+    resolve(env, { '/etc/resolv.conf': resolvConf }).options?.addresses;
   expect(addresses({}, 'nameserver fd00::10')).toEqual(['::1']);
   expect(addresses({}, 'nameserver fd00::10\nnameserver 1.1.1.1')).toEqual(['127.0.0.1', '::1']);
   expect(addresses({}, '')).toEqual(['127.0.0.1']);
@@ -71,11 +71,11 @@ test('§9: localhost is of the families that resolv.conf has; an address is itse
   expect(addresses({ DNS_PROXY_ADDR: ':5353' }, v4)).toEqual(['0.0.0.0', '::']);
 });
 
-test('§9: port 53 is for root, who has the host’s resolv.conf and asks others before there is a table', () => {
+test('§9: port 53 requires root, uses the host’s resolv.conf, and forwards queries before the first table', () => {
   const files = { '/etc/resolv.conf': 'nameserver 127.0.0.1', '/var/lib/istio/resolv.conf': v4 };
-  const root = told({ DNS_PROXY_ADDR: 'localhost:53' }, files);
+  const root = resolve({ DNS_PROXY_ADDR: 'localhost:53' }, files);
   expect(root.options).toMatchObject({ port: 53, servers: ['10.96.0.10', '8.8.8.8'], forwardBeforeTable: true });
-  const other = told({ DNS_PROXY_ADDR: ':53' }, files, { uid: 1337 });
+  const other = resolve({ DNS_PROXY_ADDR: ':53' }, files, { uid: 1337 });
   expect(other.options).toMatchObject({ port: 15053, addresses: ['127.0.0.1'], forwardBeforeTable: false });
   expect(other.warnings).toEqual([
     {
@@ -85,9 +85,9 @@ test('§9: port 53 is for root, who has the host’s resolv.conf and asks others
   ]);
 });
 
-test('§9: a server at port 53 that resolv.conf names is not asked by itself, which would have no end', () => {
+test('§9: a server at port 53 does not forward queries to itself if resolv.conf contains it', () => {
   const files = { '/etc/resolv.conf': 'nameserver 127.0.0.1\nnameserver 8.8.8.8\nnameserver 127.0.0.53\n' };
-  const at = (address: string): Told => told({ DNS_PROXY_ADDR: address }, files);
+  const at = (address: string): ResolvedDnsOptions => resolve({ DNS_PROXY_ADDR: address }, files);
   expect(at('localhost:53').options?.servers).toEqual(['8.8.8.8', '127.0.0.53']);
   expect(at('localhost:53').warnings).toEqual([
     { event: 'option.dnsUpstreamIsSelf', servers: '127.0.0.1', file: '/var/lib/istio/resolv.conf' },
@@ -99,11 +99,11 @@ test('§9: a server at port 53 that resolv.conf names is not asked by itself, wh
   });
 });
 
-test('§9: nor is one that it names by an address of this host, however that is written', () => {
+test('§9: a server does not forward queries to an address of this host in any notation', () => {
   const files = {
     '/etc/resolv.conf': 'nameserver 10.0.0.5\nnameserver FD00:0::5\nnameserver fe80::5%eth0\nnameserver 10.0.0.6\n',
   };
-  const at = (address: string) => told({ DNS_PROXY_ADDR: address }, files).options?.servers;
+  const at = (address: string) => resolve({ DNS_PROXY_ADDR: address }, files).options?.servers;
   expect(at(':53')).toEqual(['10.0.0.6']);
   expect(at('0.0.0.0:53')).toEqual(['10.0.0.6']);
   expect(at('10.0.0.5:53')).toEqual(['FD00:0::5', 'fe80::5%eth0', '10.0.0.6']);
@@ -111,16 +111,22 @@ test('§9: nor is one that it names by an address of this host, however that is 
   expect(at('localhost:53')).toEqual(['10.0.0.5', 'FD00:0::5', 'fe80::5%eth0', '10.0.0.6']);
 });
 
-test('§9: mistakes are named with their values; without a resolv.conf nobody else is asked', () => {
-  expect(told({ DNS_PROXY_ADDR: 'somewhere' }).errors).toMatchObject([{ path: 'DNS_PROXY_ADDR', got: '"somewhere"' }]);
-  expect(told({ DNS_PROXY_ADDR: 'host:53' }).errors).toMatchObject([{ path: 'DNS_PROXY_ADDR', got: '"host:53"' }]);
-  expect(told({ DNS_PROXY_ADDR: '127.0.0.1:0' }).errors).toMatchObject([
+test('§9: errors have their values, and without a resolv.conf queries are not forwarded', () => {
+  expect(resolve({ DNS_PROXY_ADDR: 'somewhere' }).errors).toMatchObject([
+    { path: 'DNS_PROXY_ADDR', got: '"somewhere"' },
+  ]);
+  expect(resolve({ DNS_PROXY_ADDR: 'host:53' }).errors).toMatchObject([{ path: 'DNS_PROXY_ADDR', got: '"host:53"' }]);
+  expect(resolve({ DNS_PROXY_ADDR: '127.0.0.1:0' }).errors).toMatchObject([
     { path: 'DNS_PROXY_ADDR', got: '"127.0.0.1:0"' },
   ]);
-  expect(told({ DNS_FORWARD_TIMEOUT: 'soon' }).errors).toMatchObject([{ path: 'DNS_FORWARD_TIMEOUT', got: '"soon"' }]);
-  expect(told({ DNS_FORWARD_TIMEOUT: '0s' }).errors).toMatchObject([{ path: 'DNS_FORWARD_TIMEOUT', got: '"0s"' }]);
-  expect(told({ DNS_FORWARD_PARALLEL: 'all' }).errors).toMatchObject([{ path: 'DNS_FORWARD_PARALLEL', got: '"all"' }]);
-  const without = told({}, {});
+  expect(resolve({ DNS_FORWARD_TIMEOUT: 'soon' }).errors).toMatchObject([
+    { path: 'DNS_FORWARD_TIMEOUT', got: '"soon"' },
+  ]);
+  expect(resolve({ DNS_FORWARD_TIMEOUT: '0s' }).errors).toMatchObject([{ path: 'DNS_FORWARD_TIMEOUT', got: '"0s"' }]);
+  expect(resolve({ DNS_FORWARD_PARALLEL: 'all' }).errors).toMatchObject([
+    { path: 'DNS_FORWARD_PARALLEL', got: '"all"' },
+  ]);
+  const without = resolve({}, {});
   expect(without.options?.servers).toEqual([]);
   expect(without.warnings).toEqual([{ event: 'option.dnsWithoutUpstream', reason: 'ENOENT: /etc/resolv.conf' }]);
 });

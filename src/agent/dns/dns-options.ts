@@ -1,4 +1,4 @@
-/** Whether and where the DNS server listens, and whom it asks (spec/agent.md §1.3, §9). */
+/** Settings of the DNS server and its upstream servers (spec/agent.md §1.3, §9). */
 
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 import { durationMsOf } from '../../model/fields/duration.ts';
@@ -19,7 +19,7 @@ export interface DnsOptions {
   readonly servers: readonly string[];
   readonly timeoutMs: number;
   readonly parallel: boolean;
-  /** This host's names are asked here, too, before there is a table. */
+  /** The server forwards queries of this host before the first table is available. */
   readonly forwardBeforeTable: boolean;
   readonly workload: WorkloadNames;
 }
@@ -30,17 +30,17 @@ export interface DnsSources {
   readonly domain: string;
   readonly uid: number;
   readonly readFile: (path: string) => string;
-  /** Those of this host's interfaces. */
+  /** Addresses of this host's interfaces. */
   readonly ownAddresses: () => readonly string[];
   readonly errors: OptionErrors;
   readonly warnings: LogWarning[];
 }
 
 const defaultAddress = { host: 'localhost', port: 15053 };
-/** What the host's resolv.conf was before this agent became its name server. */
+/** resolv.conf of the host before the agent became its name server. */
 const hostResolvConf = '/var/lib/istio/resolv.conf';
 
-/** Undefined: no server is wanted. Mistakes go to `errors`. */
+/** `undefined` if there is no server. Invalid settings are added to `errors`. */
 export function dnsOptions(sources: DnsSources): DnsOptions | undefined {
   const { role, env, domain, errors } = sources;
   if (role !== 'sidecar' || !isOn(env.ISTIO_META_DNS_CAPTURE)) return undefined;
@@ -93,30 +93,32 @@ function addressesOf(host: string, servers: readonly string[]): string[] {
   return families.length === 0 ? ['127.0.0.1'] : families;
 }
 
-/** Other servers listen at the port as this one does: a question to itself would be put to itself again, without an end. */
+/**
+ * Removes this server from its upstream servers, which would be an endless loop. Upstream servers have the same port.
+ */
 function withoutItself(
   addresses: readonly string[],
   servers: readonly string[],
   { ownAddresses, warnings }: DnsSources,
 ): string[] {
-  // As numbers, for an IPv6 address is written in many ways.
-  const own = new BlockList();
+  // Compared as numbers, because an IPv6 address has many notations.
+  const itsAddresses = new BlockList();
   const taken = addresses.flatMap((address) => [address, ...(isUnspecified(address) ? ownAddresses() : [])]);
-  for (const address of taken) own.addAddress(withoutZone(address), familyOf(address));
+  for (const address of taken) itsAddresses.addAddress(withoutZone(address), familyOf(address));
   const isItself = (server: string): boolean =>
-    own.check(withoutZone(server), familyOf(server)) || (isLoopback(server) && addresses.some(isUnspecified));
-  const others = servers.filter((server) => !isItself(server));
-  if (others.length === servers.length) return others;
+    itsAddresses.check(withoutZone(server), familyOf(server)) || (isLoopback(server) && addresses.some(isUnspecified));
+  const remaining = servers.filter((server) => !isItself(server));
+  if (remaining.length === servers.length) return remaining;
   const itself = servers.filter(isItself).join(', ');
   warnings.push({ event: 'option.dnsUpstreamIsSelf', servers: itself, file: hostResolvConf });
-  return others;
+  return remaining;
 }
 
 const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIPv4(address) ? 'ipv4' : 'ipv6');
-/** An address of one link may say which: `fe80::1%eth0`. */
+/** A link-local address may have a zone: `fe80::1%eth0`. */
 const withoutZone = (address: string): string => address.replace(/%.*$/, '');
 
-/** The text of resolv.conf. Without one nobody else can be asked; names of the mesh are answered all the same. */
+/** Parses resolv.conf. Without one, queries are not forwarded; names of the mesh still resolve. */
 function resolvConf(isHostServer: boolean, { readFile, warnings }: DnsSources): ResolvConf {
   const paths = isHostServer ? [hostResolvConf, '/etc/resolv.conf'] : ['/etc/resolv.conf'];
   let problem = '';

@@ -1,4 +1,4 @@
-/** The server by its sockets, against name servers of the test's own (spec/agent.md §9). */
+/** Tests the server through its sockets, with simulated upstream servers (spec/agent.md §9). */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
@@ -40,11 +40,11 @@ const known = namesOf({
 interface Started {
   readonly port: number;
   readonly counts: UpstreamCounts & { requests: number };
-  readonly asked: { requests: number };
+  readonly received: { requests: number };
   readonly upstream: DnsUpstream;
-  /** Stands for the workload. */
-  ask(name: string, type?: RecordType, more?: Partial<Packet>): Promise<Packet>;
-  askTcp(...questions: Packet[]): Promise<Packet[]>;
+  /** The workload's side. */
+  sendQuery(name: string, type?: RecordType, more?: Partial<Packet>): Promise<Packet>;
+  sendTcpQueries(...questions: Packet[]): Promise<Packet[]>;
 }
 
 async function start({
@@ -56,7 +56,7 @@ async function start({
   forward?: boolean;
 } = {}): Promise<Started> {
   const counts = { requests: 0, failures: 0, refused: 0, took: () => {} };
-  const asked = { requests: 0 };
+  const received = { requests: 0 };
   const upstream = new DnsUpstream({ servers: [], timeoutMs: 200, parallel: false, ...upstreamOptions }, counts);
   const server = new DnsServer({
     addresses: ['127.0.0.1'],
@@ -64,7 +64,7 @@ async function start({
     names,
     forwardBeforeTable: forward,
     upstream,
-    counts: asked,
+    counts: received,
     failed: (error) => expect.fail(error.message),
   });
   const port = await opened(server);
@@ -75,10 +75,10 @@ async function start({
   return {
     port,
     counts,
-    asked,
+    received,
     upstream,
-    ask: async (name, type = 'A', more = {}) => decode(await datagram(port, encode(question(name, type, more)))),
-    askTcp: async (...questions) => {
+    sendQuery: async (name, type = 'A', more = {}) => decode(await datagram(port, encode(question(name, type, more)))),
+    sendTcpQueries: async (...questions) => {
       const socket = connect(port, '127.0.0.1');
       onTestFinished(() => {
         socket.destroy();
@@ -95,7 +95,7 @@ async function start({
   };
 }
 
-/** A port that is free for UDP may be somebody's for TCP. */
+/** A port that is free for UDP may be in use for TCP. */
 async function opened(server: DnsServer): Promise<number> {
   for (let tries = 1; ; tries++) {
     try {
@@ -135,18 +135,18 @@ const edns = (udpPayloadSize: number): Partial<Packet> => ({
   ],
 });
 
-/** A name server on UDP and TCP. @returns its port, and what it was asked */
+/** A name server over UDP and TCP. @returns its port and the queries that it received */
 async function nameServer(
   reply: (query: Buffer, send: (response: Buffer) => void) => void,
-): Promise<{ port: number; asked: Buffer[]; peers: number[] }> {
-  const asked: Buffer[] = [];
+): Promise<{ port: number; received: Buffer[]; peers: number[] }> {
+  const received: Buffer[] = [];
   const peers: number[] = [];
   const server = createServer((connection) => {
     const reader = new TcpMessages();
     connection.on('error', () => {});
     connection.on('data', (chunk) => {
       for (const query of reader.push(chunk)) {
-        asked.push(query);
+        received.push(query);
         reply(query, (response) => connection.write(framed(response)));
       }
     });
@@ -158,7 +158,7 @@ async function nameServer(
   socket.bind(port, '127.0.0.1');
   await once(socket, 'listening');
   socket.on('message', (query, peer) => {
-    asked.push(query);
+    received.push(query);
     peers.push(peer.port);
     reply(query, (response) => socket.send(response, peer.port, peer.address));
   });
@@ -166,15 +166,15 @@ async function nameServer(
     socket.close();
     server.close();
   });
-  return { port, asked, peers };
+  return { port, received, peers };
 }
 
 const replyWith =
   (ip: string) =>
   (query: Buffer, send: (response: Buffer) => void): void =>
-    send(answerTo(query, ip));
+    send(responseTo(query, ip));
 
-function answerTo(query: Buffer, ip: string, more: Partial<Packet> = {}): Buffer {
+function responseTo(query: Buffer, ip: string, more: Partial<Packet> = {}): Buffer {
   const { id, questions } = decode(query);
   const name = questions![0]!.name;
   return encode({ type: 'response', id, questions, answers: [{ type: 'A', name, ttl: 1, data: ip }], ...more });
@@ -184,9 +184,9 @@ const addressesIn = ({ answers: found = [] }: Packet): string[] =>
   found.flatMap((record) => (record.type === 'A' || record.type === 'AAAA' ? [record.data] : []));
 
 describe('§9: names of the table', () => {
-  test('authoritative, with the id, the question as it was written, and 30 seconds to live', async () => {
-    const { ask, asked } = await start();
-    const response = await ask('oNe.TesT');
+  test('are authoritative, with the ID and the question of the query, and a TTL of 30 s', async () => {
+    const { sendQuery, received } = await start();
+    const response = await sendQuery('oNe.TesT');
     expect(response).toMatchObject({
       type: 'response',
       rcode: 'NOERROR',
@@ -197,75 +197,78 @@ describe('§9: names of the table', () => {
       answers: [{ name: 'oNe.TesT', type: 'A', data: '1.2.3.4', ttl: 30 }],
     });
     expect(response.id).toBe(ids);
-    expect(asked.requests).toBe(1);
+    expect(received.requests).toBe(1);
   });
 
-  test('each type its own addresses; the wrong family is empty, and never an error', async () => {
-    const { ask } = await start();
-    expect(addressesIn(await ask('dual.test', 'A'))).toEqual(['1.2.3.4']);
-    expect(addressesIn(await ask('dual.test', 'AAAA'))).toEqual(['2001:db8::1']);
+  test('have addresses per record type, and an empty response without an error for the other family', async () => {
+    const { sendQuery } = await start();
+    expect(addressesIn(await sendQuery('dual.test', 'A'))).toEqual(['1.2.3.4']);
+    expect(addressesIn(await sendQuery('dual.test', 'AAAA'))).toEqual(['2001:db8::1']);
     for (const name of ['one.test', 'one.test.ns1.svc.cluster.local'])
-      expect(await ask(name, 'AAAA')).toMatchObject({ rcode: 'NOERROR', flag_aa: true, answers: [] });
+      expect(await sendQuery(name, 'AAAA')).toMatchObject({ rcode: 'NOERROR', flag_aa: true, answers: [] });
   });
 
-  test('with the search domain an alias first; wildcards under the name that was asked for', async () => {
-    const { ask } = await start();
-    expect((await ask('one.test.ns1.svc.cluster.local')).answers).toMatchObject([
+  test('with a search domain start with an alias, and wildcards have the name of the query', async () => {
+    const { sendQuery } = await start();
+    expect((await sendQuery('one.test.ns1.svc.cluster.local')).answers).toMatchObject([
       { type: 'CNAME', name: 'one.test.ns1.svc.cluster.local', data: 'one.test', ttl: 30 },
       { type: 'A', name: 'one.test', data: '1.2.3.4' },
     ]);
-    expect((await ask('a.wild.test')).answers).toMatchObject([{ type: 'A', name: 'a.wild.test' }]);
-    expect((await ask('a.wild.test.ns1.svc.cluster.local')).answers).toMatchObject([
+    expect((await sendQuery('a.wild.test')).answers).toMatchObject([{ type: 'A', name: 'a.wild.test' }]);
+    expect((await sendQuery('a.wild.test.ns1.svc.cluster.local')).answers).toMatchObject([
       { type: 'CNAME', name: 'a.wild.test.ns1.svc.cluster.local', data: '*.wild.test' },
       { type: 'A', name: '*.wild.test', data: '5.6.7.8' },
     ]);
   });
 
-  test('what has no room is left out: 512 bytes, as many as EDNS says, all over TCP', async () => {
-    const { ask, askTcp, port } = await start();
+  test('are truncated to 512 bytes, to the size of EDNS, or complete over TCP', async () => {
+    const { sendQuery, sendTcpQueries, port } = await start();
     const plain = await datagram(port, encode(question('many.test')));
     expect(plain.length).toBeLessThanOrEqual(512);
     expect(plain.length).toBeGreaterThan(480);
     expect(decode(plain)).toMatchObject({ flag_tc: true });
-    const larger = await ask('many.test', 'A', edns(1232));
+    const larger = await sendQuery('many.test', 'A', edns(1232));
     expect(addressesIn(larger).length).toBe(Math.floor((1232 - 12 - 15 - 11) / 16));
     expect(larger).toMatchObject({ flag_tc: true, additionals: [{ type: 'OPT' }] });
-    expect(addressesIn(await ask('many.test', 'A', edns(4096))).sort()).toEqual([...many].sort());
-    expect(addressesIn(await ask('many.test', 'A', edns(10))).length).toBe(addressesIn(decode(plain)).length - 1);
-    const [whole] = await askTcp(question('many.test'));
+    expect(addressesIn(await sendQuery('many.test', 'A', edns(4096))).sort()).toEqual([...many].sort());
+    expect(addressesIn(await sendQuery('many.test', 'A', edns(10))).length).toBe(addressesIn(decode(plain)).length - 1);
+    const [whole] = await sendTcpQueries(question('many.test'));
     expect(addressesIn(whole!).sort()).toEqual([...many].sort());
     expect(whole).toMatchObject({ flag_tc: false });
   });
 
-  test('addresses come in another order each time', async () => {
-    const { askTcp } = await start();
-    const orders = (await askTcp(...Array.from({ length: 5 }, () => question('many.test')))).map((one) =>
+  test('have their addresses in a random order', async () => {
+    const { sendTcpQueries } = await start();
+    const orders = (await sendTcpQueries(...Array.from({ length: 5 }, () => question('many.test')))).map((one) =>
       addressesIn(one).join(),
     );
     expect(new Set(orders).size).toBe(5);
   });
 
-  test('before the first table SERVFAIL, or what others say; then at once the table', async () => {
+  test('are SERVFAIL or forwarded before the first table, and resolved as soon as it arrives', async () => {
     let names: DnsNames | undefined;
     const { port } = await nameServer(replyWith('9.9.9.9'));
     const refusing = await start({ names: () => names, servers: ['127.0.0.1'], serverPort: port });
     const forwarding = await start({ names: () => names, forward: true, servers: ['127.0.0.1'], serverPort: port });
-    expect(await refusing.ask('one.test')).toMatchObject({ rcode: 'SERVFAIL', questions: [{ name: 'one.test' }] });
-    expect(addressesIn(await forwarding.ask('one.test'))).toEqual(['9.9.9.9']);
+    expect(await refusing.sendQuery('one.test')).toMatchObject({
+      rcode: 'SERVFAIL',
+      questions: [{ name: 'one.test' }],
+    });
+    expect(addressesIn(await forwarding.sendQuery('one.test'))).toEqual(['9.9.9.9']);
     names = known;
-    expect(addressesIn(await refusing.ask('one.test'))).toEqual(['1.2.3.4']);
-    expect(addressesIn(await forwarding.ask('one.test'))).toEqual(['1.2.3.4']);
+    expect(addressesIn(await refusing.sendQuery('one.test'))).toEqual(['1.2.3.4']);
+    expect(addressesIn(await forwarding.sendQuery('one.test'))).toEqual(['1.2.3.4']);
   });
 });
 
-describe('§9: everything else goes upstream', () => {
-  test('unknown names, other types, other classes: as they were asked, and answered as they were', async () => {
-    const { port, asked } = await nameServer((query, send) => send(answerTo(query, '9.9.9.9', { flags: 0x0183 })));
-    const { ask, counts } = await start({ servers: ['127.0.0.1'], serverPort: port });
-    expect(await ask('unknown.test')).toMatchObject({ rcode: 'NXDOMAIN', answers: [{ data: '9.9.9.9' }] });
-    await ask('one.test', 'TXT');
-    await ask('one.test', 'A', { questions: [{ name: 'one.test', type: 'A', class: 'CH' }] });
-    expect(asked.map((query) => decode(query).questions)).toMatchObject([
+describe('§9: other queries', () => {
+  test('for unknown names, other types and other classes are forwarded and returned unchanged', async () => {
+    const { port, received } = await nameServer((query, send) => send(responseTo(query, '9.9.9.9', { flags: 0x0183 })));
+    const { sendQuery, counts } = await start({ servers: ['127.0.0.1'], serverPort: port });
+    expect(await sendQuery('unknown.test')).toMatchObject({ rcode: 'NXDOMAIN', answers: [{ data: '9.9.9.9' }] });
+    await sendQuery('one.test', 'TXT');
+    await sendQuery('one.test', 'A', { questions: [{ name: 'one.test', type: 'A', class: 'CH' }] });
+    expect(received.map((query) => decode(query).questions)).toMatchObject([
       [{ name: 'unknown.test', type: 'A' }],
       [{ name: 'one.test', type: 'TXT' }],
       [{ name: 'one.test', class: 'CH' }],
@@ -273,76 +276,80 @@ describe('§9: everything else goes upstream', () => {
     expect(counts).toMatchObject({ requests: 3, failures: 0 });
   });
 
-  test('over TCP when it was asked over TCP; several questions of one connection each get their answer', async () => {
+  test('over TCP are forwarded over TCP, and each query of a connection gets its response', async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
-    const { askTcp } = await start({ servers: ['127.0.0.1'], serverPort: port });
-    const found = await askTcp(question('a.test'), question('one.test'), question('b.test'));
+    const { sendTcpQueries } = await start({ servers: ['127.0.0.1'], serverPort: port });
+    const found = await sendTcpQueries(question('a.test'), question('one.test'), question('b.test'));
     expect(found.map((one) => one.questions![0]!.name).sort()).toEqual(['a.test', 'b.test', 'one.test']);
   });
 
-  test('a server that is gone, or says nothing, is followed by the next one; when none answers: SERVFAIL', async () => {
+  test('use the next server if one is down or does not respond, and get SERVFAIL if none responds', async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
-    const { ask } = await start({ servers: ['127.0.0.9', '127.0.0.1'], serverPort: port, random: () => 0 });
-    expect(addressesIn(await ask('unknown.test'))).toEqual(['9.9.9.9']);
+    const { sendQuery } = await start({ servers: ['127.0.0.9', '127.0.0.1'], serverPort: port, random: () => 0 });
+    expect(addressesIn(await sendQuery('unknown.test'))).toEqual(['9.9.9.9']);
     const silent = await nameServer(() => {});
     const {
-      ask: askSilent,
+      sendQuery: queryWithoutResponse,
       counts,
       upstream,
     } = await start({ servers: ['127.0.0.1'], serverPort: silent.port, timeoutMs: 100 });
-    expect(await askSilent('unknown.test')).toMatchObject({ rcode: 'SERVFAIL', questions: [{ name: 'unknown.test' }] });
+    expect(await queryWithoutResponse('unknown.test')).toMatchObject({
+      rcode: 'SERVFAIL',
+      questions: [{ name: 'unknown.test' }],
+    });
     expect(counts).toMatchObject({ requests: 1, failures: 1 });
     expect(upstream.inFlight).toBe(0);
   });
 
-  test('a server to which there is no way is followed by the next one at once', async () => {
+  test('use the next server at once if one is unreachable', async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
-    // The kernel refuses to connect a socket to it.
+    // The kernel rejects connecting a socket to this address.
     const servers = ['255.255.255.255', '127.0.0.1'];
-    const { ask } = await start({ servers, serverPort: port, random: () => 0, timeoutMs: 100_000 });
-    expect(addressesIn(await ask('unknown.test'))).toEqual(['9.9.9.9']);
+    const { sendQuery } = await start({ servers, serverPort: port, random: () => 0, timeoutMs: 100_000 });
+    expect(addressesIn(await sendQuery('unknown.test'))).toEqual(['9.9.9.9']);
   });
 
-  test('in parallel the first answer counts', async () => {
+  test('in parallel mode get the first response', async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
-    const { ask } = await start({
+    const { sendQuery } = await start({
       servers: ['127.0.0.9', '127.0.0.1'],
       serverPort: port,
       parallel: true,
       timeoutMs: 5_000,
     });
-    expect(addressesIn(await ask('unknown.test'))).toEqual(['9.9.9.9']);
+    expect(addressesIn(await sendQuery('unknown.test'))).toEqual(['9.9.9.9']);
   });
 
-  test('a guessed answer is passed over: another id, another question, another sender; ids and ports are not to be guessed', async () => {
+  test('ignore spoofed responses with another ID, question or sender, and have unpredictable IDs and ports', async () => {
     const forged = '6.6.6.6';
     const server = await nameServer((query, send) => {
       const { id = 0 } = decode(query);
-      send(answerTo(query, forged, { id: (id + 1) & 0xffff }));
-      send(answerTo(query, forged, { questions: [{ name: 'other.test', type: 'A' }] }));
-      const asQuestion = answerTo(query, forged);
+      send(responseTo(query, forged, { id: (id + 1) & 0xffff }));
+      send(responseTo(query, forged, { questions: [{ name: 'other.test', type: 'A' }] }));
+      const asQuestion = responseTo(query, forged);
       asQuestion.writeUInt16BE(asQuestion.readUInt16BE(2) & 0x7fff, 2);
       send(asQuestion);
       send(Buffer.of(1, 2, 3));
-      const stranger = createSocket('udp4');
-      stranger.send(answerTo(query, forged), server.peers.at(-1)!, '127.0.0.1', () => {
-        stranger.close();
-        send(answerTo(query, '9.9.9.9'));
+      const otherSender = createSocket('udp4');
+      otherSender.send(responseTo(query, forged), server.peers.at(-1)!, '127.0.0.1', () => {
+        otherSender.close();
+        send(responseTo(query, '9.9.9.9'));
       });
     });
-    const { ask } = await start({ servers: ['127.0.0.1'], serverPort: server.port, timeoutMs: 5_000 });
-    for (let i = 0; i < 20; i++) expect(addressesIn(await ask('unknown.test', 'A', { id: 7 }))).toEqual(['9.9.9.9']);
-    expect(new Set(server.asked.map((query) => query.readUInt16BE(0))).size).toBeGreaterThan(15);
+    const { sendQuery } = await start({ servers: ['127.0.0.1'], serverPort: server.port, timeoutMs: 5_000 });
+    for (let i = 0; i < 20; i++)
+      expect(addressesIn(await sendQuery('unknown.test', 'A', { id: 7 }))).toEqual(['9.9.9.9']);
+    expect(new Set(server.received.map((query) => query.readUInt16BE(0))).size).toBeGreaterThan(15);
     expect(new Set(server.peers).size).toBeGreaterThan(15);
   });
 
-  test('questions that wait have a bound; names of the table are answered all the same', async () => {
+  test('are limited while pending, and names of the table still resolve', async () => {
     const silent = await nameServer(() => {});
-    const { port, ask, counts, upstream } = await start({
+    const { port, sendQuery, counts, upstream } = await start({
       servers: ['127.0.0.1'],
       serverPort: silent.port,
       timeoutMs: 60_000,
-      mostInFlight: 10,
+      maxInFlight: 10,
     });
     const client = createSocket('udp4');
     onTestFinished(() => {
@@ -356,33 +363,33 @@ describe('§9: everything else goes upstream', () => {
     await expect.poll(() => refused).toBe(40);
     expect(upstream.inFlight).toBe(10);
     expect(counts).toMatchObject({ requests: 10, refused: 40 });
-    expect(addressesIn(await ask('one.test'))).toEqual(['1.2.3.4']);
+    expect(addressesIn(await sendQuery('one.test'))).toEqual(['1.2.3.4']);
     upstream.close();
     await expect.poll(() => upstream.inFlight).toBe(0);
   });
 });
 
-describe('§9: strangers', () => {
-  test('what is no question is refused by its kind, or dropped', async () => {
-    const { ask, port } = await start();
-    expect(await ask('one.test', 'A', { questions: [] })).toMatchObject({ rcode: 'SERVFAIL' });
-    expect(await ask('one.test', 'A', { flags: 0x2800 })).toMatchObject({ rcode: 'NOTIMP' });
+describe('§9: hostile clients', () => {
+  test('a message that is not a query is rejected with the matching code, or dropped', async () => {
+    const { sendQuery, port } = await start();
+    expect(await sendQuery('one.test', 'A', { questions: [] })).toMatchObject({ rcode: 'SERVFAIL' });
+    expect(await sendQuery('one.test', 'A', { flags: 0x2800 })).toMatchObject({ rcode: 'NOTIMP' });
     const two = [
       { name: 'a', type: 'A' as const },
       { name: 'b', type: 'A' as const },
     ];
-    expect(await ask('', 'A', { questions: two })).toMatchObject({ rcode: 'FORMERR' });
+    expect(await sendQuery('', 'A', { questions: two })).toMatchObject({ rcode: 'FORMERR' });
     const cut = encode(question('one.test')).subarray(0, 20);
     expect(decode(await datagram(port, cut))).toMatchObject({ rcode: 'FORMERR', questions: [] });
     const greedy = encode(question('one.test'));
     greedy.writeUInt16BE(0xffff, 6);
     expect(decode(await datagram(port, greedy))).toMatchObject({ rcode: 'FORMERR' });
-    const answered = encode({ ...question('one.test'), type: 'response' });
-    expect(readQuery(answered)).toEqual({ kind: 'drop' });
+    const responseMessage = encode({ ...question('one.test'), type: 'response' });
+    expect(readQuery(responseMessage)).toEqual({ kind: 'drop' });
     expect(readQuery(Buffer.alloc(11))).toEqual({ kind: 'drop' });
   });
 
-  test('no answer is larger than who asked said that it may be, however small the question', async () => {
+  test('a response never exceeds the size that the client accepts, however small the query', async () => {
     const { port } = await start();
     for (const size of [1, 100, 512, 600, 1232, 4096]) {
       const message = encode(question('many.test', 'A', edns(size)));
@@ -390,7 +397,7 @@ describe('§9: strangers', () => {
     }
   });
 
-  test('a label with a dot is not two labels, and a letter of another alphabet is none of ours', async () => {
+  test('a label with a dot is not two labels, and letters of other alphabets do not match', async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
     const { port: ours } = await start({ servers: ['127.0.0.1'], serverPort: port });
     const message = encode(question('one.test'));
@@ -399,9 +406,13 @@ describe('§9: strangers', () => {
     expect(namesOf({ 'k.test': ['1.1.1.1'] }).find('\u212a.test.')).toBeUndefined();
   });
 
-  test('who sends nothing, half a message, or too much over TCP is let go; others are served', async () => {
+  test('a TCP client that sends nothing, half a message or too much is disconnected, and others are served', async () => {
     const silent = await nameServer(() => {});
-    const { port, askTcp } = await start({ servers: ['127.0.0.1'], serverPort: silent.port, timeoutMs: 60_000 });
+    const { port, sendTcpQueries } = await start({
+      servers: ['127.0.0.1'],
+      serverPort: silent.port,
+      timeoutMs: 60_000,
+    });
     const greedy = connect(port, '127.0.0.1');
     const half = connect(port, '127.0.0.1');
     half.write(Buffer.of(0xff, 0xff, 1, 2));
@@ -409,14 +420,14 @@ describe('§9: strangers', () => {
     greedy.resume();
     greedy.on('error', () => {});
     await once(greedy, 'close');
-    expect(addressesIn((await askTcp(question('one.test')))[0]!)).toEqual(['1.2.3.4']);
+    expect(addressesIn((await sendTcpQueries(question('one.test')))[0]!)).toEqual(['1.2.3.4']);
     half.destroy();
   });
 
-  test('bytes at random and questions with bytes changed: no error, no answer to what asks nothing, and it goes on', async () => {
+  test('random bytes and modified queries cause no error, and the server continues to respond', async () => {
     const rounds = sized({ quick: 5_000, short: 20_000, full: 100_000 });
     const seed = encode(question('one.test.ns1.svc.cluster.local', 'A', edns(4096)));
-    const seeds = [seed, encode(question('one.test')), answerTo(seed, '1.1.1.1')];
+    const seeds = [seed, encode(question('one.test')), responseTo(seed, '1.1.1.1')];
     let state = 0x9e37;
     const random = (below: number): number => {
       state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
@@ -437,8 +448,8 @@ describe('§9: strangers', () => {
       expect(answers(cut, 1, { message: seed, questionEnd: 48 } as Query)).toBeTypeOf('boolean');
     }
     for (const kind of ['query', 'failed', 'drop']) expect(kinds.get(kind), kind).toBeGreaterThan(rounds / 100);
-    // The same through a socket: it still answers afterwards.
-    const { ask, port } = await start();
+    // The same through a socket, which still responds afterwards.
+    const { sendQuery, port } = await start();
     const client = createSocket('udp4');
     for (let round = 0; round < 2_000; round++) {
       const message = Buffer.from(seeds[round % 2]!);
@@ -447,7 +458,7 @@ describe('§9: strangers', () => {
       if (round % 100 === 0) await sleep(1);
     }
     client.close();
-    expect(addressesIn(await ask('one.test'))).toEqual(['1.2.3.4']);
+    expect(addressesIn(await sendQuery('one.test'))).toEqual(['1.2.3.4']);
   });
 });
 
@@ -470,7 +481,7 @@ function serverAt(port: number): DnsServer {
   });
 }
 
-test('§9: a port that is in use is refused, and what was opened before is closed', async () => {
+test('§9: a port that is in use is an error, and sockets that were opened before are closed', async () => {
   const taken = createServer();
   taken.listen(0, '127.0.0.1');
   await once(taken, 'listening');
@@ -486,17 +497,17 @@ test('§9: a port that is in use is refused, and what was opened before is close
   udp.close();
 });
 
-test('§9: a port that is asked for again and again while somebody has it costs no files', async () => {
+test('§9: repeated attempts to open a port that is in use leak no file descriptors', async () => {
   const other = createSocket('udp4');
   other.bind(0, '127.0.0.1');
   await once(other, 'listening');
   onTestFinished(() => void other.close());
   const files = (): number => readdirSync('/proc/self/fd').length;
-  const before = files();
+  const initialCount = files();
   for (let time = 0; time < 20; time++) {
     const server = serverAt(other.address().port);
     await expect(server.open()).rejects.toThrow(/EADDRINUSE/);
   }
   await sleep(50);
-  expect(files()).toBeLessThan(before + 10);
+  expect(files()).toBeLessThan(initialCount + 10);
 });

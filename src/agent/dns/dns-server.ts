@@ -1,4 +1,4 @@
-/** Answers DNS questions of the workload over UDP and TCP (spec/agent.md §9). */
+/** DNS server of the workload, over UDP and TCP (spec/agent.md §9). */
 import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer, isIPv6, type Server, type Socket } from 'node:net';
@@ -14,21 +14,21 @@ import type { DnsUpstream, Transport } from './dns-upstream.ts';
 export interface DnsServerOptions {
   readonly addresses: readonly string[];
   readonly port: number;
-  /** Another agent may have the port before or after this one, for a while both. */
+  /** Another agent may have the port at the same time. */
   readonly isShared?: boolean;
-  /** Undefined before the first table. */
+  /** `undefined` before the first table. */
   readonly names: () => DnsNames | undefined;
-  /** Before the first table: ask others, instead of failing. */
+  /** Before the first table, forward queries instead of responding with SERVFAIL. */
   readonly forwardBeforeTable: boolean;
   readonly upstream: DnsUpstream;
   readonly counts: { requests: number };
-  /** A socket that was open has failed. */
+  /** An open socket failed. */
   readonly failed: (error: Error) => void;
 }
 
-/** The kernel's buffer of questions: a stretch of work elsewhere is not to lose any. The kernel may give less. */
+/** Receive buffer of the kernel, so that no query is lost while the event loop is busy. The kernel may limit it. */
 const receiveBytes = 4 * 1024 * 1024;
-const mostConnections = 256;
+const maxConnections = 256;
 const leavePollMs = 5;
 const streamLimits: DnsStreamLimits = {
   maxPending: 64,
@@ -42,14 +42,14 @@ export class DnsServer implements Taker {
   readonly #udp: UdpSocket[] = [];
   readonly #tcp: Server[] = [];
   readonly #connections = new Set<Socket>();
-  /** Questions that others were asked and have not answered. */
+  /** Forwarded queries without a response yet. */
   #waiting = 0;
 
   constructor(options: DnsServerOptions) {
     this.#options = options;
   }
 
-  /** @returns the port, which is the same for all addresses. Rejects where one of them cannot be had; then none is open */
+  /** @returns the port, the same for all addresses. If one of them cannot be opened, it closes all and rejects */
   async open(): Promise<number> {
     try {
       let { port } = this.#options;
@@ -68,23 +68,23 @@ export class DnsServer implements Taker {
     return [...this.#udp.map(keptUdp), ...this.#tcp.map(keptTcp)];
   }
 
-  /** A question that came to an agent before this one, at the same address. */
+  /** Handles a query that a previous agent received at the same address. */
   takeQuestion(question: Buffer, peer: { readonly address: string; readonly port: number }, local: string): void {
     const socket = this.#udp.find((one) => one.address().address === local);
     if (socket !== undefined) this.#takeDatagram(socket, question, peer);
   }
 
   takeConnection(connection: Socket): void {
-    if (this.#connections.size >= mostConnections) connection.destroy();
+    if (this.#connections.size >= maxConnections) connection.destroy();
     else this.#serve(connection);
   }
 
-  /** For a port that another program has as well: closes it at a moment in which no question waits, or after `limitMs`. */
+  /** Closes a shared port once no query is pending, or after `limitMs`. */
   async leave(limitMs: number): Promise<void> {
     const deadline = performance.now() + limitMs;
     do await sleep(leavePollMs);
     while (this.#waiting > 0 && performance.now() < deadline);
-    // All that the kernel had has been read in this turn of the event loop.
+    // This turn of the event loop has read all queries that the kernel had.
     await nextTurn();
     this.close();
   }
@@ -98,21 +98,21 @@ export class DnsServer implements Taker {
   async #openUdp(address: string, port: number): Promise<number> {
     const reusePort = this.#options.isShared === true;
     const socket = createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4', ipv6Only: isIPv6(address), reusePort });
-    // Closed by whoever closes, also when it never listens: the kernel's socket is there by then.
+    // The kernel socket exists from here on, so `close` must include it even if it never listens.
     this.#udp.push(socket);
     socket.bind({ port, address });
     await once(socket, 'listening');
     try {
       socket.setRecvBufferSize(receiveBytes);
     } catch {
-      // The buffer stays as the kernel made it.
+      // The kernel's buffer size stays.
     }
     socket.on('error', (error) => this.#options.failed(error));
     socket.on('message', (message, peer) => this.#takeDatagram(socket, message, peer));
     return socket.address().port;
   }
 
-  /** An answer that cannot be sent is asked for again by whoever still waits. */
+  /** Send errors are ignored: the client repeats its query. */
   #takeDatagram(socket: UdpSocket, message: Buffer, { port, address }: Pick<RemoteInfo, 'port' | 'address'>): void {
     this.#take(message, 'udp', (response) => {
       if (response !== undefined && this.#udp.includes(socket)) socket.send(response, port, address, () => {});
@@ -120,9 +120,9 @@ export class DnsServer implements Taker {
   }
 
   async #openTcp(address: string, port: number): Promise<void> {
-    // Who has asked all that it wants to know may say so, and still waits (RFC 7766 §6.2.3).
+    // A client may end its side after its last query and still wait for responses (RFC 7766 §6.2.3).
     const server = createServer({ allowHalfOpen: true }, (connection) => this.#serve(connection));
-    server.maxConnections = mostConnections;
+    server.maxConnections = maxConnections;
     server.listen({ port, host: address, ipv6Only: isIPv6(address), reusePort: this.#options.isShared === true });
     await once(server, 'listening');
     this.#tcp.push(server);
@@ -135,7 +135,7 @@ export class DnsServer implements Taker {
     serveDnsStream(connection, streamLimits, { query: (message, respond) => this.#take(message, 'tcp', respond) });
   }
 
-  /** @param reply called once; with `undefined` if the message needs no response */
+  /** @param reply called once, with `undefined` if the message needs no response */
   #take(message: Buffer, transport: Transport, reply: (response: Buffer | undefined) => void): void {
     const read = readQuery(message);
     if (read.kind === 'drop') {
@@ -154,13 +154,13 @@ export class DnsServer implements Taker {
       return;
     }
     const found = query.asksFor === undefined ? undefined : names?.find(query.name);
-    if (found === undefined) void this.#askOthers(query, transport, reply);
+    if (found === undefined) void this.#forward(query, transport, reply);
     else reply(answer(query, found, transport === 'udp' ? query.mostUdpBytes : maxTcpBytes));
   }
 
-  async #askOthers(query: Query, transport: Transport, reply: (response: Buffer) => void): Promise<void> {
+  async #forward(query: Query, transport: Transport, reply: (response: Buffer) => void): Promise<void> {
     this.#waiting++;
-    const response = await this.#options.upstream.ask(query, transport);
+    const response = await this.#options.upstream.forward(query, transport);
     this.#waiting--;
     reply(response ?? failure(query.message, 'SERVFAIL', query.questionEnd));
   }

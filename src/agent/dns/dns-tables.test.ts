@@ -13,7 +13,7 @@ const workload = { namespace: 'ns1', domain: 'ns1.svc.cluster.local', search: ''
 test.each([
   ['many hosts', Object.fromEntries(Array.from({ length: 40_000 }, (_, i) => [`host-${i}.test`, ['10.1.2.3']]))],
   ['a host of many addresses', { 'one.test': Array.from({ length: 60_000 }, (_, i) => `10.1.${i >> 8}.${i & 255}`) }],
-])('a table of %s is read in turns: others have theirs meanwhile', async (_, hosts) => {
+])('a table of %s is decoded in slices, so that other work continues', async (_, hosts) => {
   const tables = new DnsTables(workload);
   const bytes = table(hosts);
   let isOver = false;
@@ -31,15 +31,15 @@ test.each([
   expect(tables.names?.size).toBe(Object.keys(hosts).length);
 });
 
-test('the last of those that come together is the one that stays, and one that cannot be read changes nothing', async () => {
+test('the last of several concurrent tables is kept, and an invalid one changes nothing', async () => {
   const tables = new DnsTables(workload);
-  const told: (readonly string[])[] = [];
-  const stop = tables.follow((names) => told.push([...names.entries()].map(([name]) => name)));
+  const sizes: (readonly string[])[] = [];
+  const stop = tables.subscribe((names) => sizes.push([...names.entries()].map(([name]) => name)));
   const many = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`host-${i}.test`, ['10.1.2.3']]));
   const first = tables.take(table({ ...many, 'old.test': ['1.1.1.1'] }));
   const broken = tables.take(Uint8Array.of(0x0a, 0x7f));
   await Promise.all([first, expect(broken).rejects.toThrow(), tables.take(table({ 'new.test': ['2.2.2.2'] }))]);
   stop();
-  expect(told.map((names) => names.length)).toEqual([5_001, 1]);
+  expect(sizes.map((names) => names.length)).toEqual([5_001, 1]);
   expect([...tables.names!.entries()]).toEqual([['new.test.', ['2.2.2.2']]]);
 });

@@ -1,4 +1,4 @@
-/** The control plane's name table as it is now, for the server; whatever comes in its place is told. */
+/** The current name table of the control plane, which notifies of each new one. */
 
 import { DnsNames, type WorkloadNames } from '../../runtime/dns/dns-names.ts';
 import { readingNameTable } from '../../runtime/dns/name-table.ts';
@@ -8,22 +8,22 @@ export class DnsTables {
   readonly #workload: WorkloadNames;
   readonly #reading = new OneByOne();
   #names: DnsNames | undefined;
-  #tell: ((names: DnsNames) => void) | undefined;
+  #notify: ((names: DnsNames) => void) | undefined;
 
   constructor(workload: WorkloadNames) {
     this.#workload = workload;
   }
 
-  /** Undefined before the first table. */
+  /** `undefined` before the first table. */
   get names(): DnsNames | undefined {
     return this.#names;
   }
 
-  /** Takes a `NameTable` as it came. Rejects one that cannot be read: the one before stays. */
+  /** Decodes a `NameTable`. Rejects an invalid one and keeps the previous one. */
   take(table: Uint8Array): Promise<void> {
     return this.#reading.do(async () => {
       this.#names = await new Turns().through(this.#namesIn(table));
-      this.#tell?.(this.#names);
+      this.#notify?.(this.#names);
     });
   }
 
@@ -31,12 +31,12 @@ export class DnsTables {
     return yield* DnsNames.of(yield* readingNameTable(table), this.#workload);
   }
 
-  /** Tells of the table that is there, and of each one that comes. @returns ends it */
-  follow(tell: (names: DnsNames) => void): () => void {
-    this.#tell = tell;
-    if (this.#names !== undefined) tell(this.#names);
+  /** Calls back with the current table and each new one. @returns a function that unsubscribes */
+  subscribe(notify: (names: DnsNames) => void): () => void {
+    this.#notify = notify;
+    if (this.#names !== undefined) notify(this.#names);
     return () => {
-      this.#tell = undefined;
+      this.#notify = undefined;
     };
   }
 }

@@ -1,4 +1,4 @@
-/** What other name servers say, and how who has asked over TCP hears of it (spec/agent.md §9). */
+/** Responses of upstream servers, and TCP clients that end their side (spec/agent.md §9). */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -23,7 +23,7 @@ function upstreamTo(options: Partial<UpstreamOptions>): DnsUpstream {
   return upstream;
 }
 
-/** Over UDP. @returns its port */
+/** A name server over UDP. @returns its port */
 async function nameServer(reply: (query: Buffer) => Buffer): Promise<number> {
   const socket = createSocket('udp4');
   socket.bind(0, '127.0.0.1');
@@ -35,7 +35,7 @@ async function nameServer(reply: (query: Buffer) => Buffer): Promise<number> {
   return socket.address().port;
 }
 
-/** A header alone, with this code. */
+/** A header only, with this code. */
 const bare =
   (code: number) =>
   (query: Buffer): Buffer => {
@@ -45,7 +45,7 @@ const bare =
     return header;
   };
 
-const asked = (() => {
+const sent = (() => {
   const read = readQuery(question);
   if (read.kind !== 'query') throw new Error(read.kind);
   return read.query;
@@ -55,10 +55,10 @@ test.each([
   ['FORMERR', 1],
   ['REFUSED', 5],
 ])(
-  '§9 a failure without its question is an answer: %s is passed on, with the question, and not waited on',
+  '§9 a failure without its question is a valid response: %s is forwarded at once, with the question',
   async (rcode, code) => {
     const upstream = upstreamTo({ serverPort: await nameServer(bare(code)) });
-    const response = await upstream.ask(asked, 'udp');
+    const response = await upstream.forward(sent, 'udp');
     expect(decode(response!)).toMatchObject({
       id: 4711,
       rcode,
@@ -68,12 +68,12 @@ test.each([
   },
 );
 
-test('§9 a header alone that tells of no failure is no answer', async () => {
+test('§9 a header without a failure is ignored', async () => {
   const upstream = upstreamTo({ serverPort: await nameServer(bare(0)), timeoutMs: 100 });
-  expect(await upstream.ask(asked, 'udp')).toBeUndefined();
+  expect(await upstream.forward(sent, 'udp')).toBeUndefined();
 });
 
-test('§9 who says over TCP that it asks no more still hears its answer, then the end', async () => {
+test('§9 a TCP client that ends its side after its last query still gets its response, then the end', async () => {
   const upstream = upstreamTo({ serverPort: 1, timeoutMs: 300 });
   const server = new DnsServer({
     addresses: ['127.0.0.1'],

@@ -1,4 +1,4 @@
-/** Asks the name servers of resolv.conf what the table does not know (spec/agent.md §9). */
+/** Forwards queries for names outside the table to the name servers of resolv.conf (spec/agent.md §9). */
 import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { connect, isIPv6 } from 'node:net';
@@ -8,30 +8,30 @@ import { framed, TcpMessages } from '../../runtime/dns/tcp-messages.ts';
 export type Transport = 'udp' | 'tcp';
 
 export interface UpstreamOptions {
-  /** `10.96.0.10`; in order. */
+  /** IP addresses, in order. */
   readonly servers: readonly string[];
-  /** Port of the servers, 53 but for tests: not the one that this agent listens at. */
+  /** Port of the servers; 53 outside tests. */
   readonly serverPort?: number;
-  /** How long each server has for its answer. */
+  /** Timeout of each server. */
   readonly timeoutMs: number;
-  /** All at once: the first answer counts. */
+  /** Query all servers at once and use the first response. */
   readonly parallel: boolean;
-  /** How many questions may wait for answers at once. */
-  readonly mostInFlight?: number;
+  /** Limit of pending queries. */
+  readonly maxInFlight?: number;
   readonly random?: () => number;
 }
 
 export interface UpstreamCounts {
   requests: number;
   failures: number;
-  /** Not asked: too many wait already. */
+  /** Queries that exceed the limit. */
   refused: number;
-  /** Told how long each answered one took. */
+  /** Called with the duration of each query that got a response. */
   took: (seconds: number) => void;
 }
 
-/** Each has a socket of its own, with a port of its own. */
-const mostInFlightDefault = 512;
+/** Each query has its own socket and port. */
+const defaultMaxInFlight = 512;
 const dnsPort = 53;
 
 export class DnsUpstream {
@@ -49,11 +49,11 @@ export class DnsUpstream {
     return this.#inFlight;
   }
 
-  /** What a server answers, with the id of who asked; undefined: none does. Never rejects. */
-  async ask(query: Query, transport: Transport): Promise<Buffer | undefined> {
-    const { servers, parallel, mostInFlight = mostInFlightDefault } = this.#options;
+  /** @returns the response of a server, with the ID of the client's query; `undefined` without one. Never rejects */
+  async forward(query: Query, transport: Transport): Promise<Buffer | undefined> {
+    const { servers, parallel, maxInFlight: inFlightLimit = defaultMaxInFlight } = this.#options;
     const places = parallel ? servers.length : 1;
-    if (this.#inFlight + places > mostInFlight || this.#stop.signal.aborted) {
+    if (this.#inFlight + places > inFlightLimit || this.#stop.signal.aborted) {
       this.#counts.refused++;
       return undefined;
     }
@@ -61,7 +61,7 @@ export class DnsUpstream {
     this.#counts.requests++;
     const begin = performance.now();
     try {
-      const found = parallel ? await this.#askAll(query, transport) : await this.#askInTurn(query, transport);
+      const found = parallel ? await this.#queryAll(query, transport) : await this.#queryInTurn(query, transport);
       this.#counts.took((performance.now() - begin) / 1000);
       return passedOn(found, query);
     } catch {
@@ -72,18 +72,18 @@ export class DnsUpstream {
     }
   }
 
-  /** Ends it: whoever waits for an answer gets a failure. */
+  /** Pending queries fail. */
   close(): void {
     this.#stop.abort();
   }
 
-  /** Each time another one first: one that is slow is not everybody's. */
-  async #askInTurn(query: Query, transport: Transport): Promise<Buffer> {
+  /** Starts with a random server, so that a slow one does not delay every query. */
+  async #queryInTurn(query: Query, transport: Transport): Promise<Buffer> {
     const { servers, random = Math.random } = this.#options;
     const first = Math.floor(random() * servers.length);
     for (let i = 0; i < servers.length; i++) {
       try {
-        return await this.#askOne(servers[(first + i) % servers.length]!, query, transport, this.#stop.signal);
+        return await this.#queryOne(servers[(first + i) % servers.length]!, query, transport, this.#stop.signal);
       } catch (error) {
         if (this.#stop.signal.aborted) throw error;
       }
@@ -91,24 +91,24 @@ export class DnsUpstream {
     throw new Error('no name server responded');
   }
 
-  async #askAll(query: Query, transport: Transport): Promise<Buffer> {
+  async #queryAll(query: Query, transport: Transport): Promise<Buffer> {
     const found = new AbortController();
     const signal = AbortSignal.any([found.signal, this.#stop.signal]);
     try {
-      return await Promise.any(this.#options.servers.map((server) => this.#askOne(server, query, transport, signal)));
+      return await Promise.any(this.#options.servers.map((server) => this.#queryOne(server, query, transport, signal)));
     } finally {
       found.abort();
     }
   }
 
-  #askOne(server: string, query: Query, transport: Transport, signal: AbortSignal): Promise<Buffer> {
+  #queryOne(server: string, query: Query, transport: Transport, signal: AbortSignal): Promise<Buffer> {
     const { serverPort = dnsPort, timeoutMs } = this.#options;
     const question = { server, port: serverPort, query, id: randomInt(0x1_0000), timeoutMs, signal };
-    return ask(question, transport === 'udp' ? overUdp : overTcp);
+    return exchangeQuery(question, transport === 'udp' ? overUdp : overTcp);
   }
 }
 
-interface Asked {
+interface UpstreamQuery {
   readonly server: string;
   readonly port: number;
   readonly query: Query;
@@ -117,12 +117,16 @@ interface Asked {
   readonly signal: AbortSignal;
 }
 
-/** One way to ask: it says what it hears, or that nothing more is to be heard. @returns how its socket is closed */
-type Exchange = (asked: Asked, heard: (message: Buffer) => void, failed: (error: Error) => void) => () => void;
+/** Sends one query over a transport. @returns a function that closes its socket */
+type Exchange = (
+  upstreamQuery: UpstreamQuery,
+  onMessage: (message: Buffer) => void,
+  failed: (error: Error) => void,
+) => () => void;
 
-/** The answer to this very question: what has another id or question is somebody's guess, and is passed over. */
-function ask(asked: Asked, exchange: Exchange): Promise<Buffer> {
-  const { query, id, timeoutMs, signal } = asked;
+/** Ignores messages with another ID or question, which may be spoofed. */
+function exchangeQuery(upstreamQuery: UpstreamQuery, exchange: Exchange): Promise<Buffer> {
+  const { query, id, timeoutMs, signal } = upstreamQuery;
   return new Promise((resolve, reject) => {
     const settle = (finish: () => void): void => {
       clearTimeout(limit);
@@ -134,19 +138,20 @@ function ask(asked: Asked, exchange: Exchange): Promise<Buffer> {
     const stopped = (): void => fail(new Error('query canceled'));
     const limit = setTimeout(() => fail(new Error(`no response within ${timeoutMs} ms`)), timeoutMs);
     signal.addEventListener('abort', stopped, { once: true });
-    const hear = (message: Buffer): void => {
+    const accept = (message: Buffer): void => {
       if (answers(message, id, query)) settle(() => resolve(message));
     };
-    const close = exchange(asked, hear, fail);
+    const close = exchange(upstreamQuery, accept, fail);
   });
 }
 
-/** A connected socket hears of its server alone. */
-const overUdp: Exchange = ({ server, port, query, id }, heard, failed) => {
+/** A connected socket receives only from its server. */
+const overUdp: Exchange = ({ server, port, query, id }, onMessage, failed) => {
   const socket = createSocket(isIPv6(server) ? 'udp6' : 'udp4');
   socket.on('error', failed);
-  socket.on('message', heard);
-  // No callback of `connect`: where there is one, it is given the error of a server that cannot be reached, and nobody else hears of it.
+  socket.on('message', onMessage);
+  // Without a callback of `connect`, because it would receive the error of an unreachable server instead of the `error`
+  // handler.
   socket.on('connect', () => socket.send(withId(query.message, id)));
   socket.connect(port, server);
   return () => {
@@ -155,13 +160,13 @@ const overUdp: Exchange = ({ server, port, query, id }, heard, failed) => {
   };
 };
 
-const overTcp: Exchange = ({ server, port, query, id }, heard, failed) => {
+const overTcp: Exchange = ({ server, port, query, id }, onMessage, failed) => {
   const socket = connect({ host: server, port });
   const reader = new TcpMessages();
   socket.on('error', failed);
   socket.on('close', () => failed(new Error('name server closed the connection')));
   socket.on('data', (chunk) => {
-    for (const message of reader.push(chunk)) heard(message);
+    for (const message of reader.push(chunk)) onMessage(message);
   });
   socket.write(framed(withId(query.message, id)));
   return () => socket.destroy();

@@ -1,4 +1,4 @@
-/** Effects of the chart `dns`: the name server. */
+/** Effects of the chart `dns`. */
 import { fromCallback } from 'xstate';
 import { dnsMachine } from '../../../machines/agent/dns/dns.machine.ts';
 import type { DnsPortFailed, DnsPortListening, NameTableReceived } from '../../../machines/agent/dns-protocol.ts';
@@ -15,13 +15,16 @@ export interface DnsEnvironment {
   readonly options: DnsOptions;
   readonly tables: DnsTables;
   readonly counts: DnsCounts;
-  /** Another agent may have the port before or after this one: it is opened when this one owns it, and said to be open before. */
+  /**
+   * Another agent may have the port before or after this one. This agent opens it when it becomes the owner, and
+   * reports it as open before.
+   */
   readonly ownership?: Ownership;
-  /** The port is one that stays open when this agent ends. */
+  /** Keeps the port open after this agent ends. */
   readonly ports?: KeptPorts;
 }
 
-/** Most names are answered by others in some milliseconds. */
+/** Upstream servers usually respond within milliseconds. */
 const leaveLimitMs = 300;
 
 type Report = DnsPortListening | DnsPortFailed | NameTableReceived;
@@ -47,7 +50,7 @@ function dnsServer({ options, tables, counts, ownership, ports }: DnsEnvironment
       ports?.forget('dns');
       server.close();
     };
-    const made = (isShared: boolean): DnsServer =>
+    const buildServer = (isShared: boolean): DnsServer =>
       new DnsServer({
         addresses,
         port: options.port,
@@ -58,14 +61,14 @@ function dnsServer({ options, tables, counts, ownership, ports }: DnsEnvironment
         counts,
         failed,
       });
-    const server = made(ownership !== undefined);
-    const unfollow = tables.follow(({ size, skipped }) =>
+    const server = buildServer(ownership !== undefined);
+    const unfollow = tables.subscribe(({ size, skipped }) =>
       report({ type: 'name-table.received', names: size, skipped }),
     );
     const listening = (port: number): void => report({ type: 'dns-port.listening', addresses: [...addresses], port });
     const isFirst = ownership?.isOurs !== false;
     const open = async (): Promise<void> => {
-      if (isFirst && ownership !== undefined && ports?.isAfterAnother !== true) await findFree(made(false));
+      if (isFirst && ownership !== undefined && ports?.isAfterAnother !== true) await findFree(buildServer(false));
       const port = await server.open();
       if (!isOpen) {
         server.close();
@@ -81,7 +84,7 @@ function dnsServer({ options, tables, counts, ownership, ports }: DnsEnvironment
       await open().catch(failed);
     };
     if (ownership === undefined) void begin();
-    // In a turn of its own, as when a port is opened: what is said of names is taken before.
+    // In its own turn of the event loop, as when a port is opened, so that name tables are reported first.
     else if (!isFirst) setImmediate(() => listening(options.port));
     const leaveOwnership = ownership?.whenOurs(begin);
     const stay = ownership?.whenLeft(() => server.leave(leaveLimitMs));
@@ -95,7 +98,9 @@ function dnsServer({ options, tables, counts, ownership, ports }: DnsEnvironment
   });
 }
 
-/** A port that nobody else has is found free before it is shared, for sharing would not say so. @throws Error where it is not free */
+/**
+ * Tests that no other program has the port, because opening a shared port does not fail. @throws Error if it is in use
+ */
 async function findFree(trial: DnsServer): Promise<void> {
   await trial.open();
   trial.close();

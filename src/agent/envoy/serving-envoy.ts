@@ -49,7 +49,7 @@ export async function askServingEnvoy(
   if (at === 'port') return askPort(process, ports);
   if (at === 'admin') return { by: 'admin', ...(await admin.state(adminLimitMs)) };
   const [state, port] = await Promise.all([admin.state(doubtfulAdminLimitMs), askPort(process, ports)]);
-  return state.answered ? { by: 'admin', ...state } : port;
+  return state.responded ? { by: 'admin', ...state } : port;
 }
 
 /** A worker answers a path that it has no route for, whatever the main thread does. Without a port its process has to do. */

@@ -32,7 +32,7 @@ export function watchTakeOver(
   const admin = adminAt(adminPort);
   const before = admin.state(askFirstLimitMs);
   return async () => {
-    if (isMarkedInitializing(baseId, sharedMemoryDir) !== false || !(hadParent || (await before).answered))
+    if (isMarkedInitializing(baseId, sharedMemoryDir) !== false || !(hadParent || (await before).responded))
       return false;
     return (await admin.isClosed(askLimitMs)) && isMarkedInitializing(baseId, sharedMemoryDir) === false;
   };

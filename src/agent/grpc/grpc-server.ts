@@ -1,7 +1,7 @@
 /**
- * A gRPC server on a Unix socket that nobody but this user may open: one at a path, streams with a bound. Where two programs may follow each
- * other, each socket has a name of its own, `PATH.PID`, and the path becomes another name of the owner's, in the place of the one before: there is no
- * moment in which nobody listens at the path, and none ends what is another's.
+ * A gRPC server on a Unix socket that only this user may open. If programs may follow each other at a path, each
+ * listens on its own name `PATH.PID`, and the owner atomically replaces the path with a link to its socket. The path is
+ * therefore always served, and no program closes the socket of another one.
  */
 import { once } from 'node:events';
 import { linkSync, lstatSync, readdirSync, renameSync, rmSync } from 'node:fs';
@@ -20,29 +20,29 @@ import { Allowance, type Pace } from '../../runtime/fences/allowance.ts';
 import { type GrpcCode, trailersOf } from '../../runtime/grpc/call-status.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
 
-/** Takes each call of one method; it must not throw. */
+/** Handles a call of one method; must not throw. */
 export type GrpcMethod = (call: ServerCall) => void;
 
 export interface GrpcServerLimits {
-  /** Connections at the same time: the next one is closed at once. */
+  /** Concurrent connections; further ones are closed at once. */
   readonly connections: number;
-  /** Calls of a connection at the same time. */
+  /** Concurrent calls per connection. */
   readonly streams: number;
-  /** Those that it may begin: each costs its server more than its client. */
-  readonly begun: Pace;
-  /** Those that all connections may begin together: whoever is refused by one makes another. */
-  readonly begunInWhole: Pace;
-  /** What a client may send of a call before it was read. */
+  /** Rate of new calls per connection; a call costs the server more than the client. */
+  readonly callRate: Pace;
+  /** Rate of new calls of all connections together, because a client can open more connections. */
+  readonly totalCallRate: Pace;
+  /** Bytes of a call that a client may send before the server reads them. */
   readonly windowBytes: number;
-  /** How long the last bytes of a call may take to be read, once it was ended. */
+  /** Time for a client to read the last bytes of an ended call. */
   readonly lingerMs: number;
 }
 
 const defaultServerLimits: GrpcServerLimits = {
   connections: 64,
   streams: 16,
-  begun: { most: 100, perSecond: 10 },
-  begunInWhole: { most: 1_000, perSecond: 100 },
+  callRate: { most: 100, perSecond: 10 },
+  totalCallRate: { most: 1_000, perSecond: 100 },
   windowBytes: 1024 * 1024,
   lingerMs: 5_000,
 };
@@ -51,19 +51,21 @@ export interface GrpcServerOptions {
   /** Paths such as `/package.Service/Method`. */
   readonly methods: ReadonlyMap<string, GrpcMethod>;
   readonly limits?: Partial<GrpcServerLimits>;
-  /** Another program may listen at the path before or after this one. Absent: it is this one's alone. */
+  /**
+   * Another program may listen at the path before or after this one; absent if the path belongs to this program alone.
+   */
   readonly ownership?: Ownership;
 }
 
-/** What the kernel takes for the name of a socket, its end included (unix(7)). */
-const mostPathBytes = 108;
-/** How long whoever has the socket has for an answer. */
+/** Linux limit of a socket path, including the terminating NUL (unix(7)). */
+const maxPathBytes = 108;
+/** Timeout for a connection to the current server of a path. */
 const neighbourLimitMs = 1_000;
-/** Frames that break the protocol, and streams beyond the limit, before a connection is ended. */
-const mostInvalid = 100;
-const mostHeaderBytes = 64 * 1024;
+/** Invalid frames, and streams beyond the limit, after which a connection is closed. */
+const maxInvalidFrames = 100;
+const maxHeaderBytes = 64 * 1024;
 
-/** One call that somebody makes. Its stream may be read, written, paused; it is ended by {@link end}. */
+/** A call of a client. Its stream may be read, written and paused; {@link end} ends it. */
 export class ServerCall {
   readonly stream: ServerHttp2Stream;
   readonly headers: IncomingHttpHeaders;
@@ -81,49 +83,49 @@ export class ServerCall {
     });
   }
 
-  /** Its status is said, or its client is gone. */
+  /** Its status was sent, or its client disconnected. */
   get isEnded(): boolean {
     return this.#isEnded || this.stream.destroyed;
   }
 
-  /** Sends frames, see `frameOf`. @returns false where the client does not read as fast: wait for `drain` */
+  /** Sends frames, see `frameOf`. @returns false if the caller must wait for `drain` */
   write(frames: Uint8Array): boolean {
     if (this.#isEnded || this.stream.closed || this.stream.destroyed) return true;
     this.#respond();
     return this.stream.write(frames);
   }
 
-  /** What was written is still sent, as long as the client reads. */
+  /** Sends the status after all written bytes, as long as the client reads. */
   end(code: GrpcCode, details = ''): void {
     if (this.#isEnded || this.stream.destroyed) return;
     this.#isEnded = true;
     if (this.stream.closed) {
-      // The client has reset the call: Node would wait until what was written is out, which never happens.
+      // The client has reset the call; Node would wait without limit for the written bytes to be sent.
       this.stream.destroy();
       return;
     }
     this.#trailers = trailersOf(code, details);
     if (!this.stream.headersSent) {
-      this.stream.respond({ ...answerHeaders, ...this.#trailers }, { endStream: true });
+      this.stream.respond({ ...responseHeaders, ...this.#trailers }, { endStream: true });
       this.#leave();
     } else this.stream.end();
-    // A client that does not read its answer.
+    // Limits how long a client may take to read its response.
     const limit = setTimeout(() => this.stream.destroy(), this.#lingerMs);
     this.stream.once('close', () => clearTimeout(limit));
     this.stream.resume();
   }
 
-  /** The status is on its way: a client that has more to say is told that nobody listens. */
+  /** Resets the stream after the status was sent, so that the client stops sending. */
   #leave(): void {
     setImmediate(() => this.stream.close(constants.NGHTTP2_NO_ERROR));
   }
 
   #respond(): void {
-    if (!this.stream.headersSent) this.stream.respond(answerHeaders, { waitForTrailers: true });
+    if (!this.stream.headersSent) this.stream.respond(responseHeaders, { waitForTrailers: true });
   }
 }
 
-const answerHeaders = { ':status': 200, 'content-type': 'application/grpc' };
+const responseHeaders = { ':status': 200, 'content-type': 'application/grpc' };
 
 export class GrpcSocketServer {
   readonly #server: Http2Server;
@@ -133,13 +135,20 @@ export class GrpcSocketServer {
   #forgetOwnership: (() => void) | undefined;
 
   private constructor(path: string, { methods, limits, ownership }: GrpcServerOptions) {
-    const { connections, streams, begun, begunInWhole, windowBytes, lingerMs } = { ...defaultServerLimits, ...limits };
+    const {
+      connections,
+      streams,
+      callRate: begun,
+      totalCallRate: begunInWhole,
+      windowBytes,
+      lingerMs,
+    } = { ...defaultServerLimits, ...limits };
     this.#path = path;
     this.#ownership = ownership;
     this.#server = createServer({
-      maxSessionInvalidFrames: mostInvalid,
-      maxSessionRejectedStreams: mostInvalid,
-      settings: { initialWindowSize: windowBytes, maxConcurrentStreams: streams, maxHeaderListSize: mostHeaderBytes },
+      maxSessionInvalidFrames: maxInvalidFrames,
+      maxSessionRejectedStreams: maxInvalidFrames,
+      settings: { initialWindowSize: windowBytes, maxConcurrentStreams: streams, maxHeaderListSize: maxHeaderBytes },
     });
     this.#server.maxConnections = connections;
     this.#server.on('sessionError', () => {});
@@ -167,41 +176,41 @@ export class GrpcSocketServer {
   }
 
   /**
-   * Opens the socket, in place of one that nobody serves any more; where it is not ours yet, beside one that somebody does.
+   * Opens the socket. It replaces a stale socket; before this program owns the path, it listens beside the current one.
    *
    * @throws ChartpilotError PORT_IN_USE, LISTEN_FAILED
    */
   static async listen(path: string, options: GrpcServerOptions): Promise<GrpcSocketServer> {
-    const own = ownNameOf(path, options.ownership);
-    if (Buffer.byteLength(own) >= mostPathBytes) {
+    const ownPath = ownNameOf(path, options.ownership);
+    if (Buffer.byteLength(ownPath) >= maxPathBytes) {
       const hint = 'Choose a shorter --configPath.';
       throw new ChartpilotError(
         'LISTEN_FAILED',
-        `socket path must have at most ${mostPathBytes - 1} bytes, got ${Buffer.byteLength(own)}: ${own}`,
-        { hint, fields: { path: own, expected: `at most ${mostPathBytes - 1} bytes` } },
+        `socket path must have at most ${maxPathBytes - 1} bytes, got ${Buffer.byteLength(ownPath)}: ${ownPath}`,
+        { hint, fields: { path: ownPath, expected: `at most ${maxPathBytes - 1} bytes` } },
       );
     }
     if (options.ownership?.isOurs !== false) await removeStale(path);
     if (options.ownership !== undefined) await removeOwnNames(path);
-    const made = new GrpcSocketServer(path, options);
+    const created = new GrpcSocketServer(path, options);
     try {
-      await made.#listen(own);
-      made.#forgetOwnership = options.ownership?.whenOurs(() => putInPlace(own, path));
+      await created.#listen(ownPath);
+      created.#forgetOwnership = options.ownership?.whenOurs(() => putInPlace(ownPath, path));
     } catch (error) {
-      made.close();
+      created.close();
       throw new ChartpilotError('LISTEN_FAILED', `socket ${path}: ${messageOf(error)}`, {
         cause: error,
         fields: { path },
       });
     }
-    return made;
+    return created;
   }
 
-  async #listen(own: string): Promise<void> {
-    // The socket is made while listen() runs, and with these bits: there is no moment in which others may open it.
+  async #listen(ownPath: string): Promise<void> {
+    // listen() creates the socket synchronously with this umask, so other users can never open it.
     const mask = process.umask(0o177);
     try {
-      this.#server.listen(own);
+      this.#server.listen(ownPath);
     } finally {
       process.umask(mask);
     }
@@ -209,11 +218,11 @@ export class GrpcSocketServer {
     this.#server.on('error', () => {});
   }
 
-  /** Ends every connection; the socket is gone, but for one that another program has put in its place. */
+  /** Closes all connections and removes the socket, unless another program has replaced it. */
   close(): void {
     this.#forgetOwnership?.();
-    const own = ownNameOf(this.#path, this.#ownership);
-    if (this.#ownership?.isOurs === true && isSame(own, this.#path)) rmSync(this.#path, { force: true });
+    const ownPath = ownNameOf(this.#path, this.#ownership);
+    if (this.#ownership?.isOurs === true && isSame(ownPath, this.#path)) rmSync(this.#path, { force: true });
     this.#server.close();
     for (const session of this.#sessions) session.destroy();
   }
@@ -223,11 +232,14 @@ function ownNameOf(path: string, ownership: Ownership | undefined): string {
   return ownership === undefined ? path : `${path}.${process.pid}`;
 }
 
-/** Gives the socket its path, as another name. Doing so twice changes nothing, but then `rename` leaves the first of the two names. */
-function putInPlace(own: string, path: string): void {
-  const next = `${own}.next`;
+/**
+ * Links the path to the socket atomically. If it is already linked, `rename` does nothing and leaves the temporary
+ * name, which is then removed.
+ */
+function putInPlace(ownPath: string, path: string): void {
+  const next = `${ownPath}.next`;
   rmSync(next, { force: true });
-  linkSync(own, next);
+  linkSync(ownPath, next);
   renameSync(next, path);
   rmSync(next, { force: true });
 }
@@ -241,15 +253,15 @@ function isSame(one: string, other: string): boolean {
   }
 }
 
-/** Removes the own names of sockets that killed programs have left. */
+/** Removes `PATH.PID` sockets of killed programs. */
 async function removeOwnNames(path: string): Promise<void> {
   const [directory, name] = [dirname(path), basename(path)];
   const left = readdirSync(directory).filter(
     (other) => other.startsWith(`${name}.`) && /^\d+(\.next)?$/.test(other.slice(name.length + 1)),
   );
   for (const other of left) {
-    const own = join(directory, other);
-    if (!(await isServed(own))) rmSync(own, { force: true });
+    const ownPath = join(directory, other);
+    if (!(await isServed(ownPath))) rmSync(ownPath, { force: true });
   }
 }
 
@@ -272,7 +284,7 @@ async function removeStale(path: string): Promise<void> {
   rmSync(path, { force: true });
 }
 
-/** Whether somebody has it: one who is too busy to take a connection does. */
+/** Whether a program listens; a program that is too busy to accept a connection counts. */
 export async function isServed(path: string): Promise<boolean> {
   const socket = connect(path);
   socket.on('error', () => {});

@@ -56,7 +56,7 @@ async function open(dial: Partial<typeof defaultGrpcLimits> = {}): Promise<GrpcC
 const call = (connection: GrpcConnection, method: string, message = Buffer.from('hi')): Promise<Buffer> =>
   unary(connection, `/a.A/${method}`, {}, message, limits);
 
-test('a message goes there and back over a socket that only this user may open', async () => {
+test('a client and a server exchange messages over a socket that only this user may open', async () => {
   await serve();
   expect(statSync(socketPath()).mode & 0o777).toBe(0o600);
   const connection = await open();
@@ -64,7 +64,7 @@ test('a message goes there and back over a socket that only this user may open',
   expect(await call(connection, 'Echo', Buffer.alloc(0))).toEqual(Buffer.alloc(0));
 });
 
-test('what a call ended with is told by its code and words', async () => {
+test('a failed call has code and message', async () => {
   await serve();
   const connection = await open();
   await expect(call(connection, 'Refuse')).rejects.toThrow('PERMISSION_DENIED: not für you');
@@ -81,11 +81,11 @@ test('what a call ended with is told by its code and words', async () => {
   const stopped = unary(connection, '/a.A/Silent', {}, Buffer.alloc(0), { ...limits, stopped: stop.signal });
   stop.abort();
   await expect(stopped).rejects.toThrow('CANCELLED');
-  // None of this has cost the others their connection.
+  // The other connection is still open.
   expect(String(await call(connection, 'Echo'))).toBe('hi');
 });
 
-test('a server that goes ends the calls of its connections', async () => {
+test('a server that stops ends the calls of its connections', async () => {
   const server = await serve();
   const connection = await open();
   const silent = call(connection, 'Silent').catch(String);
@@ -95,13 +95,13 @@ test('a server that goes ends the calls of its connections', async () => {
   expect(connection.whyGone?.code).toBe('UNAVAILABLE');
 });
 
-test('a socket that was left behind is replaced; one that is served, and what is no socket, is not', async () => {
+test('a stale socket is replaced, but not a served one or another kind of file', async () => {
   const server = createServer();
   server.listen(socketPath());
   await once(server, 'listening');
   await expect(serve()).rejects.toThrow(codedError('PORT_IN_USE', { path: socketPath() }));
   server.close();
-  // As a process leaves it that was killed.
+  // As a killed process leaves it.
   await leaveSocketBehind(socketPath());
   await serve();
   await open();
@@ -116,7 +116,7 @@ test('a socket that was left behind is replaced; one that is served, and what is
   );
 });
 
-/** A folder entry outlives its listener when another name for it is left. */
+/** A socket file outlives its listener if it has another link. */
 async function leaveSocketBehind(path: string): Promise<void> {
   const server = createServer();
   server.listen(`${path}.1`);
@@ -126,7 +126,7 @@ async function leaveSocketBehind(path: string): Promise<void> {
   await once(server, 'close');
 }
 
-test('connections and the calls of one have a bound, and others go on', async () => {
+test('connections and the calls of each are limited, and others continue', async () => {
   await serve({ limits: { connections: 2, streams: 3 } });
   const one = await open();
   await open();
@@ -136,7 +136,7 @@ test('connections and the calls of one have a bound, and others go on', async ()
   expect(await Promise.all(silent)).toEqual(silent.map(() => expect.stringContaining('DEADLINE_EXCEEDED')));
 });
 
-test('bytes that are no HTTP/2, and calls that are no gRPC, are answered or cut off', async () => {
+test('bytes that are not HTTP/2, and calls that are not gRPC, get an error or are closed', async () => {
   await serve();
   const socket = connect(socketPath());
   socket.write('GET / HTTP/1.1\r\n\r\n');
@@ -165,7 +165,7 @@ test.each([
   ['closes at once', (socket: Socket) => socket.end(), 'closed'],
   ['resets', (socket: Socket) => socket.resetAndDestroy(), 'ECONNRESET'],
   ['answers garbage', (socket: Socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'), /Protocol error|closed/],
-])('a server that %s is given up', async (_, take, why) => {
+])('a client disconnects from a server that %s', async (_, take, why) => {
   const sockets: Socket[] = [];
   const port = await listening(
     createServer((socket) => {
@@ -179,9 +179,9 @@ test.each([
   await expect(GrpcConnection.open(to(port), quick)).rejects.toThrow(why);
 });
 
-test('a server that vanishes without a word is noticed', async () => {
+test('a client detects a server that disappears without closing its connection', async () => {
   const sockets: Socket[] = [];
-  // It sends its settings and then nothing, as a machine that is switched off.
+  // Sends its settings and then nothing, like a machine that was switched off.
   const port = await listening(
     createServer((socket) => {
       sockets.push(socket.on('error', () => {}));
@@ -195,7 +195,7 @@ test('a server that vanishes without a word is noticed', async () => {
   await expect(call(connection, 'Silent')).rejects.toThrow('UNAVAILABLE: no HTTP/2 ping response within 50 ms');
 });
 
-test('a server must have the name and the root that are asked for', async () => {
+test('a client verifies the name and the root of a server', async () => {
   const authority = createAuthority();
   const { certificate, privateKey } = authority.issue(['istiod.istio-system.svc', 'spiffe://cluster.local/ns/a/sa/b']);
   const server = createSecureServer({ cert: certificate, key: privateKey, ALPNProtocols: ['h2'] });
@@ -215,23 +215,23 @@ test('a server must have the name and the root that are asked for', async () => 
   ).rejects.toThrow(/certificate|signature/);
 });
 
-test('a connection may begin so many calls at once, and others all the same', async () => {
+test('the rate of new calls of a connection is limited, and other connections continue', async () => {
   await serve();
   const [busy, other] = [await open(), await open()];
-  const answers = await Promise.allSettled(Array.from({ length: 16 }, () => call(busy, 'Echo')));
-  expect(answers.every(({ status }) => status === 'fulfilled')).toBe(true);
+  const results = await Promise.allSettled(Array.from({ length: 16 }, () => call(busy, 'Echo')));
+  expect(results.every(({ status }) => status === 'fulfilled')).toBe(true);
   let refused: unknown;
   for (let i = 0; i < 300 && refused === undefined; i++) await call(busy, 'Echo').catch((error) => (refused = error));
   expect(refused).toMatchObject({ message: 'RESOURCE_EXHAUSTED: too many calls per second' });
   await call(other, 'Echo');
 });
 
-test('who makes another connection for each call may begin no more', async () => {
-  await serve({ limits: { begunInWhole: { most: 20, perSecond: 0 } } });
-  const answers: string[] = [];
+test('a client that opens a connection per call has the same rate limit', async () => {
+  await serve({ limits: { totalCallRate: { most: 20, perSecond: 0 } } });
+  const results: string[] = [];
   for (let i = 0; i < 21; i++) {
     const connection = await open();
-    answers.push(
+    results.push(
       await call(connection, 'Echo').then(
         () => 'OK',
         (error: Error) => error.message,
@@ -239,38 +239,38 @@ test('who makes another connection for each call may begin no more', async () =>
     );
     connection.close();
   }
-  expect(answers.filter((answer) => answer === 'OK')).toHaveLength(20);
-  expect(answers.at(-1)).toBe('RESOURCE_EXHAUSTED: too many calls per second');
+  expect(results.filter((result) => result === 'OK')).toHaveLength(20);
+  expect(results.at(-1)).toBe('RESOURCE_EXHAUSTED: too many calls per second');
 });
 
-/** Two programs at one path: in one process, so one of them has a name of another's. */
+/** Two programs at one path, simulated in one process with two process IDs. */
 async function serveOwned(ownership: Ownership, word: string, pid: number): Promise<GrpcSocketServer> {
-  const own = Object.getOwnPropertyDescriptor(process, 'pid')!;
-  Object.defineProperty(process, 'pid', { ...own, value: pid });
+  const pidProperty = Object.getOwnPropertyDescriptor(process, 'pid')!;
+  Object.defineProperty(process, 'pid', { ...pidProperty, value: pid });
   try {
     return await serve({ ownership, methods: new Map([['/a.A/Who', (call) => call.end('NOT_FOUND', word)]]) });
   } finally {
-    Object.defineProperty(process, 'pid', own);
+    Object.defineProperty(process, 'pid', pidProperty);
   }
 }
 
-const whoAnswers = async (): Promise<unknown> => call(await open(), 'Who').catch(({ details }) => details);
+const servingProgram = async (): Promise<unknown> => call(await open(), 'Who').catch(({ details }) => details);
 
-test('a program that waits for ownership takes the place of another one at a socket, and leaves what is another one’s', async () => {
+test('a program that becomes the owner replaces the socket of another program, and closes only its own', async () => {
   const [older, newer] = [new Ownership(true), new Ownership(false)];
   const first = await serveOwned(older, 'older', process.pid);
   const second = await serveOwned(newer, 'newer', 1);
-  expect(await whoAnswers()).toBe('older');
+  expect(await servingProgram()).toBe('older');
   older.giveUp();
   await newer.take();
-  expect(await whoAnswers()).toBe('newer');
+  expect(await servingProgram()).toBe('newer');
   first.close();
-  expect(await whoAnswers()).toBe('newer');
+  expect(await servingProgram()).toBe('newer');
   expect(statSync(socketPath()).mode & 0o777).toBe(0o600);
   second.close();
 });
 
-test('a socket that was given up is taken back from a program that has ended, at once and as often as one likes', async () => {
+test('the owner of a path takes it back from a program that exited, at once and repeatedly', async () => {
   const [older, newer] = [new Ownership(true), new Ownership(false)];
   const first = await serveOwned(older, 'older', process.pid);
   const second = await serveOwned(newer, 'newer', 1);
@@ -280,13 +280,13 @@ test('a socket that was given up is taken back from a program that has ended, at
   second.close();
   await older.take();
   await older.take();
-  expect(await whoAnswers()).toBe('older');
+  expect(await servingProgram()).toBe('older');
   expect(readdirSync(directory).sort()).toEqual(['XDS', `XDS.${process.pid}`]);
   first.close();
   expect(readdirSync(directory)).toEqual([]);
 });
 
-test('names that a killed program has left are removed by the next one, and those of one that lives are not', async () => {
+test('names of killed programs are removed by the next one, but not those of running programs', async () => {
   const stale = createServer();
   stale.listen(join(directory, 'left'));
   await once(stale, 'listening');
@@ -300,16 +300,16 @@ test('names that a killed program has left are removed by the next one, and thos
   writeFileSync(join(directory, 'XDS.txt'), '');
   await serveOwned(new Ownership(true), 'next', process.pid);
   expect(readdirSync(directory).sort()).toEqual(['XDS', 'XDS.7', `XDS.${process.pid}`, 'XDS.txt'].sort());
-  expect(await whoAnswers()).toBe('next');
+  expect(await servingProgram()).toBe('next');
 });
 
-test('a program that owns a path does not take a socket that somebody serves', async () => {
+test('the owner of a path does not replace a socket that another program serves', async () => {
   await serveOwned(new Ownership(true), 'first', process.pid);
   await expect(serveOwned(new Ownership(true), 'second', 1)).rejects.toMatchObject({ code: 'PORT_IN_USE' });
-  expect(await whoAnswers()).toBe('first');
+  expect(await servingProgram()).toBe('first');
 });
 
-test('a socket whose owner is too busy to take a connection is not taken from it', async () => {
+test('a socket whose owner is too busy to accept connections is not replaced', async () => {
   const path = join(directory, 'busy');
   const program = `require('node:net').createServer().listen({ path: ${JSON.stringify(path)}, backlog: 1 }, () => console.log('listens'))`;
   const owner = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });

@@ -1,4 +1,4 @@
-/** What becomes of a stream that one side has left: the server answers nothing, the client hears of an end without a word. */
+/** Streams that one side has left: the server sends nothing, and the client gets an error. */
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { constants, createServer } from 'node:http2';
@@ -15,13 +15,13 @@ afterEach(() => {
   for (const end of ends.splice(0).reverse()) end();
 });
 
-test('a stream that its client has reset is answered nothing, throws nothing, and is forgotten', async () => {
+test('a stream that its client has reset gets no response, throws no error, and is removed', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'grpc-'));
   ends.push(() => rmSync(directory, { recursive: true }));
   const { promise, resolve } = Promise.withResolvers<unknown>();
-  let answered: ServerCall | undefined;
-  const answer = (call: ServerCall) => {
-    answered = call;
+  let endedCall: ServerCall | undefined;
+  const endCall = (call: ServerCall) => {
+    endedCall = call;
     try {
       call.write(Buffer.from('more'));
       call.end('INVALID_ARGUMENT', 'no message');
@@ -31,8 +31,8 @@ test('a stream that its client has reset is answered nothing, throws nothing, an
     }
   };
   const server = await GrpcSocketServer.listen(join(directory, 's'), {
-    // A reader hears of the reset, as of any end, before the stream is destroyed.
-    methods: new Map([['/a/b', (call) => call.stream.once('aborted', () => answer(call))]]),
+    // A reader gets the reset before the stream is destroyed.
+    methods: new Map([['/a/b', (call) => call.stream.once('aborted', () => endCall(call))]]),
   });
   ends.push(() => server.close());
   const connection = await GrpcConnection.open({ address: { path: join(directory, 's') } });
@@ -41,15 +41,15 @@ test('a stream that its client has reset is answered nothing, throws nothing, an
   stream.on('error', () => {});
   stream.write(Buffer.alloc(1_000), () => stream.close(constants.NGHTTP2_CANCEL));
   expect(await promise).toBe('nothing');
-  await vi.waitUntil(() => answered!.stream.destroyed);
+  await vi.waitUntil(() => endedCall!.stream.destroyed);
 });
 
 test.each([
-  ['what was said', 'write'],
-  ['the last word', 'end'],
+  ['written data', 'write'],
+  ['its end', 'end'],
 ] as const)(
-  'a stream that the server leaves without a word has ended, also when nobody has read %s',
-  async (_, say) => {
+  'a stream that the server ends without a status has ended for the client, also if %s is not read',
+  async (_, method) => {
     const server = createServer({ settings: { initialWindowSize: 1_000 } });
     server.on('stream', (stream) => {
       stream.on('error', () => {});
@@ -66,7 +66,7 @@ test.each([
     stream.resume();
     const { promise, resolve } = Promise.withResolvers<GrpcError | undefined>();
     whenEnded(stream, connection, resolve);
-    stream[say](Buffer.alloc(100_000));
+    stream[method](Buffer.alloc(100_000));
     expect(await promise).toMatchObject({ code: 'UNAVAILABLE' });
   },
 );

@@ -16,7 +16,7 @@ function probeOf(message: object): WorkloadProbe {
   return parsed.probe!;
 }
 
-const ask = (message: object, at: Partial<ProbedHost> = {}): Promise<string> =>
+const runProbe = (message: object, at: Partial<ProbedHost> = {}): Promise<string> =>
   probeWorkload(probeOf(message), { ...host, ...at }, never);
 
 describe('a probe configuration', () => {
@@ -25,14 +25,14 @@ describe('a probe configuration', () => {
       ...{ initialDelayMs: 0, periodMs: 10_000, timeoutMs: 1_000 },
       ...{ successThreshold: 1, failureThreshold: 1 },
     });
-    const said = {
+    const configured = {
       initialDelaySeconds: 2,
       periodSeconds: 3,
       timeoutSeconds: 4,
       successThreshold: 5,
       failureThreshold: 6,
     };
-    expect(probeOf({ ...said, tcpSocket: { port: 80 } }).times).toEqual({
+    expect(probeOf({ ...configured, tcpSocket: { port: 80 } }).times).toEqual({
       ...{ initialDelayMs: 2_000, periodMs: 3_000, timeoutMs: 4_000 },
       ...{ successThreshold: 5, failureThreshold: 6 },
     });
@@ -65,32 +65,32 @@ it.each([200, 204, 302, 399])('status %i of the workload is healthy', async (sta
     seen.push([request.url, request.headers['user-agent'], request.socket.remoteAddress]);
     response.writeHead(status).end();
   });
-  expect(await ask({ httpGet: { port } })).toBe('');
+  expect(await runProbe({ httpGet: { port } })).toBe('');
   expect(seen).toEqual([['/', 'istio-probe/1.0', '127.0.0.6']]);
 });
 
 it.each([400, 404, 500, 503])('status %i of the workload is unhealthy', async (status) => {
   const port = await servedHttp((_, response) => void response.writeHead(status).end());
-  expect(await ask({ httpGet: { port, path: '/health' } })).toBe(`response status ${status}`);
+  expect(await runProbe({ httpGet: { port, path: '/health' } })).toBe(`response status ${status}`);
 });
 
 it('a port that accepts connections is healthy, a closed one is unhealthy', async () => {
   const port = await servedHttp(() => {});
-  expect(await ask({ tcpSocket: { port } })).toBe('');
-  expect(await ask({ tcpSocket: { port: 1 } })).toMatch(/ECONNREFUSED/);
-  expect(await ask({ tcpSocket: { port, host: '127.0.0.1' } }, { destination: '127.0.0.2' })).toBe('');
+  expect(await runProbe({ tcpSocket: { port } })).toBe('');
+  expect(await runProbe({ tcpSocket: { port: 1 } })).toMatch(/ECONNREFUSED/);
+  expect(await runProbe({ tcpSocket: { port, host: '127.0.0.1' } }, { destination: '127.0.0.2' })).toBe('');
 });
 
 it('a workload that does not respond is unhealthy after the timeout', async () => {
   const port = await servedHttp(() => {});
-  expect(await ask({ httpGet: { port } })).toBe('no response within 1000 ms');
+  expect(await runProbe({ httpGet: { port } })).toBe('no response within 1000 ms');
 });
 
 describe('a probe command', () => {
   it('is healthy if it exits with code 0', async () => {
-    expect(await ask({ exec: { command: ['true'] } })).toBe('');
-    expect(await ask({ exec: { command: ['sh', '-c', 'exit 3'] } })).toBe('command ended with exit code 3');
-    expect(await ask({ exec: { command: ['/no/such/program'] } })).toMatch(/ENOENT/);
+    expect(await runProbe({ exec: { command: ['true'] } })).toBe('');
+    expect(await runProbe({ exec: { command: ['sh', '-c', 'exit 3'] } })).toBe('command ended with exit code 3');
+    expect(await runProbe({ exec: { command: ['/no/such/program'] } })).toMatch(/ENOENT/);
   });
 
   it('is killed after its timeout, with the processes that it started', async () => {
@@ -98,7 +98,7 @@ describe('a probe command', () => {
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const file = join(folder, 'pid');
     const command = ['sh', '-c', `sleep 600 & echo $! > ${file}.new; mv ${file}.new ${file}; wait`];
-    expect(await ask({ exec: { command }, timeoutSeconds: 2 })).toBe('no response within 2000 ms');
+    expect(await runProbe({ exec: { command }, timeoutSeconds: 2 })).toBe('no response within 2000 ms');
     expect(existsSync(file)).toBe(true);
     await eventually('it is gone', () => !isAlive(Number(readFileSync(file, 'utf8'))));
   });
@@ -106,19 +106,19 @@ describe('a probe command', () => {
 
 describe('Envoy', () => {
   it('that is not ready makes the workload unhealthy without a probe', async () => {
-    let asked = 0;
-    const port = await servedHttp((_, response) => void response.writeHead(200).end(String(asked++)));
+    let requests = 0;
+    const port = await servedHttp((_, response) => void response.writeHead(200).end(String(requests++)));
     const statusPort = await servedHttp(({ url }, response) => {
       response.writeHead(url === '/healthz/ready' ? 503 : 200).end();
     });
-    expect(await ask({ httpGet: { port } }, { statusPort })).toBe('Envoy is not ready');
-    expect(await ask({ httpGet: { port } }, { statusPort: 1 })).toMatch(/^Envoy is not ready: .*ECONNREFUSED/);
-    expect(asked).toBe(0);
+    expect(await runProbe({ httpGet: { port } }, { statusPort })).toBe('Envoy is not ready');
+    expect(await runProbe({ httpGet: { port } }, { statusPort: 1 })).toMatch(/^Envoy is not ready: .*ECONNREFUSED/);
+    expect(requests).toBe(0);
   });
 
   it('that is ready leaves the result to the probe of the workload', async () => {
     const statusPort = await servedHttp((_, response) => void response.writeHead(200).end());
     const port = await servedHttp((_, response) => void response.writeHead(500).end());
-    expect(await ask({ httpGet: { port } }, { statusPort })).toBe('response status 500');
+    expect(await runProbe({ httpGet: { port } }, { statusPort })).toBe('response status 500');
   });
 });

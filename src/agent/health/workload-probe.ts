@@ -42,7 +42,7 @@ export interface ProbedHost {
 }
 
 /** One day: timers of Node are limited to less than a month. */
-const longestSeconds = 86_400;
+const maxSeconds = 86_400;
 const readinessMs = 5_500;
 const userAgent = 'istio-probe/1.0';
 
@@ -90,8 +90,8 @@ function questionOf(fields: Fields, timeoutSeconds: number): Question {
 
 function countOf(fields: Fields, name: string): number {
   const value = fields[name] ?? 0;
-  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= longestSeconds) return value;
-  throw new VariableMistake(name, outOfRange(`an integer from 0 to ${longestSeconds}`, value));
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= maxSeconds) return value;
+  throw new VariableMistake(name, outOfRange(`an integer from 0 to ${maxSeconds}`, value));
 }
 
 /**
@@ -111,7 +111,7 @@ export async function probeWorkload(
   }
   const limit = AbortSignal.timeout(times.timeoutMs);
   try {
-    return await answerOf(question, host, AbortSignal.any([limit, stopped]));
+    return await runProbe(question, host, AbortSignal.any([limit, stopped]));
   } catch (error) {
     return limit.aborted ? `no response within ${times.timeoutMs} ms` : messageOf(error);
   }
@@ -129,7 +129,7 @@ function isReady({ localhost, statusPort: port }: ProbedHost, stopped: AbortSign
   });
 }
 
-async function answerOf(question: Question, host: ProbedHost, signal: AbortSignal): Promise<string> {
+async function runProbe(question: Question, host: ProbedHost, signal: AbortSignal): Promise<string> {
   if (question.kind === 'exec') return run(question.command, signal);
   const { probe, host: named } = question;
   const way = {

@@ -12,25 +12,25 @@ import { codedError } from '../../../test/fixtures/error-details.ts';
 import { type KeyPair, privateKeyPem } from '../../runtime/grpc/key-pair.ts';
 import { ControlPlaneCredentials, type CredentialSources } from './control-plane-credentials.ts';
 import { controlPlaneName, controlPlaneRootFile, findControlPlaneRootFile } from './control-plane-roots.ts';
+import { DistributedRoots } from './distributed-roots.ts';
 import { certificatesIn } from './root-set.ts';
-import { ToldRoots } from './told-roots.ts';
 
 const address = 'istiod.istio-system.svc:15012';
 const config = { controlPlaneAuthPolicy: 'MUTUAL_TLS', discoveryAddress: address, proxyMetadata: {} } as const;
 
 let directory: string;
-let before: string;
+let previousDirectory: string;
 
-/** Token files lie below the working directory. */
+/** Token files are below the working directory. */
 beforeEach(() => {
-  before = process.cwd();
+  previousDirectory = process.cwd();
   directory = mkdtempSync(join(tmpdir(), 'credentials-'));
   process.chdir(directory);
   write('root.pem', createAuthority().certificate);
 });
 
 afterEach(() => {
-  process.chdir(before);
+  process.chdir(previousDirectory);
   rmSync(directory, { recursive: true });
 });
 
@@ -51,7 +51,7 @@ function issued(): KeyPair {
   return { chain: certificate, key: createPrivateKey(privateKey) };
 }
 
-test('the token is read for each connection anew, and what is told of it is no secret', async () => {
+test('the token is read for each connection, and its description contains no secret', async () => {
   write(tokenFile, `${jwt({ exp: 1_000 })}\n`);
   utimesSync(join(directory, tokenFile), 400, 400);
   const read = credentials({ now: () => 900_000 });
@@ -68,15 +68,18 @@ test.each([
   ['an empty one', ' \n', /contains no token/],
   ['one with a line break inside', 'a\r\nx-admin: yes', /contains no token/],
   ['one that is too long', 'a'.repeat(70_000), /at most 65536 bytes, got 70000/],
-])('without a token in %s the call goes on without a header, and says why', async (_, content, why) => {
-  if (content !== undefined) write(tokenFile, content);
-  const { headers, tls, shown } = await credentials().read('xds', address);
-  expect(headers).toEqual({});
-  expect(tls?.certificate).toBeUndefined();
-  expect(shown).toMatch(why);
-});
+])(
+  'without a token in %s the call has no authorization header, and the description has the reason',
+  async (_, content, why) => {
+    if (content !== undefined) write(tokenFile, content);
+    const { headers, tls, shown } = await credentials().read('xds', address);
+    expect(headers).toEqual({});
+    expect(tls?.certificate).toBeUndefined();
+    expect(shown).toMatch(why);
+  },
+);
 
-/** A file whose size can be asked for, and that nobody can open for 45 s, as on a mount that hangs. */
+/** A file that has a size and cannot be opened for 45 s, as on a mount that hangs. */
 async function leased(file: string): Promise<void> {
   const program = `import fcntl, os, signal, sys
 signal.signal(signal.SIGIO, signal.SIG_IGN)
@@ -93,11 +96,11 @@ signal.pause()`;
 
 /** Node has four threads for files. */
 test.each(['the token', 'the root'])(
-  'dials while %s is on a mount that hangs leave one reading, and other files are read',
-  async (what) => {
+  'connections while %s is on a mount that hangs share one read, and other files are read',
+  async (fileKind) => {
     write(tokenFile, 'a');
     write('other', 'text');
-    await leased(what === 'the token' ? tokenFile : 'root.pem');
+    await leased(fileKind === 'the token' ? tokenFile : 'root.pem');
     const read = credentials();
     for (let dial = 0; dial < 6; dial++) {
       const stop = new AbortController();
@@ -111,26 +114,26 @@ test.each(['the token', 'the root'])(
   },
 );
 
-test('nothing is shown over plaintext: a token would be everybody’s', async () => {
+test('no credentials are sent over plaintext', async () => {
   write(tokenFile, 'secret');
   const none = await credentials({ config: { ...config, controlPlaneAuthPolicy: 'NONE' } }).read('xds', address);
   const port = await credentials().read('ca', '127.0.0.1:15010');
   for (const read of [none, port]) expect(read).toEqual({ headers: {}, shown: expect.stringContaining('plaintext') });
 });
 
-test('roots that were told stand beside the file’s, for both services', async () => {
+test('distributed roots are added to those of the file, for both services', async () => {
   const [root, next] = [createAuthority().certificate, createAuthority().certificate];
   write('root.pem', root);
-  const told = new ToldRoots();
-  const read = credentials({ told, env: { CA_ROOT_CA: 'root.pem' } });
-  told.tell([root, next]);
+  const distributed = new DistributedRoots();
+  const read = credentials({ distributedRoots: distributed, env: { CA_ROOT_CA: 'root.pem' } });
+  distributed.update([root, next]);
   for (const service of ['xds', 'ca'] as const) {
     const { tls } = await read.read(service, address);
     expect(certificatesIn(Buffer.from(tls!.roots))).toHaveLength(2);
   }
 });
 
-test('a provided certificate is shown instead of the token, as long as it is good', async () => {
+test('a valid provided certificate replaces the token', async () => {
   write(tokenFile, 'token');
   const pair = issued();
   const env = { PROV_CERT: join(directory, 'prov') };
@@ -150,7 +153,7 @@ test('a provided certificate is shown instead of the token, as long as it is goo
   expect((await read()).tls?.certificate).toBeUndefined();
 });
 
-test('files that the metadata names are shown where certificates are mounted', async () => {
+test('files of the proxy metadata are used if certificates are mounted', async () => {
   const pair = issued();
   write('c.pem', pair.chain);
   write('k.pem', privateKeyPem(pair.key));
@@ -164,21 +167,21 @@ test('files that the metadata names are shown where certificates are mounted', a
   expect((await credentials({ ...mounted, env: {} }).read('xds', address)).tls?.certificate).toBeUndefined();
 });
 
-test('the own certificate stands in for a token that is missing, or is preferred; an expired one never is', async () => {
-  const own = issued();
-  const read = credentials({ own: () => own });
+test('the workload certificate replaces a missing token or is preferred, unless it has expired', async () => {
+  const workload = issued();
+  const read = credentials({ workloadCertificate: () => workload });
   expect((await read.read('ca', address, 'token').catch(String)) as unknown).toContain('root certificate');
-  expect((await read.read('xds', address)).tls?.certificate).toEqual(own);
+  expect((await read.read('xds', address)).tls?.certificate).toEqual(workload);
   write(tokenFile, 'token');
   expect((await read.read('xds', address)).tls?.certificate).toBeUndefined();
-  expect((await read.read('xds', address, 'certificate')).tls?.certificate).toEqual(own);
-  const late = credentials({ own: () => own, now: () => Date.now() + 100 * 365 * 86_400_000 });
+  expect((await read.read('xds', address, 'certificate')).tls?.certificate).toEqual(workload);
+  const late = credentials({ workloadCertificate: () => workload, now: () => Date.now() + 100 * 365 * 86_400_000 });
   const expired = await late.read('xds', address, 'certificate');
   expect(expired.tls?.certificate).toBeUndefined();
   expect(expired.headers).toEqual({ authorization: 'Bearer token' });
 });
 
-test('a root that is missing or none is an error that says what to do', async () => {
+test('the error for a missing or invalid root has a hint', async () => {
   await expect(credentials({ env: { XDS_ROOT_CA: 'gone.pem' } }).read('xds', address)).rejects.toThrow(
     codedError('FILE_UNREADABLE', { path: 'gone.pem' }),
   );
@@ -218,7 +221,7 @@ test.each([
   expect(await findControlPlaneRootFile('ca', sources, slowly)).toBe(ca);
 });
 
-test('the provider none is an error unless a root is named', () => {
+test('the provider none is an error unless a root is configured', () => {
   const none = { PILOT_CERT_PROVIDER: 'none' };
   expect(() => controlPlaneRootFile('ca', { env: none }, () => false)).toThrow(
     codedError('CONFIG_INVALID', { path: 'PILOT_CERT_PROVIDER', got: '"none"' }),
@@ -226,7 +229,7 @@ test('the provider none is an error unless a root is named', () => {
   expect(controlPlaneRootFile('ca', { env: { ...none, CA_ROOT_CA: '/c' } }, () => false)).toBe('/c');
 });
 
-test('the name of the control plane', () => {
+test('the SAN of the control plane', () => {
   expect(controlPlaneName('pilot.example.com:15012', {})).toBe('pilot.example.com');
   expect(controlPlaneName('localhost:15012', {})).toBe('istiod.istio-system.svc');
   expect(controlPlaneName('pilot.example.com:15012', { ISTIOD_SAN: 'other' })).toBe('other');

@@ -1,6 +1,6 @@
 /**
- * What this agent shows the control plane, and by what it knows it: for each connection anew, since tokens and certificates are
- * replaced while it runs (spec/agent.md §1.3, §1.6, §7.3, §7.5, §8.1).
+ * Credentials of this agent and roots of the control plane, read for each connection, because tokens and certificates
+ * are replaced at run time (spec/agent.md §1.3, §1.6, §7.3, §7.5, §8.1).
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { access, readFile, stat } from 'node:fs/promises';
@@ -13,45 +13,47 @@ import { FileTurns } from '../../runtime/files/file-turns.ts';
 import { readTogether } from '../../runtime/files/read-together.ts';
 import type { KeyPair } from '../../runtime/grpc/key-pair.ts';
 import { type ControlPlaneService, controlPlaneName, findControlPlaneRootFile } from './control-plane-roots.ts';
-import type { ToldRoots } from './told-roots.ts';
+import type { DistributedRoots } from './distributed-roots.ts';
 
 export interface ConnectionCredentials {
-  /** Absent: plaintext, over which nothing is shown either. */
+  /** Absent for plaintext, over which no credentials are sent. */
   readonly tls?: {
-    /** PEM certificates of the authorities that may have signed the control plane's. */
+    /** PEM certificates of the control plane's CAs. */
     readonly roots: string;
     readonly serverName: string;
-    /** Shown in the handshake. */
+    /** Client certificate. */
     readonly certificate?: KeyPair;
   };
-  /** What a call begins with: `authorization` where there is a token. */
+  /** Headers of each call: `authorization` with a token. */
   readonly headers: Readonly<Record<string, string>>;
-  /** What this agent shows the control plane, said for people: which file, and how old it is. No secret is in it. */
+  /** Description of the credentials for the log: file and age, nothing secret. */
   readonly shown: string;
 }
 
 export interface CredentialSources {
   readonly config: Pick<ProxyConfig, 'controlPlaneAuthPolicy' | 'discoveryAddress' | 'proxyMetadata'>;
   readonly env: NodeJS.ProcessEnv;
-  /** The workload's certificate of now, where it has one: what proves who it is when there is no token. */
-  readonly own?: () => KeyPair | undefined;
-  /** Trusted beside the file's roots, where they follow them. */
-  readonly told?: ToldRoots;
-  /** Turns for the file systems that the credentials lie on, shared with others that read such files. */
+  /** The current workload certificate, used without a token. */
+  readonly workloadCertificate?: () => KeyPair | undefined;
+  /** Roots that the control plane distributes, trusted in addition to the file's if they are its successors. */
+  readonly distributedRoots?: DistributedRoots;
+  /** Queue for reading files, shared with other readers of the same mounts. */
   readonly turns?: FileTurns;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
 }
 
-/** `token`: the token or a provided certificate, else the workload's own; `certificate`: the workload's own before the token. */
+/**
+ * `token`: a provided certificate or the token, else the workload certificate. `certificate`: the workload certificate
+ * before the token.
+ */
 export type Preference = 'token' | 'certificate';
 
-/** Where a file is, without links, so that all files of a connection are of one version. */
+/** Resolves links, so that all files of a connection have the same version. */
 type Locate = (path: string) => Promise<string>;
 
-/** Limit of a file of certificates. */
-const mostBytes = 1024 * 1024;
-const mostTokenBytes = 64 * 1024;
+const maxFileBytes = 1024 * 1024;
+const maxTokenBytes = 64 * 1024;
 const never = new AbortController().signal;
 
 export class ControlPlaneCredentials {
@@ -66,11 +68,11 @@ export class ControlPlaneCredentials {
   }
 
   /**
-   * For the next connection to `address` (`host:port`). A token or certificate that cannot be read is left out: what is
-   * missing is the control plane's to refuse.
+   * Reads the credentials of the next connection to `address` (`host:port`). A token or certificate that cannot be read
+   * is left out, and the control plane rejects the call if it requires one.
    *
-   * @param signal the connection is given up: where a file system hangs, another one waits for the same answer
-   * @throws ChartpilotError CONFIG_INVALID, FILE_UNREADABLE when there is nothing to know the control plane by
+   * @param signal stops waiting; reads of a mount that hangs are shared
+   * @throws ChartpilotError CONFIG_INVALID, FILE_UNREADABLE if there is no root to verify the control plane with
    */
   async read(
     service: ControlPlaneService,
@@ -84,7 +86,7 @@ export class ControlPlaneCredentials {
     return this.#turns.run(() => readTogether((at) => this.#readFiles(service, address, { preference, at })), signal);
   }
 
-  /** One file after the other: each holds a thread. */
+  /** Sequential, because each read occupies a thread. */
   async #readFiles(
     service: ControlPlaneService,
     address: string,
@@ -93,19 +95,19 @@ export class ControlPlaneCredentials {
     const { config, env } = this.#sources;
     const file = await findControlPlaneRootFile(service, { env, proxyMetadata: config.proxyMetadata }, isThere);
     const roots = await readRoots(file, at);
-    const { told } = this.#sources;
-    const tls = { roots: told?.beside(roots) ?? roots, serverName: controlPlaneName(address, env) };
+    const { distributedRoots } = this.#sources;
+    const tls = { roots: distributedRoots?.addTo(roots) ?? roots, serverName: controlPlaneName(address, env) };
     const provided = await this.#provided(at);
     if (provided !== undefined)
       return { tls: { ...tls, certificate: provided.pair }, headers: {}, shown: provided.shown };
-    const own = this.#own();
-    if (own !== undefined && preference === 'certificate') return withOwn(tls, own);
+    const workload = this.#workloadCertificate();
+    if (workload !== undefined && preference === 'certificate') return withWorkloadCertificate(tls, workload);
     const { token, shown } = await this.#token(at);
     if (token !== undefined) return { tls, headers: { authorization: `Bearer ${token}` }, shown };
-    return own === undefined ? { tls, headers: {}, shown } : withOwn(tls, own);
+    return workload === undefined ? { tls, headers: {}, shown } : withWorkloadCertificate(tls, workload);
   }
 
-  /** The certificate of PROV_CERT, or of files that the proxy's metadata names, as long as it is good. */
+  /** The valid certificate of PROV_CERT, or of files in the proxy metadata. */
   async #provided(at: Locate): Promise<{ pair: KeyPair; shown: string } | undefined> {
     const files = this.#providedFiles();
     if (files === undefined) return undefined;
@@ -121,12 +123,12 @@ export class ControlPlaneCredentials {
     return chain && key ? { chain, key } : undefined;
   }
 
-  #own(): KeyPair | undefined {
-    const own = this.#sources.own?.();
-    return own !== undefined && this.#isGood(own) ? own : undefined;
+  #workloadCertificate(): KeyPair | undefined {
+    const pair = this.#sources.workloadCertificate?.();
+    return pair !== undefined && this.#isGood(pair) ? pair : undefined;
   }
 
-  /** Whether it is what it should be: its key fits, and it has begun and not ended. */
+  /** Whether the key matches and the current time is in the validity period. */
   #isGood({ chain, key }: KeyPair): boolean {
     try {
       const leaf = new X509Certificate(chain);
@@ -142,7 +144,7 @@ export class ControlPlaneCredentials {
     const file = tokenFile(this.#sources.env);
     if (file === undefined) return { shown: 'none (JWT_POLICY names no token file)' };
     try {
-      const { text, modifiedMs } = await readWhole(await at(file), mostTokenBytes);
+      const { text, modifiedMs } = await readWhole(await at(file), maxTokenBytes);
       const token = text.trim();
       if (!isToken(token)) return { shown: `none (${file} contains no token)` };
       return { token, shown: `token ${file}, ${describeToken(token, modifiedMs, this.#now())}` };
@@ -152,28 +154,31 @@ export class ControlPlaneCredentials {
   }
 }
 
-function withOwn(tls: NonNullable<ConnectionCredentials['tls']>, own: KeyPair): ConnectionCredentials {
-  return { tls: { ...tls, certificate: own }, headers: {}, shown: 'workload certificate' };
+function withWorkloadCertificate(
+  tls: NonNullable<ConnectionCredentials['tls']>,
+  workload: KeyPair,
+): ConnectionCredentials {
+  return { tls: { ...tls, certificate: workload }, headers: {}, shown: 'workload certificate' };
 }
 
-/** Port 15010 is the one that control planes serve without TLS (spec/agent.md §7.3). */
+/** Control planes serve port 15010 without TLS (spec/agent.md §7.3). */
 export function isPlaintext(config: Pick<ProxyConfig, 'controlPlaneAuthPolicy'>, address: string): boolean {
   return config.controlPlaneAuthPolicy === 'NONE' || parseHostAndPort(address)?.port === 15010;
 }
 
-/** Below the working directory, as everything that a pod mounts for its agent. */
+/** Relative to the working directory, as all mounts of the agent. */
 export function tokenFile(env: NodeJS.ProcessEnv): string | undefined {
   const policy = env.JWT_POLICY || 'third-party-jwt';
   if (policy === 'third-party-jwt') return './var/run/secrets/tokens/istio-token';
   return policy === 'first-party-jwt' ? '/var/run/secrets/kubernetes.io/serviceaccount/token' : undefined;
 }
 
-/** What may stand in a header: anything else would make the whole call fail. */
+/** Whether the token is valid in a header; other characters would fail the call. */
 function isToken(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text);
 }
 
-/** A token that nobody renews is refused for hours: how old it is and when it ends is what a person looks for then. */
+/** Age and expiry help to find a token that is no longer renewed. */
 function describeToken(token: string, modifiedMs: number, now: number): string {
   const age = `written ${Math.round((now - modifiedMs) / 1000)} s ago`;
   try {
@@ -189,7 +194,7 @@ function describeToken(token: string, modifiedMs: number, now: number): string {
 
 async function readRoots(file: string, at: Locate): Promise<string> {
   try {
-    const { text } = await readWhole(await at(file), mostBytes);
+    const { text } = await readWhole(await at(file), maxFileBytes);
     if (text.includes('-----BEGIN CERTIFICATE-----')) return text;
     throw new Error('no PEM certificate found');
   } catch (error) {
@@ -207,8 +212,8 @@ async function readRoots(file: string, at: Locate): Promise<string> {
 
 async function readPair(files: { chain: string; key: string }, at: Locate): Promise<KeyPair | undefined> {
   try {
-    const chain = await readWhole(await at(files.chain), mostBytes);
-    const key = await readWhole(await at(files.key), mostBytes);
+    const chain = await readWhole(await at(files.chain), maxFileBytes);
+    const key = await readWhole(await at(files.key), maxFileBytes);
     return { chain: chain.text, key: createPrivateKey(key.text) };
   } catch {
     return undefined;
@@ -221,10 +226,10 @@ const isThere = (file: string): Promise<boolean> =>
     () => false,
   );
 
-/** A pipe that nobody writes into would never end: only files are read. */
-async function readWhole(file: string, most: number): Promise<{ text: string; modifiedMs: number }> {
+/** Only regular files: reading a named pipe without a writer never ends. */
+async function readWhole(file: string, maxBytes: number): Promise<{ text: string; modifiedMs: number }> {
   const { size, mtimeMs, isFile } = await stat(file).then((stats) => ({ ...stats, isFile: stats.isFile() }));
   if (!isFile) throw new Error('must be a regular file');
-  if (size > most) throw new Error(`must have at most ${most} bytes, got ${size}`);
+  if (size > maxBytes) throw new Error(`must have at most ${maxBytes} bytes, got ${size}`);
   return { text: await readFile(file, 'utf8'), modifiedMs: mtimeMs };
 }

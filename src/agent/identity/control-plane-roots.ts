@@ -1,4 +1,4 @@
-/** Which authorities may have signed the control plane's certificate, and which name it has to have (spec/agent.md §1.6, §7.5). */
+/** Selects the root file and the SAN to verify the control plane with (spec/agent.md §1.6, §7.5). */
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,12 +7,12 @@ import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 
-/** The two services of a control plane that an agent calls; each has a root of its own. */
+/** Services of a control plane that the agent calls; each has its own root. */
 export type ControlPlaneService = 'xds' | 'ca';
 
 export interface RootSources {
   readonly env: NodeJS.ProcessEnv;
-  /** `proxyMetadata` of the mesh's proxy configuration. */
+  /** `proxyMetadata` of the proxy configuration. */
   readonly proxyMetadata?: Readonly<Record<string, string>>;
 }
 
@@ -31,9 +31,9 @@ const systemRoots = [
 ];
 
 /**
- * The file of PEM certificates, which need not be there: the first row of spec/agent.md §7.5 that fits.
+ * Path of the PEM file, which need not exist: the first match of the table in spec/agent.md §7.5.
  *
- * @throws ChartpilotError CONFIG_INVALID when PILOT_CERT_PROVIDER says that there is no root
+ * @throws ChartpilotError CONFIG_INVALID with PILOT_CERT_PROVIDER `none` and without a configured root
  */
 export function controlPlaneRootFile(
   service: ControlPlaneService,
@@ -44,7 +44,7 @@ export function controlPlaneRootFile(
   return candidates.find(exists) ?? otherwise();
 }
 
-/** Likewise, one question after the other: a file system that hangs holds nobody else. */
+/** Asynchronous version, so that a file system that hangs does not block the event loop. */
 export async function findControlPlaneRootFile(
   service: ControlPlaneService,
   sources: RootSources,
@@ -55,16 +55,16 @@ export async function findControlPlaneRootFile(
   return otherwise();
 }
 
-/** The first of the candidates that is there, or else that one. */
+/** The first existing candidate, else `otherwise`. */
 interface RootFiles {
   readonly candidates: readonly string[];
   readonly otherwise: () => string;
 }
 
 function rootFiles(service: ControlPlaneService, { env, proxyMetadata = {} }: RootSources): RootFiles {
-  const said = service === 'xds' ? env.XDS_ROOT_CA : env.CA_ROOT_CA;
-  if (said === 'SYSTEM') return { candidates: systemRoots, otherwise: () => systemRoots[0]! };
-  if (said) return { candidates: [], otherwise: () => said };
+  const configured = service === 'xds' ? env.XDS_ROOT_CA : env.CA_ROOT_CA;
+  if (configured === 'SYSTEM') return { candidates: systemRoots, otherwise: () => systemRoots[0]! };
+  if (configured) return { candidates: [], otherwise: () => configured };
   const mounted = service === 'xds' ? [mountedRoot] : [];
   const provider = env.PILOT_CERT_PROVIDER || 'istiod';
   if (provider === 'kubernetes') {
@@ -95,12 +95,12 @@ function unmountedRoot(
   return defaultRoot;
 }
 
-/** File of the authorities that the operating system trusts; where it has none, the usual place. */
+/** Root certificates of the operating system; the usual path if it has none. */
 export function systemRootFile(exists: (path: string) => boolean = existsSync): string {
   return systemRoots.find(exists) ?? systemRoots[0]!;
 }
 
-/** The DNS name that the control plane's certificate must have: that of its address, unless ISTIOD_SAN says another. */
+/** Required SAN of the control plane: ISTIOD_SAN, else the host of its address. */
 export function controlPlaneName(address: string, env: NodeJS.ProcessEnv): string {
   if (env.ISTIOD_SAN) return env.ISTIOD_SAN;
   const host = parseHostAndPort(address)?.host ?? address;

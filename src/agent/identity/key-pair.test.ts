@@ -1,4 +1,4 @@
-/** Issue 33, item 2: what a heap snapshot of an agent holds of its private key. */
+/** Issue 33, item 2: private keys in heap snapshots of an agent. */
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,10 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 
-/** A process that serves a secret and takes a snapshot of itself. The key is sought as bytes, so that looking for it makes no text of it. */
+/**
+ * A process that serves a secret and takes a heap snapshot of itself. It searches for the bytes of the key, so that the
+ * search adds no string.
+ */
 async function holdsKey(keep: string): Promise<boolean> {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
@@ -35,10 +38,10 @@ async function holdsKey(keep: string): Promise<boolean> {
   return stdout === 'true';
 }
 
-test('a heap snapshot of an agent does not hold the private key of the secret that it serves', async () => {
+test('a heap snapshot of an agent does not contain the private key of the secret that it serves', async () => {
   expect(await holdsKey('undefined')).toBe(false);
 });
 
-test('a heap snapshot shows a key that is kept as text', async () => {
+test('a heap snapshot contains a key that is kept as a string', async () => {
   expect(await holdsKey("readFileSync(files.key, 'utf8')")).toBe(true);
 });

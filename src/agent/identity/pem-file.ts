@@ -1,18 +1,18 @@
-/** The blocks of a PEM file (RFC 7468), also of one that is broken. */
+/** Blocks of a PEM file (RFC 7468), including malformed ones. */
 
 export interface PemFileBlock {
-  /** Place among the blocks of the file, counted from 1. */
+  /** Position in the file, from 1. */
   readonly number: number;
   /** `CERTIFICATE`, `EC PRIVATE KEY`, … */
   readonly label: string;
-  /** From its first line to its last; without that one when the block is cut off. */
+  /** From the first line to the last, which is missing if the block is truncated. */
   readonly text: string;
   readonly isWhole: boolean;
 }
 
 const beginning = /-----BEGIN ([A-Z0-9 ]{1,64})-----/g;
 
-/** What lies between blocks means nothing, to Envoy neither. */
+/** Text between blocks is ignored, as in Envoy. */
 export function pemBlocks(content: Buffer): PemFileBlock[] {
   const text = content.toString('latin1');
   const starts = [...text.matchAll(beginning)];
@@ -29,6 +29,6 @@ export const isCertificate = ({ label }: PemFileBlock): boolean => /^(X509 |TRUS
 
 export const isPrivateKey = ({ label }: PemFileBlock): boolean => /(^| )PRIVATE KEY$/.test(label);
 
-/** Under a passphrase, which nobody is asked for. */
+/** Protected by a passphrase, which is not supported. */
 export const isEncrypted = ({ label, text }: PemFileBlock): boolean =>
   label === 'ENCRYPTED PRIVATE KEY' || /^Proc-Type: *4, *ENCRYPTED/m.test(text);

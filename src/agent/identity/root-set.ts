@@ -1,8 +1,8 @@
-/** Sets of roots, compared by their certificates: order, line ends and comments make no other set (spec/identity.md §5). */
+/** Compares sets of root certificates, regardless of order, line endings and comments (spec/identity.md §5). */
 import { createHash, X509Certificate } from 'node:crypto';
 import { isCertificate, pemBlocks } from './pem-file.ts';
 
-/** The certificates of a text, one each; what is none is left out. */
+/** The valid certificates of a PEM text, one string each. */
 export function certificatesIn(content: Buffer): string[] {
   return pemBlocks(content)
     .filter((block) => isCertificate(block) && block.isWhole)
@@ -15,19 +15,19 @@ export function certificatesIn(content: Buffer): string[] {
     });
 }
 
-/** Each once, sorted by the hashes of their DER, in PEM. */
+/** PEM without duplicates, sorted by the hash of the DER encoding. */
 export function unionOf(...sets: readonly (readonly string[])[]): string {
   return sorted(sets.flat())
     .map(([, pem]) => pem)
     .join('');
 }
 
-/** Hash of the whole set, as the control plane has it of its bundle (src/identity/trust-bundle.ts). */
+/** Hash of a set, as the control plane computes it for its bundle (src/identity/trust-bundle.ts). */
 export function hashOfRoots(roots: readonly string[]): string {
   return createHash('sha256').update(hashesOf(roots).join('\n')).digest('hex');
 }
 
-/** Hash of each root, sorted. */
+/** Sorted hashes of the roots. */
 export function hashesOf(roots: readonly string[]): string[] {
   return sorted(roots).map(([hash]) => hash);
 }

@@ -1,4 +1,4 @@
-/** Ports stay open when their agent is killed, and what comes to them meanwhile is answered by the next one. */
+/** Ports stay open when their agent is killed, and the next agent handles what arrives in between. */
 import { spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -15,10 +15,10 @@ import { packageRoot } from '../../runtime/package-root.ts';
 import { recordIn } from '../envoy/record/agent-record.ts';
 import { KeptPorts } from './kept-ports.ts';
 import { KeptQuestions } from './kept-questions.ts';
-import { keptTcp, keptUdp, passedOnIn, passingAnswer } from './kept-socket.ts';
+import { keptTcp, keptUdp, passedOnIn, readyResponse } from './kept-socket.ts';
 import { PassedOn } from './passed-on.ts';
 
-/** An agent that is killed once it has its ports. @returns where the next one is to meet it */
+/** An agent that is killed once its ports are open. @returns the directory of its successor */
 async function killedAgent(): Promise<{ directory: string; port: number }> {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
@@ -31,7 +31,7 @@ async function killedAgent(): Promise<{ directory: string; port: number }> {
   return { directory: folder.path, port };
 }
 
-/** The next agent, with a name server that says what it was asked, and an HTTP server that says by whom. */
+/** The next agent, with a name server that returns the query, and an HTTP server that returns the client. */
 async function nextAgent({
   directory,
   port,
@@ -42,9 +42,9 @@ async function nextAgent({
   const at = { port, host: '127.0.0.1', address: '127.0.0.1', reusePort: true };
   const ports = new KeptPorts(directory);
   const udp = createSocket({ type: 'udp4', reusePort: true });
-  const answer = (question: Buffer, peer: { address: string; port: number }): void =>
+  const respond = (question: Buffer, peer: { address: string; port: number }): void =>
     udp.send(`${question}!`, peer.port, peer.address);
-  udp.on('message', answer);
+  udp.on('message', respond);
   udp.bind(at);
   await once(udp, 'listening');
   const http = createServer(({ socket }, response) =>
@@ -53,7 +53,7 @@ async function nextAgent({
   http.listen(at);
   await once(http, 'listening');
   await ports.listen();
-  ports.keep('dns', [keptUdp(udp)], { takeQuestion: answer, takeConnection: (socket) => socket.destroy() });
+  ports.keep('dns', [keptUdp(udp)], { takeQuestion: respond, takeConnection: (socket) => socket.destroy() });
   ports.keep('status', [keptTcp(http)], { takeConnection: (socket) => http.emit('connection', socket) });
   const close = (): void => {
     ports.end();
@@ -67,17 +67,17 @@ async function nextAgent({
   return { ports, close };
 }
 
-function ask(port: number, count: number): { asked: number; answers: Set<string> } {
-  const answers = new Set<string>();
+function sendQueries(port: number, count: number): { sent: number; responses: Set<string> } {
+  const responses = new Set<string>();
   for (let index = 0; index < count; index++) {
     const client = createSocket('udp4');
     client.on('message', (message) => {
-      answers.add(message.toString());
+      responses.add(message.toString());
       client.close();
     });
     client.send(`${index}`, port, '127.0.0.1');
   }
-  return { asked: count, answers };
+  return { sent: count, responses };
 }
 
 async function fetched(port: number): Promise<{ text: string; from: string }> {
@@ -89,41 +89,41 @@ async function fetched(port: number): Promise<{ text: string; from: string }> {
   return { text: (await response.setEncoding('utf8').toArray()).join(''), from: `127.0.0.1:${localPort}` };
 }
 
-test('what comes to the ports of a killed agent waits, and is answered by the next one as if it had come to that', async () => {
+test('queries and connections at the ports of a killed agent wait, and the next agent handles them as its own', async () => {
   const killed = await killedAgent();
-  const questions = ask(killed.port, 150);
+  const questions = sendQueries(killed.port, 150);
   const fetching = [fetched(killed.port), fetched(killed.port), fetched(killed.port)];
   await sleep(400);
-  expect(questions.answers.size).toBe(0);
+  expect(questions.responses.size).toBe(0);
   const { ports } = await nextAgent(killed);
   expect(ports.isAfterAnother).toBe(true);
-  await eventually('every question is answered', () => questions.answers.size === questions.asked);
+  await eventually('every question is answered', () => questions.responses.size === questions.sent);
   for (const { text, from } of await Promise.all(fetching)) expect(text).toBe(`${from} 127.0.0.1`);
-  // From now on the port is the next one's alone.
-  const later = ask(killed.port, 100);
-  await eventually('every later question is answered', () => later.answers.size === later.asked);
+  // From here on only the next agent has the port.
+  const later = sendQueries(killed.port, 100);
+  await eventually('every later question is answered', () => later.responses.size === later.sent);
   for (let again = 0; again < 20; again++) expect((await fetched(killed.port)).text).toMatch(/^127/);
 });
 
-test('an agent that is gone before it has read what waited is followed by one that has all of it', async () => {
+test('if an agent exits before it has read waiting queries, the next one receives all of them', async () => {
   const killed = await killedAgent();
-  const questions = ask(killed.port, 50);
+  const questions = sendQueries(killed.port, 50);
   const path = passedOnIn(killed.directory);
   rmSync(path);
-  const gone = createNetServer((socket) =>
+  const exitingAgent = createNetServer((socket) =>
     socket.once('data', () => {
-      socket.write(passingAnswer);
+      socket.write(readyResponse);
       socket.once('data', () => socket.destroy());
     }),
   ).listen(path);
-  const [connection] = (await once(gone, 'connection')) as [Socket];
+  const [connection] = (await once(exitingAgent, 'connection')) as [Socket];
   await once(connection, 'close');
-  gone.close();
+  exitingAgent.close();
   await nextAgent(killed);
-  await eventually('every question is answered', () => questions.answers.size === questions.asked);
+  await eventually('every question is answered', () => questions.responses.size === questions.sent);
 });
 
-test('of more questions than there is room for the newest are kept, by number and by length', () => {
+test('beyond the limits of number and length the newest queries are kept', () => {
   const many = new KeptQuestions();
   for (let index = 0; index < 4_100; index++) many.add(Buffer.from(`${index}`), '127.0.0.1', index + 1);
   expect(many.lines).toHaveLength(4_096);
@@ -136,21 +136,21 @@ test('of more questions than there is room for the newest are kept, by number an
   expect(long.lines.length).toBeGreaterThan(50);
 });
 
-test('where somebody has removed the socket at which agents meet, the record says that ports may be open', async () => {
+test('the record shows that ports may be open if the socket of the agents was deleted', async () => {
   const killed = await killedAgent();
   writeFileSync(recordIn(killed.directory), '');
   rmSync(passedOnIn(killed.directory));
   const { ports } = await nextAgent(killed);
   expect(ports.isAfterAnother).toBe(true);
-  const questions = ask(killed.port, 50);
-  await eventually('every question is answered', () => questions.answers.size === questions.asked);
+  const questions = sendQueries(killed.port, 50);
+  await eventually('every question is answered', () => questions.responses.size === questions.sent);
 });
 
-test('an agent that ends in order closes its ports', async () => {
+test('an agent that ends regularly closes its ports', async () => {
   const killed = await killedAgent();
   const { close } = await nextAgent(killed);
   await eventually('it answers', async () => (await fetched(killed.port)).text !== '');
-  // The stand-in of the one that was killed has its own until it has passed on everything.
+  // The stand-in of the killed agent has its ports until everything was passed on.
   const isFree = async (): Promise<boolean> => {
     const other = createNetServer();
     other.listen({ port: killed.port, host: '127.0.0.1', exclusive: true });
@@ -175,7 +175,7 @@ test.each<[string, string]>([
   ],
   ['a peer without a port', `${JSON.stringify({ ...header, transport: 'tcp', peer: { address: '::1' } })}\n`],
   ['bytes before the answer', `${JSON.stringify(header)}\n127.0.0.1 5 AAAA\n`],
-])('%s is not heard', async (_, text) => {
+])('a message with %s is ignored', async (_, text) => {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const taken: unknown[] = [];
@@ -189,13 +189,13 @@ test.each<[string, string]>([
   const client = connect(passedOnIn(folder.path));
   client.on('error', () => {});
   client.write(text);
-  const said: Buffer[] = [];
-  client.on('data', (chunk) => said.push(chunk));
+  const received: Buffer[] = [];
+  client.on('data', (chunk) => received.push(chunk));
   await once(client, 'close');
-  expect([said, taken]).toEqual([[], []]);
+  expect([received, taken]).toEqual([[], []]);
 });
 
-test('a question that is no line ends the connection, and those before it are heard', async () => {
+test('an invalid query line closes the connection after the lines before it were read', async () => {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const taken: unknown[] = [];

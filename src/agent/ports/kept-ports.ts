@@ -1,4 +1,4 @@
-/** The ports of an agent that another one may follow: none is closed in between. */
+/** Ports that stay open between an agent and the next one of its container. */
 import type { KeptSocket, PassedPort } from './kept-socket.ts';
 import { PassedOn, type Taker } from './passed-on.ts';
 import { PortKeeper } from './port-keeper.ts';
@@ -7,23 +7,25 @@ export class KeptPorts {
   readonly #keeper: PortKeeper;
   readonly #passedOn: PassedOn;
 
-  /** @param directory where agents of this container meet */
+  /** @param directory shared by the agents of a container */
   constructor(directory: string) {
     this.#keeper = new PortKeeper(directory);
     this.#passedOn = new PassedOn(directory);
   }
 
-  /** Ports may be open that no agent has: of one that was here before. */
+  /** A previous agent may have left open ports. */
   get isAfterAnother(): boolean {
     return this.#passedOn.isAfterAnother;
   }
 
-  /** Hears what came to the ports of an agent before this one: for the one that has the right to decide. */
+  /** Receives what arrived at the ports of a previous agent. Only for the serving agent. */
   async listen(): Promise<void> {
     await this.#passedOn.listen();
   }
 
-  /** These sockets stay open when this agent ends. @param taker of what came to an agent's before this one */
+  /**
+   * Keeps these sockets open after this agent ends. @param taker receives what arrived at the ports of a previous agent
+   */
   keep(port: PassedPort, sockets: readonly KeptSocket[], taker: Taker): void {
     this.#passedOn.take(port, taker);
     this.#keeper.keep(port, sockets);
@@ -34,13 +36,13 @@ export class KeptPorts {
     this.#keeper.forget(port);
   }
 
-  /** Another agent has taken over, and this one ends. */
-  letGo(): void {
+  /** Another agent has taken over; this one ends and leaves its ports open. */
+  handOver(): void {
     this.#passedOn.close();
-    this.#keeper.letGo();
+    this.#keeper.handOver();
   }
 
-  /** All ends. */
+  /** Closes the kept ports. */
   end(): void {
     this.#passedOn.close();
     this.#keeper.end();

@@ -1,14 +1,14 @@
-/** Questions (UDP) that wait for the next agent: as many as there is room for. */
+/** Buffers DNS queries (UDP) for the next agent. */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 
-const most = 4_096;
-const mostLength = 4 * 1024 * 1024;
+const maxQuestions = 4_096;
+const maxLength = 4 * 1024 * 1024;
 
-/** Questions in the order in which they came. The newest stay where there is no room for all: whoever asked first has given up first. */
+/** Queries in order of arrival. Beyond the limit the oldest are dropped, because their clients time out first. */
 export class KeptQuestions {
-  /** A line each: who asks, and the question in base64. */
+  /** One query per line: client address and the query in base64. */
   readonly lines: string[] = [];
-  /** How many came in all, kept or not. */
+  /** All received queries, including dropped ones. */
   total = 0;
   #length = 0;
 
@@ -17,16 +17,16 @@ export class KeptQuestions {
     this.total++;
     this.#length += line.length;
     this.lines.push(line);
-    while (this.lines.length > most || this.#length > mostLength) this.#length -= this.lines.shift()!.length;
+    while (this.lines.length > maxQuestions || this.#length > maxLength) this.#length -= this.lines.shift()!.length;
   }
 
   /**
-   * Waits until a turn of the event loop has read nothing more of a socket that receives no further questions. A timer may fire in a turn
-   * before that turn reads sockets, so each round ends after the reads of its turn.
+   * Waits until a turn of the event loop reads nothing from a socket that receives no further queries. A timer may fire
+   * before the sockets of its turn are read, so each round ends after these reads.
    */
-  async haveAll(): Promise<void> {
-    for (let before = -1; before < this.total; ) {
-      before = this.total;
+  async waitForAll(): Promise<void> {
+    for (let previousTotal = -1; previousTotal < this.total; ) {
+      previousTotal = this.total;
       await sleep(1);
       await nextTurn();
     }

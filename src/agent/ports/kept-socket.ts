@@ -1,47 +1,51 @@
-/** Open sockets, as they are named between an agent, the shell that keeps them, and the next agent. */
+/** Names of open sockets in messages between an agent, the shell that keeps them, and the next agent. */
 import type { Socket as UdpSocket } from 'node:dgram';
 import type { Server } from 'node:net';
 
-/** What is asked for at a port. */
+/** Service of a port. */
 export type PassedPort = 'dns' | 'status';
 export type Transport = 'udp' | 'tcp';
 
-/** One socket of a port. */
 export interface KeptSocket {
   readonly transport: Transport;
-  /** What it is bound to. */
   readonly address: string;
-  /** File descriptor in this process; undefined: the socket is closed, or Node does not tell. */
+  /** File descriptor in this process; `undefined` if the socket is closed or the descriptor is unknown. */
   readonly fd: () => number | undefined;
 }
 
-/** Version of the lines below. An agent of another one is passed over: the stand-in waits for one that understands it, then gives up. */
+/**
+ * Version of the lines below. The stand-in skips agents of another version and waits for one of its own until its
+ * timeout.
+ */
 export const passingFormat = 1;
 
-/** The path of the socket at which an agent hears what is passed on. */
+/** Path of the socket at which an agent receives queries and connections of its predecessor. */
 export const passedOnIn = (directory: string): string => `${directory}/passed-on`;
 
-/** The first line of a connection to it. */
+/** First line of a connection to that socket. */
 export interface PassingHeader {
   readonly format: typeof passingFormat;
   readonly port: PassedPort;
   readonly transport: Transport;
-  /** Address of the socket that questions or connections came to. */
+  /** Local address at which queries or connections arrived. */
   readonly address: string;
-  /** Who has connected, whose bytes follow. Absent: questions follow (UDP), or nothing (TCP): is anybody there? */
+  /**
+   * The client of a connection, whose bytes follow. Absent for UDP, where queries follow, and for a TCP test
+   * connection, where nothing follows.
+   */
   readonly peer?: { readonly address: string; readonly port: number };
 }
 
-/** The answer to the header, after which the rest may be sent. */
-export const passingAnswer = 'ready\n';
-/** Said when all questions have been read, and those of names of the table are answered. */
-export const takenAnswer = 'taken\n';
+/** Response to the header; the rest may be sent. */
+export const readyResponse = 'ready\n';
+/** Sent when all queries have been read and those for names of the table have a response. */
+export const takenResponse = 'taken\n';
 
 interface Handle {
   readonly _handle?: { readonly fd?: number } | null;
 }
 
-/** File descriptor of a socket, for which Node has no public name. */
+/** Node has no public API for the file descriptor of a socket. */
 function fdOf(socket: unknown): number | undefined {
   const { noDeprecation } = process;
   process.noDeprecation = true;

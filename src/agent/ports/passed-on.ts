@@ -1,6 +1,6 @@
 /**
- * What comes to the ports of an agent that has ended, heard by the one after it: a socket in the record's directory, where only this user's
- * processes of this container get. Its other end is port-stand-in.ts.
+ * Receives queries and connections that arrived at the ports of an agent that ended, over a Unix socket in the record
+ * directory, which only processes of this user and container can reach. The sender is port-stand-in.ts.
  */
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { createServer, isIP, type Server, type Socket } from 'node:net';
@@ -10,33 +10,36 @@ import {
   type PassedPort,
   type PassingHeader,
   passedOnIn,
-  passingAnswer,
   passingFormat,
-  takenAnswer,
+  readyResponse,
+  takenResponse,
 } from './kept-socket.ts';
 
-/** Who takes what was passed on, as if it had come to its own sockets. */
+/** Handles them as if they had arrived at its own sockets. */
 export interface Taker {
-  /** @param local the address that it came to */
+  /** @param local address at which it arrived */
   takeQuestion?(question: Buffer, peer: { readonly address: string; readonly port: number }, local: string): void;
-  /** Takes a connection whose addresses are those of whoever has connected to the earlier agent. */
+  /** The connection has the addresses of its client and of the previous agent. */
   takeConnection(connection: Socket): void;
 }
 
-const mostHeaderBytes = 512;
+const maxHeaderBytes = 512;
 const headerLimitMs = 2_000;
-/** Longest line: a question of 64 KiB, in base64. */
-const mostLineBytes = 100_000;
-/** As many as questions of one agent that has ended may take, and more connections than its ports would have had. */
+/** A query of 64 KiB in base64. */
+const maxLineBytes = 100_000;
+/** Enough for all queries of one previous agent, and for more connections than its ports accept. */
 const idleMs = 15_000;
-const mostConnections = 1_024;
+const maxConnections = 1_024;
 
 export class PassedOn {
   readonly #directory: string;
   readonly #takers = new Map<PassedPort, Taker>();
   readonly #waiting = new Set<Socket>();
   #server: Server | undefined;
-  /** An agent of this container was here before, and its ports may be open yet. Its socket may be gone, as files are that somebody cleans up. */
+  /**
+   * A previous agent of this container may have left open ports. The record counts as well, because the socket may have
+   * been deleted.
+   */
   readonly isAfterAnother: boolean;
 
   constructor(directory: string) {
@@ -52,20 +55,23 @@ export class PassedOn {
     this.#takers.delete(port);
   }
 
-  /** Takes the place of an agent before this one. Where no socket can be made, what has come to that one's ports is lost. */
+  /**
+   * Takes over the socket of a previous agent. If the socket cannot be created, what arrived at the previous ports is
+   * lost.
+   */
   async listen(): Promise<void> {
     this.close();
     const path = passedOnIn(this.#directory);
-    const own = `${path}.${process.pid}`;
-    const server = createServer({ allowHalfOpen: true }, (socket) => this.#hear(socket));
-    server.maxConnections = mostConnections;
+    const ownPath = `${path}.${process.pid}`;
+    const server = createServer({ allowHalfOpen: true }, (socket) => this.#receive(socket));
+    server.maxConnections = maxConnections;
     this.#server = server;
-    rmSync(own, { force: true });
+    rmSync(ownPath, { force: true });
     await new Promise<void>((resolve) => {
       server.once('error', () => resolve());
-      server.listen(own, () => {
-        // Before the name is there, as whoever has the name is heard.
-        if (this.#server === server) renameQuietly(own, path);
+      server.listen(ownPath, () => {
+        // Listen before the rename, so that the path always accepts connections.
+        if (this.#server === server) renameQuietly(ownPath, path);
         resolve();
       });
     });
@@ -80,7 +86,7 @@ export class PassedOn {
     this.#waiting.clear();
   }
 
-  #hear(socket: Socket): void {
+  #receive(socket: Socket): void {
     this.#waiting.add(socket);
     socket.once('close', () => this.#waiting.delete(socket));
     socket.on('error', () => socket.destroy());
@@ -90,18 +96,18 @@ export class PassedOn {
     const read = (chunk: Buffer): void => {
       text += chunk.toString('latin1');
       const end = text.indexOf('\n');
-      if (end < 0 && text.length <= mostHeaderBytes) return;
+      if (end < 0 && text.length <= maxHeaderBytes) return;
       clearTimeout(limit);
       socket.off('data', read);
-      // Nothing follows before the answer.
+      // The sender must wait for the response.
       if (end !== text.length - 1) socket.destroy();
-      else this.#answer(socket, headerOf(text));
+      else this.#respond(socket, headerOf(text));
     };
     socket.on('data', read);
     socket.once('close', () => clearTimeout(limit));
   }
 
-  #answer(socket: Socket, header: PassingHeader | undefined): void {
+  #respond(socket: Socket, header: PassingHeader | undefined): void {
     const taker = header && this.#takers.get(header.port);
     if (taker === undefined || header === undefined) {
       socket.destroy();
@@ -111,22 +117,22 @@ export class PassedOn {
     if (transport === 'tcp' && peer !== undefined) {
       this.#waiting.delete(socket);
       socket.removeAllListeners('error').off('end', endToo);
-      // Checks that restrict access to this host ask for these addresses.
+      // Checks that restrict access to this host use these addresses.
       Object.defineProperties(socket, {
         remoteAddress: { value: peer.address },
         remotePort: { value: peer.port },
         localAddress: { value: address },
       });
-      socket.write(passingAnswer);
+      socket.write(readyResponse);
       taker.takeConnection(socket);
       return;
     }
     socket.setTimeout(idleMs, () => socket.destroy());
     if (transport === 'udp') {
       readQuestions(socket, (question, from) => taker.takeQuestion?.(question, from, address));
-      socket.off('end', endToo).once('end', () => socket.end(takenAnswer));
+      socket.off('end', endToo).once('end', () => socket.end(takenResponse));
     }
-    socket.write(passingAnswer);
+    socket.write(readyResponse);
     if (transport === 'tcp') socket.end();
   }
 }
@@ -135,7 +141,7 @@ function renameQuietly(from: string, to: string): void {
   try {
     renameSync(from, to);
   } catch {
-    // The socket cannot be made: nothing is passed on to this agent.
+    // The socket cannot be created: this agent receives nothing.
   }
 }
 
@@ -143,7 +149,7 @@ function endToo(this: Socket): void {
   this.end();
 }
 
-/** A line each: who asks, and the question in base64. What is not such a line ends the connection. */
+/** Reads one query per line; an invalid line closes the connection. */
 function readQuestions(
   socket: Socket,
   take: (question: Buffer, peer: { address: string; port: number }) => void,
@@ -162,11 +168,11 @@ function readQuestions(
       }
       take(Buffer.from(question, 'base64'), peer);
     }
-    if (text.length > mostLineBytes) socket.destroy();
+    if (text.length > maxLineBytes) socket.destroy();
   });
 }
 
-/** Undefined: it is none, and nothing is taken. */
+/** `undefined` if the header is invalid, which is then ignored. */
 function headerOf(line: string): PassingHeader | undefined {
   const header = parsed(line);
   if (!isObject(header) || header.format !== passingFormat || typeof header.address !== 'string') return undefined;

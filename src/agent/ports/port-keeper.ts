@@ -1,7 +1,7 @@
 /**
- * Ports that stay open when their agent ends. A shell beside the agent has its sockets too, and reads from a pipe whose other end is the
- * agent's alone. That pipe ends with the agent, however that ends: then the shell becomes the stand-in (port-stand-in.ts), which passes on what
- * has come meanwhile to the next agent (passed-on.ts). A question that nobody reads waits in the kernel until then, and a connection likewise.
+ * Keeps ports open after their agent ends. A shell has a copy of the sockets and reads from a pipe of the agent. When
+ * the agent ends in any way, the pipe closes and the shell becomes the stand-in (port-stand-in.ts), which passes
+ * queries and connections on to the next agent (passed-on.ts). The kernel queues them until then.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
@@ -10,9 +10,9 @@ import { fileURLToPath } from 'node:url';
 import type { KeptSocket, PassedPort } from './kept-socket.ts';
 
 const standIn = fileURLToPath(new URL(`./port-stand-in${extname(import.meta.filename)}`, import.meta.url));
-/** The first file of the shell that is none of the usual three. */
+/** The first descriptor after stdin, stdout and stderr. */
 const firstFd = 3;
-/** Somebody's word is that all ends in order; no word at all is that the agent has ended. */
+/** A line means a regular end, end of file that the agent has ended. */
 const script = 'read -r word && exit 0; exec "$@"';
 
 export class PortKeeper {
@@ -22,15 +22,15 @@ export class PortKeeper {
   #due: NodeJS.Immediate | undefined;
   #isOver = false;
 
-  /** @param directory where the next agent can be found */
+  /** @param directory at which the next agent listens */
   constructor(directory: string) {
     this.#directory = directory;
   }
 
-  /** These sockets are open from now on, and no others of this port. */
+  /** Replaces the kept sockets of a port. */
   keep(port: PassedPort, sockets: readonly KeptSocket[]): void {
     this.#kept.set(port, sockets);
-    // The shell is started at once: an agent may be killed in its next turn.
+    // Starts the shell at once, because the agent may be killed in its next turn.
     if (!this.#isOver) this.#start();
   }
 
@@ -39,16 +39,16 @@ export class PortKeeper {
   }
 
   /**
-   * Another agent has the right to decide: what comes to these sockets from now on is passed on to it. Those that were closed in this turn,
-   * because this agent ends, are kept.
+   * Another agent now serves: queries and connections of these sockets are passed on to it. Sockets that were closed in
+   * this turn, because this agent ends, are kept as well.
    */
-  letGo(): void {
+  handOver(): void {
     clearImmediate(this.#due);
     this.#isOver = true;
     this.#shell?.stdin?.destroy();
   }
 
-  /** All ends: nobody is to have these ports. */
+  /** Ends the shell, so that no process has the ports. */
   end(): void {
     clearImmediate(this.#due);
     this.#isOver = true;
@@ -56,7 +56,7 @@ export class PortKeeper {
     this.#shell = undefined;
   }
 
-  /** Tells the shell, in a turn of its own: sockets that are closed because this agent ends may be kept. */
+  /** Restarts the shell in the next turn, because sockets that close when this agent ends may have to be kept. */
   #settle(): void {
     if (this.#isOver || this.#due !== undefined) return;
     this.#due = setImmediate(() => this.#start());
@@ -65,12 +65,12 @@ export class PortKeeper {
   #start(): void {
     clearImmediate(this.#due);
     this.#due = undefined;
-    const before = this.#shell;
-    this.#shell = this.#made();
-    before?.kill('SIGKILL');
+    const previousShell = this.#shell;
+    this.#shell = this.#spawnShell();
+    previousShell?.kill('SIGKILL');
   }
 
-  #made(): ChildProcess | undefined {
+  #spawnShell(): ChildProcess | undefined {
     const open = [...this.#kept].flatMap(([port, sockets]) =>
       sockets.flatMap(({ transport, address, fd }) => {
         const number = fd();
@@ -78,16 +78,16 @@ export class PortKeeper {
       }),
     );
     if (open.length === 0) return undefined;
-    const said = open.map(({ number: _, ...socket }, index) => ({ ...socket, fd: firstFd + index }));
-    // Its SIGUSR1 opens no inspector: see bin/find-node.sh.
+    const descriptions = open.map(({ number: _, ...socket }, index) => ({ ...socket, fd: firstFd + index }));
+    // Its SIGUSR1 opens no inspector, see bin/find-node.sh.
     const flags = ['--inspect-port=192.0.2.1:9229', '--max-semi-space-size=1'];
     const program = [process.execPath, ...flags, standIn, this.#directory];
-    // In a session of its own: no terminal's signal reaches it.
-    const shell = spawn('/bin/sh', ['-c', script, 'port-stand-in', ...program, JSON.stringify(said)], {
+    // In its own session, so that it receives no signals of the terminal.
+    const shell = spawn('/bin/sh', ['-c', script, 'port-stand-in', ...program, JSON.stringify(descriptions)], {
       stdio: ['pipe', 'ignore', 'ignore', ...open.map(({ number }) => number)],
       detached: true,
     });
-    // Where there is no process to be had, ports close with their agent.
+    // If no process can be started, the ports close with the agent.
     shell.on('error', () => {});
     shell.stdin?.on('error', () => {});
     (shell.stdin as Socket | null)?.unref();

@@ -1,7 +1,7 @@
 /**
- * A program of its own: stands in for an agent that has ended, at its ports, until the next one can be reached. It answers nothing: questions
- * are kept and passed on, connections wait in the kernel and are handed over (stand-in.machine.ts is its chart). The shell of port-keeper.ts
- * becomes it, and has the sockets.
+ * A separate program that keeps the ports of an agent that ended until the next one is reachable. It does not respond
+ * itself: it buffers queries and passes them on, and hands over connections that wait in the kernel (chart:
+ * stand-in.machine.ts). The shell of port-keeper.ts becomes this program and has the sockets.
  *
  * Usage: port-stand-in DIRECTORY '[{"port", "transport", "address", "fd"}…]'
  */
@@ -14,10 +14,10 @@ import {
   type PassedPort,
   type PassingHeader,
   passedOnIn,
-  passingAnswer,
   passingFormat,
+  readyResponse,
   type Transport,
-  takenAnswer,
+  takenResponse,
 } from './kept-socket.ts';
 
 interface Held {
@@ -27,41 +27,42 @@ interface Held {
   readonly fd: number;
 }
 
-/** The next agent is there by then, or none comes. */
+/** Deadline for the next agent. */
 const standLimitMs = 10_000;
-/** How long the stand-in lives in whole, with connections that were handed over. */
+/** Total lifetime, including handed-over connections. */
 const lastLimitMs = 30_000;
 const redialMs = 10;
 const dialLimitMs = 1_000;
-/** How many agents, one after the other, questions are passed on to: one of an older version does not say that it has taken them. */
-const mostTimes = 3;
-/** When nobody has connected for so long, all who waited have been taken. */
+/** Number of agents to which queries are passed on; agents of older versions do not acknowledge them. */
+const maxDeliveries = 3;
+/** Without a new connection for this time, all waiting ones have been accepted. */
 const quietMs = 20;
 const acceptLimitMs = 200;
-const mostConnections = 512;
+const maxConnections = 512;
 
 const [directory = '', sockets = '[]'] = process.argv.slice(2);
 process.title = 'port-stand-in';
 const held = JSON.parse(sockets) as Held[];
 const deadline = performance.now() + standLimitMs;
-// Whatever is open by then. What fails before ends it as well, and the ports close, as they would have with their agent.
+// Ends the process regardless of open connections. An earlier failure ends it as well, and the ports close as they
+// would with their agent.
 setTimeout(() => process.kill(process.pid, 'SIGKILL'), lastLimitMs).unref();
 
 await Promise.all(held.map((one) => (one.transport === 'udp' ? passQuestions(one) : passConnections(one))));
 
-/** The other agent, ready for what follows. Undefined: it is not to be had. */
-function dialled(header: Omit<PassingHeader, 'format'>): Promise<Socket | undefined> {
+/** Connects to the other agent and sends the header; `undefined` if it is not available. */
+function dial(header: Omit<PassingHeader, 'format'>): Promise<Socket | undefined> {
   return new Promise((resolve) => {
     const socket = connect({ path: passedOnIn(directory), allowHalfOpen: true });
     const limit = setTimeout(() => socket.destroy(), dialLimitMs);
-    let answer = '';
+    let received = '';
     const read = (chunk: Buffer): void => {
-      answer += chunk.toString('latin1');
-      if (answer.length < passingAnswer.length) return;
+      received += chunk.toString('latin1');
+      if (received.length < readyResponse.length) return;
       clearTimeout(limit);
       socket.off('data', read);
       socket.pause();
-      socket.unshift(Buffer.from(answer.slice(passingAnswer.length), 'latin1'));
+      socket.unshift(Buffer.from(received.slice(readyResponse.length), 'latin1'));
       resolve(socket);
     };
     socket.on('data', read);
@@ -71,15 +72,15 @@ function dialled(header: Omit<PassingHeader, 'format'>): Promise<Socket | undefi
       resolve(undefined);
     });
     const { port, transport, address, peer } = header;
-    const said: PassingHeader = { format: passingFormat, port, transport, address, ...(peer && { peer }) };
-    socket.write(`${JSON.stringify(said)}\n`);
+    const fullHeader: PassingHeader = { format: passingFormat, port, transport, address, ...(peer && { peer }) };
+    socket.write(`${JSON.stringify(fullHeader)}\n`);
   });
 }
 
-/** Undefined: no agent came. */
+/** `undefined` if no agent became available. */
 async function nextAgent({ port, transport, address }: Held): Promise<Socket | undefined> {
   for (; performance.now() < deadline; await sleep(redialMs)) {
-    const socket = await dialled({ port, transport, address });
+    const socket = await dial({ port, transport, address });
     if (socket !== undefined) return socket;
   }
   return undefined;
@@ -96,25 +97,28 @@ async function passQuestions(one: Held): Promise<void> {
     return;
   }
   await refuseFurther(socket);
-  await questions.haveAll();
+  await questions.waitForAll();
   socket.close();
-  for (let time = 1; agent !== undefined && !(await hasTaken(agent, questions.lines)) && time < mostTimes; time++) {
+  for (let time = 1; agent !== undefined && !(await hasTaken(agent, questions.lines)) && time < maxDeliveries; time++) {
     await sleep(redialMs);
     agent = await nextAgent(one);
   }
 }
 
-/** @returns whether the agent has read them all, by its own word: one that is killed may have answered none */
+/** @returns whether the agent acknowledged all queries; an agent that is killed may not have responded to any */
 async function hasTaken(agent: Socket, lines: readonly string[]): Promise<boolean> {
   agent.end(lines.join(''));
   try {
-    return (await text(agent)) === takenAnswer;
+    return (await text(agent)) === takenResponse;
   } catch {
     return false;
   }
 }
 
-/** A socket that is connected to somebody hears nobody else: the kernel gives the rest to the other agent, which has the same port. */
+/**
+ * A connected socket receives only from its peer, so the kernel delivers further queries to the other agent at the same
+ * port.
+ */
 async function refuseFurther(socket: UdpSocket): Promise<void> {
   const { address, port } = socket.address();
   await new Promise<void>((resolve) => {
@@ -133,11 +137,11 @@ async function passConnections(one: Held): Promise<void> {
     lastMs = performance.now();
     void hand(connection, one);
   });
-  server.maxConnections = mostConnections;
+  server.maxConnections = maxConnections;
   server.listen({ fd: one.fd });
   do await sleep(quietMs / 4);
   while (performance.now() - lastMs < quietMs && performance.now() - begun < acceptLimitMs);
-  // The kernel resets connections that wait at a socket that closes: this turn accepts them first.
+  // The kernel resets connections that wait at a closing socket, so this turn accepts them first.
   await nextTurn();
   server.close();
 }
@@ -145,10 +149,10 @@ async function passConnections(one: Held): Promise<void> {
 async function hand(connection: Socket, { port, transport, address }: Held): Promise<void> {
   connection.on('error', () => connection.destroy());
   const { remoteAddress, remotePort, localAddress = address } = connection;
-  // Who has gone needs no answer.
+  // A client that has disconnected needs no response.
   const peer =
     remoteAddress === undefined || remotePort === undefined ? undefined : { address: remoteAddress, port: remotePort };
-  const agent = peer && (await dialled({ port, transport, address: localAddress, peer }));
+  const agent = peer && (await dial({ port, transport, address: localAddress, peer }));
   if (agent === undefined) {
     connection.destroy();
     return;

@@ -12,7 +12,7 @@ import type { FileTurns } from '../../runtime/files/file-turns.ts';
 import { type GrpcCode, GrpcError } from '../../runtime/grpc/call-status.ts';
 import { defaultGrpcLimits, GrpcConnection, unary } from '../../runtime/grpc/grpc-client.ts';
 import { type ConnectionCredentials, ControlPlaneCredentials } from '../identity/control-plane-credentials.ts';
-import type { ToldRoots } from '../identity/told-roots.ts';
+import type { DistributedRoots } from '../identity/distributed-roots.ts';
 import type { IdentityOptions } from '../options/identity-options.ts';
 import { clusterHeader } from '../xds/xds-headers.ts';
 import type { CheckedCertificate, HelperOrder, HelperResult, HelperWork } from './certificate-work.ts';
@@ -31,7 +31,7 @@ const helperModule = new URL(`./certificate-helper${extname(import.meta.filename
 
 export interface IssueEnvironment {
   readonly vault: SecretVault;
-  readonly told?: ToldRoots;
+  readonly told?: DistributedRoots;
   /** Queue for the file systems with the agent's credentials. */
   readonly credentialTurns?: FileTurns;
   readonly identity: Pick<IdentityOptions, 'authorityAddress' | 'lifetimeSeconds' | 'key' | 'trustDomain'>;
@@ -88,9 +88,9 @@ async function credentialsFor(
     config: { ...config, controlPlaneAuthPolicy: 'MUTUAL_TLS' },
     env,
     now,
-    ...(told && { told }),
+    ...(told && { distributedRoots: told }),
     ...(credentialTurns && { turns: credentialTurns }),
-    ...(shown === 'certificate' && { own: () => vault.get(identityName, version)?.pair }),
+    ...(shown === 'certificate' && { workloadCertificate: () => vault.get(identityName, version)?.pair }),
   });
   const limit = AbortSignal.any([signal, AbortSignal.timeout(filesLimitMs)]);
   try {

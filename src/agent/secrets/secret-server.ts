@@ -116,8 +116,8 @@ export class SecretServer {
         ]),
         limits: {
           streams: maxStreamsOfEnvoy,
-          begun: this.#means.begun ?? defaultStreamRate.ofOne,
-          begunInWhole: this.#means.begun ?? defaultStreamRate.inWhole,
+          callRate: this.#means.begun ?? defaultStreamRate.ofOne,
+          totalCallRate: this.#means.begun ?? defaultStreamRate.inWhole,
         },
       });
       if (this.#isClosed) socket.close();

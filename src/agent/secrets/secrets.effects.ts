@@ -4,7 +4,7 @@ import type { Clocks } from '../../runtime/clock-steps.ts';
 import { FileTurns } from '../../runtime/files/file-turns.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
-import type { ToldRoots } from '../identity/told-roots.ts';
+import type { DistributedRoots } from '../identity/distributed-roots.ts';
 import type { ProxyOptions } from '../options/options.ts';
 import { detectServer } from './detect-server.ts';
 import { issueCertificate } from './issue-certificate.ts';
@@ -27,7 +27,7 @@ export interface WorkloadSecretsOptions extends Pick<ProxyOptions, 'identity' | 
   readonly vault?: SecretVault;
   readonly counts?: SecretCounts;
   /** Roots from the control plane, in addition to a file. */
-  readonly told?: ToldRoots;
+  readonly told?: DistributedRoots;
   /** Another agent may have the socket before or after this one. */
   readonly ownership?: Ownership;
   /** Milliseconds since 1970. */

@@ -22,7 +22,7 @@ import type { AccessRule, Refusal } from '../../runtime/trace/debugger-access.ts
 import { tracePath } from '../../runtime/trace/trace-endpoint.ts';
 import type { AdminClient } from '../admin/admin-client.ts';
 import { whyNoApplicationPort } from '../admin/application-listeners.ts';
-import { askRefusedListeners } from '../admin/refused-listeners.ts';
+import { getRejectedListeners } from '../admin/refused-listeners.ts';
 import { askServingEnvoy, ServingProcess } from '../envoy/serving-envoy.ts';
 import { keptTcp } from '../ports/kept-socket.ts';
 import { MergedMetrics } from './merged-metrics.ts';
@@ -211,7 +211,7 @@ class StatusEndpoint {
 
   async #lookAtListeners(): Promise<void> {
     const asked = this.#serving;
-    const listeners = await askRefusedListeners(this.#admin);
+    const listeners = await getRejectedListeners(this.#admin);
     if (listeners === undefined || this.#serving !== asked) return;
     const told = JSON.stringify(listeners);
     if (told === this.#listenersTold) return;

@@ -28,7 +28,7 @@ export interface RemoteCode {
   readonly pullSecret: string | undefined;
 }
 
-/** Variables of the VM by which a control plane, also Istio's, tells the agent how to fetch. Envoy does not receive them. */
+/** VM variables of the control plane (also of Istio) that specify how the agent fetches modules. Envoy does not receive them. */
 export const pullVariables = {
   secret: 'ISTIO_META_WASM_IMAGE_PULL_SECRET',
   policy: 'ISTIO_META_WASM_IMAGE_PULL_POLICY',
@@ -166,12 +166,12 @@ export function replaced(
   );
 }
 
-function isTrue(message: Uint8Array, wanted: number): boolean {
+function isTrue(message: Uint8Array, requested: number): boolean {
   const reader = new BinaryReader(message);
   let value = false;
   while (reader.pos < reader.len) {
     const [field, wireType] = reader.tag();
-    if (field === wanted && wireType === WireType.Varint) value = reader.bool();
+    if (field === requested && wireType === WireType.Varint) value = reader.bool();
     else reader.skip(wireType, field);
   }
   return value;

@@ -55,7 +55,7 @@ interface Extension {
 
 interface Response {
   readonly nonce: string;
-  readonly others: readonly WireField[];
+  readonly otherFields: readonly WireField[];
   readonly extensions: readonly Extension[];
   /** Modules that are neither in a file nor failed. */
   pending: number;
@@ -98,7 +98,7 @@ export class ExtensionResponses {
     this.#flush();
   }
 
-  /** @param outcome path of the module's file, or why there is none yet */
+  /** @param outcome path of the module's file, or why it is not available yet */
   settle(id: number, outcome: { readonly file: string } | { readonly reason: string }): void {
     const found = this.#modules.get(id);
     if (found === undefined) return;
@@ -167,7 +167,7 @@ export class ExtensionResponses {
     });
     return {
       nonce: textOf(fields.findLast(({ field }) => field === nonceField)?.content ?? new Uint8Array()),
-      others: fields.filter(({ field }) => field !== resourcesField),
+      otherFields: fields.filter(({ field }) => field !== resourcesField),
       extensions,
       pending: 0,
       isForwarded: false,
@@ -186,7 +186,7 @@ export class ExtensionResponses {
 
   /** Stops the fetches for extensions that a newer response has, or removes. */
   #releaseReplaced(newer: Response): void {
-    const removed = newer.others.filter(({ field }) => this.#protocol === 'delta' && field === removedField);
+    const removed = newer.otherFields.filter(({ field }) => this.#protocol === 'delta' && field === removedField);
     const names = new Set([
       ...newer.extensions.map(({ content }) => this.#nameOf(content)),
       ...removed.map(({ content }) => textOf(content ?? new Uint8Array())),
@@ -224,6 +224,9 @@ function refusalText({ code, failure }: Extension): string {
 }
 
 /** Fields may come in any order, but the first resource shows the type of a long response. */
-function bytesOf({ others }: Response, contents: readonly Uint8Array[]): Uint8Array {
-  return Buffer.concat([...contents.map((content) => part(resourcesField, content)), ...others.map(({ raw }) => raw)]);
+function bytesOf({ otherFields }: Response, contents: readonly Uint8Array[]): Uint8Array {
+  return Buffer.concat([
+    ...contents.map((content) => part(resourcesField, content)),
+    ...otherFields.map(({ raw }) => raw),
+  ]);
 }

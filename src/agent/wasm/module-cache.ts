@@ -63,7 +63,7 @@ export class ModuleCache {
     this.#now = now;
   }
 
-  /** Path of a cached module, which counts as used now; `undefined` if there is none, or its content is damaged. */
+  /** Path of a cached module, which counts as used now; `undefined` if it is missing or damaged. */
   async lookup(key: ModuleKey): Promise<string | undefined> {
     const file = this.#fileOf(key);
     try {

@@ -19,7 +19,7 @@ export class WasmCounts {
   readonly #within: number[] = [...buckets, Number.POSITIVE_INFINITY].map(() => 0);
   #totalMs = 0;
 
-  lookedUp(isHit: boolean): void {
+  recordLookup(isHit: boolean): void {
     this.#lookups[`${isHit}`]++;
   }
 

@@ -41,7 +41,7 @@ function modules(more: Partial<WasmModules> = {}): WasmModules {
   };
 }
 
-/** Content of the module's file, or why there is none after one attempt. */
+/** Content of the module's file, or the error of the first attempt. */
 async function obtain(from: WasmModules, about: Partial<WasmModule> & Pick<WasmModule, 'url'>): Promise<string> {
   const module = { id: 1, stream: 1, extension: 'shop.a', sha256: '', version: '', ...about };
   const { promise, resolve } = Promise.withResolvers<string>();

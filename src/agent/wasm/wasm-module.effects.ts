@@ -48,7 +48,7 @@ async function obtainModule(modules: WasmModules, module: WasmModule, signal: Ab
   const digest = image && expectedDigest(image, module.sha256);
   const name = digest ? imageNames.ofDigest(digest) : imageNames.ofTag(module);
   const cached = image === undefined ? await cache.lookup(module) : (await cache.lookupImage(name))?.file;
-  counts.lookedUp(cached !== undefined);
+  counts.recordLookup(cached !== undefined);
   if (cached !== undefined) return cached;
   try {
     const file = await (image === undefined
@@ -129,8 +129,8 @@ async function credentialsOf(
 ): Promise<RegistryCredentials | undefined> {
   const secret = pullSecrets.get(id);
   if (secret) return credentialsFor(registry, secret);
-  const own = dockerConfig === '' ? undefined : await readFile(join(dockerConfig, 'config.json'), 'utf8');
-  const credentials = own === undefined ? undefined : credentialsFor(registry, own);
+  const agentConfig = dockerConfig === '' ? undefined : await readFile(join(dockerConfig, 'config.json'), 'utf8');
+  const credentials = agentConfig === undefined ? undefined : credentialsFor(registry, agentConfig);
   if (secret === undefined || credentials !== undefined) return credentials;
   throw new Error(
     'the control plane sent no pull secret: it must be a Secret of type kubernetes.io/dockerconfigjson in the namespace of the plugin, and is sent only to authenticated proxies of this namespace',

@@ -22,7 +22,7 @@ import {
 } from '../../runtime/grpc/grpc-client.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { ConnectionCredentials } from '../identity/control-plane-credentials.ts';
-import type { ToldRoots } from '../identity/told-roots.ts';
+import type { DistributedRoots } from '../identity/distributed-roots.ts';
 import type { ExtensionFetches } from '../wasm/extension-responses.ts';
 import { fetchedVersionOf } from '../wasm/pull-policy.ts';
 import type { WasmModules } from '../wasm/wasm-module.effects.ts';
@@ -45,7 +45,7 @@ export interface UpstreamEnvironment {
   /** Stores received roots for the next agent. Absent: they are not stored. */
   readonly storeBundle?: (value: Uint8Array) => void;
   /** Stores roots of a verified control plane, which also verify it from then on. */
-  readonly receivedRoots?: ToldRoots;
+  readonly receivedRoots?: DistributedRoots;
   /** Subscribe to roots of peers. */
   readonly trustBundles: boolean;
   /** Receives name tables for the DNS server; rejects invalid ones. Absent: not subscribed. */
@@ -263,7 +263,7 @@ class Joined {
       this.#refuseBundle(acknowledge, 'trust bundle contains no valid certificate');
       return;
     }
-    if (this.#isVerified) this.#environment.receivedRoots?.tell(bundle.roots);
+    if (this.#isVerified) this.#environment.receivedRoots?.update(bundle.roots);
     this.#bundle = { hash: bundle.hash, acknowledge: acknowledge };
     this.#environment.storeBundle?.(value);
     this.#report({ type: 'bundle.received', ...bundle });

@@ -31,8 +31,8 @@ import type { GrpcError } from '../../runtime/grpc/call-status.ts';
 import { GrpcConnection, whenEnded } from '../../runtime/grpc/grpc-client.ts';
 import { FrameReader, frameOf } from '../../runtime/grpc/grpc-frames.ts';
 import { ServerCall } from '../grpc/grpc-server.ts';
+import { DistributedRoots } from '../identity/distributed-roots.ts';
 import { certificatesIn } from '../identity/root-set.ts';
-import { ToldRoots } from '../identity/told-roots.ts';
 import { methods } from './discovery-wire.ts';
 
 const ends: (() => unknown)[] = [];
@@ -440,11 +440,11 @@ test.each([
     [authority.certificate, root],
     isSecure ? { key: privateKey, cert: certificate } : undefined,
   );
-  const receivedRoots = new ToldRoots();
+  const receivedRoots = new DistributedRoots();
   const tls = { roots: authority.certificate, serverName: 'localhost' };
   const credentials = { headers: {}, shown: 'nothing', ...(isSecure && { tls }) };
   const proxy = await start(address, { trustBundles: true, bundles: 'served', receivedRoots, credentials });
   reading(await envoy(proxy.socket)).stream.write(frameOf(message(listenerType)));
   await eventually('they are answered', () => responses.length === 1);
-  expect(certificatesIn(Buffer.from(receivedRoots.beside(authority.certificate)))).toHaveLength(isSecure ? 2 : 1);
+  expect(certificatesIn(Buffer.from(receivedRoots.addTo(authority.certificate)))).toHaveLength(isSecure ? 2 : 1);
 });

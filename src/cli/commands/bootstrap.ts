@@ -5,7 +5,7 @@ import { Command } from 'commander';
 import { agentBootstrap } from '../../agent/bootstrap/agent-bootstrap.ts';
 import { bootstrapText } from '../../agent/bootstrap/prepare-epoch.ts';
 import { unwritable } from '../../agent/envoy/scratch-folder.ts';
-import { credentialServerAnswers } from '../../agent/identity/credential-server.ts';
+import { isCredentialServerReachable } from '../../agent/identity/credential-server.ts';
 import type { ProxyOptions } from '../../agent/options/options.ts';
 import type { ProxyFlags } from '../../agent/options/proxy-flags.ts';
 import { resolveProxyOptions } from '../../agent/options/proxy-options.ts';
@@ -78,7 +78,7 @@ async function bootstrapOf(options: ProxyOptions): Promise<{ text: string; warni
   const { bootstrap, warnings } = agentBootstrap(options, {
     adminPort: config.proxyAdminPort,
     run: { epoch: 0, baseId },
-    hasCredentialServer: await credentialServerAnswers(),
+    hasCredentialServer: await isCredentialServerReachable(),
   });
   return { text: bootstrapText(bootstrap), warnings: warnings.map(entryText) };
 }

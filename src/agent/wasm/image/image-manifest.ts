@@ -95,7 +95,7 @@ const platforms: readonly ((entry: IndexEntry) => boolean)[] = [
   ({ os, architecture }) => os !== 'unknown' && architecture !== 'unknown',
 ];
 
-/** @returns the digest of an image of the index; a module is the same for each platform @throws Error if there is none */
+/** @returns the digest of an image of the index; a module is the same for each platform @throws Error if the index has no image */
 export function imageOfIndex(manifests: readonly IndexEntry[]): string {
   for (const isOf of platforms) {
     const found = manifests.find(isOf);

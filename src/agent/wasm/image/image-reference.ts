@@ -4,7 +4,7 @@ export interface ImageReference {
   /** `host` or `host:port`. */
   readonly registry: string;
   readonly repository: string;
-  /** Tag or digest that the registry is asked for. */
+  /** Tag or digest in requests to the registry. */
   readonly reference: string;
   /** SHA-256 of the manifest in hexadecimal digits; empty if the image is named by its tag. */
   readonly digest: string;

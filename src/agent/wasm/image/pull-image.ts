@@ -51,7 +51,7 @@ export interface PulledImage {
   readonly digest: string;
   /** The same, and the digest of the index that was named. */
   readonly digests: readonly string[];
-  /** Content of the module; throws an Error at the latest at its end if the layer is not what the manifest names. */
+  /** Content of the module; throws an Error, possibly only at its end, if the layer does not match the manifest. */
   module(): AsyncGenerator<Uint8Array>;
 }
 

@@ -1,0 +1,53 @@
+/** Agents whose root file is not updated survive a root rotation of the control plane. */
+import { expect, test } from 'vitest';
+import { createAuthority } from '../../../test/certs/authority.ts';
+import { DistributedRoots } from './distributed-roots.ts';
+import { certificatesIn } from './root-set.ts';
+
+const [first, second, third, foreign] = ['first', 'second', 'third', 'foreign'].map(
+  (name) => certificatesIn(Buffer.from(createAuthority(name).certificate))[0]!,
+) as [string, string, string, string];
+
+const known = (distributed: DistributedRoots, file: string): string[] =>
+  certificatesIn(Buffer.from(distributed.addTo(file)));
+
+test('distributed roots succeed those of the file over several rotations', () => {
+  const distributed = new DistributedRoots();
+  expect(distributed.addTo(first)).toBe(first);
+  distributed.update([first]);
+  distributed.update([first, second]);
+  expect(known(distributed, first)).toEqual(expect.arrayContaining([first, second]));
+  distributed.update([second]);
+  distributed.update([second, third]);
+  distributed.update([third]);
+  expect(known(distributed, first)).toHaveLength(2);
+  expect(known(distributed, first)).toEqual(expect.arrayContaining([first, third]));
+  // The file has been updated.
+  expect(known(distributed, third)).toEqual([third]);
+});
+
+test('a control plane that is verified by a root outside the mesh is not verified by roots of the mesh', () => {
+  const distributed = new DistributedRoots();
+  distributed.update([first]);
+  distributed.update([first, second]);
+  expect(distributed.addTo(foreign)).toBe(foreign);
+});
+
+test('roots without a common root with the previous set reset the lineage', () => {
+  const distributed = new DistributedRoots();
+  distributed.update([first]);
+  distributed.update([foreign]);
+  expect(distributed.addTo(first)).toBe(first);
+  expect(known(distributed, foreign)).toEqual([foreign]);
+});
+
+test('the number of remembered roots is limited', () => {
+  const distributed = new DistributedRoots();
+  const all = Array.from(
+    { length: 40 },
+    () => certificatesIn(Buffer.from(createAuthority('one of many').certificate))[0]!,
+  );
+  for (const [index, root] of all.entries()) distributed.update(index === 0 ? [root] : [all[index - 1]!, root]);
+  expect(known(distributed, all.at(-9)!)).toHaveLength(3);
+  expect(distributed.addTo(all[0]!)).toBe(all[0]);
+});

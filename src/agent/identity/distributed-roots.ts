@@ -1,0 +1,40 @@
+/**
+ * Roots that an authenticated control plane distributes (PCDS). The next connections trust them in addition to the
+ * agent's file, so that an agent whose file is not updated survives a root rotation.
+ *
+ * They apply only if the file contains a current or earlier root of the mesh. A control plane that is verified by
+ * another root, such as that of a public CA, must not be verified by the root of workload certificates.
+ */
+import { LRUCache } from 'lru-cache';
+import { certificatesIn, hashOfRoots, unionOf } from './root-set.ts';
+
+/** Number of earlier roots that a file may still contain. */
+const maxAncestors = 32;
+
+export class DistributedRoots {
+  #roots: readonly string[] = [];
+  /** Hashes of the current roots and their predecessors. */
+  readonly #lineage = new LRUCache<string, true>({ max: maxAncestors });
+
+  /**
+   * Stores distributed roots in PEM, one each. A set without a root of the previous set is no successor and resets the
+   * lineage.
+   */
+  update(roots: readonly string[]): void {
+    const hashes = roots.map(hashOfRoot);
+    if (!this.#roots.some((root) => hashes.includes(hashOfRoot(root)))) this.#lineage.clear();
+    this.#roots = roots;
+    for (const hash of hashes) this.#lineage.set(hash, true);
+  }
+
+  /** The certificates of a file, plus the distributed roots if they succeed one of them. */
+  addTo(file: string): string {
+    if (this.#roots.length === 0) return file;
+    const fileRoots = certificatesIn(Buffer.from(file));
+    return fileRoots.some((root) => this.#lineage.has(hashOfRoot(root))) ? unionOf(fileRoots, this.#roots) : file;
+  }
+}
+
+function hashOfRoot(root: string): string {
+  return hashOfRoots([root]);
+}
