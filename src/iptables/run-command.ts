@@ -1,7 +1,7 @@
 /** Runs iptables, nft and ip: one program after the other, never through a shell (spec/agent.md §10.4). */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { askProgram } from '../runtime/asked-program.ts';
+import { runForOutput } from '../runtime/asked-program.ts';
 import { ChartpilotError } from '../runtime/errors.ts';
 import { type CommandLine, commandText } from './rule-list.ts';
 
@@ -56,7 +56,7 @@ export async function run(command: CommandLine, input?: string): Promise<Finishe
 }
 
 async function runOnce({ program, args }: CommandLine, input: string | undefined): Promise<Finished> {
-  const { exitCode, stdout, stderr, shortMessage, code } = await askProgram(program, args, {
+  const { exitCode, stdout, stderr, shortMessage, code } = await runForOutput(program, args, {
     timeout: maxCommandMs,
     ...(input === undefined ? { stdin: 'ignore' as const } : { input }),
   });

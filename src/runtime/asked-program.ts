@@ -2,12 +2,12 @@ import { execa, type Options } from 'execa';
 import { endGroupWith } from './process-group.ts';
 
 /**
- * Starts a program that is asked something and whose failure is an answer, too. It leads a group of its own, so that what it starts ends with
- * it, also when its time is over or this process ends. execa installs no signal handlers for it: while execa handles SIGHUP, the launcher
- * would take that for the agent's own handler.
+ * Runs a program for its output; a failure is a result, not an exception. It leads a process group, which is killed
+ * when it exits, times out, or this process ends. execa installs no signal handlers for it: the launcher would take
+ * execa's SIGHUP handler for the agent's.
  */
-export function askProgram<const Chosen extends Options>(file: string, words: readonly string[], options: Chosen) {
-  const asked = execa(file, words, { ...options, reject: false, detached: true, killSignal: 'SIGKILL' });
-  endGroupWith(asked.nodeChildProcess);
-  return asked;
+export function runForOutput<const Chosen extends Options>(file: string, words: readonly string[], options: Chosen) {
+  const subprocess = execa(file, words, { ...options, reject: false, detached: true, killSignal: 'SIGKILL' });
+  endGroupWith(subprocess.nodeChildProcess);
+  return subprocess;
 }

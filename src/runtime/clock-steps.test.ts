@@ -3,7 +3,7 @@ import { clockCheckMs, clockStepText, watchClockSteps } from './clock-steps.ts';
 
 const hourMs = 3_600_000;
 
-describe('steps of the wall clock', () => {
+describe('watchClockSteps', () => {
   let monotonicMs: number;
   let offsetMs: number;
   let steps: number[];
@@ -26,7 +26,7 @@ describe('steps of the wall clock', () => {
     vi.advanceTimersByTime(ms);
   }
 
-  it('are reported once each, within ten seconds, forward and back', () => {
+  it('reports each step once, forward and back, within ten seconds', () => {
     expect(clockCheckMs).toBeLessThan(10_000);
     pass(20_000);
     offsetMs += 30 * hourMs;
@@ -38,7 +38,7 @@ describe('steps of the wall clock', () => {
     expect(steps).toEqual([30 * hourMs, -60 * hourMs]);
   });
 
-  it('are not the corrections of a clock that is slewed, nor a process that was busy', () => {
+  it('does not report a slewed clock or a busy process', () => {
     for (let i = 0; i < 1_000; i++) {
       offsetMs += 3;
       pass(clockCheckMs);
@@ -48,14 +48,14 @@ describe('steps of the wall clock', () => {
     expect(steps).toEqual([]);
   });
 
-  it('are no longer reported when the watch has ended', () => {
+  it('reports nothing after its end', () => {
     stop();
     offsetMs += hourMs;
     pass(clockCheckMs);
     expect(steps).toEqual([]);
   });
 
-  it('have a size that a person can read', () => {
+  it('describes the size of a step in units', () => {
     expect([30 * hourMs, -90_000].map(clockStepText)).toEqual(['30 h forward', '90 s back']);
   });
 });

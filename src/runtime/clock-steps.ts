@@ -1,26 +1,27 @@
 /**
- * Steps of the wall clock: somebody sets it, or the machine was suspended. Certificates, tokens and lists end by the wall clock, timers
- * follow the monotonic one: after a step, whatever waits for a date has to look at the clock again.
+ * Detects steps of the wall clock: it was set, or the machine was suspended. Certificates, tokens and lists expire by
+ * the wall clock, but timers follow the monotonic one: after a step, all timers for dates must be computed again.
  */
 
-/** A difference that is a step, in milliseconds. NTP slews by 0.5 ms a second. */
+/** A difference in milliseconds that counts as a step. NTP slews by 0.5 ms a second. */
 const minClockStepMs = 5_000;
-/** How often the clocks are compared: a step is seen within this time. */
+/** Interval of the comparison of both clocks: a step is detected within this time. */
 export const clockCheckMs = 5_000;
 
 export interface Clocks {
   /** Milliseconds since 1970. */
   readonly wall: () => number;
-  /** Milliseconds of any beginning. */
+  /** Milliseconds since an arbitrary start. */
   readonly monotonic: () => number;
 }
 
 const clocksOfThisProcess: Clocks = { wall: () => Date.now(), monotonic: () => performance.now() };
 
 /**
- * Calls `stepped` after each step, with its size in milliseconds; negative: the wall clock was set back. Does not keep the process alive.
+ * Calls `stepped` after each step, with its size in milliseconds; negative: the wall clock was set back. Does not keep
+ * the process alive.
  *
- * @returns ends it
+ * @returns a function that stops it
  */
 export function watchClockSteps(
   stepped: (byMs: number) => void,

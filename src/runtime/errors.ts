@@ -17,8 +17,8 @@ export const errorTable = {
 export type ErrorCode = keyof typeof errorTable;
 
 /**
- * Warnings about valid configuration that has no effect, or a different one than it seems to have: in `validate`, on
- * `/debug/push_status` and as reasons of conditions (`HOST_NOT_FOUND`: `HostNotFound`). docs/config-analysis.md has a row for each.
+ * Warnings about valid configuration that has no effect or an unexpected one: in `validate`, on `/debug/push_status`
+ * and as reasons of conditions (`HOST_NOT_FOUND`: `HostNotFound`). docs/config-analysis.md has a row for each.
  */
 export const warningTable = {
   HOST_NOT_FOUND: 'no service has the host',
@@ -71,21 +71,24 @@ export function conditionReasonOf(code: WarningCode): string {
 
 /** Place and values of an error, for programs and tests. */
 export interface ErrorFields {
-  /** Of an error of one field: `FIELD_OUT_OF_RANGE`. */
+  /** Code of an error of one field: `FIELD_OUT_OF_RANGE`. */
   readonly code?: string;
   /** Field, flag, variable or file: `spec.http[0].timeout`, `--drainTime`. */
   readonly path?: string;
-  /** 1-based, of the file. */
+  /** 1-based, in the file. */
   readonly line?: number;
-  /** 1-based, of the line. */
+  /** 1-based, in the line. */
   readonly column?: number;
-  /** What is accepted. */
+  /** Accepted values. */
   readonly expected?: string;
   /** The value found, bounded and visible. */
   readonly got?: string;
 }
 
-/** An error with a stable code. Its message names no place unless the text does: the caller adds it. The wrapped `cause` is kept. */
+/**
+ * An error with a stable code. Its message has no place unless the text contains one: the caller adds it. The wrapped
+ * `cause` is kept.
+ */
 export class CodedError extends Error {
   override readonly name: string = 'CodedError';
   readonly code: ErrorCode | CertificateCode;
@@ -111,7 +114,7 @@ export class ChartpilotError extends CodedError {
   override readonly name = 'ChartpilotError';
   declare readonly code: ErrorCode;
   readonly hint: string | undefined;
-  /** The fields of each error, where the message lists several. */
+  /** The fields of each error if the message lists several. */
   readonly details: readonly ErrorFields[];
 
   constructor(
@@ -129,7 +132,7 @@ export class ChartpilotError extends CodedError {
   }
 }
 
-/** The fields alone, of what may have more. */
+/** Only the fields, of an object that may have more properties. */
 function fieldsIn({ code, path, line, column, expected, got }: ErrorFields): ErrorFields {
   return {
     ...(code !== undefined && { code }),
@@ -146,7 +149,7 @@ export function reasonError(code: ErrorCode, text: string, options: { cause?: un
   return new CodedError(code, withCode(text, code), options);
 }
 
-/** `no response within 5000 ms [API_TIMEOUT]`. A text that ends with a code keeps its own. */
+/** `no response within 5000 ms [API_TIMEOUT]`. A text that already ends with a code is returned as it is. */
 export function withCode(text: string, code: ErrorCode): string {
   return / \[[A-Z][A-Z_]+\]$/.test(text) ? text : `${text} [${code}]`;
 }
@@ -177,7 +180,7 @@ function explained(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
-/** Codes of failed connections: the other side is the cause, and a stack says nothing about it. */
+/** Codes of failed connections: the peer is the cause, and a stack contains nothing about it. */
 const networkCodes: ReadonlySet<unknown> = new Set([
   ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'],
   ...['ENOTFOUND', 'EAI_AGAIN'],
@@ -193,7 +196,7 @@ function networkErrorIn(error: unknown, causes = 0): Error | undefined {
   return networkCodes.has((error as { code?: unknown }).code) ? error : networkErrorIn(error.cause, causes + 1);
 }
 
-/** The message of anything that was thrown, in one line. Failed attempts at several addresses have a message each. */
+/** The message of any thrown value, in one line. Failed attempts at several addresses have a message each. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (!(error instanceof AggregateError) || error.message !== '') return error.message;
@@ -207,7 +210,9 @@ const fileErrors: Readonly<Record<string, string>> = {
   ENOTDIR: 'not a directory',
 };
 
-/** As {@link messageOf}, for where the path of the file is named already: without it, the system call and its error number. */
+/**
+ * Like {@link messageOf} without the system call and its error number, for a context that names the path of the file.
+ */
 export function fileErrorOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   return Object.hasOwn(fileErrors, code) ? fileErrors[code]! : messageOf(error);
@@ -218,15 +223,15 @@ export function isSystemError(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
 
-/** As {@link explainError}, for where an error is kept as its message alone: what to do goes into it. */
+/** Like {@link explainError} in one line, for contexts that keep only a message: it contains the hint. */
 export function explainInOneLine(error: unknown): string {
   return explainError(error).replaceAll(/\s*\n\s*/g, ' ');
 }
 
-/** A chart keeps of an error only its message: what to do goes into it. */
-export async function inOneLine<A>(deed: () => Promise<A>): Promise<A> {
+/** Moves the hint of an error into its message: a statechart keeps only the message. */
+export async function inOneLine<A>(task: () => Promise<A>): Promise<A> {
   try {
-    return await deed();
+    return await task();
   } catch (error) {
     if (!(error instanceof ChartpilotError)) throw error;
     throw new Error(explainInOneLine(error), { cause: error });

@@ -1,4 +1,4 @@
-/** An object as JSON has them: neither null nor a list. */
+/** Whether a value is a JSON object: neither null nor an array. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
@@ -9,8 +9,8 @@ export function escapedPointer(name: string): string {
 }
 
 /**
- * The value of a key that a trace, a client or an object chose. `undefined` for names that every object inherits, such as
- * `constructor` and `__proto__`, unless the record has them itself.
+ * The value of a key from untrusted input. `undefined` for names that every object inherits, such as `constructor` and
+ * `__proto__`, unless the record has them itself.
  */
 export function ownValue<Value>(record: Readonly<Record<string, Value>> | undefined, key: string): Value | undefined {
   return record !== undefined && Object.hasOwn(record, key) ? record[key] : undefined;

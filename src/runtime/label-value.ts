@@ -1,4 +1,7 @@
-/** `not live in time` → `not_live_in_time`: queries and alerts are written with tokens, as Prometheus' own labels are. */
+/**
+ * `not live in time` → `not_live_in_time`: values of metric labels are tokens, as in Prometheus, for queries and
+ * alerts.
+ */
 export function labelValue(words: string): string {
   return words.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_');
 }

@@ -1,4 +1,4 @@
-/** A function whose result is computed at its first call. */
+/** A function that computes its result at its first call. */
 export function memoized<T>(compute: () => T): () => T {
   let result: { readonly value: T } | undefined;
   return () => {

@@ -5,25 +5,25 @@ import { explainError, messageOf } from './errors.ts';
 const refused = (): Promise<unknown> =>
   new Promise((resolve) => connect({ host: '127.0.0.1', port: 1 }).once('error', resolve));
 
-test('a refused connection is one line without a stack', async () => {
+test('a refused connection is reported in one line without a stack', async () => {
   expect(explainError(await refused())).toBe('connect ECONNREFUSED 127.0.0.1:1');
 });
 
-test('a refused connection that caused an error is named with it, without a stack', async () => {
+test('an error with a refused connection as its cause is reported with both messages, without a stack', async () => {
   const wrapped = new TypeError('fetch failed', { cause: await refused() });
   expect(explainError(wrapped)).toBe('fetch failed: connect ECONNREFUSED 127.0.0.1:1');
   const located = new Error('server a: connect ECONNREFUSED 127.0.0.1:1', { cause: wrapped.cause });
   expect(explainError(located)).toBe('server a: connect ECONNREFUSED 127.0.0.1:1');
 });
 
-test('attempts at several addresses are named with each of them', async () => {
+test('attempts at several addresses are reported with each address', async () => {
   const attempts = [await refused(), await refused()] as Error[];
   const error = Object.assign(new AggregateError(attempts), { code: 'ECONNREFUSED' });
   expect(messageOf(error)).toBe('connect ECONNREFUSED 127.0.0.1:1; connect ECONNREFUSED 127.0.0.1:1');
   expect(explainError(error)).not.toMatch(/\n/);
 });
 
-test('an error of the program keeps its stack, and a cause that leads back to itself ends', () => {
+test('an error of the program keeps its stack, and a cyclic cause ends', () => {
   expect(explainError(new Error('a bug'))).toMatch(/^Error: a bug\n +at /);
   const circle = new Error('a circle');
   circle.cause = circle;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { uncaughtErrors } from '../../test/harness/uncaught-errors.ts';
 import { OneAtATime } from './one-at-a-time.ts';
 
-test('what comes of taking one waits until that one has been taken, in the order in which it came', () => {
+test('items that are added while one is processed wait for its end, in their order', () => {
   const seen: string[] = [];
   const line: OneAtATime<number> = new OneAtATime((item) => {
     seen.push(`${item}`);
@@ -14,7 +14,7 @@ test('what comes of taking one waits until that one has been taken, in the order
   expect(seen).toEqual(['1', '1 taken', '2', '2 taken', '3', '3 taken', '4', '4 taken']);
 });
 
-test('one that cannot be taken takes nothing else with it, and is told of when the others were taken', async () => {
+test('an item that fails does not prevent others, and its error is thrown after all are processed', async () => {
   const caught = uncaughtErrors();
   const seen: number[] = [];
   const line: OneAtATime<number> = new OneAtATime((item) => {

@@ -1,6 +1,6 @@
 import { letEscape } from './fences/uncaught.ts';
 
-/** Takes what comes one after the other: what comes of taking one waits until that one has been taken. */
+/** Processes items in order: items that are added while one is processed wait for its end. */
 export class OneAtATime<Item> {
   readonly #take: (item: Item) => void;
   #waiting: Item[] | undefined;
@@ -9,7 +9,7 @@ export class OneAtATime<Item> {
     this.#take = take;
   }
 
-  /** @throws the first error of taking it or what has come of it, when all of that was taken; others go to the last fence */
+  /** @throws the first error, after all items are processed; further ones are raised as uncaught */
   add(item: Item): void {
     if (this.#waiting !== undefined) {
       this.#waiting.push(item);
@@ -17,7 +17,7 @@ export class OneAtATime<Item> {
     }
     this.#waiting = [item];
     const errors: unknown[] = [];
-    // It grows while it is gone through.
+    // The array grows during the loop.
     for (const next of this.#waiting) {
       try {
         this.#take(next);

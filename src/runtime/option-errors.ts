@@ -1,12 +1,12 @@
 import { ChartpilotError, type ErrorFields } from './errors.ts';
 
-/** What is wrong with a value; a `Violation` of `src/model/fields/` is one. */
+/** An invalid value; a `Violation` of `src/model/fields/` is one. */
 export interface OptionViolation extends Pick<ErrorFields, 'code' | 'expected' | 'got'> {
   /** The sentence without the place: `must be a duration such as 5s, got "soon"`. */
   readonly message: string;
 }
 
-/** The flag or variable, or a place in a source of configuration. */
+/** The flag or variable, or a position in a source of configuration. */
 export type OptionPlace =
   | string
   | {
@@ -40,7 +40,10 @@ function errorAt(place: OptionPlace, { code, message, expected, got }: OptionVio
   };
 }
 
-/** The error of one flag or variable. @param options what to do */
+/**
+ * The error of one flag or variable.
+ * @param options `hint`: what to do
+ */
 export function optionError(
   place: OptionPlace,
   violation: OptionViolation,
@@ -55,12 +58,10 @@ export class OptionErrors {
   readonly #found: OptionError[] = [];
   #worst: 'FLAG_INVALID' | 'CONFIG_INVALID' = 'FLAG_INVALID';
 
-  /** A flag or variable is invalid. */
   flag(place: OptionPlace, violation: OptionViolation): void {
     this.#found.push(errorAt(place, violation));
   }
 
-  /** A configuration is invalid. */
   config(place: OptionPlace, violation: OptionViolation): void {
     this.flag(place, violation);
     this.#worst = 'CONFIG_INVALID';

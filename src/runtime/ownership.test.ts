@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Ownership } from './ownership.ts';
 
-test('what is owned is taken at once where it is ours, and else as soon as it is', async () => {
+test('a resource is taken at once by the owner, and otherwise when ownership is acquired', async () => {
   const taken: string[] = [];
   const first = new Ownership(true);
   first.whenOurs(() => void taken.push('first'));
@@ -12,7 +12,7 @@ test('what is owned is taken at once where it is ours, and else as soon as it is
   expect([taken, later.isOurs]).toEqual([['first', 'later'], true]);
 });
 
-test('what was given up is taken once more when it is taken back, unless nobody wants it any more', async () => {
+test('a resource that was given up is taken again when ownership returns, unless it was unregistered', async () => {
   const taken: string[] = [];
   const ownership = new Ownership(true);
   ownership.whenOurs(() => void taken.push('kept'));
@@ -24,7 +24,7 @@ test('what was given up is taken once more when it is taken back, unless nobody 
   expect(taken).toEqual(['kept', 'forgotten', 'kept']);
 });
 
-test('ownership is taken when all is taken, and fails with what cannot be', async () => {
+test('acquiring ownership succeeds when all resources are taken, and fails with the error of the first that cannot be', async () => {
   const ownership = new Ownership(false);
   let isOpen = false;
   ownership.whenOurs(async () => {

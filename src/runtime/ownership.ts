@@ -1,9 +1,10 @@
-/** Where it fails it tells by itself, or throws. */
+/** Reports its failure itself, or throws. */
 type Take = () => void | Promise<void>;
 
 /**
- * Which of two programs, one of which takes the place of the other, owns the names of sockets and the ports that both need: the one that
- * has the right to decide. A registry beside the charts, as the base ids are, which are that right: taken and given up together with them.
+ * Which of two agents, of which one replaces the other, owns the socket names and ports that both need: the one that
+ * decides about them. A registry outside of the statecharts, taken and given up together with the base IDs that grant
+ * the ownership.
  */
 export class Ownership {
   readonly #takers = new Set<Take>();
@@ -18,20 +19,33 @@ export class Ownership {
     return this.#isOurs;
   }
 
-  /** Called at once if this program owns them, and whenever it comes to, perhaps once more. @returns undoes it */
+  /**
+   * Registers a callback that runs at once if this program is the owner, and each time it becomes the owner.
+   *
+   * @returns a function that unregisters it
+   */
   whenOurs(take: Take): () => void {
     if (this.#isOurs) void take();
     this.#takers.add(take);
     return () => this.#takers.delete(take);
   }
 
-  /** Called when the other program has it all and this one ends: what it has begun is finished within a limit. @returns undoes it */
+  /**
+   * Registers a callback that runs when the other program owns everything and this one ends: it finishes its work
+   * within a limit.
+   *
+   * @returns a function that unregisters it
+   */
   whenLeft(leave: () => Promise<void>): () => void {
     this.#leavers.add(leave);
     return () => this.#leavers.delete(leave);
   }
 
-  /** Over when all is taken. @throws Error when something is not to be had */
+  /**
+   * Resolves when everything is taken.
+   *
+   * @throws Error if a resource is unavailable
+   */
   async take(): Promise<void> {
     this.#isOurs = true;
     await Promise.all([...this.#takers].map(async (take) => take()));

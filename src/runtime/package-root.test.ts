@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { packageRoot } from './package-root.ts';
 
-test('the package root is the folder that holds package.json and machines/', () => {
+test('the package root is the directory that contains package.json and machines/', () => {
   expect(existsSync(join(packageRoot(), 'package.json'))).toBe(true);
   expect(existsSync(join(packageRoot(), 'machines'))).toBe(true);
 });

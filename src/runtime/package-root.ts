@@ -4,10 +4,10 @@ import { dirname, join } from 'node:path';
 let found: string | undefined;
 
 /**
- * The folder of this package: where `machines/`, `package.json` and `node_modules/` of chartpilot are. The same answer
- * from the sources (`src/cli/*.ts`) and from the bundle (`dist/*.mjs`), from any working directory.
+ * The directory of this package, which contains `machines/`, `package.json` and `node_modules/`: the same for the
+ * sources (`src/cli/*.ts`), the bundle (`dist/*.mjs`), and any working directory.
  *
- * @throws Error when the program was copied out of its package: a broken installation.
+ * @throws Error if the program was copied out of its package, which is a broken installation
  */
 export function packageRoot(): string {
   found ??= rootAbove(import.meta.dirname);
@@ -16,7 +16,7 @@ export function packageRoot(): string {
 
 let foundVersion: string | undefined;
 
-/** Version of the package as it was at the first call: a later update or removal of its files does not change it. */
+/** Version of the package at the first call: a later update or removal of its files does not change it. */
 export function packageVersion(): string {
   foundVersion ??= (JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as { version: string })
     .version;

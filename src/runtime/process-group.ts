@@ -1,18 +1,18 @@
-/** A child that leads a group of its own (`detached`), and what it starts. */
+/** Process groups of child processes that lead one (`detached`). */
 import type { ChildProcess } from 'node:child_process';
 
-/** All of them: those that have ended are passed over. */
+/** Kills all processes of a group; ignores a group that has ended. */
 export function killGroup(leader: number): void {
   try {
     process.kill(-leader, 'SIGKILL');
   } catch {
-    // None is left.
+    // No process is left.
   }
 }
 
 /**
- * What a program that is asked something has started ends with it: a shell that is killed leaves its command behind, which may
- * never end, and holds the pipe that its answer is read from. None outlives this process.
+ * Kills the process group of a program when it exits or this process does. Otherwise the command of a killed shell
+ * could run forever and hold the pipe from which its output is read.
  */
 export function endGroupWith(leader: ChildProcess): void {
   const { pid } = leader;

@@ -1,7 +1,7 @@
 /**
- * `/debug/pprof/…`: profiles of this program, for Chrome's DevTools (spec/discovery.md §9.1, spec/agent.md §6.2). For callers on this host
- * with the debugger's token; one at a time, each of a bounded length. Heap snapshots hold every string in memory, so they are disabled by
- * default.
+ * `/debug/pprof/…`: profiles of this program, for Chrome's DevTools (spec/discovery.md §9.1, spec/agent.md §6.2). For
+ * callers on this host with the debugger's token; one at a time, each of limited duration. Heap snapshots contain every
+ * string in memory, so they are disabled by default.
  */
 import type { ServerResponse } from 'node:http';
 import type { Session } from 'node:inspector/promises';
@@ -20,7 +20,8 @@ const pages: readonly (readonly [string, string])[] = [
   ['allocs?seconds=30', 'memory allocations as a .heapprofile'],
   [
     'heap',
-    // Measured: a heap of 63 MB made a process of 158 MB one of 960 MB, at the first snapshot and no more at the next two.
+    // Measured: for a heap of 63 MB the first snapshot increased the process from 158 MB to 960 MB, the next two not
+    // further.
     'the whole heap as a .heapsnapshot, secrets included (requires --heapSnapshots). Blocks the program, for seconds in a large mesh, ' +
       'and needs up to 15 times the heap size of additional memory, which is not released',
   ],
@@ -34,7 +35,7 @@ export interface ProfilerOptions {
   readonly access: Pick<DebuggerAccess, 'refusalOf'>;
   /** Whether `heap` is served (`--heapSnapshots`). */
   readonly heapSnapshots: boolean;
-  /** The states of the connections' statecharts; absent: there are none. */
+  /** The states of the connections' statecharts; absent without connections. */
   readonly connectionStates?: () => Iterable<string>;
 }
 
@@ -43,25 +44,25 @@ export interface ProfileRequest extends Caller {
   readonly query: URLSearchParams;
 }
 
-export interface ProfileAnswer {
+export interface ProfileResponse {
   readonly status: number;
   readonly body: string;
-  /** `text/plain` unless given. */
+  /** Default: `text/plain`. */
   readonly contentType?: string;
 }
 
-/** Makes profiles. */
+/** Records profiles. */
 export class Profiler {
   readonly #options: ProfilerOptions;
-  /** Ends what is being recorded; undefined: nothing is. */
+  /** Aborts the current recording; `undefined` while idle. */
   #running: AbortController | undefined;
 
   constructor(options: ProfilerOptions) {
     this.#options = options;
   }
 
-  /** Answers for a path at or below {@link profilingPath}. */
-  answer(request: ProfileRequest): ProfileAnswer | Refusal | StreamAnswer {
+  /** Responds to a path at or below {@link profilingPath}. */
+  answer(request: ProfileRequest): ProfileResponse | Refusal | StreamAnswer {
     const refusal = this.#options.access.refusalOf(request, { methods: ['GET', 'HEAD'] });
     if (refusal !== undefined) return refusal;
     const name = request.path.slice(profilingPath.length).replace(/^\//, '');
@@ -81,12 +82,12 @@ export class Profiler {
     }
   }
 
-  /** The program ends: whoever waits for a profile is let go. */
+  /** Aborts a recording at the end of the program. */
   end(): void {
     this.#running?.abort();
   }
 
-  #recorded(kind: 'profile' | 'allocs', query: URLSearchParams): ProfileAnswer | StreamAnswer {
+  #recorded(kind: 'profile' | 'allocs', query: URLSearchParams): ProfileResponse | StreamAnswer {
     const seconds = Number(query.get('seconds') ?? defaultSeconds);
     if (!(seconds > 0 && seconds <= maxSeconds)) {
       return { status: 400, body: `seconds must be above 0 and at most ${maxSeconds}\n` };
@@ -102,7 +103,7 @@ export class Profiler {
   #alone(
     file: string,
     make: (response: ServerResponse, signal: AbortSignal) => Promise<void>,
-  ): ProfileAnswer | StreamAnswer {
+  ): ProfileResponse | StreamAnswer {
     if (this.#running !== undefined) return { status: 503, body: 'another profile is in progress\n' };
     const running = new AbortController();
     this.#running = running;
@@ -115,7 +116,7 @@ export class Profiler {
           'content-disposition': `attachment; filename="${file}"`,
           connection: 'close',
         });
-        // So that the caller knows that it has begun.
+        // Notifies the caller that the recording has started.
         response.flushHeaders();
         make(response, running.signal)
           .catch(() => response.destroy())
@@ -154,7 +155,7 @@ function recordAllocations(ms: number, signal: AbortSignal): Promise<object> {
 }
 
 async function withSession(record: (session: Session) => Promise<object>): Promise<object> {
-  // Few programs are ever asked.
+  // Loaded on first use: few programs are ever profiled.
   const inspector = await import('node:inspector/promises');
   const session = new inspector.Session();
   session.connect();
@@ -165,7 +166,7 @@ async function withSession(record: (session: Session) => Promise<object>): Promi
   }
 }
 
-/** Resolves when the time is over, or nobody waits for the profile any more. A program that ends is not kept from it. */
+/** Resolves after the time, or when the request is aborted. Does not keep the process alive. */
 function passed(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, ms);

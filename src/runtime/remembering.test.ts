@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { remembering } from './remembering.ts';
 
-it('a remembered function computes each result once, also where the result is undefined', () => {
+it('a cached function computes each result once, including undefined', () => {
   const computed: string[] = [];
   const length = remembering((text) => {
     computed.push(text);
@@ -11,7 +11,7 @@ it('a remembered function computes each result once, also where the result is un
   expect(computed).toEqual(['ab', '']);
 });
 
-it('a remembered function forgets its results at the limit', () => {
+it('a cached function drops its results at the limit', () => {
   const computed: string[] = [];
   const same = remembering((text) => {
     computed.push(text);

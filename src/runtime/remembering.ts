@@ -1,10 +1,10 @@
-/** Results that are remembered by one function. */
+/** Cached results of one function. */
 const defaultMaxResults = 4_096;
 
 /**
- * A function of a text whose results are remembered, up to a limit: then all of them are forgotten.
+ * Caches the results of a function of a text, up to a limit: then all of them are dropped.
  *
- * @param maxResults bounds the memory; give texts of bounded length
+ * @param maxResults limits the memory; pass texts of limited length
  */
 export function remembering<Result>(
   compute: (text: string) => Result,

@@ -9,7 +9,7 @@ it.each<[unknown, string]>([
   [undefined, ''],
   [['a'], ''],
   [JSON.parse('{"toString": 1, "valueOf": 1}'), ''],
-])('%j is the text %j', (value, text) => {
+])('%j has the text %j', (value, text) => {
   expect(scalarText(value)).toBe(text);
 });
 
@@ -22,6 +22,6 @@ it.each<[unknown, number]>([
   [undefined, Number.NaN],
   [[7], Number.NaN],
   ['x', Number.NaN],
-])('%j is the number %d', (value, number) => {
+])('%j has the number %d', (value, number) => {
   expect(scalarNumber(value)).toBe(number);
 });

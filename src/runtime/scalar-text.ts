@@ -1,13 +1,13 @@
 /**
- * The text of what a stranger sent, where it is one, a number or a boolean; of anything else none. `String` asks an object for its
- * `toString`, which may be anything in JSON, and throws.
+ * The text of a string, number or boolean from untrusted input; empty for any other value. `String` would call an
+ * object's `toString`, which JSON can replace with a value that is no function.
  */
 export function scalarText(value: unknown): string {
   if (typeof value === 'string') return value;
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
 }
 
-/** The number that it is, or says; NaN where it is none, and where there is nothing. */
+/** The number that a value is or contains as text; NaN for any other value, and for an empty text. */
 export function scalarNumber(value: unknown): number {
   return Number(scalarText(value) || Number.NaN);
 }

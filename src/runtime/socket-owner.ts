@@ -1,4 +1,7 @@
-/** The user behind the other end of a loopback connection. An address is not an identity: any user can listen on any unprivileged port. */
+/**
+ * The user that owns the other end of a loopback connection. An address is not an identity: any user can listen on any
+ * unprivileged port.
+ */
 import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { isSystemError } from './errors.ts';
@@ -10,20 +13,23 @@ export type PeerOwner =
   | { readonly uid: number }
   /** No process has the other end: not accepted yet, or closed. The kernel reports uid 0 for such a socket. */
   | 'no process'
-  /** The kernel has no table of connections (not Linux, or no /proc). */
+  /** There is no table of connections (not Linux, or no /proc). */
   | 'no table';
 
 /** A row of proc_pid_net(5): both ends as address:port in hexadecimal, the state, the uid and the inode of the socket. */
 const row = /^\s*\d+: ([\dA-F]+):([\dA-F]{4}) ([\dA-F]+):([\dA-F]{4}) ([\dA-F]{2}) \S+ \S+ \S+ +(\d+) +\d+ (\d+) /gm;
 const established = '01';
 
-/** Addresses of loopback that are looked up, as rows have them. The first two name the same connection in different socket families. */
+/**
+ * Loopback addresses that are looked up, as in the rows. The first two name the same connection in different socket
+ * families.
+ */
 const loopbackV4: readonly string[] = ['0100007F', '0000000000000000FFFF00000100007F'];
 const loopbackV6: readonly string[] = ['00000000000000000000000001000000'];
 
 /**
- * Looks the other end of a connection up in the kernel's table. Both addresses must be 127.0.0.1 or ::1; any other connection has
- * `no process`.
+ * Looks up the other end of a connection in the kernel's table. Both addresses must be 127.0.0.1 or ::1; any other
+ * connection has `no process`.
  */
 export function ownerOfPeer(ends: ConnectionEnds): PeerOwner {
   const tables = ['tcp', 'tcp6'].map(readTable);

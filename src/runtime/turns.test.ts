@@ -9,7 +9,7 @@ function* busy(ms: number, done: () => void = () => {}): Steps<void> {
   done();
 }
 
-/** Turns of the event loop until the work is done. */
+/** Number of turns of the event loop until the work is done. */
 async function turnsUntil(work: Promise<unknown>): Promise<number> {
   let isDone = false;
   void work.then(() => {
@@ -31,14 +31,14 @@ function* steps(count: number, lastingMs: number): Steps<void> {
   }
 }
 
-test('works that run at the same time have a turn of the event loop one after the other', async () => {
+test('concurrent tasks get a turn of the event loop each', async () => {
   await nextTurn();
   const works = Array.from({ length: 4 }, () => new Turns(turnMs).through(steps(3, turnMs)));
-  // The first steps run before the works wait for one another.
+  // The first steps run before the tasks wait for one another.
   expect(await turnsUntil(Promise.all(works))).toBeGreaterThanOrEqual(8);
 });
 
-test('works that begin when another ends share its turn', async () => {
+test('a task that starts when another one ends shares its turn', async () => {
   await nextTurn();
   const inOrder = (async () => {
     for (let i = 0; i < 10; i++) await new Turns(turnMs).through(steps(1, turnMs / 2));
@@ -46,7 +46,7 @@ test('works that begin when another ends share its turn', async () => {
   expect(await turnsUntil(inOrder)).toBeGreaterThanOrEqual(4);
 });
 
-test('work that has waited longest has the next turn, so that each is done', async () => {
+test('the task that has waited longest gets the next turn, so that each one completes', async () => {
   const ended: string[] = [];
   let isOver = false;
   const endless = (async () => {
@@ -63,7 +63,7 @@ test('work that has waited longest has the next turn, so that each is done', asy
   expect(ended).toEqual(['first', 'second', 'third']);
 });
 
-test('work goes on without a rest in a turn that has just begun', async () => {
+test('a task continues without a pause in a turn that has just started', async () => {
   const turns = new Turns(5);
   await after(10);
   await turns.rest();

@@ -1,9 +1,9 @@
 /**
- * Long work in turns of the event loop: other work (probes, streams, signals) runs between them. All such work shares the time of one
- * turn: several at once, or one after another, do not make it longer.
+ * Splits long work into turns of the event loop: other work (probes, streams, signals) runs between them. All long work
+ * together shares the time of one turn, so several tasks do not make a turn longer.
  */
 
-/** Work in steps, each of which is short; what comes of it is returned. */
+/** Work in short steps, with its result. */
 export type Steps<Result> = Generator<void, Result, void>;
 
 const defaultTurnMs = 10;
@@ -14,13 +14,13 @@ class LoopTurn {
   #isRunning = false;
   readonly #waiting: (() => void)[] = [];
 
-  /** When the running turn began, in milliseconds of `performance.now()`. */
+  /** Start of the current turn, in milliseconds of `performance.now()`. */
   get beganAt(): number {
     if (!this.#isRunning) this.#begin();
     return this.#beganAt;
   }
 
-  /** Waits for a turn: the work that has waited longest has the next one. */
+  /** Waits for a turn: the task that has waited longest gets the next one. */
   next(): Promise<void> {
     const turn = new Promise<void>((resolve) => this.#waiting.push(resolve));
     if (!this.#isRunning) this.#begin();
@@ -42,12 +42,15 @@ class LoopTurn {
 
 const loopTurn = new LoopTurn();
 
-/** Milliseconds since the running turn of the event loop began, for work that does not know what else ran in it. */
+/**
+ * Milliseconds since the start of the current turn of the event loop, for work that does not know what ran earlier in
+ * it.
+ */
 export function msOfTurn(): number {
   return performance.now() - loopTurn.beganAt;
 }
 
-/** Waits for a turn of the event loop that other work in turns leaves free. */
+/** Waits for a turn of the event loop that no other long work uses. */
 export function nextFreeTurn(): Promise<void> {
   return loopTurn.next();
 }
@@ -55,16 +58,16 @@ export function nextFreeTurn(): Promise<void> {
 export class Turns {
   readonly #turnMs: number;
   #end: number;
-  /** Milliseconds in which other work had its turn. */
+  /** Milliseconds spent waiting while other work ran. */
   waitedMs = 0;
 
-  /** @param turnMs how long work goes on before others have their turn */
+  /** @param turnMs time limit of a turn */
   constructor(turnMs = defaultTurnMs) {
     this.#turnMs = turnMs;
     this.#end = loopTurn.beganAt + turnMs;
   }
 
-  /** Called often: waits for the next turn when this one has lasted long enough. */
+  /** Called often: waits for the next turn if the current one has reached its time limit. */
   async rest(): Promise<void> {
     const began = performance.now();
     if (began < this.#end) return;
@@ -75,7 +78,7 @@ export class Turns {
     this.waitedMs += performance.now() - began;
   }
 
-  /** Does all steps, with a rest where one is due. */
+  /** Runs all steps, with pauses as needed. */
   async through<Result>(steps: Steps<Result>): Promise<Result> {
     for (;;) {
       const { done, value } = steps.next();
@@ -85,11 +88,11 @@ export class Turns {
   }
 }
 
-/** Long works that must not meet half way: each begins when the one before it has ended, however that ended. */
+/** Runs long tasks one after another: each starts when the previous one has ended, even if it failed. */
 export class OneByOne {
   #last: Promise<unknown> = Promise.resolve();
 
-  /** Has its turn after all that were asked for earlier. */
+  /** Runs the task after all earlier ones. */
   do<Result>(work: () => Promise<Result>): Promise<Result> {
     const done = this.#last.then(work);
     this.#last = done.catch(() => {});
@@ -97,7 +100,7 @@ export class OneByOne {
   }
 }
 
-/** Does all steps without a rest. */
+/** Runs all steps without a pause. */
 export function atOnce<Result>(steps: Generator<unknown, Result, void>): Result {
   for (;;) {
     const { done, value } = steps.next();

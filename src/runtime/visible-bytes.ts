@@ -5,7 +5,7 @@ const notPlainAscii = /[^\t\n\x20-\x7e]/;
 const beyondAscii = /[\x80-\xff]/g;
 
 /**
- * Whole lines of another program, as {@link visibleText} escapes them. In a line that is not UTF-8 each byte beyond ASCII
+ * Escapes whole lines of another program like {@link visibleText}. In a line that is not UTF-8 each byte beyond ASCII
  * becomes `\x9b`.
  */
 export function visibleBytes(lines: Buffer): Buffer {

@@ -11,7 +11,7 @@ const anyText = fc.string({
   ),
 });
 
-describe('text', () => {
+describe('visibleText', () => {
   test.each([
     ['a color', 'a\u001b[31mb', 'a\\x1b[31mb'],
     ['a bell and a backspace', '\u0007\b', '\\x07\\x08'],
@@ -27,16 +27,16 @@ describe('text', () => {
     ['a tag character', '\u{e0041}', '\\udb40\\udc41'],
     ['a filler that is drawn as nothing', '\u3164', '\\u3164'],
     ['a lone surrogate', 'a\ud800b', 'a\\ud800b'],
-  ])('%s is escaped', (_, text, visible) => {
+  ])('escapes %s', (_, text, visible) => {
     expect(visibleText(text)).toBe(visible);
   });
 
-  test('keeps lines, tabs, and every character that a reader sees', () => {
+  test('keeps lines, tabs, and every visible character', () => {
     const text = 'one\n\ttwo: Grüße, 世界 😀 → … “x” שלום\n';
     expect(visibleText(text)).toBe(text);
   });
 
-  test('contains nothing invisible afterwards, and is not changed a second time', () => {
+  test('returns nothing invisible, and does not change its result a second time', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const visible = visibleText(text);
@@ -46,7 +46,7 @@ describe('text', () => {
     );
   });
 
-  test('that is JSON stays JSON with the same value', () => {
+  test('keeps JSON valid with the same value', () => {
     fc.assert(
       fc.property(fc.dictionary(anyText, anyText), fc.constantFrom(undefined, 2), (value, indent) => {
         const { __proto__: _, ...own } = value;
@@ -56,8 +56,8 @@ describe('text', () => {
   });
 });
 
-describe('a line', () => {
-  test('has its line feeds and tabs escaped', () => {
+describe('visibleLine', () => {
+  test('escapes line feeds and tabs', () => {
     expect(visibleLine('one\n\tforged: ok')).toBe('one\\n\\tforged: ok');
   });
 
@@ -73,18 +73,18 @@ describe('a line', () => {
   });
 });
 
-test('in a page of metrics the backslash of an escape is doubled, as the format demands', () => {
+test('visibleMetrics doubles the backslash of an escape, as the format requires', () => {
   expect(visibleMetrics('m{reason="a\u202e\u001b"} 1\n')).toBe('m{reason="a\\\\u202e\\\\x1b"} 1\n');
 });
 
-describe('bytes of another program', () => {
-  test('are the same bytes if nothing in them is invisible', () => {
+describe('visibleBytes', () => {
+  test('returns the same bytes if nothing in them is invisible', () => {
     const lines = Buffer.from('GET /a 200\nGET /b 200\n');
     expect(visibleBytes(lines)).toBe(lines);
     expect(visibleBytes(Buffer.from('Grüße\n')).toString()).toBe('Grüße\n');
   });
 
-  test('are escaped, and in a line that is not UTF-8 each byte beyond ASCII is', () => {
+  test('escapes invisible characters, and each byte beyond ASCII in a line that is not UTF-8', () => {
     expect(visibleBytes(Buffer.from('a\u001b[2J\u202e\n')).toString()).toBe('a\\x1b[2J\\u202e\n');
     const lines = Buffer.concat([
       Buffer.from('ü\n'),

@@ -1,32 +1,38 @@
 /**
- * The one place that makes characters visible which a reader would not see, or which a terminal or a browser would obey.
+ * Escapes characters that a reader would not see, or that a terminal or a browser would interpret: controls (C0 except
+ * tab and line feed, DEL, C1), format characters (bidirectional controls, zero-width and tag characters), all that
+ * Unicode calls ignorable for display (variation selectors, fillers), line and paragraph separators, noncharacters and
+ * lone surrogates.
  *
- * Escaped: controls (C0 except tab and line feed, DEL, C1), format characters (bidirectional controls, zero-width and tag
- * characters), everything that Unicode calls ignorable for display (variation selectors, fillers), line and paragraph
- * separators, noncharacters and lone surrogates. A C0 control becomes `\x1b`, everything else `\u202e`, one escape for each
- * UTF-16 code unit. C0 controls do not occur in JSON text and `\u202e` is an escape of JSON, so valid JSON stays valid and
- * keeps its value. Both functions leave text alone that they returned before. Runs in a browser.
+ * A C0 control becomes `\x1b`, everything else `\u202e`, one escape for each UTF-16 code unit. C0 controls do not occur
+ * in JSON text and `\u202e` is an escape of JSON, so valid JSON stays valid and keeps its value. Both functions return
+ * their own results unchanged. Runs in a browser.
  */
 
-/** Text without such a character is returned as it is, which is nearly all text. */
+/** Fast path: most text contains no such character and is returned as it is. */
 const notPlainAscii = /[^\t\n\x20-\x7e]/;
 const invisible =
   /(?![\t\n])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}]/gu;
 const lineFeedOrTab = /[\t\n]/g;
 const partOfEscape = /\\(?:x[\da-f]?|u[\da-f]{0,3})?$/;
 
-/** Text with its lines and tabs kept. For a whole page, file or message of ours that may quote foreign text. */
+/**
+ * Escapes text and keeps its lines and tabs. For a whole page, file or message of this program that may contain
+ * untrusted text.
+ */
 export function visibleText(text: string): string {
   return notPlainAscii.test(text) ? text.replaceAll(invisible, escaped) : text;
 }
 
 /**
- * Text as one line: line feeds and tabs are escaped, too (`\n`, `\t`). For a foreign name or message within a line of ours.
+ * Escapes text as one line, including line feeds and tabs (`\n`, `\t`). For an untrusted name or message within a line
+ * of this program.
  *
- * @param maxLength UTF-16 code units of the result; longer text is cut between characters and escapes, and ends with `…`
+ * @param maxLength UTF-16 code units of the result; longer text is cut between characters and escapes, and ends with
+ * `…`
  */
 export function visibleLine(text: string, maxLength = Number.POSITIVE_INFINITY): string {
-  // Escaping never shortens text: what is behind `maxLength` cannot be part of the result.
+  // Escaping never shortens text: nothing after `maxLength` can be part of the result.
   const line = visibleText(text.slice(0, maxLength + 1)).replaceAll(lineFeedOrTab, (sign) =>
     sign === '\n' ? '\\n' : '\\t',
   );
@@ -37,7 +43,7 @@ export function visibleLine(text: string, maxLength = Number.POSITIVE_INFINITY):
     .replace(partOfEscape, '')}…`;
 }
 
-/** A page of metrics: a label's value has its backslashes doubled there, and a scraper rejects `\\u202e`. */
+/** Escapes a page of metrics: the backslashes of a label's value are doubled, because a scraper rejects `\u202e`. */
 export function visibleMetrics(page: string): string {
   return notPlainAscii.test(page) ? page.replaceAll(invisible, (sign) => escaped(sign).replaceAll('\\', '\\\\')) : page;
 }

@@ -27,8 +27,8 @@ const method = '/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs';
 const serverLimits: Partial<GrpcServerLimits> = {
   connections: 1_024,
   streams: 64,
-  callRate: { most: 128, perSecond: 16 },
-  totalCallRate: { most: 4_096, perSecond: 256 },
+  callRate: { burst: 128, perSecond: 16 },
+  totalCallRate: { burst: 4_096, perSecond: 256 },
   // Envoy keeps what exceeds this, up to 1 MiB a stream, and then drops entries.
   windowBytes: 256 * 1024,
 };

@@ -3,7 +3,7 @@ import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dg
 import { once } from 'node:events';
 import { createServer, isIPv6, type Server, type Socket } from 'node:net';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import { answer, failure, type Query, readQuery } from '../../runtime/dns/dns-message.ts';
+import { buildResponse, failure, type Query, readQuery } from '../../runtime/dns/dns-message.ts';
 import type { DnsNames } from '../../runtime/dns/dns-names.ts';
 import { type DnsStreamLimits, serveDnsStream } from '../../runtime/dns/dns-stream.ts';
 import { maxTcpBytes } from '../../runtime/dns/tcp-messages.ts';
@@ -153,9 +153,9 @@ export class DnsServer implements Taker {
       reply(failure(query.message, 'SERVFAIL', query.questionEnd));
       return;
     }
-    const found = query.asksFor === undefined ? undefined : names?.find(query.name);
+    const found = query.addressType === undefined ? undefined : names?.find(query.name);
     if (found === undefined) void this.#forward(query, transport, reply);
-    else reply(answer(query, found, transport === 'udp' ? query.mostUdpBytes : maxTcpBytes));
+    else reply(buildResponse(query, found, transport === 'udp' ? query.maxUdpBytes : maxTcpBytes));
   }
 
   async #forward(query: Query, transport: Transport, reply: (response: Buffer) => void): Promise<void> {

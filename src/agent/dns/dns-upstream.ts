@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { connect, isIPv6 } from 'node:net';
-import { answers, passedOn, type Query, withId } from '../../runtime/dns/dns-message.ts';
+import { isResponseTo, passedOn, type Query, withId } from '../../runtime/dns/dns-message.ts';
 import { framed, TcpMessages } from '../../runtime/dns/tcp-messages.ts';
 
 export type Transport = 'udp' | 'tcp';
@@ -139,7 +139,7 @@ function exchangeQuery(upstreamQuery: UpstreamQuery, exchange: Exchange): Promis
     const limit = setTimeout(() => fail(new Error(`no response within ${timeoutMs} ms`)), timeoutMs);
     signal.addEventListener('abort', stopped, { once: true });
     const accept = (message: Buffer): void => {
-      if (answers(message, id, query)) settle(() => resolve(message));
+      if (isResponseTo(message, id, query)) settle(() => resolve(message));
     };
     const close = exchange(upstreamQuery, accept, fail);
   });

@@ -5,7 +5,7 @@ import { chmod, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import { execa } from 'execa';
-import { askProgram } from '../../runtime/asked-program.ts';
+import { runForOutput } from '../../runtime/asked-program.ts';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
 import { absoluteFolders, findInPath, isExecutable, whyNotExecutable } from '../../runtime/files/executable.ts';
 import { digestsOf, type EnvoyDigests } from './envoy-package.ts';
@@ -303,7 +303,7 @@ async function digestOf(path: string): Promise<string | undefined> {
 const maxVersionMs = 30_000;
 
 async function requireRunnable(binary: string): Promise<void> {
-  const { failed, all, shortMessage } = await askProgram(binary, ['--version'], { all: true, timeout: maxVersionMs });
+  const { failed, all, shortMessage } = await runForOutput(binary, ['--version'], { all: true, timeout: maxVersionMs });
   if (!failed) return;
   throw new ChartpilotError('ENVOY_INSTALL_FAILED', `the installed binary does not run: ${all || shortMessage}`, {
     hint: byHand(),

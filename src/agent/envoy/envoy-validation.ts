@@ -1,6 +1,6 @@
 /** Envoy's own judgement of a configuration: `--mode validate` opens no port, takes no base id, needs no shared memory. */
 
-import { askProgram } from '../../runtime/asked-program.ts';
+import { runForOutput } from '../../runtime/asked-program.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
 import { EnvoyOutput } from './output/envoy-log.ts';
 import { type OutputChannel, openErrorChannel } from './output/output-channels.ts';
@@ -44,7 +44,7 @@ export async function validateWithEnvoy(
   const [file, ...words] = [...guard, binary, ...args];
   const errors: OutputChannel & { release(): void } =
     scratch === undefined ? { childEnd: 'pipe', stream: undefined, release: () => {} } : openErrorChannel(scratch);
-  const subprocess = askProgram(file!, words, {
+  const subprocess = runForOutput(file!, words, {
     stdin: 'ignore',
     stdout: 'ignore',
     stderr: errors.childEnd,

@@ -5,7 +5,7 @@ import { closeSync, fstatSync } from 'node:fs';
 import { fromPromise } from 'xstate';
 import type { BinaryCheckOrder, BinaryCheckResult } from '../../../machines/agent/files/binary-watcher.machine.ts';
 import { envoySupport, envoyVersionIn } from '../../model/node/envoy-build.ts';
-import { askProgram } from '../../runtime/asked-program.ts';
+import { runForOutput } from '../../runtime/asked-program.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { whyNotExecutable } from '../../runtime/files/executable.ts';
 import type { FileTurns } from '../../runtime/files/file-turns.ts';
@@ -121,7 +121,7 @@ interface ProgramOutput {
 }
 
 async function runBinary(path: string, words: readonly string[], signal: AbortSignal): Promise<ProgramOutput> {
-  const result = await askProgram(path, words, {
+  const result = await runForOutput(path, words, {
     all: true,
     stdin: 'ignore',
     maxBuffer: maxVersionOutput,

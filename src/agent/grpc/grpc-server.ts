@@ -41,8 +41,8 @@ export interface GrpcServerLimits {
 const defaultServerLimits: GrpcServerLimits = {
   connections: 64,
   streams: 16,
-  callRate: { most: 100, perSecond: 10 },
-  totalCallRate: { most: 1_000, perSecond: 100 },
+  callRate: { burst: 100, perSecond: 10 },
+  totalCallRate: { burst: 1_000, perSecond: 100 },
   windowBytes: 1024 * 1024,
   lingerMs: 5_000,
 };

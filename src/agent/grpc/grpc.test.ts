@@ -92,7 +92,7 @@ test('a server that stops ends the calls of its connections', async () => {
   await call(connection, 'Echo');
   server.close();
   expect(await silent).toContain('UNAVAILABLE');
-  expect(connection.whyGone?.code).toBe('UNAVAILABLE');
+  expect(connection.closeError?.code).toBe('UNAVAILABLE');
 });
 
 test('a stale socket is replaced, but not a served one or another kind of file', async () => {
@@ -157,7 +157,7 @@ async function listening(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-const quick = { ...defaultGrpcLimits, dialMs: 300, keepAliveMs: 50, keepAliveAnswerMs: 50 };
+const quick = { ...defaultGrpcLimits, dialMs: 300, keepAliveMs: 50, keepAliveTimeoutMs: 50 };
 const to = (port: number) => ({ address: { host: '127.0.0.1', port } });
 
 test.each([
@@ -227,7 +227,7 @@ test('the rate of new calls of a connection is limited, and other connections co
 });
 
 test('a client that opens a connection per call has the same rate limit', async () => {
-  await serve({ limits: { totalCallRate: { most: 20, perSecond: 0 } } });
+  await serve({ limits: { totalCallRate: { burst: 20, perSecond: 0 } } });
   const results: string[] = [];
   for (let i = 0; i < 21; i++) {
     const connection = await open();

@@ -1,7 +1,7 @@
 /** Requirements that are checked before anything is started: folders, shared memory, and Envoy's command line. */
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { askProgram } from '../../runtime/asked-program.ts';
+import { runForOutput } from '../../runtime/asked-program.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import { ensureRunDir } from '../../runtime/files/run-dir.ts';
@@ -89,7 +89,7 @@ const maxFlagCheckMs = 10_000;
  */
 export async function requireFlags(binary: string, flags: EnvoyFlags, limitMs = maxFlagCheckMs): Promise<void> {
   const words = envoyArguments(flags, { configFile: '/none', epoch: 0, baseId: 0 });
-  const { exitCode, stderr } = await askProgram(binary, [...words, '--hot-restart-version'], {
+  const { exitCode, stderr } = await runForOutput(binary, [...words, '--hot-restart-version'], {
     stdin: 'ignore',
     stdout: 'ignore',
     timeout: limitMs,

@@ -9,7 +9,7 @@ import { GrpcConnection, unary } from '../../runtime/grpc/grpc-client.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
 import { agentMethod } from './secret-server.ts';
 
-const limits = { dialMs: 1_000, keepAliveMs: 30_000, keepAliveAnswerMs: 10_000, windowBytes: 65_536 };
+const limits = { dialMs: 1_000, keepAliveMs: 30_000, keepAliveTimeoutMs: 10_000, windowBytes: 65_536 };
 
 /** @param ownership of an agent that replaces another one, whose server does not count */
 export function detectServer(ownership?: Ownership) {

@@ -136,7 +136,7 @@ async function call(
 
 /** An authority whose token reviewer does not respond rejects the token; a certificate needs no review. */
 function isReviewerUnavailable(code: GrpcCode, connection: GrpcConnection | undefined): boolean {
-  return code === 'UNAVAILABLE' && connection !== undefined && connection.whyGone === undefined;
+  return code === 'UNAVAILABLE' && connection !== undefined && connection.closeError === undefined;
 }
 
 function notIssued(result: HelperResult, otherwise: string): NotObtained {

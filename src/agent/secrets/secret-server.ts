@@ -32,15 +32,15 @@ const maxStreams = 2 * maxStreamsOfEnvoy;
  * full budget, when its Envoys reconnect. A stream costs as much as a name, and 200 of them take a tenth of a second.
  */
 const defaultStreamRate = {
-  ofOne: { most: maxStreamsOfEnvoy, perSecond: 100 },
-  inWhole: { most: 3 * maxStreamsOfEnvoy, perSecond: 200 },
+  ofOne: { burst: maxStreamsOfEnvoy, perSecond: 100 },
+  inWhole: { burst: 3 * maxStreamsOfEnvoy, perSecond: 200 },
 };
 /**
  * Rate of names that clients subscribe or unsubscribe on streams with a subscription, or beyond the first name of a
  * first request. Envoy's streams have one name each, so Envoy needs none of it. Each change starts or stops an actor,
  * and 2,000 of them take a second.
  */
-const defaultChangeRate = { most: 200, perSecond: 20 };
+const defaultChangeRate = { burst: 200, perSecond: 20 };
 /** The first request has the metadata of the node. */
 const maxRequestBytes = 1024 * 1024;
 

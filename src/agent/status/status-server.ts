@@ -17,7 +17,7 @@ import type {
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import { createFencedServer } from '../../runtime/fences/http-fence.ts';
-import { type ProfileAnswer, Profiler, profilingPath } from '../../runtime/profiler.ts';
+import { type ProfileResponse, Profiler, profilingPath } from '../../runtime/profiler.ts';
 import type { AccessRule, Refusal } from '../../runtime/trace/debugger-access.ts';
 import { tracePath } from '../../runtime/trace/trace-endpoint.ts';
 import type { AdminClient } from '../admin/admin-client.ts';
@@ -412,7 +412,7 @@ class StatusEndpoint {
   }
 }
 
-function headersOf(answer: ProfileAnswer | Refusal): Readonly<Record<string, string>> {
+function headersOf(answer: ProfileResponse | Refusal): Readonly<Record<string, string>> {
   const contentType = 'contentType' in answer ? answer.contentType : undefined;
   return { ...('headers' in answer && answer.headers), 'content-type': contentType ?? 'text/plain' };
 }

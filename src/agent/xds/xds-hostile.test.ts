@@ -352,7 +352,7 @@ test.each([
 
 test('Envoy’s stream ends when the control plane disappears without closing the connection', async () => {
   const { address } = await tcp((socket) => void socket.resume().write(frame('settings', 0, 0)));
-  const { socket } = await start(address, { limits: { keepAliveMs: 100, keepAliveAnswerMs: 100 } });
+  const { socket } = await start(address, { limits: { keepAliveMs: 100, keepAliveTimeoutMs: 100 } });
   const one = reading(await envoy(socket));
   expect((await one.status)?.message).toContain('no HTTP/2 ping response');
 });

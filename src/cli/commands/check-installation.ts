@@ -11,7 +11,7 @@ import { Http2ApiServer } from '../../discovery/kubernetes/transport/http2-api-s
 import { isNamespace } from '../../model/fields/names.ts';
 import { mustBe } from '../../model/fields/violation.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import { exitUnansweredWith } from '../../runtime/output/standard-streams.ts';
+import { setOutputFailureCode } from '../../runtime/output/standard-streams.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
 import { addHelpSections } from './help-sections.ts';
 import { type CommandStreams, processStreams } from './validate.ts';
@@ -68,7 +68,7 @@ export function checkInstallationCommand({ out, error }: CommandStreams = proces
       ['3', 'the report cannot be written'],
     ],
   }).action(async (flags: CheckFlags) => {
-    exitUnansweredWith(exitCodes.unwritten);
+    setOutputFailureCode(exitCodes.unwritten);
     process.exitCode = await check(flags, { out, error });
   });
 }

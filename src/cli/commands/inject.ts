@@ -20,7 +20,7 @@ import { describeFieldErrors } from '../../model/mesh/proxy-config.ts';
 import { proxyConfigFor } from '../../model/push-context/workload-proxy-config.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { entryText } from '../../runtime/output/log.ts';
-import { exitUnansweredWith } from '../../runtime/output/standard-streams.ts';
+import { setOutputFailureCode } from '../../runtime/output/standard-streams.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
 import { addHelpSections } from './help-sections.ts';
 import { type CommandStreams, processStreams } from './validate.ts';
@@ -68,7 +68,7 @@ export function injectCommand({ out, error }: CommandStreams = processStreams): 
       ['3', 'the result cannot be written'],
     ],
   }).action(async (flags: InjectFlags) => {
-    exitUnansweredWith(exitCodes.unwritten);
+    setOutputFailureCode(exitCodes.unwritten);
     process.exitCode = await injectFiles(flags, { out, error });
   });
 }

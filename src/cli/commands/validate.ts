@@ -18,7 +18,7 @@ import { defaultMeshConfig, type MeshConfig } from '../../model/mesh/mesh-config
 import { type MeshNetworks, readMeshNetworks } from '../../model/mesh/mesh-networks.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { entryText } from '../../runtime/output/log.ts';
-import { exitUnansweredWith, standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
+import { setOutputFailureCode, standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
 import { addHelpSections } from './help-sections.ts';
 
@@ -69,7 +69,7 @@ export function validateCommand(streams: CommandStreams = processStreams): Comma
       ['3', 'the result cannot be written'],
     ],
   }).action(async (paths: string[], flags: ValidateFlags) => {
-    exitUnansweredWith(unwritten);
+    setOutputFailureCode(unwritten);
     process.exitCode = await validate(paths, flags, streams);
   });
 }

@@ -9,7 +9,7 @@ import type { LineSink, SinkLines } from '../../runtime/output/line-sink.ts';
 import { createLogger, type Logger } from '../../runtime/output/log.ts';
 import { parseLogLevels } from '../../runtime/output/log-levels.ts';
 import { scopesInWords, unknownScopes } from '../../runtime/output/log-scopes.ts';
-import { mistakeInPath } from '../../runtime/output/outlet.ts';
+import { pathErrorIn } from '../../runtime/output/outlet.ts';
 import { appendTo, standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
 
 export interface LogFlags {
@@ -144,7 +144,7 @@ function unwritableLog(target: string, reason: string): ChartpilotError {
 function sinkOf(target: string): LineSink {
   if (target === 'stdout') return standardOutput;
   if (target === 'stderr') return standardError;
-  const mistake = mistakeInPath(target);
+  const mistake = pathErrorIn(target);
   if (mistake !== undefined) throw unwritableLog(target, mistake);
   const sink = appendTo(target);
   // The log itself cannot report this.

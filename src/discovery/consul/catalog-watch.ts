@@ -41,7 +41,7 @@ const minQueryMs = 20;
 const firstPauseMs = 50;
 const maxPauseMs = 5_000;
 /** Rate limit of all responses, for a server whose indexes rise continuously. Thousands of instances may change at once. */
-const responsePace: Pace = { most: 5_000, perSecond: 500 };
+const responsePace: Pace = { burst: 5_000, perSecond: 500 };
 const paceWaitMs = 100;
 /** Minimum interval of the coarse strategy between reads of all services. */
 const coarseIntervalMs = 2_000;

@@ -134,7 +134,7 @@ it('a server whose indexes rise continuously is queried at the pace of the watch
   );
   expect(from, 'a list of services must be an object').toBeUndefined();
   const watch = new CatalogWatch({
-    ...{ client, store, report: () => {}, pace: { most: 5, perSecond: 10 } },
+    ...{ client, store, report: () => {}, pace: { burst: 5, perSecond: 10 } },
     order: { datacenter: '', strategy: 'services', maxConnections: 9 },
     from: {
       ...{ nodes: [], parts: new Map(), checks: [], restricted: false, sizes: new CatalogSizes() },

@@ -1,5 +1,5 @@
 /** Responses of the control plane's DNS server: names of the mesh only, never of other servers. */
-import { answer, failure, type Query, readQuery, withoutRecursion } from '../../runtime/dns/dns-message.ts';
+import { buildResponse, failure, type Query, readQuery, withoutRecursion } from '../../runtime/dns/dns-message.ts';
 import { maxTcpBytes } from '../../runtime/dns/tcp-messages.ts';
 import type { MeshNames } from './mesh-names.ts';
 
@@ -44,7 +44,7 @@ function responseTo(
   names: Awaited<ReturnType<MeshNames['visibleTo']>>,
   isOfZone: (name: string) => boolean,
 ): { readonly result: NameResult; readonly response: Buffer } {
-  const { message, name, asksFor, questionEnd, type, isInternet } = query;
+  const { message, name, addressType, questionEnd, type, isInternet } = query;
   const fail = (result: NameResult, code: 'SERVFAIL' | 'REFUSED' | 'NXDOMAIN') => ({
     ...{ result, response: failure(message, code, questionEnd) },
   });
@@ -53,6 +53,6 @@ function responseTo(
   const found = names.find(name);
   if (found === undefined) return isOfZone(name) ? fail('nxdomain', 'NXDOMAIN') : fail('refused', 'REFUSED');
   // The name exists, but has no record of this type.
-  if (asksFor === undefined) return { result: 'answered', response: failure(message, 'NOERROR', questionEnd) };
-  return { result: 'answered', response: answer(query, found, maxTcpBytes) };
+  if (addressType === undefined) return { result: 'answered', response: failure(message, 'NOERROR', questionEnd) };
+  return { result: 'answered', response: buildResponse(query, found, maxTcpBytes) };
 }

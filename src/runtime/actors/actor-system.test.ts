@@ -52,7 +52,7 @@ const house = setup({
   },
 });
 
-/** A sink that keeps what it is given. */
+/** A sink that keeps its lines in memory. */
 function memory(): TraceSink & { lines: TraceLine[] } {
   const lines: TraceLine[] = [];
   return { lines, write: (line) => void lines.push(line), flush() {}, close() {} };
@@ -80,16 +80,16 @@ function houseWith(options: Partial<RecorderOptions> = {}) {
 const eventTo = (records: readonly TraceRecord[], type: string): TraceRecord & { kind: 'event' } =>
   records.find((record) => record.kind === 'event' && record.event.type === type) as TraceRecord & { kind: 'event' };
 
-describe('the header', () => {
-  test('holds the definition of every machine that may run', () => {
+describe('the header of a trace', () => {
+  test('contains the definition of every machine that may run', () => {
     const { header } = houseWith();
     expect(header).toMatchObject({ version: 4, level: 'standard', program: 'test' });
     expect(header.machines.map(({ id }) => id)).toEqual(['house', 'lamp']);
   });
 });
 
-describe('an actor', () => {
-  test('comes with its parent, its machine and its input', () => {
+describe('the record of a new actor', () => {
+  test('contains its parent, its machine and its input', () => {
     const { find } = houseWith();
     expect(find({ kind: 'spawn', actor: 'lamp-1' })).toMatchObject({
       parent: 'house',
@@ -99,7 +99,7 @@ describe('an actor', () => {
     expect(find({ kind: 'spawn', actor: 'house/meter' })).not.toHaveProperty('machine');
   });
 
-  test('has a stable name: a chart its id, an effect its parent and its own', () => {
+  test('has a stable name: a chart its ID, an effect the names of its parent and itself', () => {
     const { actor } = houseWith();
     expect(actorName(actor)).toBe('house');
     expect(actorName(actor.getSnapshot().children['lamp-1']!)).toBe('lamp-1');
@@ -107,8 +107,8 @@ describe('an actor', () => {
   });
 });
 
-describe('a step', () => {
-  test('says what it answers, which transition it took, and what changed in the context', () => {
+describe('the record of a step', () => {
+  test('contains the event that caused it, the transition, and what changed in the context', () => {
     const { actor, records, header } = houseWith();
     actor.send({ type: 'dusk' });
     const lampOn = eventTo(records(), 'lamp.on');
@@ -132,7 +132,7 @@ describe('a step', () => {
     ]);
   });
 
-  test('that changes the context alone is one too, with pointers to the fields', () => {
+  test('is written for a change of the context alone, with pointers to the fields', () => {
     const { actor, find } = houseWith();
     actor.send({ type: 'dusk' });
     expect(find({ kind: 'step', on: 'lamp.lit' })).toMatchObject({
@@ -141,14 +141,14 @@ describe('a step', () => {
     });
   });
 
-  test('is not recorded for an event that is ignored', () => {
+  test('is not written for an event that is ignored', () => {
     const { actor, records } = houseWith();
-    const before = records().length;
+    const previous = records().length;
     actor.send({ type: 'meter.read' });
-    expect(records().slice(before)).toMatchObject([{ kind: 'event', from: 'outside' }]);
+    expect(records().slice(previous)).toMatchObject([{ kind: 'event', from: 'outside' }]);
   });
 
-  test('answers the first of the events that wait, however many have come meanwhile', () => {
+  test('refers to the first of the queued events, however many arrived since', () => {
     const { actor, records } = houseWith();
     actor.send({ type: 'dusk' });
     const lit = eventTo(records(), 'lamp.lit');
@@ -158,7 +158,7 @@ describe('a step', () => {
     expect(night).toMatchObject({ cause: eventTo(records(), 'meter.read').seq });
   });
 
-  test('of the beginning answers the spawn, whatever was sent before it', () => {
+  test('refers to the spawn if it is the first, whatever was sent before it', () => {
     const { records, find } = houseWith();
     expect(find({ kind: 'transition', actor: 'lamp-1', from: '' })).toMatchObject({
       cause: find({ kind: 'spawn', actor: 'lamp-1' }).seq,
@@ -168,16 +168,16 @@ describe('a step', () => {
   });
 });
 
-describe('an effect', () => {
-  test('has no cause for what it sends: it does that in its own time', () => {
+describe('the record of an effect', () => {
+  test('has no cause for the events that the effect sends, because it sends them asynchronously', () => {
     const { actor, records } = houseWith();
     actor.send({ type: 'dusk' });
     expect(eventTo(records(), 'meter.read')).not.toHaveProperty('cause');
   });
 });
 
-describe('a timer', () => {
-  test('is recorded when it starts, with the state that it belongs to, and when it has elapsed', async () => {
+describe('the record of a timer', () => {
+  test('is written when it starts, with its state, and when it has elapsed', async () => {
     const { actor, records, find } = houseWith();
     actor.send({ type: 'dusk' });
     expect(find({ kind: 'timer-started' })).toMatchObject({ actor: 'lamp-1', timer: 'glow', state: 'lit', ms: 40 });
@@ -191,15 +191,15 @@ describe('a timer', () => {
   });
 });
 
-describe('events that are omitted', () => {
-  test('are not recorded, nor what they change, until a state changes', () => {
+describe('omitted events', () => {
+  test('are not recorded, nor the context that they change, until a state changes', () => {
     const { actor, records, lampRef, header } = houseWith({ omits: ['lamp.turn'] });
     expect(header.omits).toEqual(['lamp.turn']);
     actor.send({ type: 'dusk' });
-    const before = records().length;
+    const previous = records().length;
     lampRef().send({ type: 'lamp.turn' } as never);
     lampRef().send({ type: 'lamp.turn' } as never);
-    expect(records()).toHaveLength(before);
+    expect(records()).toHaveLength(previous);
     lampRef().send({ type: 'lamp.off' } as never);
     expect(records().find((record) => record.kind === 'transition' && record.to === 'out')).toMatchObject({
       change: [{ path: '/turns', value: 3 }],
@@ -207,8 +207,8 @@ describe('events that are omitted', () => {
   });
 });
 
-describe('what leaves the program', () => {
-  test('is redacted and cut; observers see it as it passed', () => {
+describe('data that leaves the program', () => {
+  test('is redacted and cut; observers receive it as it was passed', () => {
     const { actor, records, seen } = houseWith({ secrets: ['hunter2hunter2'] });
     const list = Array.from({ length: 40 }, (_, i) => i);
     actor.send({ type: 'dusk', password: 'x', note: 'it is hunter2hunter2', list } as never);
@@ -219,14 +219,14 @@ describe('what leaves the program', () => {
   });
 });
 
-test('the name of a state has the whole path of every region', () => {
+test('the name of a state contains the whole path of every region', () => {
   expect(stateName({ a: { b: 'c' } })).toBe('a.b.c');
   expect(stateName({ p: { x: 'on', y: { z: 'deep' } } })).toBe('p.x.on | p.y.z.deep');
   expect(stateName({ p: {} })).toBe('p');
   expect(stateName(undefined)).toBe('');
 });
 
-test('guards that a header shows are written as a person would say them', () => {
+test('guards in a header are written in words', () => {
   const machine = setup({ guards: { dry: () => true, warm: () => true } }).createMachine({
     id: 'weather',
     initial: 'day',
@@ -248,7 +248,7 @@ test('guards that a header shows are written as a person would say them', () => 
   expect(chart!.transitions.map(({ guard }) => guard)).toEqual(['not dry', 'in day']);
 });
 
-test('a sink that throws costs neither the actors nor the other sinks anything, and is told of once', async () => {
+test('a sink that throws disturbs neither the actors nor the other sinks, and is reported once', async () => {
   const warnings: string[] = [];
   const warned = (warning: Error): void => void warnings.push(warning.message);
   process.on('warning', warned);
@@ -272,7 +272,7 @@ test('a sink that throws costs neither the actors nor the other sinks anything, 
   expect(warnings).toEqual(['trace: no room']);
 });
 
-test('an event that a chart has no word for in its state is told; one that it ignores, or takes only on a condition, is not', () => {
+test('an event that a chart does not declare in its state is reported; one that it ignores, or takes only on a condition, is not', () => {
   const valve = setup({ guards: { never: () => false } }).createMachine({
     id: 'valve',
     initial: 'shut',

@@ -1,4 +1,4 @@
-/** Starts statecharts. The same function serves production and tests: a test hands in a virtual clock. */
+/** Starts statecharts. Production and tests use the same functions; a test passes a virtual clock. */
 import { type Actor, type ActorOptions, type AnyActorLogic, createActor, type SnapshotFrom } from 'xstate';
 import type { Recorder } from '../trace/recorder.ts';
 
@@ -7,11 +7,12 @@ export interface RootOptions<TLogic extends AnyActorLogic> {
   input: ActorOptions<TLogic>['input'];
   recorder?: Recorder;
   clock?: ActorOptions<TLogic>['clock'];
-  /** A root actor that fails is a bug; without this its error would become an uncaught exception much later. */
+  /**
+   * Called when the root actor fails, which is a bug. Without it the error becomes an uncaught exception much later.
+   */
   onError: (error: unknown) => void;
 }
 
-/** Makes a root actor and starts it. */
 export function startRoot<TLogic extends AnyActorLogic>(logic: TLogic, options: RootOptions<TLogic>): Actor<TLogic> {
   const actor = createActor(logic, {
     id: options.id,
@@ -23,7 +24,7 @@ export function startRoot<TLogic extends AnyActorLogic>(logic: TLogic, options: 
   return actor.start();
 }
 
-/** Resolves with a root actor's output when it is done, rejects when it fails. */
+/** Resolves with the output of a root actor when it is done; rejects when it fails. */
 export function whenDone<TLogic extends AnyActorLogic>(actor: Actor<TLogic>): Promise<SnapshotFrom<TLogic>['output']> {
   return new Promise((resolve, reject) => {
     const settle = (): void => {

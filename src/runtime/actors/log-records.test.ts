@@ -36,8 +36,8 @@ function recorded(outputLevel = 'default:info'): {
 const transition = (actor: string, from: string, to: string, on: string) =>
   ({ kind: 'transition', actor, from, to, on }) as const;
 
-describe('transitions', () => {
-  test('that change the word of a state are info, with the event that caused them; others are debug only', () => {
+describe('the log of transitions', () => {
+  test('has an info line with the event if the word of the state changes, and a debug line for other transitions', () => {
     const { recorder, lines } = recorded();
     recorder.record(transition('supervisor', '', 'idle', 'xstate.init'));
     recorder.record(transition('supervisor', 'idle', 'running.restarting', 'xstate.after.backoff.supervisor.idle'));
@@ -54,7 +54,7 @@ describe('transitions', () => {
     ]);
   });
 
-  test('are one line as an operator reads it', () => {
+  test('has one line per transition in the words of an operator', () => {
     const lines: string[] = [];
     const recorder = createRecorder({ program: 'test' });
     logRecords(recorder, createLogger({ write: (line) => lines.push(line.split('\t').slice(1).join(' ')) }), {
@@ -65,7 +65,7 @@ describe('transitions', () => {
     expect(lines).toEqual(['info default supervisor: starting → serving (claim done)\n']);
   });
 
-  test('name only fields that their event has', () => {
+  test('contains only fields that the event has', () => {
     const causes = {
       'process.exited': ['exited, code {code}', 'ended by {signal}'],
       'epoch.live': '{name} is live',
@@ -81,7 +81,7 @@ describe('transitions', () => {
     expect(lines.map(({ cause }) => cause)).toEqual(['ended by SIGKILL', 'epoch.live']);
   });
 
-  test('to a state that somebody should look at are warnings', () => {
+  test('has a warning for a state that needs attention', () => {
     const { recorder, lines } = recorded();
     recorder.record(transition('supervisor', '', 'running', 'xstate.init'));
     recorder.record(transition('supervisor', 'running', 'over', 'config.changed'));
@@ -93,7 +93,7 @@ describe('transitions', () => {
     ]);
   });
 
-  test('of actors with numbers share the words of their chart, and each has its own state', () => {
+  test('uses the words of the chart for numbered actors, and keeps the state of each', () => {
     const { recorder, lines } = recorded();
     for (const epoch of [0, 1]) recorder.record(transition(`epoch-${epoch}`, '', 'live', 'xstate.init'));
     recorder.record(transition('epoch-0', 'live', 'draining', 'epoch.drain'));
@@ -102,7 +102,7 @@ describe('transitions', () => {
     expect(lines).toMatchObject([{ event: 'state.changed', actor: 'epoch-0', from: 'serving', to: 'draining' }]);
   });
 
-  test('are all logged at debug level with the paths of their states, and with short facts without secrets', () => {
+  test('has at debug level the paths of all states, with short facts without secrets', () => {
     const { recorder, lines } = recorded('default:debug');
     const digest = '0123456789abcdef0123456789abcdef';
     const event = { type: 'config.changed', digest, files: 3, token: 'x', list: [1] };
@@ -120,7 +120,7 @@ describe('transitions', () => {
   });
 });
 
-test('the longest listed beginning of a path has the word of a state', () => {
+test('the longest listed prefix of a path decides the word of a state', () => {
   const words = { a: 'one', 'a.b': null, 'a.b.c': 'three' };
   expect(['a', 'a.x', 'a.b', 'a.b.x', 'a.b.c.d', 'ab', ''].map((path) => wordOf(words, path))).toEqual([
     ...['one', 'one', null, null, 'three'],
@@ -128,8 +128,8 @@ test('the longest listed beginning of a path has the word of a state', () => {
   ]);
 });
 
-describe('a failure', () => {
-  test('is logged once with its reason, however many actors pass it on', () => {
+describe('the log of a failure', () => {
+  test('has one line with the reason, however many actors pass it on', () => {
     const { recorder, lines } = recorded();
     const event = { type: 'process.failed', reason: 'no such file' };
     recorder.record({ kind: 'event', from: 'epoch-0/process', to: 'epoch-0', event });
@@ -144,7 +144,7 @@ describe('a failure', () => {
     ]);
   });
 
-  test('has the facts of its event without secrets', () => {
+  test('contains the facts of the event without secrets', () => {
     const { recorder, lines } = recorded();
     const event = { type: 'epoch.failed', name: 'epoch-0', during: 'serving', code: 1, token: 'x', reason: 'y' };
     recorder.record({ kind: 'event', from: 'epoch-0', to: 'supervisor', event });
@@ -156,7 +156,7 @@ describe('a failure', () => {
     ]);
   });
 
-  test('that occurs again later is logged again', () => {
+  test('has another line if the failure occurs again later', () => {
     const { recorder, lines } = recorded();
     for (let turn = 0; turn < 30; turn++) {
       const type = turn % 29 === 0 ? 'epoch.waiting' : 'epoch.live';
@@ -165,7 +165,7 @@ describe('a failure', () => {
     expect(lines.map(({ event }) => event)).toEqual(['epoch.waiting', 'epoch.waiting']);
   });
 
-  test('of an actor is left out if its parent reports what it means, and only then', async () => {
+  test('omits the failure of an actor only if its parent reports the consequence', async () => {
     const { recorder, lines } = recorded();
     const reason = 'connection refused';
     recorder.record({ kind: 'stop', actor: 'epoch-0/drain', status: 'error', error: 'other' });
@@ -181,7 +181,7 @@ describe('a failure', () => {
     ]);
   });
 
-  test('of an actor is logged when the log ends in the same turn', () => {
+  test('has the line of a failed actor even if the log ends in the same turn', () => {
     const recorder = createRecorder({ program: 'test' });
     const { log, lines } = recordingLog();
     const end = logRecords(recorder, log, { states });
@@ -191,7 +191,7 @@ describe('a failure', () => {
     expect(lines).toMatchObject([{ event: 'actor.failed', actor: 'dns' }]);
   });
 
-  test('of an actor, and an event that it does not handle, are logged with the actor', async () => {
+  test('names the actor that failed, or that does not handle an event', async () => {
     const { recorder, lines } = recorded();
     recorder.record({ kind: 'stop', actor: 'dns', status: 'error', error: 'Error: a' });
     recorder.record({ kind: 'unexpected', actor: 'status', on: 'x.y', state: 'idle' });
@@ -205,14 +205,14 @@ describe('a failure', () => {
     ]);
   });
 
-  test('of every type that the protocols declare has an entry in the tables', () => {
+  test('has an entry in the tables for every type that the protocols declare', () => {
     const types = new Set([...agentCatalogue, ...discoveryCatalogue].map(({ type }) => type).filter(isFailureType));
     expect(types.size).toBeGreaterThan(30);
     expect([...types].filter((type) => !isLogged(type))).toEqual([]);
   });
 });
 
-test('facts and orders that are no failure are not logged', () => {
+test('events and commands that are no failure are not logged', () => {
   const { recorder, lines } = recorded('default:debug');
   recorder.record({ kind: 'event', from: 'a', to: 'b', event: { type: 'config.changed', digest: 'x' } });
   expect(lines).toEqual([]);

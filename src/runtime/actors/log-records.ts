@@ -11,34 +11,35 @@ import type { TraceRecord } from '../trace/trace.ts';
 /** States and causes in the words of an operator; charts that are not listed are logged at debug level only. */
 export interface OperatorStates {
   /**
-   * By chart, the name of its actor without a number, then by the path of a state; the longest listed beginning of a path counts.
-   * `null`: passed through on the way to another state, so the last word stays.
+   * By chart (the actor's name without a number), then by the path of a state; the longest listed prefix of a path
+   * decides. `null`: a transient state, so the previous word is kept.
    */
   readonly words: Readonly<Record<string, Readonly<Record<string, string | null>>>>;
   /**
-   * By type of event, or for an event of the runtime as {@link causeInWords} writes it; `{name}` is a field of it. Of several texts, the
-   * first whose fields the event has. The key itself for events that are not listed, or that have the fields of no text.
+   * By event type, or for an event of XState as {@link causeInWords} writes it; `{name}` is replaced with that field.
+   * Of several texts, the first whose fields the event has. An event without a matching text is shown as its key.
    */
   readonly causes: Readonly<Record<string, string | readonly string[]>>;
-  /** Words of states that somebody should look at: their lines are warnings. */
+  /** Words of states that are logged as warnings. */
   readonly alarming: readonly string[];
 }
 
 export interface RecordLogOptions {
   readonly states: OperatorStates;
-  /** The entry for a record that needs one of its own; `undefined`: as any other record. */
+  /** A specific entry for a record; `undefined` for the general one. */
   readonly entry?: (record: TraceRecord) => LogEntry | 'logged elsewhere' | undefined;
 }
 
-/** A failure passes from an effect to its machine to that one's parent within this time: it is logged once. */
+/**
+ * Within this time an effect, its machine and the parent of the machine report the same failure, which is logged once.
+ */
 const repetitionMs = 200;
 const maxFactCharacters = 24;
 const redact = redactor();
 
 /**
  * Logs the records of a recorder.
- *
- * @returns a function that ends it
+ * @returns a function that stops it
  */
 export function logRecords(recorder: Recorder, log: Logger, { states, entry }: RecordLogOptions): () => void {
   const logged = new Map<string, number>();
@@ -56,10 +57,10 @@ export function logRecords(recorder: Recorder, log: Logger, { states, entry }: R
       return;
     }
     if (record.kind === 'stop') transitions.forget(record.actor);
-    const own = entry?.(record);
-    if (own === 'logged elsewhere') return;
-    if (own !== undefined) {
-      log.write(own);
+    const specific = entry?.(record);
+    if (specific === 'logged elsewhere') return;
+    if (specific !== undefined) {
+      log.write(specific);
       return;
     }
     const failure = failureIn(record);
@@ -67,7 +68,7 @@ export function logRecords(recorder: Recorder, log: Logger, { states, entry }: R
     const reason = String(failure.reason);
     for (const [earlier, at] of logged) if (record.t - at > repetitionMs) logged.delete(earlier);
     const isGeneral = failure.event === 'actor.failed';
-    // The parent of the actor that failed says in the same turn what that means: its line replaces the general one.
+    // The parent of the failed actor reports the consequence in the same turn: its line replaces the general one.
     if (!isGeneral && general.delete(reason)) log.write(failure);
     if (logged.has(reason)) return;
     logged.set(reason, record.t);
@@ -89,9 +90,9 @@ type Transition = TraceRecord & { kind: 'transition' };
 class TransitionLog {
   readonly #log: Logger;
   readonly #states: OperatorStates;
-  /** The last word of each actor whose chart is listed. */
+  /** By actor of a listed chart, the last logged word of its state. */
   readonly #words = new Map<string, string>();
-  /** By actor, words of the states of its chart; `undefined` for charts that are not listed. */
+  /** By actor, the words of the states of its chart; `undefined` for charts that are not listed. */
   readonly #wordsOf: (actor: string) => ((path: string) => string | undefined) | undefined;
 
   constructor(log: Logger, states: OperatorStates) {
@@ -129,7 +130,7 @@ class TransitionLog {
   }
 }
 
-/** @returns `undefined` if the table has no beginning of the path */
+/** @returns `undefined` if the table has no prefix of the path */
 export function wordOf(words: Readonly<Record<string, string | null>>, path: string): string | null | undefined {
   const names = path.split('.');
   for (let length = names.length; length > 0; length--) {
@@ -141,7 +142,7 @@ export function wordOf(words: Readonly<Record<string, string | null>>, path: str
 
 const failureTypes = /[.-](failed|waiting|rejected|overdue|unkillable)$/;
 
-/** Whether events of this type report a failure: each of them is in the tables of `src/runtime/log-events`. */
+/** Whether events of this type report a failure. Each has an entry in `src/runtime/log-events`. */
 export const isFailureType: (type: string) => boolean = remembering((type) => failureTypes.test(type));
 
 function failureIn(record: TraceRecord): LogEntry | undefined {
@@ -165,13 +166,13 @@ function failureIn(record: TraceRecord): LogEntry | undefined {
 
 type EventRecord = TraceRecord & { kind: 'event' };
 
-/** The event that a transition names, as it was delivered to its actor. */
+/** The event of a transition, as it was delivered to its actor. */
 function eventOf(delivered: TraceRecord | undefined, { actor, on }: Transition): EventRecord['event'] | undefined {
   if (delivered?.kind !== 'event' || delivered.to !== actor || delivered.event.type !== on) return undefined;
   return delivered.event;
 }
 
-/** Facts of an event, short and without secrets: `digest=1a2b3c4d5e6f… files=3`. */
+/** Fields of an event, short and without secrets: `digest=1a2b3c4d5e6f… files=3`. */
 function factsOf(event: EventRecord['event'] | undefined): object {
   if (event === undefined) return {};
   const facts = redact(scalarsOf(event));
@@ -199,7 +200,7 @@ function filledIn(text: string, event: EventRecord['event'] | undefined): string
   return text.replace(/\{(\w+)\}/g, (_, name: string) => String(event![name]));
 }
 
-/** `config.changed` as it is; events of the runtime in plain words. */
+/** An event type as it is (`config.changed`), or an event of XState in plain words. */
 export function causeInWords(cause: string): string {
   if (cause === 'xstate.init') return 'start';
   const [, kind, rest] = /^xstate\.(after|done\.actor|error\.actor|done\.state)\.(.*)$/.exec(cause) ?? [];

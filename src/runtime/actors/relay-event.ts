@@ -1,12 +1,12 @@
-/** What XState's types do not tell of an actor system: how an event is delivered in somebody's name. */
+/** Delivers an event on behalf of an actor, which the public types of XState do not offer. */
 import type { AnyActorRef, EventObject } from 'xstate';
 import type { Peer } from '../../../machines/peers.ts';
 
 /**
- * Delivers an event in a sender's name, so that a trace tells who sent it; it may be of another system. `send` of an actor
- * that is no machine's would say "from outside".
+ * Delivers an event with its sender, so that a trace shows the sender. `send` of an actor that is not a machine would
+ * record "from outside". The sender may belong to another actor system.
  *
- * @param target undefined: whom a name meant is not there, at the start or at the end
+ * @param target `undefined` if the actor does not exist yet or any more
  */
 export function relay<Event extends EventObject>(
   source: AnyActorRef | undefined,

@@ -9,7 +9,7 @@ test.each([
   '::ffff:127.0.0.1',
   '::FFFF:127.1.2.3',
   '::ffff:7f00:1',
-])('%s is this host', (address) => expect(isLoopback(address)).toBe(true));
+])('%s is a loopback address', (address) => expect(isLoopback(address)).toBe(true));
 
 test.each([
   '126.255.255.255',
@@ -23,4 +23,4 @@ test.each([
   'localhost',
   '',
   undefined,
-])('%s is not', (address) => expect(isLoopback(address)).toBe(false));
+])('%s is not a loopback address', (address) => expect(isLoopback(address)).toBe(false));

@@ -30,7 +30,7 @@ describe('specialUseOf', () => {
     ...['223.255.255.255', '2001:db8::1', 'fd00::1', 'fd00:ec3::254', 'fe7f::1', '2600::7f00:1', '2001:4860::8888'],
     ...['::ffff:10.0.0.1', '::10.0.0.1', '64:ff9b::808:808', '64:ff9b:1::8.8.8.8', '64:ff9b:1:808:8:800::'],
     ...['2002:808:808::1', '2001:0:808:808:0:0:f7f7:f7f7', '64:ff9b:2::7f00:1'],
-  ])('%s may be a workload', (address) => expect(specialUseOf(address)).toBeUndefined());
+  ])('%s has no special use', (address) => expect(specialUseOf(address)).toBeUndefined());
 
   const hex = (ipv4: string): string[] => ipv4.split('.').map((byte) => Number(byte).toString(16).padStart(2, '0'));
   const forms: Readonly<Record<string, (bytes: readonly string[], ipv4: string) => string>> = {
@@ -63,7 +63,7 @@ describe('specialUseOf', () => {
   ] as const;
   it.each(
     Object.entries(forms).flatMap(([form, write]) => ipv4s.map(([ipv4, use]) => [form, ipv4, use, write] as const)),
-  )('knows an address in the form %s of %s as %s', (_, ipv4, use, write) => {
+  )('reads an address in the form %s of %s as %s', (_, ipv4, use, write) => {
     const address = write(hex(ipv4), ipv4);
     expect(embeddedIpv4sOf(address)).toContain(ipv4);
     expect(specialUseOf(address)).toBe(use);
@@ -71,11 +71,11 @@ describe('specialUseOf', () => {
 });
 
 describe('embeddedIpv4sOf', () => {
-  it.each(['10.0.0.1', '::', '::1', '2001:db8::1', 'name', ''])('finds none in %j', (address) =>
+  it.each(['10.0.0.1', '::', '::1', '2001:db8::1', 'name', ''])('returns no address for %j', (address) =>
     expect(embeddedIpv4sOf(address)).toEqual([]),
   );
 
-  it('reads every spelling of an address alike', () => {
+  it('reads every notation of an address alike', () => {
     const group = fc.oneof(fc.nat(0xffff), fc.constantFrom(0, 0, 0xffff, 0x64, 0xff9b, 1, 0x2002, 0x2001, 0x5efe));
     fc.assert(
       fc.property(fc.array(group, { minLength: 8, maxLength: 8 }), (groups) => {

@@ -1,4 +1,7 @@
-/** Which IP addresses reach no workload of the network but the host itself, its link, or its cloud: what a client may not name. */
+/**
+ * IP addresses that reach no workload of the network but the host itself, its link, or its cloud. Objects of
+ * configuration may not name them.
+ */
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
 
 /** `malformed`: the text is not an IP address. `unspecified` includes all of 0.0.0.0/8, which Linux connects to itself. */
@@ -19,7 +22,7 @@ const networksByUse: Readonly<Record<Exclude<SpecialUse, 'malformed'>, readonly 
   'site-local': ['fec0::/10'],
   multicast: ['224.0.0.0/4', 'ff00::/8'],
   reserved: ['240.0.0.0/4', '100::/64'],
-  // Services of a cloud that identify a machine by its network path, where they are not link-local: Alibaba, Azure, Oracle;
+  // Services of a cloud that identify a machine by its network path and are not link-local: Alibaba, Azure, Oracle;
   // AWS, Google, Oracle, Scaleway.
   metadata: [
     ...['100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32'],
@@ -33,8 +36,8 @@ const uses = Object.entries(networksByUse).map(([use, networks]) => ({
 }));
 
 /**
- * The special use of an address, or of an IPv4 address that an IPv6 address embeds; `undefined` for an address that may be
- * a workload's. Restrictions ask this function. A privilege of loopback asks `isLoopback`, which knows no translators.
+ * The special use of an address, or of an IPv4 address that an IPv6 address embeds; `undefined` for the address of a
+ * possible workload. For restrictions. A privilege of loopback uses `isLoopback`, which ignores embedded addresses.
  */
 export function specialUseOf(address: string): SpecialUse | undefined {
   if (!isIPv4(address) && !isIPv6(address)) return 'malformed';
@@ -49,7 +52,7 @@ export function specialUseOf(address: string): SpecialUse | undefined {
 interface Embedding {
   /** The first groups of 16 bits. */
   readonly prefix: readonly number[];
-  /** Places of the four bytes of the IPv4 address; one list for each layout. */
+  /** Positions of the four bytes of the IPv4 address; one list for each layout. */
   readonly layouts: readonly (readonly number[])[];
 }
 
@@ -61,12 +64,15 @@ const embeddings: readonly Embedding[] = [
   { prefix: [0, 0, 0, 0, 0xffff, 0], layouts: [lastFour] },
   // NAT64's well-known prefix (RFC 6052).
   { prefix: [0x64, 0xff9b, 0, 0, 0, 0], layouts: [lastFour] },
-  // 6to4 (RFC 3056); Teredo's server (RFC 4380), whose client is below.
+  // 6to4 (RFC 3056); the server of Teredo (RFC 4380), whose client is below.
   { prefix: [0x2002], layouts: [[2, 3, 4, 5]] },
   { prefix: [0x2001, 0], layouts: [[4, 5, 6, 7]] },
 ];
 
-/** NAT64's local prefix (RFC 8215). A translator has a part of it; its length decides the layout (RFC 6052 §2.2), so all are read. */
+/**
+ * NAT64's local prefix (RFC 8215). Its length decides the layout (RFC 6052 §2.2) and is unknown here, so all layouts
+ * are read.
+ */
 const localNat64: Embedding = {
   prefix: [0x64, 0xff9b, 1],
   layouts: [[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12], lastFour],
@@ -79,7 +85,6 @@ const localNat64: Embedding = {
 export function embeddedIpv4sOf(address: string): readonly string[] {
   if (!isIPv6(address)) return [];
   const groups = groupsOf(address);
-  // `::` and `::1` are addresses of their own.
   if (groups.slice(0, 7).every((group) => group === 0) && groups[7]! < 2) return [];
   const bytes = groups.flatMap((group) => [group >> 8, group & 0xff]);
   const at = (layout: readonly number[]): string => layout.map((place) => bytes[place]).join('.');
@@ -87,12 +92,11 @@ export function embeddedIpv4sOf(address: string): readonly string[] {
   const found = embeddings.filter(has).flatMap(({ layouts }) => layouts.map(at));
   if (groups[0] === 0x2001 && groups[1] === 0) found.push(lastFour.map((place) => bytes[place]! ^ 0xff).join('.'));
   if (groups[5] === 0x5efe && (groups[4]! & ~0x200) === 0) found.push(at(lastFour));
-  // In a layout that the translator does not use, the bytes are mostly zeros of the prefix or of the end.
+  // In a layout that the translator does not use, the bytes are mostly zeros.
   if (has(localNat64)) found.push(...localNat64.layouts.map(at).filter((ipv4) => !ipv4.startsWith('0.')));
   return [...new Set(found)];
 }
 
-/** The eight groups of a valid IPv6 address. */
 function groupsOf(address: string): number[] {
   const text = withoutZone(address).replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, a, b, c, d) =>
     [a * 256 + +b, c * 256 + +d].map((group) => group.toString(16)).join(':'),

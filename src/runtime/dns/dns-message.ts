@@ -1,6 +1,6 @@
 /**
- * DNS messages: questions are parsed by the library; answers of our own are written here, with the compression that the
- * library lacks (RFC 1035 §4.1.4); those of others are passed on as they are.
+ * DNS messages. The library parses queries. Responses are written here, with the compression that the library lacks
+ * (RFC 1035 §4.1.4). Responses of upstream servers are forwarded unchanged.
  */
 import { decode, type OptAnswer, RECURSION_DESIRED } from 'dns-packet';
 import type { AddressType, FoundName } from './dns-names.ts';
@@ -11,24 +11,24 @@ const responseCodes: Readonly<Record<ResponseCode, number>> = {
 };
 
 export interface Query {
-  /** The bytes as they came. */
+  /** The bytes as received. */
   readonly message: Buffer;
-  /** The name in lower case, with a dot at the end. */
+  /** The name in lower case, with a trailing dot. */
   readonly name: string;
-  /** The address type that the table is asked for; undefined: another one, or a name that no table has. */
-  readonly asksFor: AddressType | undefined;
-  /** Type of the records that are requested. */
+  /** The address type to look up in the table; `undefined` for another type, or a name that no table can contain. */
+  readonly addressType: AddressType | undefined;
+  /** Type of the requested records. */
   readonly type: number;
-  /** Class IN, and each label of the name is one. */
+  /** Class IN, and each label of the name is one label. */
   readonly isInternet: boolean;
-  /** Where the one question ends. */
+  /** Offset of the end of the question. */
   readonly questionEnd: number;
-  /** How long an answer over UDP may be. */
-  readonly mostUdpBytes: number;
+  /** Limit of a UDP response in bytes. */
+  readonly maxUdpBytes: number;
   readonly hasEdns: boolean;
 }
 
-/** `drop`: no question, so nobody waits; `failed`: answered with this. */
+/** `drop`: not a query, so no client waits; `failed`: the response to send. */
 export type ReadQuery = { kind: 'query'; query: Query } | { kind: 'failed'; response: Buffer } | { kind: 'drop' };
 
 const headerBytes = 12;
@@ -43,45 +43,51 @@ const typeNumbers: Readonly<Record<AddressType, number>> = { A: 1, AAAA: 28 };
 const typeCname = 5;
 const typeOpt = 41;
 const ttlSeconds = 30;
-const leastUdpBytes = 512;
-/** No datagram is larger, whatever somebody says that they take. */
-const mostUdpBytes = 65_000;
-/** What we take of others over UDP, without fragments on any usual network. */
+const minUdpBytes = 512;
+/** No datagram is larger, whatever size a client announces. */
+const maxUdpBytes = 65_000;
+/** UDP size announced to upstream servers, which needs no fragments on usual networks. */
 const ownUdpBytes = 1232;
-/** A message with more records than this is no question: the library makes room for as many as the header says. */
-const mostRecords = 32;
+/** A message with more records is not a query: the library allocates as many as the header announces. */
+const maxRecords = 32;
 const dot = 0x2e;
-/** A pointer to the name in the question, where the first name of a message always stands. */
-const askedName = 0xc000 | headerBytes;
+/** A pointer to the name in the question, which always follows the header. */
+const questionName = 0xc000 | headerBytes;
 
 /** Never throws. */
 export function readQuery(message: Buffer): ReadQuery {
   if (message.length < headerBytes) return { kind: 'drop' };
   const flags = message.readUInt16BE(2);
-  // An answer to an answer may go on for ever.
+  // Responding to a response could loop forever.
   if ((flags & isResponse) !== 0) return { kind: 'drop' };
   const failed = (code: ResponseCode): ReadQuery => ({ kind: 'failed', response: failure(message, code) });
   if ((flags & opcodeBits) !== 0) return failed('NOTIMP');
-  const [questions, ...others] = [4, 6, 8, 10].map((offset) => message.readUInt16BE(offset));
+  const [questions, ...counts] = [4, 6, 8, 10].map((offset) => message.readUInt16BE(offset));
   if (questions === 0) return failed('SERVFAIL');
-  if (questions !== 1 || others.some((count) => count > mostRecords)) return failed('FORMERR');
+  if (questions !== 1 || counts.some((count) => count > maxRecords)) return failed('FORMERR');
   try {
     const { additionals = [] } = decode(message);
-    const asked = readName(message);
-    if (asked === undefined) return failed('FORMERR');
+    const questionRead = readName(message);
+    if (questionRead === undefined) return failed('FORMERR');
     const edns = additionals.find((record): record is OptAnswer => record.type === 'OPT');
-    const [type, kind] = [message.readUInt16BE(asked.end), message.readUInt16BE(asked.end + 2)];
-    const isOurs = kind === classIn && !asked.hasDots;
+    const [type, kind] = [message.readUInt16BE(questionRead.end), message.readUInt16BE(questionRead.end + 2)];
+    const isOurs = kind === classIn && !questionRead.hasDots;
     return {
       kind: 'query',
       query: {
         message,
-        name: asked.name,
-        asksFor: !isOurs ? undefined : type === typeNumbers.A ? 'A' : type === typeNumbers.AAAA ? 'AAAA' : undefined,
+        name: questionRead.name,
+        addressType: !isOurs
+          ? undefined
+          : type === typeNumbers.A
+            ? 'A'
+            : type === typeNumbers.AAAA
+              ? 'AAAA'
+              : undefined,
         type,
         isInternet: isOurs,
-        questionEnd: asked.end + 4,
-        mostUdpBytes: Math.min(Math.max(edns?.udpPayloadSize ?? leastUdpBytes, leastUdpBytes), mostUdpBytes),
+        questionEnd: questionRead.end + 4,
+        maxUdpBytes: Math.min(Math.max(edns?.udpPayloadSize ?? minUdpBytes, minUdpBytes), maxUdpBytes),
         hasEdns: edns !== undefined,
       },
     };
@@ -91,8 +97,8 @@ export function readQuery(message: Buffer): ReadQuery {
 }
 
 /**
- * The name in the question, byte by byte: a letter of another alphabet is never one of ours in lower case. Undefined: it
- * points elsewhere, and there is nowhere to point to.
+ * The name in the question, byte by byte, so that a letter of another alphabet never becomes an ASCII letter in lower
+ * case. `undefined` for a pointer, which has no valid target there.
  */
 function readName(message: Buffer): { name: string; end: number; hasDots: boolean } | undefined {
   let name = '';
@@ -109,14 +115,14 @@ function readName(message: Buffer): { name: string; end: number; hasDots: boolea
   }
 }
 
-/** An answer without records, to whatever was asked: the question comes back where it can be read. */
+/** A response without records for any message; it repeats the question if that is readable. */
 export function failure(message: Buffer, code: ResponseCode, questionEnd = headerBytes): Buffer {
   const response = Buffer.from(message.subarray(0, questionEnd));
   writeHeader(response, message, { flags: responseCodes[code], questions: questionEnd > headerBytes ? 1 : 0 });
   return response;
 }
 
-/** The response of a server that asks no others: in place, without the flag that recursion is available. */
+/** Clears "recursion available" in place, for a server that forwards no queries. */
 export function withoutRecursion(response: Buffer): Buffer {
   response.writeUInt16BE(response.readUInt16BE(2) & ~recursionAvailable, 2);
   return response;
@@ -125,63 +131,63 @@ export function withoutRecursion(response: Buffer): Buffer {
 interface Header {
   readonly flags: number;
   readonly questions: number;
-  readonly answers?: number;
+  readonly recordCount?: number;
   readonly additionals?: number;
 }
 
 function writeHeader(
   response: Buffer,
   message: Buffer,
-  { flags, questions, answers = 0, additionals = 0 }: Header,
+  { flags, questions, recordCount = 0, additionals = 0 }: Header,
 ): void {
-  const asked = message.readUInt16BE(2);
-  response.writeUInt16BE(isResponse | (asked & (opcodeBits | RECURSION_DESIRED)) | recursionAvailable | flags, 2);
-  for (const [i, count] of [questions, answers, 0, additionals].entries()) response.writeUInt16BE(count, 4 + 2 * i);
+  const queryFlags = message.readUInt16BE(2);
+  response.writeUInt16BE(isResponse | (queryFlags & (opcodeBits | RECURSION_DESIRED)) | recursionAvailable | flags, 2);
+  for (const [i, count] of [questions, recordCount, 0, additionals].entries()) response.writeUInt16BE(count, 4 + 2 * i);
 }
 
 /**
- * The answer of the table: the alias first, then the addresses of the type that was asked for, in an order of their own each
- * time; neither where the name has only others. What has no room within `mostBytes` is left out, and the answer says so.
+ * The response from the table: the alias first, then the addresses of the requested type in random order; no records if
+ * the name has only others. Records beyond `maxBytes` are omitted, and the response is marked as truncated.
  */
-export function answer(query: Query, found: FoundName, mostBytes: number, random = Math.random): Buffer {
-  const { message, questionEnd, asksFor, hasEdns } = query;
-  if (asksFor === undefined) throw new Error('query must be of type A or AAAA');
+export function buildResponse(query: Query, found: FoundName, maxBytes: number, random = Math.random): Buffer {
+  const { message, questionEnd, addressType, hasEdns } = query;
+  if (addressType === undefined) throw new Error('query must be of type A or AAAA');
   const { addresses } = found;
-  // An alias of nothing would be asked for again.
-  const alias = addresses[asksFor].length === 0 ? undefined : found.alias;
+  // The client would query again for an alias without addresses.
+  const alias = addresses[addressType].length === 0 ? undefined : found.alias;
   const opt = hasEdns ? optRecord : Buffer.alloc(0);
   const records: Buffer[] = [];
-  let owner = askedName;
+  let owner = questionName;
   let bytes = questionEnd + opt.length;
   if (alias !== undefined) {
     const target = wireName(alias);
-    const record = Buffer.concat([recordHead(askedName, typeCname), lengthOf(target), target]);
-    // Where the alias stands in the message.
+    const record = Buffer.concat([recordHead(questionName, typeCname), lengthOf(target), target]);
+    // Offset of the alias in the message.
     owner = 0xc000 | (questionEnd + record.length - target.length);
     records.push(record);
     bytes += record.length;
   }
-  const head = recordHead(owner, typeNumbers[asksFor]);
+  const head = recordHead(owner, typeNumbers[addressType]);
   let left = 0;
-  for (const address of shuffled(addresses[asksFor], random)) {
-    if (bytes + head.length + address.length > mostBytes) left++;
+  for (const address of shuffled(addresses[addressType], random)) {
+    if (bytes + head.length + address.length > maxBytes) left++;
     else {
       records.push(head, address);
       bytes += head.length + address.length;
     }
   }
   const response = Buffer.concat([message.subarray(0, questionEnd), ...records, opt]);
-  const written = addresses[asksFor].length - left;
+  const written = addresses[addressType].length - left;
   writeHeader(response, message, {
     flags: authoritative | (left > 0 ? truncated : 0),
     questions: 1,
-    answers: written + (alias === undefined ? 0 : 1),
+    recordCount: written + (alias === undefined ? 0 : 1),
     additionals: hasEdns ? 1 : 0,
   });
   return response;
 }
 
-/** Name, type, class and time to live. */
+/** Name, type, class and TTL. */
 function recordHead(pointer: number, type: number): Buffer {
   const head = Buffer.alloc(10);
   head.writeUInt16BE(pointer, 0);
@@ -197,7 +203,7 @@ function lengthOf(data: Buffer): Buffer {
   return length;
 }
 
-/** Names of the table have been looked at: labels fit. */
+/** Names of the table are validated: labels fit. */
 function wireName(name: string): Buffer {
   const labels = name.slice(0, -1).split('.');
   return Buffer.concat([
@@ -206,7 +212,7 @@ function wireName(name: string): Buffer {
   ]);
 }
 
-/** Who asks with EDNS is told that it is known here (RFC 6891 §6.1.1). */
+/** A query with EDNS gets a response with EDNS (RFC 6891 §6.1.1). */
 const optRecord = Buffer.from([0, 0, typeOpt, ownUdpBytes >> 8, ownUdpBytes & 0xff, 0, 0, 0, 0, 0, 0]);
 
 function shuffled(addresses: readonly Buffer[], random: () => number): readonly Buffer[] {
@@ -219,28 +225,28 @@ function shuffled(addresses: readonly Buffer[], random: () => number): readonly 
   return order;
 }
 
-/** The same question with another id: whoever does not see it cannot guess what the answer must have. */
+/** The same query with another ID, which an off-path attacker cannot guess. */
 export function withId(message: Buffer, id: number): Buffer {
   const copy = Buffer.from(message);
   copy.writeUInt16BE(id, 0);
   return copy;
 }
 
-/** Whether a message answers this question: by its id, and by the question that it repeats; a failure may leave that out. */
-export function answers(message: Buffer, id: number, { message: asked, questionEnd }: Query): boolean {
+/** Whether a message is the response to this query, by its ID and its question; a failure may omit the question. */
+export function isResponseTo(message: Buffer, id: number, { message: query, questionEnd }: Query): boolean {
   if (message.length < headerBytes || message.readUInt16BE(0) !== id) return false;
   if ((message.readUInt16BE(2) & isResponse) === 0) return false;
   if (isBareFailure(message)) return true;
   const question = (one: Buffer): string => one.toString('latin1', headerBytes, questionEnd).toLowerCase();
-  return message.readUInt16BE(4) === 1 && message.length >= questionEnd && question(message) === question(asked);
+  return message.readUInt16BE(4) === 1 && message.length >= questionEnd && question(message) === question(query);
 }
 
-/** As of a server that does not know EDNS, or answers nobody from here: it does not say what it was asked. */
+/** The failure of a server that does not know EDNS or refuses this client: it omits the question. */
 function isBareFailure(message: Buffer): boolean {
   return message.readUInt16BE(4) === 0 && (message.readUInt16BE(2) & responseCodeBits) !== 0;
 }
 
-/** What another one has answered, for who has asked: with its id, and with the question, by which resolvers know it. */
+/** An upstream response with the ID and the question of the client's query, which resolvers compare. */
 export function passedOn(found: Buffer, { message, questionEnd }: Query): Buffer {
   const response = withId(found, message.readUInt16BE(0));
   if (!isBareFailure(response)) return response;

@@ -37,13 +37,13 @@ const table: Record<string, Host> = {
   'Upper.Case': external('3.3.3.3'),
 };
 
-function names(hosts: Record<string, Host> = table, who: WorkloadNames = workload): DnsNames {
+function names(hosts: Record<string, Host> = table, client: WorkloadNames = workload): DnsNames {
   return atOnce(
-    DnsNames.of(atOnce(readingNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table: hosts })))), who),
+    DnsNames.of(atOnce(readingNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table: hosts })))), client),
   );
 }
 
-/** `alias → address, …`, `none` for a name that is not known. */
+/** `alias → address, …`; `none` for an unknown name. */
 function lookup(name: string, known = names()): string {
   const found = known.find(name);
   if (found === undefined) return 'none';
@@ -88,7 +88,7 @@ describe('the table of §9', () => {
   });
 });
 
-test('§9: hosts without a valid address, or whose name nobody can ask for, are skipped and counted', () => {
+test('§9: hosts without a valid address or with a name that cannot be queried are skipped and counted', () => {
   const known = names({
     a: external(''),
     [`${'x'.repeat(64)}.com`]: external('1.1.1.1'),
@@ -101,14 +101,14 @@ test('§9: hosts without a valid address, or whose name nobody can ask for, are 
   expect(known.size).toBe(1);
 });
 
-test('§9: names of objects are names like any other', () => {
+test('§9: names of object properties are ordinary names', () => {
   expect(lookup('constructor.')).toBe('none');
   expect(
     lookup('__proto__.', names(JSON.parse('{"__proto__": {"registry": "External", "ips": ["1.1.1.1"]}}'))),
   ).toMatch(/none|1\.1\.1\.1/);
 });
 
-test('§9: a proxy whose domain is not of its namespace, or that has no search domain', () => {
+test('§9: a proxy has names if its domain is not of its namespace, or it has no search domain', () => {
   const vm = { namespace: 'vm', domain: 'svc.cluster.local', search: '' };
   expect(lookup('example.ns2.', names(table, vm))).toBe('10.10.10.10');
   expect(lookup('productpage.', names(table, vm))).toBe('none');
@@ -116,7 +116,7 @@ test('§9: a proxy whose domain is not of its namespace, or that has no search d
   expect(lookup('example.ns2.', names(table, { namespace: '', domain: '', search: '' }))).toBe('none');
 });
 
-test('§9: the addresses of hosts with one name come together, each once', () => {
+test('§9: hosts with one name share their addresses, each once', () => {
   const known = names({ 'a.b': external('1.1.1.1', '1.1.1.1'), 'A.b': external('1.1.1.1', '::1') });
   expect(lookup('a.b.', known)).toBe(`1.1.1.1 ${'0'.repeat(31)}1`);
 });

@@ -1,4 +1,7 @@
-/** The names that the DNS server answers by itself: of the control plane's table, and what is derived of them (spec/agent.md §9). */
+/**
+ * The names that the DNS server resolves itself: those of the control plane's table, and the names derived from them
+ * (spec/agent.md §9).
+ */
 import { isIP, SocketAddress } from 'node:net';
 import { encode } from 'dns-packet';
 import type { Steps } from '../turns.ts';
@@ -6,16 +9,16 @@ import type { NameInfo, NameTable } from './name-table.ts';
 
 export type AddressType = 'A' | 'AAAA';
 
-/** The addresses of each type, as they stand in a packet: two bytes of length and the address. */
+/** The addresses of each type in wire format: two bytes of length and the address. */
 export type Addresses = Readonly<Record<AddressType, readonly Buffer[]>>;
 
 export interface FoundName {
-  /** What the asked name is an alias of; absent: it has the addresses itself. */
+  /** The name that the queried name is an alias of; absent if it has the addresses itself. */
   readonly alias?: string;
   readonly addresses: Addresses;
 }
 
-/** Who asks: what a short name means depends on it. */
+/** The workload of the client, which short names depend on. */
 export interface WorkloadNames {
   readonly namespace: string;
   /** `ns1.svc.cluster.local`. */
@@ -24,12 +27,12 @@ export interface WorkloadNames {
   readonly search: string;
 }
 
-/** Bytes of a name on the wire. A longer one cannot be asked for. */
-const longestName = 255;
-const longestLabel = 63;
+/** Maximum length of a name in wire format. A longer one cannot be queried. */
+const maxNameBytes = 255;
+const maxLabelBytes = 63;
 const headerBytes = 12;
 
-/** Names are in lower case, and end with a dot. */
+/** Names in lower case with a trailing dot. */
 export class DnsNames {
   readonly #hosts = new Map<string, Addresses>();
   /** `.ns1.svc.cluster.local.`, or empty. */
@@ -40,21 +43,21 @@ export class DnsNames {
     this.#search = search === '' ? '' : `.${search.toLowerCase()}.`;
   }
 
-  /** Makes the names of a table, in steps: the table may have a hundred thousand hosts. */
+  /** Builds the names of a table, in steps: it may have a hundred thousand hosts. */
   static *of(table: NameTable, { namespace, domain, search }: WorkloadNames): Steps<DnsNames> {
-    const made = new DnsNames(search);
+    const built = new DnsNames(search);
     const proxyDomain = withoutNamespace(domain.toLowerCase(), namespace);
     for (const [host, info] of table) {
       const addresses = yield* addressesOf(info);
-      const names = namesOf(host.toLowerCase(), info, namespace, proxyDomain).filter(canBeAsked);
-      if (addresses === undefined || names.length === 0) made.#skipped++;
-      else for (const name of names) made.#add(name, addresses);
+      const names = namesOf(host.toLowerCase(), info, namespace, proxyDomain).filter(isQueryable);
+      if (addresses === undefined || names.length === 0) built.#skipped++;
+      else for (const name of names) built.#add(name, addresses);
       yield;
     }
-    return made;
+    return built;
   }
 
-  /** Hosts of the table that nobody can be told of: no address, or no name. */
+  /** Number of hosts that are left out: no valid address, or no valid name. */
   get skipped(): number {
     return this.#skipped;
   }
@@ -63,12 +66,12 @@ export class DnsNames {
     return this.#hosts.size;
   }
 
-  /** All names, short and alternative ones too, each with its addresses as text. */
+  /** All names, including short and alternative ones, each with its addresses as text. */
   *entries(): Generator<[name: string, addresses: string[]]> {
     for (const [name, { A, AAAA }] of this.#hosts) yield [name, [...A, ...AAAA].map(textOf)];
   }
 
-  /** The name itself; else the most specific wildcard. */
+  /** The exact name, or else the most specific wildcard. */
   find(name: string): FoundName | undefined {
     const found = this.#named(name);
     if (found !== undefined) return found;
@@ -79,7 +82,7 @@ export class DnsNames {
     return undefined;
   }
 
-  /** An application walks its search domains in order: what is known is answered at the first one already. */
+  /** An application tries its search domains in order: a known name is resolved at the first one. */
   #named(name: string): FoundName | undefined {
     const addresses = this.#hosts.get(name);
     if (addresses !== undefined) return { addresses };
@@ -89,10 +92,10 @@ export class DnsNames {
     return meant === undefined ? undefined : { alias, addresses: meant };
   }
 
-  /** Hosts that share a name, one of each family for instance, are asked for together. */
+  /** Hosts that share a name, for example one per address family, are resolved together. */
   #add(name: string, addresses: Addresses): void {
-    const before = this.#hosts.get(name);
-    this.#hosts.set(name, before === undefined ? addresses : joined(before, addresses));
+    const known = this.#hosts.get(name);
+    this.#hosts.set(name, known === undefined ? addresses : joined(known, addresses));
   }
 }
 
@@ -114,9 +117,9 @@ function namesOf(host: string, info: NameInfo, ownNamespace: string, proxyDomain
   return [...new Set(names)].map((name) => `${name.replace(/\.$/, '')}.`);
 }
 
-function canBeAsked(name: string): boolean {
+function isQueryable(name: string): boolean {
   const labels = name.slice(0, -1).split('.');
-  return name.length < longestName && labels.every((label) => label !== '' && label.length <= longestLabel);
+  return name.length < maxNameBytes && labels.every((label) => label !== '' && label.length <= maxLabelBytes);
 }
 
 function* addressesOf({ ips }: NameInfo): Steps<Addresses | undefined> {
@@ -130,13 +133,13 @@ function* addressesOf({ ips }: NameInfo): Steps<Addresses | undefined> {
   return addresses.A.length + addresses.AAAA.length === 0 ? undefined : addresses;
 }
 
-/** What follows the header of the one record of a message: the root's name, type, class and time to live are 9 bytes. */
+/** The record data after the header of the only record: the root name, type, class and TTL take 9 bytes. */
 function rdata(type: AddressType, ip: string): Buffer {
   const message = encode({ type: 'response', answers: [{ type, name: '.', data: ip }] });
   return Buffer.from(message.subarray(headerBytes + 9));
 }
 
-/** Two bytes of length, then 4 or 16 of an address. */
+/** Two bytes of length, then an address of 4 or 16 bytes. */
 function textOf(address: Buffer): string {
   if (address.length === 6) return address.subarray(2).join('.');
   const words = Array.from({ length: 8 }, (_, i) => address.readUInt16BE(2 + 2 * i).toString(16)).join(':');

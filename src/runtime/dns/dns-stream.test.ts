@@ -1,4 +1,4 @@
-/** Limits of one connection, against a client with sockets of its own. */
+/** Limits of one connection, tested with raw sockets. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
@@ -93,7 +93,7 @@ test('a client that does not read its responses is disconnected', async () => {
   expect(ends).toEqual(['responses not read']);
 });
 
-test('queries beyond the rate wait in the socket, and all are answered', async () => {
+test('queries beyond the rate wait in the socket, and each gets a response', async () => {
   const { client, queries } = await serve({ queriesPerSecond: 20, maxPending: 100_000 });
   const reader = new TcpMessages();
   let responses = 0;

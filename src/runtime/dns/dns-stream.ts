@@ -42,7 +42,7 @@ export function serveDnsStream(
     connection.destroy();
   };
   const idle = setTimeout(() => (pending > 0 ? idle.refresh() : close('idle')), idleMs);
-  const endWhenAnswered = (): void => {
+  const endWhenDone = (): void => {
     if (pending === 0 && connection.readableEnded) connection.end();
   };
   const respond = (response: Buffer | undefined): void => {
@@ -53,7 +53,7 @@ export function serveDnsStream(
       connection.write(framed(response));
     }
     if (connection.writableLength > maxUnreadBytes) close('responses not read');
-    else endWhenAnswered();
+    else endWhenDone();
   };
   /** Leaves what exceeds the rate in the socket, so that the client waits. */
   const throttle = (count: number): void => {
@@ -67,7 +67,7 @@ export function serveDnsStream(
     }, 1_000);
   };
   connection.on('error', () => connection.destroy());
-  connection.on('end', endWhenAnswered);
+  connection.on('end', endWhenDone);
   connection.on('close', () => {
     clearTimeout(idle);
     clearTimeout(pause);

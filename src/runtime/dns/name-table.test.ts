@@ -14,7 +14,7 @@ const info = fc.record({
   altHosts: fc.array(text, { maxLength: 4 }),
 });
 
-test('§9 a table is what the generated code reads of it, whatever the names are', () => {
+test('§9 a table is read as by generated code, for any names', () => {
   fc.assert(
     fc.property(fc.dictionary(fc.oneof(text, fc.constantFrom('__proto__', 'constructor', '')), info), (table) => {
       const read = atOnce(readingNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table }))));
@@ -23,7 +23,7 @@ test('§9 a table is what the generated code reads of it, whatever the names are
   );
 });
 
-test('§9 what is cut off is refused where the generated code refuses it', () => {
+test('§9 a truncated table is rejected if generated code rejects it', () => {
   const table = {
     'a.b': { ips: ['10.0.0.1', '::1'], registry: 'Kubernetes', altHosts: ['c'] },
     'd.e': { ips: ['::2'] },

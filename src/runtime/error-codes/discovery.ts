@@ -1,8 +1,8 @@
 import type { ErrorTable } from './error-table.ts';
 
 /**
- * Errors of `pilot-discovery` that a log line, a status of gRPC, a condition or an Event reports: the code stands in brackets behind the
- * text.
+ * Errors of `pilot-discovery` that a log line, gRPC status, condition or Event reports, with the code in brackets after
+ * the text.
  */
 export const discoveryTable = {
   API_REQUEST_REJECTED: {

@@ -1,8 +1,7 @@
-/** What a code stands for. docs/errors.md is generated from these tables. */
+/** The meaning of a code. docs/errors.md is generated from these tables. */
 export interface ErrorMeaning {
   /** What is wrong, in one clause. Errors of programs begin with it. */
   readonly meaning: string;
-  /** What to do about it. */
   readonly action: string;
 }
 

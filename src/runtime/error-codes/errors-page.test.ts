@@ -1,4 +1,4 @@
-/** docs/errors.md is made of the tables of error codes. */
+/** docs/errors.md is generated from the tables of error codes. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -75,7 +75,7 @@ ${sections.join('\n\n')}
 }
 
 describe('docs/errors.md', () => {
-  it('lists every code with its meaning and what to do', () => {
+  it('lists every code with its meaning and its action', () => {
     if (process.env.UPDATE_TABLES !== undefined) writeFileSync(file, page());
     expect(readFileSync(file, 'utf8')).toBe(page());
   });

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { Allowance } from './allowance.ts';
 
-test('so much is there at once, comes back with time, and is never more', () => {
+test('an allowance permits its burst at once, refills over time, and never exceeds the burst', () => {
   let now = 0;
-  const allowance = new Allowance({ most: 3, perSecond: 2 }, () => now);
+  const allowance = new Allowance({ burst: 3, perSecond: 2 }, () => now);
   const takes = (count: number): number => Array.from({ length: count }, () => allowance.take()).filter(Boolean).length;
   expect(takes(5)).toBe(3);
   now = 400;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { BlockedAddresses } from './blocked-addresses.ts';
 
-describe('an address that an object of configuration names', () => {
+describe('an address that a configuration object names', () => {
   it.each([
     ...['127.0.0.1', '127.9.9.9', '::1', '0.0.0.0', '::', '169.254.169.254', 'fe80::1%eth0', '100.100.100.200'],
     ...['fd00:ec2::254', '::ffff:127.0.0.1', '::ffff:7f00:1', '64:ff9b::7f00:1', '2002:7f00:1::', '::127.0.0.1'],
@@ -18,7 +18,7 @@ describe('an address that an object of configuration names', () => {
     },
   );
 
-  it('is blocked in any notation when its network is, also where it is allowed', () => {
+  it('is blocked in any notation if its network is blocked, even if it is also allowed', () => {
     const addresses = new BlockedAddresses({
       blocked: ['10.0.0.0/8', '127.0.0.1'],
       allowed: ['127.0.0.0/8', '10.0.0.1'],
@@ -29,14 +29,14 @@ describe('an address that an object of configuration names', () => {
     expect(addresses.problemOf('11.0.0.1')).toBeUndefined();
   });
 
-  it('is not permitted by a network that only its beginning is in', () => {
+  it('is not permitted by a network that contains only its prefix', () => {
     expect(new BlockedAddresses({ allowed: ['64:ff9b::/96'] }).problemOf('64:ff9b::7f00:1')).toMatch(
       /^a loopback address/,
     );
   });
 });
 
-it.each(['x', '10.0.0.0/33', '10.0.0/8'])('the setting %j is refused', (network) => {
+it.each(['x', '10.0.0.0/33', '10.0.0/8'])('the setting %j is rejected', (network) => {
   expect(() => new BlockedAddresses({ blocked: [network] })).toThrow('BLOCKED_CIDRS_IN_JWKS_URIS');
   expect(() => new BlockedAddresses({ allowed: [network] })).toThrow('ALLOWED_CIDRS_IN_JWKS_URIS');
 });

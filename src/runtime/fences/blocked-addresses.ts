@@ -1,16 +1,19 @@
-/** Which addresses this program does not connect to when a URL comes from an object of configuration, and not from its operator. */
+/**
+ * Addresses that this program does not connect to if the URL comes from a configuration object and not from its
+ * operator.
+ */
 import { type BlockList, isIPv6 } from 'node:net';
 import { networkList } from '../addresses/network-list.ts';
 import { embeddedIpv4sOf, specialUseOf } from '../addresses/special-address.ts';
 
 export interface BlockedNetworks {
-  /** Blocked beside the addresses of special use: loopback, link-local, metadata services and others. */
+  /** Blocked in addition to the addresses of special use: loopback, link-local, metadata services and others. */
   readonly blocked?: readonly string[];
   /** Permitted although they are of special use. */
   readonly allowed?: readonly string[];
 }
 
-/** Names of the variables with an operator's networks, for messages. */
+/** Names of the variables that contain an operator's networks, for messages. */
 export interface NetworkVariables {
   readonly blocked: string;
   readonly allowed: string;
@@ -34,7 +37,7 @@ export class BlockedAddresses {
     this.#allowed = networkList(variables.allowed, allowed);
   }
 
-  /** Why an address is not connected to, as the end of a sentence; `undefined` for one that may be. */
+  /** Why an address is blocked, as the end of a sentence; `undefined` if it is permitted. */
   problemOf(address: string): string | undefined {
     const isIn = (list: BlockList, one: string): boolean => list.check(one, isIPv6(one) ? 'ipv6' : 'ipv4');
     const packetsGoTo = [address.replace(/%.*$/, ''), ...embeddedIpv4sOf(address)];

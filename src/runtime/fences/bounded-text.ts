@@ -1,24 +1,25 @@
 /**
- * Reads the whole of an answer that must not be longer than is bearable.
- * @throws Error when it is longer; what comes after that is not read
+ * Reads a whole response body of limited length.
+ *
+ * @throws Error if it is longer; the rest is not read
  */
 export async function boundedText(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  mostBytes: number,
+  maxBytes: number,
 ): Promise<string> {
-  return (await boundedBytes(body, mostBytes)).toString('utf8');
+  return (await boundedBytes(body, maxBytes)).toString('utf8');
 }
 
-/** As {@link boundedText}. */
+/** Like {@link boundedText}. */
 export async function boundedBytes(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  mostBytes: number,
+  maxBytes: number,
 ): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.length;
-    if (bytes > mostBytes) throw new Error(`response exceeds ${mostBytes} bytes`);
+    if (bytes > maxBytes) throw new Error(`response exceeds ${maxBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

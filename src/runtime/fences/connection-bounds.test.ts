@@ -13,15 +13,15 @@ class Connection extends EventEmitter {
 
 function given(maxPerAddress: number, maxInWhole: number, options: { isIdleReplaced?: boolean } = {}) {
   const bounds = new ConnectionBounds<Connection>({ maxPerAddress, maxInWhole, ...options });
-  const come = (address: string): Connection => {
+  const admit = (address: string): Connection => {
     const connection = new Connection();
     bounds.admit(connection, address);
     return connection;
   };
-  return { bounds, come };
+  return { bounds, come: admit };
 }
 
-test('an address that has as many as it may loses its longest idle one to the next', () => {
+test('an address at its limit loses its longest idle connection to the next one', () => {
   const { bounds, come } = given(2, 10);
   const [first, second, other] = [come('10.0.0.1'), come('10.0.0.1'), come('10.0.0.2')];
   const third = come('10.0.0.1');
@@ -29,7 +29,7 @@ test('an address that has as many as it may loses its longest idle one to the ne
   expect(bounds.size).toBe(3);
 });
 
-test('what is at work stays: the newcomer goes', () => {
+test('a busy connection stays, and the new one is closed', () => {
   const { bounds, come } = given(2, 10);
   const both = [come('10.0.0.1'), come('10.0.0.1')];
   for (const connection of both) bounds.busy(connection);
@@ -39,7 +39,7 @@ test('what is at work stays: the newcomer goes', () => {
   expect(both.map(({ isClosed }) => isClosed)).toEqual([false, true]);
 });
 
-test('when all are taken, the address with the most makes room for others, and for itself it does not', () => {
+test('at the total limit the address with the most connections loses one to other addresses, but not to itself', () => {
   const { come } = given(10, 4);
   const greedy = [1, 2, 3].map(() => come('10.0.0.1'));
   const modest = come('10.0.0.2');
@@ -49,7 +49,7 @@ test('when all are taken, the address with the most makes room for others, and f
   expect(come('10.0.0.1').isClosed).toBe(true);
 });
 
-test('where idle ones are replaced, an address that has none yet is let in, for none that is at work', () => {
+test('if idle connections are replaced, an address without a connection is admitted, but never for a busy one', () => {
   const { bounds, come } = given(10, 3, { isIdleReplaced: true });
   const [busy, idle, other] = ['10.0.0.1', '10.0.0.2', '10.0.0.3'].map(come) as [Connection, Connection, Connection];
   bounds.busy(busy);
@@ -59,14 +59,14 @@ test('where idle ones are replaced, an address that has none yet is let in, for 
   expect(bounds.size).toBe(3);
 });
 
-test('connections that end are forgotten', () => {
+test('closed connections are removed from the counts', () => {
   const { bounds, come } = given(1, 1);
   for (let i = 0; i < 100; i++) come(`10.0.0.${i}`).destroy();
   expect(bounds.size).toBe(0);
   expect(come('10.0.1.1').isClosed).toBe(false);
 });
 
-test('an address is one however it is written, and a host of IPv6 has many', () => {
+test('an address is counted once in all notations, and an IPv6 host by its network', () => {
   expect(addressGroup('::ffff:10.0.0.1')).toBe('10.0.0.1');
   expect(addressGroup('2001:db8:1:2:3:4:5:6')).toBe(addressGroup('2001:db8:1:2::7'));
   expect(addressGroup('2001:db8::7')).toBe('2001:db8:0:0');

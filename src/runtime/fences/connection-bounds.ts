@@ -1,25 +1,24 @@
 /**
- * How many connections strangers may hold, shared fairly among addresses.
- *
- * A connection is idle until somebody at its other end has asked for something that is being done. When an address has as
- * many as it may, its longest idle one makes room for the next; when all are taken, that of the address with the most idle.
- * What is at work is never cut off for a newcomer.
+ * Limits the number of unauthenticated connections, shared fairly among addresses. A connection is idle unless a
+ * request of its client is being processed. An address at its limit loses its longest idle connection to the next one;
+ * at the total limit, the address with the most idle connections loses one. A busy connection is never closed for a new
+ * one.
  */
 
 export interface ConnectionBoundsOptions {
   readonly maxPerAddress: number;
   readonly maxInWhole: number;
-  /** Of idle ones; absent: as many as of all. */
+  /** Limit of idle connections; default: the limit of all. */
   readonly maxIdlePerAddress?: number;
   readonly maxIdleInWhole?: number;
   /**
-   * When all are taken by idle ones of as many addresses, an address that has none yet is let in for one of
-   * them: where who comes asks at once, and strangers who say nothing would keep everybody out.
+   * If all connections are idle and of different addresses, an address without a connection replaces one of them. For
+   * ports whose clients send a request at once: silent clients would otherwise block all others.
    */
   readonly isIdleReplaced?: boolean;
 }
 
-/** What is used of a socket. */
+/** The used part of a socket. */
 export interface BoundConnection {
   destroy(): void;
   once(event: 'close', listener: () => void): unknown;
@@ -41,89 +40,96 @@ export class ConnectionBounds<C extends BoundConnection> {
     this.#options = options;
   }
 
-  /** Takes a new connection, or closes it. @returns whether it may stay */
+  /**
+   * Admits a new connection, or closes it.
+   *
+   * @returns whether it was admitted
+   */
   admit(connection: C, address: string | undefined): boolean {
     const group = addressGroup(address);
-    const own = this.#addresses.get(group) ?? { idle: new Set(), busy: new Set() };
-    if (!this.#makeRoom(own)) {
+    const ofAddress = this.#addresses.get(group) ?? { idle: new Set(), busy: new Set() };
+    if (!this.#makeSpace(ofAddress)) {
       connection.destroy();
       return false;
     }
-    this.#addresses.set(group, own);
-    own.idle.add(connection);
+    this.#addresses.set(group, ofAddress);
+    ofAddress.idle.add(connection);
     this.#idle++;
-    this.#of.set(connection, own);
+    this.#of.set(connection, ofAddress);
     connection.once('close', () => this.#forget(connection, group));
     return true;
   }
 
-  /** Something is being done for it. */
+  /** A request of the connection is being processed. */
   busy(connection: C): void {
-    const own = this.#of.get(connection);
-    if (own === undefined || !this.#takeIdle(own, connection)) return;
-    own.busy.add(connection);
+    const ofAddress = this.#of.get(connection);
+    if (ofAddress === undefined || !this.#takeIdle(ofAddress, connection)) return;
+    ofAddress.busy.add(connection);
   }
 
-  /** What was being done for it is done. */
+  /** The request of the connection is done. */
   idle(connection: C): void {
-    const own = this.#of.get(connection);
-    if (!own?.busy.delete(connection)) return;
-    own.idle.add(connection);
+    const ofAddress = this.#of.get(connection);
+    if (!ofAddress?.busy.delete(connection)) return;
+    ofAddress.idle.add(connection);
     this.#idle++;
   }
 
-  /** It is somebody else's from now on. */
+  /** Removes the connection from the counts; another component manages it from now on. */
   release(connection: C): void {
-    const own = this.#of.get(connection);
+    const ofAddress = this.#of.get(connection);
     this.#of.delete(connection);
-    if (own === undefined) return;
-    this.#takeIdle(own, connection);
-    own.busy.delete(connection);
+    if (ofAddress === undefined) return;
+    this.#takeIdle(ofAddress, connection);
+    ofAddress.busy.delete(connection);
   }
 
   get size(): number {
     return this.#of.size;
   }
 
-  #makeRoom(own: OfAddress<C>): boolean {
+  #makeSpace(ofAddress: OfAddress<C>): boolean {
     const { maxPerAddress, maxInWhole, maxIdlePerAddress = maxPerAddress, maxIdleInWhole = maxInWhole } = this.#options;
-    if (countOf(own) >= maxPerAddress || own.idle.size >= maxIdlePerAddress) return this.#closeIdle(own);
+    if (countOf(ofAddress) >= maxPerAddress || ofAddress.idle.size >= maxIdlePerAddress)
+      return this.#closeIdle(ofAddress);
     if (this.#of.size < maxInWhole && this.#idle < maxIdleInWhole) return true;
-    const most = this.#addressWithMost();
-    if (most === undefined) return false;
-    const isFair = most.idle.size > own.idle.size + 1 || (this.#options.isIdleReplaced === true && countOf(own) === 0);
-    return isFair && this.#closeIdle(most);
+    const largest = this.#addressWithMost();
+    if (largest === undefined) return false;
+    const isFair =
+      largest.idle.size > ofAddress.idle.size + 1 ||
+      (this.#options.isIdleReplaced === true && countOf(ofAddress) === 0);
+    return isFair && this.#closeIdle(largest);
   }
 
   #addressWithMost(): OfAddress<C> | undefined {
-    let most: OfAddress<C> | undefined;
-    for (const other of this.#addresses.values()) if (other.idle.size > (most?.idle.size ?? 0)) most = other;
-    return most;
+    let largest: OfAddress<C> | undefined;
+    for (const other of this.#addresses.values()) if (other.idle.size > (largest?.idle.size ?? 0)) largest = other;
+    return largest;
   }
 
-  #closeIdle(own: OfAddress<C>): boolean {
-    for (const longest of own.idle) {
-      this.#takeIdle(own, longest);
-      this.#of.delete(longest);
-      longest.destroy();
+  #closeIdle(ofAddress: OfAddress<C>): boolean {
+    for (const oldest of ofAddress.idle) {
+      this.#takeIdle(ofAddress, oldest);
+      this.#of.delete(oldest);
+      oldest.destroy();
       return true;
     }
     return false;
   }
 
-  #takeIdle(own: OfAddress<C>, connection: C): boolean {
-    const wasIdle = own.idle.delete(connection);
+  #takeIdle(ofAddress: OfAddress<C>, connection: C): boolean {
+    const wasIdle = ofAddress.idle.delete(connection);
     if (wasIdle) this.#idle--;
     return wasIdle;
   }
 
   #forget(connection: C, group: string): void {
-    const own = this.#of.get(connection) ?? this.#addresses.get(group);
+    const ofAddress = this.#of.get(connection) ?? this.#addresses.get(group);
     this.#of.delete(connection);
-    if (own === undefined) return;
-    this.#takeIdle(own, connection);
-    own.busy.delete(connection);
-    if (countOf(own) === 0 && this.#addresses.get(group) === own) this.#addresses.delete(group);
+    if (ofAddress === undefined) return;
+    this.#takeIdle(ofAddress, connection);
+    ofAddress.busy.delete(connection);
+    if (countOf(ofAddress) === 0 && this.#addresses.get(group) === ofAddress) this.#addresses.delete(group);
   }
 }
 
@@ -132,8 +138,8 @@ function countOf<C>({ idle, busy }: OfAddress<C>): number {
 }
 
 /**
- * Addresses that are one stranger's: an IPv4 address, however it is written, and the first half of an IPv6 address, of
- * which a host has the second half to itself.
+ * The group of addresses that one host can have: an IPv4 address in any notation, or the first half of an IPv6 address,
+ * because a host controls the second half.
  */
 export function addressGroup(address: string | undefined): string {
   if (address === undefined || !address.includes(':')) return address ?? '';

@@ -1,4 +1,4 @@
-/** A tenant's server and resolver against a program with pages on its own loopback address. */
+/** A server and a resolver of a tenant against a program with pages on its loopback address. */
 import type { LookupAddress } from 'node:dns';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -7,7 +7,9 @@ import { BlockedAddresses } from './blocked-addresses.ts';
 import { boundedText } from './bounded-text.ts';
 import { guardedFetch, type Lookup } from './guarded-fetch.ts';
 
-/** The tenant's server is at 127.0.0.2, which stands for an address of the network; the program's own pages are at 127.0.0.1. */
+/**
+ * The tenant's server has 127.0.0.2, which represents an address of the network; the program's pages have 127.0.0.1.
+ */
 const blocked = new BlockedAddresses({ allowed: ['127.0.0.2'] });
 let server: Server;
 let port = 0;
@@ -23,7 +25,7 @@ beforeEach(async () => {
     seen.push(`${socket.localAddress}${url}`);
     respond(url, response);
   });
-  // All addresses of loopback: the port of the tenant is the port of the own pages.
+  // All loopback addresses: the tenant's port equals the port of the program's pages.
   await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
   port = (server.address() as AddressInfo).port;
 });
@@ -33,10 +35,10 @@ afterEach(() => {
   server.close();
 });
 
-/** Resolves every name to these, one list after the other, and then to the last. */
-function resolvingTo(...answers: string[][]): Lookup & { count: number } {
+/** Resolves every name to these lists of addresses in order, then always to the last. */
+function resolvingTo(...resolved: string[][]): Lookup & { count: number } {
   const lookup = (_name: string, _options: object, callback: (error: null, all: LookupAddress[]) => void): void => {
-    const addresses = answers[Math.min(found.count++, answers.length - 1)]!;
+    const addresses = resolved[Math.min(found.count++, resolved.length - 1)]!;
     callback(
       null,
       addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })),
@@ -120,7 +122,7 @@ describe('a redirect', () => {
     expect(seen).toEqual(['127.0.0.2/begin']);
   });
 
-  it('resolves its host anew, and checks it anew', async () => {
+  it('resolves its host again, and checks the result again', async () => {
     redirectTo('http://idp.tenant.test:PORT/x');
     const lookup = resolvingTo(['127.0.0.2'], ['127.0.0.1']);
     await expect(get('http://idp.tenant.test:PORT/begin', lookup)).rejects.toThrow('which is a loopback address');
@@ -148,7 +150,7 @@ describe('a redirect', () => {
   });
 });
 
-it('an answer that is compressed is an error', async () => {
+it('a compressed response is an error', async () => {
   respond = (_, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end('x');
   await expect(get('http://127.0.0.2:PORT/')).rejects.toThrow('compressed');
 });

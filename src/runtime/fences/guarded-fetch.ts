@@ -1,6 +1,6 @@
 /**
- * HTTP GET for URLs that objects of configuration name. The address that a host name resolves to is checked and then connected to,
- * so that a second DNS answer cannot replace it; the same for the host of every redirect.
+ * HTTP GET for URLs in configuration objects. The address that a host name resolves to is checked and then connected
+ * to, so that a second DNS response cannot replace it; the same for the host of every redirect.
  */
 import { type LookupAddress, lookup as systemLookup } from 'node:dns';
 import { get as getPlain, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
@@ -9,7 +9,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import type { BlockedAddresses } from './blocked-addresses.ts';
 import { refuseOtherProtocol } from './other-protocol.ts';
 
-/** The part of a `fetch` response that is read here. */
+/** The used part of a `fetch` response. */
 export interface FetchedResponse {
   readonly ok: boolean;
   readonly status: number;
@@ -27,7 +27,7 @@ export interface GuardedResponse extends FetchedResponse {
   readonly headers: Readonly<IncomingHttpHeaders>;
 }
 
-/** `authorization` is sent to the origin of the URL only, and to no other one that it redirects to. */
+/** `authorization` is sent to the origin of the URL only, never to another origin after a redirect. */
 export type GuardedFetch = (url: string, init: FetchInit) => Promise<GuardedResponse>;
 
 export type Lookup = (
@@ -37,20 +37,25 @@ export type Lookup = (
 ) => void;
 
 export interface GuardOptions {
-  /** Host name of a URL that the operator configured: it may be any address. */
+  /** Host name of a URL that the operator configured: every address is permitted. */
   readonly trustedHost?: string;
-  /** The resolver of the system unless a test replaces it. */
+  /** Default: the resolver of the system. */
   readonly lookup?: Lookup;
   /** Default 3. */
   readonly maxRedirects?: number;
-  /** Whether the certificate of a host (`name` or `name:port`) is not verified. Default: the certificate of each host is verified. */
+  /**
+   * Whether the certificate of a host (`name` or `name:port`) is not verified. Default: every certificate is verified.
+   */
   readonly isInsecure?: (host: string) => boolean;
 }
 
 const defaultMaxRedirects = 3;
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-/** @returns a function that rejects with an Error when the host, or that of a redirect, is a blocked address or resolves to one */
+/**
+ * @returns a function that rejects with an Error if the host, or that of a redirect, is a blocked address or resolves
+ * to one
+ */
 export function guardedFetch(blocked: BlockedAddresses, options: GuardOptions = {}): GuardedFetch {
   const { maxRedirects = defaultMaxRedirects, isInsecure = () => false } = options;
   return async (url, { signal, headers: allHeaders }) => {
@@ -77,9 +82,9 @@ function withoutAuthorization(headers: FetchInit['headers']): FetchInit['headers
 }
 
 /**
- * Options of Node's `http.get` by which it connects to a permitted address of the URL's host only.
+ * Options of Node's `http.get` that permit connections only to a permitted address of the URL's host.
  *
- * @throws Error when the host is a blocked address
+ * @throws Error if the host is a blocked address
  */
 export function connectionGuard(
   url: string,
@@ -95,8 +100,8 @@ export function connectionGuard(
     return {};
   }
   return {
-    lookup: (name, wanted, callback) => {
-      lookup(name, { ...wanted, all: true }, (error, addresses) => {
+    lookup: (name, lookupOptions, callback) => {
+      lookup(name, { ...lookupOptions, all: true }, (error, addresses) => {
         const [first] = addresses ?? [];
         if (error !== null || first === undefined) {
           callback(error ?? new Error(`host name ${name} not resolved`), '', 0);
@@ -108,7 +113,7 @@ export function connectionGuard(
           callback(new Error(`host ${name} resolves to ${address}, which is ${problem}`), '', 0);
           return;
         }
-        if (wanted.all === true) callback(null, addresses);
+        if (lookupOptions.all === true) callback(null, addresses);
         else callback(null, first.address, first.family);
       });
     },
@@ -121,9 +126,9 @@ async function getOnce(
   guard: Pick<TlsRequestOptions, 'lookup' | 'rejectUnauthorized'>,
 ): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-  // TLS is loaded when it is needed: an agent starts without it.
+  // TLS is loaded on first use, because an agent starts without it.
   const get = url.startsWith('https:') ? (await import('node:https')).get : getPlain;
-  // A connection of its own: one that is kept open was checked for another URL.
+  // No pooled connection: it was checked for another URL.
   const options = { agent: false, signal, headers: { 'accept-encoding': 'identity', ...headers }, ...guard };
   const request = get(url, options, resolve);
   refuseOtherProtocol(request, reject);

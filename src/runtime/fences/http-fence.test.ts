@@ -37,8 +37,8 @@ async function open(port: number): Promise<Socket> {
   return socket;
 }
 
-/** All that is answered until the connection ends. */
-async function said(socket: Socket): Promise<string> {
+/** All received text until the connection ends. */
+async function receivedText(socket: Socket): Promise<string> {
   let text = '';
   socket.on('data', (chunk: Buffer) => {
     text += chunk.toString('latin1');
@@ -47,16 +47,16 @@ async function said(socket: Socket): Promise<string> {
   return text;
 }
 
-async function answerTo(port: number, bytes: string): Promise<string> {
+async function responseTo(port: number, bytes: string): Promise<string> {
   const socket = await open(port);
-  const answer = said(socket);
+  const reply = receivedText(socket);
   socket.write(Buffer.from(bytes, 'latin1'));
-  return (await answer).split('\r\n', 1)[0]!;
+  return (await reply).split('\r\n', 1)[0]!;
 }
 
 const close = 'host: x\r\nconnection: close\r\n\r\n';
 
-describe('a stranger', () => {
+describe('an unauthenticated client', () => {
   it.each<[string, string, RegExp]>([
     ['two slashes', `GET // HTTP/1.1\r\n${close}`, / 200 /],
     ['two slashes and a host', `GET //[/ HTTP/1.1\r\n${close}`, / 200 /],
@@ -86,13 +86,13 @@ describe('a stranger', () => {
     ['a huge target', `GET /${'x'.repeat(20_000)} HTTP/1.1\r\n${close}`, / 431 /],
     ['two lengths', `GET / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n${close}`, / 400 /],
     ['an expectation', `GET / HTTP/1.1\r\nexpect: the unexpected\r\n${close}`, / 417 /],
-  ])('who sends %s gets an answer, and the server goes on', async (_, bytes, answer) => {
+  ])('that sends %s gets a response, and the server continues', async (_, bytes, reply) => {
     const port = await serve();
-    expect(await answerTo(port, bytes)).toMatch(answer);
+    expect(await responseTo(port, bytes)).toMatch(reply);
     expect(await (await fetch(`http://127.0.0.1:${port}/after`)).text()).toBe('page /after');
   });
 
-  it('who sends anything as a target cannot make it fail', () => {
+  it('that sends any request target cannot crash the server', () => {
     let seed = 1;
     const random = (below: number): number => {
       seed = (seed * 48_271) % 2_147_483_647;
@@ -124,7 +124,7 @@ describe('a handler', () => {
         response.writeHead(200, { bad: 'a bug\n' });
       },
     ],
-  ])('that %s is answered for with 500, and told of', async (_, handler) => {
+  ])('that %s causes a response 500 and a report', async (_, handler) => {
     const failures: string[] = [];
     const port = await serve(handler, { failed: (_error, { target }) => void failures.push(target) });
     const response = await fetch(`http://127.0.0.1:${port}/a?b`);
@@ -134,7 +134,7 @@ describe('a handler', () => {
     expect(failures).toEqual(['/a?b']);
   });
 
-  it('that fails within an answer ends the connection', async () => {
+  it('that fails within a response ends the connection', async () => {
     const port = await serve(async (_request, response) => {
       response.write('half');
       await sleep(10);
@@ -143,9 +143,9 @@ describe('a handler', () => {
     await expect(fetch(`http://127.0.0.1:${port}/`).then((response) => response.text())).rejects.toThrow();
   });
 
-  it('whose error nobody catches later is known as the owner of the fault, and its request fails', async () => {
+  it('with an unhandled rejection is reported as the owner of the fault, and its request fails', async () => {
     const owners: (string | undefined)[] = [];
-    const before = process.listeners('uncaughtException');
+    const previous = process.listeners('uncaughtException');
     process.removeAllListeners('uncaughtException');
     const undo = catchUncaught((error) => {
       owners.push(faultOwner()?.name);
@@ -161,7 +161,7 @@ describe('a handler', () => {
       expect([response.status, await response.text()]).toEqual([500, 'a bug in a timer\n']);
     } finally {
       undo();
-      for (const listener of before) process.on('uncaughtException', listener);
+      for (const listener of previous) process.on('uncaughtException', listener);
     }
     expect(owners).toEqual(['GET /late']);
   });
@@ -173,7 +173,7 @@ describe('a connection', () => {
     ['sends its headers too slowly', 'GET / HTTP/1.1\r\nhost: x\r\n'],
     ['sends its body too slowly', 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nab'],
     ['asks nothing more', 'GET / HTTP/1.1\r\nhost: x\r\n\r\n'],
-  ])('that %s is closed in time', async (_, bytes) => {
+  ])('that %s is closed at its limit', async (_, bytes) => {
     const limits = { headersMs: 100, requestMs: 100, idleMs: 100, checkMs: 20 };
     const port = await serve(
       (request, response) => {
@@ -184,25 +184,25 @@ describe('a connection', () => {
     );
     const socket = await open(port);
     socket.write(bytes);
-    const ended = said(socket).then(() => 'closed');
+    const ended = receivedText(socket).then(() => 'closed');
     expect(await Promise.race([ended, sleep(5_000, 'still there')])).toBe('closed');
   });
 
-  it('that asks more and more before it reads is cut off, and costs a few answers', async () => {
-    let asked = 0;
+  it('that pipelines requests without reading is closed after a few responses', async () => {
+    let requested = 0;
     const port = await serve(async (_request, response) => {
-      asked++;
+      requested++;
       await sleep(50);
       response.end('page');
     });
     const socket = await open(port);
-    const answer = said(socket);
+    const reply = receivedText(socket);
     socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(1_000));
-    await answer;
-    expect(asked).toBe(defaultHttpLimits.maxPipelined);
+    await reply;
+    expect(requested).toBe(defaultHttpLimits.maxPipelined);
   });
 
-  it('that asks one after the other may ask as often as it likes', async () => {
+  it('that sends one request after the other has no limit of requests', async () => {
     const port = await serve();
     const socket = await open(port);
     for (let i = 0; i < 50; i++) {
@@ -212,7 +212,7 @@ describe('a connection', () => {
     expect(socket.destroyed).toBe(false);
   });
 
-  it('that does not read its answer is closed in time', async () => {
+  it('that does not read its response is closed at its limit', async () => {
     let closed = false;
     const port = await serve(
       (_request, response) => {
@@ -229,7 +229,7 @@ describe('a connection', () => {
     await eventually('it is closed', () => closed);
   });
 
-  it('beyond those that an address may have makes the longest idle one go, not one at work', async () => {
+  it('beyond the limit of its address closes the longest idle one, not a busy one', async () => {
     const [begun, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const port = await serve(
       async (_request, response) => {
@@ -240,16 +240,16 @@ describe('a connection', () => {
       { limits: { maxPerAddress: 2 } },
     );
     const atWork = await open(port);
-    const answer = said(atWork);
+    const reply = receivedText(atWork);
     atWork.write(`GET / HTTP/1.1\r\n${close}`);
     await begun.promise;
     const idle = await open(port);
-    const gone = said(idle);
+    const closedAt = receivedText(idle);
     await open(port);
-    const first = [gone.then(() => 'the idle one'), answer.then(() => 'the one at work')];
+    const first = [closedAt.then(() => 'the idle one'), reply.then(() => 'the one at work')];
     expect(await Promise.race(first)).toBe('the idle one');
     over.resolve();
-    expect(await gone).toBe('');
-    expect(await answer).toMatch(/page$/);
+    expect(await closedAt).toBe('');
+    expect(await reply).toMatch(/page$/);
   });
 });

@@ -1,12 +1,13 @@
 /**
- * The fence around an HTTP server: whatever a stranger sends is answered or cut off, and never ends the program.
+ * Protects an HTTP server: any input of a client gets a response or closes the connection, and never ends the program.
+ * Every HTTP server of the project is created here.
  *
- * Every HTTP server of the project is made here. A request whose target is no address is answered 400, one whose handler
- * fails (at once, later, or by a promise) 500. A client that sends slowly, says nothing or does not read is let go in
- * time, and connections have a bound by address and in whole.
+ * A request with an invalid target gets 400; one whose handler fails (synchronously, later, or by a promise) 500. A
+ * client that sends slowly, is silent, or does not read is disconnected at a limit. Connections are limited by address
+ * and in total.
  *
- * Every string written to a response is escaped (`visible-text.ts`): people read pages with curl in a terminal. Bytes are not.
- * A handler that sets `content-length` escapes first.
+ * Every string written to a response is escaped (`visible-text.ts`), because users read pages with curl in a terminal.
+ * Bytes are not. A handler that sets `content-length` escapes first.
  */
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -18,18 +19,18 @@ import { openFilesLimit } from './open-files.ts';
 import { repeatedHeader } from './repeated-header.ts';
 
 export interface HttpLimits extends ConnectionBoundsOptions {
-  /** For the first line and the headers of a request, from the first byte or the beginning of the connection. */
+  /** For the first line and the headers of a request, from its first byte or the start of the connection. */
   readonly headersMs: number;
   /** For a whole request. */
   readonly requestMs: number;
   /** Between two requests of a connection. */
   readonly idleMs: number;
-  /** As long as a client may leave an answer unread. */
+  /** How long a client may leave a response unread. */
   readonly unreadMs: number;
   readonly maxHeaderBytes: number;
-  /** Requests of one connection that are being answered: who sends more before it reads is cut off. */
+  /** Requests of one connection that are being processed: more unread ones close it. */
   readonly maxPipelined: number;
-  /** How often the first two are looked after. */
+  /** Interval of the checks of `headersMs` and `requestMs`. */
   readonly checkMs: number;
 }
 
@@ -42,23 +43,23 @@ export const defaultHttpLimits: HttpLimits = {
   maxPipelined: 8,
   checkMs: 1_000,
   maxPerAddress: 256,
-  /** And fewer where few files may be open. */
+  /** Reduced if the limit of open files is low. */
   maxInWhole: 1_024,
 };
 
 export interface HttpFenceOptions {
   readonly limits?: Partial<HttpLimits>;
-  /** Told of each error that a handler let out: a bug, and never the client's. */
+  /** Receives each error that a handler did not catch: a bug of the program, never of the client. */
   readonly failed?: (error: unknown, request: { readonly method: string; readonly target: string }) => void;
 }
 
 /**
- * @param url of the request's target, on the host `localhost` unless the target names another. Its path is what stands in
- *   the target, but for `.` and `..`: nothing in it is decoded.
+ * @param url of the request's target, on the host `localhost` unless the target names another. Its path is that of the
+ * target except for `.` and `..`; nothing in it is decoded.
  */
 export type HttpServe = (request: IncomingMessage, response: ServerResponse, url: URL) => void | Promise<void>;
 
-/** Makes a server that is not listening yet. */
+/** Creates a server that is not listening yet. */
 export function createFencedServer(serve: HttpServe, options: HttpFenceOptions = {}): Server {
   const limits = httpLimitsOf(options);
   return fenceServer(createServer(serverOptionsOf(limits)), serve, limits, options);
@@ -79,7 +80,7 @@ export function serverOptionsOf(limits: HttpLimits): ServerOptions {
 }
 
 /**
- * Puts the fence around a server that is not listening yet.
+ * Protects a server that is not listening yet.
  *
  * @param connectionOf the accepted connection under the socket of a request: with TLS they differ
  */
@@ -93,13 +94,13 @@ export function fenceServer<S extends Server>(
   const bounds = new ConnectionBounds<Socket>({ ...limits, isIdleReplaced: true });
   const underWay = new WeakMap<Socket, number>();
   server.on('connection', (socket: Socket) => {
-    // Without a listener an error of a socket that was taken from the parser (CONNECT) would end the program.
+    // Without a listener an error of a socket that was detached from the parser (CONNECT) would end the program.
     socket.on('error', () => socket.destroy());
     bounds.admit(socket, socket.remoteAddress);
   });
   server.on('connect', (_request: IncomingMessage, socket: Socket) => {
     socket.write('HTTP/1.1 405 Method Not Allowed\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');
-    // Not end(): the other side could stay half open for ever.
+    // Not end(): the other side could stay half open forever.
     socket.destroySoon();
   });
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
@@ -118,13 +119,13 @@ export function fenceServer<S extends Server>(
       underWay.set(socket, left);
       if (left === 0) bounds.idle(connection);
     });
-    letGoWhenUnread(response, limits.unreadMs);
+    closeWhenUnread(response, limits.unreadMs);
     fence(request, response, serve, options);
   });
   return server;
 }
 
-/** In place, not as a class for `createServer`: the bundle loads `node:http` when it is first called. */
+/** In place, not as a class for `createServer`: the bundle loads `node:http` on first use. */
 function escapeStrings(response: ServerResponse): void {
   // Both have overloads for an encoding and a callback, which are passed on.
   type Send = (chunk?: unknown, ...rest: unknown[]) => never;
@@ -138,16 +139,16 @@ function visibleChunk<T>(chunk: T): T | string {
   return typeof chunk === 'string' ? visibleText(chunk) : chunk;
 }
 
-/** A port of HTTP takes an eighth of the files that may be open at most: a program that has none left answers nobody. */
+/** An HTTP port uses at most an eighth of the open files: without free ones the program cannot serve any client. */
 export function connectionsOfPort(openFiles = Number.POSITIVE_INFINITY): number {
-  return Math.min(defaultHttpLimits.maxInWhole, Math.max(fewestConnections, Math.floor(openFiles / 8)));
+  return Math.min(defaultHttpLimits.maxInWhole, Math.max(minConnections, Math.floor(openFiles / 8)));
 }
 
-const fewestConnections = 4;
+const minConnections = 4;
 
-/** The address that a request asks for; undefined when its target is none. */
+/** The URL of a request target; `undefined` if it is invalid. */
 export function urlOf(target: string): URL | undefined {
-  // Read alone, `//x/y` would be the host x: a path is a path, however it begins.
+  // `//x/y` alone would parse as the host x, but every target with a leading slash is a path.
   const url = target.startsWith('/') ? URL.parse(`http://localhost${target}`) : URL.parse(target);
   return url?.protocol === 'http:' || url?.protocol === 'https:' ? url : undefined;
 }
@@ -159,24 +160,24 @@ function fence(
   { failed }: HttpFenceOptions,
 ): void {
   const { method = 'GET', url: target = '/' } = request;
-  // A connection that breaks is nobody's failure.
+  // An aborted connection is no failure.
   request.on('error', () => {});
   response.on('error', () => {});
   const fail = (error: unknown): void => {
     failed?.(error, { method, target });
-    answerFailure(response, error);
+    respondWithFailure(response, error);
   };
   const url = urlOf(target);
   if (url === undefined) {
-    answerText(response, 400, 'invalid request target\n');
+    respondWithText(response, 400, 'invalid request target\n');
     return;
   }
   const repeated = repeatedHeader(request.rawHeaders);
   if (repeated !== undefined) {
-    answerText(response, 400, `header ${repeated} must not be repeated\n`);
+    respondWithText(response, 400, `header ${repeated} must not be repeated\n`);
     return;
   }
-  const owner = { name: `${method} ${url.pathname}`, fail: (error: unknown) => answerFailure(response, error) };
+  const owner = { name: `${method} ${url.pathname}`, fail: (error: unknown) => respondWithFailure(response, error) };
   onBehalfOf(owner, () => {
     try {
       void Promise.resolve(serve(request, response, url)).catch(fail);
@@ -186,13 +187,13 @@ function fence(
   });
 }
 
-/** Half an answer cannot be taken back: its connection ends. */
-function answerFailure(response: ServerResponse, error: unknown): void {
+/** A partial response cannot be replaced: close its connection. */
+function respondWithFailure(response: ServerResponse, error: unknown): void {
   if (response.headersSent) response.destroy();
-  else answerText(response, 500, `${messageOf(error)}\n`);
+  else respondWithText(response, 500, `${messageOf(error)}\n`);
 }
 
-function answerText(response: ServerResponse, status: number, text: string): void {
+function respondWithText(response: ServerResponse, status: number, text: string): void {
   for (const name of response.getHeaderNames()) response.removeHeader(name);
   response.writeHead(status, {
     'content-type': 'text/plain; charset=utf-8',
@@ -202,8 +203,8 @@ function answerText(response: ServerResponse, status: number, text: string): voi
   response.end(text);
 }
 
-/** An answer that is there and that nobody reads keeps its memory: its connection is closed. */
-function letGoWhenUnread(response: ServerResponse, unreadMs: number): void {
+/** Closes a connection whose client does not read, which would keep the response in memory. */
+function closeWhenUnread(response: ServerResponse, unreadMs: number): void {
   response.setTimeout(unreadMs, () => {
     if (response.writableEnded || response.writableLength > 0) response.destroy();
   });

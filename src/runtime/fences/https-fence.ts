@@ -1,14 +1,17 @@
-/** The fence around an HTTP server ({@link createFencedServer}), with TLS. A file of its own: other programs do not load `node:https`. */
+/** {@link createFencedServer} with TLS, in a separate file because other programs do not load `node:https`. */
 import { createServer, type Server } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TlsOptions } from 'node:tls';
 import { fenceServer, type HttpFenceOptions, type HttpServe, httpLimitsOf, serverOptionsOf } from './http-fence.ts';
 
-/** Makes a server that is not listening yet. A connection without a handshake counts as an idle one, and is closed after `headersMs`. */
+/**
+ * Creates a server that is not listening yet. A connection without a handshake counts as idle, and is closed after
+ * `headersMs`.
+ */
 export function createFencedTlsServer(tls: TlsOptions, serve: HttpServe, options: HttpFenceOptions = {}): Server {
   const limits = httpLimitsOf(options);
   const server = createServer({ ...tls, ...serverOptionsOf(limits), handshakeTimeout: limits.headersMs });
-  /** Accepted connections by their client: Node does not report which one is under a socket with TLS. */
+  /** Accepted connections by client: Node does not expose the connection under a TLS socket. */
   const connections = new Map<string, Socket>();
   server.on('connection', (socket: Socket) => {
     const client = clientOf(socket);

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 
-/** How many files, sockets among them, this process may have open at the same time; undefined where the system does not tell. */
+/** Limit of open files of this process, including sockets; `undefined` if the system does not report it. */
 export function openFilesLimit(limits = '/proc/self/limits'): number | undefined {
   try {
-    // Node has raised the soft limit to the hard one when it began.
+    // Node raises the soft limit to the hard limit at its start.
     const [, soft] = /^Max open files\s+(\S+)/m.exec(readFileSync(limits, 'utf8')) ?? [];
     const limit = Number(soft);
     return Number.isSafeInteger(limit) ? limit : undefined;

@@ -1,8 +1,8 @@
 import type { ClientRequest } from 'node:http';
 
 /**
- * An answer that changes the protocol (101) is none of HTTP's. Where nobody listens for it, Node closes the connection and tells neither
- * of an answer nor of an error: whoever waits for one of both would for ever.
+ * Rejects a response that switches the protocol (101). Without a listener for `upgrade` Node closes the connection and
+ * emits neither a response nor an error, so the caller would wait forever.
  */
 export function refuseOtherProtocol(outgoing: ClientRequest, refuse: (error: Error) => void): void {
   outgoing.once('upgrade', (_, socket) => {

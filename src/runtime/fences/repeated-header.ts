@@ -1,6 +1,6 @@
 /**
- * Headers that identify a client or the site that it comes from: a request may have each of them once. Node keeps the first line of
- * some, and joins the lines of others, so what a proxy in front of this program read may be another line.
+ * Headers that identify a client or its site, of which a request may have one each. Node uses the first line of some
+ * and joins the lines of others, so a proxy in front of this program may have read another line.
  */
 const singleHeaders: ReadonlySet<string> = new Set([
   ...['authorization', 'proxy-authorization', 'clusterid', 'x-forwarded-client-cert'],
@@ -8,8 +8,8 @@ const singleHeaders: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * @param rawHeaders name, value, name, value …, as Node's HTTP/1 and HTTP/2 servers give them
- * @returns the name of the first such header that is there more than once
+ * @param rawHeaders name, value, name, value …, as Node's HTTP/1 and HTTP/2 servers return them
+ * @returns the name of the first such header that is repeated
  */
 export function repeatedHeader(rawHeaders: readonly unknown[]): string | undefined {
   const seen = new Set<string>();

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { type Logger, silentLogger } from '../output/log.ts';
 import { catchUncaught, faultLog } from './uncaught.ts';
 
-/** Runs a program in a Node of its own: only there an uncaught error is one. */
+/** Runs a program in a separate Node process: only there an error is really uncaught. */
 function run(program: string): { readonly status: number | null; readonly out: string } {
   const module = fileURLToPath(new URL('./uncaught.ts', import.meta.url));
   const text = `
@@ -19,7 +19,7 @@ function run(program: string): { readonly status: number | null; readonly out: s
   return { status, out: stdout };
 }
 
-test('a program goes on after errors and rejections that nobody caught, and hears whose they were', () => {
+test('a program continues after uncaught errors and rejections, and receives their owners', () => {
   const { status, out } = run(`
     const whose = new AsyncLocalStorage();
     catchUncaught((error, origin) => console.log(origin, error?.message ?? error, whose.getStore()));
@@ -51,7 +51,7 @@ test('a handler that throws, or whose work raises the next error, neither ends t
   expect([status, out]).toEqual([0, 'called 1\n']);
 });
 
-test('undone, nothing is caught any more', () => {
+test('after the handler is removed, uncaught errors end the program again', () => {
   const source = new EventEmitter();
   const undo = catchUncaught(() => {}, source);
   expect(source.eventNames()).toEqual(['uncaughtException', 'unhandledRejection']);
@@ -59,7 +59,7 @@ test('undone, nothing is caught any more', () => {
   expect(source.eventNames()).toEqual([]);
 });
 
-test('faults are written with their stacks, at most so many a minute, and what was left out is counted', () => {
+test('faults are logged with their stacks up to a limit per minute, and the omitted ones are counted', () => {
   const lines: object[] = [];
   const log: Logger = { ...silentLogger, error: (event, fields) => void lines.push({ event, ...fields }) };
   let time = 0;

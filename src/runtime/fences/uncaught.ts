@@ -1,8 +1,8 @@
 /**
- * The last fence of a program: an error that nobody caught becomes a call, not the end of the process.
+ * Handles uncaught errors, so that they do not end the process.
  *
- * Node ends a process whose error or rejection nobody heard. Each edge (request, stream, watcher, sink) has a fence of its
- * own; what still escapes arrives here, with the program's word on what to do: close what it came from, say so, go on.
+ * Each boundary (request, stream, watcher, sink) handles its errors. An error that escapes all of them arrives here,
+ * and the program's handler closes its source, reports it, and continues.
  */
 import { explainError } from '../errors.ts';
 import type { EventOfLevel } from '../log-events/log-events.ts';
@@ -10,31 +10,31 @@ import type { Logger } from '../output/log.ts';
 
 export type UncaughtOrigin = 'uncaughtException' | 'unhandledRejection';
 
-/** Must not wait and should not throw: what it throws itself is lost, for it would end the process. */
+/** Must not wait and should not throw: its own errors are lost, because they would end the process. */
 export type UncaughtHandler = (error: unknown, origin: UncaughtOrigin) => void;
 
-/** What Node's `process` is to this module; a test has its own. */
+/** The used part of Node's `process`; a test passes its own. */
 export interface UncaughtSource {
   on(event: UncaughtOrigin, listener: (error: unknown) => void): unknown;
   off(event: UncaughtOrigin, listener: (error: unknown) => void): unknown;
 }
 
 /**
- * From now on no uncaught error or unhandled rejection ends the process. Both come with the asynchronous context in
- * which they were thrown: an `AsyncLocalStorage` of the caller says whose they are.
+ * From now on no uncaught error or unhandled rejection ends the process. Handlers run in the asynchronous context of
+ * the error: an `AsyncLocalStorage` of the caller has its owner.
  *
- * @returns undoes it
+ * @returns a function that undoes it
  */
 export function catchUncaught(handle: UncaughtHandler, source: UncaughtSource = process): () => void {
   let handling = false;
   const caught = (error: unknown, origin: UncaughtOrigin): void => {
-    // A handler whose own work raises the next one (a log whose pipe is broken) is not called from within itself.
+    // A handler whose own work raises the next error (a log with a broken pipe) is not called recursively.
     if (handling) return;
     handling = true;
     try {
       handle(error, origin);
     } catch {
-      // Thrown from here, it would end the process.
+      // An error of the handler would end the process.
     } finally {
       handling = false;
     }
@@ -50,8 +50,8 @@ export function catchUncaught(handle: UncaughtHandler, source: UncaughtSource = 
 }
 
 /**
- * Hands an error to the last fence, in the name of whoever's work is being done, and returns: for what goes on with
- * others' work, which is not to end with one.
+ * Raises an error as uncaught on behalf of the current owner, and returns. For loops over the work of several owners,
+ * which continue if one fails.
  */
 export function letEscape(error: unknown): void {
   queueMicrotask(() => {
@@ -60,17 +60,18 @@ export function letEscape(error: unknown): void {
 }
 
 export interface FaultLogOptions {
-  /** Lines an interval at most; 10 by default. */
+  /** Maximum lines per interval; default 10. */
   readonly maxLines?: number;
-  /** One minute by default. */
+  /** Default: one minute. */
   readonly intervalMs?: number;
   /** Monotonic milliseconds. */
   readonly now?: () => number;
 }
 
 /**
- * Logs faults with their stacks, at most `maxLines` per interval: the first line of the next interval has the number of
- * those that were left out. This also ends the loop of a log that cannot be written and whose every line is the next fault.
+ * Logs faults with their stacks, at most `maxLines` per interval: the first line of the next interval contains the
+ * number of omitted faults. This also ends the loop of a log that cannot be written, where every line raises the next
+ * fault.
  */
 export function faultLog(
   log: Logger,

@@ -1,33 +1,36 @@
-/** Texts of files that may be anything: what has no end, or is no file, is not read. */
+/** Reads text files of unknown content: endless, very large and non-regular files are rejected. */
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statfsSync } from 'node:fs';
 
-/** How many bytes are too many is the reader's to say. */
+/** The caller sets the limit. */
 export class FileTooLarge extends Error {
-  constructor(bytes: number, most: number) {
+  constructor(bytes: number, maxBytes: number) {
     super(
-      `has ${bytes} bytes, the limit for a configuration file is ${most}: it is ignored, and its last valid content applies; split it, or raise PILOT_CONFIG_MAX_FILE_BYTES`,
+      `has ${bytes} bytes, the limit for a configuration file is ${maxBytes}: it is ignored, and its last valid content applies; split it, or raise PILOT_CONFIG_MAX_FILE_BYTES`,
     );
   }
 }
 
-/** File systems of the kernel, by the magic numbers of statfs(2): proc, cgroup, cgroup2, debugfs, tracefs, securityfs, sysfs, bpf. */
+/**
+ * File systems of the kernel, by the magic numbers of statfs(2): proc, cgroup, cgroup2, debugfs, tracefs, securityfs,
+ * sysfs, bpf.
+ */
 const filesystemsOfTheKernel: ReadonlySet<number> = new Set([
   ...[0x9fa0, 0x27e0eb, 0x63677270, 0x64626720, 0x74726163, 0x73636673, 0x62656572, 0xcafe4a11],
 ]);
 
-/** What is there is no configuration, has no end, and takes long to look at. */
+/** Whether a path is in a kernel file system. Its files are no configuration, may be endless, and are slow to list. */
 export function isOfTheKernel(path: string): boolean {
   return filesystemsOfTheKernel.has(statfsSync(path).type);
 }
 
 /**
- * For whoever reads it, and closes the descriptor.
+ * The caller reads and closes the descriptor.
  *
- * @param called how an error calls it, where nobody else says which file it is
- * @throws an error of the file system, and for what is no file
+ * @param called name of the file for the error, if the context does not name it
+ * @throws an error of the file system, or an Error if it is not a regular file
  */
 export function openRegularFile(path: string, called = ''): number {
-  // A pipe that nobody writes to would keep whoever opens it waiting.
+  // Without O_NONBLOCK, opening a pipe waits for a writer.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const other = whatElse(fstatSync(file));
   if (other === undefined) return file;
@@ -35,14 +38,14 @@ export function openRegularFile(path: string, called = ''): number {
   throw new Error(`${called} must be a regular file, is ${other}`.trimStart());
 }
 
-/** @throws an error of the file system, {@link FileTooLarge}, and for what is no file */
+/** @throws an error of the file system, {@link FileTooLarge}, or an Error if it is not a regular file */
 export function readBoundedText(path: string, maxBytes: number): string {
   const file = openRegularFile(path);
   try {
     const stats = fstatSync(file);
     if (stats.size > maxBytes) throw new FileTooLarge(stats.size, maxBytes);
     if (stats.size === 0) {
-      // The kernel's files say that they are empty, and some of them have no end.
+      // Files of the kernel report size 0, and some are endless.
       if (isOfTheKernel(path)) throw new Error('must be a regular file, is one of a kernel file system such as /proc');
       return '';
     }
@@ -58,15 +61,15 @@ function readText(file: number, expected: number, maxBytes: number): string {
   for (;;) {
     const read = readSync(file, buffer, length, buffer.length - length, null);
     length += read;
-    // The file is as long as it is said to be, and there was room for more: asking once more would cost as much again.
+    // The file has its reported size and the buffer had space left: another read would double the cost.
     if (read === 0 || length === expected) return buffer.toString('utf8', 0, length);
     if (length > maxBytes) throw new FileTooLarge(length, maxBytes);
-    // The file grew since its size was asked.
+    // The file grew since fstat.
     if (length === buffer.length) buffer = Buffer.concat([buffer], Math.min(length * 2, maxBytes + 1));
   }
 }
 
-/** `a named pipe`; undefined for files. */
+/** `a named pipe`; `undefined` for a regular file. */
 export function whatElse(stats: Pick<Stats, 'isFile' | 'isDirectory' | 'isFIFO' | 'isSocket'>): string | undefined {
   if (stats.isFile()) return undefined;
   if (stats.isDirectory()) return 'a directory';

@@ -2,12 +2,12 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 import { isSystemError } from '../errors.ts';
 
-/** Whether there is a file that this user may run. */
+/** Whether the path is a file that this user may run. */
 export function isExecutable(path: string): boolean {
   return whyNotExecutable(path) === undefined;
 }
 
-/** What is wrong with a program, to be said behind its path; undefined when this user may run it. */
+/** What is wrong with a program, as the text after its path; `undefined` if this user may run it. */
 export function whyNotExecutable(path: string): string | undefined {
   try {
     accessSync(path, constants.X_OK);
@@ -18,9 +18,9 @@ export function whyNotExecutable(path: string): string | undefined {
 }
 
 /**
- * The first program of this name in PATH. Relative folders do not count: another user may own the working directory.
+ * The first program of this name in PATH. Relative directories are ignored: another user may own the working directory.
  *
- * @returns an absolute path; `undefined` if no folder has it
+ * @returns an absolute path; `undefined` if no directory contains it
  */
 export function findInPath(name: string, { PATH }: NodeJS.ProcessEnv): string | undefined {
   return absoluteFolders(PATH)
@@ -28,7 +28,7 @@ export function findInPath(name: string, { PATH }: NodeJS.ProcessEnv): string | 
     .find(isExecutable);
 }
 
-/** The absolute folders of a PATH. An empty entry means the working directory. */
+/** The absolute directories of a PATH. An empty entry means the working directory, and is ignored. */
 export function absoluteFolders(path: string | undefined): string[] {
   return (path ?? '').split(delimiter).filter((folder) => isAbsolute(folder));
 }

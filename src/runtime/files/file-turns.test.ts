@@ -4,36 +4,36 @@ import { FileTurns } from './file-turns.ts';
 
 const never = new AbortController().signal;
 
-test('a question waits for the one before it, also where that one fails', async () => {
+test('an operation waits for the previous one, even if that one fails', async () => {
   const turns = new FileTurns();
   const first = Promise.withResolvers<string>();
-  const asked: string[] = [];
-  const answers = [
+  const startedTasks: string[] = [];
+  const results = [
     turns.run(() => first.promise, never),
-    turns.run(async () => void asked.push('second'), never),
-    turns.run(async () => void asked.push('third'), never),
+    turns.run(async () => void startedTasks.push('second'), never),
+    turns.run(async () => void startedTasks.push('third'), never),
   ];
   await sleep(1);
-  expect(asked).toEqual([]);
+  expect(startedTasks).toEqual([]);
   first.reject(new Error('EIO'));
-  await expect(answers[0]).rejects.toThrow('EIO');
-  await Promise.all(answers.slice(1));
-  expect(asked).toEqual(['second', 'third']);
+  await expect(results[0]).rejects.toThrow('EIO');
+  await Promise.all(results.slice(1));
+  expect(startedTasks).toEqual(['second', 'third']);
 });
 
-test('who gives up while it hangs asks nothing, and whoever comes after the answer does', async () => {
+test('an operation that is aborted while it waits is not started, and the next one starts after the running one', async () => {
   const turns = new FileTurns();
   const hung = Promise.withResolvers<void>();
   void turns.run(() => hung.promise, never);
-  const asked: number[] = [];
+  const startedTasks: number[] = [];
   for (const turn of [1, 2, 3]) {
     const given = new AbortController();
-    const answer = turns.run(async () => void asked.push(turn), given.signal);
+    const result = turns.run(async () => void startedTasks.push(turn), given.signal);
     given.abort();
-    await expect(answer).rejects.toThrow('aborted');
+    await expect(result).rejects.toThrow('aborted');
   }
-  const answer = turns.run(async () => void asked.push(4), never);
+  const result = turns.run(async () => void startedTasks.push(4), never);
   hung.resolve();
-  await answer;
-  expect(asked).toEqual([4]);
+  await result;
+  expect(startedTasks).toEqual([4]);
 });

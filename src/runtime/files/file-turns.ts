@@ -1,22 +1,24 @@
-/** What is asked of file systems that may hang, which mounted certificates and tokens lie on: one question at a time. */
+/** Serializes operations on file systems that may hang, such as those of mounted certificates and tokens. */
 export class FileTurns {
-  #underWay: Promise<void> | undefined;
+  #running: Promise<void> | undefined;
 
   /**
-   * On a file system that hangs each question holds one of the process's four threads for files until it is answered, whether
-   * somebody still waits for it or not. A second one would hold another, and soon no bootstrap could be written.
+   * Runs an operation after the previous one.
    *
-   * @param signal who gives up before the turn has come asks nothing
+   * On a file system that hangs, each operation blocks one of the four threads of libuv's pool until it returns, even
+   * if its caller has timed out. With one operation at a time, the other threads can still write the bootstrap.
+   *
+   * @param signal an operation that is aborted while it waits is not started
    */
-  async run<Answer>(question: () => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
-    while (this.#underWay !== undefined) await Promise.race([this.#underWay, abortOf(signal)]);
+  async run<Result>(operation: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
+    while (this.#running !== undefined) await Promise.race([this.#running, abortOf(signal)]);
     signal.throwIfAborted();
-    const answer = question();
+    const result = operation();
     const over = (): void => {
-      this.#underWay = undefined;
+      this.#running = undefined;
     };
-    this.#underWay = answer.then(over, over);
-    return answer;
+    this.#running = result.then(over, over);
+    return result;
   }
 }
 

@@ -18,31 +18,31 @@ afterEach(() => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** Starts a watch and answers how to wait for the next report after something was done. */
+/** Starts a watch. Returns a function that runs a task and waits for the next report. */
 async function watching(
   begin: typeof watchFile,
   path: string,
-): Promise<(deed: () => void, withinMs?: number) => Promise<boolean>> {
+): Promise<(task: () => void, withinMs?: number) => Promise<boolean>> {
   let reports = 0;
   const changed = (): void => void reports++;
   stops.push(begin(path, { changed, failed: (error) => expect.fail(String(error)) }));
-  const reported = async (before: number, withinMs: number): Promise<boolean> => {
-    for (const from = performance.now(); reports === before && performance.now() - from < withinMs; ) await sleep(10);
-    return reports > before;
+  const reported = async (previous: number, withinMs: number): Promise<boolean> => {
+    for (const from = performance.now(); reports === previous && performance.now() - from < withinMs; ) await sleep(10);
+    return reports > previous;
   };
   await reported(0, 1_000);
   await sleep(50);
-  return async (deed, withinMs = 60_000) => {
-    const before = reports;
-    deed();
-    const seen = await reported(before, withinMs);
-    // Further reports of the same deed are not those of the next.
+  return async (task, withinMs = 60_000) => {
+    const previous = reports;
+    task();
+    const seen = await reported(previous, withinMs);
+    // Further reports of the same task do not count for the next one.
     await sleep(50);
     return seen;
   };
 }
 
-/** Mounts a version of a file as Kubernetes does: behind a link that is switched in one step. */
+/** Mounts a version of a file as Kubernetes does: behind a link that is switched atomically. */
 function mount(directory: string, version: string, content: string): void {
   mkdirSync(join(directory, `..${version}`), { recursive: true });
   writeFileSync(join(directory, `..${version}`, 'mesh'), content);
@@ -51,7 +51,7 @@ function mount(directory: string, version: string, content: string): void {
 }
 
 describe('watchFile', () => {
-  it('sees a file written, replaced, removed and written again', async () => {
+  it('reports that a file was written, replaced, removed and written again', async () => {
     const file = join(root, 'mesh');
     writeFileSync(file, '1');
     const reportedAfter = await watching(watchFile, file);
@@ -66,13 +66,13 @@ describe('watchFile', () => {
     expect(await reportedAfter(() => writeFileSync(file, '4'))).toBe(true);
   });
 
-  it('sees a file come whose directory was missing', async () => {
+  it('reports a file whose directory was missing', async () => {
     const reportedAfter = await watching(watchFile, join(root, 'etc/istio/config/mesh'));
     await reportedAfter(() => mkdirSync(join(root, 'etc/istio/config'), { recursive: true }), 1_000);
     expect(await reportedAfter(() => writeFileSync(join(root, 'etc/istio/config/mesh'), '1'))).toBe(true);
   });
 
-  it('sees a file come again whose directory was removed', async () => {
+  it('reports a file whose directory was removed and created again', async () => {
     const file = join(root, 'etc/mesh');
     mkdirSync(join(root, 'etc'));
     writeFileSync(file, '1');
@@ -82,20 +82,20 @@ describe('watchFile', () => {
     expect(await reportedAfter(() => writeFileSync(file, '2'))).toBe(true);
   });
 
-  it('asks nothing of the file system for what is written beside a directory that is missing', async () => {
+  it('causes no file system calls for writes beside a missing directory', async () => {
     for (let i = 0; i < 50; i++) writeFileSync(join(root, `beside-${i}`), '');
     await watching(watchFile, join(root, 'etc/mesh'));
-    let asked = 0;
-    const questions = createHook({ init: (_, type) => void (type.startsWith('FSREQ') && asked++) }).enable();
+    let checkedPaths = 0;
+    const questions = createHook({ init: (_, type) => void (type.startsWith('FSREQ') && checkedPaths++) }).enable();
     for (let i = 0; i < 20; i++) {
       appendFileSync(join(root, 'beside-0'), 'a line of a log\n');
       await sleep(5);
     }
     questions.disable();
-    expect(asked).toBe(0);
+    expect(checkedPaths).toBe(0);
   });
 
-  it('sees each switch of a link on the way to the file', async () => {
+  it('reports each switch of a link on the path of the file', async () => {
     mount(root, 'v1', '1');
     symlinkSync('..data/mesh', join(root, 'mesh'));
     const reportedAfter = await watching(watchFile, join(root, 'mesh'));
@@ -104,7 +104,7 @@ describe('watchFile', () => {
     expect(await reportedAfter(() => mount(root, 'v3', '3'))).toBe(true);
   });
 
-  it('does not care for other files', async () => {
+  it('ignores other files', async () => {
     writeFileSync(join(root, 'mesh'), '1');
     const reportedAfter = await watching(watchFile, join(root, 'mesh'));
     expect(await reportedAfter(() => writeFileSync(join(root, 'other'), '1'), 1_000)).toBe(false);

@@ -1,13 +1,13 @@
-/** Tells that something happened to a file. What it was is for the reader to find out. */
+/** Reports that a file changed. The caller reads it to find out how. */
 import { basename, dirname, resolve } from 'node:path';
 import { watch } from 'chokidar';
-import { whenDirectoryComes } from './directory-coming.ts';
+import { onDirectoryCreated } from './missing-directory.ts';
 
 export interface WatchHandlers {
   /**
-   * Something happened at this path. Also called once when the watch has begun: what happened before it counts.
+   * The path changed. Also called once when the watch has started, for changes before that.
    *
-   * @param isBurst very many events come at once; only a watch of a directory tree reports it
+   * @param isBurst very many events arrived at once; only a watch of a directory tree reports it
    */
   readonly changed: (path: string, isBurst?: boolean) => void;
   readonly failed: (error: unknown) => void;
@@ -17,9 +17,9 @@ export interface WatchHandlers {
 export type StopWatching = () => void;
 
 /**
- * Watches one file. It and its directory may be missing, come and go. A file that is reached through symbolic links next
- * to it, as Kubernetes mounts ConfigMaps (`mesh → ..data/mesh`, `..data → ..2026_11_21`), is seen to change when a link
- * is switched.
+ * Watches one file. The file and its directory may be missing, created and removed. A file behind symbolic links next
+ * to it, as Kubernetes mounts ConfigMaps (`mesh → ..data/mesh`, `..data → ..2026_11_21`), changes when a link is
+ * switched.
  */
 export function watchFile(file: string, handlers: WatchHandlers): StopWatching {
   const watched = new WatchedFile(resolve(file), handlers);
@@ -31,7 +31,7 @@ class WatchedFile {
   readonly #path: string;
   readonly #directory: string;
   readonly #handlers: WatchHandlers;
-  /** Ends what is going on: waiting for the directory, or watching it. */
+  /** Stops the current wait for the directory, or its watch. */
   #stop: StopWatching = () => {};
   #isStopped = false;
 
@@ -41,11 +41,13 @@ class WatchedFile {
     this.#handlers = handlers;
   }
 
-  /** While the directory is missing: chokidar would list all that is where it should come up, with each event there. */
+  /**
+   * Only while the directory is missing: chokidar would list all entries of the parent directory at each event there.
+   */
   begin(): void {
     let isThere = false;
-    const stop = whenDirectoryComes(this.#directory, {
-      come: () => {
+    const stop = onDirectoryCreated(this.#directory, {
+      appeared: () => {
         isThere = true;
         this.#watch();
       },
@@ -53,7 +55,7 @@ class WatchedFile {
     });
     if (isThere) return;
     this.#stop = stop;
-    // Later, as of a directory that is there: whoever watches has not been answered yet.
+    // Asynchronous, as for an existing directory: the caller has not received its stop function yet.
     setImmediate(() => this.#changed(this.#path));
   }
 
@@ -70,14 +72,16 @@ class WatchedFile {
     if (!this.#isStopped) this.#handlers.failed(error);
   }
 
-  /** The directory, not the file: only there the switch of a link is seen. Directories above it are never ignored. */
+  /**
+   * Watches the directory, not the file: only that reports the switch of a link. Directories above are never ignored.
+   */
   #watch(): void {
     const [path, directory] = [this.#path, this.#directory];
     const ignored = (other: string): boolean =>
       other !== directory && other !== path && !isBehindLink(directory, other);
     const watcher = watch(directory, { ignoreInitial: true, atomic: false, ignored });
     this.#stop = () => {
-      // Closing is asynchronous; nobody waits for it.
+      // Closing is asynchronous, and nothing depends on it.
       watcher.removeAllListeners().on('error', () => {});
       void watcher.close();
     };
@@ -92,7 +96,7 @@ class WatchedFile {
   }
 }
 
-/** `..data` and the like directly in the directory, and what is in them. */
+/** `..data` and the like directly in the directory, and their content. */
 function isBehindLink(directory: string, path: string): boolean {
   for (let at = path; at.length > directory.length; at = dirname(at)) {
     if (dirname(at) === directory) return basename(at).startsWith('..');

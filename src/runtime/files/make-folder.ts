@@ -3,21 +3,21 @@ import { dirname } from 'node:path';
 import { isSystemError } from '../errors.ts';
 
 /**
- * Makes a folder and those above it that are missing. Node's own `recursive` tries for ever where the system goes on
- * saying ENOENT: below a working directory that was removed, in /proc.
+ * Creates a directory and its missing ancestors. Node's `recursive` loops forever where the system always returns
+ * ENOENT: below a removed working directory, in /proc.
  */
 export function makeFolder(path: string, mode = 0o777): void {
   const missing: string[] = [];
-  for (let folder = path; !madeOrThere(folder, mode); folder = dirname(folder)) {
+  for (let folder = path; !createIfMissing(folder, mode); folder = dirname(folder)) {
     missing.push(folder);
-    // Where nothing is above, ENOENT has another reason: the next try throws it.
+    // Without an ancestor, ENOENT has another cause: the next attempt throws it.
     if (dirname(folder) === folder || folder === '.') break;
   }
   for (const folder of missing.toReversed()) mkdirUnlessThere(folder, mode);
 }
 
-/** @returns false when what is above it is missing */
-function madeOrThere(folder: string, mode: number): boolean {
+/** @returns false if an ancestor is missing */
+function createIfMissing(folder: string, mode: number): boolean {
   try {
     mkdirUnlessThere(folder, mode);
     return true;

@@ -1,8 +1,8 @@
-/** Files that nobody else may read, whole on the disk before they count. */
+/** Files that only their owner may read, flushed to disk before they are used. */
 import { closeSync, fsyncSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { ChartpilotError } from '../errors.ts';
 
-/** Writes a new file with mode 0600, in place of one of an attempt that was cut off; it is on the disk when this returns. */
+/** Writes a new file with mode 0600 and flushes it. Replaces the file of an interrupted attempt. */
 export function writePrivateFile(file: string, content: string): void {
   rmSync(file, { force: true });
   const descriptor = openSync(file, 'wx', 0o600);
@@ -15,14 +15,14 @@ export function writePrivateFile(file: string, content: string): void {
 }
 
 /**
- * @param whoReads what it makes of a person to have read it
- * @throws ChartpilotError for a file that others than its owner may read or write, or that is not there
+ * @param privilege the power that a reader of the file gains, for the error
+ * @throws ChartpilotError if the file is missing, or readable or writable for other users
  */
-export function requirePrivate(file: string, whoReads: string): void {
+export function requirePrivate(file: string, privilege: string): void {
   const mode = statSync(file).mode & 0o777;
   if ((mode & 0o077) === 0) return;
   throw new ChartpilotError('CONFIG_INVALID', `${file}: mode must be 0600, got 0${mode.toString(8)}`, {
-    hint: `${whoReads}: run chmod 600 ${file}, and replace the key if another user may have read it.`,
+    hint: `${privilege}: run chmod 600 ${file}, and replace the key if another user may have read it.`,
     fields: { path: file, expected: '0600', got: `0${mode.toString(8)}` },
   });
 }

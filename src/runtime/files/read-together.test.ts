@@ -23,12 +23,12 @@ const versions = Array.from({ length: 50 }, (_, version) => ({ a: `${version}`, 
 
 const files = (): [string, string] => [join(folder, 'a'), join(folder, 'b')];
 
-describe('files that are read together', () => {
-  it('are of one version while Kubernetes switches them thousands of times', async () => {
+describe('readTogether', () => {
+  it('returns files of one version while Kubernetes switches them thousands of times', async () => {
     mount = await switchedMount(folder, versions);
     const [a, b] = files();
     const seen = new Set<string>();
-    // Another process switches them: on a busy machine it may rest for many readings.
+    // Another process switches them; on a busy machine it may pause for many reads.
     for (let i = 0; i < 2_000 || (seen.size <= 20 && i < 200_000); i++) {
       const [first, second] = readTogetherSync((at) => [readFileSync(at(a), 'utf8'), readFileSync(at(b), 'utf8')]);
       expect(second).toBe(first);
@@ -37,7 +37,7 @@ describe('files that are read together', () => {
     expect(seen.size).toBeGreaterThan(20);
   }, 60_000);
 
-  it('are of one version for readers that wait in between', async () => {
+  it('returns files of one version to asynchronous readers', async () => {
     mount = await switchedMount(folder, versions);
     const [a, b] = files();
     for (let i = 0; i < 50; i++) {
@@ -50,7 +50,7 @@ describe('files that are read together', () => {
     }
   }, 60_000);
 
-  it('are those behind links of any kind, and the error of a missing one is the file system’s', async () => {
+  it('follows links of any kind, and throws the file system’s error for a missing file', async () => {
     mkdirSync(join(folder, 'x/y'), { recursive: true });
     writeFileSync(join(folder, 'x/y/file'), 'content');
     symlinkSync(join(folder, 'x'), join(folder, 'absolute'));
@@ -64,7 +64,7 @@ describe('files that are read together', () => {
     expect(readTogetherSync((at) => at('/proc/self/exe'))).toBe('/proc/self/exe');
   });
 
-  it('are read again when a link changes meanwhile, until it no longer does', () => {
+  it('reads again when a link changes during the read, until no link does', () => {
     let version = 0;
     const change = (): void => {
       symlinkSync(`${++version}`, join(folder, 'new'));

@@ -1,25 +1,30 @@
 /**
- * Reads files that belong together, such as a certificate and its key, as of one moment. Kubernetes replaces the files of a mounted
- * Secret or ConfigMap at once, by switching one symbolic link (`tls.crt → ..data/tls.crt`, `..data → ..2026_11_28`): if that link is
- * followed for each file by itself, one file may be of the old version and the next one of the new version.
+ * Reads files that belong together, such as a certificate and its key, as of one moment. Kubernetes replaces the files
+ * of a mounted Secret or ConfigMap atomically by switching one symbolic link (`tls.crt → ..data/tls.crt`, `..data →
+ * ..2026_11_28`). Following that link for each file separately could mix the old and the new version.
  */
 import { readlinkSync } from 'node:fs';
 import { readlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-/** Attempts until what was read last counts, although links keep changing. Kubernetes switches at most every few seconds. */
+/**
+ * After so many attempts the last read is returned although links keep changing. Kubernetes switches at most every few
+ * seconds.
+ */
 const maxAttempts = 10;
 /** As in the kernel (`MAXSYMLINKS`). */
 const maxLinks = 40;
 
-/** Targets of symbolic links as they were read first; `undefined` for a path that is no link. */
+/** Targets of symbolic links as first read; `undefined` for a path that is no link. */
 type Links = Map<string, string | undefined>;
 
 /**
- * Calls `read` until no symbolic link on the way to its files changed meanwhile, at most {@link maxAttempts} times.
+ * Calls `read` until no symbolic link on the path of its files changed during the call, at most {@link maxAttempts}
+ * times.
  *
- * @param read reads each file at `at(path)`: within one call each link is followed as it was read first, so that files behind one link are
- *   of one version. Called again after an error, too, if a link has changed: the old version may be deleted already.
+ * @param read reads each file at `at(path)`: within one call each link is followed as first read, so that files behind
+ * one link are of one version. Also called again after an error if a link changed: the old version may be deleted
+ * already.
  * @throws what `read` throws
  */
 export async function readTogether<T>(read: (at: (path: string) => Promise<string>) => Promise<T>): Promise<T> {
@@ -40,7 +45,7 @@ export async function readTogether<T>(read: (at: (path: string) => Promise<strin
   }
 }
 
-/** The same for callers that do not wait. */
+/** Like {@link readTogether}, for synchronous callers. */
 export function readTogetherSync<T>(read: (at: (path: string) => string) => T): T {
   for (let attempt = 1; ; attempt++) {
     const links: Links = new Map();
@@ -74,7 +79,7 @@ function* resolving(path: string, links: Links): Generator<string, string, strin
       continue;
     }
     const next = join(at, name);
-    // Links of the kernel lead to more than their text says.
+    // Links in /proc lead to more than their text names.
     if (!links.has(next)) links.set(next, next.startsWith('/proc/') ? undefined : yield next);
     const target = links.get(next);
     if (target === undefined) at = next;
@@ -92,10 +97,10 @@ async function areUnchanged(links: Links): Promise<boolean> {
   return true;
 }
 
-/** Also `undefined` where nothing can be looked at: whoever opens the file gets the reason. */
+/** Also `undefined` if the path cannot be read: opening the file reports the reason. */
 const targetOf = (path: string): Promise<string | undefined> => readlink(path).catch(() => undefined);
 
-/** Where a symbolic link leads; `undefined` for what is no link, or cannot be looked at. */
+/** The target of a symbolic link; `undefined` if the path is no link or cannot be read. */
 export function linkTarget(path: string): string | undefined {
   try {
     return path.startsWith('/proc/') ? undefined : readlinkSync(path);

@@ -1,6 +1,6 @@
 /**
- * Reads files in directories where other users may write. What lies there may be a link to a file that only this user can read, a FIFO that
- * blocks its reader, a device, or a file without an end.
+ * Reads files in directories where other users may write. A path there may be a link to a file that only this user can
+ * read, a FIFO that blocks its reader, a device, or an endless file.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 
@@ -20,7 +20,7 @@ export interface RegularFileOptions {
 /**
  * Reads a regular file. Follows no link at the end of the path and never blocks.
  *
- * @throws Error of the file system (`ELOOP` for a link), or that says what is wrong with the file
+ * @throws an error of the file system (`ELOOP` for a link), or an Error with what is wrong with the file
  */
 export function readRegularFile(path: string, { maxBytes, owner }: RegularFileOptions): RegularFile {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY);
@@ -36,7 +36,7 @@ export function readRegularFile(path: string, { maxBytes, owner }: RegularFileOp
   }
 }
 
-/** The file may grow while it is read: one byte too many shows that. */
+/** One extra byte detects a file that grows while it is read. */
 function contentOf(fd: number, path: string, size: number): Buffer {
   const buffer = Buffer.alloc(size + 1);
   let bytes = 0;

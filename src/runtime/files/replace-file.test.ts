@@ -46,7 +46,7 @@ describe.each(ways)('%s', (_, replace) => {
     expect([readdirSync(directory), readdirSync(file)]).toEqual([['state'], ['not empty']]);
   });
 
-  test('does not write through a link in the place of the draft', async () => {
+  test('does not write through a link at the path of the draft', async () => {
     const [file, other] = [join(directory, 'state'), join(directory, 'other')];
     writeFileSync(other, 'kept');
     symlinkSync(other, `${file}.new`);
@@ -54,7 +54,7 @@ describe.each(ways)('%s', (_, replace) => {
     expect([readFileSync(file, 'utf8'), readFileSync(other, 'utf8')]).toEqual(['new', 'kept']);
   });
 
-  test('replaces the draft of an attempt that was cut off', async () => {
+  test('replaces the draft of an interrupted attempt', async () => {
     const file = join(directory, 'state');
     writeFileSync(`${file}.new`, 'a much longer half of a file', { mode: 0o644 });
     await replace(file, 'new', { mode: 0o640 });
@@ -62,7 +62,7 @@ describe.each(ways)('%s', (_, replace) => {
   });
 });
 
-test('replaceFileSync writes pieces one after the other', () => {
+test('replaceFileSync writes pieces in order', () => {
   const file = join(directory, 'state');
   replaceFileSync(
     file,

@@ -1,4 +1,4 @@
-/** Replaces a file atomically: a reader sees the old content or the new one, never a part. */
+/** Replaces a file atomically: a reader gets the old content or the new one, never a part. */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
@@ -8,19 +8,20 @@ export interface ReplaceOptions {
   /** Mode of the new file; default 0600. */
   readonly mode?: number;
   /**
-   * What survives a crash of the host when the function returns: nothing for certain (default), the content under the new name if the name
-   * survives, or both.
+   * What is guaranteed to survive a crash of the host after the function returns: nothing (default), the content if the
+   * new name survives, or both.
    */
   readonly flush?: 'none' | 'content' | 'content and name';
   /**
-   * Name of the draft. `new` (default): `<file>.new`; a later attempt replaces what an attempt that was cut off has left. It needs a directory
-   * to which no other program writes. `unique`: a name that no other program can guess; what an attempt that was cut off left stays.
+   * Name of the draft. `new` (default): `<file>.new`, which replaces the draft of an interrupted attempt; for
+   * directories to which no other program writes. `unique`: an unpredictable name; the draft of an interrupted attempt
+   * stays.
    */
   readonly draft?: 'new' | 'unique';
 }
 
 /**
- * @param content a text, bytes, or pieces of a text that is longer than one string can be
+ * @param content a text, bytes, or pieces of a text that exceeds the length of a string
  * @throws an error of the file system; the old content stays, and no draft is left
  */
 export function replaceFileSync(
@@ -30,7 +31,7 @@ export function replaceFileSync(
 ): void {
   const beside = draftOf(file, draft);
   try {
-    // A link or a file of another mode in the place of the draft is not written to.
+    // Never write to an existing link or file at the path of the draft.
     if (draft === 'new') rmSync(beside, { force: true });
     const descriptor = openSync(beside, 'wx', mode);
     try {
@@ -48,7 +49,7 @@ export function replaceFileSync(
   if (flush === 'content and name') flushDirectory(dirname(file));
 }
 
-/** The same without blocking the event loop. */
+/** Like {@link replaceFileSync}, without blocking the event loop. */
 export async function replaceFile(
   file: string,
   content: string | Uint8Array,
@@ -76,16 +77,16 @@ function draftOf(file: string, draft: 'new' | 'unique'): string {
   return draft === 'new' ? `${file}.new` : `${file}.${randomBytes(6).toString('hex')}.tmp`;
 }
 
-/** On a full disk half a file takes what little space there is. */
+/** On a full disk an incomplete draft would take the remaining space. */
 function removeDraft(beside: string): void {
   try {
     rmSync(beside, { force: true });
   } catch {
-    // The error that prevented the replacement says why.
+    // The error that prevented the replacement is reported instead.
   }
 }
 
-/** A name is in its directory. */
+/** A name is stored in its directory. */
 function flushDirectory(directory: string): void {
   const descriptor = openSync(directory, 'r');
   try {

@@ -1,14 +1,14 @@
-/** What resolv.conf(5) says of name servers and search domains. */
+/** Name servers and search domains of resolv.conf(5). */
 import { isIP } from 'node:net';
 
 export interface ResolvConf {
-  /** Addresses, in the file's order; those of IPv6 may have a zone (`fe80::1%eth0`). */
+  /** Addresses in file order; an IPv6 address may have a zone (`fe80::1%eth0`). */
   readonly servers: readonly string[];
-  /** Of the last `search` or `domain` line, in lower case and without a dot at the end. */
+  /** Of the last `search` or `domain` line, in lower case and without a trailing dot. */
   readonly search: readonly string[];
 }
 
-/** Lines that are none are passed over, as the resolver of libc does. */
+/** Invalid lines are ignored, as the resolver of libc does. */
 export function parseResolvConf(text: string): ResolvConf {
   const servers: string[] = [];
   let search: string[] = [];

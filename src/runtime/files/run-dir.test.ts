@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { asOtherUser } from '../../../test/harness/other-user.ts';
 import { ensureRunDir } from './run-dir.ts';
 
-test('a run directory that can never be is refused at once, not tried for ever', () => {
+test('a run directory that cannot exist is rejected at once, not retried forever', () => {
   expect(() => ensureRunDir('/proc/x/y')).toThrow(/run directory \/proc\/x\/y: ENOENT/);
 });
 
@@ -18,7 +18,7 @@ interface Chosen {
   readonly warnings: string;
 }
 
-/** What programs of the victim choose that start at the same time. */
+/** Directories that programs of the victim choose when they start at the same time. */
 async function chosenBy(temporary: string, programs: number, cwd = '/'): Promise<Chosen> {
   const script = `
     const { chooseRunDir, ensureRunDir } = await import(${JSON.stringify(join(import.meta.dirname, 'run-dir.ts'))});
@@ -66,7 +66,7 @@ test.each([
   expect(await chosenBy(root, 1)).toMatchObject({ directories: [chosen] });
 });
 
-test('directories of another user with names of the fallback are passed over', async () => {
+test('directories of another user with fallback names are skipped', async () => {
   const root = sharedTemporary();
   const usual = join(root, `chartpilot-${victim}`);
   await asOtherUser(`mkdir -m 777 ${usual} ${usual}-000000 ${usual}-AAAAAA; ln -s / ${usual}-BBBBBB`);
@@ -74,13 +74,13 @@ test('directories of another user with names of the fallback are passed over', a
   expect(lstatSync(directories[0]!).uid).toBe(victim);
 });
 
-test('the usual name is used where it is free, without a warning', async () => {
+test('the usual name is used without a warning if it is free', async () => {
   const root = sharedTemporary();
   expect(await chosenBy(root, 1)).toEqual({ directories: [join(root, `chartpilot-${victim}`)], warnings: '' });
   expect(readdirSync(root)).toEqual([`chartpilot-${victim}`]);
 });
 
-test('where nothing but the configuration path can be written, the directory is below it', async () => {
+test('the directory is below the configuration path if only that is writable', async () => {
   const root = sharedTemporary();
   const configPath = join(root, 'etc/istio/proxy');
   mkdirSync(configPath, { recursive: true });

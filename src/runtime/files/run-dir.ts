@@ -1,22 +1,27 @@
-/** Where programs of this host leave what others of their user must find: locks of base ids, tokens of the debugger. */
+/**
+ * The directory for files that other programs of the same user must find: locks of base IDs, tokens of the debugger.
+ */
 import { existsSync, lstatSync, mkdtempSync, readdirSync, rmdirSync, type Stats } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { ChartpilotError, messageOf } from '../errors.ts';
 import { makeFolder } from './make-folder.ts';
 
-/** Where services keep such files, if this user may write there. */
+/** The directory of system services, used if this user may write there. */
 export const sharedRunDir = '/run/chartpilot';
 
-/** Permission bits that let others than the owner write. */
+/** Permission bits that let other users write. */
 const writableByOthers = 0o022;
 
-/** Directory of the agent's generated files, unless the proxy configuration names another one; below the working directory. */
+/**
+ * Directory of the agent's generated files unless the proxy configuration names another one; relative to the working
+ * directory.
+ */
 export const defaultConfigPath = './etc/istio/proxy';
 
 /**
- * `--runDir`, else `/run/chartpilot` where that can be written, else a directory of this user's below the temporary one or, in a container
- * whose root is read-only, below `configPath`. Creates the one that it returns unless it was named.
+ * `--runDir`, else `/run/chartpilot` if it is writable, else a directory of this user below the temporary directory or,
+ * in a container with a read-only root, below `configPath`. Creates the directory unless the flag named it.
  */
 export function chooseRunDir(flag: string | undefined, configPath = defaultConfigPath): string {
   if (flag !== undefined) return flag;
@@ -35,7 +40,7 @@ function isWritable(folder: string): boolean {
   }
 }
 
-/** Whether `chooseRunDir` may return a directory of this name, below one of its parents, in a program of this user. */
+/** Whether `chooseRunDir` may return a directory of this name for this user. */
 export function isRunDirNameOf(uid: number, name: string): boolean {
   return name === `chartpilot-${uid}` || fallbackNames(uid).test(name);
 }
@@ -43,7 +48,7 @@ export function isRunDirNameOf(uid: number, name: string): boolean {
 /** mkdtemp(3) appends six characters. */
 const fallbackNames = (uid: number): RegExp => new RegExp(`^chartpilot-${uid}-[A-Za-z0-9]{6}$`);
 
-/** Everybody knows the usual name, so another user may have created something there. */
+/** The usual name is predictable, so another user may have created something there. */
 function userRunDir(parent: string): string {
   const uid = currentUid();
   const usual = join(parent, `chartpilot-${uid}`);
@@ -61,7 +66,7 @@ function userRunDir(parent: string): string {
 /**
  * Several programs may create one at the same time: all of them then use the first by name.
  *
- * @returns `undefined` if nothing can be created there
+ * @returns `undefined` if no directory can be created there
  */
 function createdFallback(parent: string, uid: number): string | undefined {
   try {
@@ -92,11 +97,15 @@ function warnOnce(message: string): void {
   process.emitWarning(message);
 }
 
-/** Creates the directory if it is missing. @throws ChartpilotError FILE_UNREADABLE when it cannot be used */
+/**
+ * Creates the directory if it is missing.
+ *
+ * @throws ChartpilotError FILE_UNREADABLE if it cannot be used
+ */
 export function ensureRunDir(runDir: string): void {
   try {
     makeFolder(runDir, 0o700);
-    // A directory that was named is as its user wants it.
+    // The owner and mode of a directory that the user named are not checked.
     if (basename(runDir) === `chartpilot-${currentUid()}`) requireOwnDirectory(runDir);
   } catch (error) {
     throw new ChartpilotError('FILE_UNREADABLE', `run directory ${runDir}: ${messageOf(error)}`, {
@@ -108,16 +117,16 @@ export function ensureRunDir(runDir: string): void {
 }
 
 /**
- * For a directory whose files decide what this program does: only its user may have written them.
+ * For a directory whose files this program trusts: only its user may have written them.
  *
- * @throws Error with the reason if the path is not a directory of this user, or others may write there
+ * @throws Error with the reason if the path is not a directory of this user, or other users may write there
  */
 export function requireOwnDirectory(path: string): void {
   const stats = lstatSync(path);
   if (!isOwnDirectory(stats)) throw new Error(whyNotOwn(stats));
 }
 
-/** Whether a path, followed to no link, is a directory that only this user may write. */
+/** Whether a path, without following a link, is a directory that only this user may write. */
 export function isOwnDirectory(stats: Stats): boolean {
   return stats.isDirectory() && stats.uid === currentUid() && (stats.mode & writableByOthers) === 0;
 }

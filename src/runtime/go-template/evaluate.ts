@@ -7,13 +7,16 @@ import { mainTemplate } from './parser.ts';
 import { FunctionError, type Position, TemplateError } from './template-error.ts';
 import { GoMap, GoStruct, type GoValue, isList, isTrue, typeName } from './values.ts';
 
-/** Characters of the output; a bootstrap has some kilobytes. */
+/** Limit in characters of the output; a bootstrap has some kilobytes. */
 const maxOutput = 4 * 1024 * 1024;
-/** Nodes that are executed, those of loops once an iteration. */
+/** Limit of executed nodes; those of a loop count once per iteration. */
 const maxSteps = 1_000_000;
-/** Templates that call one another. */
+/** Limit of nested template calls. */
 const maxCalls = 200;
-/** Characters and items that functions take and return, of all calls together: one that doubles a text would exhaust the memory within few steps. */
+/**
+ * Limit of characters and items that functions take and return, for all calls together: repeated doubling of a text
+ * would exhaust the memory within few steps.
+ */
 const maxHandled = 16 * 1024 * 1024;
 
 interface Variable {
@@ -21,10 +24,10 @@ interface Variable {
   value: GoValue;
 }
 
-/** What ends the innermost loop, or one turn of it. */
+/** Ends the innermost loop, or its current iteration. */
 type Interruption = 'break' | 'continue' | undefined;
 
-/** No value comes from an earlier command of the pipeline: other than a value that is nil. */
+/** No earlier command of the pipeline passes a value, which differs from a nil value. */
 const none = Symbol('none');
 type Final = GoValue | typeof none;
 
@@ -61,7 +64,7 @@ export class Execution {
     if (++this.#steps > maxSteps) throw new TemplateError(at, `more than ${maxSteps} steps`);
   }
 
-  /** Lists may contain one another many times: the count ends at the limit, and not with the last item. */
+  /** Lists may contain one another many times: counting stops at the limit, not at the last item. */
   #handle(values: readonly GoValue[], at: Position): void {
     const left = [...values];
     for (let value = left.pop(); left.length > 0 || value !== undefined; value = left.pop()) {
@@ -119,7 +122,7 @@ export class Execution {
     return value;
   }
 
-  /** Variables that it declares end with it. */
+  /** Variables that the task declares are removed at its end. */
   #scoped(task: () => Interruption): Interruption {
     const scope = this.#variables.length;
     const interruption = task();
@@ -172,7 +175,7 @@ export class Execution {
   #setLoopVariables({ variables, assigns }: PipeNode, key: GoValue, element: GoValue): void {
     const values = variables.length > 1 ? [key, element] : [element];
     for (const [index, name] of variables.entries()) {
-      // Declared ones are the innermost.
+      // New variables are the innermost ones.
       const variable = assigns
         ? this.#variables.findLast((candidate) => candidate.name === name)
         : this.#variables.at(index - variables.length);
@@ -182,7 +185,7 @@ export class Execution {
 
   #pipeline(dot: GoValue, pipe: PipeNode): GoValue {
     let value: Final = none;
-    // A nil that a pipeline evaluates to is no value.
+    // A nil result of a pipeline is no value.
     for (const command of pipe.commands) value = this.#command(dot, command, value) ?? undefined;
     const result = value === none ? undefined : value;
     for (const name of pipe.variables) {

@@ -7,18 +7,18 @@ export interface Flags {
   sharp?: boolean;
   space?: boolean;
   zero?: boolean;
-  /** `%+v`: fields have their names. */
+  /** `%+v`: includes names of fields. */
   names?: boolean;
   /** `%#v`. */
   goSyntax?: boolean;
-  /** Characters. */
+  /** In characters. */
   width?: number | undefined;
   precision?: number | undefined;
 }
 
 export const noFlags: Flags = {};
 
-/** To the width of the flags, with spaces; numbers with zeros where a flag says so. */
+/** Pads to the width of the flags with spaces, or numbers with zeros if a flag requests it. */
 export function pad(text: string, { width = 0, minus, zero }: Flags): string {
   const missing = width - [...text].length;
   if (missing <= 0) return text;
@@ -90,7 +90,7 @@ function floatDigits(magnitude: number, verb: string, { precision }: Flags): str
   return verb === 'E' || verb === 'G' ? text.toUpperCase() : text;
 }
 
-/** `#`: there is a decimal point, and `%g` keeps its zeros. */
+/** `#`: there is always a decimal point, and `%g` keeps trailing zeros. */
 function withPoint(text: string, verb: string, precision: number | undefined): string {
   const [, digits = '', power = ''] = /^([^eE]*)(.*)$/.exec(text)!;
   const pointed = digits.includes('.') ? digits : `${digits}.`;
@@ -99,10 +99,10 @@ function withPoint(text: string, verb: string, precision: number | undefined): s
   return pointed + '0'.repeat(Math.max(0, (precision ?? 6) - significant)) + power;
 }
 
-/** From this power of ten on, the shortest form has an exponent. */
-const shortestLimit = 6;
+/** Decimal exponents above this use scientific notation in the shortest form. */
+const maxPlainExponent = 6;
 
-/** `%g`: the shortest text that reads as the same number, or as many significant digits as asked for. */
+/** `%g`: the shortest text that parses to the same number, or with the specified precision in significant digits. */
 function general(magnitude: number, precision: number | undefined): string {
   const digits = precision === undefined ? undefined : Math.min(Math.max(precision, 1), maxPrecision);
   const text = digits === undefined ? magnitude.toExponential() : exponential(magnitude, digits - 1);
@@ -110,7 +110,7 @@ function general(magnitude: number, precision: number | undefined): string {
   const exponent = Number(power);
   const significant = mantissa.replace('.', '').replace(/0+$/, '') || '0';
   const isWhole = significant.length >= exponent + 1;
-  const limit = digits === undefined ? shortestLimit : isWhole ? Math.min(digits, significant.length) : digits;
+  const limit = digits === undefined ? maxPlainExponent : isWhole ? Math.min(digits, significant.length) : digits;
   if (exponent < -4 || exponent >= limit) {
     const rest = significant.slice(1);
     return `${significant[0]}${rest === '' ? '' : `.${rest}`}e${signedPower(exponent)}`;
@@ -141,10 +141,10 @@ function fixed(magnitude: number, precision: number): string {
   return places === 0 ? digits : `${digits.slice(0, -places)}.${digits.slice(-places)}`;
 }
 
-/** Digits of a float64, which has fewer than 1,100 in all. */
+/** More than the digits of any float64, which has fewer than 1,100. */
 const maxPrecision = 1_100;
 
-/** The number times a power of ten, exactly, rounded to the nearest integer, and to the even one of two: as Go rounds. */
+/** The number times a power of ten, exact, rounded half to even as in Go. */
 function scaled(magnitude: number, power: number): bigint {
   const bits = new DataView(new ArrayBuffer(8));
   bits.setFloat64(0, magnitude);
@@ -172,7 +172,7 @@ const quotedSigns: Readonly<Record<string, string>> = {
   ...{ '\x07': '\\a', '\b': '\\b', '\f': '\\f', '\n': '\\n', '\r': '\\r', '\t': '\\t', '\v': '\\v', '\\': '\\\\' },
 };
 
-/** A literal of Go; with `#` a raw one where that is possible, with `+` of ASCII alone. */
+/** A Go literal; with `#` a raw one if possible, with `+` in ASCII only. */
 export function quote(text: string, { sharp, plus }: Flags): string {
   if (sharp && !/[`\ufeff]|(?!\t)\p{Cc}/u.test(text)) return `\`${text}\``;
   return `"${[...text].map((character) => escaped(character, '"', plus === true)).join('')}"`;

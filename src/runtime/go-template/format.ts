@@ -1,9 +1,9 @@
-/** What Go's fmt makes of values: `print`, `println` and the verbs of `printf`. */
+/** Formats values like Go's fmt: `print`, `println` and the verbs of `printf`. */
 import { type Flags, formatFloat, formatInteger, noFlags, pad, quote } from './format-scalars.ts';
 import { FunctionError } from './template-error.ts';
 import { GoMap, GoStruct, type GoValue, isList, typeName } from './values.ts';
 
-/** Spaces stand between operands of which neither is a text. */
+/** Adds spaces between operands of which neither is a string. */
 export function sprint(values: readonly GoValue[]): string {
   return values
     .map((value, index) => {
@@ -20,9 +20,9 @@ export function sprintln(values: readonly GoValue[]): string {
 
 const directive = /%([-+# 0]*)(\[[^\]]*\]?)?(\*|\d+)?(?:\.(\[[^\]]*\]?)?(\*|\d*))?(\[[^\]]*\]?)?(.|$)/gsu;
 
-/** Go allows less than a million, too. */
+/** Go has a limit of less than a million, too. */
 const maxWidth = 1_000_000;
-/** Characters: widths alone could exhaust the memory. */
+/** Limit in characters: widths alone could exhaust the memory. */
 const maxFormatted = 4 * 1024 * 1024;
 
 export function sprintf(format: string, args: readonly GoValue[]): string {
@@ -66,8 +66,8 @@ function directed(verb: string, flags: Flags, reader: ArgumentReader): string {
   if (verb === '%') return '%';
   if (!reader.isGood) return `%!${verb}(BADINDEX)`;
   if (!reader.hasNext()) return `%!${verb}(MISSING)`;
-  const { plus, sharp, ...others } = flags;
-  const used: Flags = verb === 'v' ? { ...others, names: plus === true, goSyntax: sharp === true } : flags;
+  const { plus, sharp, ...otherFlags } = flags;
+  const used: Flags = verb === 'v' ? { ...otherFlags, names: plus === true, goSyntax: sharp === true } : flags;
   return formatValue(reader.next(), verb, used);
 }
 
@@ -87,7 +87,7 @@ class ArgumentReader {
     this.#args = args;
   }
 
-  /** `[2]`: the second argument is next. */
+  /** `[2]` selects the second argument. */
   select(index: string | undefined): void {
     if (index === undefined) return;
     this.#isReordered = true;
@@ -110,7 +110,7 @@ class ArgumentReader {
     return isInteger ? Number(value) : undefined;
   }
 
-  /** What was given and not used. */
+  /** The unused arguments, as Go reports them. */
   rest(): string {
     if (this.#isReordered || !this.hasNext()) return '';
     const extra = this.#args.slice(this.#at).map((value) => {
@@ -121,7 +121,7 @@ class ArgumentReader {
   }
 }
 
-/** Elements of lists and maps have the verb, and its flags, of the whole. */
+/** Elements of lists and maps are formatted with the verb and flags of the whole. */
 function formatValue(value: GoValue, verb: string, flags: Flags): string {
   if (verb === 'T') return pad(value === undefined || value === null ? '<nil>' : typeName(value), flags);
   if (flags.goSyntax) return goSyntax(value);

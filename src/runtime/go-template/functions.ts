@@ -1,15 +1,15 @@
-/** The functions of Go's text/template. `and` and `or` evaluate no more than they need: see `evaluate.ts`. */
+/** The functions of Go's text/template. `and` and `or` short-circuit: see `evaluate.ts`. */
 import { sprint, sprintf, sprintln } from './format.ts';
 import { isPrintable } from './format-scalars.ts';
 import { FunctionError } from './template-error.ts';
 import { compareText, GoMap, GoStruct, type GoValue, isList, isTrue, typeName } from './values.ts';
 
 export interface TemplateFunction {
-  /** Arguments that it needs. */
+  /** Minimum number of arguments. */
   readonly min: number;
-  /** Arguments that it takes; absent: any number. */
+  /** Maximum number of arguments; absent: no limit. */
   readonly max?: number;
-  /** The first argument must be a text. */
+  /** The first argument must be a string. */
   readonly takesText?: boolean;
   /** @throws FunctionError */
   readonly call: (args: readonly GoValue[]) => GoValue;
@@ -19,7 +19,7 @@ export const goFunctions: ReadonlyMap<string, TemplateFunction> = new Map<string
   ['and', { min: 1, call: (args) => args.find((arg) => !isTrue(arg)) ?? args.at(-1) }],
   ['or', { min: 1, call: (args) => args.find(isTrue) ?? args.at(-1) }],
   ['not', { min: 1, max: 1, call: ([value]) => !isTrue(value) }],
-  ['eq', { min: 1, call: ([value, ...others]) => equalsAny(value, others) }],
+  ['eq', { min: 1, call: ([value, ...candidates]) => equalsAny(value, candidates) }],
   ['ne', { min: 2, max: 2, call: ([a, b]) => !equalsAny(a, [b]) }],
   ['lt', { min: 2, max: 2, call: ([a, b]) => isLess(a, b) }],
   ['le', { min: 2, max: 2, call: ([a, b]) => isLess(a, b) || equalsAny(a, [b]) }],
@@ -37,10 +37,10 @@ export const goFunctions: ReadonlyMap<string, TemplateFunction> = new Map<string
   ['call', { min: 1, call: ([value]) => call(value) }],
 ]);
 
-/** By value for texts, numbers and booleans; lists and maps can be compared to nil alone. */
-function equalsAny(value: GoValue, others: readonly GoValue[]): boolean {
-  if (others.length === 0) throw new FunctionError('missing argument for comparison');
-  return others.some((other) => {
+/** By value for strings, numbers and booleans; lists and maps can be compared to nil only. */
+function equalsAny(value: GoValue, candidates: readonly GoValue[]): boolean {
+  if (candidates.length === 0) throw new FunctionError('missing argument for comparison');
+  return candidates.some((other) => {
     if (isNil(value) || isNil(other)) return isNil(value) && isNil(other);
     if (isBasic(value) !== isBasic(other) || typeof value !== typeof other) throw incompatible(value, other);
     if (!isBasic(value)) throw new FunctionError(`non-comparable type: ${typeName(value)}`);
@@ -69,7 +69,7 @@ function incompatible(a: GoValue, b: GoValue): FunctionError {
   return new FunctionError(`incompatible types for comparison: ${typeName(a)} and ${typeName(b)}`);
 }
 
-/** Of texts in bytes, as everywhere in Go. */
+/** Bytes for strings, as everywhere in Go. */
 function length(value: GoValue): bigint {
   if (typeof value === 'string') return BigInt(Buffer.byteLength(value));
   if (isList(value)) return BigInt(value.length);
@@ -119,7 +119,7 @@ function call(value: GoValue): never {
   throw new FunctionError(`non-function of type ${value instanceof GoStruct ? 'struct' : typeName(value)}`);
 }
 
-/** One text as it is; else all together as `print` writes them. */
+/** A single string as it is; else all arguments as `print` writes them. */
 function asText(args: readonly GoValue[]): string {
   const [only] = args;
   if (args.length === 1 && typeof only === 'string') return only;
@@ -141,7 +141,7 @@ function scriptEscape(character: string): string {
   return `\\u${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
-/** As in a query string: a space is `+`. */
+/** As in a query string: a space becomes `+`. */
 function queryEscape(text: string): string {
   return encodeURIComponent(text.toWellFormed())
     .replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)

@@ -34,7 +34,7 @@ const keywords = new Set([
 ]);
 
 const opening = '{{';
-/** Only these are trimmed: other white space of Unicode is text. */
+/** Only these are trimmed: other Unicode white space is text. */
 const spaceAtEnd = /[ \t\r\n]+$/;
 const spaceAtBegin = /^[ \t\r\n]+/;
 const closing = /(?:[ \t\r\n]-)?\}\}/y;
@@ -138,8 +138,8 @@ class Lexer {
       this.#at += text.length;
       const mustEnd = needsWordEnd.has(kind) || kind === 'number';
       if (mustEnd && this.#match(kind === 'number' ? numberEnd : wordEnd) === undefined) {
-        const what = kind === 'number' ? 'number' : 'name';
-        throw this.#error(begin, `bad character in a ${what}: ${quoted(this.#input.slice(begin, this.#at + 1))}`);
+        const message = kind === 'number' ? 'number' : 'name';
+        throw this.#error(begin, `bad character in a ${message}: ${quoted(this.#input.slice(begin, this.#at + 1))}`);
       }
       return this.#push(kind === 'word' ? wordKind(text) : kind, text, begin);
     }
@@ -173,8 +173,8 @@ class Lexer {
     return { line: low + 1, column: at - this.#lineStarts[low]! + 1 };
   }
 
-  #error(at: number, what: string): TemplateError {
-    return new TemplateError(this.#position(at), what);
+  #error(at: number, message: string): TemplateError {
+    return new TemplateError(this.#position(at), message);
   }
 }
 

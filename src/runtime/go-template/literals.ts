@@ -51,7 +51,7 @@ const simpleEscapes: Readonly<Record<string, string>> = {
 };
 const escape = /\\(?:x([\da-fA-F]{2})|u([\da-fA-F]{4})|U([\da-fA-F]{8})|([0-7]{3})|(["'abfnrtv\\])|(.?))/gs;
 
-/** Bytes that `\x` and octal escapes name are read as UTF-8, together with their neighbours. */
+/** Bytes of consecutive `\x` and octal escapes are decoded together as UTF-8. */
 function unescape(token: Token, quote: '"' | "'"): string {
   const bytes: Buffer[] = [];
   const content = token.text.slice(1, -1);
@@ -68,7 +68,7 @@ function escaped(token: Token, quote: string, match: RegExpMatchArray): Buffer {
   const [whole, byte, short, long, octal, simple] = match;
   if (byte !== undefined || octal !== undefined) {
     const value = byte === undefined ? Number.parseInt(octal!, 8) : Number.parseInt(byte, 16);
-    // In a character literal it is a code point.
+    // In a character literal the value is a code point.
     if (value <= 255) return quote === "'" ? Buffer.from(String.fromCodePoint(value)) : Buffer.from([value]);
   }
   const code = short ?? long;

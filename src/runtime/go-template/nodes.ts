@@ -31,7 +31,7 @@ export interface LoopControlNode extends Position {
 
 export type Node = TextNode | ActionNode | BranchNode | TemplateNode | LoopControlNode;
 
-/** Commands whose value is passed on, and the variables that get the last one. */
+/** Commands that pass their values on, and the variables that receive the last one. */
 export interface PipeNode extends Position {
   readonly is: 'pipe';
   readonly variables: readonly string[];
@@ -40,7 +40,7 @@ export interface PipeNode extends Position {
   readonly commands: readonly CommandNode[];
 }
 
-/** The first operand, called with the others if there are any. */
+/** The first operand, called with the other operands if there are any. */
 export interface CommandNode extends Position {
   readonly operands: readonly [OperandNode, ...OperandNode[]];
 }
@@ -53,10 +53,10 @@ export type OperandNode = Position &
     | { readonly is: 'function'; readonly name: string }
     | { readonly is: 'field'; readonly fields: readonly string[] }
     | { readonly is: 'variable'; readonly name: string; readonly fields: readonly string[] }
-    /** Fields of what an operand in parentheses, or a function, evaluates to. */
+    /** Fields of the value of a function or of an operand in parentheses. */
     | { readonly is: 'chain'; readonly of: OperandNode; readonly fields: readonly string[] }
     | PipeNode
   );
 
-/** Templates by name, all that one text defines. */
+/** All templates that one text defines, by name. */
 export type TemplateSet = ReadonlyMap<string, readonly Node[]>;

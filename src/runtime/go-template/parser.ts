@@ -5,7 +5,7 @@ import { literalOf } from './literals.ts';
 import type { BranchNode, CommandNode, Node, OperandNode, PipeNode, TemplateSet } from './nodes.ts';
 import { type Position, TemplateError } from './template-error.ts';
 
-/** Blocks and parentheses within one another: a bootstrap has fewer than ten. */
+/** Limit of nested blocks and parentheses: a bootstrap has fewer than ten. */
 const maxNesting = 100;
 
 export const mainTemplate = 'bootstrap';
@@ -19,7 +19,7 @@ export function parseTemplate(template: string, isFunction: (name: string) => bo
   return parser.run();
 }
 
-/** What ended a list of nodes. */
+/** The keyword that ended a list of nodes. */
 interface Ending extends Position {
   readonly word: 'end' | 'else' | undefined;
 }
@@ -31,7 +31,7 @@ class Parser {
   #at = 0;
   #nesting = 0;
   #loops = 0;
-  /** In scope, innermost last. */
+  /** Variables in scope, innermost last. */
   #variables: string[] = ['$'];
 
   constructor(tokens: readonly Token[], isFunction: (name: string) => boolean) {
@@ -46,7 +46,7 @@ class Parser {
     return this.#templates;
   }
 
-  /** As in Go, an empty definition replaces none. */
+  /** As in Go, an empty definition does not replace another one. */
   #define(name: string, nodes: readonly Node[], at: Position): void {
     const isEmpty = nodes.every((node) => node.is === 'text' && /^\s*$/.test(node.text));
     const existing = this.#templates.get(name);
@@ -119,7 +119,7 @@ class Parser {
     return { is, ...positionOf(at), pipe, then, otherwise };
   }
 
-  /** `{{else if}}` and `{{else with}}` share the `{{end}}` of the block that they are in. */
+  /** `{{else if}}` and `{{else with}}` share the `{{end}}` of the block that contains them. */
   #otherwise(is: BranchNode['is'], ending: Ending, at: Token): readonly Node[] {
     if (ending.word === undefined) throw error(at, `{{${is}}} is not closed with {{end}}`);
     if (ending.word === 'end') {
@@ -160,7 +160,7 @@ class Parser {
     return { is: 'template', ...positionOf(at), name, ...(pipe !== undefined && { pipe }) };
   }
 
-  /** Has no variables of its surroundings. */
+  /** Does not inherit variables. */
   #body(is: string, at: Token): readonly Node[] {
     const [variables, loops] = [this.#variables, this.#loops];
     this.#variables = ['$'];
@@ -263,9 +263,9 @@ class Parser {
         this.#at++;
         if (endsCommand(this.#skipSpace().kind)) throw error(end, 'missing command after |');
       }
-      const [first, ...others] = operands;
+      const [first, ...rest] = operands;
       if (first === undefined) throw error(begin, 'empty command');
-      return { ...at, operands: [first, ...others] };
+      return { ...at, operands: [first, ...rest] };
     }
   }
 
@@ -326,7 +326,7 @@ class Parser {
     return { ...pipe, ...at };
   }
 
-  /** The next token that is no space. */
+  /** The next token that is not white space. */
   #skipSpace(): Token {
     while (this.#tokens[this.#at]!.kind === 'space') this.#at++;
     return this.#tokens[this.#at]!;
@@ -341,8 +341,8 @@ function positionOf({ line, column }: Position): Position {
   return { line, column };
 }
 
-function error(at: Position, what: string): TemplateError {
-  return new TemplateError(at, what);
+function error(at: Position, message: string): TemplateError {
+  return new TemplateError(at, message);
 }
 
 function unexpected(token: Token, expected: string): TemplateError {

@@ -5,8 +5,8 @@ import { parseTemplate } from './parser.ts';
 import type { GoValue } from './values.ts';
 
 /**
- * @param data what `.` and `$` stand for
- * @param functions by name, beside those of Go
+ * @param data value of `.` and `$`
+ * @param functions by name, in addition to those of Go
  * @throws TemplateError with line and column
  */
 export function renderTemplate(

@@ -1,20 +1,20 @@
-/** Position in the text of a template, both from 1. The column counts characters. */
+/** Position in the text of a template, both 1-based. The column counts characters. */
 export interface Position {
   readonly line: number;
   readonly column: number;
 }
 
-/** A template that cannot be read, or whose execution fails. */
+/** A template that cannot be parsed or executed. */
 export class TemplateError extends Error {
   readonly line: number;
   readonly column: number;
 
-  constructor({ line, column }: Position, what: string) {
-    super(what);
+  constructor({ line, column }: Position, message: string) {
+    super(message);
     this.line = line;
     this.column = column;
   }
 }
 
-/** What is wrong with the arguments of a function. */
+/** Invalid arguments of a function. */
 export class FunctionError extends Error {}

@@ -1,16 +1,16 @@
-/** Values of templates, by Go's types: a `bigint` is an int, a `number` a float64. */
+/** Values of templates by their Go types: a `bigint` is an int, a `number` a float64. */
 import type { Position } from './template-error.ts';
 
 export type GoValue = Invalid | null | boolean | bigint | number | string | GoList | GoMap | GoStruct;
 
-/** No value at all: what a map has for a key that it lacks. A nil interface is `null`. */
+/** The value of a missing key of a map. A nil interface is `null`. */
 export type Invalid = undefined;
 
 export type GoList = readonly GoValue[];
 
-/** A map with text keys; any key may be asked for. */
+/** A map with string keys; access to a missing key is no error. */
 export class GoMap extends Map<string, GoValue> {
-  /** What `index` gives for a missing key. */
+  /** Result of `index` for a missing key. */
   readonly zero: GoValue;
 
   constructor(entries: Iterable<readonly [string, GoValue]> = [], zero: GoValue = null) {
@@ -18,17 +18,17 @@ export class GoMap extends Map<string, GoValue> {
     this.zero = zero;
   }
 
-  /** In the order of the keys' bytes. */
+  /** Entries in the order of their keys' bytes. */
   sorted(): [string, GoValue][] {
     return [...this].sort(([a], [b]) => compareText(a, b));
   }
 }
 
-/** Fields that are known beforehand: to ask for another one is an error. */
+/** A struct with known fields: access to another one is an error. */
 export class GoStruct {
   readonly typeName: string;
   readonly fields: ReadonlyMap<string, GoValue>;
-  /** Gets each unknown field that a condition asks for, which is then false. Absent: that is an error, too. */
+  /** Called for each unknown field in a condition, which is then false. Absent: that is an error, too. */
   readonly onUnknownInCondition: ((name: string, at: Position) => void) | undefined;
 
   constructor(
@@ -46,7 +46,7 @@ export function isList(value: GoValue): value is GoList {
   return Array.isArray(value);
 }
 
-/** JSON without fraction is an int, an object a map. */
+/** JSON without fraction becomes an int, an object a map. */
 export function goValueOf(json: unknown): GoValue {
   if (json === undefined || json === null) return null;
   if (json instanceof GoMap || json instanceof GoStruct) return json;
@@ -56,14 +56,14 @@ export function goValueOf(json: unknown): GoValue {
   return json as boolean | bigint | string;
 }
 
-/** What `if`, `and`, `or` and `not` take as true. */
+/** Truth of a value for `if`, `and`, `or` and `not`. */
 export function isTrue(value: GoValue): boolean {
   if (isList(value)) return value.length > 0;
   if (value instanceof GoMap) return value.size > 0;
   return value instanceof GoStruct || Boolean(value);
 }
 
-/** As Go names it in errors, and with `%T`. */
+/** Name of the type in Go's errors and `%T`. */
 export function typeName(value: GoValue): string {
   if (value === undefined || value === null) return 'nil';
   if (isList(value)) return '[]interface {}';
@@ -72,12 +72,12 @@ export function typeName(value: GoValue): string {
   return { boolean: 'bool', bigint: 'int', number: 'float64', string: 'string' }[typeof value as 'string'];
 }
 
-/** By bytes of UTF-8, as Go compares. */
+/** Compares UTF-8 bytes, as Go does. */
 export function compareText(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
-/** Compact, with sorted keys, and without signs of HTML, as Go's encoding/json writes. */
+/** Compact, with sorted keys, and without characters of HTML markup, as Go's encoding/json writes. */
 export function toJson(value: GoValue): string {
   return jsonText(value).replace(
     /[<>&\u2028\u2029]/g,

@@ -1,4 +1,4 @@
-/** What a call ended with (gRPC over HTTP/2, "Responses"). */
+/** Status of a gRPC call (gRPC over HTTP/2, "Responses"). */
 
 import type { IncomingHttpHeaders } from 'node:http2';
 import { visibleLine } from '../visible-text.ts';
@@ -31,9 +31,12 @@ const names = new Map(Object.entries(grpcCodes).map(([name, code]) => [code as n
 export class GrpcError extends Error {
   override readonly name = 'GrpcError';
   readonly code: GrpcCode;
-  /** What the server said, or what happened; without the code. */
+  /** Message of the server or description of the failure, without the code. */
   readonly details: string;
-  /** How long the server asks not to be called again (`grpc-retry-pushback-ms`, `retry-after`), where it says so. */
+  /**
+   * Delay before the next attempt that the server requests (`grpc-retry-pushback-ms`, `retry-after`); `undefined` if
+   * none.
+   */
   readonly retryAfterMs: number | undefined;
 
   constructor(code: GrpcCode, details: string, options: { cause?: unknown; retryAfterMs?: number | undefined } = {}) {
@@ -44,11 +47,11 @@ export class GrpcError extends Error {
   }
 }
 
-/** Characters that are kept of what a server says to people. */
-const mostDetails = 1_000;
+/** Limit of a server's status message in characters. */
+const maxDetails = 1_000;
 
 /**
- * The status in trailers, or in headers that are trailers, too; undefined for OK. A server that leaves it out has broken off.
+ * The status in trailers or in a Trailers-Only response; `undefined` for OK. A missing status counts as a broken call.
  */
 export function statusOf(headers: IncomingHttpHeaders): GrpcError | undefined {
   const text = headers['grpc-status'];
@@ -60,7 +63,7 @@ export function statusOf(headers: IncomingHttpHeaders): GrpcError | undefined {
   });
 }
 
-/** What an HTTP status means where a proxy answered in the server's place (gRPC, "HTTP to gRPC Status Code Mapping"). */
+/** The gRPC status for an HTTP status of a proxy in front of the server (gRPC, "HTTP to gRPC Status Code Mapping"). */
 function statusOfHttp(headers: IncomingHttpHeaders): GrpcError {
   const status = Number(headers[':status']);
   const codes: Record<number, GrpcCode> = {
@@ -77,21 +80,21 @@ function statusOfHttp(headers: IncomingHttpHeaders): GrpcError {
   return new GrpcError(codes[status] ?? 'UNKNOWN', `HTTP status ${status}`, { retryAfterMs: retryAfter(headers) });
 }
 
-/** The longest pause that a server may ask for: whoever stands before it may say an hour, and it be back in a second. */
-const longestPauseMs = 600_000;
+/** Limit of a requested delay: a proxy may request an hour although the server returns within a second. */
+const maxRetryDelayMs = 600_000;
 
 function retryAfter(headers: IncomingHttpHeaders): number | undefined {
   const pushback = Number(headers['grpc-retry-pushback-ms'] ?? Number.NaN);
   const ms = Number.isFinite(pushback) ? pushback : Number(headers['retry-after'] ?? Number.NaN) * 1000;
-  return ms >= 0 ? Math.min(ms, longestPauseMs) : undefined;
+  return ms >= 0 ? Math.min(ms, maxRetryDelayMs) : undefined;
 }
 
-/** Percent-encoded UTF-8; what cannot be decoded is shown as it is. */
+/** Percent-encoded UTF-8; text that cannot be decoded is returned as it is. */
 function decodeDetails(text: string): string {
   try {
-    return decodeURIComponent(text.slice(0, mostDetails));
+    return decodeURIComponent(text.slice(0, maxDetails));
   } catch {
-    return text.slice(0, mostDetails);
+    return text.slice(0, maxDetails);
   }
 }
 
@@ -100,5 +103,5 @@ export function trailersOf(code: GrpcCode, details = ''): Record<string, string>
   const trailers = { 'grpc-status': String(grpcCodes[code]) };
   return details === ''
     ? trailers
-    : { ...trailers, 'grpc-message': encodeURIComponent(visibleLine(details, mostDetails)) };
+    : { ...trailers, 'grpc-message': encodeURIComponent(visibleLine(details, maxDetails)) };
 }

@@ -1,6 +1,6 @@
 /**
- * One HTTP/2 connection to a gRPC server, over TCP, TLS or a Unix socket. It never comes back by itself: whoever opened it hears
- * that it is gone, and decides.
+ * One HTTP/2 connection to a gRPC server, over TCP, TLS or a Unix socket. It does not reconnect: its owner is notified
+ * when it closes, and decides.
  */
 import { once } from 'node:events';
 import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, constants } from 'node:http2';
@@ -18,7 +18,7 @@ import { FrameReader, frameHeadBytes, frameOf } from './grpc-frames.ts';
 import { type KeyPair, privateKeyPem } from './key-pair.ts';
 
 export interface GrpcTarget {
-  /** `localAddress`: that the connection comes from; the system chooses one unless it is said. */
+  /** `localAddress`: source address of the connection; chosen by the system if absent. */
   readonly address:
     | { readonly host: string; readonly port: number; readonly localAddress?: string }
     | { readonly path: string };
@@ -26,10 +26,10 @@ export interface GrpcTarget {
   readonly tls?: {
     /** PEM certificates. */
     readonly roots: string;
-    /** What the server's certificate must have: a DNS name, an address or a SPIFFE id. */
+    /** Required name in the server's certificate: a DNS name, an address or a SPIFFE ID. */
     readonly serverName: string;
     readonly certificate?: KeyPair;
-    /** Names any of which the server's certificate may have, instead of `serverName`; absent: `serverName`. */
+    /** Accepted names in the server's certificate, any of which suffices. Default: `serverName`. */
     readonly alternativeNames?: readonly string[];
     /** The server's certificate is not verified at all. */
     readonly isUnverified?: true;
@@ -37,12 +37,12 @@ export interface GrpcTarget {
 }
 
 export interface GrpcConnectionLimits {
-  /** Limit of the connection, the handshake and the server's first word together. */
+  /** Limit of connecting, the TLS handshake and the server's SETTINGS frame together. */
   readonly dialMs: number;
-  /** Between two looks whether the other end is there, and for its answer. */
+  /** Interval of HTTP/2 pings, and the limit of their responses. */
   readonly keepAliveMs: number;
-  readonly keepAliveAnswerMs: number;
-  /** What the server may send before it was read. */
+  readonly keepAliveTimeoutMs: number;
+  /** Flow-control window: bytes that the server may send before they are read. */
   readonly windowBytes: number;
 }
 
@@ -50,36 +50,36 @@ export interface GrpcConnectionLimits {
 export const defaultGrpcLimits: GrpcConnectionLimits = {
   dialMs: 5_000,
   keepAliveMs: 30_000,
-  keepAliveAnswerMs: 10_000,
+  keepAliveTimeoutMs: 10_000,
   windowBytes: 1024 * 1024,
 };
 
 /** Limit of a call's headers, and of its trailers. */
-const mostHeaderBytes = 64 * 1024;
+const maxHeaderBytes = 64 * 1024;
 
 export class GrpcConnection {
   readonly #session: ClientHttp2Session;
   readonly #timers: NodeJS.Timeout[] = [];
-  #whyGone: GrpcError | undefined;
+  #closeError: GrpcError | undefined;
 
-  private constructor(session: ClientHttp2Session, { keepAliveMs, keepAliveAnswerMs }: GrpcConnectionLimits) {
+  private constructor(session: ClientHttp2Session, { keepAliveMs, keepAliveTimeoutMs }: GrpcConnectionLimits) {
     this.#session = session;
-    session.on('error', (error) => this.#gone(messageOf(error)));
-    session.once('close', () => this.#gone('connection closed'));
-    const ask = (): void => {
+    session.on('error', (error) => this.#markClosed(messageOf(error)));
+    session.once('close', () => this.#markClosed('connection closed'));
+    const ping = (): void => {
       const limit = setTimeout(
-        () => this.#gone(`no HTTP/2 ping response within ${keepAliveAnswerMs} ms`),
-        keepAliveAnswerMs,
+        () => this.#markClosed(`no HTTP/2 ping response within ${keepAliveTimeoutMs} ms`),
+        keepAliveTimeoutMs,
       );
       this.#timers[1] = limit;
       session.ping(() => clearTimeout(limit));
     };
-    this.#timers[0] = setInterval(ask, keepAliveMs);
+    this.#timers[0] = setInterval(ping, keepAliveMs);
   }
 
   /**
-   * @throws GrpcError UNAVAILABLE: nobody is there, it is not whom it should be, or it does not speak HTTP/2; CANCELLED when
-   *   `stopped` says so
+   * @throws GrpcError UNAVAILABLE if the server is unreachable, fails verification, or does not speak HTTP/2; CANCELLED
+   * if `stopped` is aborted
    */
   static async open(
     target: GrpcTarget,
@@ -93,7 +93,7 @@ export class GrpcConnection {
     try {
       signal.throwIfAborted();
       socket = openSocket(target);
-      // What follows a failure is nobody's concern.
+      // Errors after the failure do not matter.
       socket.on('error', () => {});
       const closed = once(socket, 'close', { signal }).then(() => {
         throw new Error('connection closed');
@@ -102,7 +102,7 @@ export class GrpcConnection {
       if (socket instanceof TLSSocket && socket.alpnProtocol !== 'h2')
         throw new Error('server does not support HTTP/2 (ALPN)');
       const session = openSession(target, socket, limits);
-      // Its first frame: somebody who speaks HTTP/2 is there.
+      // The first frame proves that the server speaks HTTP/2.
       await Promise.race([closed, once(session, 'remoteSettings', { signal })]);
       return new GrpcConnection(session, limits);
     } catch (error) {
@@ -115,7 +115,7 @@ export class GrpcConnection {
     }
   }
 
-  /** Begins a call; see {@link whenEnded} for its end. */
+  /** Starts a call; see {@link whenEnded} for its end. */
   start(method: string, headers: Readonly<Record<string, string>>): ClientHttp2Stream {
     return this.#session.request({
       ':method': 'POST',
@@ -126,19 +126,19 @@ export class GrpcConnection {
     });
   }
 
-  /** Why there is no connection any more; undefined: there is one. */
-  get whyGone(): GrpcError | undefined {
-    return this.#whyGone;
+  /** Why the connection was closed; `undefined` while it is open. */
+  get closeError(): GrpcError | undefined {
+    return this.#closeError;
   }
 
-  /** Ends it and all of its calls. */
+  /** Closes it and ends all of its calls. */
   close(): void {
-    this.#gone('connection closed by the agent');
+    this.#markClosed('connection closed by the agent');
   }
 
-  #gone(reason: string): void {
-    if (this.#whyGone !== undefined) return;
-    this.#whyGone = new GrpcError('UNAVAILABLE', reason);
+  #markClosed(reason: string): void {
+    if (this.#closeError !== undefined) return;
+    this.#closeError = new GrpcError('UNAVAILABLE', reason);
     clearInterval(this.#timers[0]);
     clearTimeout(this.#timers[1]);
     this.#session.destroy();
@@ -154,7 +154,7 @@ function openSocket({ address, tls }: GrpcTarget): Socket {
     ca: roots,
     ALPNProtocols: ['h2'],
     ...(certificate !== undefined && { cert: certificate.chain, key: privateKeyPem(certificate.key) }),
-    // Neither an address nor a URI may be asked for in a handshake (RFC 6066).
+    // SNI allows neither an address nor a URI (RFC 6066).
     servername: isDnsName(serverName) ? serverName : '',
     checkServerIdentity: (_: string, shown: PeerCertificate) => {
       const reasons = alternativeNames.map((name) => whyAnother(name, shown));
@@ -171,7 +171,7 @@ function isDnsName(name: string): boolean {
 
 function whyAnother(name: string, shown: PeerCertificate): Error | undefined {
   if (!name.includes('://')) return checkServerIdentity(name, shown);
-  // Node puts names with characters that could end one into quotation marks.
+  // Node quotes names that contain a separator.
   const names = (shown.subjectaltname ?? '').split(', ');
   return names.includes(`URI:${name}`) ? undefined : new Error(`server certificate does not contain ${name}`);
 }
@@ -185,8 +185,8 @@ function openSession(target: GrpcTarget, socket: Socket, { windowBytes }: GrpcCo
   const session = connectHttp2(`${tls === undefined ? 'http' : 'https'}://${host}`, {
     createConnection: () => socket,
     maxHeaderListPairs: 128,
-    maxSendHeaderBlockLength: mostHeaderBytes,
-    settings: { initialWindowSize: windowBytes, enablePush: false, maxHeaderListSize: mostHeaderBytes },
+    maxSendHeaderBlockLength: maxHeaderBytes,
+    settings: { initialWindowSize: windowBytes, enablePush: false, maxHeaderListSize: maxHeaderBytes },
   });
   session.on('error', () => {});
   session.once('connect', () => session.setLocalWindowSize(windowBytes));
@@ -194,9 +194,9 @@ function openSession(target: GrpcTarget, socket: Socket, { windowBytes }: GrpcCo
 }
 
 /**
- * Calls once, when nothing more comes of this call.
+ * Calls `done` once when the call has ended and its messages are read.
  *
- * @param done with what it ended with; undefined for OK
+ * @param done receives the status; `undefined` for OK
  */
 export function whenEnded(
   stream: ClientHttp2Stream,
@@ -206,7 +206,7 @@ export function whenEnded(
   let status: { of: GrpcError | undefined } | undefined;
   let broken: string | undefined;
   let isDone = false;
-  const tell = (of: GrpcError | undefined): void => {
+  const finish = (of: GrpcError | undefined): void => {
     if (!isDone) done(of);
     isDone = true;
   };
@@ -222,20 +222,21 @@ export function whenEnded(
   stream.on('error', (error) => {
     broken ??= messageOf(error);
   });
-  // What was sent before the status has been read; a server may leave its half of the stream open.
+  // Messages before the status have been read; a server may leave its half of the stream open.
   stream.once('end', () =>
     setImmediate(() => {
       if (status !== undefined) {
-        tell(status.of);
+        finish(status.of);
         stream.close(constants.NGHTTP2_NO_ERROR);
-        // Node waits until what was written is out, which never happens once the server has left. Nothing follows an end without a status.
+        // Node waits until written data is flushed, which never happens after the server closed. No status follows an
+        // end without one.
       } else stream.destroy();
     }),
   );
   stream.once('close', () => {
-    if (status !== undefined) tell(status.of);
-    else if (connection.whyGone !== undefined) tell(connection.whyGone);
-    else tell(new GrpcError('UNAVAILABLE', broken ?? 'stream closed without a gRPC status'));
+    if (status !== undefined) finish(status.of);
+    else if (connection.closeError !== undefined) finish(connection.closeError);
+    else finish(new GrpcError('UNAVAILABLE', broken ?? 'stream closed without a gRPC status'));
   });
 }
 
@@ -246,7 +247,7 @@ export interface UnaryLimits {
 }
 
 /**
- * One message there and one back.
+ * Sends one message and returns the response message.
  *
  * @throws GrpcError
  */
@@ -260,7 +261,7 @@ export function unary(
   return new Promise((resolve, reject) => {
     const stream = connection.start(method, { 'grpc-timeout': `${Math.ceil(limitMs)}m`, ...headers });
     const reader = new FrameReader({ wholeBytes: maxBytes, maxBytes });
-    const answers: Buffer[] = [];
+    const messages: Buffer[] = [];
     let failure: GrpcError | undefined;
     const giveUp = (error: GrpcError): void => {
       failure ??= error;
@@ -274,8 +275,8 @@ export function unary(
     stopped?.addEventListener('abort', stop, { once: true });
     stream.on('data', (chunk: Buffer) => {
       try {
-        reader.push(chunk, ({ bytes }) => answers.push(bytes.subarray(frameHeadBytes)));
-        if (answers.length > 1) giveUp(new GrpcError('INTERNAL', 'more than one response message'));
+        reader.push(chunk, ({ bytes }) => messages.push(bytes.subarray(frameHeadBytes)));
+        if (messages.length > 1) giveUp(new GrpcError('INTERNAL', 'more than one response message'));
       } catch (error) {
         giveUp(error as GrpcError);
       }
@@ -285,8 +286,8 @@ export function unary(
       stopped?.removeEventListener('abort', stop);
       const error = failure ?? status;
       if (error !== undefined) reject(error);
-      else if (answers.length === 0) reject(new GrpcError('INTERNAL', 'no response message'));
-      else resolve(answers[0]!);
+      else if (messages.length === 0) reject(new GrpcError('INTERNAL', 'no response message'));
+      else resolve(messages[0]!);
     });
     if (stopped?.aborted) stop();
     else stream.end(frameOf(message));

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { collectGarbage } from '../../../test/harness/collect-garbage.ts';
 import { type FrameLimits, type FramePiece, FrameReader, frameOf } from './grpc-frames.ts';
 
-/** What a reader makes of bytes that come in chunks of these lengths. */
+/** The pieces that a reader returns for bytes in chunks of these lengths. */
 function read(bytes: Buffer, lengths: readonly number[], limits: FrameLimits): FramePiece[] {
   const reader = new FrameReader(limits);
   const pieces: FramePiece[] = [];
@@ -16,7 +16,7 @@ function read(bytes: Buffer, lengths: readonly number[], limits: FrameLimits): F
   return pieces;
 }
 
-test('messages come whole up to a limit, and longer ones in pieces of the same bytes, however they are cut', () => {
+test('messages up to a limit are returned whole, and longer ones in pieces of the same bytes, for any chunk sizes', () => {
   fc.assert(
     fc.property(
       fc.array(fc.uint8Array({ maxLength: 60 }), { maxLength: 6 }),
@@ -32,8 +32,8 @@ test('messages come whole up to a limit, and longer ones in pieces of the same b
         expect(pieces.filter(({ isLast }) => isLast)).toHaveLength(messages.length);
         const firsts = pieces.filter(({ isFirst }) => isFirst);
         for (const [index, message] of messages.entries()) {
-          const least = message.length <= wholeBytes ? message.length : Math.min(message.length, peekBytes);
-          expect(firsts[index]!.bytes.length).toBeGreaterThanOrEqual(5 + least);
+          const minSize = message.length <= wholeBytes ? message.length : Math.min(message.length, peekBytes);
+          expect(firsts[index]!.bytes.length).toBeGreaterThanOrEqual(5 + minSize);
           if (message.length <= wholeBytes) expect(firsts[index]!.isLast).toBe(true);
         }
       },
@@ -41,7 +41,7 @@ test('messages come whole up to a limit, and longer ones in pieces of the same b
   );
 });
 
-test('a message that is too long, or compressed, is refused by its head', () => {
+test('a message that is too long or compressed is rejected after its header', () => {
   const long = frameOf(Buffer.alloc(11)).subarray(0, 5);
   expect(() => read(long, [5], { wholeBytes: 10, maxBytes: 10 })).toThrow(
     expect.objectContaining({ code: 'RESOURCE_EXHAUSTED', details: expect.stringContaining('11 bytes') }),
@@ -51,18 +51,18 @@ test('a message that is too long, or compressed, is refused by its head', () => 
   );
 });
 
-test('a message that comes a byte at a time costs its bytes, and one that is promised only what has come', async () => {
+test('a message in chunks of one byte needs memory for its bytes only, and an announced message for its received bytes only', async () => {
   const heldBytes = async (): Promise<number> => {
     await collectGarbage();
     const { heapUsed, arrayBuffers } = process.memoryUsage();
     return heapUsed + arrayBuffers;
   };
   const head = frameOf(Buffer.alloc(1024 * 1024)).subarray(0, 5);
-  const before = await heldBytes();
+  const previous = await heldBytes();
   const readers = Array.from({ length: 40 }, () => new FrameReader({ wholeBytes: 1024 * 1024 }));
   for (const reader of readers) reader.push(head, () => {});
-  expect((await heldBytes()) - before).toBeLessThan(2_000_000);
+  expect((await heldBytes()) - previous).toBeLessThan(2_000_000);
   for (let i = 0; i < 300_000; i++) readers[0]!.push(Buffer.allocUnsafe(1), () => {});
-  expect((await heldBytes()) - before).toBeLessThan(5_000_000);
+  expect((await heldBytes()) - previous).toBeLessThan(5_000_000);
   expect(readers).toHaveLength(40);
 });

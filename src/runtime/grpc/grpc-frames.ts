@@ -1,9 +1,9 @@
-/** Messages of gRPC in a stream of bytes: a flag, a length, then so many bytes. */
+/** gRPC messages in a byte stream: a flag, the length, and the message. */
 import { GrpcError } from './call-status.ts';
 
 export const frameHeadBytes = 5;
 
-/** A message as it is sent. */
+/** A message with its frame header. */
 export function frameOf(message: Uint8Array): Buffer {
   const frame = Buffer.allocUnsafe(frameHeadBytes + message.length);
   frame[0] = 0;
@@ -12,7 +12,7 @@ export function frameOf(message: Uint8Array): Buffer {
   return frame;
 }
 
-/** A piece of a message; its first one begins with the frame's head. */
+/** A piece of a message; the first one starts with the frame header. */
 export interface FramePiece {
   readonly bytes: Buffer;
   readonly isFirst: boolean;
@@ -20,28 +20,33 @@ export interface FramePiece {
 }
 
 export interface FrameLimits {
-  /** A message up to this comes in one piece. */
+  /** A message up to this size is returned in one piece. */
   readonly wholeBytes: number;
-  /** The first piece of a longer one has at least as many bytes. Default: `wholeBytes`. */
+  /** Minimum size of the first piece of a longer message. Default: `wholeBytes`. */
   readonly peekBytes?: number;
   /** A longer message is an error. */
   readonly maxBytes?: number;
 }
 
 /**
- * Cuts a stream into messages. A message that is longer than is kept comes in pieces as they arrive: however long messages are,
- * no more than `wholeBytes` and one chunk are held.
+ * Splits a byte stream into messages. A message longer than `wholeBytes` is returned in pieces as they arrive, so the
+ * reader keeps at most `wholeBytes` and one chunk.
  */
 export class FrameReader {
   readonly #wholeBytes: number;
   readonly #peekBytes: number;
   readonly #maxBytes: number;
-  /** What has come of a message that is not whole, copied: a client may send it a byte at a time, and each would be a buffer of its own. */
+  /**
+   * The received part of an incomplete message, copied: a client may send single bytes, each of which would be a
+   * buffer.
+   */
   #gathered: Buffer = none;
   #gatheredBytes = 0;
-  /** Bytes that are still to come of the message whose first pieces have been handed out; 0: there is none. */
+  /** Remaining bytes of a message whose first pieces have been returned; 0 without such a message. */
   #restBytes = 0;
-  /** Size of the message that is being gathered, or of its first piece, with its head; undefined: the head has not come. */
+  /**
+   * Size of the incomplete message, or of its first piece, with its header; `undefined` until the header is received.
+   */
   #firstPieceBytes: number | undefined;
   #messageBytes = 0;
 
@@ -52,7 +57,7 @@ export class FrameReader {
   }
 
   /**
-   * Calls `take` with each piece that the chunk makes whole. Pieces may share the chunk's memory.
+   * Calls `take` with each piece that the chunk completes. Pieces may share the chunk's memory.
    *
    * @throws GrpcError INTERNAL for a compressed message, RESOURCE_EXHAUSTED for one that is too long
    */
@@ -70,9 +75,9 @@ export class FrameReader {
     }
   }
 
-  /** @returns what is left of the chunk */
+  /** @returns the rest of the chunk */
   #gather(chunk: Buffer, take: (piece: FramePiece) => void): Buffer {
-    // Most come in one chunk: of these nothing is copied.
+    // Most messages arrive in one chunk and are not copied.
     if (this.#gatheredBytes === 0 && chunk.length >= frameHeadBytes) {
       this.#readHead(chunk);
       const bytes = this.#firstPieceBytes!;
@@ -81,11 +86,11 @@ export class FrameReader {
         return chunk.subarray(bytes);
       }
     }
-    const wanted = this.#firstPieceBytes ?? frameHeadBytes;
-    const bytes = chunk.subarray(0, wanted - this.#gatheredBytes);
+    const pieceBytes = this.#firstPieceBytes ?? frameHeadBytes;
+    const bytes = chunk.subarray(0, pieceBytes - this.#gatheredBytes);
     const rest = chunk.subarray(bytes.length);
-    this.#keep(bytes, wanted);
-    if (this.#gatheredBytes < wanted) return none;
+    this.#keep(bytes, pieceBytes);
+    if (this.#gatheredBytes < pieceBytes) return none;
     if (this.#firstPieceBytes === undefined) this.#readHead(this.#gathered);
     if (this.#gatheredBytes === this.#firstPieceBytes) {
       this.#hand(this.#gathered.subarray(0, this.#gatheredBytes), take);
@@ -93,11 +98,11 @@ export class FrameReader {
     return rest;
   }
 
-  /** Room is made for what comes, and not for what a head promises. */
-  #keep(bytes: Buffer, wanted: number): void {
+  /** Memory is allocated for received bytes, not for the announced length. */
+  #keep(bytes: Buffer, pieceBytes: number): void {
     const needed = this.#gatheredBytes + bytes.length;
     if (needed > this.#gathered.length) {
-      const grown = Buffer.allocUnsafeSlow(Math.min(wanted, Math.max(needed, 2 * this.#gathered.length)));
+      const grown = Buffer.allocUnsafeSlow(Math.min(pieceBytes, Math.max(needed, 2 * this.#gathered.length)));
       this.#gathered.copy(grown, 0, 0, this.#gatheredBytes);
       this.#gathered = grown;
     }

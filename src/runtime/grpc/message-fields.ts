@@ -1,6 +1,6 @@
 /**
- * Fields of protobuf messages that the agent reads without their types: the generated ones of Envoy's API would bring in
- * descriptors that it has no other use for. All that is read of them is length-delimited.
+ * Reads length-delimited fields of protobuf messages without generated types, whose descriptors the agent does not need
+ * otherwise.
  */
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 
@@ -9,7 +9,7 @@ export interface MessageField {
   readonly bytes: Uint8Array;
 }
 
-/** The length-delimited fields of a message, in their order. Throws when the bytes are no message. */
+/** The length-delimited fields of a message, in order. Throws if the bytes are no message. */
 export function* fieldsOf(message: Uint8Array): Generator<MessageField> {
   const reader = new BinaryReader(message);
   while (reader.pos < reader.len) {
@@ -19,16 +19,19 @@ export function* fieldsOf(message: Uint8Array): Generator<MessageField> {
   }
 }
 
-/** The first field of this number. Throws when the bytes are no message. */
-export function fieldIn(message: Uint8Array, wanted: number): Uint8Array | undefined {
-  for (const { field, bytes } of fieldsOf(message)) if (field === wanted) return bytes;
+/** The first field of this number. Throws if the bytes are no message. */
+export function fieldIn(message: Uint8Array, fieldNumber: number): Uint8Array | undefined {
+  for (const { field, bytes } of fieldsOf(message)) if (field === fieldNumber) return bytes;
   return undefined;
 }
 
-/** The text of a field: the last one of its number counts, as in any protobuf message. Throws when the bytes are no message. */
-export function textIn(message: Uint8Array, wanted: number): string | undefined {
+/**
+ * The text of a field; the last one of its number counts, as in any protobuf message. Throws if the bytes are no
+ * message.
+ */
+export function textIn(message: Uint8Array, fieldNumber: number): string | undefined {
   let text: string | undefined;
-  for (const { field, bytes } of fieldsOf(message)) if (field === wanted) text = textOf(bytes);
+  for (const { field, bytes } of fieldsOf(message)) if (field === fieldNumber) text = textOf(bytes);
   return text;
 }
 

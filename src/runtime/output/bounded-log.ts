@@ -1,10 +1,9 @@
-/** A log whose lines are bounded, whatever a client sends. */
 import type { Logger } from './log.ts';
 
-/** Characters of a relayed text and of a field: a stack fits. */
-export const longestLogText = 2_048;
+/** Limit in characters of a relayed text and of a field; a stack fits. */
+export const maxLogText = 2_048;
 
-/** The same log; longer texts are cut and end with their length. */
+/** The same log, with longer texts cut and followed by their length, so that a client cannot send an unbounded line. */
 export function boundedLogger(log: Logger): Logger {
   return {
     debug: (event, fields) => log.debug(event, boundedFields(fields)),
@@ -21,12 +20,12 @@ export function boundedLogger(log: Logger): Logger {
 }
 
 function bounded(text: string): string {
-  return text.length <= longestLogText ? text : `${text.slice(0, longestLogText)}… (${text.length} characters)`;
+  return text.length <= maxLogText ? text : `${text.slice(0, maxLogText)}… (${text.length} characters)`;
 }
 
 function boundedFields(fields: object | undefined): object | undefined {
   if (fields === undefined) return undefined;
   const entries = Object.entries(fields);
-  if (!entries.some(([, value]) => typeof value === 'string' && value.length > longestLogText)) return fields;
+  if (!entries.some(([, value]) => typeof value === 'string' && value.length > maxLogText)) return fields;
   return Object.fromEntries(entries.map(([key, value]) => [key, typeof value === 'string' ? bounded(value) : value]));
 }

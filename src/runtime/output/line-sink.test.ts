@@ -6,7 +6,7 @@ import { LineSink, type Loss } from './line-sink.ts';
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** A sink that tells its losses in the place of the lost lines, as a log does. */
+/** A sink that reports its losses in the place of the lost lines, as a log does. */
 function sinkTo(outlets: FaultyOutlets, maxBytes = 100) {
   const sink = new LineSink({ open: outlets.open, maxBytes });
   const losses: Loss[] = [];
@@ -26,7 +26,7 @@ const full: Fault = { code: 'ENOSPC' };
 const stuck: Fault = { room: 0 };
 const many = (fault: Fault): Fault[] => Array.from({ length: 10_000 }, () => fault);
 
-test('a line is out when it is written', () => {
+test('a line is written synchronously', () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   sink.write('one\n');
@@ -34,11 +34,11 @@ test('a line is out when it is written', () => {
   expect(outlets.files).toEqual(['one\ntwo\n']);
 });
 
-test('lines wait for a reader that makes no room, up to a bound; the others are counted and told once it reads', () => {
+test('lines for a blocked reader are queued up to a limit; further ones are counted and reported once it reads', () => {
   const outlets = new FaultyOutlets();
   const { sink, losses } = sinkTo(outlets);
   outlets.writeFaults = many(stuck);
-  const before = new Date();
+  const earlier = new Date();
   for (let i = 0; i < 50; i++) {
     sink.write(`line ${i}\n`);
     vi.advanceTimersByTime(10);
@@ -50,14 +50,14 @@ test('lines wait for a reader that makes no room, up to a bound; the others are 
   const kept = file!.split('\n').filter((line) => line.startsWith('line')).length;
   expect(file).toMatch(/^line 0\n(line \d+\n)+lost \d+\n$/);
   expect(losses).toMatchObject([{ lines: 50 - kept, why: 'its reader did not keep up' }]);
-  expect(losses[0]!.from.getTime()).toBeGreaterThan(before.getTime());
+  expect(losses[0]!.from.getTime()).toBeGreaterThan(earlier.getTime());
   expect(losses[0]!.to.getTime()).toBeGreaterThan(losses[0]!.from.getTime());
   expect(sink.lost).toBe(50 - kept);
   sink.write('after\n');
   expect(outlets.files[0]!.endsWith('after\n')).toBe(true);
 });
 
-test('lines that wait are counted as such as long as they do: a full disk is seen long before anything is lost', () => {
+test('queued lines are counted as waiting, so a full disk is visible long before lines are lost', () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   sink.write('out\n');
@@ -71,7 +71,7 @@ test('lines that wait are counted as such as long as they do: a full disk is see
   expect(sink.lines).toEqual({ lost: 0, waiting: 0 });
 });
 
-test('a reader that makes room within one turn of the event loop loses nothing', () => {
+test('a reader that reads within one turn of the event loop loses nothing', () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   outlets.writeFaults = [stuck];
@@ -86,7 +86,7 @@ test('a reader that makes room within one turn of the event loop loses nothing',
   expect(outlets.files[0]!.split('\n')).toHaveLength(501);
 });
 
-test('an outlet that fails is opened anew, less and less often, and begins where it broke off', () => {
+test('an outlet that fails is reopened with growing delays, and continues where it was interrupted', () => {
   const outlets = new FaultyOutlets();
   const { sink, losses, failures } = sinkTo(outlets);
   outlets.writeFaults = [{ room: 3 }, ...many(full)];
@@ -102,7 +102,7 @@ test('an outlet that fails is opened anew, less and less often, and begins where
   expect(losses).toEqual([]);
 });
 
-test('a file that was moved away is made anew; a line that was cut in it is whole in the new one', () => {
+test('a file that was moved away is created again, and starts with the whole of an interrupted line', () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   sink.write('one\n');
@@ -115,7 +115,7 @@ test('a file that was moved away is made anew; a line that was cut in it is whol
   expect(outlets.files).toEqual(['one\n', 'two\nth', 'three\n']);
 });
 
-test('an answer is never lost, however slow its reader; waiting for its end takes as long as it takes', async () => {
+test('a response is never lost, however slow its reader, and its end is awaited without a limit', async () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   outlets.writeFaults = many({ room: 1 }).flatMap((one) => [one, stuck]);
@@ -130,7 +130,7 @@ test('an answer is never lost, however slow its reader; waiting for its end take
   expect(outlets.files).toEqual([`${text}\n`]);
 });
 
-test('the end of a program waits for a slow reader of its log, but not longer than it may, and not for a full disk', async () => {
+test('the end of a program waits for a slow reader of its log within a limit, and not for a full disk', async () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   outlets.writeFaults = many(stuck);
@@ -145,7 +145,7 @@ test('the end of a program waits for a slow reader of its log, but not longer th
   await sink.end(1_000);
 });
 
-test('a writer that can wait is told when to go on: when all is out, when its time is over, or at once while lines are lost', async () => {
+test('a writer that waits continues when the queue is empty, when its limit is over, or at once while lines are lost', async () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   expect(sink.relief(1_000)).toBeUndefined();
@@ -157,7 +157,7 @@ test('a writer that can wait is told when to go on: when all is out, when its ti
   expect(relieved).not.toHaveBeenCalled();
   await vi.advanceTimersByTimeAsync(100);
   expect(relieved).toHaveBeenCalledTimes(1);
-  // It waited for nothing: then it does not wait again.
+  // The first wait timed out, so it does not wait again.
   expect(sink.relief(1_000)).toBeUndefined();
   outlets.writeFaults = [];
   await vi.advanceTimersByTimeAsync(60);
@@ -171,7 +171,7 @@ test('a writer that can wait is told when to go on: when all is out, when its ti
   expect(sink.relief(1_000)).toBeUndefined();
 });
 
-test('what a new file begins with stands before all that it holds, and what waited for the old one is lost', () => {
+test('the header of a new file precedes its lines, and lines queued for the previous file are lost', () => {
   const outlets = new FaultyOutlets();
   const sink = new LineSink({ open: outlets.open, begin: () => 'header\n' });
   const losses: (Loss | undefined)[] = [];
@@ -191,7 +191,7 @@ test('what a new file begins with stands before all that it holds, and what wait
   expect(losses).toMatchObject([{ lines: 1 }, { lines: 2 }]);
 });
 
-const longestLine = 70;
+const maxLineBytes = 70;
 const code = fc.constantFrom('ENOSPC', 'EPIPE', 'EIO', 'ENXIO', 'EACCES');
 const fault: fc.Arbitrary<Fault> = fc.oneof(fc.record({ room: fc.nat(30) }), fc.record({ code }));
 const step = fc.oneof(
@@ -208,7 +208,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ does: 'move' as const }) },
 );
 
-test('whatever happens to the other side: nothing is thrown, memory is bounded, and every lost line is counted', () => {
+test('for any fault of the outlet nothing is thrown, memory is bounded, and every lost line is counted', () => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 80 }), (steps) => {
       const outlets = new FaultyOutlets();
@@ -220,14 +220,14 @@ test('whatever happens to the other side: nothing is thrown, memory is bounded, 
         if (each.does === 'break') outlets.writeFaults.push(...each.faults);
         if (each.does === 'refuse') outlets.openFaults.push(...each.faults);
         if (each.does === 'move') outlets.moveAway();
-        // A line that was half out is whole again for a new file.
-        expect(sink.waitingBytes).toBeLessThanOrEqual(100 + longestLine);
+        // An interrupted line is whole again for a new file.
+        expect(sink.waitingBytes).toBeLessThanOrEqual(100 + maxLineBytes);
       }
       outlets.writeFaults = [];
       outlets.openFaults = [];
       vi.advanceTimersByTime(60_000);
       expect(sink.waitingBytes).toBe(0);
-      // What a file ends with may be the half of a line that is whole in the next one.
+      // A file may end with half of the line that is whole in the next one.
       const lines = outlets.files.flatMap((text) => text.split('\n').slice(0, -1));
       let next = 0;
       for (const line of lines) {

@@ -1,20 +1,18 @@
 /**
- * Lines on their way out: to a log, a trace, a reader of standard output. Whatever becomes of the other side, no write waits
- * and none throws.
+ * Queues lines for a log, a trace, or a reader of standard output. No write waits or throws, whatever the outlet does.
  *
- * A line is written at once. What the outlet has no room for waits, up to a bound; what does not fit is lost, and so is all
- * that comes until the last waiting line is out: then it is told how many there were. An outlet that fails is closed and
- * opened again later, less and less often. Answers to a person ({@link LineSink.print}) wait without a bound and are never lost.
+ * A line is written at once. What the outlet does not take is queued up to a limit. Beyond the limit lines are lost
+ * until the queue is empty, and then their number is reported. An outlet that fails is closed and reopened with growing
+ * delays. Output of commands ({@link LineSink.print}) is queued without a limit and never lost.
  *
- * Everything written here is read by people and their terminals: control and invisible characters are escaped
- * (`visible-text.ts`), whether the text is ours or another program's.
+ * Terminals display this output, so control and invisible characters of all text are escaped (`visible-text.ts`).
  */
 import { isSystemError, messageOf } from '../errors.ts';
 import { visibleBytes } from '../visible-bytes.ts';
 import { visibleText } from '../visible-text.ts';
 import type { Outlet } from './outlet.ts';
 
-/** Lines that are gone for ever. */
+/** Lines that are lost for good. */
 export interface Loss {
   readonly lines: number;
   /** When the first one and the last one were written. */
@@ -23,48 +21,52 @@ export interface Loss {
   readonly why: string;
 }
 
-/** What has become of the lines that are not out. */
+/** Counts of lines that are not written. */
 export interface SinkLines {
-  /** Lost so far. */
   readonly lost: number;
-  /** Written when there is room again; lost if the program ends before. */
+  /** Queued lines; lost if the program ends before they are written. */
   readonly waiting: number;
 }
 
-/** Of a sink: the program's, or one whose time moves when a simulation says so. */
+/** The clock of a sink; a simulation has its own. */
 export interface SinkClock {
-  /** Milliseconds that never move backwards. */
+  /** Monotonic milliseconds. */
   now(): number;
-  /** @param keepsAlive whether the program waits for it. @returns takes it back */
+  /** @param keepsAlive whether the timer keeps the process alive. @returns cancels the timer */
   after(ms: number, fire: () => void, keepsAlive: boolean): () => void;
 }
 
 export interface LineSinkOptions {
-  /** @throws while it cannot be had */
+  /** @throws while the outlet cannot be opened */
   readonly open: () => Outlet;
   readonly clock?: SinkClock;
-  /** Of lines that wait. Default 1 MiB. */
+  /** Limit of queued lines. Default 1 MiB. */
   readonly maxBytes?: number;
-  /** What a new file begins with. Lines that wait for another one are lost then: this is to tell all that they told. */
+  /**
+   * Header of a new file. Lines queued for the previous file are then lost: the header must contain their information.
+   */
   readonly begin?: () => string;
 }
 
-/** Who is told of a sink. Must not throw. */
+/** Receives the failures of a sink. Must not throw. */
 export interface SinkListener {
-  /** The outlet failed, and did not fail before. `printing`: an answer waits for it. */
+  /** The outlet failed, and did not fail before. `printing`: output of a command is queued. */
   failed?(error: unknown, printing: boolean): void;
-  /** All is out again after a failure, after a loss, or both. What is written now stands where the lost lines would. */
+  /**
+   * The queue is empty again after a failure, after a loss, or both. Lines written by this handler stand in the place
+   * of the lost ones.
+   */
   recovered?(loss: Loss | undefined): void;
 }
 
 const maxBytesDefault = 1024 * 1024;
-/** Between two looks whether a reader made room: doubled while it does not. */
-const shortestPollMs = 1;
-const longestPollMs = 50;
-/** Between two tries of an outlet that fails: doubled while it does. */
-const shortestBackOffMs = 100;
-const longestBackOffMs = 10_000;
-/** An outlet that did not fail for so long is a good one. */
+/** Polling interval for a blocked reader, doubled while it stays blocked. */
+const minPollMs = 1;
+const maxPollMs = 50;
+/** Delay before an outlet that failed is reopened, doubled with each failure. */
+const minBackOffMs = 100;
+const maxBackOffMs = 10_000;
+/** An outlet without a failure for this time resets the delay. */
 const goodAfterMs = 10_000;
 
 const programClock: SinkClock = {
@@ -80,7 +82,7 @@ const slowReader = 'its reader did not keep up';
 
 interface Waiting {
   readonly bytes: Buffer;
-  /** What a file begins with is no line that can be lost. */
+  /** The header of a file, which is not counted as a line. */
   readonly begins?: true;
 }
 
@@ -90,28 +92,28 @@ export class LineSink {
   readonly #clock: SinkClock;
   readonly #listeners: SinkListener[] = [];
   #outlet: Outlet | undefined;
-  /** Of the last outlet. */
+  /** Identity of the last outlet. */
   #id: string | undefined;
-  /** Behind what is being written. */
+  /** Queued after the current batch. */
   #waiting: Waiting[] = [];
-  /** What is being written, and how much of it is out. */
+  /** The batch that is being written, and how many of its bytes are written. */
   #current: Waiting | undefined;
   #offset = 0;
-  /** Of both. */
+  /** Of the queue and the current batch. */
   #waitingBytes = 0;
-  /** Some of what waits was printed. */
+  /** Whether output of a command is queued. */
   #printing = false;
-  /** Somebody waited for it in vain, or lines were lost; until all is out. */
+  /** Whether a wait timed out or lines were lost since the queue was last empty. */
   #isTooSlow = false;
   #loss: Loss | undefined;
   #lost = 0;
-  /** Why the outlet cannot be had now. */
+  /** Why the outlet cannot be opened now. */
   #failure: unknown;
-  #backOffMs = shortestBackOffMs;
+  #backOffMs = minBackOffMs;
   #failedAt = Number.NEGATIVE_INFINITY;
-  #pollMs = shortestPollMs;
+  #pollMs = minPollMs;
   #triedAt = Number.NEGATIVE_INFINITY;
-  /** Takes back the next try. */
+  /** Cancels the next attempt. */
   #cancelTry: (() => void) | undefined;
   #empty: { promise: Promise<void>; resolve: () => void } | undefined;
 
@@ -121,19 +123,17 @@ export class LineSink {
     this.#clock = options.clock ?? programClock;
   }
 
-  /** Lines that were lost so far. */
   get lost(): number {
     return this.#lost;
   }
 
-  /** Counted when it is asked for: of what waits, which is bounded. */
+  /** Computed on request from the bounded queue. */
   get lines(): SinkLines {
     const current = this.#current?.bytes.subarray(this.#offset);
     const waiting = [...(current === undefined ? [] : [current]), ...this.#waiting.map(({ bytes }) => bytes)];
     return { lost: this.#lost, waiting: waiting.reduce((sum, bytes) => sum + linesIn(bytes), 0) };
   }
 
-  /** Bytes that wait to be written. */
   get waitingBytes(): number {
     return this.#waitingBytes;
   }
@@ -142,17 +142,17 @@ export class LineSink {
     this.#listeners.push(listener);
   }
 
-  /** Whether lines go to a file now, which grows, and not to somebody who reads them. */
+  /** Whether lines go to a file, which grows, and not to a reader. */
   get isFile(): boolean {
     return this.#outlet !== undefined && this.#outlet.id !== '';
   }
 
-  /** Whether the file was moved away by somebody. */
+  /** Whether the file was moved away. */
   get isMoved(): boolean {
     return this.#outlet?.moved() === true;
   }
 
-  /** Writes whole lines, now or later, or loses them. */
+  /** Writes whole lines, queues them, or loses them. */
   write(lines: string | Buffer): void {
     this.#renew();
     const bytes = typeof lines === 'string' ? Buffer.from(visibleText(lines)) : visibleBytes(lines);
@@ -162,14 +162,14 @@ export class LineSink {
     this.#drainUnlessWaiting();
   }
 
-  /** Writes an answer, now or later. */
+  /** Writes or queues output of a command. */
   print(text: string): void {
     this.#printing = true;
     this.#add({ bytes: Buffer.from(visibleText(text)) });
     this.#drainUnlessWaiting();
   }
 
-  /** Resolves when nothing waits any more, at once when nothing does: who prints much waits for it between. */
+  /** Resolves when the queue is empty. A command with much output waits for it between writes. */
   empty(): Promise<void> {
     if (this.#waitingBytes === 0) return Promise.resolve();
     this.#empty ??= Promise.withResolvers<void>();
@@ -177,10 +177,10 @@ export class LineSink {
   }
 
   /**
-   * For a writer that can wait a little, rather than lose lines to a reader that is only slow.
+   * Lets a writer wait a limited time instead of losing lines to a slow reader.
    *
-   * @returns undefined when there is room, or when the reader is too slow for that; else resolves when nothing waits any more,
-   *   and at the latest when the limit is over
+   * @returns `undefined` if there is space, or if the reader is too slow to wait for it; else resolves when the queue
+   * is empty, at most after the limit
    */
   relief(limitMs: number): Promise<void> | undefined {
     if (this.#isTooSlow || this.#waitingBytes < this.#maxBytes / 2) return undefined;
@@ -200,21 +200,24 @@ export class LineSink {
     });
   }
 
-  /** A new file is begun, for the next lines. */
+  /** Starts a new file for the next lines. */
   renew(): void {
     this.#close();
     this.#id = undefined;
     this.write('');
   }
 
-  /** Tries once more to write what waits, and lets go of the outlet. */
+  /** Tries to write the queue, then closes the outlet. */
   close(): void {
     this.#drain();
     this.#dropTry();
     this.#close();
   }
 
-  /** Resolves when all is out, or cannot be, or this limit is over; for answers there is no limit, as long as somebody reads. */
+  /**
+   * Resolves when the queue is empty, cannot be written, or the limit is over. Output of commands has no limit as long
+   * as it has a reader.
+   */
   async end(limitMs: number): Promise<void> {
     const deadline = this.#clock.now() + limitMs;
     for (this.#drain(); this.#waitingBytes > 0 && this.#failure === undefined; this.#drain()) {
@@ -231,8 +234,8 @@ export class LineSink {
 
   #lose(lines: number): void {
     const to = new Date();
-    const { lines: before, from, why } = this.#loss ?? { lines: 0, from: to, why: this.#why() };
-    this.#loss = { lines: before + lines, from, to, why };
+    const { lines: previousLines, from, why } = this.#loss ?? { lines: 0, from: to, why: this.#why() };
+    this.#loss = { lines: previousLines + lines, from, to, why };
     this.#isTooSlow = true;
     this.#lost += lines;
   }
@@ -241,7 +244,7 @@ export class LineSink {
     return this.#failure === undefined ? slowReader : messageOf(this.#failure);
   }
 
-  /** A file that was moved away is left where it is, between two lines. */
+  /** Stops using a file that was moved away, between two lines. */
   #renew(): void {
     if (this.#waitingBytes > 0) return;
     try {
@@ -252,10 +255,10 @@ export class LineSink {
     }
   }
 
-  /** While a timer runs, it is the timer's turn; but a long turn of the event loop must not keep a quick reader waiting. */
+  /** The timer drains the queue while it runs, but a long turn of the event loop must not delay a fast reader. */
   #drainUnlessWaiting(): void {
     if (this.#cancelTry === undefined) this.#drain();
-    else if (this.#failure === undefined && this.#clock.now() - this.#triedAt >= shortestPollMs) this.#drain();
+    else if (this.#failure === undefined && this.#clock.now() - this.#triedAt >= minPollMs) this.#drain();
   }
 
   #drain(): void {
@@ -268,7 +271,7 @@ export class LineSink {
         const taken = outlet.write(current.bytes.subarray(this.#offset));
         this.#triedAt = this.#clock.now();
         if (taken === 0) {
-          this.#waitForRoom();
+          this.#waitForSpace();
           return;
         }
         this.#took(taken);
@@ -281,7 +284,7 @@ export class LineSink {
   }
 
   #took(bytes: number): void {
-    this.#pollMs = shortestPollMs;
+    this.#pollMs = minPollMs;
     this.#offset += bytes;
     this.#waitingBytes -= bytes;
     if (this.#offset < this.#current!.bytes.length) return;
@@ -289,7 +292,7 @@ export class LineSink {
     this.#offset = 0;
   }
 
-  /** What is written next: as many lines as a write may take, one at least. */
+  /** The next batch: as many lines as one write may take, at least one. */
   #next(maxBytes: number): Waiting | undefined {
     if (this.#current !== undefined) return this.#current;
     let count = 0;
@@ -316,9 +319,9 @@ export class LineSink {
     this.#cancelTry = undefined;
   }
 
-  #waitForRoom(): void {
+  #waitForSpace(): void {
     this.#tryAfter(this.#pollMs, true);
-    this.#pollMs = Math.min(2 * this.#pollMs, longestPollMs);
+    this.#pollMs = Math.min(2 * this.#pollMs, maxPollMs);
   }
 
   #fail(error: unknown): void {
@@ -326,16 +329,16 @@ export class LineSink {
     const isNew = this.#failure === undefined;
     this.#failure = error;
     const now = this.#clock.now();
-    if (now - this.#failedAt > this.#backOffMs + goodAfterMs) this.#backOffMs = shortestBackOffMs;
+    if (now - this.#failedAt > this.#backOffMs + goodAfterMs) this.#backOffMs = minBackOffMs;
     this.#failedAt = now;
-    // Nobody is kept alive for a disk that may have room again.
+    // A disk that is full does not keep the process alive.
     this.#tryAfter(this.#backOffMs, false);
-    this.#backOffMs = Math.min(2 * this.#backOffMs, longestBackOffMs);
+    this.#backOffMs = Math.min(2 * this.#backOffMs, maxBackOffMs);
     if (isNew) for (const listener of this.#listeners) listener.failed?.(error, this.#printing);
   }
 
   #allOut(): void {
-    // With nothing to write nobody knows whether the outlet is good again.
+    // Without a write it is unknown whether the outlet works again.
     if (this.#failure !== undefined && this.#outlet === undefined) return;
     this.#printing = false;
     this.#isTooSlow = false;
@@ -376,7 +379,7 @@ export class LineSink {
     this.#add({ bytes: Buffer.from(visibleText(this.#options.begin())), begins: true });
   }
 
-  /** The half of a line that is in the other file stays there: here it begins again. */
+  /** Half of the line is in the previous file: write it again from its start. */
   #beginWithWholeLine(): void {
     if (this.#current === undefined || this.#offset === 0) return;
     const begin = this.#current.bytes.lastIndexOf('\n', this.#offset - 1) + 1;
@@ -388,7 +391,7 @@ export class LineSink {
     try {
       this.#outlet?.close();
     } catch {
-      // What was to be said of it was said by a write.
+      // The write has reported the failure already.
     }
     this.#outlet = undefined;
   }
@@ -400,7 +403,7 @@ function linesIn(bytes: Buffer): number {
   return lines;
 }
 
-/** Whether an outlet failed because nobody reads it any more: `chartpilot trace x | head`. */
+/** Whether an outlet failed because its reader has closed it: `chartpilot trace x | head`. */
 export function isWithoutReader(error: unknown): boolean {
   return isSystemError(error, 'EPIPE') || isSystemError(error, 'ENXIO') || isSystemError(error, 'ECONNRESET');
 }

@@ -73,7 +73,7 @@ export class LogLevels {
     });
   }
 
-  /** Settings of a scope; the record changes with them. */
+  /** Settings of a scope; the record is updated when they change. */
   of(scope: string): Readonly<ScopeSettings> {
     return this.#recordOf(scope);
   }
@@ -106,7 +106,7 @@ export class LogLevels {
     else if (this.canChangeProxy(proxy)) this.#proxies.set(proxy, levels);
   }
 
-  /** Proxies with a level of their own in this scope. */
+  /** Proxies with a level in this scope. */
   proxiesOf(scope: string): ReadonlyMap<string, LogLevel> {
     const proxies = new Map<string, LogLevel>();
     for (const [proxy, levels] of this.#proxies) {

@@ -17,7 +17,7 @@ test('every scope of the programs is known', () => {
 });
 
 test('the scope of every actor whose events are logged is known', () => {
-  // Failures that are repeated have scopes of their own.
+  // Repeated failures have their own scopes.
   const [table = ''] = textOf('src/discovery/monitor/event-log.ts').split('const lastReceivers');
   const events = [...table.matchAll(/^ {2}'([a-z-]+\.[a-z-]+)': /gm)].map(([, type]) => type!);
   expect(events.length).toBeGreaterThan(15);

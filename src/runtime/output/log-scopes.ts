@@ -3,7 +3,7 @@
 type Program = 'pilot-agent' | 'pilot-discovery';
 
 interface LogScope {
-  /** What its lines are about, for people. */
+  /** What its lines are about, for the help text. */
   readonly about: string;
   /** Absent: all programs. */
   readonly program?: Program;
@@ -71,7 +71,7 @@ export function scopeOfActor(name: string): string {
   return name.replaceAll(/-\d+(?=$|\/)/g, '');
 }
 
-/** @returns those that do not exist, each once */
+/** @returns the scopes that do not exist, each once */
 export function unknownScopes(scopes: Iterable<string>): string[] {
   return [...new Set(scopes)].filter((scope) => scope !== allScopes && !Object.hasOwn(logScopes, scope));
 }

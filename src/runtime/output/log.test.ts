@@ -29,17 +29,17 @@ describe('a line of text', () => {
     );
   });
 
-  test('leaves out what is nothing', () => {
+  test('omits fields without a value', () => {
     expect(text({ missing: undefined, deed: () => {}, symbol: Symbol('s') })).toBe('info\tdefault\tready');
   });
 
-  test('keeps its own level, scope, time and message, whatever the fields are called', () => {
+  test('keeps its level, scope, time and message for any names of fields', () => {
     expect(text({ level: 'error', scope: 'other', time: 1, msg: 'not said' })).toBe(
       'info\tdefault\tready  level=error  scope=other  time=1  msg="not said"',
     );
   });
 
-  test('is written whatever is in the fields, and is bounded', () => {
+  test('is written for any values of fields, and is bounded', () => {
     const circle: Record<string, unknown> = { name: 'round' };
     circle.self = circle;
     expect(text({ circle })).toBe('info\tdefault\tready  circle={"name":"round","self":"[Circular]"}');
@@ -63,14 +63,14 @@ describe('a line of text', () => {
     expect(text({ name: 'txt\u202eexe' })).toBe('info\tdefault\tready  name="txt\\u202eexe"');
   });
 
-  test('is one line, whatever the message and the strings are', () => {
+  test('is one line for any message and strings', () => {
     expect(text({ why: 'first\nsecond' })).toBe('info\tdefault\tready  why="first\\nsecond"');
     const [line] = written({}, (log) => log.relay('envoy.output', 'info', 'first\r\nsecond'));
     expect(line).toMatch(/\tinfo\tdefault\tfirst\\r\\nsecond\n$/);
   });
 });
 
-test('§1.1 --log_as_json: a line of JSON has the same', () => {
+test('§1.1 --log_as_json: a line of JSON has the same content as a line of text', () => {
   const [line] = written({ asJson: true }, (log) =>
     log.scope('ads').warn('upstream.failed', { name: 'shop', none: undefined }),
   );
@@ -84,7 +84,7 @@ test('§1.1 --log_as_json: a line of JSON has the same', () => {
   });
 });
 
-test.each([false, true])('§1.1 --log_output_level: levels hold for their scope (as JSON: %s)', (asJson) => {
+test.each([false, true])('§1.1 --log_output_level: levels apply to their scope (as JSON: %s)', (asJson) => {
   const lines = written({ asJson, outputLevel: 'default:warn,ads:debug,push:none' }, (log) => {
     for (const scope of ['default', 'ads', 'push', 'constructor']) {
       const part = log.scope(scope);
@@ -92,12 +92,12 @@ test.each([false, true])('§1.1 --log_output_level: levels hold for their scope 
       expect(part.enabled('info')).toBe(scope === 'ads');
     }
   });
-  const said = lines.map((line) => /\w+ (debug|info|error)(?=[\n"])/.exec(line)![0]);
-  expect(said).toEqual(['default error', 'ads debug', 'ads info', 'ads error', 'constructor error']);
+  const output = lines.map((line) => /\w+ (debug|info|error)(?=[\n"])/.exec(line)![0]);
+  expect(output).toEqual(['default error', 'ads debug', 'ads info', 'ads error', 'constructor error']);
 });
 
 describe('an event', () => {
-  test('has its ID in lines of JSON, whatever the fields are called, and in no line of text', () => {
+  test('has its ID in lines of JSON for any names of fields, and in no line of text', () => {
     const log = (asJson: boolean): string =>
       written({ asJson }, (one) => one.info('readiness.ready', { event: 'x' }))[0]!;
     expect(JSON.parse(log(true))).toMatchObject({ event: 'readiness.ready', msg: 'ready' });
@@ -112,7 +112,7 @@ describe('an event', () => {
     expect(JSON.parse(lines(true)[0]!)).toMatchObject({ ...fields, msg: message });
   });
 
-  test('that was built elsewhere is written at the level of its table', () => {
+  test('that was built as an entry is written at the level of its table', () => {
     const lines = written({ asJson: true, outputLevel: 'default:warn' }, (log) => {
       log.write({ event: 'readiness.ready' });
       log.write({ event: 'readiness.lost', reason: 'a' });
@@ -153,14 +153,14 @@ test.each([false, true])(
   },
 );
 
-test('a level that there is not is named', () => {
+test('an unknown level is named in the error', () => {
   expect(() => parseLogLevels('ads:loud')).toThrow(
     'must be a list of [SCOPE:]LEVEL with LEVEL one of none, fatal, error, warn, info, debug, got "ads:loud"',
   );
 });
 
 describe('§1.1 --log_caller, --log_stacktrace_level', () => {
-  const said = (options: LogOptions): string[] => {
+  const output = (options: LogOptions): string[] => {
     const lines: string[] = [];
     const log = createLogger({ ...options, write: (line) => lines.push(line.trimEnd()) });
     log.scope('a').warn('upstream.failed', { b: 1 });
@@ -168,23 +168,23 @@ describe('§1.1 --log_caller, --log_stacktrace_level', () => {
     return lines.map((line) => line.split('\t').slice(3).join(' '));
   };
 
-  test('a line of a named scope says which line wrote it', () => {
-    expect(said({ callers: 'a' })).toEqual([
+  test('a line of a named scope contains the source line that wrote it', () => {
+    expect(output({ callers: 'a' })).toEqual([
       expect.stringMatching(/^control plane not available, will retry {2}b=1 {2}caller=log\.test\.ts:\d+$/),
       'ready',
     ]);
-    expect(said({ callers: 'all' })[1]).toMatch(/^ready {2}caller=log\.test\.ts:\d+$/);
-    expect(said({ callers: '' })).toEqual(['control plane not available, will retry  b=1', 'ready']);
+    expect(output({ callers: 'all' })[1]).toMatch(/^ready {2}caller=log\.test\.ts:\d+$/);
+    expect(output({ callers: '' })).toEqual(['control plane not available, will retry  b=1', 'ready']);
   });
 
-  test('a line of the level, or worse, has the stack', () => {
-    const [one, two] = said({ stackTraceLevel: 'default:warn' });
+  test('a line of the level, or a more severe one, has the stack', () => {
+    const [one, two] = output({ stackTraceLevel: 'default:warn' });
     expect(one).toMatch(/^control plane not available, will retry {2}b=1 {2}stack="at .*log\.test\.ts:\d+:\d+/);
     expect(two).toBe('ready');
-    expect(said({ stackTraceLevel: 'a:none,default:info' })[0]).toBe('control plane not available, will retry  b=1');
+    expect(output({ stackTraceLevel: 'a:none,default:info' })[0]).toBe('control plane not available, will retry  b=1');
   });
 
-  test('in JSON too', () => {
+  test('a line of JSON has the source line and the stack', () => {
     const lines: string[] = [];
     createLogger({ asJson: true, callers: '*', write: (line) => lines.push(line) }).info('readiness.ready');
     expect(JSON.parse(lines[0]!)).toMatchObject({

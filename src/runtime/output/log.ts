@@ -23,11 +23,11 @@ export interface Logger {
   info(event: EventOfLevel<'info'>, fields?: object): void;
   warn(event: EventOfLevel<'warn'>, fields?: object): void;
   error(event: EventOfLevel<'error'>, fields?: object): void;
-  /** Writes an entry that was built elsewhere, at the level of its event. */
+  /** Writes a prepared entry at the level of its event. */
   write(entry: LogEntry): void;
   /** Writes a line of another program: its text is the message. */
   relay(event: EventOfLevel<'relayed'>, level: EventLevel, text: string, fields?: object): void;
-  /** The same log for another part of the program; each line has the name of its part. */
+  /** A logger for a scope, whose name is in each line. */
   scope(name: string): Logger;
   /**
    * The same log for lines about one proxy, whose level adds lines.
@@ -44,11 +44,10 @@ export interface Logger {
 export interface LogOptions extends InitialLevels {
   /** JSON lines instead of text (`--log_as_json`). */
   asJson?: boolean;
-  /** Where lines go; standard output unless a test says otherwise. */
+  /** Receives each line. Default: standard output. */
   write?: (line: string) => void;
 }
 
-/** Writes one line. */
 type WriteLine = (level: EventLevel, event: LogEventId, message: string, fields: object) => void;
 type Lines = (scope: string, write: (line: string) => void) => WriteLine;
 
@@ -102,10 +101,10 @@ const jsonLines: Lines = (scope, write) => {
   return (one, event, message, fields) => log[one]({ event, ...fields, ...('event' in fields && { event }) }, message);
 };
 
-/** The function that wrote a line: the stack begins above it. */
+/** The function that wrote a line: the stack starts above it. */
 type Caller = (...args: never[]) => void;
 
-/** Adds to the fields which line of the program wrote them, if the settings require it: it costs a stack each. */
+/** Adds the source line to the fields if the settings require it, at the cost of a stack for each log line. */
 function withOrigin(
   { logCallers, stackTraceLevel }: Readonly<ScopeSettings>,
   level: EventLevel,
@@ -125,18 +124,18 @@ function withOrigin(
   };
 }
 
-/** File and line, without the folders that this installation happens to lie in. */
+/** File and line, without the directories of this installation. */
 function placeOf(frame = ''): string {
   return /([^/\\(\s]+:\d+):\d+\)?$/.exec(frame)?.[1] ?? 'unknown';
 }
 
-/** Without pino, whose lines would have to be parsed again; the cost of a value is bounded as pino bounds it. */
+/** Without pino, whose lines would have to be parsed again; values are bounded as in pino. */
 const textLines: Lines = (scope, write) => (one, event, message, fields) => {
   const words = [message, ...Object.entries(fieldsBesideMessage(event, fields)).flatMap(textOfField)].join('  ');
   write(`${new Date().toISOString()}\t${one}\t${visibleLine(scope)}\t${visibleLine(words)}\n`);
 };
 
-/** An entry in words, `message  key=value …`, for a program that prints it instead of logging it. */
+/** An entry as `message  key=value …`, for a program that prints it instead of logging it. */
 export function entryText({ event, ...fields }: LogEntry): string {
   return [messageText(event, fields), ...Object.entries(fieldsBesideMessage(event, fields)).flatMap(textOfField)].join(
     '  ',
@@ -147,18 +146,21 @@ function textOfField([key, value]: [string, unknown]): string[] {
   if (typeof value === 'string') return [`${key}=${isBare(value) ? value : JSON.stringify(value)}`];
   const json = jsonOf(value);
   if (json === undefined) return [];
-  // What becomes a string, a date, is written as one.
+  // A value that JSON converts to a string, such as a date, is written as a string.
   return json.startsWith('"') ? textOfField([key, JSON.parse(json)]) : [`${key}=${json}`];
 }
 
-/** A value that holds a backslash is quoted, too: there it is doubled, and no value looks like the escape of another. */
+/**
+ * A value that contains a backslash is quoted, and the backslash doubled, so that no value looks like the escape of
+ * another.
+ */
 function isBare(value: string): boolean {
   return !/[\s"=\\]/.test(value) && visibleText(value) === value;
 }
 
 const stringify = configure({ maximumDepth: 5, maximumBreadth: 100 });
 
-/** Undefined for what is nothing in JSON. A log line is written whatever is in it. */
+/** `undefined` for values that JSON omits. Never throws. */
 function jsonOf(value: unknown): string | undefined {
   try {
     return stringify(value);
@@ -167,7 +169,7 @@ function jsonOf(value: unknown): string | undefined {
   }
 }
 
-/** A log that says nothing, for tests and for parts that are used as a library. */
+/** A log that discards everything, for tests and for parts that are used as a library. */
 export const silentLogger: Logger = {
   debug: () => {},
   info: () => {},

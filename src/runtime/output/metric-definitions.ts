@@ -1,4 +1,4 @@
-/** What a registry of metrics contains, whether or not there are samples. */
+/** The metrics of a registry, with or without samples. */
 import type { Registry } from 'prom-client';
 
 export interface MetricDefinition {
@@ -10,7 +10,7 @@ export interface MetricDefinition {
 
 export function definitionsOf(registry: Registry): MetricDefinition[] {
   return registry.getMetricsAsArray().map((metric) => {
-    // All metrics of the package have these fields; its types leave them out.
+    // All metrics of the package have these fields; its types omit them.
     const { name, help, type, labelNames } = metric as unknown as MetricDefinition & { labelNames: readonly string[] };
     return { name, type, help, labels: labelNames };
   });

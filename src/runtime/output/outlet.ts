@@ -1,30 +1,30 @@
 /**
- * Where lines leave the program: standard output and error, or a file. A write takes what there is room for and never
- * waits for a reader.
+ * Outputs of the program: standard output and error, or a file. A write takes what fits and never waits for a reader.
  *
- * Node's own streams will not do. They make a pipe non-blocking for everybody who shares it; the spawn of a child that
- * inherits the pipe makes it blocking again, and from then on a full pipe stops the whole event loop. A pipe that is opened
- * anew by its name in /proc is non-blocking for this program alone, and it costs one system call at the start: no thread, no
- * stream. Regular files are written at once: what the system takes stays whole whatever becomes of the program.
+ * Node's own streams are not sufficient. They set a pipe to non-blocking for all processes that share it; the spawn of
+ * a child that inherits the pipe sets it to blocking again, and from then on a full pipe stops the whole event loop. A
+ * pipe that is reopened by its name in /proc is non-blocking for this program alone, and it costs one system call at
+ * the start: no thread, no stream. Regular files are written synchronously: data that the system took survives the end
+ * of the program.
  */
 import { closeSync, constants, fchmodSync, fstatSync, openSync, type Stats, statSync, writeSync } from 'node:fs';
 import { isSystemError, messageOf } from '../errors.ts';
 
 export interface Outlet {
-  /** Which file it is; empty for what is none. A line that was cut cannot be ended in another file. */
+  /** Identity of the file; empty for other outputs. The rest of an interrupted line is not written to another file. */
   readonly id: string;
-  /** Whether it is a file in which nothing was when it was opened. Its number may be that of one that is gone. */
+  /** Whether it is a file that was empty when it was opened. Its inode number may be that of a removed file. */
   readonly isEmpty: boolean;
-  /** Longest write: a pipe takes so much whole, and nobody else's text gets between. */
+  /** Limit of a write. A pipe takes so much atomically, without text of other writers in between. */
   readonly maxWriteBytes: number;
   /**
-   * Writes as much as there is room for.
+   * Writes as much as fits.
    *
-   * @returns bytes taken; 0: no room now
-   * @throws what the system says: no space, no reader, …
+   * @returns bytes taken; 0 if the output is full
+   * @throws the system's error: no space, no reader, …
    */
   write(bytes: Buffer): number;
-  /** Whether its name means another file by now, or none: somebody moved it away, or made it empty. */
+  /** Whether its name refers to another file or none, or the file was truncated. */
   moved(): boolean;
   close(): void;
 }
@@ -38,8 +38,8 @@ const { O_APPEND, O_CREAT, O_NOCTTY, O_NONBLOCK, O_WRONLY } = constants;
 let nodeOutput = (): NodeJS.WriteStream => process.stdout;
 
 /**
- * Keeps standard output for what this program prints itself: what a module of the user writes to `process.stdout` or prints with
- * `console.log` goes to standard error from now on.
+ * Reserves standard output for the program: what a module of the user writes to `process.stdout` or with `console.log`
+ * goes to standard error from now on.
  */
 export function reserveStandardOutput(): void {
   const read = Object.getOwnPropertyDescriptor(process, 'stdout')?.get;
@@ -48,20 +48,25 @@ export function reserveStandardOutput(): void {
   Object.defineProperty(process, 'stdout', { configurable: true, enumerable: true, get: () => process.stderr });
 }
 
-/** Standard output (1) or error (2), whatever it is: a pipe, a terminal, a file, a socket. @throws when nobody reads it */
+/**
+ * Standard output (1) or error (2): a pipe, a terminal, a file, or a socket.
+ *
+ * @throws if it has no reader
+ */
 export function openStandardStream(fd: 1 | 2): Outlet {
   const stats = fstatSync(fd);
-  // A file that was opened without O_APPEND has a place where the next byte goes, which belongs to this one descriptor.
+  // A file that was opened without O_APPEND has its write position in this descriptor.
   if (stats.isFile()) return new DescriptorOutlet(fd, stats);
-  const own = stats.isSocket() ? undefined : reopened(fd);
-  if (own !== undefined) return new DescriptorOutlet(own, stats, () => closeSync(own));
-  // Sockets cannot be opened by a name, nor can a pipe that another user made. Node's stream makes them non-blocking when it
-  // is made; no child inherits such an output (src/agent/envoy/output/output-channels.ts), so they stay that.
+  const reopenedFd = stats.isSocket() ? undefined : reopened(fd);
+  if (reopenedFd !== undefined) return new DescriptorOutlet(reopenedFd, stats, () => closeSync(reopenedFd));
+  // Sockets cannot be opened by a name, nor can a pipe of another user. Node's stream sets them to non-blocking when it
+  // is created. No child inherits such an output (src/agent/envoy/output/output-channels.ts), so they stay
+  // non-blocking.
   (fd === 1 ? nodeOutput() : process.stderr).on('error', () => {});
   return new DescriptorOutlet(fd, stats);
 }
 
-/** @returns undefined where that cannot be done. @throws ENXIO: a pipe that nobody reads */
+/** @returns `undefined` if it cannot be reopened. @throws ENXIO: a pipe without a reader */
 function reopened(fd: number): number | undefined {
   try {
     return openSync(`/proc/self/fd/${fd}`, O_WRONLY | O_NONBLOCK | O_NOCTTY);
@@ -71,16 +76,16 @@ function reopened(fd: number): number | undefined {
   }
 }
 
-/** Whether standard output is a file, which lets no writer wait. */
+/** Whether standard output is a file, which never blocks a writer. */
 export function isStandardOutputFile(): boolean {
   return fstatSync(1).isFile();
 }
 
 /**
- * Appends to a file, which is made when it is missing; a named pipe is not waited for. A file of ours that is there already
- * loses the rights that the mode does not have.
+ * Appends to a file, which is created if it is missing; never waits for the reader of a named pipe. An existing file of
+ * this user loses the permissions that the mode does not have.
  *
- * @throws what the system says
+ * @throws the system's error
  */
 export function openFile(path: string, mode = 0o666): Outlet {
   const fd = openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY, mode);
@@ -88,7 +93,7 @@ export function openFile(path: string, mode = 0o666): Outlet {
   return new DescriptorOutlet(fd, fstatSync(fd), () => closeSync(fd), path);
 }
 
-/** Pipes, devices and what others gave us (their file, our standard output) keep the rights that they were given. */
+/** Pipes, devices and files that are not exclusive to this program (another user’s file, its standard output) keep their permissions. */
 function restrict(fd: number, mode: number): void {
   const stats = fstatSync(fd);
   if (!stats.isFile() || stats.uid !== process.geteuid?.() || (stats.mode & 0o777 & ~mode) === 0) return;
@@ -101,16 +106,18 @@ function restrict(fd: number, mode: number): void {
   }
 }
 
-/** What becomes of itself, or by somebody's deed, is no mistake: a full disk, a pipe that nobody reads yet. */
-const mistakes = ['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'EROFS', 'ELOOP', 'ENAMETOOLONG', 'ETXTBSY'];
+/**
+ * Errors of a wrong path. Others may resolve without a change of the path: a full disk, a pipe without a reader yet.
+ */
+const pathErrorCodes = ['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'EROFS', 'ELOOP', 'ENAMETOOLONG', 'ETXTBSY'];
 
-/** Why this path was a mistake of whoever named it; undefined when it can be written, or may be one day. */
-export function mistakeInPath(path: string, mode?: number): string | undefined {
+/** Why this path can never be written; `undefined` if it can be, or may be later. */
+export function pathErrorIn(path: string, mode?: number): string | undefined {
   try {
     openFile(path, mode).close();
     return undefined;
   } catch (error) {
-    return mistakes.some((code) => isSystemError(error, code)) ? messageOf(error) : undefined;
+    return pathErrorCodes.some((code) => isSystemError(error, code)) ? messageOf(error) : undefined;
   }
 }
 

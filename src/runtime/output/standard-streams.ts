@@ -1,55 +1,55 @@
-/** Standard output and standard error of all programs, and how a program ends: after its last words are out. */
+/** Standard output and standard error of all programs, which end only after their output is written. */
 import { messageOf } from '../errors.ts';
 import { isWithoutReader, LineSink } from './line-sink.ts';
 import { openFile, openStandardStream } from './outlet.ts';
 
-/** For a log or a report whose reader is slow. Answers are waited for as long as somebody reads. */
-const lastWordsMs = 1_000;
-/** An answer could not be given. */
-let unanswered: number | undefined;
+/** Limit for a log or a report whose reader is slow. Output of commands is awaited as long as it has a reader. */
+const maxFlushMs = 1_000;
+/** Exit code if the output of a command could not be written. */
+let outputFailureCode: number | undefined;
 
-/**
- * Gives a command whose code 1 has a meaning of its own another one for an answer that could not be written, whatever the
- * answer was.
- */
-export function exitUnansweredWith(code: number): void {
-  unanswered = code;
+/** Sets the exit code for output that could not be written, for a command whose code 1 has another meaning. */
+export function setOutputFailureCode(code: number): void {
+  outputFailureCode = code;
 }
 
-const living = new Set<LineSink>();
+const openSinks = new Set<LineSink>();
 
 function endsWithProgram(sink: LineSink): LineSink {
-  living.add(sink);
+  openSinks.add(sink);
   return sink;
 }
 
-/** Where answers go, and logs. Opened when it is first written to. */
+/** Output of commands, and logs. Opened at the first write. */
 export const standardOutput = endsWithProgram(new LineSink({ open: () => openStandardStream(1) }));
-/** Where a person is told what went wrong. */
+/** Messages for the user about errors. */
 export const standardError = endsWithProgram(new LineSink({ open: () => openStandardStream(2) }));
 
 standardOutput.listen({
   failed: (error, printing) => {
-    if (printing) endUnanswered(error);
+    if (printing) exitOnOutputFailure(error);
   },
 });
 
-/** A file that lines are appended to, and that is made anew when somebody moves it away. */
+/** A file to which lines are appended, and that is created again after it was moved away. */
 export function appendTo(path: string): LineSink {
   return endsWithProgram(new LineSink({ open: () => openFile(path) }));
 }
 
-/** The reader has left, and needs no more (`chartpilot trace x | head`); or a disk is full, which is said. */
-function endUnanswered(error: unknown): never {
+/**
+ * The reader has closed the pipe and needs no more (`chartpilot trace x | head`); or writing failed, for example on a
+ * full disk, which is reported.
+ */
+function exitOnOutputFailure(error: unknown): never {
   if (!isWithoutReader(error)) {
     standardError.write(`standard output cannot be written: ${messageOf(error)}\n`);
-    process.exitCode = unanswered ?? (process.exitCode || 1);
+    process.exitCode = outputFailureCode ?? (process.exitCode || 1);
   }
   process.exit();
 }
 
-/** Ends the program with `process.exitCode`, whatever still has a handle open; but first lets its output go. */
+/** Ends the program with `process.exitCode`, even if handles are open, after its output is written. */
 export async function endProgram(): Promise<never> {
-  await Promise.all([...living].map((sink) => sink.end(lastWordsMs)));
+  await Promise.all([...openSinks].map((sink) => sink.end(maxFlushMs)));
   process.exit();
 }

@@ -22,15 +22,15 @@ const roots = [
   file_envoy_service_status_v3_csds,
 ];
 
-/** All files that the roots import, made twice from the same descriptors: by protobuf-es, and lazily. */
-function madeTwice(): { theirs: Map<string, DescFile>; lazy: Map<string, DescFile> } {
+/** All files that the roots import, built twice from the same descriptors: by protobuf-es, and lazily. */
+function buildTwice(): { theirs: Map<string, DescFile>; lazy: Map<string, DescFile> } {
   const theirs = new Map<string, DescFile>();
   const lazy = new Map<string, DescFile>();
   const visit = (file: DescFile): void => {
     if (theirs.has(file.proto.name)) return;
     for (const each of file.dependencies) visit(each);
-    const imports = (made: Map<string, DescFile>): DescFile[] =>
-      file.dependencies.map((each) => made.get(each.proto.name)!);
+    const imports = (built: Map<string, DescFile>): DescFile[] =>
+      file.dependencies.map((each) => built.get(each.proto.name)!);
     const known = file.proto.name.startsWith('google/protobuf/');
     const descriptor = known ? '' : embedFileDesc(file.proto).base64();
     theirs.set(file.proto.name, known ? file : fileDesc(descriptor, imports(theirs)));
@@ -40,7 +40,7 @@ function madeTwice(): { theirs: Map<string, DescFile>; lazy: Map<string, DescFil
   return { theirs, lazy };
 }
 
-/** Everything that is known of a type and of what is in it, others by their names. */
+/** All properties of a type and of its members; other types by name. */
 function described(of: unknown, depth = 0): unknown {
   if (typeof of !== 'object' || of === null) return typeof of === 'function' ? 'a function' : of;
   const { kind, typeName, name } = of as { kind?: string; typeName?: string; name?: string };
@@ -58,23 +58,28 @@ function described(of: unknown, depth = 0): unknown {
   return Object.fromEntries(shown.map((each) => [each, described((of as Record<string, unknown>)[each], depth + 1)]));
 }
 
-test('lazy descriptors say of every type what those of protobuf-es say', () => {
-  const { theirs, lazy } = madeTwice();
+test('lazy descriptors describe every type as protobuf-es does', () => {
+  const { theirs, lazy } = buildTwice();
   let types = 0;
   for (const [name, file] of theirs) {
-    const own = lazy.get(name)!;
+    const mutable = lazy.get(name)!;
     const expected = [...nestedTypes(file)];
-    const actual = [...nestedTypes(own)];
+    const actual = [...nestedTypes(mutable)];
     expect(actual.map(String)).toEqual(expected.map(String));
     for (const [index, type] of expected.entries()) {
       expect(described(actual[index])).toEqual(described(type));
       expect(actual[index]!.proto).toEqual(type.proto);
       types++;
     }
-    expect(own.services.map((service) => described(service))).toEqual(
+    expect(mutable.services.map((service) => described(service))).toEqual(
       file.services.map((service) => described(service)),
     );
-    expect({ name: own.name, edition: own.edition, proto: own.proto, deprecated: own.deprecated }).toEqual({
+    expect({
+      name: mutable.name,
+      edition: mutable.edition,
+      proto: mutable.proto,
+      deprecated: mutable.deprecated,
+    }).toEqual({
       name: file.name,
       edition: file.edition,
       proto: file.proto,
@@ -85,12 +90,12 @@ test('lazy descriptors say of every type what those of protobuf-es say', () => {
 });
 
 test('a type is one object, however it is reached', () => {
-  const { lazy } = madeTwice();
+  const { lazy } = buildTwice();
   const types = new Map<string, unknown>();
   for (const file of lazy.values()) for (const type of nestedTypes(file)) types.set(type.typeName, type);
-  const strangers: string[] = [];
+  const foreign: string[] = [];
   const same = (type: { typeName: string } | undefined, where: string): void => {
-    if (type !== undefined && types.get(type.typeName) !== type) strangers.push(`${type.typeName} in ${where}`);
+    if (type !== undefined && types.get(type.typeName) !== type) foreign.push(`${type.typeName} in ${where}`);
   };
   for (const type of types.values() as Iterable<DescMessage>) {
     if (type.kind !== 'message') continue;
@@ -109,11 +114,11 @@ test('a type is one object, however it is reached', () => {
         same(method.output, String(method));
       }
   }
-  expect(strangers).toEqual([]);
+  expect(foreign).toEqual([]);
   expect(RouteSchema.field.match.message).toBe(RouteMatchSchema);
 });
 
-test('a descriptor is not read before somebody looks into a type of its file', () => {
+test('a descriptor is not read before a type of its file is inspected', () => {
   const outline = {
     name: 'a.proto',
     package: 'p',
@@ -128,7 +133,7 @@ test('a descriptor is not read before somebody looks into a type of its file', (
   expect(() => message!.fields).toThrow();
 });
 
-test('messages are encoded, and read from JSON, as ever', () => {
+test('messages with lazy descriptors are encoded, and read from JSON, as with those of protobuf-es', () => {
   const json = {
     name: 'v',
     domains: ['*'],

@@ -1,10 +1,10 @@
 /**
- * Descriptors of generated messages that are made when somebody first asks for what is in them. Those of all types that a
- * program can name take a third of the processor time of its start and 5 MB; a start that serves one sidecar reads few of
- * them, and a command that only prints its help none.
+ * Descriptors of generated messages that are built on first use. Building all of them takes a third of the processor
+ * time of a start and 5 MB; a start that serves one sidecar needs few of them, and a command that only prints its help
+ * needs none.
  *
  * Generated files (`src/gen`) import this in place of `fileDesc` of `@bufbuild/protobuf/codegenv2`: `proto/generate.ts`
- * writes the outline of each file beside its descriptor. What is made is made by protobuf-es, of one file at a time.
+ * writes the outline of each file beside its descriptor. protobuf-es builds the descriptors, one file at a time.
  */
 import {
   createFileRegistry,
@@ -23,25 +23,26 @@ import { protoCamelCase } from '@bufbuild/protobuf/reflect';
 import { base64Decode } from '@bufbuild/protobuf/wire';
 import { type DescriptorProto, FieldDescriptorProtoSchema, FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 
-/** A message by its name, with the messages (map entries are none) and the enums in it, in the order of its file. */
+/** The name of a message, with its messages (except map entries) and enums, in file order. */
 export type MessageOutline = readonly [name: string, messages?: readonly MessageOutline[], enums?: readonly string[]];
 
-/** What is known of a file before its descriptor is read. */
+/** Properties of a file that are known before its descriptor is read. */
 export interface FileOutline {
   /** As in its descriptor: `envoy/config/core/v3/base.proto`. */
   readonly name: string;
   readonly package: string;
   readonly messages: readonly MessageOutline[];
   readonly enums: readonly string[];
-  /** It declares services or extensions: asking for those reads the file. */
+  /** Whether it declares services or extensions, which are read with the descriptor. */
   readonly more: boolean;
 }
 
 /**
- * A file whose descriptor is read at the first look into one of its types.
+ * A file whose descriptor is read when one of its types is first inspected.
  *
- * @param descriptor base64 of its FileDescriptorProto, as protoc-gen-es writes it: without dependencies and derived JSON names
- * @param imports the files that it imports, in its order
+ * @param descriptor base64 of its FileDescriptorProto, as protoc-gen-es writes it: without dependencies and derived
+ * JSON names
+ * @param imports the files that it imports, in order
  */
 export function lazyFileDesc(outline: FileOutline, descriptor: string, imports: readonly DescFile[]): GenFile {
   return new LazyFile(outline, descriptor, imports) as unknown as GenFile;
@@ -53,11 +54,11 @@ class LazyFile {
   readonly messages: LazyMessage[];
   readonly enums: LazyEnum[];
   readonly dependencies: readonly DescFile[];
-  /** What files that import this one are given while they are made: its types by name, none of them made for it. */
+  /** What importing files receive while they are built: its types by name, without building them. */
   readonly asImport: DescFile;
   readonly #outline: FileOutline;
   readonly #descriptor: string;
-  #made: DescFile | undefined;
+  #built: DescFile | undefined;
 
   constructor(outline: FileOutline, descriptor: string, imports: readonly DescFile[]) {
     this.#outline = outline;
@@ -72,53 +73,53 @@ class LazyFile {
   }
 
   get extensions(): readonly DescExtension[] {
-    return this.#outline.more ? this.made().extensions : [];
+    return this.#outline.more ? this.built().extensions : [];
   }
 
   get services(): readonly DescService[] {
-    return this.#outline.more ? this.made().services : [];
+    return this.#outline.more ? this.built().services : [];
   }
 
   get proto(): DescFile['proto'] {
-    return this.made().proto;
+    return this.built().proto;
   }
 
   get edition(): DescFile['edition'] {
-    return this.made().edition;
+    return this.built().edition;
   }
 
   get deprecated(): boolean {
-    return this.made().deprecated;
+    return this.built().deprecated;
   }
 
   toString(): string {
     return `file ${this.#outline.name}`;
   }
 
-  /** The file as protobuf-es makes it; its types have been moved into those of this file. */
-  made(): DescFile {
-    this.#made ??= this.#make();
-    return this.#made;
+  /** The file as protobuf-es builds it; its types are moved into those of this file. */
+  built(): DescFile {
+    this.#built ??= this.#build();
+    return this.#built;
   }
 
-  #make(): DescFile {
+  #build(): DescFile {
     const proto = fromBinary(FileDescriptorProtoSchema, base64Decode(this.#descriptor));
     for (const message of proto.messageType) restoreJsonNames(message);
     const imports = new Map(this.dependencies.map((file) => [nameOf(file), asImport(file)]));
     proto.dependency = [...imports.keys()];
-    const made = createFileRegistry(proto, (name) => imports.get(name)).getFile(proto.name)!;
+    const built = createFileRegistry(proto, (name) => imports.get(name)).getFile(proto.name)!;
     const moved = new Map<Type, LazyType>();
-    for (const [index, message] of this.messages.entries()) message.pair(made.messages[index]!, moved);
-    for (const [index, each] of this.enums.entries()) moved.set(made.enums[index]!, each);
+    for (const [index, message] of this.messages.entries()) message.pair(built.messages[index]!, moved);
+    for (const [index, each] of this.enums.entries()) moved.set(built.enums[index]!, each);
     for (const [from, to] of moved) to.take(from as DescMessage & DescEnum, moved);
-    for (const extension of made.extensions) referTo(extension, moved);
-    for (const service of made.services) {
+    for (const extension of built.extensions) referTo(extension, moved);
+    for (const service of built.services) {
       for (const method of service.methods as Changeable<DescMethod>[]) {
         method.input = inPlaceOf(method.input, moved);
         method.output = inPlaceOf(method.output, moved);
       }
     }
-    return made;
+    return built;
   }
 }
 
@@ -174,26 +175,26 @@ class LazyMessage {
     return `message ${this.typeName}`;
   }
 
-  /** Notes what of the file as it was made is this message, and what is in it. */
-  pair(made: DescMessage, moved: Map<Type, LazyType>): void {
-    moved.set(made, this);
-    for (const [index, message] of this.nestedMessages.entries()) message.pair(made.nestedMessages[index]!, moved);
-    for (const [index, each] of this.nestedEnums.entries()) moved.set(made.nestedEnums[index]!, each);
+  /** Maps the built message and its members to these lazy types. */
+  pair(built: DescMessage, moved: Map<Type, LazyType>): void {
+    moved.set(built, this);
+    for (const [index, message] of this.nestedMessages.entries()) message.pair(built.nestedMessages[index]!, moved);
+    for (const [index, each] of this.nestedEnums.entries()) moved.set(built.nestedEnums[index]!, each);
   }
 
-  take(made: DescMessage, moved: ReadonlyMap<Type, LazyType>): void {
+  take(built: DescMessage, moved: ReadonlyMap<Type, LazyType>): void {
     const self = this as unknown as DescMessage;
-    for (const field of made.fields) {
+    for (const field of built.fields) {
       (field as Changeable<DescField>).parent = self;
       referTo(field, moved);
     }
-    for (const oneof of made.oneofs as Changeable<DescMessage['oneofs'][number]>[]) oneof.parent = self;
-    own(this, made, ['fields', 'field', 'oneofs', 'members', 'proto', 'deprecated']);
+    for (const oneof of built.oneofs as Changeable<DescMessage['oneofs'][number]>[]) oneof.parent = self;
+    copyProperties(this, built, ['fields', 'field', 'oneofs', 'members', 'proto', 'deprecated']);
   }
 
-  /** Reading the file puts its own values in the place of these accessors. */
+  /** Building the file replaces these accessors with its values. */
   #after<Name extends keyof DescMessage>(name: Name): DescMessage[Name] {
-    this.file.made();
+    this.file.built();
     return (this as unknown as DescMessage)[name];
   }
 }
@@ -240,14 +241,14 @@ class LazyEnum {
     return `enum ${this.typeName}`;
   }
 
-  take(made: DescEnum): void {
+  take(built: DescEnum): void {
     const self = this as unknown as DescEnum;
-    for (const value of made.values as Changeable<DescEnum['values'][number]>[]) value.parent = self;
-    own(this, made, ['values', 'value', 'open', 'sharedPrefix', 'proto', 'deprecated']);
+    for (const value of built.values as Changeable<DescEnum['values'][number]>[]) value.parent = self;
+    copyProperties(this, built, ['values', 'value', 'open', 'sharedPrefix', 'proto', 'deprecated']);
   }
 
   #after<Name extends keyof DescEnum>(name: Name): DescEnum[Name] {
-    this.file.made();
+    this.file.built();
     return (this as unknown as DescEnum)[name];
   }
 }
@@ -262,12 +263,12 @@ function referTo(field: DescField | DescExtension, moved: ReadonlyMap<Type, Lazy
   if (changeable.enum !== undefined) changeable.enum = inPlaceOf(changeable.enum, moved);
 }
 
-/** Types of the same file were made anew; those of others are already the ones that everybody has. */
-function inPlaceOf<Desc extends Type>(made: Desc, moved: ReadonlyMap<Type, LazyType>): Desc {
-  return (moved.get(made) as unknown as Desc | undefined) ?? made;
+/** Types of the same file were rebuilt and are replaced; those of other files are shared already. */
+function inPlaceOf<Desc extends Type>(built: Desc, moved: ReadonlyMap<Type, LazyType>): Desc {
+  return (moved.get(built) as unknown as Desc | undefined) ?? built;
 }
 
-function own<Desc extends Type>(to: LazyType, from: Desc, names: readonly (keyof Desc)[]): void {
+function copyProperties<Desc extends Type>(to: LazyType, from: Desc, names: readonly (keyof Desc)[]): void {
   for (const name of names) Object.defineProperty(to, name, { value: from[name], enumerable: true });
 }
 
@@ -283,7 +284,7 @@ function asImport(file: DescFile): DescFile {
   return file instanceof LazyFile ? file.asImport : file;
 }
 
-/** protoc-gen-es leaves out the JSON names that follow from the names. */
+/** protoc-gen-es omits JSON names that follow from the field names. */
 function restoreJsonNames(message: DescriptorProto): void {
   for (const field of message.field) {
     if (!isFieldSet(field, FieldDescriptorProtoSchema.field.jsonName)) field.jsonName = protoCamelCase(field.name);

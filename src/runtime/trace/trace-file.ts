@@ -1,6 +1,6 @@
 import { renameSync, truncateSync } from 'node:fs';
 import { LineSink, type LineSinkOptions, type SinkLines, type SinkListener } from '../output/line-sink.ts';
-import { mistakeInPath, openFile } from '../output/outlet.ts';
+import { openFile, pathErrorIn } from '../output/outlet.ts';
 import { formatTraceLine, type TraceHeader, type TraceLine, type TraceRecord, type TraceSink } from './trace.ts';
 import { TraceState } from './trace-state.ts';
 
@@ -34,7 +34,7 @@ const maxWaitingBytes = 4 * 1024 * 1024;
  */
 export function traceFile(path: string, options: TraceFileOptions = {}): TraceFile {
   const maxBytes = options.maxBytes ?? 64 * 1024 * 1024;
-  const mistake = mistakeInPath(path, traceFileMode);
+  const mistake = pathErrorIn(path, traceFileMode);
   if (mistake !== undefined) throw new Error(mistake);
   makeEmpty(path);
   let header: TraceHeader | undefined;

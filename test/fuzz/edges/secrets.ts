@@ -62,7 +62,7 @@ class SecretsSubject implements Subject {
   #connection: GrpcConnection | undefined;
 
   private constructor() {
-    const unbounded = { most: 1e9, perSecond: 1e9 };
+    const unbounded = { burst: 1e9, perSecond: 1e9 };
     const paces = { changes: unbounded, begun: unbounded };
     this.#server = new SecretServer({ vault: this.#vault, log: silentLogger, ...paces }, (event) => this.#hear(event));
     const program = 'pilot-agent';
@@ -115,7 +115,7 @@ class SecretsSubject implements Subject {
   }
 
   async #open(): Promise<GrpcConnection> {
-    if (this.#connection === undefined || this.#connection.whyGone !== undefined) {
+    if (this.#connection === undefined || this.#connection.closeError !== undefined) {
       this.#connection = await GrpcConnection.open({ address: { path: this.#socket } });
     }
     return this.#connection;

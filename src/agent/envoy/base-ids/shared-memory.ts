@@ -2,7 +2,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { fromPromise } from 'xstate';
-import { askProgram } from '../../../runtime/asked-program.ts';
+import { runForOutput } from '../../../runtime/asked-program.ts';
 import { ChartpilotError } from '../../../runtime/errors.ts';
 import { readRegularFile } from '../../../runtime/files/regular-file.ts';
 
@@ -60,7 +60,10 @@ const versionLimitMs = 20_000;
 
 async function requireKnownLayout(binary: string): Promise<void> {
   // Envoy prints the version to stderr (spec/envoy-hot-restart.md §8).
-  const { all, timedOut } = await askProgram(binary, ['--hot-restart-version'], { all: true, timeout: versionLimitMs });
+  const { all, timedOut } = await runForOutput(binary, ['--hot-restart-version'], {
+    all: true,
+    timeout: versionLimitMs,
+  });
   const version = timedOut ? `no response within ${versionLimitMs} ms` : (all ?? '').trim();
   if (version !== knownVersion || process.arch !== knownArch) {
     throw impossible(`hot restart version ${knownVersion} on ${knownArch}`, `${version} on ${process.arch}`);

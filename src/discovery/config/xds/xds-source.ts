@@ -134,7 +134,7 @@ export class XdsSource implements ConfigSource {
         connection: async () => connectionTo({ host, port }, credentials()),
         maxMessageBytes: limits.maxMessageBytes,
         maxObjects: limits.maxObjects,
-        pace: { most: limits.maxResponsesPerSecond * 5, perSecond: limits.maxResponsesPerSecond },
+        pace: { burst: limits.maxResponsesPerSecond * 5, perSecond: limits.maxResponsesPerSecond },
         applied: (kind, isChanged) => this.#applied(kind, isChanged),
         counted: (outcome) => {
           this.#responses[outcome] += 1;

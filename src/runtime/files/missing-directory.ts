@@ -1,51 +1,54 @@
-/** Waits for a directory that is missing, at the cost of nothing for whatever else happens where it would come up. */
+/** Waits until a missing directory exists, without cost for other changes in the directory where it will appear. */
 import { type FSWatcher, statSync, watch } from 'node:fs';
 import { basename, dirname, relative, sep } from 'node:path';
 import { isSystemError } from '../errors.ts';
 
-/** What no watch tells is seen after so long: a link above that is switched, a directory that nobody may watch. */
+/**
+ * Polling interval for changes that inotify does not report: a switched link above, a directory that may not be
+ * watched.
+ */
 const inspectionMs = 60_000;
 
-export interface ComingHandlers {
-  /** The directory is there; called once, and at once where it is there already. */
-  readonly come: () => void;
-  /** The directory cannot be watched for; it is looked for all the same, each minute. */
+export interface DirectoryHandlers {
+  /** Called once when the directory exists; synchronously if it exists already. */
+  readonly appeared: () => void;
+  /** The directory cannot be watched for. It is still polled every minute. */
   readonly failed: (error: unknown) => void;
 }
 
-/** @returns stops waiting; no handler is called afterwards */
-export function whenDirectoryComes(directory: string, handlers: ComingHandlers): () => void {
-  const coming = new Coming(directory, handlers);
-  coming.look();
-  return () => coming.end();
+/** @returns a function that stops waiting; no handler is called afterwards */
+export function onDirectoryCreated(directory: string, handlers: DirectoryHandlers): () => void {
+  const missing = new MissingDirectory(directory, handlers);
+  missing.check();
+  return () => missing.end();
 }
 
-/** Watches the nearest directory above that exists for what comes up on the way. */
-class Coming {
+/** Watches the nearest existing ancestor for the next directory of the path. */
+class MissingDirectory {
   readonly #directory: string;
-  readonly #handlers: ComingHandlers;
-  readonly #inspection = setInterval(() => this.look(), inspectionMs).unref();
+  readonly #handlers: DirectoryHandlers;
+  readonly #inspection = setInterval(() => this.check(), inspectionMs).unref();
   #above: { readonly watcher: FSWatcher; readonly path: string } | undefined;
   #hasFailed = false;
   #isOver = false;
 
-  constructor(directory: string, handlers: ComingHandlers) {
+  constructor(directory: string, handlers: DirectoryHandlers) {
     this.#directory = directory;
     this.#handlers = handlers;
   }
 
-  look(): void {
+  check(): void {
     if (this.#isOver) return;
     if (isDirectory(this.#directory)) {
       this.end();
-      this.#handlers.come();
+      this.#handlers.appeared();
       return;
     }
     const above = nearestAbove(this.#directory);
     if (above === this.#above?.path) return;
     this.#watch(above);
-    // What came up between the look and the watch.
-    if (nearestAbove(this.#directory) !== above || isDirectory(this.#directory)) this.look();
+    // A directory may have appeared between the check and the watch.
+    if (nearestAbove(this.#directory) !== above || isDirectory(this.#directory)) this.check();
   }
 
   end(): void {
@@ -59,15 +62,15 @@ class Coming {
     const onTheWay = relative(path, this.#directory).split(sep)[0];
     try {
       const watcher = watch(path, (event, name) => {
-        // A file that is written there, as often as anybody likes, is none of ours.
+        // Ignore writes to files there, however frequent.
         if (event !== 'rename') return;
         if (name === basename(path)) this.#unwatch();
-        if (name === null || name === onTheWay || name === basename(path)) this.look();
+        if (name === null || name === onTheWay || name === basename(path)) this.check();
       });
       watcher.on('error', (error) => this.#fail(error));
       this.#above = { watcher, path };
     } catch (error) {
-      // The directory is gone again: the one above is looked at next.
+      // The directory was removed again: check the one above next.
       if (!isSystemError(error, 'ENOENT')) this.#fail(error);
     }
   }
@@ -94,7 +97,7 @@ function isDirectory(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
   } catch {
-    // Nobody may look.
+    // No permission to read it.
     return false;
   }
 }
