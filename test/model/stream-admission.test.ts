@@ -102,9 +102,11 @@ it('adds no slots that nobody needs', () => {
 it.each(overloads)('admits fewer clients at a time with a load of %o, and never none', (load) => {
   const world = new World();
   world.queued();
+  world.measure({}, 10);
+  const before = world.slots;
   world.measure(load);
   expect(world.state).toBe('admitting.overloaded');
-  expect(world.slots).toBeLessThan(initialSlots);
+  expect(world.slots).toBeLessThan(before);
   world.measure(load, 100);
   expect([world.slots, world.applied.at(-1)]).toEqual([minSlots, minSlots]);
 });
@@ -131,7 +133,7 @@ it('reaches the rate at which the server is neither idle nor overloaded, whateve
     // A turn does a step for half of the clients in progress.
     for (let i = 0; i < 200; i++) world.measure({ turnMs: (world.slots * costMs) / 2 });
     const turnMs = (world.slots * costMs) / 2;
-    expect(turnMs, `${costMs}`).toBeLessThan(14);
+    if (world.slots > minSlots) expect(turnMs, `${costMs}`).toBeLessThan(14);
     expect(turnMs, `${costMs}`).toBeGreaterThan(world.slots < maxSlots ? 5 : 0);
   }
 });
